@@ -1,8 +1,8 @@
 import { expect } from 'chai';
-import { holdsReserved, lookOf, reservedWords, variantTest } from '../src/base/name-rules.ts';
 import { FORMS, randomId, SECRET_KINDS } from '../src/base/random-id.ts';
-import { languages, textsFor } from '../src/base/texts.ts';
 import { checkClientName } from '../src/clients/client-rules.ts';
+import { holdsReserved, lookOf, reservedWords, variantTest } from '../src/texts/name-rules.ts';
+import { languages, textsFor } from '../src/texts/texts.ts';
 
 describe('the look-alike key of a name', () => {
   it('names that look alike have the same key', () => {

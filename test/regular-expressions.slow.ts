@@ -30,7 +30,7 @@ const EXCEPTIONS: readonly string[] = [
 
 /** Files that build a regular expression from text, and why no input is expensive for it. */
 const BUILT: Readonly<Record<string, string>> = {
-  'base/name-rules.ts': 'one class of characters, from the names of scripts',
+  'texts/name-rules.ts': 'one class of characters, from the names of scripts',
   'base/random-id.ts': 'one class of characters with a limited repetition',
   'config/urls.ts': 'reads addresses that the operator configures',
   'doctor/browser.ts': 'reads pages of the service that the operator examines',

@@ -3,7 +3,8 @@ import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect } from 'chai';
 import { parse } from 'yaml';
-import { addLanguage, inEnglish, languages, message, textsFor } from '../src/base/texts.ts';
+import { message } from '../src/base/message.ts';
+import { addLanguage, inEnglish, languages, textsFor } from '../src/texts/texts.ts';
 import { PSEUDO, pseudoLanguage } from './support/pseudo-language.ts';
 
 const ROOT = path.join(import.meta.dirname, '..');

@@ -1,5 +1,6 @@
 /** Describes a User-Agent header in words that users recognize: `Firefox on Windows`. */
-import { inEnglish, message, type Text } from '../base/texts.ts';
+import { message, type Text } from '../base/message.ts';
+import { inEnglish } from '../texts/texts.ts';
 
 /** The first match wins, because browsers also claim to be the browsers that they descend from. */
 const BROWSERS: readonly (readonly [RegExp, string])[] = [

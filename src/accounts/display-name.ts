@@ -1,7 +1,8 @@
 /** Names of users, organizations and warehouses: any text that a page can show unchanged. */
-import { hasBlankLetter, isOverloaded, nameProblem } from '../base/name-rules.ts';
+
 import { holdsSecret } from '../base/random-id.ts';
 import { Refusal } from '../base/refusal.ts';
+import { hasBlankLetter, isOverloaded, nameProblem } from '../texts/name-rules.ts';
 
 const MAX_NAME_LENGTH = 200;
 /** Characters that change how a page reads: controls, lone surrogates, direction overrides, … */

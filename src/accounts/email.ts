@@ -1,8 +1,9 @@
 /** Which email addresses accounts can have, and when two are the same. */
-import { inOwnScript, isMailbox, MAX_ADDRESS_BYTES } from '../base/mailbox.ts';
+
 import { sha256 } from '../base/random-id.ts';
 import { pageOf } from '../storage/pages.ts';
 import type { Database } from '../storage/queries.ts';
+import { inOwnScript, isMailbox, MAX_ADDRESS_BYTES } from '../texts/mailbox.ts';
 
 /**
  * The rule of earlier versions: one @, a dot in the domain, nothing invisible. Older accounts may

@@ -1,5 +1,5 @@
 /** Errors for requests that a rule forbids, with texts for the operator command and the pages. */
-import type { Message } from './texts.ts';
+import type { Message } from './message.ts';
 
 /** One problem of one value. `index` is the value's position if it is part of a list. */
 export interface Problem<Code extends string = string> {

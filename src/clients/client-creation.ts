@@ -1,10 +1,10 @@
 /** Registers clients: only once, even if the form for it is sent twice. */
 import type { Clock } from '../base/clock.ts';
-import { nameProblem } from '../base/name-rules.ts';
 import { ACCOUNT_ID, newValue } from '../base/random-id.ts';
 import { Refusal, refuseViolations } from '../base/refusal.ts';
 import { lockAccount } from '../storage/account-turns.ts';
 import type { Database, InTransaction, Queries } from '../storage/queries.ts';
+import { nameProblem } from '../texts/name-rules.ts';
 import { type Client, hasSecret } from './client.ts';
 import {
   type ClientDraft,

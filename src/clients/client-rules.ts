@@ -1,7 +1,8 @@
 /** The rules for a client's name, redirect URIs and links, no matter who registers it. */
-import { claimProblems, INVISIBLE, nameProblem } from '../base/name-rules.ts';
+
 import { holdsSecret } from '../base/random-id.ts';
 import { type Problem, Refusal } from '../base/refusal.ts';
+import { claimProblems, INVISIBLE, nameProblem } from '../texts/name-rules.ts';
 import { type ClientKind, type ClientLinks, LINKS, type LinkKind, redirectsPeople } from './client.ts';
 import {
   type RedirectUriCode,

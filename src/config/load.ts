@@ -1,7 +1,7 @@
 /** Loads the settings from the file and the environment, or reports all their problems at once. */
 import { existsSync } from 'node:fs';
 import path from 'node:path';
-import { readBrand } from './brand.ts';
+import { readBrand } from './brand-files.ts';
 import {
   type EffectiveSecret,
   type EffectiveSetting,

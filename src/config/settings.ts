@@ -1,6 +1,6 @@
 /** The settings as the code reads them: those of the file, and values derived from them. */
 import path from 'node:path';
-import type { Logos } from './brand.ts';
+import type { Logos } from './brand-files.ts';
 import type { Secrets } from './environment.ts';
 import { isLoopbackOrigin, mayHavePasskeys } from './issuer.ts';
 import type { Seconds } from './schema/kinds.ts';

@@ -9,7 +9,7 @@ import type { Database } from '../storage/queries.ts';
 import { StorageUnavailable } from '../storage/storage-unavailable.ts';
 import { checkAddress } from './address.ts';
 import { cookiesVerdict } from './browser.ts';
-import { type StreamWatch, watchChanges } from './changes.ts';
+import { type StreamWatch, watchChanges } from './change-stream.ts';
 import { checkDatabase, reasonOf, remedyOf } from './database.ts';
 import { type Findings, ok, problem, type Verdict } from './findings.ts';
 import { checkFlow } from './flow.ts';

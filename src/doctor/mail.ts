@@ -1,7 +1,7 @@
 /** The doctor's check of the mail server: connection and login. Sends a mail only on request. */
 import { checkMailServer, createSendMail } from '../accounts/mail/mail.ts';
-import { ownText } from '../base/texts.ts';
 import type { SettingsWithoutSecrets } from '../config/settings.ts';
+import { ownText } from '../texts/texts.ts';
 import { type Findings, ok, problem, type Verdict } from './findings.ts';
 
 export async function checkMail(

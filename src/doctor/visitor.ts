@@ -2,8 +2,8 @@
 import { createAccountRegistry } from '../accounts/account-registry.ts';
 import { createActivity, type OperatedBy } from '../accounts/activity/activity.ts';
 import { createDoctorAccounts } from '../accounts/doctor-accounts.ts';
-import { passwordLinkPath } from '../accounts/passwords/link-mail.ts';
-import { createPasswordLinks } from '../accounts/passwords/links.ts';
+import { passwordLinkPath } from '../accounts/password-links/link-mail.ts';
+import { createPasswordLinks } from '../accounts/password-links/password-links.ts';
 import { createRevocations } from '../authorizations/revocations.ts';
 import { systemClock } from '../base/clock.ts';
 import { createClientRegistry } from '../clients/client-registry.ts';

@@ -1,7 +1,7 @@
 /** `GET /audit`: the security log by cursor, for a system that collects it. */
 import type { Middleware } from 'koa';
 import { Refusal } from '../base/refusal.ts';
-import { refuse } from './senders.ts';
+import { refuse } from './sender-paths.ts';
 
 /** @param after a cursor, or `start` @throws Refusal if the cursor is not one of this log */
 export type ReadAudit = (

@@ -1,10 +1,10 @@
 /** The operator's name, logo, colour and links on the pages, and the files of the logo. */
 
-import { contactUrl } from '../base/mailbox.ts';
-import { type OwnText, ownText } from '../base/texts.ts';
-import type { Logo } from '../config/brand.ts';
+import type { Logo } from '../config/brand-files.ts';
 import type { Settings } from '../config/settings.ts';
 import { get } from '../pages/routes.ts';
+import { contactUrl } from '../texts/mailbox.ts';
+import { type OwnText, ownText } from '../texts/texts.ts';
 import * as assets from './assets.ts';
 
 export type Brand = ReturnType<typeof createBrand>;

@@ -6,7 +6,7 @@ import type { Step } from '../base/answer.ts';
 import { requestFields } from '../base/current-request.ts';
 import type { ErrorPage } from '../pages/error-page/error-page.ts';
 import { errorBody, OAuthError, oauthErrorAnswer } from '../provider/oauth-error.ts';
-import { shownPath } from './requests.ts';
+import { shownPath } from './request-checks.ts';
 
 /** A restored store is noticed within 1 s; a busy account is free again even sooner. */
 const RETRY_AFTER_SECONDS = '2';

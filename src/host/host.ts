@@ -17,14 +17,14 @@ import type { RequestHandler } from './broken-requests.ts';
 import { type ExactRoutes, exactRoutes, listRoutes, type RunSteps } from './exact-routes.ts';
 import { answerErrorPages, answerJsonErrors, logKoaErrors } from './failures.ts';
 import type { ObserveRequest } from './metrics/durations.ts';
-import { createRequestLog, requestLog } from './request-log.ts';
 import {
   type CheckRequest,
   checkHost,
   checkRepeatedHeaders,
   ignoreOpenIdParameters,
   requireChecked,
-} from './requests.ts';
+} from './request-checks.ts';
+import { createRequestLog, requestLog } from './request-log.ts';
 import { securityHeaders } from './security-headers.ts';
 
 export interface HostParts {

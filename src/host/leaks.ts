@@ -1,7 +1,7 @@
 /** `POST /leaks`: ends the values that a scanner found in public. */
 import type { Middleware } from 'koa';
 import { Refusal } from '../base/refusal.ts';
-import { bodyOf, refuse, senderName } from './senders.ts';
+import { bodyOf, refuse, senderName } from './sender-paths.ts';
 
 /** Ends the values of the report, and returns the answer. @throws Refusal */
 export type EndLeaked = (report: string, scanner: string) => Promise<object>;

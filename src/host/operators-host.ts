@@ -13,9 +13,9 @@ import { answerLeaks, type EndLeaked } from './leaks.ts';
 import type { MetricsText } from './metrics/metrics.ts';
 import { answerChanges, type PushChanges } from './pushed-changes.ts';
 import { clockRefusal, type Readiness, reasonNotReady, type Store, type StoreState } from './readiness.ts';
+import { checkRepeatedHeaders, requireChecked, shownHost } from './request-checks.ts';
 import { requestLog } from './request-log.ts';
-import { checkRepeatedHeaders, requireChecked, shownHost } from './requests.ts';
-import { hideUnconfigured, requireSender, type SenderParts } from './senders.ts';
+import { hideUnconfigured, requireSender, type SenderParts } from './sender-paths.ts';
 
 export interface OperatorsHostParts {
   readonly log: Logger;

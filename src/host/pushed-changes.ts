@@ -1,7 +1,7 @@
 /** `POST /changes`: applies lines of JSON from the system that keeps the memberships. */
 import type { Middleware } from 'koa';
 import { Refusal } from '../base/refusal.ts';
-import { bodyOf, refuse, senderName } from './senders.ts';
+import { bodyOf, refuse, senderName } from './sender-paths.ts';
 
 /** Applies the lines, and returns an answer for each. @throws Refusal if no line was applied */
 export type PushChanges = (

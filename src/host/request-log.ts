@@ -5,7 +5,7 @@ import type { Logger } from 'pino';
 import { requestFields, traceIdOf, withinRequest } from '../base/current-request.ts';
 import { statusOf } from './failures.ts';
 import type { ObserveRequest } from './metrics/durations.ts';
-import { routeOf, shownPath } from './requests.ts';
+import { routeOf, shownPath } from './request-checks.ts';
 
 /** 64 random bits. `randomUUID` is fast enough for every request: Node caches its random bytes. */
 export function newRequestId(): string {

@@ -3,8 +3,8 @@
 import type { NewActivity } from '../accounts/activity/activity.ts';
 import type { Queries } from '../storage/queries.ts';
 import type { ImportIndex } from './import-index.ts';
+import type { FoundProblems } from './import-problems.ts';
 import type { ImportKey, LineOf, Numbered } from './line.ts';
-import type { FoundProblems } from './problems.ts';
 
 /**
  * A `removed` account is suspended, because accounts are never deleted. `kept`: no longer in the

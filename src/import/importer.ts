@@ -7,10 +7,10 @@ import type { Database } from '../storage/queries.ts';
 import { StorageUnavailable } from '../storage/storage-unavailable.ts';
 import type { ImportFacts, ImportStep } from './change.ts';
 import { type ImportLock, ImportLockLost, type ImportLockOptions, lockImports } from './import-lock.ts';
+import { type BrokenImport, createFoundProblems, ImportInterrupted, ImportProblems } from './import-problems.ts';
+import { createImportTally, type ImportReport, recordImport } from './import-report.ts';
 import type { ImportType } from './line.ts';
-import { type BrokenImport, createFoundProblems, ImportInterrupted, ImportProblems } from './problems.ts';
 import { type Pruned, type PruneLimit, pruneExcess } from './prune-limit.ts';
-import { createImportTally, type ImportReport, recordImport } from './report.ts';
 import { type Compare, type ImportPlan, stepsOf } from './steps.ts';
 
 interface CarryOutOptions {

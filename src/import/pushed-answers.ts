@@ -1,7 +1,7 @@
 /** The answers to pushed lines: why a line was not applied, and what to do about it. */
 import { Refusal } from '../base/refusal.ts';
 import { StorageUnavailable } from '../storage/storage-unavailable.ts';
-import { ImportProblems } from './problems.ts';
+import { ImportProblems } from './import-problems.ts';
 import { MAX_AHEAD_MS, type PushedLine } from './pushed-line.ts';
 
 /** The result of one line. `not_done`: PostgreSQL did not answer. */

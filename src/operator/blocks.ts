@@ -1,6 +1,6 @@
 /** `operator blocks`: the clients that organizations block. */
 import { type Command, Option } from 'commander';
-import type { ListedBlock } from '../accounts/organizations/client-blocks.ts';
+import type { ListedBlock } from '../accounts/access/client-blocks.ts';
 import { clientNamed } from './command/names.ts';
 import type { Operator } from './command/operator.ts';
 import { addList, type ListForm } from './command/report.ts';

@@ -24,8 +24,8 @@ import type { Variables } from '../config/environment.ts';
 import { findKeys, loadSettingsWithoutSecrets } from '../config/load.ts';
 import type { Settings, SettingsWithoutSecrets } from '../config/settings.ts';
 import { createImporter, type Importer } from '../import/importer.ts';
+import { type CommonRegistries, createCommonRegistries } from '../service/common-registries.ts';
 import { requireEmbeddedDatabase, requireTables } from '../service/deployment.ts';
-import { type Registries as CommonRegistries, createRegistries } from '../service/registries.ts';
 import { silentChangeFeed } from '../storage/change-feed.ts';
 import { type OpenDatabase, openDatabase } from '../storage/database.ts';
 import { requireSchema } from '../storage/migrate.ts';
@@ -106,7 +106,7 @@ export async function withRegistries<Result>(
   // records and reports failures itself, so it needs no log.
   const parts = { database, changes: silentChangeFeed, clock: systemClock };
   const log = { warn: () => {}, debug: () => {} };
-  const registries = createRegistries({
+  const registries = createCommonRegistries({
     ...parts,
     log,
     issuer: settings.issuer,

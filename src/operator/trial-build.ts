@@ -8,7 +8,7 @@ import { type ConfigurationProblem, ConfigurationProblems } from '../config/prob
 import { locationOf } from '../config/validate.ts';
 import { createChangeStreams } from '../provider/introspection-changes.ts';
 import { createApplication } from '../service/application.ts';
-import { createRegistries } from '../service/registries.ts';
+import { createCommonRegistries } from '../service/common-registries.ts';
 import { silentChangeFeed } from '../storage/change-feed.ts';
 import { createPostgresStore } from '../storage/postgres-store.ts';
 import type { Database } from '../storage/queries.ts';
@@ -34,7 +34,7 @@ export async function buildUnopened({ settings, overrides }: Inspection): Promis
   const redis = redisUrl === undefined ? undefined : createRedis(redisUrl);
   const store = redis ? createRedisStore({ redis, clock }) : createPostgresStore({ database: unopened, clock });
   const { createAttemptLimit } = redis ? redisLimits(redis) : postgresLimits({ database: unopened, clock });
-  const registries = createRegistries({
+  const registries = createCommonRegistries({
     database: unopened,
     changes: silentChangeFeed,
     clock,

@@ -6,7 +6,7 @@ import { NO_LIMIT } from '../accounts/access/access-limit.ts';
 import type { ApiKey } from '../accounts/api-keys/api-key.ts';
 import type { ApiKeys } from '../accounts/api-keys/api-keys.ts';
 import type { Clock } from '../base/clock.ts';
-import type { Text } from '../base/texts.ts';
+import type { Text } from '../base/message.ts';
 import { formOf } from '../provider/form.ts';
 import {
   LIMITED,

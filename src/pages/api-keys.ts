@@ -10,8 +10,8 @@ import { displayName } from '../accounts/display-name.ts';
 import type { AccountMail } from '../accounts/mail/account-mail.ts';
 import type { OneTimeValues } from '../accounts/one-time-values.ts';
 import type { Clock } from '../base/clock.ts';
+import { type Message, message, type Text } from '../base/message.ts';
 import { Refusal } from '../base/refusal.ts';
-import { type Message, message, type Text } from '../base/texts.ts';
 import { formOf } from '../provider/form.ts';
 import {
   describeLimit,
@@ -29,7 +29,7 @@ import type { PageKit } from './page-kit.ts';
 import { get, post, type Redraw, type Route } from './routes.ts';
 import { accountOf, NOTHING_SENT, typedOf } from './signed-in.ts';
 import type { FormProblem } from './view-data.ts';
-import { browserDetails } from './words/browser.ts';
+import { browserDetails } from './words/browser-details.ts';
 import { type Moment, momentOrNothing, toMoment } from './words/moment.ts';
 
 declare module './view-data.ts' {

@@ -4,15 +4,15 @@ import type { Context } from 'koa';
 import type { Access } from '../accounts/access/access.ts';
 import { type ComparedOrganization, compareAccess, countChanges } from '../accounts/access/access-difference.ts';
 import { type ConnectionLimit, isLimited, limitAccess, limitDetails } from '../accounts/access/access-limit.ts';
+import type { ClientExclusion } from '../accounts/access/client-blocks.ts';
 import type { Organization } from '../accounts/access/reach.ts';
 import type { Activity } from '../accounts/activity/activity.ts';
-import type { ClientExclusion } from '../accounts/organizations/client-blocks.ts';
 import type { ClientStandings } from '../authorizations/client-standing.ts';
 import type { ConnectedClient } from '../authorizations/connected-clients.ts';
 import type { Connections } from '../authorizations/connections.ts';
 import type { Disconnect } from '../authorizations/endings.ts';
 import type { Clock } from '../base/clock.ts';
-import { type Message, message, type Text } from '../base/texts.ts';
+import { type Message, message, type Text } from '../base/message.ts';
 import { formOf } from '../provider/form.ts';
 import {
   describeLimit,

@@ -1,8 +1,8 @@
 /** The language of a page: the person's own choice, otherwise what the browser prefers. */
 import type { Context } from 'koa';
 import type { AccountRegistry } from '../accounts/account-registry.ts';
-import { languages } from '../base/texts.ts';
 import { formOf } from '../provider/form.ts';
+import { languages } from '../texts/texts.ts';
 import { ownCookie } from './own-cookie.ts';
 import { seeOther, type Visitor } from './page.ts';
 import type { PageKit } from './page-kit.ts';

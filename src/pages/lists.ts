@@ -1,6 +1,6 @@
 /** Searches, filters and sorts a list, and splits it into pages that begin after a given entry. */
 import type { ParsedUrlQuery } from 'node:querystring';
-import { message, type Text } from '../base/texts.ts';
+import { message, type Text } from '../base/message.ts';
 
 const PAGE_SIZE = 25;
 /** Lists up to this length have no search and no filters. */

@@ -3,9 +3,9 @@ import type { Context, Middleware } from 'koa';
 import type { Account } from '../accounts/account.ts';
 import type { AccountRegistry } from '../accounts/account-registry.ts';
 import type { Origin } from '../accounts/activity/activity.ts';
+import type { Text } from '../base/message.ts';
 import { sha256 } from '../base/random-id.ts';
 import { requestOrigin, requestState } from '../base/request-state.ts';
-import type { Text } from '../base/texts.ts';
 import { type BrowserSession, type BrowserSessions, isActive } from '../provider/browser-sessions.ts';
 import type { SessionRequirements } from '../provider/session-requirements.ts';
 

@@ -1,6 +1,6 @@
 /** The type with which a page declares its requests, and types that several pages share. */
 import type { Context, Middleware } from 'koa';
-import type { Text } from '../base/texts.ts';
+import type { Text } from '../base/message.ts';
 
 /** Mounted by the host; `test/host/routes.test.ts` has the table of all routes. */
 export interface Route {

@@ -2,7 +2,7 @@
 
 import type { Context } from 'koa';
 import type { SignInMethods } from '../accounts/sign-in-methods.ts';
-import type { Text } from '../base/texts.ts';
+import type { Text } from '../base/message.ts';
 import { seeOther, visitorIn } from './page.ts';
 import type { PageKit } from './page-kit.ts';
 import { get, type Route } from './routes.ts';

@@ -1,6 +1,6 @@
 /** The data of each view: one object called `page`, type-checked where a page builds it. */
 import type { Context } from 'koa';
-import type { Message, Text } from '../base/texts.ts';
+import type { Message, Text } from '../base/message.ts';
 import type { Moment } from './words/moment.ts';
 
 /**

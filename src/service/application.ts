@@ -4,7 +4,7 @@ import type { Logger } from 'pino';
 import { type AccountMail, createAccountMail } from '../accounts/mail/account-mail.ts';
 import { createBackgroundMail, createSendMail } from '../accounts/mail/mail.ts';
 import { createOneTimeValues } from '../accounts/one-time-values.ts';
-import { createPasswordLinkRequests } from '../accounts/passwords/link-mail.ts';
+import { createPasswordLinkRequests } from '../accounts/password-links/link-mail.ts';
 import { createStrongSignIns } from '../accounts/strong-sign-ins.ts';
 import { createApprovalRequests } from '../authorizations/approval-requests.ts';
 import type { Endings } from '../authorizations/endings.ts';
@@ -30,7 +30,7 @@ import type { Route } from '../pages/routes.ts';
 import { refreshSession } from '../pages/sign-in/current-session.ts';
 import type { SignInPolicy } from '../pages/sign-in/sign-in-policy.ts';
 import { createPageKit } from '../pages/signed-in.ts';
-import { browserDetails } from '../pages/words/browser.ts';
+import { browserDetails } from '../pages/words/browser-details.ts';
 import { createRightsInWords } from '../pages/words/rights.ts';
 import { createWrongSecretLimit } from '../provider/failure-limits.ts';
 import type { ChangeStreams } from '../provider/introspection-changes.ts';
@@ -38,8 +38,8 @@ import { createAuthorizationServer } from '../provider/provider.ts';
 import { createSessionRequirements } from '../provider/session-requirements.ts';
 import type { Database } from '../storage/queries.ts';
 import type { TokenStore } from '../storage/token-store.ts';
-import { listPages } from './pages.ts';
-import type { Registries } from './registries.ts';
+import type { CommonRegistries } from './common-registries.ts';
+import { listPages } from './page-list.ts';
 import { wireSignIn } from './sign-in.ts';
 
 /** The settings, and what survives a reload: the stores and their caches. */
@@ -49,7 +49,7 @@ export interface ApplicationParts {
   readonly log: Logger;
   readonly database: Database;
   readonly store: TokenStore;
-  readonly registries: Omit<Registries, 'close'>;
+  readonly registries: Omit<CommonRegistries, 'close'>;
   readonly createAttemptLimit: CreateAttemptLimit;
   /** Must survive a reload, or every counter restarts. Without it, new metrics are created. */
   readonly metrics?: Metrics;

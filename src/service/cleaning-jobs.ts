@@ -11,7 +11,7 @@ import { type startCleaning, vacuumJob } from '../storage/cleaning.ts';
 import type { Database } from '../storage/queries.ts';
 import type { TokenStore } from '../storage/token-store.ts';
 import type { Application } from './application.ts';
-import type { Registries } from './registries.ts';
+import type { CommonRegistries } from './common-registries.ts';
 
 type Jobs = Parameters<typeof startCleaning>[0]['jobs'];
 
@@ -24,7 +24,7 @@ export function cleaningJobs(parts: {
   readonly log: Logger;
   readonly store: TokenStore;
   readonly limits: { removeExpired: Jobs[string] };
-  readonly registries: Registries;
+  readonly registries: CommonRegistries;
   readonly endings: Endings;
   readonly leakedValues: LeakedValues;
 }): Jobs {

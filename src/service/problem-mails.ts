@@ -2,7 +2,7 @@
 import type { Logger } from 'pino';
 import type { AccountMail } from '../accounts/mail/account-mail.ts';
 import type { AttemptLimit } from '../base/attempt-limits.ts';
-import { message } from '../base/texts.ts';
+import { message } from '../base/message.ts';
 import type { ClientProblems, MailedOwner } from '../clients/client-problems.ts';
 
 /** @param perOwner allows one mail a day for each key, counted across all nodes */

@@ -27,9 +27,9 @@ import { startKeySightings } from '../storage/key-sightings.ts';
 import { areValuesChecked } from '../storage/nodes.ts';
 import { createApplication, createCurrentApplication } from './application.ts';
 import { cleaningJobs } from './cleaning-jobs.ts';
+import { createCommonRegistries } from './common-registries.ts';
 import { describeNode } from './node-description.ts';
 import { createProblemMails } from './problem-mails.ts';
-import { createRegistries } from './registries.ts';
 import { createSharedReload } from './shared-reload.ts';
 import { openStores } from './stores.ts';
 
@@ -91,7 +91,7 @@ export async function startService(given: ServiceParts) {
   const { database, changes, store, limits, readiness } = stores;
 
   const hasChecksums = await areValuesChecked(database, settings.tokens.checksums);
-  const registries = createRegistries({
+  const registries = createCommonRegistries({
     database,
     changes,
     clock,

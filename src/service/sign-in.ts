@@ -4,7 +4,7 @@ import type { Logger } from 'pino';
 import { createResolveIdentity } from '../accounts/identities/resolve-identity.ts';
 import type { AccountMail } from '../accounts/mail/account-mail.ts';
 import { createOneTimeValues } from '../accounts/one-time-values.ts';
-import { createSignIn } from '../accounts/sign-in.ts';
+import { createSignIn } from '../accounts/password-sign-in.ts';
 import { createSignInLimits } from '../accounts/sign-in-limits.ts';
 import { createSignInMethods } from '../accounts/sign-in-methods.ts';
 import type { StrongSignIns } from '../accounts/strong-sign-ins.ts';
@@ -23,7 +23,7 @@ import { FORGOT_PASSWORD } from '../pages/password/forgot-password.ts';
 import { createEndingChoices } from '../pages/password/recovery.ts';
 import { createBrowserSignIns } from '../pages/sign-in/browser-sign-ins.ts';
 import { createKnownDevices } from '../pages/sign-in/known-devices.ts';
-import { createPasskeySignIns } from '../pages/sign-in/passkeys.ts';
+import { createPasskeySignIns } from '../pages/sign-in/passkey-sign-ins.ts';
 import { createPasswordCheck, refusePasswords } from '../pages/sign-in/password-check.ts';
 import { createSignInPolicy } from '../pages/sign-in/sign-in-policy.ts';
 import { createWaitingSignIn } from '../pages/sign-in/waiting-sign-in.ts';
@@ -38,7 +38,7 @@ import type { SessionRequirements } from '../provider/session-requirements.ts';
 import type { Database } from '../storage/queries.ts';
 import type { TokenStore } from '../storage/token-store.ts';
 import { createUpstreamProvider } from '../upstream/upstream-provider.ts';
-import type { Registries } from './registries.ts';
+import type { CommonRegistries } from './common-registries.ts';
 
 export type SignInWiring = ReturnType<typeof wireSignIn>;
 
@@ -49,7 +49,7 @@ export function wireSignIn(parts: {
   readonly log: Logger;
   readonly database: Database;
   readonly store: TokenStore;
-  readonly registries: Omit<Registries, 'close'>;
+  readonly registries: Omit<CommonRegistries, 'close'>;
   readonly createAttemptLimit: CreateAttemptLimit;
   readonly outcomes: Metrics['outcomes'];
   readonly server: Pick<AuthorizationServer, 'interactions' | 'sessions'>;

@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import { createAccess } from '../../src/accounts/access/access.ts';
 import { createAccountRegistry } from '../../src/accounts/account-registry.ts';
 import { DEMO, seedDemo } from '../../src/accounts/demo.ts';
-import { createSignIn } from '../../src/accounts/sign-in.ts';
+import { createSignIn } from '../../src/accounts/password-sign-in.ts';
 import { systemClock } from '../../src/base/clock.ts';
 import { silentChangeFeed } from '../../src/storage/change-feed.ts';
 import { testDatabase } from '../support/databases.ts';

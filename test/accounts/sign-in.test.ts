@@ -1,8 +1,8 @@
 import { createHook } from 'node:async_hooks';
 import { expect } from 'chai';
 import { createAccountRegistry } from '../../src/accounts/account-registry.ts';
+import { createSignIn } from '../../src/accounts/password-sign-in.ts';
 import { hashPassword, verifyPassword } from '../../src/accounts/passwords/password.ts';
-import { createSignIn } from '../../src/accounts/sign-in.ts';
 import { systemClock } from '../../src/base/clock.ts';
 import { silentChangeFeed } from '../../src/storage/change-feed.ts';
 import { testDatabase } from '../support/databases.ts';

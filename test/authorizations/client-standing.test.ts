@@ -6,10 +6,10 @@ import { createOrganizations } from '../../src/accounts/organizations/organizati
 import { type ClientStanding, createClientStandings } from '../../src/authorizations/client-standing.ts';
 import { createConnections } from '../../src/authorizations/connections.ts';
 import { systemClock } from '../../src/base/clock.ts';
-import { inEnglish } from '../../src/base/texts.ts';
 import { createClientRegistry } from '../../src/clients/client-registry.ts';
 import { describeStanding } from '../../src/pages/words/client-standing.ts';
 import { silentChangeFeed } from '../../src/storage/change-feed.ts';
+import { inEnglish } from '../../src/texts/texts.ts';
 import { testDatabase } from '../support/databases.ts';
 
 const DAY = 86_400_000;

@@ -1,7 +1,7 @@
 /** Values that were found in public are ended, and the people concerned are mailed. */
 import { expect } from 'chai';
 import { sha256 } from '../../src/base/random-id.ts';
-import { textsFor } from '../../src/base/texts.ts';
+import { textsFor } from '../../src/texts/texts.ts';
 import { isSecretValid, textOf } from '../pages/client-owner.ts';
 import { signedIn } from '../pages/signed-in-person.ts';
 import { eventually } from '../support/eventually.ts';

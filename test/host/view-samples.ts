@@ -2,7 +2,7 @@
 import path from 'node:path';
 import { isInterfaceDeclaration } from 'typescript/unstable/ast';
 import { API, type Checker, type Type } from 'typescript/unstable/sync';
-import { message } from '../../src/base/texts.ts';
+import { message } from '../../src/base/message.ts';
 import type { ViewData, ViewName } from '../../src/pages/view-data.ts';
 import { toMoment } from '../../src/pages/words/moment.ts';
 

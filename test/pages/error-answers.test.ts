@@ -1,7 +1,7 @@
 /** Each pair of an error and an endpoint in the error reference is an answer of the real service. */
 import { expect } from 'chai';
-import { textsFor } from '../../src/base/texts.ts';
 import { documentedErrors, errorReference } from '../../src/pages/error-reference.ts';
+import { textsFor } from '../../src/texts/texts.ts';
 import {
   type Answer,
   ask,

@@ -1,7 +1,7 @@
 /** The page of a large organization: it reads what it shows, and leaves connections for others. */
 import { expect } from 'chai';
 import pg from 'pg';
-import { createClientBlocks } from '../../src/accounts/organizations/client-blocks.ts';
+import { createClientBlocks } from '../../src/accounts/access/client-blocks.ts';
 import { createOrganizationReach } from '../../src/authorizations/organization-reach.ts';
 import { eventually } from '../support/eventually.ts';
 import { introspect } from '../support/oauth.ts';

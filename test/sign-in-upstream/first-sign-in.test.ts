@@ -1,6 +1,6 @@
 /** The first sign-in with a provider, to an account that another person may have used before. */
 import { expect } from 'chai';
-import type { LinkPurpose } from '../../src/accounts/passwords/links.ts';
+import type { LinkPurpose } from '../../src/accounts/password-links/password-links.ts';
 import { addPasskey } from '../pages/passkeys/soft-passkey.ts';
 import { authorizationUrl } from '../support/oauth.ts';
 import { createPerson, type Page, type Person } from '../support/person.ts';

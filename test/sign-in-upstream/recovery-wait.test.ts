@@ -1,6 +1,6 @@
 /** A mailed link alone cannot recover an account that needs more than a password. */
 import { expect } from 'chai';
-import type { LinkPurpose } from '../../src/accounts/passwords/links.ts';
+import type { LinkPurpose } from '../../src/accounts/password-links/password-links.ts';
 import { addPasskey, optionsFor, signInWith } from '../pages/passkeys/soft-passkey.ts';
 import { eventually } from '../support/eventually.ts';
 import { startsWithMail } from '../support/mail-server.ts';

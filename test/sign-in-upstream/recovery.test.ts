@@ -1,6 +1,6 @@
 /** Account recovery by a mailed link, an invitation or a provider, and the access each ends. */
 import { expect } from 'chai';
-import type { LinkPurpose } from '../../src/accounts/passwords/links.ts';
+import type { LinkPurpose } from '../../src/accounts/password-links/password-links.ts';
 import { addPasskey } from '../pages/passkeys/soft-passkey.ts';
 import { outcomeOf } from '../provider/authorization-outcome.ts';
 import { partnerTokens } from '../provider/partner-tokens.ts';

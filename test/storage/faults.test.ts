@@ -2,7 +2,7 @@
 
 import { expect } from 'chai';
 import { Redis } from 'ioredis';
-import { textsFor } from '../../src/base/texts.ts';
+import { textsFor } from '../../src/texts/texts.ts';
 import { partnerTokens, type Tokens, tokensOf } from '../provider/partner-tokens.ts';
 import { eventually } from '../support/eventually.ts';
 import {

@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { expect } from 'chai';
 import { parse } from 'yaml';
-import { addLanguage, languages } from '../../src/base/texts.ts';
+import { addLanguage, languages } from '../../src/texts/texts.ts';
 
 /** The tag of the language. */
 export const PSEUDO = 'en-XA';

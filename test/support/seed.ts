@@ -1,6 +1,6 @@
 /** Creates users, their organizations, and a client of each kind, for tests that need some. */
 import { hash } from '@node-rs/argon2';
-import type { LinkPurpose } from '../../src/accounts/passwords/links.ts';
+import type { LinkPurpose } from '../../src/accounts/password-links/password-links.ts';
 import type { ClientKind } from '../../src/clients/client.ts';
 import { madeOnce } from './made-once.ts';
 import type { TestClient } from './oauth.ts';

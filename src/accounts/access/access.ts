@@ -6,10 +6,10 @@ import type { ChangeFeed } from '../../storage/change-feed.ts';
 import { doAllNodesKnowAccessRules } from '../../storage/nodes.ts';
 import { type Page, type PageRequest, pageOf } from '../../storage/pages.ts';
 import type { Queries } from '../../storage/queries.ts';
-import { createClientBlocks } from '../organizations/client-blocks.ts';
-import { admittedBy } from '../organizations/organization-policy.ts';
+import { OPEN_POLICY, type OrganizationPolicies } from '../organizations/organization-policy.ts';
 import { findPlace, type PlaceKind } from '../organizations/places.ts';
 import { type AccessLimit, limitAccess } from './access-limit.ts';
+import { type ClientDecisions, createClientBlocks } from './client-blocks.ts';
 import { createPeople, type People, type Person } from './people.ts';
 import {
   type Organization,
@@ -155,4 +155,22 @@ export function createAccess(parts: {
       return pageOf<Member>(database, query, page);
     },
   };
+}
+
+/**
+ * Returns those of the user's organizations that admit the client or the API key.
+ *
+ * @param decisions the decisions about the client; undefined for an API key
+ */
+function admittedBy(
+  organizations: readonly Organization[],
+  policies: OrganizationPolicies,
+  decisions: ClientDecisions | undefined,
+): readonly Organization[] {
+  if (policies.size === 0 && !decisions?.blocked.size) return organizations;
+  return organizations.filter(({ id }) => {
+    const { asksFirst, allowsApiKeys } = policies.get(id) ?? OPEN_POLICY;
+    if (decisions === undefined) return allowsApiKeys;
+    return !decisions.blocked.has(id) && (!asksFirst || decisions.approved.has(id));
+  });
 }

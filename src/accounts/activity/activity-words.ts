@@ -1,5 +1,6 @@
 /** The names of all kinds of activity, on the user's page and in operator commands. */
-import { inEnglish, isUnknown, type Message, message, type Text } from '../../base/texts.ts';
+import { type Message, message, type Text } from '../../base/message.ts';
+import { inEnglish, isUnknown } from '../../texts/texts.ts';
 
 /** Ids and names that belong to an activity. Never a secret. */
 export type Details = Readonly<Record<string, string | number | boolean | readonly string[]>>;

@@ -1,8 +1,9 @@
 /** Finds, links or creates the account of a user who signs in with a provider. */
-import { claimProblems } from '../../base/name-rules.ts';
+
 import { Refusal } from '../../base/refusal.ts';
 import { lockedTransactionOf, transactionOf } from '../../storage/account-turns.ts';
 import type { Database, Queries } from '../../storage/queries.ts';
+import { claimProblems } from '../../texts/name-rules.ts';
 import { type Account, type AccountRow, accountFrom, SELECT_ACCOUNTS } from '../account.ts';
 import type { AccountRegistry } from '../account-registry.ts';
 import type { Activity, Origin } from '../activity/activity.ts';

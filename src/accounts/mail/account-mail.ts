@@ -1,6 +1,7 @@
 /** Mails users about events of their account, so that they notice what an attacker did. */
+
+import { type Message, message, type Text } from '../../base/message.ts';
 import type { SecretKind } from '../../base/random-id.ts';
-import { type Message, message, type Text } from '../../base/texts.ts';
 import type { Account } from '../account.ts';
 import type { AccountRegistry } from '../account-registry.ts';
 import type { Origin } from '../activity/activity.ts';

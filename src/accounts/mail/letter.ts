@@ -1,17 +1,9 @@
 /** Writes mails to people in their language, as plain text and as HTML. */
 import { fileURLToPath } from 'node:url';
-import { contactUrl } from '../../base/mailbox.ts';
-import { INVISIBLE } from '../../base/name-rules.ts';
-import {
-  type Message,
-  message,
-  type OwnText,
-  ownText,
-  type Text,
-  type Texts,
-  textsFor,
-  type Values,
-} from '../../base/texts.ts';
+import { type Message, message, type Text, type Values } from '../../base/message.ts';
+import { contactUrl } from '../../texts/mailbox.ts';
+import { INVISIBLE } from '../../texts/name-rules.ts';
+import { type OwnText, ownText, type Texts, textsFor } from '../../texts/texts.ts';
 import type { Account } from '../account.ts';
 
 type Value = Values[string];

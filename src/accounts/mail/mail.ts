@@ -2,7 +2,7 @@
 import { domainToASCII } from 'node:url';
 import type { PluginFunction, Transporter } from 'nodemailer';
 import type { Logger } from 'pino';
-import { isMailbox, parseSender } from '../../base/mailbox.ts';
+import { isMailbox, parseSender } from '../../texts/mailbox.ts';
 import { type Letter, type MailBrand, writeLetter } from './letter.ts';
 
 /** A mail to operators, in English. */

@@ -1,7 +1,8 @@
 /** Finds names of clients that users could mistake for someone else's. */
-import { holdsReserved, lookOf, reservedWords, variantTest } from '../../base/name-rules.ts';
-import type { OwnText } from '../../base/texts.ts';
+
 import type { Queries } from '../../storage/queries.ts';
+import { holdsReserved, lookOf, reservedWords, variantTest } from '../../texts/name-rules.ts';
+import type { OwnText } from '../../texts/texts.ts';
 
 export type TakenNames = ReturnType<typeof createTakenNames>;
 

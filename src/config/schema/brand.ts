@@ -1,7 +1,7 @@
 /** The settings `brand` and `rights`: the operator's name, look and words on pages and in mail. */
 import { z } from 'zod';
-import { isMailbox } from '../../base/mailbox.ts';
-import { PRODUCT } from '../../base/name-rules.ts';
+import { isMailbox } from '../../texts/mailbox.ts';
+import { PRODUCT } from '../../texts/name-rules.ts';
 import { isPageUrl } from './connected.ts';
 import { expectations, text } from './kinds.ts';
 import { reloadable, section } from './setting.ts';

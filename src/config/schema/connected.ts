@@ -1,6 +1,6 @@
 /** The settings of what the service connects to: `storage`, `mail`, and the `api` of the tokens. */
 import { z } from 'zod';
-import { parseSender } from '../../base/mailbox.ts';
+import { parseSender } from '../../texts/mailbox.ts';
 import { isLoopbackOrigin } from '../issuer.ts';
 import { hasHost, isDatabaseUrl, isDecodable, isRedisUrl, PASSWORDS_IN_URLS } from '../urls.ts';
 import { expectations, flag, text, wholeNumber } from './kinds.ts';

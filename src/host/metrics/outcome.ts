@@ -2,7 +2,7 @@
 import { Counter, Gauge, type Registry } from 'prom-client';
 import { SECRET_KINDS } from '../../base/random-id.ts';
 import type { SignInOutcomes } from '../../pages/sign-in/browser-sign-ins.ts';
-import type { PasskeyOutcomes } from '../../pages/sign-in/passkeys.ts';
+import type { PasskeyOutcomes } from '../../pages/sign-in/passkey-sign-ins.ts';
 import type { PasswordOutcomes } from '../../pages/sign-in/password-check.ts';
 import { UPSTREAM_OUTCOMES, type UpstreamOutcomes } from '../../pages/sign-in/upstream-ways.ts';
 import type { ProviderOutcomes } from '../../provider/outcomes.ts';

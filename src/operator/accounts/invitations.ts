@@ -1,6 +1,6 @@
 /** One-time links for new users and those who lost access: printed, and mailed if configured. */
 import type { Account } from '../../accounts/account.ts';
-import { passwordLinkUrl, passwordMail } from '../../accounts/passwords/link-mail.ts';
+import { passwordLinkUrl, passwordMail } from '../../accounts/password-links/link-mail.ts';
 import type { Registries } from '../registries.ts';
 import { tryMail } from './mailing.ts';
 

@@ -3,7 +3,7 @@ import type { Readable, Writable } from 'node:stream';
 import type { OperatedBy } from '../../accounts/activity/activity.ts';
 import type { Variables } from '../../config/environment.ts';
 import type { SettingsWithoutSecrets } from '../../config/settings.ts';
-import type { StreamWatch } from '../../doctor/changes.ts';
+import type { StreamWatch } from '../../doctor/change-stream.ts';
 import type { Registries } from '../registries.ts';
 
 /** A stream; progress is shown there if `isTTY` is true. */

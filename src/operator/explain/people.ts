@@ -1,7 +1,7 @@
 /** Explains an account, or a session, a passkey or a one-time link of its user. */
 import type { Account } from '../../accounts/account.ts';
 import { describeBrowser } from '../../accounts/browser-names.ts';
-import type { KeptLink } from '../../accounts/passwords/links.ts';
+import type { KeptLink } from '../../accounts/password-links/password-links.ts';
 import { type RecordedSession, sessionId } from '../../accounts/session-list.ts';
 import { systemClock } from '../../base/clock.ts';
 import { listSignInMethods, methodWords } from '../accounts/accounts.ts';

@@ -3,8 +3,8 @@ import { actionInEnglish, CAUSES } from '../../accounts/activity/activity-words.
 import type { AuditRecord } from '../../accounts/activity/audit.ts';
 import type { PlaceKind } from '../../accounts/organizations/places.ts';
 import { Refusal } from '../../base/refusal.ts';
-import { inEnglish } from '../../base/texts.ts';
 import { countText } from '../../storage/pages.ts';
+import { inEnglish } from '../../texts/texts.ts';
 import { accessText } from '../places/places.ts';
 import type { Registries } from '../registries.ts';
 import { by, explainParties } from './credentials.ts';

@@ -8,8 +8,8 @@ import {
   readValue,
 } from '../../authorizations/token-formats.ts';
 import { systemClock } from '../../base/clock.ts';
-import { inEnglish } from '../../base/texts.ts';
 import type { AuthorizationRecord } from '../../storage/token-store.ts';
+import { inEnglish } from '../../texts/texts.ts';
 import type { Registries } from '../registries.ts';
 import { atSeconds, explainParties, type Facts, findParties, unknownValue } from './credentials.ts';
 import type { Explanation } from './explanation.ts';

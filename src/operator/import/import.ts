@@ -10,7 +10,7 @@ import { parseTime, shareOrNumber, WrongUsage } from '../command/arguments.ts';
 import { addYesOption } from '../command/confirmation.ts';
 import type { Operator } from '../command/operator.ts';
 import { openImportFile } from './file.ts';
-import { importReport, removalSentence } from './report.ts';
+import { importReport, removalSentence } from './printed-report.ts';
 
 interface ImportOptions {
   readonly dryRun: boolean;

@@ -3,7 +3,7 @@ import { CommanderError } from 'commander';
 import { DataDirectoryRefused } from '../../base/data-directory.ts';
 import type { Refusal } from '../../base/refusal.ts';
 import { ConfigurationProblems } from '../../config/problems.ts';
-import { ImportInterrupted, ImportProblems } from '../../import/problems.ts';
+import { ImportInterrupted, ImportProblems } from '../../import/import-problems.ts';
 import { NoDeployment } from '../../service/deployment.ts';
 import { troubleOf } from '../../service/startup-errors.ts';
 import { EmbeddedPostgresInUse } from '../../storage/embedded/postgres.ts';
@@ -11,7 +11,7 @@ import { UnsafeRedis } from '../../storage/open-token-store.ts';
 import { WrongUsage } from '../command/arguments.ts';
 import type { Report } from '../command/operator.ts';
 import { REFUSED } from '../command/report.ts';
-import { importProblemsReport } from '../import/report.ts';
+import { importProblemsReport } from '../import/printed-report.ts';
 
 /** The exit codes of failures; success has 0. */
 export type ExitCode = 1 | 2 | 3;

@@ -1,6 +1,6 @@
 /** The page for all errors: what happened, what to do, and a reference. */
 import type { Context } from 'koa';
-import { type Message, message, type Text, type Values } from '../../base/texts.ts';
+import { type Message, message, type Text, type Values } from '../../base/message.ts';
 import { formOf } from '../../provider/form.ts';
 import type { AuthorizationRefusal } from '../../provider/provider.ts';
 import type { Render } from '../view-data.ts';

@@ -5,7 +5,7 @@
 
 import type { Context } from 'koa';
 import type { SignInMethods } from '../../accounts/sign-in-methods.ts';
-import { message, type Text } from '../../base/texts.ts';
+import { message, type Text } from '../../base/message.ts';
 import { formOf } from '../../provider/form.ts';
 import type { FormDrafts } from '../forms/form-drafts.ts';
 import { originInSession, seeOther } from '../page.ts';

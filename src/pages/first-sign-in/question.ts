@@ -2,7 +2,7 @@
 import type { Context } from 'koa';
 import type { Account } from '../../accounts/account.ts';
 import type { SessionList } from '../../accounts/session-list.ts';
-import { message } from '../../base/texts.ts';
+import { message } from '../../base/message.ts';
 import type { BrowserSessions } from '../../provider/browser-sessions.ts';
 import type { FormDrafts } from '../forms/form-drafts.ts';
 import type { EndingChoice, EndingChoices } from '../password/recovery.ts';

@@ -2,7 +2,7 @@
 
 import { type AccessLimit, type ConnectionLimit, isLimited, limitAccess } from '../../accounts/access/access-limit.ts';
 import type { Organization } from '../../accounts/access/reach.ts';
-import { type Message, message } from '../../base/texts.ts';
+import { type Message, message } from '../../base/message.ts';
 
 /** The data of `partials/limit-fields`. */
 export interface LimitFields {

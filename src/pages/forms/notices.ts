@@ -1,8 +1,9 @@
 /** A sentence that a page shows once after a redirect: in a signed cookie, not in the URL. */
 import type { Context } from 'koa';
 import { type Clock, epochSeconds } from '../../base/clock.ts';
+import type { Message } from '../../base/message.ts';
 import { createSeals } from '../../base/seals.ts';
-import { inEnglish, isUnknown, type Message } from '../../base/texts.ts';
+import { inEnglish, isUnknown } from '../../texts/texts.ts';
 import { ownCookie } from '../own-cookie.ts';
 import { markOf, type Notices, seeOther, type Visitor } from '../page.ts';
 

@@ -12,8 +12,8 @@ import {
 import type { ClientStandings } from '../../authorizations/client-standing.ts';
 import type { ConnectedConsent, Connections } from '../../authorizations/connections.ts';
 import type { Clock } from '../../base/clock.ts';
+import { type Message, message } from '../../base/message.ts';
 import type { Seals } from '../../base/seals.ts';
-import { type Message, message } from '../../base/texts.ts';
 import { type Client, isSameLinks, LINKS, type LinkKind } from '../../clients/client.ts';
 import { type Asked, askedOf } from '../../provider/approvals.ts';
 import { formOf } from '../../provider/form.ts';

@@ -1,5 +1,5 @@
 /** The data that the pages of one client print, except its form. */
-import type { Text } from '../../base/texts.ts';
+import type { Text } from '../../base/message.ts';
 import type { Moment } from '../words/moment.ts';
 import type { ReachedOrganization } from '../words/reached.ts';
 import type { highlighted } from './highlight.ts';

@@ -3,8 +3,8 @@
 import type { Context, Next } from 'koa';
 import type { Activity } from '../../accounts/activity/activity.ts';
 import type { RemoveClient } from '../../authorizations/endings.ts';
+import type { Text } from '../../base/message.ts';
 import { Refusal } from '../../base/refusal.ts';
-import type { Text } from '../../base/texts.ts';
 import { peopleText } from '../../clients/client-row.ts';
 import { normalizeClientName } from '../../clients/client-rules.ts';
 import { formOf } from '../../provider/form.ts';

@@ -1,7 +1,7 @@
 /** `/profile/oauth-clients/:id/links`: the owner's links, which the consent page shows. */
 
 import type { Context, Next } from 'koa';
-import type { Text } from '../../base/texts.ts';
+import type { Text } from '../../base/message.ts';
 import { type ClientLinks, isSameLinks, LINKS, type LinkKind, normalizeLinks } from '../../clients/client.ts';
 import type { ClientRegistry } from '../../clients/client-registry.ts';
 import { checkLinks } from '../../clients/client-rules.ts';

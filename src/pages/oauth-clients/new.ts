@@ -3,8 +3,8 @@
 import type { Context, Next } from 'koa';
 import type { Activity } from '../../accounts/activity/activity.ts';
 import type { OneTimeValues } from '../../accounts/one-time-values.ts';
+import type { Text } from '../../base/message.ts';
 import { Refusal } from '../../base/refusal.ts';
-import type { Text } from '../../base/texts.ts';
 import type { ClientRegistry } from '../../clients/client-registry.ts';
 import { normalizeClientName } from '../../clients/client-rules.ts';
 import { formOf } from '../../provider/form.ts';
@@ -21,7 +21,7 @@ import {
   readClientForm,
   refusedForm,
   type TypedClient,
-} from './form.ts';
+} from './client-form.ts';
 import { LIST, urlOf } from './own-client.ts';
 import type { ShownSecret } from './secrets.ts';
 

@@ -3,8 +3,8 @@
 import type { Context } from 'koa';
 import type { OneTimeValues } from '../../accounts/one-time-values.ts';
 import type { Clock } from '../../base/clock.ts';
+import { message, type Text } from '../../base/message.ts';
 import { Refusal } from '../../base/refusal.ts';
-import { message, type Text } from '../../base/texts.ts';
 import { type ClientSecret, hasSecret } from '../../clients/client.ts';
 import type { ClientRegistry } from '../../clients/client-registry.ts';
 import { formerSecretsOf, type OwnedClient } from '../../clients/client-row.ts';

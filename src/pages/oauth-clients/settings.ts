@@ -1,8 +1,8 @@
 /** `/profile/oauth-clients/:id/settings`: the name and the redirect URIs of a client. */
 
 import type { Context, Next } from 'koa';
+import type { Text } from '../../base/message.ts';
 import { Refusal } from '../../base/refusal.ts';
-import type { Text } from '../../base/texts.ts';
 import type { ClientRegistry } from '../../clients/client-registry.ts';
 import type { OwnedClient } from '../../clients/client-row.ts';
 import { normalizeClientName } from '../../clients/client-rules.ts';
@@ -21,7 +21,7 @@ import {
   refusedForm,
   stampOf,
   type TypedClient,
-} from './form.ts';
+} from './client-form.ts';
 import { CLIENT, type OwnClientPages, ownClientOf, urlOf } from './own-client.ts';
 
 const PATH = `${CLIENT}/settings`;

@@ -1,5 +1,5 @@
 /** The data that the pages of a user's OAuth clients print, except those of one client. */
-import type { Text } from '../../base/texts.ts';
+import type { Text } from '../../base/message.ts';
 import type { ListView } from '../lists.ts';
 import type { FormProblem } from '../view-data.ts';
 import type { Moment } from '../words/moment.ts';

@@ -12,10 +12,10 @@ import {
   type ReachingClient,
 } from '../../authorizations/organization-reach.ts';
 import type { Clock } from '../../base/clock.ts';
+import { type Message, message, type Text } from '../../base/message.ts';
 import { holdsSecret } from '../../base/random-id.ts';
 import { Refusal } from '../../base/refusal.ts';
 import type { Seals } from '../../base/seals.ts';
-import { type Message, message, type Text } from '../../base/texts.ts';
 import { formOf } from '../../provider/form.ts';
 import type { PageKit } from '../page-kit.ts';
 import { accountOf, NOTHING_SENT, typedOf } from '../signed-in.ts';

@@ -10,7 +10,7 @@ import {
   type ReachingPerson,
   type Step,
 } from '../../authorizations/organization-reach.ts';
-import { type Message, message, type Text } from '../../base/texts.ts';
+import { type Message, message, type Text } from '../../base/message.ts';
 import { byText, byTime, type ListForm, stepListOf } from '../lists.ts';
 import { momentOrNothing, toMoment } from '../words/moment.ts';
 import { tileOf } from '../words/tile.ts';

@@ -1,5 +1,5 @@
 /** The data that the pages of organizations print. */
-import type { Message, Text } from '../../base/texts.ts';
+import type { Message, Text } from '../../base/message.ts';
 import type { ListChoice, ListView } from '../lists.ts';
 import type { DescribedStanding } from '../words/client-standing.ts';
 import type { Moment } from '../words/moment.ts';

@@ -2,10 +2,10 @@
 
 import type { Context } from 'koa';
 import { normalizeEmail } from '../../accounts/email.ts';
-import type { PasswordLinkRequests } from '../../accounts/passwords/link-mail.ts';
+import type { PasswordLinkRequests } from '../../accounts/password-links/link-mail.ts';
 import type { AttemptLimit } from '../../base/attempt-limits.ts';
+import { type Message, message, type Text } from '../../base/message.ts';
 import { networkOf } from '../../base/network-address.ts';
-import { type Message, message, type Text } from '../../base/texts.ts';
 import { formOf } from '../../provider/form.ts';
 import { requestOrigin } from '../page.ts';
 import type { PageKit } from '../page-kit.ts';

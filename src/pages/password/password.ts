@@ -2,11 +2,11 @@
 
 import type { Context } from 'koa';
 import type { Account } from '../../accounts/account.ts';
-import type { LinkPurpose, PasswordLink, PasswordLinks } from '../../accounts/passwords/links.ts';
-import { RecoveryMustWait } from '../../accounts/passwords/recovery-waits.ts';
+import type { LinkPurpose, PasswordLink, PasswordLinks } from '../../accounts/password-links/password-links.ts';
+import { RecoveryMustWait } from '../../accounts/password-links/recovery-waits.ts';
 import { TooManyPasswords } from '../../accounts/passwords/work.ts';
+import { type Message, message } from '../../base/message.ts';
 import { Refusal } from '../../base/refusal.ts';
-import { type Message, message } from '../../base/texts.ts';
 import { formOf } from '../../provider/form.ts';
 import { ownCookie } from '../own-cookie.ts';
 import { seeOther } from '../page.ts';

@@ -1,17 +1,17 @@
 /** The page of a link that works only after a waiting time; starts the recovery of the account. */
 import type { Context } from 'koa';
 import type { AccountMail } from '../../accounts/mail/account-mail.ts';
-import type { PasswordLink, PasswordLinks } from '../../accounts/passwords/links.ts';
-import type { RecoveryWait, RecoveryWaits } from '../../accounts/passwords/recovery-waits.ts';
+import type { PasswordLink, PasswordLinks } from '../../accounts/password-links/password-links.ts';
+import type { RecoveryWait, RecoveryWaits } from '../../accounts/password-links/recovery-waits.ts';
 import type { SignInMethods } from '../../accounts/sign-in-methods.ts';
-import { type Message, message, type Text } from '../../base/texts.ts';
+import { type Message, message, type Text } from '../../base/message.ts';
 import { formOf } from '../../provider/form.ts';
 import { requestOrigin } from '../page.ts';
 import type { PageKit } from '../page-kit.ts';
 import { post, type Route } from '../routes.ts';
 import { anyStrongOf } from '../sign-in/attempt.ts';
 import type { WaitingSignIn } from '../sign-in/waiting-sign-in.ts';
-import { browserDetails } from '../words/browser.ts';
+import { browserDetails } from '../words/browser-details.ts';
 import { inUnits, type Moment, toMoment } from '../words/moment.ts';
 import type { StopLinks } from './stop-recovery.ts';
 

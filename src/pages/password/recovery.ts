@@ -2,11 +2,11 @@
 import type { Context } from 'koa';
 import type { Account } from '../../accounts/account.ts';
 import type { ApiKeys } from '../../accounts/api-keys/api-keys.ts';
-import type { PasswordChanges } from '../../accounts/passwords/changes.ts';
+import type { PasswordChanges } from '../../accounts/password-links/password-changes.ts';
 import type { LinkedMethod, SignInMethods } from '../../accounts/sign-in-methods.ts';
 import type { Connections } from '../../authorizations/connections.ts';
 import type { Disconnect } from '../../authorizations/endings.ts';
-import { type Message, message } from '../../base/texts.ts';
+import { type Message, message } from '../../base/message.ts';
 import { formOf } from '../../provider/form.ts';
 import { requestOrigin } from '../page.ts';
 import { type Moment, toMoment } from '../words/moment.ts';

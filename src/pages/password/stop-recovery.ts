@@ -1,9 +1,9 @@
 /** `/stop-recovery`: a user stops a recovery of the account, signed in or with the mailed link. */
 import type { Context } from 'koa';
-import type { RecoveryWaits } from '../../accounts/passwords/recovery-waits.ts';
+import type { RecoveryWaits } from '../../accounts/password-links/recovery-waits.ts';
 import type { Clock } from '../../base/clock.ts';
+import { message } from '../../base/message.ts';
 import { createSeals } from '../../base/seals.ts';
-import { message } from '../../base/texts.ts';
 import { formOf } from '../../provider/form.ts';
 import { originInSession, requestOrigin, seeOther } from '../page.ts';
 import type { PageKit } from '../page-kit.ts';

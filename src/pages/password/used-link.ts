@@ -2,10 +2,10 @@
 import type { Context } from 'koa';
 import type { Account } from '../../accounts/account.ts';
 import type { AccountMail } from '../../accounts/mail/account-mail.ts';
-import type { PasswordChanges, Recovered } from '../../accounts/passwords/changes.ts';
-import type { LinkPurpose } from '../../accounts/passwords/links.ts';
+import type { PasswordChanges, Recovered } from '../../accounts/password-links/password-changes.ts';
+import type { LinkPurpose } from '../../accounts/password-links/password-links.ts';
 import type { LinkedMethod } from '../../accounts/sign-in-methods.ts';
-import { message } from '../../base/texts.ts';
+import { message } from '../../base/message.ts';
 import { formOf } from '../../provider/form.ts';
 import type { FormDrafts } from '../forms/form-drafts.ts';
 import { requestOrigin } from '../page.ts';
@@ -13,7 +13,7 @@ import type { PageKit } from '../page-kit.ts';
 import { SECURITY } from '../routes.ts';
 import type { BrowserSignIns } from '../sign-in/browser-sign-ins.ts';
 import type { WaitingSignIn } from '../sign-in/waiting-sign-in.ts';
-import { browserDetails } from '../words/browser.ts';
+import { browserDetails } from '../words/browser-details.ts';
 import type { EndingChoices } from './recovery.ts';
 
 const SET = message('password.was-set');

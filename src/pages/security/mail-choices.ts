@@ -3,7 +3,7 @@ import type { Context } from 'koa';
 import type { Account } from '../../accounts/account.ts';
 import type { AccountRegistry } from '../../accounts/account-registry.ts';
 import { UNWANTED_MAIL, type UnwantedMail } from '../../accounts/mail/account-mail.ts';
-import { type Message, message } from '../../base/texts.ts';
+import { type Message, message } from '../../base/message.ts';
 import { formOf } from '../../provider/form.ts';
 import { backTo } from '../page.ts';
 import type { PageKit } from '../page-kit.ts';

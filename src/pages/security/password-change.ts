@@ -1,10 +1,10 @@
 /** Changes the password of a signed-in user and, if asked to, ends the user's connections. */
 import type { Context } from 'koa';
-import type { PasswordChanges } from '../../accounts/passwords/changes.ts';
+import type { PasswordChanges } from '../../accounts/password-links/password-changes.ts';
 import { TooManyPasswords } from '../../accounts/passwords/work.ts';
 import { type Disconnect, endConnections } from '../../authorizations/endings.ts';
+import { isMessage, type Message, message } from '../../base/message.ts';
 import { Refusal } from '../../base/refusal.ts';
-import { isMessage, type Message, message } from '../../base/texts.ts';
 import { formOf } from '../../provider/form.ts';
 import { originInSession } from '../page.ts';
 import type { BrowserSignIns } from '../sign-in/browser-sign-ins.ts';

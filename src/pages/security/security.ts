@@ -2,7 +2,7 @@
 
 import type { Context } from 'koa';
 import type { Connections } from '../../authorizations/connections.ts';
-import { isMessage, type Message, type Text } from '../../base/texts.ts';
+import { isMessage, type Message, type Text } from '../../base/message.ts';
 import { backTo, seeOther } from '../page.ts';
 import type { PageKit } from '../page-kit.ts';
 import type { PasskeyList } from '../passkeys/passkeys.ts';

@@ -3,7 +3,7 @@
 import type { Context } from 'koa';
 import type { Passkeys } from '../../accounts/passkeys/passkeys.ts';
 import type { LinkedMethod, SignInMethods } from '../../accounts/sign-in-methods.ts';
-import { message } from '../../base/texts.ts';
+import { message } from '../../base/message.ts';
 import { formOf } from '../../provider/form.ts';
 import { backTo, originInSession, seeOther } from '../page.ts';
 import type { PageKit } from '../page-kit.ts';

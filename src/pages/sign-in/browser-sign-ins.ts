@@ -5,10 +5,10 @@ import type { Activity } from '../../accounts/activity/activity.ts';
 import type { Details } from '../../accounts/activity/activity-words.ts';
 import type { AccountMail, MailedEvent } from '../../accounts/mail/account-mail.ts';
 import { detailsOf, type Passkey } from '../../accounts/passkeys/passkey.ts';
-import type { LinkPurpose } from '../../accounts/passwords/links.ts';
+import type { LinkPurpose } from '../../accounts/password-links/password-links.ts';
 import type { BrowserSessions, Method, UpstreamSignIn } from '../../provider/browser-sessions.ts';
 import { requestOrigin } from '../page.ts';
-import { browserDetails } from '../words/browser.ts';
+import { browserDetails } from '../words/browser-details.ts';
 import type { KnownDevices } from './known-devices.ts';
 import type { WayIn } from './upstream-ways.ts';
 

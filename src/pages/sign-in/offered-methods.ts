@@ -1,5 +1,5 @@
 /** The sign-in methods of this service, according to the settings. */
-import type { PasskeySignIns } from './passkeys.ts';
+import type { PasskeySignIns } from './passkey-sign-ins.ts';
 import type { UpstreamSignIns } from './upstream-ways.ts';
 
 export interface OfferedMethods {

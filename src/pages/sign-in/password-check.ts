@@ -5,11 +5,11 @@ import type { Logger } from 'pino';
 import type { Account } from '../../accounts/account.ts';
 import type { AccountRegistry } from '../../accounts/account-registry.ts';
 import type { Activity } from '../../accounts/activity/activity.ts';
+import type { SignIn } from '../../accounts/password-sign-in.ts';
 import { TooManyPasswords } from '../../accounts/passwords/work.ts';
-import type { SignIn } from '../../accounts/sign-in.ts';
 import type { SignInLimits, TooManySignIns } from '../../accounts/sign-in-limits.ts';
+import { type Message, message } from '../../base/message.ts';
 import type { Refusal } from '../../base/refusal.ts';
-import { type Message, message } from '../../base/texts.ts';
 import { requestOrigin } from '../page.ts';
 import type { KnownDevices } from './known-devices.ts';
 

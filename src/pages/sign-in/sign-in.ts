@@ -1,7 +1,7 @@
 /** `/login`, and the sign-in step of an authorization request: who is this user? */
 
 import type { Context } from 'koa';
-import { type Message, message, type Text } from '../../base/texts.ts';
+import { type Message, message, type Text } from '../../base/message.ts';
 import type { BrowserSessions } from '../../provider/browser-sessions.ts';
 import { requireNavigation } from '../../provider/cross-origin.ts';
 import { formOf } from '../../provider/form.ts';
@@ -14,7 +14,7 @@ import { inUnits } from '../words/moment.ts';
 import type { SignInAttempts } from './attempt.ts';
 import type { BrowserSignIns } from './browser-sign-ins.ts';
 import type { OfferedMethods } from './offered-methods.ts';
-import { PASSKEY_OPTIONS } from './passkeys.ts';
+import { PASSKEY_OPTIONS } from './passkey-sign-ins.ts';
 import { STRONG_SIGN_IN } from './sign-in-policy.ts';
 import { CHOOSE, type Purpose, type UpstreamSignIns, WAY_FIELD, type WayIn } from './upstream-ways.ts';
 import type { WaitingSignIn } from './waiting-sign-in.ts';

@@ -1,8 +1,8 @@
 /** `/logout`: ends the session of this browser only; connected clients stay connected. */
 import type { Context } from 'koa';
+import { message, type Text } from '../../base/message.ts';
 import type { NetworkCheck } from '../../base/network-address.ts';
 import { createSeals } from '../../base/seals.ts';
-import { message, type Text } from '../../base/texts.ts';
 import type { BrowserSessions } from '../../provider/browser-sessions.ts';
 import { formOf } from '../../provider/form.ts';
 import type { UpstreamSignOut } from '../../upstream/upstream-provider.ts';

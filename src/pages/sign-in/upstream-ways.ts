@@ -2,7 +2,7 @@
 
 import type { Context } from 'koa';
 import type { Account } from '../../accounts/account.ts';
-import { type Message, message } from '../../base/texts.ts';
+import { type Message, message } from '../../base/message.ts';
 import type { BrowserSession } from '../../provider/browser-sessions.ts';
 import { requireNavigation } from '../../provider/cross-origin.ts';
 import type { UpstreamSignOut } from '../../upstream/upstream-provider.ts';

@@ -2,8 +2,8 @@
 import type { Context } from 'koa';
 import { methodIdOf } from '../../accounts/identities/identities.ts';
 import type { ResolveIdentity } from '../../accounts/identities/resolve-identity.ts';
-import { passwordLinkPath } from '../../accounts/passwords/link-mail.ts';
-import type { PasswordLinks } from '../../accounts/passwords/links.ts';
+import { passwordLinkPath } from '../../accounts/password-links/link-mail.ts';
+import type { PasswordLinks } from '../../accounts/password-links/password-links.ts';
 import type { UpstreamPerson, UpstreamProvider } from '../../upstream/upstream-provider.ts';
 import type { FirstSignIn } from '../first-sign-in/question.ts';
 import { type Notices, requestOrigin, seeOther } from '../page.ts';

@@ -9,7 +9,7 @@ import type { UpstreamPerson } from '../../upstream/upstream-provider.ts';
 import { originInSession, requestOrigin, type Visitor } from '../page.ts';
 import type { SignInPolicy } from '../sign-in/sign-in-policy.ts';
 import type { WayIn } from '../sign-in/upstream-ways.ts';
-import { browserDetails } from '../words/browser.ts';
+import { browserDetails } from '../words/browser-details.ts';
 
 /** Links an identity to the account of the session, which continues. @returns why it failed. */
 export type Link = (

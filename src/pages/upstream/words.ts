@@ -1,5 +1,5 @@
 /** The texts for users whose sign-in with a provider failed. The log contains the cause. */
-import { type Message, message } from '../../base/texts.ts';
+import { type Message, message } from '../../base/message.ts';
 import { CHOOSE, type Purpose } from '../sign-in/upstream-ways.ts';
 
 export const NOT_ENOUGH = message('upstream.too-weak');

@@ -1,6 +1,6 @@
 /** Describes who asks: when a client was registered, who has connected it, and who checked it. */
 import { type ClientStanding, MAX_COUNTED } from '../../authorizations/client-standing.ts';
-import { type Message, message } from '../../base/texts.ts';
+import { type Message, message } from '../../base/message.ts';
 
 /** The data for `partials/standing`. */
 export interface DescribedStanding {

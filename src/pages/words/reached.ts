@@ -1,8 +1,8 @@
 /** Describes in the words of pages what a user or client reaches, and what changed. */
 import type { ComparedOrganization } from '../../accounts/access/access-difference.ts';
+import type { ClientExclusion } from '../../accounts/access/client-blocks.ts';
 import type { Organization, Role } from '../../accounts/access/reach.ts';
-import type { ClientExclusion } from '../../accounts/organizations/client-blocks.ts';
-import { type Message, message, type Text } from '../../base/texts.ts';
+import { type Message, message, type Text } from '../../base/message.ts';
 import { toMoment } from './moment.ts';
 
 /** An organization that the user reaches now, as views print it. */

@@ -1,6 +1,6 @@
 /** Names rights in the operator's words. */
 import type { Right } from '../../accounts/access/reach.ts';
-import { textsFor } from '../../base/texts.ts';
+import { textsFor } from '../../texts/texts.ts';
 
 /** The setting `rights`: for each right one text, or one per language. */
 type RightTexts = Readonly<Record<Right, string | Readonly<Record<string, string>>>>;

@@ -3,9 +3,9 @@ import { createOrganizationEnds } from '../accounts/access/organization-ends.ts'
 import { createTestOrganizations } from '../accounts/access/test-organizations.ts';
 import type { AccountMail } from '../accounts/mail/account-mail.ts';
 import type { OneTimeValues } from '../accounts/one-time-values.ts';
-import { createPasswordChanges } from '../accounts/passwords/changes.ts';
-import type { PasswordLinkRequests } from '../accounts/passwords/link-mail.ts';
-import { createRecoveryWaits } from '../accounts/passwords/recovery-waits.ts';
+import type { PasswordLinkRequests } from '../accounts/password-links/link-mail.ts';
+import { createPasswordChanges } from '../accounts/password-links/password-changes.ts';
+import { createRecoveryWaits } from '../accounts/password-links/recovery-waits.ts';
 import type { StrongSignIns } from '../accounts/strong-sign-ins.ts';
 import type { Endings } from '../authorizations/endings.ts';
 import { createOrganizationEndings } from '../authorizations/organization-endings.ts';
@@ -61,7 +61,7 @@ import { strongSignInPage } from '../pages/strong-sign-in.ts';
 import type { AuthorizationServer } from '../provider/provider.ts';
 import type { SessionRequirements } from '../provider/session-requirements.ts';
 import type { Database } from '../storage/queries.ts';
-import type { Registries } from './registries.ts';
+import type { CommonRegistries } from './common-registries.ts';
 import type { SignInWiring } from './sign-in.ts';
 
 /** @returns the routes of all pages, in the order in which they are tried. */
@@ -69,7 +69,7 @@ export function listPages(parts: {
   readonly settings: Settings;
   readonly clock: Clock;
   readonly database: Database;
-  readonly registries: Omit<Registries, 'close'>;
+  readonly registries: Omit<CommonRegistries, 'close'>;
   readonly endings: Endings;
   readonly server: AuthorizationServer;
   readonly signIn: SignInWiring;

@@ -10,14 +10,13 @@ import { createIdentities } from '../accounts/identities/identities.ts';
 import { createUpstreamSessions } from '../accounts/identities/upstream-sessions.ts';
 import { createTakenNames } from '../accounts/organizations/taken-names.ts';
 import { createPasskeys } from '../accounts/passkeys/passkeys.ts';
-import { createPasswordLinks } from '../accounts/passwords/links.ts';
+import { createPasswordLinks } from '../accounts/password-links/password-links.ts';
 import { createSessionList } from '../accounts/session-list.ts';
 import { createClientStandings } from '../authorizations/client-standing.ts';
 import { createConnections } from '../authorizations/connections.ts';
 import { createClientRemoval } from '../authorizations/endings.ts';
 import { createRevocations } from '../authorizations/revocations.ts';
 import type { Clock } from '../base/clock.ts';
-import type { OwnText } from '../base/texts.ts';
 import { createClientProblems, type MailedOwner } from '../clients/client-problems.ts';
 import { createClientRegistry } from '../clients/client-registry.ts';
 import { createClientRequests } from '../clients/client-requests.ts';
@@ -26,13 +25,14 @@ import { createRequestStreams } from '../clients/request-streams.ts';
 import type { ChangeFeed } from '../storage/change-feed.ts';
 import { createLastUsed } from '../storage/last-used.ts';
 import type { Database } from '../storage/queries.ts';
+import type { OwnText } from '../texts/texts.ts';
 
 const UNWRITTEN = 'refused sign-ins of the last minute could not be recorded';
 
-export type Registries = ReturnType<typeof createRegistries>;
+export type CommonRegistries = ReturnType<typeof createCommonRegistries>;
 
 /** Creates the registries without a query; the caller closes them. */
-export function createRegistries(parts: {
+export function createCommonRegistries(parts: {
   readonly database: Database;
   readonly changes: ChangeFeed;
   readonly clock: Clock;

@@ -8,7 +8,7 @@ import type { Database, Queries } from '../../storage/queries.ts';
 import type { Account } from '../account.ts';
 import type { Activity, Origin } from '../activity/activity.ts';
 import type { StrongSignIns } from '../strong-sign-ins.ts';
-import type { PasswordLink, PasswordLinks } from './links.ts';
+import type { PasswordLink, PasswordLinks } from './password-links.ts';
 
 /** Thrown if a mailed link alone does not recover the account at all, or not yet. */
 export class RecoveryMustWait extends Error {}

@@ -2,22 +2,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { IntlMessageFormat } from 'intl-messageformat';
 import { parse } from 'yaml';
-
-/** A text without its language: pages put it into view data, errors and cookies. Safe as JSON. */
-export interface Message {
-  readonly key: string;
-  readonly values?: Values;
-}
-
-/** A time as in `Moment` of the pages; each language prints it in its own way. */
-interface Instant {
-  readonly iso: string;
-}
-
-export type Values = Readonly<Record<string, Text | number | Instant>>;
-
-/** A message, or a text that needs no translation: it was written by a person or by 0.1.0. */
-export type Text = string | Message;
+import type { Instant, Message, Text, Values } from '../base/message.ts';
 
 const TAGS = ['a', 'bdi', 'strong', 'code'] as const;
 /** The attributes of the links in a message. */
@@ -56,15 +41,6 @@ export type OwnText = string | Readonly<Record<string, string>>;
 /** Returns an operator's text in this language, or else in English, or else the first one. */
 export const ownText = (text: OwnText, language = 'en'): string =>
   typeof text === 'string' ? text : (text[language] ?? text.en ?? Object.values(text).find(Boolean) ?? '');
-
-/** @param key a literal, or a template whose values are a closed set: a test looks for them. */
-export const message = (key: string, values?: Values): Message => ({
-  key,
-  ...(values && { values }),
-});
-
-/** True for a message, false for another result of the same call. */
-export const isMessage = (result: object): result is Message => 'key' in result;
 
 /** Returns a person's text as it is, and a message in English: for logs and operators. */
 export const inEnglish = (text: Text): string => textsFor('en').plain(text);

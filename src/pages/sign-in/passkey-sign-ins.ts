@@ -10,11 +10,12 @@ import { detailsOf, type Passkey } from '../../accounts/passkeys/passkey.ts';
 import type { Passkeys } from '../../accounts/passkeys/passkeys.ts';
 import type { CreateAttemptLimit } from '../../base/attempt-limits.ts';
 import type { Clock } from '../../base/clock.ts';
+import { type Message, message } from '../../base/message.ts';
 import { networkOf } from '../../base/network-address.ts';
-import { type Message, message, type OwnText, ownText } from '../../base/texts.ts';
+import { type OwnText, ownText } from '../../texts/texts.ts';
 import { ownCookie } from '../own-cookie.ts';
 import { originInSession, requestOrigin } from '../page.ts';
-import { browserDetails } from '../words/browser.ts';
+import { browserDetails } from '../words/browser-details.ts';
 import { CHALLENGE_SECONDS, createChallenges, type Purpose } from './challenges.ts';
 
 /** The form field in which our script sends the browser's answer. */

@@ -4,8 +4,8 @@ import type { Database, InTransaction, Queries } from '../../storage/queries.ts'
 import { ACCOUNT_COLUMNS, type Account, type AccountRow, accountFrom } from '../account.ts';
 import type { AccountRegistry } from '../account-registry.ts';
 import type { Activity, Origin } from '../activity/activity.ts';
-import type { LinkPurpose, PasswordLinks } from './links.ts';
-import { hashPassword, refusePassword } from './password.ts';
+import { hashPassword, refusePassword } from '../passwords/password.ts';
+import type { LinkPurpose, PasswordLinks } from './password-links.ts';
 import { RecoveryMustWait, type RecoveryWaits } from './recovery-waits.ts';
 
 export type PasswordChanges = ReturnType<typeof createPasswordChanges>;

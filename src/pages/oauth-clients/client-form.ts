@@ -1,8 +1,8 @@
 /** Reads and renders the form for the name and the redirect URIs of a client. */
 
 import { createHash } from 'node:crypto';
+import type { Text } from '../../base/message.ts';
 import type { Problem, Refusal } from '../../base/refusal.ts';
-import type { Text } from '../../base/texts.ts';
 import { type Client, redirectsPeople } from '../../clients/client.ts';
 import type { ClientChanges } from '../../clients/client-edits.ts';
 import {

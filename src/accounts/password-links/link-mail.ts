@@ -1,11 +1,11 @@
 /** Mails one-time links for setting a password, and handles “Forgot password?” in the background. */
 import type { AttemptLimit } from '../../base/attempt-limits.ts';
-import { message } from '../../base/texts.ts';
+import { message } from '../../base/message.ts';
 import type { AccountRegistry } from '../account-registry.ts';
 import type { Origin } from '../activity/activity.ts';
 import { type Letter, letter } from '../mail/letter.ts';
 import { type BackgroundMail, hasMailbox, type SendMail } from '../mail/mail.ts';
-import type { LinkPurpose, PasswordLinks } from './links.ts';
+import type { LinkPurpose, PasswordLinks } from './password-links.ts';
 
 export type PasswordLinkRequests = ReturnType<typeof createPasswordLinkRequests>;
 

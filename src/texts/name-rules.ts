@@ -3,8 +3,9 @@ import { isIPv4 } from 'node:net';
 import { domainToASCII } from 'node:url';
 import { tlds } from '@hapi/tlds';
 import unhomoglyph from 'unhomoglyph';
-import type { Problem } from './refusal.ts';
-import { inEnglish, languages, message, textsFor, type Values } from './texts.ts';
+import { message, type Values } from '../base/message.ts';
+import type { Problem } from '../base/refusal.ts';
+import { inEnglish, languages, textsFor } from './texts.ts';
 
 /**
  * Characters that do not show or that change how others show: controls, lone surrogates, direction
