@@ -40,7 +40,8 @@ async function inBatches(count: number, write: (index: number) => Promise<unknow
 
 /** Connects to Redis, and returns what writes one record of each kind. */
 async function openRedis(url: string) {
-  const redis = createRedis(url);
+  // No time limit of production: 16,384 questions at once take long on a busy machine.
+  const redis = createRedis(url, { timeoutFactor: 60 });
   await redis.connect();
   const store = createRedisStore({ redis, clock: systemClock });
   const authorizations = createAuthorizations({
@@ -149,7 +150,10 @@ export async function measureCluster(count: number): Promise<void> {
 async function keysInSlots(master: Redis): Promise<number[]> {
   const pipeline = master.pipeline();
   for (let slot = 0; slot < SLOTS; slot += 1) pipeline.cluster('COUNTKEYSINSLOT', slot);
-  return ((await pipeline.exec()) ?? []).map(([, keys]) => Number(keys));
+  return ((await pipeline.exec()) ?? []).map(([error, keys]) => {
+    if (error) throw error;
+    return Number(keys);
+  });
 }
 
 const TABLES = ['accounts', 'organization_memberships', 'warehouse_rights', 'connections', 'activity'] as const;
