@@ -11,18 +11,21 @@ export interface StrongMethods {
   readonly issuers: readonly string[];
 }
 
-export const listStrongMethods = (signIn: {
+/** The sign-in methods besides the password that the settings enable. */
+interface EnabledMethods {
   readonly passkeys: boolean;
   readonly providers: readonly UpstreamStrength[];
-}): StrongMethods => ({
+}
+
+export const listStrongMethods = (signIn: EnabledMethods): StrongMethods => ({
   passkeys: signIn.passkeys,
   issuers: signIn.providers.filter(canBeStrong).map(({ issuer }) => issuer),
 });
 
-type RequiredSignIn = Parameters<typeof listStrongMethods>[0] & {
+interface RequiredSignIn extends EnabledMethods {
   readonly require: 'off' | 'passkey-or-upstream';
   readonly requireGraceSeconds: number;
-};
+}
 
 export interface SignInRequirement {
   /** End of the grace period: afterwards a password alone is not enough. */

@@ -67,7 +67,10 @@ export interface Connections {
   /** Lists the clients that are connected to the user, latest first. */
   listOf(accountId: string): Promise<ConnectedClient[]>;
   listActing(accountId: string, limit: number): ReturnType<typeof listActing>;
-  listBoth(whose: Parameters<typeof listConnections>[1], page?: PageRequest): Promise<Page<ListedConnection>>;
+  listBoth(
+    whose: { accountId?: string | undefined; clientId?: string | undefined },
+    page?: PageRequest,
+  ): Promise<Page<ListedConnection>>;
   /** Expects the result of `connectionId` as the id of a use. */
   readonly writeUses: WriteUses;
   /**

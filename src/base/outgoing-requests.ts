@@ -98,7 +98,7 @@ export async function startOfAnswer(answer: IncomingMessage, maxBytes: number) {
   return { bytes: Buffer.concat(chunks).subarray(0, maxBytes), isCut: size > maxBytes };
 }
 
-function responseOf(answer: IncomingMessage, body: ConstructorParameters<typeof Response>[0]): Response {
+function responseOf(answer: IncomingMessage, body: Buffer<ArrayBuffer> | null): Response {
   const { statusCode: status = 0, headersDistinct } = answer;
   const headers = Object.entries(headersDistinct).flatMap(([name, values = []]) =>
     values.map((value): [string, string] => [name, value]),

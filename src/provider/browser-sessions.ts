@@ -111,7 +111,7 @@ export function createBrowserSessions(parts: {
   async function begin(
     ctx: Context,
     account: Account,
-    login: { readonly loginTs: number; readonly amr?: string[] | undefined },
+    login: Login,
     noted?: (uid: string) => Promise<boolean>,
   ): Promise<boolean> {
     const session = new provider.Session() as SessionModel;
@@ -136,7 +136,7 @@ export function createBrowserSessions(parts: {
   async function replace(
     ctx: Context,
     account: Account,
-    loginAfter: (present: SessionModel) => Parameters<typeof begin>[2],
+    loginAfter: (present: SessionModel) => Login,
   ): Promise<boolean> {
     const present = await find(ctx);
     if (!present || !(await store.remove('session', present.jti))) return false;
@@ -221,6 +221,12 @@ export function sessionFrom(session: StoredSession | undefined): BrowserSession 
     uid: session.uid,
     generation: Number(session.acr),
   };
+}
+
+/** When the user signed in, in seconds, and with which methods (RFC 8176). */
+interface Login {
+  readonly loginTs: number;
+  readonly amr?: string[] | undefined;
 }
 
 type KeptProof = UpstreamProof & { readonly hasUsedPasskey?: boolean };

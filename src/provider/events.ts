@@ -7,7 +7,7 @@ import type { ClientProblems } from '../clients/client-problems.ts';
 import type { ClientRequests } from '../clients/client-requests.ts';
 import { StorageUnavailable } from '../storage/storage-unavailable.ts';
 import type { ProviderOutcomes } from './outcomes.ts';
-import { authorizationProblem, causeOf } from './request-problem.ts';
+import { authorizationProblem, causeOf, type EngineError } from './request-problem.ts';
 
 interface Listeners {
   readonly log: Logger;
@@ -44,7 +44,7 @@ export function listenToEvents(provider: Provider, parts: Listeners): void {
 }
 
 /** Returns the cause for the log. A store's own message is for operators only. */
-const loggedCause = (error: Parameters<typeof causeOf>[0]): string =>
+const loggedCause = (error: EngineError): string =>
   error instanceof StorageUnavailable ? error.reason : causeOf(error);
 
 /** Step before the engine: stores the ids of client, authorization and account for the log line. */

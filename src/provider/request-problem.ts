@@ -12,7 +12,7 @@ import { findForm } from './form.ts';
  */
 export const causeOf = (error: EngineError): string => error.error_detail ?? error.error_description ?? error.message;
 
-interface EngineError extends Error {
+export interface EngineError extends Error {
   readonly error_description?: string | undefined;
   readonly error_detail?: string | undefined;
 }

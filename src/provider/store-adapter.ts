@@ -8,16 +8,18 @@ import { endOfSession, type SessionTimes } from './session-ages.ts';
 
 type ModelAdapter = Pick<Adapter, 'find' | 'upsert' | 'destroy'> & Partial<Adapter>;
 
+interface StoreParts {
+  readonly store: TokenStore;
+  /** Limits pending interactions without a user, per network, so that they cannot fill the store. */
+  readonly waiting: AttemptLimit;
+  readonly settings: Pick<Settings, 'sessions'>;
+}
+
 /**
  * The adapter factory for the engine's `adapter` setting. Codes, tokens and grants are not stored
  * through it: they belong to an authorization, or to a machine client.
  */
-export function storeAdapter(parts: {
-  store: TokenStore;
-  /** Limits pending interactions without a user, per network, so that they cannot fill the store. */
-  waiting: AttemptLimit;
-  settings: Pick<Settings, 'sessions'>;
-}): (model: string) => Adapter {
+export function storeAdapter(parts: StoreParts): (model: string) => Adapter {
   const { store, waiting } = parts;
   const interactions = recordsOf(store, 'interaction');
   const models: Record<string, ModelAdapter> = {
@@ -99,7 +101,7 @@ function recordsOf(store: TokenStore, kind: RecordKind): ModelAdapter {
   };
 }
 
-function sessions({ store, settings }: Parameters<typeof storeAdapter>[0]): ModelAdapter {
+function sessions({ store, settings }: Pick<StoreParts, 'store' | 'settings'>): ModelAdapter {
   type Kept = AdapterPayload & SessionTimes;
 
   /** The engine accepts no session whose `exp` has passed, so add it to every session read. */

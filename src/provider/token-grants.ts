@@ -57,7 +57,7 @@ export const GRANTS = {
  * Exchanges a code (RFC 6749 §4.1.3, RFC 7636 §4.6). A refused code stays usable, a replayed one
  * ends the authorization.
  */
-async function exchangeCode(...[parts, client, form, ctx]: Parameters<Grant>) {
+async function exchangeCode(parts: TokenGrantParts, client: Client, form: URLSearchParams, ctx: Context) {
   const { code, redirect_uri: redirectUri } = requireFields(form, 'code', 'redirect_uri');
   const authorization = await findAuthorization(ctx, parts, client, code, 'code');
   const until = await requireActive(authorization, parts);
@@ -71,7 +71,7 @@ async function exchangeCode(...[parts, client, form, ctx]: Parameters<Grant>) {
 }
 
 /** Replaces a refresh token: RFC 6749 §6. */
-async function refreshTokens(...[parts, client, form, ctx]: Parameters<Grant>) {
+async function refreshTokens(parts: TokenGrantParts, client: Client, form: URLSearchParams, ctx: Context) {
   const { refresh_token: value } = requireFields(form, 'refresh_token');
   const authorization = await findAuthorization(ctx, parts, client, value, 'refresh_token');
   const until = await requireActive(authorization, parts);
@@ -81,7 +81,7 @@ async function refreshTokens(...[parts, client, form, ctx]: Parameters<Grant>) {
 }
 
 /** Issues a token to a machine client: RFC 6749 §4.4. */
-async function issueMachineToken(...[parts, client]: Parameters<Grant>): Promise<TokenResponse> {
+async function issueMachineToken(parts: TokenGrantParts, client: Client): Promise<TokenResponse> {
   const { machineTokens, machineTokenLifetimeSeconds: lifetime, clock } = parts;
   const value = newValue('machine_token', parts.hasChecksums);
   const issuedAt = epochSeconds(clock);

@@ -7,13 +7,11 @@ import type { LeakedValues } from '../authorizations/leaked-values.ts';
 import type { Clock } from '../base/clock.ts';
 import type { Settings } from '../config/settings.ts';
 import { pushedChangesCleaning } from '../import/removal-limit.ts';
-import { type startCleaning, vacuumJob } from '../storage/cleaning.ts';
+import { type CleaningJob, vacuumJob } from '../storage/cleaning.ts';
 import type { Database } from '../storage/queries.ts';
 import type { TokenStore } from '../storage/token-store.ts';
 import type { Application } from './application.ts';
 import type { CommonRegistries } from './common-registries.ts';
-
-type Jobs = Parameters<typeof startCleaning>[0]['jobs'];
 
 /** @param parts.settings returns the settings in force, as `application` does for its parts */
 export function cleaningJobs(parts: {
@@ -23,11 +21,11 @@ export function cleaningJobs(parts: {
   readonly clock: Clock;
   readonly log: Logger;
   readonly store: TokenStore;
-  readonly limits: { removeExpired: Jobs[string] };
+  readonly limits: { removeExpired: CleaningJob };
   readonly registries: CommonRegistries;
   readonly endings: Endings;
   readonly leakedValues: LeakedValues;
-}): Jobs {
+}): Readonly<Record<string, CleaningJob>> {
   const { settings, database, clock, log, store, limits, endings } = parts;
   const { activity, auditTrail, apiKeys, clientProblems } = parts.registries;
   const { connections, passkeys, passwordLinks, revocations } = parts.registries;

@@ -34,6 +34,9 @@ export const isApiKey = formTest('api_key');
 /** Check an id before a query with it: PostgreSQL throws for some invalid ids (with a NUL byte). */
 export const isApiKeyId = (id: string): boolean => /^key_[A-Za-z0-9_-]{16}$/.test(id);
 
+/** Who reported a leaked key, and how. */
+export type LeakReport = Pick<NewActivity, 'actor' | 'details'>;
+
 /**
  * @param origin of the user's request; undefined if the operator acted.
  * @param leak who reported the key as found in public, and further details
@@ -42,7 +45,7 @@ export function keyActivity(
   action: 'api_key_added' | 'api_key_revoked',
   { id, accountId, name, lastFour, places, isReadOnly }: ApiKey,
   origin?: Origin,
-  leak?: Pick<NewActivity, 'actor' | 'details'>,
+  leak?: LeakReport,
 ): NewActivity {
   const actor = leak?.actor ?? (origin ? 'person' : 'operator');
   const details = {

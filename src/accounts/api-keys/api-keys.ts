@@ -22,6 +22,7 @@ import {
   isApiKey,
   isApiKeyId,
   keyActivity,
+  type LeakReport,
 } from './api-key.ts';
 
 export interface ApiKeys extends ApiKeyCreation {
@@ -42,7 +43,7 @@ export interface ApiKeys extends ApiKeyCreation {
    * @param leak see `keyActivity`
    * @returns false if this user has no such key.
    */
-  revoke(accountId: string, id: string, origin?: Origin, leak?: Leak): Promise<boolean>;
+  revoke(accountId: string, id: string, origin?: Origin, leak?: LeakReport): Promise<boolean>;
   /**
    * Changes the limit of a key's access, in force from its next call.
    *
@@ -61,8 +62,6 @@ export interface ApiKeys extends ApiKeyCreation {
   /** Returns each key once, on one node, a week before it ends; none that lasts less than two weeks. */
   takeExpiring(limit: number): Promise<ExpiringKey[]>;
 }
-
-type Leak = Parameters<typeof keyActivity>[3];
 
 export interface ListedApiKey extends ApiKey {
   readonly email: string;
@@ -107,8 +106,8 @@ export function createApiKeys(parts: {
     return database.query(`SELECT ${API_KEY_COLUMNS} FROM api_keys WHERE ${where}`, values);
   }
 
-  const one = async (isWellFormed: boolean, ...which: Parameters<typeof select>) =>
-    isWellFormed ? (await select(...which))[0] : undefined;
+  const one = async (isWellFormed: boolean, where: string, values: readonly unknown[]) =>
+    isWellFormed ? (await select(where, values))[0] : undefined;
 
   type KeptKey = ApiKey & { readonly hash: string };
 
@@ -117,7 +116,7 @@ export function createApiKeys(parts: {
     where: string,
     values: readonly unknown[],
     origin: Origin | undefined,
-    leak?: Leak,
+    leak?: LeakReport,
   ): Promise<readonly KeptKey[]> {
     const rows = await tx.query<KeptKey>(
       `DELETE FROM api_keys WHERE ${where} RETURNING key_hash AS hash, ${API_KEY_COLUMNS}`,

@@ -4,7 +4,7 @@ import { type Message, message, type Text, type Values } from '../../base/messag
 import { formOf } from '../../provider/form.ts';
 import type { AuthorizationRefusal } from '../../provider/provider.ts';
 import type { Render } from '../view-data.ts';
-import { type NearMiss, nearMissIn } from './near-miss.ts';
+import { type NearMiss, type NearMissParts, nearMissIn } from './near-miss.ts';
 
 declare module '../view-data.ts' {
   interface ViewData {
@@ -101,7 +101,7 @@ export interface ErrorPage {
 /** The fields, none of them secret, that are shown for a form that cannot be rendered again. */
 const TYPED = ['name', 'redirect_uris'];
 
-export function createErrorPage(host: { readonly render: Render } & Parameters<typeof nearMissIn>[1]): ErrorPage {
+export function createErrorPage(host: { readonly render: Render } & NearMissParts): ErrorPage {
   const draw = (ctx: Context, status: number, { links = [], typed = [], ...text }: ErrorText): Promise<void> => {
     ctx.status = status;
     const { requestId } = ctx.state;

@@ -17,14 +17,13 @@ interface UriPart {
   readonly isMarked: boolean;
 }
 
+export interface NearMissParts {
+  readonly clients: Pick<ClientRegistry, 'find'>;
+  visitorOf(ctx: Context): Promise<Visitor | undefined>;
+}
+
 /** Compares the URI of the authorization request; undefined unless the owner is signed in. */
-export async function nearMissIn(
-  ctx: Context,
-  parts: {
-    readonly clients: Pick<ClientRegistry, 'find'>;
-    visitorOf(ctx: Context): Promise<Visitor | undefined>;
-  },
-): Promise<NearMiss | undefined> {
+export async function nearMissIn(ctx: Context, parts: NearMissParts): Promise<NearMiss | undefined> {
   const { client_id: id, redirect_uri: sent } = ctx.query;
   if (typeof id !== 'string' || typeof sent !== 'string') return undefined;
   const [client, visitor] = await Promise.all([parts.clients.find(id), parts.visitorOf(ctx)]);

@@ -100,9 +100,8 @@ export function clientSettingsPage(parts: {
     const { name, redirectUris } = typed;
     const details = { client_name: normalizeClientName(name), redirect_uris: redirectUris };
     const changes = { name, redirectUris };
-    const recorded: Parameters<typeof clients.edit>[2] = (tx) => own.record(ctx, 'client_changed', details, tx);
     try {
-      await clients.edit(client.id, changes, recorded, { from: client });
+      await clients.edit(client.id, changes, (tx) => own.record(ctx, 'client_changed', details, tx), { from: client });
       await kit.notices.redirect(ctx, urlOf(client, 'settings'), SAVED);
     } catch (error) {
       if (!(error instanceof Refusal)) throw error;

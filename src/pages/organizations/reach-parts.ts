@@ -1,4 +1,5 @@
 /** Lists the people, clients and API keys that reach an organization, for its page. */
+import type { ParsedUrlQuery } from 'node:querystring';
 import { type Organization, RIGHTS, type Right } from '../../accounts/access/reach.ts';
 import type { OrganizationPolicy } from '../../accounts/organizations/organization-policy.ts';
 import {
@@ -32,7 +33,7 @@ export interface Looking {
   readonly warehouse: Organization['warehouses'][number] | undefined;
   readonly inWords: (rights: readonly Right[]) => string;
   readonly url: string;
-  readonly query: Parameters<typeof stepListOf>[1];
+  readonly query: ParsedUrlQuery;
 }
 
 /** Returns all parts, or only the part that the parameter `show` names. */
