@@ -1,4 +1,4 @@
-/** Pages with the operator's brand in a real browser: readable, small, and without errors. */
+/** Pages with the operator's brand in a real browser: readable, in few requests, and without errors. */
 import { expect } from 'chai';
 import { logoFile, png } from '../config/brand-files.ts';
 import { settingsOf } from '../config/configuration.ts';
@@ -8,8 +8,6 @@ import { authorizationUrl } from '../support/oauth.ts';
 import { startSeeded } from '../support/seeded.ts';
 
 const MAX_REQUESTS = 5;
-/** As sent: style and script are compressed. */
-const MAX_BYTES = 40_000;
 
 logoFile('acme-light.png', png(240, 60));
 logoFile('acme.png', png(240, 60));
@@ -25,22 +23,13 @@ const { brand } = settingsOf(`brand:
 describeInBrowser('a brand in the browser', (visit) => {
   const on = startSeeded({ settings: { brand } });
 
-  it('sign-in and consent with a brand are accessible, and take at most 5 requests and 40 kB', async () => {
+  it('sign-in and consent with a brand are accessible, and take at most 5 requests', async () => {
     const { page, problems } = await visit(PHONE);
-    const answers = new Map<string, Promise<number>>();
-    page.on('response', (response) => {
-      const size = async () => (await response.request().sizes()).responseBodySize;
-      answers.set(response.url(), response.status() === 200 ? size().catch(() => 0) : Promise.resolve(0));
-    });
-    const expectSmall = async (name: string) => {
-      const sizes = await Promise.all(answers.values());
-      const total = sizes.reduce((sum, size) => sum + size, 0);
-      // The browser of the tests does not ask for the icon of the tab: it is the logo.
-      expect(answers.size, name).to.be.at.most(MAX_REQUESTS);
-      expect(total, `${name}: ${[...answers.keys()].join(' ')}`).to.be.at.most(MAX_BYTES);
-    };
+    const answers = new Set<string>();
+    page.on('response', (response) => answers.add(response.url()));
     await page.goto(`${on.issuer}/login`, { waitUntil: 'networkidle' });
-    await expectSmall('sign-in');
+    // The browser of the tests does not ask for the icon of the tab: it is the logo.
+    expect([...answers]).to.have.lengthOf.at.most(MAX_REQUESTS);
     const shown = 'document.querySelector("img.logo").naturalWidth';
     expect(await page.evaluate(shown)).to.equal(240);
     // This changes the color scheme, and with it the image, which has no width until it is loaded.
