@@ -16,7 +16,7 @@ interface Instant {
 
 export type Values = Readonly<Record<string, Text | number | Instant>>;
 
-/** A message, or a text that needs no translation: it was written by a person or by 0.1.0. */
+/** A message, or a text that needs no translation: it was written by a person. */
 export type Text = string | Message;
 
 const TAGS = ['a', 'bdi', 'strong', 'code'] as const;

@@ -259,7 +259,7 @@ describe('the page of an organization', () => {
         accountId: member.accountId,
         clientId: client.id,
         name: client.name,
-        hosts: [],
+        hosts: [], access: [],
       });
       await act('end', client);
       expect(await isBlocked(client)).to.equal(true);

@@ -26,7 +26,7 @@ describe('the list of OAuth clients', () => {
         accountId,
         clientId: confidential.id,
         name: 'Route Planner',
-        hosts: [],
+        hosts: [], access: [],
       });
     await connect(on.seeded.person.accountId);
     await connect(on.seeded.other.accountId);
