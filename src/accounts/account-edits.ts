@@ -2,7 +2,7 @@
 import { Refusal, refuseViolations } from '../base/refusal.ts';
 import type { Database, InTransaction, Queries } from '../storage/queries.ts';
 import { ACCOUNT_COLUMNS, type Account, type AccountRow, accountFrom, isAccountId } from './account.ts';
-import { emailKey, keyEmails, newEmailProblem, normalizeEmail } from './email.ts';
+import { emailKey, newEmailProblem, normalizeEmail } from './email.ts';
 import { eraseFromLog } from './erasure.ts';
 
 export type AccountEdits = ReturnType<typeof createAccountEdits>;
@@ -25,28 +25,18 @@ export function createAccountEdits({
   return {
     /**
      * Changes the address for future sign-ins, and ends links that were sent to the former address.
-     * If another account has the same former address, that account can now sign in by it.
      *
      * @throws Refusal `account_unknown`, `email_invalid`, `email_ambiguous` or `email_taken`
      */
     async changeEmail(id: string, entered: string, inTransaction?: InTransaction<Account>): Promise<Account> {
       const email = acceptedEmail(entered);
-      const taken = () => takenEmail(email);
-      const changed = await refuseViolations(
-        { accounts_email_key: taken, accounts_email_key_key: taken },
-        change(id, 'email = $2', [email], async (tx) => {
-          // Use a second statement, because changing the address clears the key (migration 0027).
-          const [row] = await tx.query<AccountRow>(
-            `UPDATE accounts SET email_key = $2 WHERE id = $1 RETURNING ${ACCOUNT_COLUMNS}`,
-            [id, emailKey(email)],
-          );
+      return refuseViolations(
+        { accounts_email_key_key: () => takenEmail(email) },
+        change(id, 'email = $2, email_key = $3', [email, emailKey(email)], async (tx, changed) => {
           await tx.query('DELETE FROM password_links WHERE account_id = $1', [id]);
-          if (row) await inTransaction?.(tx, accountFrom(row));
+          await inTransaction?.(tx, changed);
         }),
       );
-      // If another account has the former address, that account now gets the key and can sign in.
-      await keyEmails(database);
-      return { ...changed, isEmailTaken: false };
     },
 
     /**
@@ -68,7 +58,6 @@ export function createAccountEdits({
         }),
       );
       forget(id);
-      await keyEmails(database);
       return removed;
     },
   };

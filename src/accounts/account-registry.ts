@@ -149,7 +149,7 @@ export function createAccountRegistry(parts: {
       const passwordHash = password === undefined ? null : await hashPassword(password, { rank: 'known', email });
       const taken = () => takenEmail(email);
       return refuseViolations(
-        { accounts_email_key: taken, accounts_email_key_key: taken },
+        { accounts_email_key_key: taken },
         database.transaction(async (tx) => {
           const [row] = await tx.query<AccountRow>(
             `INSERT INTO accounts (id, email, email_key, name, password_hash, created_at)

@@ -8,8 +8,6 @@ export interface Account {
   readonly name: string;
   readonly isSuspended: boolean;
   readonly suspendedAt?: Date;
-  /** True if another account has the same address (email.ts): sign-ins find that account. */
-  readonly isEmailTaken: boolean;
   /** False before the user sets a password, and after they have removed it (`endUnrecognized`). */
   readonly hasPassword: boolean;
   readonly createdAt: Date;
@@ -25,7 +23,7 @@ export interface Account {
   readonly externalId?: string;
 }
 
-export const ACCOUNT_STATES = ['active', 'suspended', 'address taken', 'no password yet'] as const;
+export const ACCOUNT_STATES = ['active', 'suspended', 'no password yet'] as const;
 export type AccountState = (typeof ACCOUNT_STATES)[number];
 
 /** Kinds of sign-in methods of an account, including those that the settings now disable. */
@@ -35,9 +33,8 @@ export interface ListedAccount extends Account {
   readonly signInMethods: readonly SignInMethodKind[];
 }
 
-export function stateOf({ isSuspended, isEmailTaken, signInMethods }: ListedAccount): AccountState {
+export function stateOf({ isSuspended, signInMethods }: ListedAccount): AccountState {
   if (isSuspended) return 'suspended';
-  if (isEmailTaken) return 'address taken';
   return signInMethods.length > 0 ? 'active' : 'no password yet';
 }
 
@@ -54,14 +51,13 @@ export const isAccountId = (id: string): boolean => ACCOUNT_ID.test(id);
 export const SESSION_GENERATION = `coalesce(
   session_generation + (SELECT c.generation FROM session_cutoff c), 9007199254740992)`;
 
-export const ACCOUNT_COLUMNS = `id, email, email_key, name, password_hash, created_at, suspended_at,
+export const ACCOUNT_COLUMNS = `id, email, name, password_hash, created_at, suspended_at,
   ${SESSION_GENERATION}::float8 AS session_generation,
   ended_sessions, unwanted_mail, external_id, language`;
 export const SELECT_ACCOUNTS = `SELECT ${ACCOUNT_COLUMNS} FROM accounts`;
 
 /** SQL: all accounts with their sign-in methods (`ways_in`) and their `state` (see `stateOf`). */
 export const LISTED_ACCOUNTS = `SELECT *, CASE WHEN suspended_at IS NOT NULL THEN 'suspended'
-    WHEN email_key IS NULL THEN 'address taken'
     WHEN ways_in = '{}' THEN 'no password yet' ELSE 'active' END AS state
   FROM (SELECT ${ACCOUNT_COLUMNS}, array_remove(ARRAY[
       CASE WHEN password_hash IS NOT NULL THEN 'password' END,
@@ -72,7 +68,6 @@ export const LISTED_ACCOUNTS = `SELECT *, CASE WHEN suspended_at IS NOT NULL THE
 export interface AccountRow {
   readonly id: string;
   readonly email: string;
-  readonly email_key: string | null;
   readonly name: string;
   readonly password_hash: string | null;
   readonly created_at: Date;
@@ -91,7 +86,6 @@ export function accountFrom(row: AccountRow): Account {
     name: row.name,
     isSuspended: row.suspended_at !== null,
     ...(row.suspended_at !== null && { suspendedAt: row.suspended_at }),
-    isEmailTaken: row.email_key === null,
     hasPassword: row.password_hash !== null,
     createdAt: row.created_at,
     sessionGeneration: row.session_generation,

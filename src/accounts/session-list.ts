@@ -33,7 +33,7 @@ export const sessionId = ({ uid }: Pick<StartedSession, 'uid'>): string => `ses_
 
 export const isSessionId = (id: string): boolean => PUBLIC_ID.test(id);
 
-/** SQL expression for the result of `sessionId`, as in the index of migration 0057. No uid contains a backslash. */
+/** SQL expression for the result of `sessionId`, as in the index of the schema. No uid contains a backslash. */
 const PUBLIC_ID_COLUMN = `('ses_' ||
   translate(left(encode(sha256(decode(uid, 'escape')), 'base64'), 16), '+/', '-_'))`;
 

@@ -19,7 +19,7 @@ export interface UpstreamStrength {
 
 export interface SignedInBy {
   readonly method: 'password' | 'passkey' | 'link' | 'upstream';
-  /** The provider's signed claims; undefined for other methods and sessions of an older version. */
+  /** The provider's signed claims; undefined for other methods. */
   readonly proof?: UpstreamProof | undefined;
   /** True if the session began at a provider, and its user has used a passkey here since. */
   readonly hasUsedPasskey?: boolean;
@@ -37,15 +37,9 @@ const asksForProof = ({ strongAcr, strongAmr }: UpstreamStrength): boolean =>
 /** True if any sign-in at this provider can satisfy `sign_in.require`. */
 export const canBeStrong = (provider: UpstreamStrength): boolean => provider.isStrong || asksForProof(provider);
 
-/**
- * Decides by the present settings, also for sessions that began under earlier ones.
- *
- * @param proof undefined for a session of an older version, whose provider is unknown.
- */
+/** Decides by the present settings, also for sessions that began under earlier ones. */
 export function isStrongSignIn(proof: UpstreamProof | undefined, providers: readonly UpstreamStrength[]): boolean {
-  if (!proof) {
-    return providers.every((provider) => provider.isStrong && !asksForProof(provider));
-  }
+  if (!proof) return false;
   const provider = providers.find(({ issuer }) => issuer === proof.issuer);
   if (!provider) return false;
   const { strongAcr, strongAmr, isStrong } = provider;

@@ -23,7 +23,7 @@ export interface ConnectedClient {
   /** The latest approval; the first one is `connectedAt`. */
   readonly approvedAt: Date;
   /** The user's access at the approval; null for approvals from before this was recorded. */
-  readonly approvedAccess: readonly Organization[] | null;
+  readonly approvedAccess: readonly Organization[];
   /** Accurate to five minutes; null until the client is used. */
   readonly lastUsedAt: Date | null;
   readonly limit: ConnectionLimit;

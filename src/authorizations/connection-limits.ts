@@ -1,6 +1,5 @@
 /** Stores users' limits of connected clients, and ends connections on the date in their limit. */
-import { type ConnectionLimit, IS_LIMITED } from '../accounts/access/access-limit.ts';
-import type { EndingCause } from '../accounts/activity/activity-words.ts';
+import type { ConnectionLimit } from '../accounts/access/access-limit.ts';
 import { transactionOf } from '../storage/account-turns.ts';
 import type { Database, InTransaction } from '../storage/queries.ts';
 import { hasEnded, isLimit } from './consents.ts';
@@ -36,30 +35,24 @@ export const setLimit = (
     return rows.length > 0;
   });
 
-/** SQL conditions and, for the index with it, their order, and why the connection ends. */
-const ENDS: Readonly<Record<'due' | 'all', readonly [string, EndingCause]>> = {
-  due: ['n.limit_until <= $1 AND ended_at IS NULL ORDER BY limit_until', 'time_limit'],
-  all: [`${IS_LIMITED} AND ended_at IS NULL ORDER BY account_id`, 'operator_revoked'],
-};
-
-/** Implements `Connections.endWithLimit`. */
-export const endWithLimit = (
+/** Implements `Connections.endDue`. */
+export const endDue = (
   database: Database,
   now: Date,
-  { which, limit }: { readonly which: 'due' | 'all'; readonly limit: number },
+  limit: number,
   inTransaction: InTransaction<readonly EndedConnection[]>,
 ): Promise<number> =>
   database.transaction(async (tx) => {
-    const [condition, cause] = ENDS[which];
     const ended = await tx.query<EndedConnection>(
       `UPDATE connections n SET generation = generation + 1, ended_at = $1,
-          ended_cause = $3, ${WITHOUT_LIMIT}
+          ended_cause = 'time_limit', ${WITHOUT_LIMIT}
         FROM clients c
         WHERE c.id = n.client_id AND n.ctid = ANY (ARRAY(
           SELECT n.ctid FROM connections n
-          WHERE ${condition} LIMIT $2 FOR UPDATE SKIP LOCKED))
+          WHERE n.limit_until <= $1 AND ended_at IS NULL
+          ORDER BY limit_until LIMIT $2 FOR UPDATE SKIP LOCKED))
         RETURNING n.account_id AS "accountId", n.client_id AS "clientId", c.name`,
-      [now, limit, cause],
+      [now, limit],
     );
     await inTransaction(tx, ended);
     return ended.length;

@@ -1,11 +1,5 @@
 /** Connections of users with clients: what was approved, and which authorizations are valid. */
-import {
-  type ConnectionLimit,
-  isLimited,
-  LIMIT_COLUMN,
-  type LimitJson,
-  limitFrom,
-} from '../accounts/access/access-limit.ts';
+import { type ConnectionLimit, LIMIT_COLUMN, type LimitJson, limitFrom } from '../accounts/access/access-limit.ts';
 import { createPeople, type People, type Person, type PersonConnection } from '../accounts/access/people.ts';
 import type { Organization } from '../accounts/access/reach.ts';
 import type { EndingCause } from '../accounts/activity/activity-words.ts';
@@ -15,7 +9,6 @@ import { countOfPeople } from '../clients/client-row.ts';
 import { createSharedTurns, transactionOf } from '../storage/account-turns.ts';
 import type { ChangeFeed } from '../storage/change-feed.ts';
 import type { WriteUses } from '../storage/last-used.ts';
-import { doAllNodesKnowAccessRules, requireAccessRules } from '../storage/nodes.ts';
 import type { Page, PageRequest } from '../storage/pages.ts';
 import { BEYOND_LOST, type Database, type InTransaction, type Queries } from '../storage/queries.ts';
 import {
@@ -25,7 +18,7 @@ import {
   listConnectedClients,
   listConnections,
 } from './connected-clients.ts';
-import { type Connection, type EndedConnection, endWithLimit, setLimit, WITHOUT_LIMIT } from './connection-limits.ts';
+import { type Connection, type EndedConnection, endDue, setLimit, WITHOUT_LIMIT } from './connection-limits.ts';
 import { hasEnded, type NewConsent, type RememberedConsent, rememberConsent } from './consents.ts';
 
 export interface Connections {
@@ -46,7 +39,6 @@ export interface Connections {
    * @param connection `limit`: the limit that the user saw
    * @param inTransaction runs in the same transaction, if the limit was changed
    * @returns false if there is no connection, or the limit has changed since the user saw it
-   * @throws Refusal `limits_after_update` while older nodes run
    */
   limit(
     connection: Connection & { readonly limit: ConnectionLimit },
@@ -54,16 +46,11 @@ export interface Connections {
     inTransaction?: InTransaction,
   ): Promise<boolean>;
   /**
-   * Ends at most `limit` connections, as `end` does.
+   * Ends at most `limit` connections whose end date has come, as `end` does.
    *
-   * @param which the connections whose end date has come (`due`), or all that have any limit
    * @returns how many connections were ended
    */
-  endWithLimit(
-    which: 'due' | 'all',
-    limit: number,
-    inTransaction: InTransaction<readonly EndedConnection[]>,
-  ): Promise<number>;
+  endDue(limit: number, inTransaction: InTransaction<readonly EndedConnection[]>): Promise<number>;
   /** Lists the clients that are connected to the user, latest first. */
   listOf(accountId: string): Promise<ConnectedClient[]>;
   listActing(accountId: string, limit: number): ReturnType<typeof listActing>;
@@ -141,7 +128,7 @@ export type Whose =
 /** The approved consent, and the generation of the authorizations that were issued for it. */
 export interface ConnectedConsent extends RememberedConsent {
   /** The user's access at the approval; null for approvals from before this was recorded. */
-  readonly access: readonly Organization[] | null;
+  readonly access: readonly Organization[];
   /** False if the client got another owner since, also if this node has not read that yet. */
   readonly isSameOwner: boolean;
   readonly generation: number;
@@ -199,8 +186,6 @@ export function createConnections(parts: {
     },
 
     async rememberConsent(consent, inTransaction) {
-      const limits = isLimited(consent.limit ?? {});
-      if (limits && !(await doAllNodesKnowAccessRules(database))) return undefined;
       const connected = await database.inTurn(consent.accountId, () =>
         inClientTurn(consent.maxPeople ? consent.clientId : undefined, () =>
           rememberConsent(database, new Date(clock()), consent, inTransaction),
@@ -212,7 +197,6 @@ export function createConnections(parts: {
     },
 
     async limit(connection, limit, inTransaction) {
-      if (isLimited(limit)) await requireAccessRules(database);
       const isChanged = await setLimit(database, connection, limit, {
         now: new Date(clock()),
         inTransaction,
@@ -220,8 +204,7 @@ export function createConnections(parts: {
       if (isChanged) people.forget('connections', connectionId(connection));
       return isChanged;
     },
-    endWithLimit: (which, limit, inTransaction) =>
-      endWithLimit(database, new Date(clock()), { which, limit }, inTransaction),
+    endDue: (limit, inTransaction) => endDue(database, new Date(clock()), limit, inTransaction),
 
     listOf: (accountId) => listConnectedClients(database, accountId, new Date(clock())),
     listActing: (accountId, limit) => listActing(database, accountId, new Date(clock()), limit),

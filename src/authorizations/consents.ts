@@ -21,15 +21,15 @@ interface ApprovedPage {
   readonly sessionUid: string;
   /** The result of `Connections.generationOf`. */
   readonly generation: number | undefined;
-  /** The limit that the page showed; absent for a page of an older version without limits. */
-  readonly limit?: ConnectionLimit | undefined;
+  /** The limit that the page showed. */
+  readonly limit: ConnectionLimit;
 }
 
 export interface NewConsent extends RememberedConsent {
   readonly accountId: string;
   readonly clientId: string;
   /** The organizations that the user could access at the approval. */
-  readonly access?: readonly Organization[];
+  readonly access: readonly Organization[];
   /** The limit that the user chose on the page; absent to keep that of an active connection. */
   readonly limit?: ConnectionLimit | undefined;
   /** Absent if the approval was not made on a page. */
@@ -57,7 +57,7 @@ const TAKES_LIMIT = `(${ENDED} OR (SELECT chooses_limit FROM given))`;
 /**
  * A connection that was ended keeps the generation of its end. Lock the account's row, so that its
  * sessions are ended either before (seen here) or after this write, and a new membership, whose
- * foreign key waits for this lock, finds the connection (migration 0081).
+ * foreign key waits for this lock, finds the connection.
  */
 const INSERT = `
   WITH given AS (

@@ -13,7 +13,7 @@ import { StorageUnavailable } from '../storage/storage-unavailable.ts';
 import type { TokenStore } from '../storage/token-store.ts';
 import type { Authorization } from './authorization.ts';
 import type { EndedConnection } from './connection-limits.ts';
-import { BATCH, type Connections, type Whose } from './connections.ts';
+import type { Connections, Whose } from './connections.ts';
 import { repeatRecorded } from './repeated-ends.ts';
 import type { End, MachineTokenEnd, RecordedEnd, Revocation, Revocations } from './revocations.ts';
 import { isMachineToken, readValue } from './token-formats.ts';
@@ -56,23 +56,11 @@ export const createDisconnectSome =
 
 /** Returns a job that ends connections on the date that their users have set. */
 export const createTimeLimitJob =
-  (connections: Pick<Connections, 'endWithLimit'>, activity: Activity): CleaningJob =>
+  (connections: Pick<Connections, 'endDue'>, activity: Activity): CleaningJob =>
   (limit) =>
-    connections.endWithLimit('due', limit, (tx, ended) =>
+    connections.endDue(limit, (tx, ended) =>
       activity.recordAll(entriesOf(ended, 'service', { cause: 'time_limit' }), tx),
     );
-
-/** Ends every connection with a limit, for the operator. @returns how many were ended */
-export const createLimitedEnd =
-  (connections: Pick<Connections, 'endWithLimit'>, activity: Activity) => async (): Promise<number> => {
-    let ended = 0;
-    for (;;) {
-      const record = recordEnds(activity, undefined, undefined);
-      const batch = await connections.endWithLimit('all', BATCH, record);
-      if (batch === 0) return ended;
-      ended += batch;
-    }
-  };
 
 const entriesOf = (
   ended: readonly EndedConnection[],

@@ -97,7 +97,7 @@ export function createOrganizationEndings(parts: { readonly activity: Activity; 
     unblock: changing('unblock', 'client_admitted'),
 
     /**
-     * See `OrganizationEnds.decide`. Uses existing actions, because older nodes know no others.
+     * See `OrganizationEnds.decide`. A decision is recorded as a block or its end, with a detail.
      *
      * @param isAsShown absent for the operator, who decides without a page
      * @throws Refusal `client_changed`

@@ -13,7 +13,7 @@ export interface Instant {
 
 export type Values = Readonly<Record<string, Text | number | Instant>>;
 
-/** A message, or a text that needs no translation: it was written by a person or by 0.1.0. */
+/** A message, or a text that needs no translation: it was written by a person. */
 export type Text = string | Message;
 
 /** @param key a literal, or a template whose values are a closed set: a test looks for them. */

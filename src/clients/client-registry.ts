@@ -158,7 +158,7 @@ export function createClientRegistry(parts: {
     verify: (id, isVerified, inTransaction) =>
       change(
         id,
-        'verified_at = $3, verified_by = $4, verified_by_at = $3',
+        'verified_at = $3, verified_by = $4',
         isVerified ? [new Date(clock()), operator ?? null] : [null, null],
         inTransaction,
       ),

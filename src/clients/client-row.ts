@@ -9,8 +9,7 @@ import { type Client, type ClientKind, type ClientSecret, clientVersion, normali
 export const SELECT_CLIENTS = `
   SELECT c.id, c.kind, c.name, c.owner_account_id, a.name AS owner_name, c.owned_since,
     c.redirect_uris, c.native, c.suspended_at, c.created_at, c.last_used_at, c.token_generation,
-    c.homepage_url, c.support_url, c.privacy_url, c.verified_at,
-    CASE WHEN c.verified_by_at = c.verified_at THEN c.verified_by END AS verified_by,
+    c.homepage_url, c.support_url, c.privacy_url, c.verified_at, c.verified_by,
     (SELECT coalesce(json_agg(s ORDER BY s.created_at, s.id), '[]')
       FROM client_secrets s WHERE s.client_id = c.id) AS secrets
   FROM clients c LEFT JOIN accounts a ON a.id = c.owner_account_id`;
@@ -42,7 +41,6 @@ export interface ClientRow {
     readonly last_used_at: string | null;
     readonly leaked_at: string | null;
     readonly refused_at: string | null;
-    readonly refused_hash: string | null;
   }[];
 }
 
@@ -68,10 +66,10 @@ export function clientFrom(row: ClientRow): Client {
     }),
     isVerified: row.verified_at !== null,
     ...(row.verified_at !== null && { verifiedAt: row.verified_at }),
-    ...(row.verified_by !== null && { verifiedBy: row.verified_by }),
+    ...(row.verified_at !== null && row.verified_by !== null && { verifiedBy: row.verified_by }),
     secrets: row.secrets.map((secret) => ({
       id: secret.id,
-      hash: secret.refused_hash ?? secret.secret_hash,
+      hash: secret.secret_hash,
       lastFour: secret.last_four,
       createdAt: new Date(secret.created_at),
       ...(secret.last_used_at !== null && { lastUsedAt: new Date(secret.last_used_at) }),

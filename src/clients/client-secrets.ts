@@ -43,7 +43,7 @@ export function createClientSecrets(parts: {
     /** Returns the id of the client with this secret, also a leaked one, for operators. */
     async findClientIdBySecret(secret: string): Promise<string | undefined> {
       const [found] = await database.query<{ client_id: string }>(
-        'SELECT client_id FROM client_secrets WHERE coalesce(refused_hash, secret_hash) = $1',
+        'SELECT client_id FROM client_secrets WHERE secret_hash = $1',
         [sha256(secret)],
       );
       return found?.client_id;
@@ -63,7 +63,7 @@ export function createClientSecrets(parts: {
       await changeSecrets(id, async (tx, kind, secrets) => {
         if (!hasSecret(kind)) throw unusedSecret();
         if (secrets.filter(isUsable).length >= MAX_SECRETS) throw fullSecrets();
-        // Nodes of older versions know only the first two.
+        // At most two are stored: a refused one makes room.
         if (secrets.length >= MAX_SECRETS) await tx.query(REMOVE_REFUSED, [id]);
         await insertSecret(tx, id, secret, new Date(clock()));
         await inTransaction?.(tx, secret);
@@ -131,9 +131,8 @@ const RETURN_LEAKED = `RETURNING c.id AS "clientId", c.name, c.kind, s.last_four
   s.leaked_at AS "leakedAt", c.owner_account_id AS "ownerAccountId"`;
 const MARK_LEAKED = `UPDATE client_secrets s SET leaked_at = $2 FROM clients c
   WHERE c.id = s.client_id AND s.secret_hash = $1 AND s.leaked_at IS NULL ${RETURN_LEAKED}`;
-// No SHA-256 in base64url ends with `_`. Keep 43 characters: older nodes compare equal lengths.
 const REFUSE_LEAKED = `UPDATE client_secrets s
-  SET refused_at = $1, refused_hash = secret_hash, secret_hash = left(secret_hash, 42) || '_'
+  SET refused_at = $1
   FROM clients c WHERE c.id = s.client_id AND s.refused_at IS NULL
     AND s.leaked_at <= CASE c.kind WHEN 'machine' THEN $1::timestamptz ELSE $2 END
   ${RETURN_LEAKED}`;

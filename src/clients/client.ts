@@ -37,7 +37,7 @@ export interface Client {
   readonly isVerified: boolean;
   /** When the operator verified the client; absent if it is not verified. */
   readonly verifiedAt?: Date;
-  /** The operator who verified the client; absent if recorded by an earlier version. */
+  /** The operator who verified the client. */
   readonly verifiedBy?: string;
   readonly createdAt: Date;
   /** Accurate to a few minutes when the client was read from the database; absent if never used. */

@@ -16,7 +16,7 @@ export interface StreamWatch {
   readonly limit: number;
 }
 
-/** Long enough for versions before 0.2.0, which send one heartbeat per second. */
+/** Long enough for about eleven heartbeats: more than a busy machine delivers at once. */
 const STREAM_WATCH: StreamWatch = { watched: 2_900, limit: 6_000 };
 /** Heartbeats that may arrive together on a busy machine; a buffering proxy delivers more. */
 const MAX_AT_ONCE = 7;

@@ -161,7 +161,7 @@ async function checkSeenAddress(
   const add = (verdict: Verdict): void => findings.add('proxy_hops', 'server.proxy_hops', verdict);
   const nodes = database ? await listNodes(database) : [];
   const ignoringNodes = nodes
-    .filter(({ state, runsWith }) => state !== 'silent' && runsWith?.ignoresForwardedFor)
+    .filter(({ state, runsWith }) => state !== 'silent' && runsWith.ignoresForwardedFor)
     .map(({ node }) => node);
   if (address !== undefined) {
     if (ignoringNodes.length > 0) return add(ignoredHeader(ignoringNodes));

@@ -2,16 +2,14 @@
 import packageFile from '../../package.json' with { type: 'json' };
 import { comparableSettings } from '../config/node-settings.ts';
 import type { SettingsWithoutSecrets } from '../config/settings.ts';
-import type { ListedNode, RunsWith } from '../storage/nodes.ts';
+import type { ListedNode } from '../storage/nodes.ts';
 import { type Findings, ok, problem, type Verdict, warning } from './findings.ts';
-
-type DescribedNode = ListedNode & { readonly runsWith: RunsWith };
 
 /** Open files that a node needs in addition to one per connection: stores, mail, pages, log. */
 const OTHER_FILES = 200;
 const MAX_LISTED = 8;
 
-const CHECKS = ['node_settings', 'node_redis', 'node_files'];
+const CHECKS = ['node_versions', 'node_settings', 'node_redis', 'node_files'];
 
 /** @param redis the id of the doctor's Redis; `none` without Redis, undefined if unknown */
 export function checkNodeDifferences(
@@ -20,17 +18,15 @@ export function checkNodeDifferences(
   { settings, redis }: { settings: SettingsWithoutSecrets; redis: string | undefined },
 ): void {
   const running = nodes.filter(({ state }) => state !== 'silent');
-  const described = running.filter((node): node is DescribedNode => node.runsWith !== undefined);
   const where = running.map(({ node }) => node).join(', ');
-  if (running.length === 0) findings.notChecked(['node_versions'], 'no node is running');
-  else findings.add('node_versions', where, versionsVerdict(running));
-  if (described.length === 0) {
-    findings.notChecked(CHECKS, 'no node reports its version and settings');
+  if (running.length === 0) {
+    findings.notChecked(CHECKS, 'no node is running');
     return;
   }
-  findings.add('node_settings', OUR_SETTINGS, ...settingsVerdicts(described, settings));
-  findings.add('node_redis', 'REDIS_URL', redisVerdict(described, redis));
-  findings.add('node_files', '', ...filesVerdicts(described));
+  findings.add('node_versions', where, versionsVerdict(running));
+  findings.add('node_settings', OUR_SETTINGS, ...settingsVerdicts(running, settings));
+  findings.add('node_redis', 'REDIS_URL', redisVerdict(running, redis));
+  findings.add('node_files', '', ...filesVerdicts(running));
 }
 
 const OUR_SETTINGS = 'the settings of the doctor';
@@ -38,7 +34,7 @@ const OUR_SETTINGS = 'the settings of the doctor';
 function versionsVerdict(nodes: readonly ListedNode[]): Verdict {
   const values = nodes.map(({ node, runsWith }) => ({
     where: node,
-    value: runsWith?.version ?? 'an older version',
+    value: runsWith.version,
   }));
   const groups = groupByValue([...values, { where: 'the doctor', value: packageFile.version }]);
   const [first] = groups;
@@ -52,7 +48,7 @@ function versionsVerdict(nodes: readonly ListedNode[]): Verdict {
 }
 
 /** Reports settings that differ between nodes: a problem, as any node may get any request. */
-function settingsVerdicts(nodes: readonly DescribedNode[], settings: SettingsWithoutSecrets): Verdict[] {
+function settingsVerdicts(nodes: readonly ListedNode[], settings: SettingsWithoutSecrets): Verdict[] {
   const ours = comparableSettings(settings);
   const names = new Set([ours, ...nodes.map(({ runsWith }) => runsWith.settings)].flatMap(Object.keys));
   const among: string[] = [];
@@ -85,7 +81,7 @@ function settingsVerdicts(nodes: readonly DescribedNode[], settings: SettingsWit
   return found.length > 0 ? found : [same];
 }
 
-function redisVerdict(nodes: readonly DescribedNode[], redis: string | undefined): Verdict {
+function redisVerdict(nodes: readonly ListedNode[], redis: string | undefined): Verdict {
   const known = [
     ...nodes.map(({ node, runsWith }) => ({ where: node, value: runsWith.redis })),
     { where: 'the doctor', value: redis },
@@ -106,7 +102,7 @@ function redisVerdict(nodes: readonly DescribedNode[], redis: string | undefined
   );
 }
 
-function filesVerdicts(nodes: readonly DescribedNode[]): Verdict[] {
+function filesVerdicts(nodes: readonly ListedNode[]): Verdict[] {
   const tight = nodes.filter(
     ({ runsWith: { openFiles = Number.POSITIVE_INFINITY, maxConnections } }) =>
       openFiles < maxConnections + OTHER_FILES,

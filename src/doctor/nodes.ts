@@ -53,7 +53,7 @@ function readyVerdict(
 ): Verdict {
   const names = (listedNodes ?? []).flatMap(({ node, state }) => {
     if (state === 'silent') return [];
-    return [state === 'ready' || state === 'unknown' ? node : `${node} (${describeState(state)})`];
+    return [state === 'ready' ? node : `${node} (${describeState(state)})`];
   });
   const none = listedNodes
     ? 'the database records no running node'

@@ -1,8 +1,7 @@
-/** The doctor's checks of accounts (addresses, strong sign-in methods) and test organizations. */
+/** The doctor's checks of strong sign-in methods and test organizations. */
 
 import { unknownOrganizations } from '../accounts/access/test-organizations.ts';
 import { createAccountRegistry } from '../accounts/account-registry.ts';
-import { accountsWithOddEmails } from '../accounts/email.ts';
 import { listStrongMethods } from '../accounts/strong-sign-ins.ts';
 import { systemClock } from '../base/clock.ts';
 import type { SettingsWithoutSecrets } from '../config/settings.ts';
@@ -10,8 +9,6 @@ import { silentChangeFeed } from '../storage/change-feed.ts';
 import { countText } from '../storage/pages.ts';
 import type { Database } from '../storage/queries.ts';
 import { type Findings, ok, type Verdict, warning } from './findings.ts';
-
-const MAX_LISTED_IDS = 5;
 
 export async function checkPeople(
   findings: Findings,
@@ -25,7 +22,6 @@ export async function checkPeople(
   if (signIn.require !== 'off') {
     findings.add('sign_in_require', 'sign_in.require', await owingVerdict(database, signIn));
   }
-  findings.add('email_addresses', 'accounts', await emailsVerdict(database));
 }
 
 async function owingVerdict(database: Database, signIn: SettingsWithoutSecrets['signIn']): Promise<Verdict> {
@@ -37,17 +33,5 @@ async function owingVerdict(database: Database, signIn: SettingsWithoutSecrets['
     `${countText(more)} of the people to whom sign_in.require applies have neither a passkey nor a ` +
       'provider: after their grace period they can only open the page to add one',
     'ask these people to add one; `accounts list --owing-a-passkey` lists them',
-  );
-}
-
-/** Finds addresses that an earlier version accepted but this version refuses. */
-async function emailsVerdict(database: Database): Promise<Verdict> {
-  const ids = await accountsWithOddEmails(database);
-  if (ids.length === 0) return ok('mail can be sent to every account');
-  const named = ids.slice(0, MAX_LISTED_IDS).join(', ');
-  const more = ids.length > MAX_LISTED_IDS ? ` and ${ids.length - MAX_LISTED_IDS} more` : '';
-  return warning(
-    `${ids.length} of the accounts have an address that mail may not reach: ${named}${more}`,
-    'set another address with `accounts update --new-email`; they can still sign in with ' + 'the present one',
   );
 }

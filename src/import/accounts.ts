@@ -83,8 +83,7 @@ export async function compareAccounts(
       else facts.problems.add(line.number, takenEmail(holder, match.is_holder_newer));
     }
     const key = { type: 'account', external_id: external_id ?? `${found?.id}` } as const;
-    // Accept an unchanged address of an earlier rule: it must not stop every import.
-    const isRefused = email !== found?.email && newEmailProblem(email);
+    const isRefused = newEmailProblem(email);
     if (isRefused) facts.problems.add(line.number, refusedEmail(email, isRefused));
     const fault = linkFault(line.identity, found, { linked, subject });
     if (fault !== undefined) facts.problems.add(line.number, fault);
@@ -204,31 +203,31 @@ const refusedEmail = (email: string, { other }: { readonly other?: string }): st
 /** Clears addresses within the transaction; each account's own line then sets the new one. */
 async function moveOut(tx: Queries, ids: readonly string[]): Promise<void> {
   if (ids.length === 0) return;
-  await tx.query(`UPDATE accounts SET email = 'moving-' || id || '@gatehouse.invalid' WHERE id = ANY($1)`, [ids]);
+  const moving = "'moving-' || id || '@gatehouse.invalid'";
+  await tx.query(`UPDATE accounts SET email = ${moving}, email_key = ${moving} WHERE id = ANY($1)`, [ids]);
 }
 
 async function update(tx: Queries, targets: readonly Target[], now: Date): Promise<void> {
   if (targets.length === 0) return;
   await tx.query(
-    `UPDATE accounts a SET external_id = line.external_id, email = line.email, name = line.name,
+    `UPDATE accounts a SET external_id = line.external_id, email = line.email, email_key = line.email_key,
+        name = line.name,
         suspended_at = CASE line.suspension
           WHEN 'begin' THEN $6::timestamptz WHEN 'end' THEN NULL ELSE a.suspended_at END,
         suspended_by_import = CASE line.suspension
           WHEN 'begin' THEN true WHEN 'end' THEN false ELSE a.suspended_by_import END
-      FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[])
-        AS line (id, external_id, email, name, suspension)
+      FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $7::text[])
+        AS line (id, external_id, email, name, suspension, email_key)
       WHERE a.id = line.id`,
-    [...columnsOf(targets, 'id', 'external_id', 'email', 'name', 'suspension'), now],
+    [
+      ...columnsOf(targets, 'id', 'external_id', 'email', 'name', 'suspension'),
+      now,
+      targets.map(({ email }) => emailKey(email)),
+    ],
   );
   const readdressed = targets.filter(({ changed }) => changed.includes('email'));
   if (readdressed.length === 0) return;
   const ids = readdressed.map(({ id }) => id);
-  // Use a separate statement, because an UPDATE of the address clears the key (migration 0027).
-  await tx.query(
-    `UPDATE accounts a SET email_key = line.email_key
-      FROM unnest($1::text[], $2::text[]) AS line (id, email_key) WHERE a.id = line.id`,
-    [ids, readdressed.map(({ email }) => emailKey(email))],
-  );
   // A link that was mailed to the former address must not set the password any more.
   await tx.query('DELETE FROM password_links WHERE account_id = ANY($1)', [ids]);
 }

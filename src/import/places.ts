@@ -1,6 +1,5 @@
 /** Compares organizations and warehouses of an import with the database, and writes differences. */
 import { randomId } from '../base/random-id.ts';
-import { doAllNodesKnowAccessRules } from '../storage/nodes.ts';
 import type { Queries } from '../storage/queries.ts';
 import {
   adopt,
@@ -69,16 +68,13 @@ export const comparePlaces =
     const rows = found.map(({ organization_id: id, ...row }) =>
       id === undefined ? row : { ...row, organization: externalIds.get(id) ?? row.organization },
     );
-    const { added, changed, known, changes, asking } = matchPlaces(lines, rows, prefix, facts);
+    const { added, changed, known, changes } = matchPlaces(lines, rows, prefix, facts);
     const moves: Move[] = [];
     for (const [line, { id, organization = null }] of known) {
       if (line.type === 'organization' || organization === line.organization) continue;
       if (organization !== null && organization === line.former_organization) {
         moves.push({ line, row: { id, organization } });
       } else facts.problems.add(line.number, unconfirmedMove(organization));
-    }
-    if (asking.length > 0 && !(await doAllNodesKnowAccessRules(queries))) {
-      for (const { number } of asking) facts.problems.add(number, NOT_YET);
     }
     const moving = await compareMoves(queries, moves, facts);
     const detailsOf = ({ id, name, external_id }: PlaceRow) => ({
@@ -118,8 +114,6 @@ export const comparePlaces =
       },
     };
   };
-
-const NOT_YET = 'clients: "ask" is possible once the update of this service is complete; try again later';
 
 /** A move changes who has access to the warehouse, so the file must name both organizations. */
 const unconfirmedMove = (organization: string | null): string =>
@@ -162,8 +156,6 @@ function matchPlaces(lines: readonly PlaceLine[], rows: readonly PlaceRow[], pre
   const changed: PlaceRow[] = [];
   const known: [PlaceLine, PlaceRow][] = [];
   const changes: ImportChange[] = [];
-  /** Lines that make an organization ask first. */
-  const asking: PlaceLine[] = [];
   for (const line of lines) {
     const { type, external_id, name, number } = line;
     const key = { type, external_id: external_id ?? `${line.id}` };
@@ -175,7 +167,6 @@ function matchPlaces(lines: readonly PlaceLine[], rows: readonly PlaceRow[], pre
     const row = own ?? (isFormer ? former : adoptable(byName.get(nameIn(line)), line, facts));
     if (!row) {
       const asksFirst = type === 'organization' && policyIn(line, facts.asksFirst);
-      if (asksFirst) asking.push(line);
       added.push({ ...line, id: randomId(prefix, 16), asks_first: asksFirst });
       changes.push({ change: 'added', line: number, key, name });
       continue;
@@ -183,7 +174,6 @@ function matchPlaces(lines: readonly PlaceLine[], rows: readonly PlaceRow[], pre
     if (!own) adopt(facts, key, row.id);
     known.push([line, row]);
     const asks_first = row.asks_first === undefined ? undefined : policyIn(line, row.asks_first);
-    if (asks_first && !row.asks_first) asking.push(line);
     const fields = {
       ...(row.external_id !== external_id && {
         external_id: [row.external_id, external_id] as const,
@@ -195,7 +185,7 @@ function matchPlaces(lines: readonly PlaceLine[], rows: readonly PlaceRow[], pre
     changed.push({ ...row, name, external_id, ...(asks_first !== undefined && { asks_first }) });
     changes.push({ change: 'changed', line: number, key, name, fields });
   }
-  return { added, changed, known, changes, asking };
+  return { added, changed, known, changes };
 }
 
 /** @param otherwise the policy if the line has no key `clients` */

@@ -1,7 +1,6 @@
 /** Applies pushed lines in their order, in batches, with the steps of the import. */
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Activity } from '../accounts/activity/activity.ts';
-import { keyEmails } from '../accounts/email.ts';
 import type { Clock } from '../base/clock.ts';
 import type { Refusal } from '../base/refusal.ts';
 import type { Database, Queries } from '../storage/queries.ts';
@@ -137,8 +136,6 @@ export function createPushedChanges(parts: {
         for (const batch of batchesOf(valid)) {
           for await (const one of apply(batch, push)) answers.set(one.line, one);
         }
-        // A line may have freed an address that two accounts shared: give it to the other account.
-        if (valid.some((line) => line.type === 'account')) await keyEmails(database);
       } catch (error) {
         if (!(error instanceof StorageUnavailable)) throw error;
         ({ code } = error);

@@ -39,19 +39,7 @@ export function addConnectionCommands(program: Command, operator: Operator): voi
     .argument('[connection]', 'its ID, as in `connections list`')
     .option('--account <account>', 'instead of the ID: the person, with --client')
     .option('--client <id>', 'instead of the ID: the client, with --account')
-    .option(
-      '--limited',
-      'instead of the ID: every limited connection, and every limited API key, because an older ' +
-        'version would ignore the limits',
-    )
-    .action((id: string | undefined, { limited, ...options }: Whose & { limited?: true }) => {
-      if (limited) {
-        // Never ignore a narrower choice: this ends connections of all people.
-        if ([id, options.account, options.client].some((given) => given !== undefined)) {
-          throw new WrongUsage('--limited ends what all people have limited: name no connection');
-        }
-        return endLimited(operator);
-      }
+    .action((id: string | undefined, options: Whose) => {
       const whose = namedConnection(id, options);
       return run(async (registries) => {
         const { id: accountId, email } = await accountNamed(registries, whose.account);
@@ -69,17 +57,6 @@ export function addConnectionCommands(program: Command, operator: Operator): voi
       });
     });
 }
-
-const endLimited = (operator: Operator): Promise<void> =>
-  operator.run(async ({ apiKeys, endLimited }) => {
-    await operator.confirm('Ends every connection and revokes every API key that has a limit.');
-    const connections = await endLimited();
-    const keys = await apiKeys.revokeLimited();
-    return {
-      value: { connections_ended: connections, api_keys_revoked: keys },
-      text: `Ended ${connections} limited connections and revoked ${keys} limited API keys.`,
-    };
-  });
 
 const limitValue = ({ places, isReadOnly, until }: ConnectionLimit) => ({
   places,

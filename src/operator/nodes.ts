@@ -40,8 +40,7 @@ export function addNodesCommand(program: Command, { print, progress, environment
       'after',
       '\nStates: ready, starting, leaving, "not ready" (a store is unavailable or its ' +
         'clock differs), silent\n(no heartbeat for 30 seconds: frozen, killed or cut off ' +
-        'from the database; removed after an hour),\nunknown (a node of an older version, ' +
-        'which does not report its state). Exit code 1 if --wait times out.',
+        'from the database; removed after an hour).\nExit code 1 if --wait times out.',
     )
     .action(async ({ wait, within }: NodesOptions) => {
       const { storage } = loadSettingsWithoutSecrets({ environment });
@@ -115,10 +114,10 @@ function report(nodes: readonly ListedNode[], text?: string): Report {
   const rows = nodes.map((node) => [
     node.node,
     describeState(node),
-    node.runsWith?.version ?? 'older',
+    node.runsWith.version,
     node.readySince === undefined ? '' : toMoment(node.readySince),
     `${Math.round(node.silentMs / 1000)} s ago`,
-    node.runsWith ? settingsDigest(node.runsWith.settings) : '',
+    settingsDigest(node.runsWith.settings),
     describeReload(node),
   ]);
   const heading = ['NODE', 'STATE', 'VERSION', 'READY SINCE', 'LAST HEARTBEAT', 'SETTINGS'];
@@ -127,11 +126,11 @@ function report(nodes: readonly ListedNode[], text?: string): Report {
       nodes: nodes.map(({ node, state, runsWith, readySince, lastHeartbeat }) => ({
         node,
         state,
-        version: runsWith?.version ?? null,
+        version: runsWith.version,
         ready_since: readySince ?? null,
         last_heartbeat: lastHeartbeat,
-        settings: runsWith ? settingsDigest(runsWith.settings) : null,
-        last_reload: runsWith?.reload ?? null,
+        settings: settingsDigest(runsWith.settings),
+        last_reload: runsWith.reload,
       })),
     },
     text: [table([...heading, 'LAST RELOAD'], rows, 'No node is running.'), ...(text === undefined ? [] : [text])].join(
@@ -141,7 +140,7 @@ function report(nodes: readonly ListedNode[], text?: string): Report {
 }
 
 function describeReload({ runsWith }: ListedNode): string {
-  const { at, problems } = runsWith?.reload ?? {};
+  const { at, problems } = runsWith.reload;
   if (at === undefined) return '';
   return `${problems ? 'refused' : 'taken'} ${toMoment(new Date(at))}`;
 }

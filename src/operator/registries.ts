@@ -4,13 +4,11 @@ import { createOrganizationEnds } from '../accounts/access/organization-ends.ts'
 import type { NewActivity, OperatedBy } from '../accounts/activity/activity.ts';
 import type { Action } from '../accounts/activity/activity-words.ts';
 import { type Audit, createAudit } from '../accounts/activity/audit.ts';
-import { keyEmails } from '../accounts/email.ts';
 import { createOrganizations, type Organizations } from '../accounts/organizations/organizations.ts';
 import {
   createDisconnect,
   createDisconnectSome,
   createEndings,
-  createLimitedEnd,
   type Disconnect,
   type DisconnectSome,
   type Endings,
@@ -55,7 +53,6 @@ export interface Registries extends CommonRegistries {
   readonly audit: Audit;
   readonly disconnect: Disconnect;
   readonly disconnectSome: DisconnectSome;
-  readonly endLimited: ReturnType<typeof createLimitedEnd>;
   /** Opens the token store at the first call: most commands do not need it. */
   readonly tokenStore: () => Promise<TokenStore>;
   readonly endings: () => Promise<Endings>;
@@ -101,7 +98,6 @@ export async function withRegistries<Result>(
   opened.defer(() => database.close());
   await requireTables(database, storage);
   await requireSchema(database, { autoMigrate: storage.autoMigrate && !readsOnly }, onWait);
-  await keyEmails(database);
   // A command ends after its work, so it caches nothing and needs no change feed. It awaits its
   // records and reports failures itself, so it needs no log.
   const parts = { database, changes: silentChangeFeed, clock: systemClock };
@@ -138,7 +134,6 @@ export async function withRegistries<Result>(
     importer: createImporter({ ...parts, activity, asksFirst }),
     disconnect: createDisconnect(connections, activity),
     disconnectSome: createDisconnectSome(connections, activity),
-    endLimited: createLimitedEnd(connections, activity),
     audit: createAudit(parts),
     tokenStore,
     endings: async () => createEndings({ store: await tokenStore(), revocations, clock: systemClock }),

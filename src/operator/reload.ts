@@ -88,8 +88,7 @@ async function reload(url: string, method: string, credentials: string[]): Promi
   if (outcome === undefined) {
     throw new Refusal(
       'not_gatehouse',
-      `The server at ${url} is not the operators' listener of Gatehouse, or is of an older ` +
-        `version: it answered ${answer.status}.`,
+      `The server at ${url} is not the operators' listener of Gatehouse: ` + `it answered ${answer.status}.`,
       'Check that server.operators_port is that of the running service, or send SIGHUP to ' + 'the process.',
     );
   }
@@ -117,7 +116,7 @@ function reportReload(outcome: Outcome): Report {
 }
 
 const ONLY_HERE =
-  'No other node has answered: this node has an older version, or its database does not answer. ' +
+  'No other node has answered, because the database of this node does not answer. ' +
   'Send SIGHUP to the other processes.';
 
 function reportPreview(outcome: Outcome): Report {

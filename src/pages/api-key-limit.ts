@@ -58,17 +58,16 @@ export function apiKeyLimitPage(parts: {
 
   async function draw(ctx: Context, key: ApiKey, refused?: TypedLimit): Promise<void> {
     const { accountId } = key;
-    const [all, allowing, reached, isPossible] = await Promise.all([
+    const [all, allowing, reached] = await Promise.all([
       access.accessOf({ accountId }),
       access.accessThrough(accountId, {}),
       access.accessThrough(accountId, { limit: key }),
-      access.areLimitsPossible(),
     ]);
     const refusing = all.filter(({ id }) => allowing.every((one) => one.id !== id));
     const offered = new Set(placesIn(all));
     const typed = refused ?? typedLimit(typedOf(ctx), (id) => offered.has(id), clock());
     const limit = typed ?? { ...NO_LIMIT, places: key.places, isReadOnly: key.isReadOnly };
-    const form = limitFields(all, limit, { isPossible, now: clock(), hasEnd: false });
+    const form = limitFields(all, limit, { now: clock(), hasEnd: false });
     await kit.render(ctx, 'api-key-limit', {
       name: key.name,
       masked: `gate_key_…${key.lastFour}`,

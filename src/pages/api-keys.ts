@@ -128,13 +128,8 @@ export function apiKeysPage(parts: {
 
   async function draw(ctx: Context, typed: Typed, refusal?: Refusal | Text): Promise<void> {
     const accountId = accountOf(ctx).id;
-    const [keys, reached, isPossible] = await Promise.all([
-      apiKeys.listOf(accountId),
-      access.accessOf({ accountId }),
-      access.areLimitsPossible(),
-    ]);
+    const [keys, reached] = await Promise.all([apiKeys.listOf(accountId), access.accessOf({ accountId })]);
     const limits = limitFields(reached, typed.limit ?? NO_LIMIT, {
-      isPossible,
       now: clock(),
       hasEnd: false,
     });

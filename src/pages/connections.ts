@@ -132,7 +132,7 @@ export function connectionsPage(parts: {
     const connected = await connections.listOf(accountOf(ctx).id);
     const reach = await reachOf(ctx, connected);
     const changed = (client: ConnectedClient): boolean =>
-      client.approvedAccess !== null && Object.values(countChanges(compared(client, reach))).some((count) => count > 0);
+      Object.values(countChanges(compared(client, reach))).some((count) => count > 0);
     const { rows, list } = listOf(connected, ctx.query, {
       ...CONNECTIONS,
       filters: [...UNUSUAL, { name: 'changed', label: message('connections.access-changed'), has: changed }],
@@ -154,9 +154,8 @@ export function connectionsPage(parts: {
   }
 
   async function draw(ctx: Context, client: ConnectedClient, refused?: TypedLimit): Promise<void> {
-    const [reach, isPossible, standing] = await Promise.all([
+    const [reach, standing] = await Promise.all([
       reachOf(ctx, [client]),
-      access.areLimitsPossible(),
       clientStandings.find(client.clientId, accountOf(ctx).id),
     ]);
     const organizations = compared(client, reach);
@@ -172,7 +171,7 @@ export function connectionsPage(parts: {
       notice: typedOf(ctx) ? NOTHING_SENT : await kit.notices.take(ctx),
       outside: organizationsOutside(reach.all, limit).map(({ id, name }) => ({ id, name })),
       gone: limit.places?.filter((id) => !places.has(id)).length ?? 0,
-      form: limitFields(reach.all, typed ?? limit, { isPossible, now: clock(), hasEnd: true }),
+      form: limitFields(reach.all, typed ?? limit, { now: clock(), hasEnd: true }),
       limitUrl: url,
       standing: standing && describeStanding(standing, clock()),
     });
@@ -294,10 +293,7 @@ interface Reach {
 }
 
 const compared = (client: ConnectedClient, { reached }: Reach): ComparedOrganization[] =>
-  compareAccess(
-    client.approvedAccess ? limitAccess(client.approvedAccess, client.limit) : undefined,
-    reached.get(client.clientId) ?? [],
-  );
+  compareAccess(limitAccess(client.approvedAccess, client.limit), reached.get(client.clientId) ?? []);
 
 function rowOf(
   client: ConnectedClient,
@@ -317,7 +313,7 @@ function rowOf(
     isSuspended: client.isSuspended,
     connected: toMoment(client.connectedAt),
     lastUsed: momentOrNothing(client.lastUsedAt),
-    changes: client.approvedAccess ? changes : undefined,
+    changes,
     bars: describeExclusions(exclusions.get(client.clientId) ?? [], all),
     disconnectUrl: `${url}/disconnect`,
     limit: isLimited(client.limit) ? describeLimit(client.limit, all) : undefined,

@@ -33,8 +33,8 @@ export interface Asked {
   readonly links: ClientLinks;
   /** The generation of the connection, ended or not; absent if there never was one. */
   readonly generation?: number;
-  /** The present limit as the page showed it. Absent on a page of an older version. */
-  readonly limit?: LimitJson;
+  /** The present limit as the page showed it. */
+  readonly limit: LimitJson;
   /** The limit that the user chose instead; added from the submitted form. */
   readonly chosenLimit?: LimitJson;
 }
@@ -106,7 +106,7 @@ export function createApprovals(parts: ApprovalsParts) {
       session: Pick<BrowserSession, 'generation' | 'uid'>,
     ): Promise<number | undefined> {
       const { accountId, clientId, name, hosts, ownedSince } = asked;
-      const shown = asked.limit && limitFrom(asked.limit);
+      const shown = limitFrom(asked.limit);
       const limit = asked.chosenLimit ? limitFrom(asked.chosenLimit) : shown;
       const approval = {
         accountId,
@@ -131,7 +131,7 @@ export function createApprovals(parts: ApprovalsParts) {
             action: 'connected',
             actor: 'person',
             accountId,
-            details: { client_id: clientId, client_name: name, ...(limit && limitDetails(limit)) },
+            details: { client_id: clientId, client_name: name, ...limitDetails(limit) },
             origin: requestOrigin(ctx),
           },
           tx,

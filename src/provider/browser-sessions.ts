@@ -206,7 +206,7 @@ export type StoredSession = Pick<SessionModel, 'accountId' | 'loginTs' | 'amr' |
 
 /**
  * The first value of the session's `amr`, a field for our own use, like `acr`. The next values are
- * the time of the authentication at the provider and the proof as JSON (not in old sessions).
+ * the time of the authentication at the provider and the proof as JSON.
  */
 const UPSTREAM = 'upstream';
 

@@ -9,14 +9,11 @@ import { OAuthError } from './oauth-error.ts';
 import { createRecentChanges, type RecentChanges } from './recent-changes.ts';
 
 const HEARTBEAT_INTERVAL_MS = 250;
-/**
- * Announces the interval. Older versions of the module for resource servers take every line that
- * begins with a colon for a heartbeat, also this one, and expect one each second.
- */
+/** Announces the interval. Every line that begins with a colon is a heartbeat, also this one. */
 const FIRST_HEARTBEAT = `: heartbeat-ms=${HEARTBEAT_INTERVAL_MS}\n\n`;
 /** The first heartbeat if all changes that the reader has missed precede it. */
 const REPEATED = `: heartbeat-ms=${HEARTBEAT_INTERVAL_MS} repeated\n\n`;
-/** Asks readers to open their next stream at another node; for older versions it is a heartbeat. */
+/** Asks readers to open their next stream at another node. */
 const LEAVING = ': leaving\n\n';
 /** Characters that wait in a stream for its reader. What follows waits in the shared list. */
 const BUFFER_LENGTH = 16 * 1024;

@@ -4,8 +4,8 @@ import type { StoredRecord, TokenStore } from '../storage/token-store.ts';
 /** The times that are stored in a session, in seconds since the epoch. */
 export interface SessionTimes {
   readonly loginTs?: number | undefined;
-  /** When a request last renewed the idle time. Nodes of the previous version do not write it. */
-  readonly seenAt?: number;
+  /** When a request last renewed the idle time. */
+  readonly seenAt: number;
 }
 
 interface SessionLifetimes {
@@ -18,8 +18,7 @@ export function endOfSession(
   { data: { loginTs = 0, seenAt }, expiresAt }: StoredRecord<SessionTimes>,
   ages: SessionLifetimes,
 ): number {
-  const idleEnd = seenAt === undefined ? expiresAt : seenAt + ages.idleSeconds;
-  return Math.min(expiresAt, idleEnd, loginTs + ages.absoluteSeconds);
+  return Math.min(expiresAt, seenAt + ages.idleSeconds, loginTs + ages.absoluteSeconds);
 }
 
 export interface ActiveSession {
@@ -47,7 +46,7 @@ export async function findActiveSessions(
       const record = records[index];
       const end = record && endOfSession(record, ages);
       if (!end || end <= now) return [];
-      const { loginTs = 0, seenAt = record.expiresAt - ages.idleSeconds } = record.data;
+      const { loginTs = 0, seenAt } = record.data;
       const session = {
         signedInAt: new Date(loginTs * 1_000),
         lastSeen: new Date(seenAt * 1_000),

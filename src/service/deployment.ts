@@ -2,7 +2,7 @@
 
 import { hasDatabase } from '../base/data-directory.ts';
 import type { Settings } from '../config/settings.ts';
-import type { OpenDatabase } from '../storage/database.ts';
+import { type OpenDatabase, placeOf } from '../storage/database.ts';
 import { hasSchema } from '../storage/migrate.ts';
 
 type Described = Pick<Settings, 'issuer'> & {
@@ -43,11 +43,3 @@ export function describeDeployment({ issuer, storage }: Described): string {
     databaseUrl === undefined ? `the embedded PostgreSQL in ${dataDirectory}` : `PostgreSQL ${placeOf(databaseUrl)}`;
   return `${issuer}, ${database}${redisUrl === undefined ? '' : `, Redis ${placeOf(redisUrl)}`}`;
 }
-
-/** Returns host, port and database of a URL. Several hosts (Sentinel, Cluster) stay as written. */
-const placeOf = (url: string): string =>
-  url
-    .replace(/\?.*$/s, '')
-    .replace(/^[a-z0-9+]+:\/\//i, '')
-    // Cut at the last @: a password may contain an @ that is not encoded.
-    .replace(/^.*@/s, '');

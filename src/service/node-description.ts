@@ -4,7 +4,7 @@ import packageFile from '../../package.json' with { type: 'json' };
 import { comparableSettings } from '../config/node-settings.ts';
 import type { Settings } from '../config/settings.ts';
 import { type Readiness, reasonNotReady } from '../host/readiness.ts';
-import { ACCESS_RULES, type NodeDescription, type NodeState, type ReloadAnswer } from '../storage/nodes.ts';
+import type { NodeDescription, NodeState, ReloadAnswer } from '../storage/nodes.ts';
 
 export async function describeNode(parts: {
   readonly settings: Settings;
@@ -26,7 +26,6 @@ export async function describeNode(parts: {
     state: isListening || readiness.isDraining ? await stateOf(readiness) : 'starting',
     runsWith: {
       version: packageFile.version,
-      accessRules: ACCESS_RULES,
       settings: comparableSettings(settings),
       ...(redis !== undefined && { redis }),
       ...(openFiles !== undefined && { openFiles }),

@@ -148,7 +148,7 @@ export function createSharedReload(parts: {
           name !== node &&
           state !== 'silent' &&
           // Another version has other settings.
-          runsWith?.version === packageFile.version &&
+          runsWith.version === packageFile.version &&
           settingsDigest(runsWith.settings) !== own,
       )
       .map((other) => other.node);
@@ -163,9 +163,8 @@ const TAKEN = 'has taken its settings';
 const UNANSWERED = 'has not answered: see its log, or send it SIGHUP';
 
 function describeOutcome({ state, runsWith }: ListedNode, request: number): string {
-  const { reload } = runsWith ?? {};
+  const { reload } = runsWith;
   if (state === 'silent') return 'is silent: if its process still runs, restart it or send it SIGHUP';
-  if (!reload) return 'has an older version, which takes no requests: send it SIGHUP';
   if (reload.request < request) return UNANSWERED;
   return reload.problems ? `keeps its previous settings: ${reload.problems.join('\n  ')}` : TAKEN;
 }

@@ -2,7 +2,6 @@
 import type { Logger } from 'pino';
 import { createActivity } from '../accounts/activity/activity.ts';
 import { createAuditTrail } from '../accounts/activity/audit-trail.ts';
-import { keyEmails } from '../accounts/email.ts';
 import { createEndsRepeater } from '../authorizations/repeated-ends.ts';
 import { createRevocations } from '../authorizations/revocations.ts';
 import type { Clock } from '../base/clock.ts';
@@ -36,9 +35,6 @@ export async function openStores(parts: {
   await requireSchema(database, storage, (session) =>
     log.warn({ session }, 'a migration waits for another session, and is tried again until it ends'),
   );
-  for (const conflict of await keyEmails(database)) {
-    log.warn(conflict, 'two accounts have the same email address, so one of them cannot sign in');
-  }
   const changes = await listenForChanges(database, timeoutFactor);
   opened.defer(() => changes.close());
 

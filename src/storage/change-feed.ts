@@ -64,7 +64,7 @@ export interface ChangeFeed {
   close(): Promise<void>;
 }
 
-/** Used by the triggers of migration 0024. Older nodes listen to `gatehouse_changes`. */
+/** Used by the triggers of the schema. */
 const CHANNEL = 'gatehouse_named_changes';
 /** Separate from `CHANNEL`, because every message on `CHANNEL` clears cached values. */
 const MESSAGES = 'gatehouse_messages';
@@ -241,8 +241,6 @@ function createListeners() {
   function hear(payload: string): void {
     const [topic = '', ...names] = payload.split(' ');
     const key = names.join(' ');
-    // Only older nodes need a message without a key: newer messages name what changed.
-    if (key === '' && topic !== 'everything') return;
     for (const listener of listeners) listener(topic as ChangeTopic, key);
   }
   return {

@@ -70,6 +70,14 @@ export async function openDatabase(options: DatabaseOptions): Promise<OpenDataba
   return poolDatabase(pool, connection, embedded);
 }
 
+/** Returns host, port and database of a URL. Several hosts (Sentinel, Cluster) stay as written. */
+export const placeOf = (url: string): string =>
+  url
+    .replace(/\?.*$/s, '')
+    .replace(/^[a-z0-9+]+:\/\//i, '')
+    // Cut at the last @: a password may contain an @ that is not encoded.
+    .replace(/^.*@/s, '');
+
 /**
  * A process that is stopped inside a transaction, or whose machine is gone, would keep its locks, and
  * block every other node.

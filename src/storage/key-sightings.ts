@@ -37,7 +37,7 @@ export const keyFingerprint = (key: string): string =>
  *
  * @param node the node's name, the same at every start: `host:port`.
  * @param keysInUse called at each write.
- * @param describe called at each write; absent only in tests.
+ * @param describe called at each write.
  */
 export async function startKeySightings(parts: {
   database: Database;
@@ -45,7 +45,7 @@ export async function startKeySightings(parts: {
   log: Pick<Logger, 'warn'>;
   node: string;
   keysInUse: () => Keys;
-  describe?: () => Promise<NodeDescription>;
+  describe: () => Promise<NodeDescription>;
   afterBeat?: () => void;
 }) {
   const { database, clock, log, node, keysInUse, describe } = parts;
@@ -58,7 +58,7 @@ export async function startKeySightings(parts: {
   };
 
   async function write(): Promise<void> {
-    const description = await describe?.();
+    const description = await describe();
     const [keys, now] = [fingerprints(), clock()];
     await database.transaction(async (tx) => {
       await writeKeys(tx, keys, now);
@@ -68,7 +68,7 @@ export async function startKeySightings(parts: {
   }
 
   async function beat(): Promise<void> {
-    await writeNode(database, { node, ...fingerprints() }, await describe?.(), clock());
+    await writeNode(database, { node, ...fingerprints() }, await describe(), clock());
   }
 
   /** Runs one write after the other, so that the row holds the latest description. */

@@ -1,14 +1,16 @@
 /** Migrates the schema with the SQL files in the folder `migrations`. */
-import { readdir } from 'node:fs/promises';
+import { readdir, readFile, realpath } from 'node:fs/promises';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import pg from 'pg';
+import { sha256 } from '../base/random-id.ts';
 import { Refusal } from '../base/refusal.ts';
-import type { OpenDatabase } from './database.ts';
+import { type OpenDatabase, placeOf } from './database.ts';
 import { StorageUnavailable } from './storage-unavailable.ts';
 
 const MIGRATIONS = path.join(import.meta.dirname, 'migrations');
 const TABLE = 'gatehouse_migrations';
+const FIRST = '0001_schema';
 /** Migrations use a connection without a query timeout: one may rewrite a table. */
 const CONNECT_TIMEOUT_MS = 5_000;
 /** Short, because every reader of a table waits behind a migration that waits for the table. */
@@ -33,12 +35,14 @@ const EMBEDDED_CONNECT_TIMEOUT_MS = 60_000;
  *
  * @param events.onMigration called when a migration begins.
  * @param events.onWait called with the session for which a migration waits.
+ * @param folder of the SQL files. Only tests have another one, with a migration of tomorrow.
  * @returns the names of the migrations applied now.
- * @throws StorageUnavailable if the server cannot be reached.
+ * @throws SchemaUnknown, or StorageUnavailable if the server cannot be reached.
  */
 export async function migrate(
   database: OpenDatabase,
   { onMigration = () => {}, onWait = () => {} }: MigrationEvents = {},
+  folder = MIGRATIONS,
 ): Promise<string[]> {
   const { runner } = await import('node-pg-migrate');
   const client = new pg.Client({
@@ -54,7 +58,7 @@ export async function migrate(
   const run = () =>
     runner({
       dbClient: client,
-      dir: MIGRATIONS,
+      dir: folder,
       direction: 'up',
       migrationsTable: TABLE,
       advisoryLockMode: 'wait',
@@ -64,17 +68,20 @@ export async function migrate(
         if (name === undefined || started.has(name)) return;
         started.add(name);
         onMigration();
-        if (!name.startsWith('0001_')) return;
-        // Queued before the migration; migration 0060 reads it. A lost connection fails the migration.
-        client.query("SET gatehouse.is_new = 'yes'", () => {});
       },
     });
+  const applyAll = async (): Promise<void> => {
+    await compareMigrations({ ...database, query: async (text) => (await client.query(text)).rows });
+    await run();
+    if (!started.has(FIRST)) return;
+    await client.query(`COMMENT ON TABLE ${TABLE} IS '${await schemaFingerprint()}'`);
+  };
   try {
-    if (!database.embedded) await repeatWithLocks(database, client, run, onWait);
+    if (!database.embedded) await repeatWithLocks(database, client, applyAll, onWait);
     else {
       // Begin before the runner lists missing files; its COMMIT or a disconnect ends the transaction.
       await client.query('BEGIN');
-      await run();
+      await applyAll();
       await client.query('COMMIT');
     }
     return [...started];
@@ -146,10 +153,40 @@ export class MigrationsPending extends Refusal {
   }
 }
 
+/** Thrown for a schema that a commit before 1.0.0 created: no migration leads from it to this version's. */
+export class SchemaUnknown extends Refusal {
+  constructor(place: string, remedy: string) {
+    super(
+      'schema_unknown',
+      `${place} was created by a development version before 1.0.0, whose schema this version does not know; ` +
+        'nothing in it was changed',
+      remedy,
+    );
+    this.name = 'SchemaUnknown';
+  }
+}
+
+/** Until 1.0.0 the first migration is edited in place, so its name does not tell which text created a schema. */
+const schemaFingerprint = async (): Promise<string> => {
+  const text = await readFile(path.join(MIGRATIONS, `${FIRST}.sql`), 'utf8');
+  return `schema ${sha256(text.replace(/--.*$/gm, '').replace(/\s+/g, ' '))}`;
+};
+
+/** Names the database, without a password, and says how to begin with another one. */
+async function unknownSchema({ embedded, connection }: OpenDatabase): Promise<SchemaUnknown> {
+  if (!embedded) {
+    const remedy = 'create another database and name it in DATABASE_URL, or start the version that created this one';
+    return new SchemaUnknown(`the database ${placeOf(connection.connectionString ?? '')}`, remedy);
+  }
+  const remedy =
+    'move the folder away or name another one in storage.data_directory, or start the version that created it';
+  return new SchemaUnknown(`the embedded database in ${await realpath(connection.host ?? '')}`, remedy);
+}
+
 /**
  * Migrates if `autoMigrate` is true.
  *
- * @throws MigrationsPending if `autoMigrate` is false and migrations are missing.
+ * @throws SchemaUnknown, or MigrationsPending if `autoMigrate` is false and migrations are missing.
  */
 export async function requireSchema(
   database: OpenDatabase,
@@ -168,8 +205,8 @@ export async function requireSchema(
 }
 
 /** False for a database on which Gatehouse was never started. */
-export async function hasSchema(database: OpenDatabase): Promise<boolean> {
-  const [row] = await database.query<{ present: boolean }>('SELECT to_regclass($1) IS NOT NULL AS present', [TABLE]);
+export async function hasSchema({ query }: Pick<OpenDatabase, 'query'>): Promise<boolean> {
+  const [row] = await query<{ present: boolean }>(`SELECT to_regclass('${TABLE}') IS NOT NULL AS present`);
   return row?.present === true;
 }
 
@@ -177,13 +214,24 @@ export async function hasSchema(database: OpenDatabase): Promise<boolean> {
 export const pendingMigrations = async (database: OpenDatabase): Promise<string[]> =>
   (await compareMigrations(database)).pending;
 
-/** Returns migration names: `pending` are only in this version, `newer` only in the database. */
+/**
+ * Returns migration names: `pending` are only in this version, `newer` only in the database.
+ *
+ * @throws SchemaUnknown
+ */
 export async function compareMigrations(
   database: OpenDatabase,
 ): Promise<{ readonly pending: string[]; readonly newer: string[] }> {
-  const applied = (await hasSchema(database))
-    ? (await database.query<{ name: string }>(`SELECT name FROM ${TABLE}`)).map(({ name }) => name)
+  const rows = (await hasSchema(database))
+    ? await database.query<{ name: string; fingerprint: string | null }>(
+        `SELECT name, obj_description('${TABLE}'::regclass, 'pg_class') AS fingerprint FROM ${TABLE}`,
+      )
     : [];
+  const applied = rows.map(({ name }) => name);
+  const created = rows[0]?.fingerprint ?? (await schemaFingerprint());
+  if (rows.length > 0 && (!applied.includes(FIRST) || created !== (await schemaFingerprint()))) {
+    throw await unknownSchema(database);
+  }
   const files = await readdir(MIGRATIONS);
   const own = files.map((file) => path.basename(file, '.sql')).sort();
   return {

@@ -1,31 +1,21 @@
 /** The nodes of this deployment: each writes its state and its settings every ten seconds. */
 import type { Clock } from '../base/clock.ts';
-import { Refusal } from '../base/refusal.ts';
 import type { Queries } from './queries.ts';
 
 /** The time between two heartbeats of a node. */
 export const HEARTBEAT_MS = 10_000;
 /** A node without a heartbeat for this long is silent: frozen, killed, or disconnected. */
 const SILENT_AFTER_MS = 3 * HEARTBEAT_MS;
-/** `SILENT_AFTER_MS` for a node of an older version, which writes once a minute. */
-const OLD_VERSION_SILENT_AFTER_MS = 180_000;
+/** How long keys and clock of a silent node still count: it may be frozen and continue. */
+const FROZEN_FOR_MS = 180_000;
 /** How long a silent node is still listed, so that `doctor` can name it. */
 const FORGOTTEN_AFTER_MS = 3_600_000;
 
 export type NodeState = 'starting' | 'ready' | 'not_ready' | 'leaving';
 
-/**
- * Version of the rules by which a node decides what a credential may access. Raise the version with
- * each new rule that older nodes would ignore. 1: limits of connections and API keys. 2: policies of
- * organizations.
- */
-export const ACCESS_RULES = 2;
-
 /** Values that all nodes of a deployment should share, and values that limit a node's load. */
 export interface RunsWith {
   readonly version: string;
-  /** `ACCESS_RULES` of the node's version; absent for a version without access limits. */
-  readonly accessRules?: number;
   /** Keys are names in the settings file; long values are fingerprints. Contains no secrets. */
   readonly settings: Readonly<Record<string, string>>;
   /** The id stored in the node's Redis; `none` without Redis, absent if Redis did not return an id. */
@@ -35,8 +25,7 @@ export interface RunsWith {
   readonly maxConnections: number;
   /** True if the node received `X-Forwarded-For` although `server.proxy_hops` is 0. */
   readonly ignoresForwardedFor: boolean;
-  /** Absent for a version that takes no requests to reload. */
-  readonly reload?: ReloadAnswer;
+  readonly reload: ReloadAnswer;
 }
 
 /** How the latest reload of a node ended. */
@@ -61,29 +50,24 @@ export interface NodeKeys {
   readonly tokenKeys: readonly string[];
 }
 
-/**
- * Writes the row of this node.
- *
- * @param description absent only in tests, to act as a node of an older version.
- */
+/** Writes the row of this node. */
 export async function writeNode(
   database: Queries,
   { node, cookieKeys, tokenKeys }: NodeKeys,
-  description: NodeDescription | undefined,
+  { state, runsWith }: NodeDescription,
   now: number,
 ): Promise<void> {
-  const at = new Date(now);
-  const { state, runsWith } = description ?? {};
   await database.query(
     `INSERT INTO node_keys AS known
-        (node, seen_at, cookie_keys, token_keys, described_at, state, ready_since, runs_with)
-      VALUES ($1, $2, $3, $4, $5, $6::text, CASE $6::text WHEN 'ready' THEN clock_timestamp() END, $7)
-      ON CONFLICT (node) DO UPDATE SET seen_at = excluded.seen_at,
+        (node, seen_at, noted_at, cookie_keys, token_keys, state, ready_since, runs_with)
+      VALUES ($1, $2, clock_timestamp(), $3, $4, $5::text,
+        CASE $5::text WHEN 'ready' THEN clock_timestamp() END, $6)
+      ON CONFLICT (node) DO UPDATE SET seen_at = excluded.seen_at, noted_at = excluded.noted_at,
         cookie_keys = excluded.cookie_keys, token_keys = excluded.token_keys,
-        described_at = excluded.described_at, state = excluded.state, runs_with = excluded.runs_with,
+        state = excluded.state, runs_with = excluded.runs_with,
         ready_since = CASE WHEN excluded.state = 'ready' AND known.state = 'ready'
           THEN known.ready_since ELSE excluded.ready_since END`,
-    [node, at, cookieKeys, tokenKeys, state ? at : null, state ?? null, runsWith ?? null],
+    [node, new Date(now), cookieKeys, tokenKeys, state, runsWith],
   );
 }
 
@@ -107,7 +91,7 @@ export const runningNodes = (database: Queries, clock: Clock): Promise<NodeKeys[
   database.query(
     `SELECT node, cookie_keys AS "cookieKeys", token_keys AS "tokenKeys"
       FROM node_keys WHERE seen_at >= $1 ORDER BY node`,
-    [new Date(clock() - OLD_VERSION_SILENT_AFTER_MS)],
+    [new Date(clock() - FROZEN_FOR_MS)],
   );
 
 /** Compares each node's clock with the database's; `aheadMs` is negative for one that is behind. */
@@ -115,7 +99,7 @@ export async function nodeClocks(database: Queries): Promise<{ readonly node: st
   const rows = await database.query<{ node: string; ahead: string }>(
     `SELECT node, extract(epoch FROM seen_at - noted_at) * 1000 AS ahead FROM node_keys
       WHERE noted_at >= clock_timestamp() - $1 * interval '1 millisecond' ORDER BY node`,
-    [OLD_VERSION_SILENT_AFTER_MS],
+    [FROZEN_FOR_MS],
   );
   return rows.map(({ node, ahead }) => ({ node, aheadMs: Number(ahead) }));
 }
@@ -123,14 +107,13 @@ export async function nodeClocks(database: Queries): Promise<{ readonly node: st
 /** A node as its row describes it. Times are by the database's clock. */
 export interface ListedNode {
   readonly node: string;
-  /** `silent`: the heartbeats stopped without a shutdown. `unknown`: an older version's node. */
-  readonly state: NodeState | 'silent' | 'unknown';
+  /** `silent`: the heartbeats stopped without a shutdown. */
+  readonly state: NodeState | 'silent';
   readonly readySince: Date | undefined;
   readonly lastHeartbeat: Date;
   /** The time since the node's last heartbeat. */
   readonly silentMs: number;
-  /** Absent for a node of an older version. */
-  readonly runsWith: RunsWith | undefined;
+  readonly runsWith: RunsWith;
 }
 
 /** Returns every node that runs, or that became silent within the last hour. */
@@ -138,57 +121,28 @@ export async function listNodes(database: Queries): Promise<ListedNode[]> {
   const rows = await database.query<NodeRow>(
     `SELECT node, noted_at AS "lastHeartbeat",
         extract(epoch FROM clock_timestamp() - noted_at) * 1000 AS "silentMs",
-        CASE WHEN described_at = seen_at THEN state END AS state,
-        CASE WHEN described_at = seen_at THEN ready_since END AS "readySince",
-        CASE WHEN described_at = seen_at THEN runs_with END AS "runsWith"
+        state, ready_since AS "readySince", runs_with AS "runsWith"
       FROM node_keys WHERE noted_at >= clock_timestamp() - $1 * interval '1 millisecond'
       ORDER BY node`,
     [FORGOTTEN_AFTER_MS],
   );
   return rows.map(({ node, lastHeartbeat, state, readySince, runsWith, ...row }) => {
     const silentMs = Number(row.silentMs);
-    const isSilent = silentMs > (state === null ? OLD_VERSION_SILENT_AFTER_MS : SILENT_AFTER_MS);
     return {
       node,
       lastHeartbeat,
       silentMs,
-      state: isSilent ? 'silent' : (state ?? 'unknown'),
+      state: silentMs > SILENT_AFTER_MS ? 'silent' : state,
       readySince: readySince ?? undefined,
-      runsWith: runsWith ?? undefined,
+      runsWith,
     };
   });
 }
 
-/** True if every running node has at least this version's `ACCESS_RULES`. */
-export async function doAllNodesKnowAccessRules(database: Queries): Promise<boolean> {
-  const nodes = await listNodes(database);
-  return nodes.every(({ state, runsWith }) => state === 'silent' || (runsWith?.accessRules ?? 0) >= ACCESS_RULES);
-}
-
-/** @throws Refusal if an older node would ignore the limit or policy to be stored */
-export async function requireAccessRules(database: Queries, what: 'limits' | 'policies' = 'limits'): Promise<void> {
-  if (await doAllNodesKnowAccessRules(database)) return;
-  const subject = what === 'limits' ? 'Limits are' : 'Asking first and refusing API keys are';
-  throw new Refusal(
-    `${what}_after_update`,
-    `${subject} possible once the update of this service is complete.`,
-    'Try again in a few minutes.',
-  );
-}
-
-/**
- * Returns whether new values end with a checksum, which nodes of older versions refuse.
- *
- * @param setting `always` introduces checksums for good. @throws Refusal if an older node runs
- */
+/** Returns whether new values end with a checksum. @param setting `always` introduces checksums for good. */
 export async function areValuesChecked(database: Queries, setting = 'auto'): Promise<boolean> {
   const [introduced] = await database.query('SELECT FROM value_checksums');
   if (introduced || setting !== 'always') return introduced !== undefined;
-  if (!(await doAllNodesKnowAccessRules(database))) {
-    const message = 'tokens.checksums is always, but a node runs that refuses values with a checksum';
-    const remedy = 'stop the nodes of the older version, or remove the setting until they are stopped';
-    throw new Refusal('checksums_too_early', message, remedy);
-  }
   await database.query('INSERT INTO value_checksums DEFAULT VALUES');
   return true;
 }
@@ -197,7 +151,7 @@ interface NodeRow {
   readonly node: string;
   readonly lastHeartbeat: Date;
   readonly silentMs: string;
-  readonly state: NodeState | null;
+  readonly state: NodeState;
   readonly readySince: Date | null;
-  readonly runsWith: RunsWith | null;
+  readonly runsWith: RunsWith;
 }

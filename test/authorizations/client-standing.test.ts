@@ -30,7 +30,7 @@ describe('the age and users of a client', () => {
     return (await createClientRegistry(parts()).add({ ...draft, ownerAccountId })).client.id;
   };
   const connect = (accountId: string, clientId: string) =>
-    createConnections(parts()).rememberConsent({ accountId, clientId, name: 'Partner', hosts: [] });
+    createConnections(parts()).rememberConsent({ accountId, clientId, name: 'Partner', hosts: [], access: [] });
   const standing = (clientId: string, accountId: string) =>
     createClientStandings({ database: open }).find(clientId, accountId);
 
@@ -91,8 +91,8 @@ describe('the age and users of a client', () => {
   it('counting connected users stops at 1,001, which means more than 1,000', async () => {
     const clientId = await addClient(await addAccount());
     await open.query(
-      `INSERT INTO accounts (id, email, name, created_at)
-        SELECT 'acc_crowd' || n, 'crowd' || n || '@demo.test', 'Crowd', now()
+      `INSERT INTO accounts (id, email, email_key, name, created_at)
+        SELECT 'acc_crowd' || n, 'crowd' || n || '@demo.test', 'crowd' || n || '@demo.test', 'Crowd', now()
         FROM generate_series(1, 1200) n`,
     );
     await open.query(

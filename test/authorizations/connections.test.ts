@@ -10,7 +10,7 @@ import { createTestClock, type TestClock } from '../support/clock.ts';
 import { forEachDatabase } from '../support/databases.ts';
 
 forEachDatabase('connections', (open) => {
-  const consent = { name: 'Partner', hosts: ['app.example'] };
+  const consent = { name: 'Partner', hosts: ['app.example'], access: [] };
   let database: OpenDatabase;
   let connections: Connections;
   let time: TestClock;
@@ -47,7 +47,7 @@ forEachDatabase('connections', (open) => {
     expect(await generation()).to.equal(undefined);
     await connect();
     expect(await find()).to.deep.include({ ...consent, generation: 1 });
-    const renewed = { name: 'Partner 2', hosts: ['app.example', 'b.example'] };
+    const renewed = { name: 'Partner 2', hosts: ['app.example', 'b.example'], access: [] };
     await connections.rememberConsent({ ...connection, ...renewed });
     expect(await find()).to.deep.include({ ...renewed, generation: 1 });
   });
@@ -66,7 +66,7 @@ forEachDatabase('connections', (open) => {
   it('an approval is stored only if session and connection have not changed since the consent page was shown', async () => {
     const accounts = createAccountRegistry(parts());
     const approve = async (sessionGeneration: number, seen?: number, sessionUid = 'a') => {
-      const page = { sessionGeneration, sessionUid, generation: seen };
+      const page = { sessionGeneration, sessionUid, generation: seen, limit: NO_LIMIT };
       const stored = await connections.rememberConsent({ ...connection, ...consent, page });
       return stored?.generation;
     };

@@ -271,7 +271,6 @@ function renderFor(name?: string, language = 'en'): Render {
       createdAt: new Date(),
       isSuspended: false,
       hasPassword: true,
-      isEmailTaken: false,
       sessionGeneration: 1,
       endedSessions: [],
       unwantedMail: [],

@@ -88,21 +88,6 @@ forEachDatabase('operator import', (open) => {
     expect(wrong.errors).to.include('clients: "closed" is neither "open" nor "ask"');
   });
 
-  it('an import cannot make an organization ask first while an older node runs', async () => {
-    // An upgraded deployment: only there can a node of the older version start.
-    await parts().database.query('DELETE FROM value_checksums');
-    await parts().database.query(
-      `INSERT INTO node_keys (node, seen_at, cookie_keys, token_keys) VALUES ('old:1', now(), '{}', '{}')`,
-    );
-    const file = fileOf({ ...organization('O1', 'Acme'), clients: 'ask' }, organization('O2', 'Bolt'));
-    const refused = await run(`import ${file}`);
-    expect(refused.exitCode).to.equal(1);
-    expect(refused.errors).to.match(/line 1.*possible once the update of this service is complete/s);
-    expect(await value('organizations list')).to.deep.equal([]);
-    await parts().database.query('DELETE FROM node_keys');
-    expect((await importFile(file)).counts.organizations).to.include({ added: 2 });
-  });
-
   it('a dry run of an import shows the same changes and writes nothing', async () => {
     await importFile(fileOf(...ACME, account('A1'), membership('A1', 'O1')));
     const before = await everything();

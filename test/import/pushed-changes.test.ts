@@ -117,8 +117,8 @@ forEachDeployment('pushed changes', (start) => {
     const allowed = (all: readonly string[]) => all.filter((result) => result === 'ok').length;
     expect(allowed(await results(...gone))).to.equal(50);
     await query('DELETE FROM pushed_removals');
-    await query(`INSERT INTO accounts (id, email, name, created_at)
-      SELECT 'acc_' || lpad(n::text, 16, '0'), n || '@many.test', 'Many', now() FROM generate_series(1, 590) n`);
+    await query(`INSERT INTO accounts (id, email, email_key, name, created_at)
+      SELECT 'acc_' || lpad(n::text, 16, '0'), n || '@many.test', n || '@many.test', 'Many', now() FROM generate_series(1, 590) n`);
     await send(...people.map((id) => account(id)));
     // 10 % of 650 people are 65.
     expect(allowed(await results(...gone))).to.equal(60);

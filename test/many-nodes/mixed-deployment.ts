@@ -10,10 +10,8 @@ import { startUpstream, type Upstream } from '../support/upstream.ts';
 import { type Balancer, startBalancer } from './balancer.ts';
 import { CARRIED_OVER, type World } from './carried-over/carried-over.ts';
 import { setUpWorld, startAll, type Unfinished } from './carried-over/world.ts';
-import { PREVIOUS_VERSION, type PreviousVersion, unpackPreviousVersion } from './previous-version.ts';
+import { PREVIOUS_VERSION } from './previous-version.ts';
 import { type RunningNode, startNode } from './running-node.ts';
-
-export const PREVIOUS = `version ${PREVIOUS_VERSION.version}`;
 
 export type Version = 'previous' | 'present';
 
@@ -25,7 +23,6 @@ export type Version = 'previous' | 'present';
 export function mixedDeployment(storesOf: () => Promise<Readonly<Record<string, string>>>) {
   const parts = {} as {
     balancer: Balancer;
-    previous: PreviousVersion;
     upstream: Upstream;
     environment: Readonly<Record<string, string>>;
     settings: string;
@@ -33,8 +30,7 @@ export function mixedDeployment(storesOf: () => Promise<Readonly<Record<string, 
   };
   const nodes = new Map<Version, RunningNode>();
 
-  before('unpack the previous version', async () => {
-    parts.previous = await unpackPreviousVersion();
+  before('create the stores', async () => {
     parts.balancer = await startBalancer(await freePort());
     atEndOfFile(parts.balancer.close);
     parts.upstream = await startUpstream(parts.balancer.issuer);
@@ -55,9 +51,6 @@ export function mixedDeployment(storesOf: () => Promise<Readonly<Record<string, 
     get world() {
       return parts.world;
     },
-    get previous() {
-      return parts.previous;
-    },
     running,
 
     /** Adds accounts and clients with the operator command of the previous version. */
@@ -71,9 +64,9 @@ export function mixedDeployment(storesOf: () => Promise<Readonly<Record<string, 
 
     /** Starts a node of this version, which receives all requests from then on. */
     async start(version: Version): Promise<void> {
-      const { settings, environment, previous, balancer } = parts;
+      const { settings, environment, balancer } = parts;
       const { issuer } = balancer;
-      const main = version === 'previous' ? { main: previous.main } : {};
+      const main = version === 'previous' ? { main: PREVIOUS_VERSION.main } : {};
       // Kill the former node, which a failed hook may have left running.
       await nodes.get(version)?.end('SIGKILL');
       nodes.set(version, await startNode({ settings, environment, issuer, ...main }));
@@ -93,7 +86,9 @@ export function mixedDeployment(storesOf: () => Promise<Readonly<Record<string, 
 
     operator(version: Version): RunOperator {
       const { environment } = running(version);
-      return version === 'present' ? operatorWith(environment) : operatorWith(environment, parts.previous.runOperator);
+      return version === 'present'
+        ? operatorWith(environment)
+        : operatorWith(environment, PREVIOUS_VERSION.runOperator);
     },
   };
 }
@@ -137,7 +132,7 @@ export function testUpgradeAndRollback(on: MixedDeployment): void {
       await on.stop('previous');
       await on.start('present');
     });
-    testFinishing(() => unfinished, `an upgrade from ${PREVIOUS}`);
+    testFinishing(() => unfinished, `an upgrade from ${PREVIOUS_VERSION.name}`);
   });
 
   describe('rollback to the previous version', () => {
@@ -146,6 +141,6 @@ export function testUpgradeAndRollback(on: MixedDeployment): void {
       await on.stop('present');
       await on.start('previous');
     });
-    testFinishing(() => unfinished, `a rollback to ${PREVIOUS}`);
+    testFinishing(() => unfinished, `a rollback to ${PREVIOUS_VERSION.name}`);
   });
 }

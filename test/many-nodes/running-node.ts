@@ -6,7 +6,8 @@ import { freePort, type Program, startProgram } from '../support/programs.ts';
 import type { TestService } from '../support/service.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
 
-const MAIN = new URL('../../src/main.ts', import.meta.url).pathname;
+/** The program of a node of this checkout. */
+export const MAIN = new URL('../../src/main.ts', import.meta.url).pathname;
 
 export interface RunningNode extends Program {
   readonly port: number;

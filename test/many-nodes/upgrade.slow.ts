@@ -1,7 +1,4 @@
 /** Upgrades from the previous version and back: nothing unfinished is lost, and both versions run together. */
-import { execFileSync } from 'node:child_process';
-import { readFileSync } from 'node:fs';
-import path from 'node:path';
 import { expect } from 'chai';
 import { bearer, introspectorOf } from '../../modules/node/test/stand-in.ts';
 import { valueFrom } from '../operator/run-operator.ts';
@@ -13,11 +10,10 @@ import { freshRedisUrl } from '../support/redis-server.ts';
 import { describeOn, postgresServer, redisServer } from '../support/requirements.ts';
 import { addClient } from './carried-over/clients.ts';
 import { startAll, type Unfinished } from './carried-over/world.ts';
-import { mixedDeployment, PREVIOUS, testFinishing, testUpgradeAndRollback, type Version } from './mixed-deployment.ts';
-import { KEPT_PATHS, PREVIOUS_VERSION, previousSources } from './previous-version.ts';
+import { mixedDeployment, testFinishing, testUpgradeAndRollback, type Version } from './mixed-deployment.ts';
+import { PREVIOUS_VERSION } from './previous-version.ts';
 import { refreshChain } from './refresh-chains.ts';
 
-const ROOT = path.join(import.meta.dirname, '../..');
 const KEYS = {
   GATEHOUSE_COOKIE_KEYS: 'cookie-key-of-the-tests-0123456789abcdef',
   GATEHOUSE_TOKEN_KEYS: 'token-key-of-the-tests-0123456789abcdefg',
@@ -27,32 +23,7 @@ const DIRECTIONS = [
   ['present', 'previous'],
 ] as const;
 
-describe('the archived sources of the previous version', () => {
-  const git = (...args: readonly string[]): Buffer =>
-    execFileSync('git', args, { cwd: ROOT, maxBuffer: 2 ** 28, stdio: 'pipe' });
-  const { commit, version } = PREVIOUS_VERSION;
-
-  it('the archived sources are those of the commit in PREVIOUS_VERSION', function () {
-    const kept = previousSources();
-    // `git archive` writes the commit into the first header.
-    expect(kept.subarray(0, 1_024).toString('latin1')).to.include(`comment=${commit}`);
-    let archived: Buffer;
-    try {
-      archived = git('archive', '--format=tar', commit, ...KEPT_PATHS);
-    } catch {
-      // Skip this in a checkout without the history, which has nothing to compare with.
-      return this.skip();
-    }
-    expect(kept.equals(archived)).to.equal(true);
-  });
-
-  it('the archived sources have a lower version than this checkout', () => {
-    const { version: present } = JSON.parse(readFileSync(path.join(ROOT, 'package.json'), 'utf8'));
-    expect(present.localeCompare(version, 'en', { numeric: true })).to.equal(1);
-  });
-});
-
-describeOn([postgresServer, redisServer], `an upgrade from ${PREVIOUS}, PostgreSQL and Redis`, () => {
+describeOn([postgresServer, redisServer], `an upgrade from ${PREVIOUS_VERSION.name}, PostgreSQL and Redis`, () => {
   const on = mixedDeployment(async () => ({
     ...KEYS,
     DATABASE_URL: await freshDatabaseUrl(),
@@ -109,7 +80,7 @@ describeOn([postgresServer, redisServer], `an upgrade from ${PREVIOUS}, PostgreS
       timeoutMs: 20_000,
       introspectionEndpoint: `http://localhost:${on.running(how.to).port}/oauth/introspect`,
     };
-    const apis = [introspectorOf(clients.resourceServer, options), on.previous.createIntrospector(options)];
+    const apis = [introspectorOf(clients.resourceServer, options), PREVIOUS_VERSION.createIntrospector(options)];
     const partner = partnerTokens(issuer, on.world);
     const other = await addClient(operator, 'confidential', 'Stock Reports');
     const tokens = {

@@ -271,26 +271,6 @@ describe('operator lists', () => {
     expect(wide).to.match(/^ID +org_.*\nNAME +Long/);
   });
 
-  it('if two accounts share an email address and one changes it, the other account can use it', async () => {
-    await value('accounts add --email jo@example.test --name Jo --generate-password');
-    await parts().database.query(
-      `INSERT INTO accounts (id, email, name, created_at)
-        VALUES ('acc_ofbefore00000000', '\uFF4Ao@example.test', 'Bo', now())`,
-    );
-    expect(idsOf(await value(['accounts', 'list', '--state', 'address taken']))).to.deep.equal([
-      'acc_ofbefore00000000',
-    ]);
-    await value('accounts update jo@example.test --new-email jo.storm@example.test');
-    // Check this before any further command, because each command assigns freed addresses at its
-    // start.
-    const free = await parts().database.query("SELECT email_key FROM accounts WHERE id = 'acc_ofbefore00000000'");
-    expect(free).to.deep.equal([{ email_key: 'jo@example.test' }]);
-    expect(await value('accounts show jo@example.test')).to.include({
-      name: 'Bo',
-      email_taken: false,
-    });
-  });
-
   it('change commands without an effect, or with invalid options, are refused', () =>
     expectWrongUsage(run, [
       'clients update gate_ci_1',
@@ -342,13 +322,12 @@ describe('operator migrate --dry-run, with the embedded database', () => {
     expect(readdirSync(folder)).to.deep.equal([]);
 
     const database = await openTestDatabase('embedded');
-    await database.query('DELETE FROM gatehouse_migrations WHERE name > $1', ['0050']);
     await database.close();
     const { GATEHOUSE_DATA_DIR = '' } = variablesOf(database);
     const files = () => readdirSync(GATEHOUSE_DATA_DIR, { recursive: true }).sort();
     const before = files();
     const listed = await valueFrom(operatorWith({ GATEHOUSE_DATA_DIR }), 'migrate --dry-run');
-    expect(listed.migrations[0]).to.match(/^0050_/);
+    expect(listed.migrations).to.deep.equal([]);
     expect(files()).to.deep.equal(before);
   });
 });

@@ -1,5 +1,6 @@
 import { expect } from 'chai';
 import { keyFingerprint, startKeySightings } from '../../src/storage/key-sightings.ts';
+import { READY_NODE } from '../support/ready-node.ts';
 import { setUpOperator } from './operator-suite.ts';
 import { operatorWith, valueFrom, variablesOf } from './run-operator.ts';
 
@@ -32,6 +33,7 @@ describe('operator keys', () => {
       clock: () => Date.now() - daysAgo * DAY,
       log: { warn: () => {} },
       keysInUse: () => ({ cookieKeys: keys, tokenKeys: keys }),
+      describe: async () => READY_NODE,
     });
   }
 

@@ -38,17 +38,13 @@ describeOn([postgresServer, redisServer], 'operator nodes', () => {
 
   /** Adds a node whose last heartbeat was this long ago, as if its process had been frozen since. */
   async function addFrozenNode(node: string, seconds: number): Promise<void> {
-    await first.database.transaction(async (tx) => {
-      await tx.query('ALTER TABLE node_keys DISABLE TRIGGER node_keys_noted');
-      await tx.query(
-        `INSERT INTO node_keys
-            (node, seen_at, noted_at, cookie_keys, token_keys, described_at, state, ready_since, runs_with)
-          SELECT $2, seen_at, clock_timestamp() - $3 * interval '1 second', cookie_keys, token_keys,
-            described_at, state, ready_since, runs_with FROM node_keys WHERE node = $1`,
-        [names[0], node, seconds],
-      );
-      await tx.query('ALTER TABLE node_keys ENABLE TRIGGER node_keys_noted');
-    });
+    await first.database.query(
+      `INSERT INTO node_keys
+          (node, seen_at, noted_at, cookie_keys, token_keys, state, ready_since, runs_with)
+        SELECT $2, seen_at, clock_timestamp() - $3 * interval '1 second', cookie_keys, token_keys,
+          state, ready_since, runs_with FROM node_keys WHERE node = $1`,
+      [names[0], node, seconds],
+    );
   }
   const removeNodes = () => first.database.query("DELETE FROM node_keys WHERE node LIKE 'frozen:%'");
 

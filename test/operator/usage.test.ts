@@ -130,10 +130,7 @@ describe('the operator command', () => {
       'import x --prune-at-most 5%',
       'import x --prune-at-most 5%',
       'import x --prune --prune-at-most 101%',
-      'connections end acc_1/gate_ci_1 --limited --yes',
       'connections end --yes',
-      'connections end --limited --account a@b.test --yes',
-      'connections end --limited --client gate_ci_1 --yes',
       'import x --schema --yes',
       'check-config any.yaml --schema',
     ]);

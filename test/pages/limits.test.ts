@@ -1,6 +1,5 @@
 /** Limits on what a client or an API key of a user reaches: set on pages, applied at each call. */
 import { expect } from 'chai';
-import { operatorFor, valueFrom } from '../operator/run-operator.ts';
 import { partnerTokens } from '../provider/partner-tokens.ts';
 import { eventually } from '../support/eventually.ts';
 import { authorizationUrl, introspect, refresh } from '../support/oauth.ts';
@@ -340,57 +339,6 @@ forEachDeployment('a limit on the access of a client or an API key', (start) => 
     expect(await page()).to.not.include('Route Planner');
     await approveWith({ limit_places: 'all', place: [] });
     expect(await page()).to.include('Route Planner');
-  });
-
-  it('limits can be set only while every node supports them, and then prevent older nodes from starting', async () => {
-    const { database } = on.service;
-    // An upgraded deployment: only there can a node of the older version start.
-    await database.query('DELETE FROM value_checksums');
-    const old = () =>
-      database.query(
-        `INSERT INTO node_keys (node, seen_at, cookie_keys, token_keys, described_at, state, runs_with)
-          VALUES ('old:1', now(), '{}', '{}', now(), 'ready', '{"version":"0.1.0"}')`,
-      );
-    await person.fillIn(API_KEYS, { name: 'Free', expires_in_days: '90' });
-    for (const { id } of await on.service.apiKeys.listOf(on.seeded.person.accountId)) {
-      await on.service.apiKeys.revoke(on.seeded.person.accountId, id);
-    }
-    await old();
-    const page = await person.open(authorization());
-    expect(textOf(page.html)).to.include('Possible once the update of this service is complete.');
-    const sent = await person.submit(page, { decision: 'approve' });
-    await person.post(sent.url, { decision: 'approve', limit_rights: 'read' });
-    await database.query(`DELETE FROM node_keys WHERE node = 'old:1'`);
-    await approveWith({ limit_rights: 'read' });
-    const refused = await old().then(
-      () => 'started',
-      (error: unknown) => String(error),
-    );
-    expect(refused).to.include('people have limited what clients and API keys reach');
-    await person.send(`${connection()}/disconnect`);
-    await old();
-    await database.query(`DELETE FROM node_keys WHERE node = 'old:1'`);
-  });
-
-  it('the operator can end all connections and API keys with a limit, so that an older version can start', async () => {
-    await approveWith({ limit_rights: 'read' });
-    const limited = (await connect()).accessToken;
-    const { id: clientId } = on.clients.otherConfidential;
-    const whole = await partnerTokens(on.issuer, on.seeded, person).tokens(on.clients.otherConfidential);
-    await person.fillIn(API_KEYS, { name: 'Look', expires_in_days: '90', limit_rights: 'read' });
-    const run = operatorFor(on.service);
-    const [listed, other] = await valueFrom(run, 'connections list --account grace@example.test');
-    expect([listed, other].map(({ limit }) => limit?.read_only ?? null)).to.have.members([true, null]);
-    const explained = await run(`explain ${limited}`);
-    expect(explained.output).to.include('The person limited it: only to read.');
-    expect(await valueFrom(run, 'connections end --limited --yes')).to.deep.equal({
-      connections_ended: 1,
-      api_keys_revoked: 1,
-    });
-    // The node learns of it from the command's notification.
-    await eventually(async () => expect(await on.partner.isActive(limited)).to.equal(false));
-    expect(await on.partner.isActive(whole.accessToken)).to.equal(true);
-    expect(listed.client_id === clientId || other.client_id === clientId).to.equal(true);
   });
 });
 

@@ -181,7 +181,7 @@ describeOn([postgresServer], 'the page of a large organization', () => {
         VALUES ($1, $2, 'member', now())`,
       [accountId, on.seeded.organization.id],
     );
-    const consent = { accountId, clientId, name: '', hosts: [] };
+    const consent = { accountId, clientId, name: '', hosts: [], access: [] };
     const connecting = on.service.connections.rememberConsent(consent);
     await Promise.race([connecting, eventually(async () => expect(await waiting()).to.equal(1))]);
     await other.query('COMMIT');

@@ -262,40 +262,6 @@ forEachDeployment('the policy of an organization', (start) => {
     ending.abort();
   });
 
-  it('asking first is possible only while every node supports policies, and then prevents older nodes from starting', async () => {
-    const { database } = on.service;
-    // An upgraded deployment: only there can a node of the older version start.
-    await database.query('DELETE FROM value_checksums');
-    const old = (accessRules: number) =>
-      database.query(
-        `INSERT INTO node_keys (node, seen_at, cookie_keys, token_keys, described_at, state, runs_with)
-          VALUES ('old:1', now(), '{}', '{}', now(), 'ready',
-            jsonb_build_object('version', '0.1.0', 'accessRules', $1::int))`,
-        [accessRules],
-      );
-    const leave = () => database.query(`DELETE FROM node_keys WHERE node = 'old:1'`);
-    await old(1);
-    const page = await owner.get(url('/policy'));
-    expect(textOf(page.html)).to.include('possible once the update of this service is complete');
-    const refused = await setPolicy(ASK);
-    expect(refused.status).to.equal(409);
-    expect(await policyIn()).to.equal('open allow');
-    const run = operatorFor(on.service);
-    const { id } = on.seeded.organization;
-    expect((await run(`organizations policy ${id} ask`)).errors).to.include('once the update');
-    await leave();
-    await setPolicy({ clients: 'open', api_keys: 'refuse' });
-    const started = () =>
-      old(1).then(
-        () => 'started',
-        (error: unknown) => String(error),
-      );
-    expect(await started()).to.include('gatehouse organizations policy ID open --api-keys allow');
-    await run(`organizations policy ${id} open --api-keys allow`);
-    expect(await started()).to.equal('started');
-    await leave();
-  });
-
   it('operators can show and change the policy and the decisions of owners', async () => {
     const run = operatorFor(on.service);
     const { id } = on.seeded.organization;

@@ -209,8 +209,8 @@ forEachDeployment('the page of an organization, by warehouse', (start) => {
   it('the warehouse stays chosen through search, order and paging, and a new choice keeps the search', async () => {
     const { id } = on.seeded.organization;
     await on.service.database.query(
-      `WITH added AS (INSERT INTO accounts (id, email, name, created_at)
-          SELECT 'acc_m' || lpad(i::text, 15, '0'), 'many' || i || '@example.test', 'Many ' || i, now()
+      `WITH added AS (INSERT INTO accounts (id, email, email_key, name, created_at)
+          SELECT 'acc_m' || lpad(i::text, 15, '0'), 'many' || i || '@example.test', 'many' || i || '@example.test', 'Many ' || i, now()
           FROM generate_series(1, 60) i RETURNING id),
         joined AS (INSERT INTO organization_memberships (account_id, organization_id, role, created_at)
           SELECT id, '${id}', 'member', now() FROM added RETURNING account_id)

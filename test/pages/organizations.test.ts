@@ -260,6 +260,7 @@ describe('the page of an organization', () => {
         clientId: client.id,
         name: client.name,
         hosts: [],
+        access: [],
       });
       await act('end', client);
       expect(await isBlocked(client)).to.equal(true);

@@ -11,7 +11,6 @@ describe('the signed-in user', () => {
     email: 'ada@demo.test',
     name: 'Ada',
     isSuspended: false,
-    isEmailTaken: false,
     hasPassword: true,
     createdAt: new Date(),
     sessionGeneration: 3,

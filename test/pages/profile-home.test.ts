@@ -10,7 +10,7 @@ import { addPasskey } from './passkeys/soft-passkey.ts';
 import { type SignedInPerson, signedIn } from './signed-in-person.ts';
 
 const DAY_MS = 86_400_000;
-/** One more than on the profile of 0.1.0. All run at the same time. */
+/** All run at the same time. */
 const QUERIES = 5;
 
 forEachDeployment('the home of a user', (start) => {

@@ -139,8 +139,8 @@ describe('the stream of changes', () => {
     changes.onChange((topic, key) => announced.add(`${topic} ${key}`));
     await database.query(
       `WITH added AS (
-          INSERT INTO accounts (id, email, name, created_at)
-          SELECT 'acc_' || n, n || '@many.test', 'Many', now() FROM generate_series(1, 300) n
+          INSERT INTO accounts (id, email, email_key, name, created_at)
+          SELECT 'acc_' || n, n || '@many.test', n || '@many.test', 'Many', now() FROM generate_series(1, 300) n
           RETURNING id)
         INSERT INTO organization_memberships (account_id, organization_id, role, created_at)
         SELECT id, $1, 'member', now() FROM added`,

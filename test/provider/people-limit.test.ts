@@ -142,7 +142,7 @@ forEachDeployment('the last free place for users of an unverified client', (star
     const owner = { ownerAccountId: on.seeded.other.accountId };
     for (let round = 0; round < ROUNDS; round += 1) {
       const { id } = await addTestClient(on.service, 'Crowded', owner);
-      const consent = { clientId: id, name: 'Crowded', hosts: [REDIRECT_URI], maxPeople: 3 };
+      const consent = { clientId: id, name: 'Crowded', hosts: [REDIRECT_URI], access: [], maxPeople: 3 };
       const stored = await Promise.all(
         accounts.map((accountId, turn) =>
           nodes[turn % nodes.length]?.connections.rememberConsent({ ...consent, accountId }),
@@ -168,7 +168,7 @@ describeOn([postgresServer], 'approvals of one client while another node holds i
     try {
       await holder.query('BEGIN');
       await holder.query('SELECT FROM accounts WHERE id = $1 FOR UPDATE', [locked?.accountId]);
-      const consent = { clientId, name: 'Busy', hosts: [REDIRECT_URI], maxPeople: 99 };
+      const consent = { clientId, name: 'Busy', hosts: [REDIRECT_URI], access: [], maxPeople: 99 };
       const approve = (accountId = '') => on.service.connections.rememberConsent({ ...consent, accountId });
       const refused = approve(locked?.accountId).catch((error: Error) => error);
       const stored = await Promise.all(others.map(({ accountId }) => approve(accountId)));
@@ -189,7 +189,7 @@ describeOn([postgresServer], 'approvals of one client while another node holds i
     await frozen.connect();
     try {
       await frozen.query(`SELECT pg_advisory_lock(hashtext('gatehouse people'), hashtext($1))`, [clientId]);
-      const consent = { clientId, name: 'Frozen', hosts: [REDIRECT_URI], maxPeople: 99 };
+      const consent = { clientId, name: 'Frozen', hosts: [REDIRECT_URI], access: [], maxPeople: 99 };
       const approvals = Promise.all(
         waiting.map(({ accountId }) => on.service.connections.rememberConsent({ ...consent, accountId })),
       );

@@ -5,7 +5,6 @@ import { expect } from 'chai';
 import { isMadeUp } from '../../modules/node/src/value-checksum.ts';
 import { bearer, introspectorOf, passOnTo, startStandIn } from '../../modules/node/test/stand-in.ts';
 import { FORMS, withChecksum, withoutChecksum } from '../../src/base/random-id.ts';
-import { Refusal } from '../../src/base/refusal.ts';
 import { operatorFor, valueFrom } from '../operator/run-operator.ts';
 import { eventually } from '../support/eventually.ts';
 import { counted, scrape } from '../support/metrics.ts';
@@ -208,27 +207,5 @@ describeOn([postgresServer, redisServer], 'values of an upgraded deployment', ()
     const later = await start({ sharing: on.service });
     const { body } = await clientCredentials(later.issuer, on.clients.machine);
     expect(hasChecksum(String(body.access_token)), 'for good').to.equal(true);
-  });
-
-  it('a node does not introduce checksums while an older node runs, and an older node does not start after it', async () => {
-    const { database } = on.service;
-    await database.query('DELETE FROM value_checksums');
-    const old = () =>
-      database.query(
-        `INSERT INTO node_keys (node, seen_at, cookie_keys, token_keys, described_at, state, runs_with)
-          VALUES ('old:1', now(), '{}', '{}', now(), 'ready', '{"version":"0.1.0"}')`,
-      );
-    const failureOf = (work: Promise<unknown>): Promise<unknown> =>
-      work.then(
-        () => 'no failure',
-        (error: unknown) => error,
-      );
-    await old();
-    const settings = { tokens: { checksums: 'always' as const } };
-    const refused = await failureOf(start({ sharing: on.service, settings }));
-    expect(refused).to.be.instanceOf(Refusal).and.to.include({ code: 'checksums_too_early' });
-    await database.query("DELETE FROM node_keys WHERE node = 'old:1'");
-    await start({ sharing: on.service, settings });
-    expect(String(await failureOf(old()))).to.include('end with a checksum');
   });
 });

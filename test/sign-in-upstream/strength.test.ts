@@ -151,13 +151,6 @@ describe('a session from a provider', () => {
   const PROVING: UpstreamStrength = { ...PLAIN, strongAmr: ['mfa'] };
   const from = (issuer: string, amr: string[] = []) =>
     ({ method: 'upstream', proof: { issuer, acr: undefined, amr } }) as const;
-  const WITHOUT_PROOF = { method: 'upstream' } as const;
-
-  it('a session from an older version is treated as strong only if no provider is weak and none requires a proof', () => {
-    expect(isStrongSession(WITHOUT_PROOF, [PLAIN])).to.equal(true);
-    expect(isStrongSession(WITHOUT_PROOF, [PLAIN, WEAK])).to.equal(false);
-    expect(isStrongSession(WITHOUT_PROOF, [PROVING])).to.equal(false);
-  });
 
   it("a session's strength depends on the current settings, and it is weak once its provider is removed", () => {
     expect(isStrongSession(from(PLAIN.issuer), [PLAIN, WEAK])).to.equal(true);

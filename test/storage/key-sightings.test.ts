@@ -4,6 +4,7 @@ import { keyFingerprint, keySightings, startKeySightings } from '../../src/stora
 import { runningNodes } from '../../src/storage/nodes.ts';
 import { createTestClock, type TestClock } from '../support/clock.ts';
 import { forEachDatabase } from '../support/databases.ts';
+import { READY_NODE } from '../support/ready-node.ts';
 import { failureOf } from './waiting.ts';
 
 const A = 'key-a-of-the-tests-0123456789abcdefghij';
@@ -18,8 +19,6 @@ forEachDatabase('the record of key use', (open) => {
 
   beforeEach(async () => {
     database = await open();
-    // The nodes of this suite have no description, as those of the version before.
-    await database.query('DELETE FROM value_checksums');
     time = createTestClock(START);
     warnings = [];
   });
@@ -32,6 +31,7 @@ forEachDatabase('the record of key use', (open) => {
       clock: time.clock,
       node,
       keysInUse: () => keys,
+      describe: async () => READY_NODE,
       log: { warn: (about: unknown) => void warnings.push(about) },
     });
     return { keys, sightings };

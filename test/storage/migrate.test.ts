@@ -1,12 +1,16 @@
-import { readdirSync } from 'node:fs';
+import { copyFileSync, readdirSync, readFileSync, realpathSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { expect } from 'chai';
-import { runner } from 'node-pg-migrate';
 import pg from 'pg';
-import { type OpenDatabase, openDatabase } from '../../src/storage/database.ts';
-import { MigrationsPending, migrate, pendingMigrations, requireSchema } from '../../src/storage/migrate.ts';
-import { areValuesChecked } from '../../src/storage/nodes.ts';
+import { type OpenDatabase, openDatabase, placeOf } from '../../src/storage/database.ts';
+import {
+  MigrationsPending,
+  migrate,
+  pendingMigrations,
+  requireSchema,
+  SchemaUnknown,
+} from '../../src/storage/migrate.ts';
 import { StorageUnavailable } from '../../src/storage/storage-unavailable.ts';
 import { operatorOn, refusalFrom, valueFrom } from '../operator/run-operator.ts';
 import { forEachDatabase } from '../support/databases.ts';
@@ -14,6 +18,7 @@ import { eventually } from '../support/eventually.ts';
 import { freshDatabaseUrl, startPostgresServer } from '../support/postgres-server.ts';
 import { freePort } from '../support/programs.ts';
 import { describeOn, postgresServer } from '../support/requirements.ts';
+import { temporaryDirectory } from '../support/temporary-directory.ts';
 import { TIMEOUT_FACTOR } from '../support/timeout-factor.ts';
 import { failureOf } from './waiting.ts';
 
@@ -21,6 +26,7 @@ const MIGRATIONS = path.join(import.meta.dirname, '../../src/storage/migrations'
 const NAMES = readdirSync(MIGRATIONS)
   .map((file) => path.basename(file, '.sql'))
   .sort();
+const TOMORROW = '9999_of-tomorrow';
 
 async function appliedMigrations(database: OpenDatabase): Promise<string[]> {
   const rows = await database.query<{ name: string }>('SELECT name FROM gatehouse_migrations ORDER BY id');
@@ -37,43 +43,71 @@ async function schemaObjects(database: OpenDatabase): Promise<string[]> {
   return rows.map(({ name }) => name).filter((name) => name !== 'gatehouse_migrations');
 }
 
-/** Undoes the last `count` migrations, as an operator does before returning to an older version. */
-async function migrateDown(database: OpenDatabase, count: number): Promise<void> {
-  const client = new pg.Client(database.connection);
-  await client.connect();
-  await runner({
-    dbClient: client,
-    dir: MIGRATIONS,
-    direction: 'down',
-    count,
-    migrationsTable: 'gatehouse_migrations',
-    log: () => {},
-  }).finally(() => client.end());
+/** Returns the folder of a later version, with one more migration, which waits for locks of `accounts`. */
+function folderOfTomorrow(): string {
+  const folder = temporaryDirectory('migrations');
+  for (const name of NAMES) copyFileSync(path.join(MIGRATIONS, `${name}.sql`), path.join(folder, `${name}.sql`));
+  writeFileSync(
+    path.join(folder, `${TOMORROW}.sql`),
+    '-- Up Migration\nalter table accounts add column tomorrow text;\n',
+  );
+  return folder;
 }
 
 forEachDatabase('migrations', (open) => {
-  it('migrations can be undone, last first, and applied again', async () => {
+  it('an empty database gets the whole schema, and a second run changes nothing', async () => {
     const database = await open();
     const complete = await schemaObjects(database);
     expect(complete).to.include.members(['accounts', 'clients', 'token_records']);
-    expect(await migrate(database), 'nothing is pending').to.deep.equal([]);
-    // Undo all migrations in one step on the embedded database, because each step is slow there.
-    const step = database.embedded ? NAMES.length : 1;
-    for (let left = NAMES.length - step; left >= 0; left -= step) {
-      await migrateDown(database, step);
-      expect(await pendingMigrations(database)).to.deep.equal(NAMES.slice(left));
-    }
-    expect(await schemaObjects(database)).to.deep.equal([]);
-    expect(await migrate(database)).to.deep.equal(NAMES);
+    expect(await migrate(database)).to.deep.equal([]);
+    expect(await pendingMigrations(database)).to.deep.equal([]);
     expect(await schemaObjects(database)).to.deep.equal(complete);
   });
 
-  it('only in a database that this version created do values have checksums from the beginning', async () => {
+  it('a database of a development version before 1.0.0 is refused by its name, and nothing in it changes', async () => {
     const database = await open();
-    expect(await areValuesChecked(database)).to.equal(true);
-    await migrateDown(database, NAMES.length - NAMES.indexOf('0060_value-checksums'));
-    await migrate(database);
-    expect(await areValuesChecked(database)).to.equal(false);
+    const place = database.embedded
+      ? `the embedded database in ${realpathSync(`${database.connection.host}`)} `
+      : `the database ${placeOf(`${database.connection.connectionString}`)} `;
+    const content = async () => ({
+      objects: await schemaObjects(database),
+      migrations: await database.query('SELECT * FROM gatehouse_migrations'),
+    });
+    const earlier = [
+      "UPDATE gatehouse_migrations SET name = '0001_people-and-access'",
+      `UPDATE gatehouse_migrations SET name = '${NAMES[0]}'; COMMENT ON TABLE gatehouse_migrations IS 'schema edited'`,
+    ];
+    for (const change of earlier) {
+      await database.query(change);
+      const before = await content();
+      const starts = [
+        () => requireSchema(database, { autoMigrate: true }),
+        () => requireSchema(database, { autoMigrate: false }),
+        () => migrate(database),
+      ];
+      for (const start of starts) {
+        const error = await failureOf(start());
+        expect(error).to.be.instanceOf(SchemaUnknown);
+        expect((error as SchemaUnknown).message).to.match(
+          /^the .* was created by a development version .*nothing in it/,
+        );
+        expect((error as SchemaUnknown).message).to.contain(place);
+      }
+      const run = operatorOn(database);
+      for (const command of ['accounts list', 'organizations add --name Quay', 'migrate']) {
+        expect((await refusalFrom(run, command)).code, command).to.equal('schema_unknown');
+      }
+      expect(await content()).to.deep.equal(before);
+    }
+  });
+});
+
+describe('the file of the schema', () => {
+  it('a comment before each table says what one row is', () => {
+    const text = readFileSync(path.join(MIGRATIONS, `${NAMES[0]}.sql`), 'utf8');
+    const tables = [...text.matchAll(/^create table (\w+)/gm)].map(([, name]) => name);
+    const commented = [...text.matchAll(/^-- (?:A|The only) row [^\n]*\n(?:-- [^\n]*\n)*create table (\w+)/gm)];
+    expect(commented.map(([, name]) => name)).to.deep.equal(tables);
   });
 });
 
@@ -94,7 +128,6 @@ describeOn([postgresServer], 'migrations with several nodes', () => {
     for (const node of nodes) {
       expect(await appliedMigrations(node)).to.deep.equal(NAMES);
       expect(await node.query('SELECT id FROM clients')).to.deep.equal([]);
-      expect(await areValuesChecked(node)).to.equal(true);
       await node.close();
     }
   });
@@ -110,25 +143,22 @@ describeOn([postgresServer], 'migrations with several nodes', () => {
 
     await requireSchema(database, { autoMigrate: true });
     await requireSchema(database, { autoMigrate: false });
-    await migrateDown(database, 1);
-    const behind = await failureOf(requireSchema(database, { autoMigrate: false }));
-    const last = NAMES.at(-1) ?? '';
-    expect((behind as Error).message).to.contain(`lacks ${last}`);
     await database.close();
   });
 
   it('a command that only reads names the pending migrations and applies none; a command that writes applies them', async () => {
     const database = await openEmpty();
-    await migrate(database);
-    await migrateDown(database, 2);
-    const pending = NAMES.slice(-2);
+    // As after a migration that was interrupted: the table exists, and no migration is applied.
+    await database.query(
+      'CREATE TABLE gatehouse_migrations (id serial PRIMARY KEY, name text NOT NULL, run_on timestamp NOT NULL)',
+    );
     const run = operatorOn(database);
     for (const command of ['accounts list', 'audit', 'nodes', 'sessions list --account a@b.test']) {
       const refused = await refusalFrom(run, command);
       expect(refused.code, command).to.equal('migrations_pending');
-      expect(refused.message, command).to.contain(pending.join(', '));
+      expect(refused.message, command).to.contain(NAMES.join(', '));
     }
-    expect(await pendingMigrations(database)).to.deep.equal(pending);
+    expect(await pendingMigrations(database)).to.deep.equal(NAMES);
     await valueFrom(run, ['organizations', 'add', '--name', 'Quay']);
     expect(await pendingMigrations(database)).to.deep.equal([]);
     await database.query("INSERT INTO gatehouse_migrations (name, run_on) VALUES ('9999_of-tomorrow', now())");
@@ -149,8 +179,6 @@ describeOn([postgresServer], 'migrations with several nodes', () => {
   it('a migration that waits for a backup names it, blocks no reader, and is applied after the backup', async () => {
     const database = await openEmpty();
     await migrate(database);
-    const altering = NAMES.indexOf('0063_language-of-an-account');
-    await migrateDown(database, NAMES.length - altering);
     const backup = new pg.Client({ ...database.connection, application_name: 'pg_dump' });
     await backup.connect();
     const waits: string[] = [];
@@ -159,22 +187,22 @@ describeOn([postgresServer], 'migrations with several nodes', () => {
     try {
       await backup.query('BEGIN; LOCK TABLE accounts IN ACCESS SHARE MODE');
       const [onMigration, onWait] = [() => void started.push(1), (reason: string) => void waits.push(reason)];
-      applied = migrate(database, { onMigration, onWait });
+      applied = migrate(database, { onMigration, onWait }, folderOfTomorrow());
       applied.catch(() => {});
       await eventually(() => expect(waits).to.have.length(1));
       for (let reads = 0; reads < 60; reads += 1) {
         expect(await database.query('SELECT id FROM accounts LIMIT 1')).to.deep.equal([]);
         await delay(50);
       }
-      expect(await pendingMigrations(database)).to.deep.equal(NAMES.slice(altering));
+      expect(await appliedMigrations(database)).to.deep.equal(NAMES);
     } finally {
       await backup.query('COMMIT');
       await backup.end();
     }
-    expect(await applied).to.deep.equal(NAMES.slice(altering));
+    expect(await applied).to.deep.equal([TOMORROW]);
     expect(waits).to.have.length(1);
     expect(waits[0]).to.match(/^pg_dump \(process \d+\), whose transaction began \d{4}-\d\d-\d\dT/);
-    expect(started, 'a repeated migration is counted once').to.have.length(NAMES.length - altering);
+    expect(started, 'a repeated migration is counted once').to.have.length(1);
     await database.close();
   });
 
@@ -195,8 +223,6 @@ describeOn([postgresServer], 'migrations with several nodes', () => {
     });
     try {
       await migrate(database);
-      const altering = NAMES.indexOf('0063_language-of-an-account');
-      await migrateDown(database, NAMES.length - altering);
       // Slow: it takes minutes for so many rows.
       await admin.query(`ALTER TABLE accounts SET (autovacuum_vacuum_cost_delay = 100,
           autovacuum_vacuum_cost_limit = 1, autovacuum_vacuum_insert_threshold = 0,
@@ -211,8 +237,8 @@ describeOn([postgresServer], 'migrations with several nodes', () => {
         ).rowCount;
       await eventually(async () => expect(await vacuums()).to.equal(1));
       const waits: string[] = [];
-      await migrate(database, { onWait: (session) => void waits.push(session) });
-      expect(await pendingMigrations(database)).to.deep.equal([]);
+      const onWait = (session: string) => void waits.push(session);
+      expect(await migrate(database, { onWait }, folderOfTomorrow())).to.deep.equal([TOMORROW]);
       expect(waits[0]).to.match(/^a session that this role may not see \(process \d+\)$/);
     } finally {
       await database.close();
@@ -223,7 +249,6 @@ describeOn([postgresServer], 'migrations with several nodes', () => {
   it('a waiting migration asks for what it waits only when the last question was answered', async () => {
     const database = await openEmpty();
     await migrate(database);
-    await migrateDown(database, 1);
     const blocker = new pg.Client(database.connection);
     await blocker.connect();
     const { promise: answered, resolve: answer } = Promise.withResolvers<void>();
@@ -237,7 +262,7 @@ describeOn([postgresServer], 'migrations with several nodes', () => {
       },
     };
     await blocker.query('BEGIN; LOCK TABLE gatehouse_migrations');
-    const applied = migrate(slow);
+    const applied = migrate(slow, {}, folderOfTomorrow());
     applied.catch(() => {});
     try {
       await eventually(() => expect(asked).to.equal(1));
@@ -248,7 +273,7 @@ describeOn([postgresServer], 'migrations with several nodes', () => {
       await blocker.end();
       answer();
     }
-    expect(await applied).to.deep.equal(NAMES.slice(-1));
+    expect(await applied).to.deep.equal([TOMORROW]);
     await database.close();
   });
 

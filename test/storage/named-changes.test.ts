@@ -7,8 +7,8 @@ import { eventually } from '../support/eventually.ts';
 import { TIMEOUT_FACTOR } from '../support/timeout-factor.ts';
 
 const SEED = `
-  INSERT INTO accounts (id, email, name, created_at)
-    VALUES ('acc_a', 'a', 'A', now()), ('acc_b', 'b', 'B', now());
+  INSERT INTO accounts (id, email, email_key, name, created_at)
+    VALUES ('acc_a', 'a', 'a', 'A', now()), ('acc_b', 'b', 'b', 'B', now());
   INSERT INTO clients (id, kind, name, redirect_uris, native, created_at, updated_at)
     VALUES ('gate_ci_c', 'machine', 'C', '{}', false, now(), now()),
       ('gate_ci_d', 'machine', 'D', '{}', false, now(), now());

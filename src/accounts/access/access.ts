@@ -3,7 +3,6 @@ import type { Clock } from '../../base/clock.ts';
 import { isClientId } from '../../base/random-id.ts';
 import { createCache } from '../../storage/cache.ts';
 import type { ChangeFeed } from '../../storage/change-feed.ts';
-import { doAllNodesKnowAccessRules } from '../../storage/nodes.ts';
 import { type Page, type PageRequest, pageOf } from '../../storage/pages.ts';
 import type { Queries } from '../../storage/queries.ts';
 import { OPEN_POLICY, type OrganizationPolicies } from '../organizations/organization-policy.ts';
@@ -87,8 +86,6 @@ export function createAccess(parts: {
      */
     accessOf,
     clientBlocks,
-    /** False while a node runs whose older version would ignore limits or policies. */
-    areLimitsPossible: () => doAllNodesKnowAccessRules(database),
     /** Call this after the user's access changed: the database's notification comes later. */
     forget: (accountId: string): void => people.forget('access', accountId),
     /** Call this after an organization changed: the database's notification comes later. */

@@ -174,7 +174,7 @@ async function firstNotOut(database: Queries, place: Place): Promise<string | nu
     // The transactions of entries up to `oldUntil` are of a still older cluster and say nothing.
     const [last]: Later[] = await database.query<Later>(
       `WITH later AS MATERIALIZED (SELECT xact, id FROM activity
-          WHERE xact IS NOT NULL AND (xact, id) > ($1::text::xid8, $2::bigint)
+          WHERE (xact, id) > ($1::text::xid8, $2::bigint)
           ORDER BY xact, id LIMIT ${LATER_ENTRIES})
         SELECT xact, id, (SELECT count(*)::int FROM later) AS count,
             least($4, (SELECT min(id) FROM later WHERE id > $3)) AS first

@@ -3,9 +3,9 @@ import type { Clock } from '../../base/clock.ts';
 import { formTest, newValue, randomId, sha256 } from '../../base/random-id.ts';
 import { type Problem, Refusal } from '../../base/refusal.ts';
 import { lockAccount } from '../../storage/account-turns.ts';
-import { areValuesChecked, requireAccessRules } from '../../storage/nodes.ts';
+import { areValuesChecked } from '../../storage/nodes.ts';
 import type { Database, Queries } from '../../storage/queries.ts';
-import { type AccessLimit, isLimited, limitDetails, NO_LIMIT } from '../access/access-limit.ts';
+import { type AccessLimit, limitDetails, NO_LIMIT } from '../access/access-limit.ts';
 import type { Activity, NewActivity, Origin } from '../activity/activity.ts';
 import { displayName } from '../display-name.ts';
 
@@ -115,7 +115,6 @@ export function createApiKeyCreation(parts: {
     origin: Origin,
   ): Promise<{ key: ApiKey; value: string }> {
     const name = acceptableName(entered, expiresInDays, maxDays);
-    if (isLimited(limit)) await requireAccessRules(database);
     const id = randomId('key_', 16);
     const value = newValue('api_key', await areValuesChecked(database));
     const now = clock();

@@ -6,10 +6,9 @@ import { createCache } from '../../storage/cache.ts';
 import type { ChangeFeed } from '../../storage/change-feed.ts';
 import { type CleaningJob, expiryJob } from '../../storage/cleaning.ts';
 import type { WriteUses } from '../../storage/last-used.ts';
-import { requireAccessRules } from '../../storage/nodes.ts';
 import { type Page, type PageRequest, pageOf } from '../../storage/pages.ts';
 import type { Database, Queries } from '../../storage/queries.ts';
-import { type AccessLimit, isLimited, limitDetails } from '../access/access-limit.ts';
+import { type AccessLimit, limitDetails } from '../access/access-limit.ts';
 import { createPeople, type People } from '../access/people.ts';
 import { isAccountId } from '../account.ts';
 import type { Activity, Origin } from '../activity/activity.ts';
@@ -48,13 +47,10 @@ export interface ApiKeys extends ApiKeyCreation {
    * Changes the limit of a key's access, in force from its next call.
    *
    * @returns false if this user has no such key.
-   * @throws Refusal `limits_after_update` while older nodes run
    */
   limit(accountId: string, id: string, limit: AccessLimit, origin: Origin): Promise<boolean>;
   /** Revokes all keys of a user in the caller's transaction. @returns the number of keys. */
   revokeAll(accountId: string, by: { readonly origin: Origin; readonly tx: Queries }): Promise<number>;
-  /** Revokes every key with a limit, for the operator. @returns the number of keys. */
-  revokeLimited(): Promise<number>;
   /** Returns the stored key with this value, active or expired. */
   findKept(value: string): Promise<ApiKey | undefined>;
   readonly writeUses: WriteUses;
@@ -77,11 +73,6 @@ const keyFromJson = (key: ApiKey): ApiKey => ({
   expiresAt: key.expiresAt && new Date(key.expiresAt),
   lastUsedAt: key.lastUsedAt && new Date(key.lastUsedAt),
 });
-
-/** Keys per statement: a concurrent request waits for one batch only. */
-const BATCH = 100;
-const SOME_LIMITED = `id = ANY (ARRAY(
-  SELECT id FROM api_keys WHERE limit_places IS NOT NULL OR limit_read_only LIMIT $1))`;
 
 const SELECT_BY_HASH = `SELECT ${API_KEY_COLUMNS} FROM api_keys WHERE key_hash = $1`;
 
@@ -178,7 +169,6 @@ export function createApiKeys(parts: {
 
     async limit(accountId, id, { places, isReadOnly }, origin) {
       if (!isAccountId(accountId) || !isApiKeyId(id)) return false;
-      if (isLimited({ places, isReadOnly })) await requireAccessRules(database);
       const changed = await transactionOf(database, accountId, async (tx) => {
         const rows = await tx.query<KeptKey>(
           `UPDATE api_keys SET limit_places = $3::text[], limit_read_only = $4
@@ -199,15 +189,6 @@ export function createApiKeys(parts: {
       const revoked = await remove(tx, 'account_id = $1', [accountId], origin);
       forget(revoked);
       return revoked.length;
-    },
-
-    async revokeLimited() {
-      for (let total = 0; ; ) {
-        const revoked = await database.transaction((tx) => remove(tx, SOME_LIMITED, [BATCH], undefined));
-        if (revoked.length === 0) return total;
-        forget(revoked);
-        total += revoked.length;
-      }
     },
 
     async writeUses(uses) {

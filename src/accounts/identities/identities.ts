@@ -121,7 +121,7 @@ export function createIdentities({ database, clock }: { readonly database: Datab
 
     /**
      * Never moves a link to another account. Returns `taken` if the account is suspended at this
-     * moment. A new link ends the one-time links of the account (migration 0043).
+     * moment. A new link ends the one-time links of the account.
      */
     async link(accountId: string, { issuer, subject }: Identity, tx: Queries): Promise<LinkOutcome> {
       // This is one atomic step: one of the two constraints rejects a second link.

@@ -2,7 +2,6 @@
 import type { Clock } from '../../base/clock.ts';
 import { randomId } from '../../base/random-id.ts';
 import { refuseViolations } from '../../base/refusal.ts';
-import { requireAccessRules } from '../../storage/nodes.ts';
 import { byName, type Page, type PageRequest, pageOf } from '../../storage/pages.ts';
 import type { Database, InTransaction } from '../../storage/queries.ts';
 import { displayName } from '../display-name.ts';
@@ -85,12 +84,11 @@ export function createOrganizations(parts: {
       return pageOf<ListedWarehouse>(database, query, page);
     },
 
-    /** @throws Refusal `name_invalid`, `external_id_taken` or `policies_after_update` */
+    /** @throws Refusal `name_invalid` or `external_id_taken` */
     async add(
       { name: entered, externalId }: { readonly name: string; readonly externalId?: string | undefined },
       inTransaction?: InTransaction<OrganizationRecord>,
     ): Promise<OrganizationRecord> {
-      if (asksFirst) await requireAccessRules(database, 'policies');
       const organization = {
         id: randomId('org_', 16),
         name: displayName(entered),

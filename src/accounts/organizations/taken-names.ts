@@ -44,7 +44,7 @@ export function createTakenNames(issuer: string, brandName: () => OwnText) {
         });
         const missing = found.filter(({ organizationId, key }) => organizationId && key === null);
         if (missing.length > 0) await keepKeys(tx, missing);
-        // After an upgrade or an import there may be more than one batch.
+        // After an import there may be more than one batch.
         after = missing.length === BATCH ? (missing.at(-1)?.organizationId ?? undefined) : undefined;
       }
       return isTaken;

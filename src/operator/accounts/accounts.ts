@@ -227,14 +227,13 @@ function accountReport(done: string, account: Account): Report & { readonly valu
   return { value: accountValue(account), text: `${done} account ${id}: ${name} <${email}>.` };
 }
 
-const accountValue = ({ id, email, name, isSuspended, isEmailTaken, hasPassword, createdAt, externalId }: Account) => ({
+const accountValue = ({ id, email, name, isSuspended, hasPassword, createdAt, externalId }: Account) => ({
   id,
   account_id: id,
   email,
   name,
   external_id: externalId ?? null,
   suspended: isSuspended,
-  email_taken: isEmailTaken,
   has_password: hasPassword,
   created_at: createdAt,
 });

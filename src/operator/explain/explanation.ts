@@ -19,8 +19,6 @@ export type State =
   | 'revoked'
   | 'client_suspended'
   | 'account_suspended'
-  /** An account with the same email address as another one. */
-  | 'address_taken'
   | 'no_password_yet'
   /** The state of a request that was refused. */
   | 'refused'

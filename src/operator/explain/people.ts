@@ -37,14 +37,6 @@ export async function explainEmail(registries: Registries, email: string): Promi
 async function accountState(registries: Registries, account: Account): Promise<Explanation> {
   const facts = { account, issuedAt: account.createdAt };
   if (account.isSuspended) return { ...facts, ...accountSuspended(account) };
-  if (account.isEmailTaken) {
-    return {
-      ...facts,
-      state: 'address_taken',
-      why: 'Another account has the same email address, so it cannot be used to sign in to this ' + 'account.',
-      remedy: `\`accounts update ${account.id} --new-email …\` sets a different address.`,
-    };
-  }
   const signInMethods = await listSignInMethods(account, registries);
   if (signInMethods.length === 0) {
     return {

@@ -8,8 +8,6 @@ import { type Message, message } from '../../base/message.ts';
 export interface LimitFields {
   readonly summary: Message;
   readonly isOpen: boolean;
-  /** False while a node of an older version runs, which would ignore limits. */
-  readonly isPossible: boolean;
   readonly problem: Message | undefined;
   /** True if the user limits access to chosen places; false if all places are allowed. */
   readonly choosesPlaces: boolean;
@@ -58,7 +56,7 @@ export interface TypedLimit extends ConnectionLimit {
 export function limitFields(
   organizations: readonly Organization[],
   limit: TypedLimit,
-  { isPossible, now, hasEnd }: { isPossible: boolean; now: number; hasEnd: boolean },
+  { now, hasEnd }: { now: number; hasEnd: boolean },
 ): LimitFields {
   const chosen = new Set(limit.places);
   return {
@@ -67,7 +65,6 @@ export function limitFields(
         ? describeLimit(hasEnd ? limit : { ...limit, until: undefined }, organizations)
         : message('limit.incomplete'),
     isOpen: limit.problem !== undefined || isLimited(limit),
-    isPossible,
     problem: limit.problem,
     choosesPlaces: limit.places !== null,
     isReadOnly: limit.isReadOnly,

@@ -12,7 +12,7 @@ const LIFETIME_SECONDS = 120;
 
 interface Notice {
   readonly path: string;
-  /** In English, for nodes of 0.1.0 and if this version does not know the message. */
+  /** In English, for a node of another version that does not know the message. */
   readonly sentence: string;
   readonly message?: Message;
   readonly mark: string;

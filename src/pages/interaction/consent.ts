@@ -107,12 +107,11 @@ export function createConsentSteps(parts: {
     async show(ctx: Context, interaction: PendingConsent, typed?: TypedLimit): Promise<void> {
       const { uid, client, account, redirectUri, askedBefore } = interaction;
       const accountId = account.id;
-      const [choices, admitted, earlier, generation, isPossible, standing] = await Promise.all([
+      const [choices, admitted, earlier, generation, standing] = await Promise.all([
         choicesOf(accountId, client.id),
         access.accessThrough(accountId, { clientId: client.id }),
         connections.find(accountId, client.id),
         connections.generationOf(accountId, client.id),
-        access.areLimitsPossible(),
         clientStandings.find(client.id, accountId),
       ]);
       const limit = earlier?.limit ?? NO_LIMIT;
@@ -120,7 +119,7 @@ export function createConsentSteps(parts: {
       const { all, allowed, exclusions } = choices;
       const asked = askedOf(uid, accountId, client, generation, limit);
       const organizations = compareAccess(
-        earlier?.access ? limitAccess(earlier.access, limit) : undefined,
+        earlier ? limitAccess(earlier.access, limit) : undefined,
         limitAccess(admitted, limit),
       );
       const inWords = kit.rightsInWords(ctx);
@@ -145,7 +144,6 @@ export function createConsentSteps(parts: {
         since: since.slice(0, MAX_CHANGES),
         more: Math.max(0, since.length - MAX_CHANGES),
         limit: limitFields(allowed, typed ?? kept ?? limit, {
-          isPossible,
           now: clock(),
           hasEnd: true,
         }),
@@ -213,16 +211,12 @@ const linksOf = ({ links }: Client) =>
 function changesOf(before: Asked, now: Asked): Message[] {
   return [
     ...(before.isVerified && !now.isVerified ? [message('consent.not-verified-now')] : []),
-    // A page that a node of the previous version has rendered does not include the links.
-    ...(isSameLinks(before.links ?? {}, now.links) ? [] : [message('consent.links-changed')]),
+    ...(isSameLinks(before.links, now.links) ? [] : [message('consent.links-changed')]),
     ...(before.name === now.name ? [] : [message('consent.former-name', { name: before.name })]),
     ...(before.providedBy === now.providedBy && before.ownedSince === now.ownedSince
       ? []
       : [message('consent.former-owner', ownerOf(before))]),
-    // A page that a node of the previous version has rendered has no limit.
-    ...(before.limit && JSON.stringify(before.limit) !== JSON.stringify(now.limit)
-      ? [message('consent.limit-changed')]
-      : []),
+    ...(JSON.stringify(before.limit) === JSON.stringify(now.limit) ? [] : [message('consent.limit-changed')]),
     ...hostChanges(before, now),
     // Without a connection treat the generation as 1: an approval in another tab is no disconnection.
     ...((now.generation ?? 1) > (before.generation ?? 1) ? [message('consent.disconnected')] : []),

@@ -56,7 +56,7 @@ export function mergeChanges(
   client: Pick<Client, 'name' | 'redirectUris'>,
 ): MergedClient | undefined {
   const { drawnFrom } = typed;
-  // A node of the previous version has rendered a form without this field: do not merge.
+  // Without the field, which every form of ours has, nothing can be compared.
   if (drawnFrom === undefined || drawnFrom === stampOf(client)) return undefined;
   const [nameBefore, ...urisBefore] = drawnFrom.split('.');
   const urisNow = client.redirectUris.map(digestOf);

@@ -1,7 +1,6 @@
 /** Pages on which owners and admins set their organization's policy and decide about clients. */
 
 import type { Context } from 'koa';
-import type { Access } from '../../accounts/access/access.ts';
 import { visibleText } from '../../accounts/display-name.ts';
 import type { ApprovableClient, ClientStandings } from '../../authorizations/client-standing.ts';
 import type { ActingAdmin, IsAsShown, OrganizationEndings } from '../../authorizations/organization-endings.ts';
@@ -41,7 +40,6 @@ interface Policy {
 export function createPolicySteps(parts: {
   readonly kit: PageKit;
   readonly clock: Clock;
-  readonly access: Pick<Access, 'areLimitsPossible'>;
   readonly clientStandings: Pick<ClientStandings, 'find' | 'approvable'>;
   readonly organizationEndings: OrganizationEndings;
   readonly organizationReach: OrganizationReach;
@@ -50,7 +48,7 @@ export function createPolicySteps(parts: {
   readonly actor: (ctx: Context) => ActingAdmin;
   readonly urlOf: (organization: { readonly id: string }) => string;
 }) {
-  const { kit, clock, access, clientStandings, organizationEndings, actor, urlOf } = parts;
+  const { kit, clock, clientStandings, organizationEndings, actor, urlOf } = parts;
   const { organizationReach } = parts;
 
   /** Returns the marks of the client under all keys, the current one first. */
@@ -67,7 +65,6 @@ export function createPolicySteps(parts: {
 
   async function draw(ctx: Context, sent?: Policy, problem?: Text): Promise<void> {
     const { organization } = actor(ctx);
-    const isPossible = await access.areLimitsPossible();
     const { asksFirst, allowsApiKeys } = await organizationReach.policyOf(organization.id);
     const clients = await organizationReach.forPage(accountOf(ctx).id, () =>
       allOf(organizationReach.of(organization.id).clients),
@@ -78,7 +75,6 @@ export function createPolicySteps(parts: {
       name: organization.name,
       url: urlOf(organization),
       action: ctx.path,
-      isPossible,
       problem: problem ?? (sent && NOTHING_SENT),
       asksFirst: sent ? sent.clients === 'ask' : asksFirst,
       allowsApiKeys: sent ? sent.apiKeys === 'allow' : allowsApiKeys,
@@ -109,11 +105,9 @@ export function createPolicySteps(parts: {
       const approving = policy.asksFirst ? chosen : [];
       await organizationEndings.setPolicy(by, policy, approving, asShown(ctx));
     } catch (error) {
-      const code = error instanceof Refusal && error.code;
-      if (code !== 'policies_after_update' && code !== 'client_changed') throw error;
+      if (!(error instanceof Refusal) || error.code !== 'client_changed') throw error;
       ctx.status = 409;
-      if (code === 'client_changed') return draw(ctx, { ...sent, approved: [] }, NOT_CHANGED);
-      return draw(ctx, sent, message('organization-policy.after-update'));
+      return draw(ctx, { ...sent, approved: [] }, NOT_CHANGED);
     }
     await kit.notices.redirect(ctx, urlOf(by.organization), message('organization-policy.saved'));
   }

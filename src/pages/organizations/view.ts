@@ -28,8 +28,6 @@ declare module '../view-data.ts' {
       readonly name: string;
       readonly url: string;
       readonly action: string;
-      /** False while a node runs that would ignore the policy. */
-      readonly isPossible: boolean;
       readonly problem: Text | undefined;
       readonly asksFirst: boolean;
       readonly allowsApiKeys: boolean;

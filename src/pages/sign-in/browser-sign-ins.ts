@@ -18,7 +18,7 @@ export type ConfirmationWay = 'password' | { readonly passkey: Passkey };
 /** The method of a sign-in: a password, a passkey, a one-time link or a provider. */
 export type Way = ConfirmationWay | { readonly link: LinkPurpose } | (WayIn & { readonly isNewLink: boolean });
 
-/** Stored as a sign-in, because older versions know no other action. */
+/** A re-authentication is recorded as a sign-in with this detail. */
 export const CONFIRMATION: Details = { confirmation: true };
 
 export interface SignInOutcomes {

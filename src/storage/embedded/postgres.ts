@@ -49,7 +49,7 @@ const MAX_SOCKET_PATH_BYTES = 100;
 const SOCKET_NAME = '.s.PGSQL.5432';
 /**
  * Overrides the 128 MB in postgresql.conf of the data directory, by which the process would grow. The
- * file stays unchanged, so an earlier version opens the directory as before.
+ * file stays unchanged, so every version opens the directory.
  */
 const SHARED_BUFFERS = '8MB';
 /** How long an operator command may keep the folder before a starting service gives up. */

@@ -1,0 +1,735 @@
+-- The whole schema of Gatehouse. Until 1.0.0 is released, this file is edited in place, and a database that an
+-- earlier commit created is refused. From then on, a change of the schema is a new file with the next number.
+-- Up Migration
+
+-- Notifications: each node keeps what it has read until a trigger announces that it changed (storage/change-feed.ts).
+
+-- The arguments of a trigger are the topic and the columns that name the changed thing: at most two, of which one may
+-- be null. A change of last_used_at alone is not announced: no node keeps it, and many requests write it.
+create function announce() returns trigger language plpgsql as $$ begin
+  if tg_op = 'TRUNCATE' then
+    perform pg_notify('gatehouse_named_changes', 'everything');
+  elsif tg_op <> 'UPDATE' or to_jsonb(old) - 'last_used_at' <> to_jsonb(new) - 'last_used_at' then
+    perform pg_notify('gatehouse_named_changes',
+        concat_ws(' ', tg_argv[0], named ->> tg_argv[1], named ->> tg_argv[2]))
+      from unnest(array[to_jsonb(old), to_jsonb(new)]) named where named is not null;
+  end if;
+  return null;
+end $$;
+
+-- Organizations, people and access
+
+-- A row is a person who can sign in.
+create table accounts (
+  id text primary key,
+  email text not null,
+  email_key text not null unique, -- One text for all spellings of the address (accounts/email.ts).
+  name text not null,
+  password_hash text, -- Null until the person sets a password.
+  created_at timestamptz not null, suspended_at timestamptz,
+  suspended_by_import boolean not null default false, -- An import ends only the suspensions that an import began.
+  external_id text unique, -- The id in the system that imports the person; null if none does.
+  session_generation integer not null default 0, -- Sessions that began in an earlier generation have ended.
+  ended_sessions text[] not null default '{}', -- Uids of sessions that were ended elsewhere, until they expire.
+  unwanted_mail text[] not null default '{}', -- The kinds of mail that the person does not want.
+  language text -- For pages and mails; null until the person chooses. Not checked: a language is a file.
+);
+create index accounts_created_at on accounts (created_at, id);
+create index accounts_suspended on accounts (id) where suspended_at is not null;
+create index accounts_of_doctor on accounts (created_at) where email like 'doctor-%@gatehouse.invalid';
+-- A new account is not announced: no node keeps that an account does not exist.
+create trigger accounts_named after update or delete on accounts
+  for each row execute function announce('accounts', 'id');
+
+-- A row is a company whose data lies in warehouses.
+create table organizations (
+  id text primary key,
+  name text not null, created_at timestamptz not null,
+  external_id text unique, -- The id in the system that imports the organization; null if none does.
+  asks_first boolean not null default false, -- True if only approved clients reach the organization.
+  allows_api_keys boolean not null default true -- True if personal API keys reach the organization.
+);
+-- The expression of `byName` (storage/pages.ts).
+create index organizations_by_name on organizations ((
+  regexp_replace(regexp_replace(name, '(\d+)', '0000000000\1', 'g'), '0*(\d{10})', '\1', 'g')
+    collate "und-x-icu"), id);
+-- A new organization has no members, and a deletion also deletes the memberships, which are announced.
+create trigger organizations_named after update on organizations
+  for each row execute function announce('organizations', 'id');
+
+-- A row is the name of one organization in the form in which names are compared. It is not a column of
+-- organizations, because every update there clears the access that nodes keep.
+create table organization_name_keys (
+  organization_id text primary key references organizations on delete cascade,
+  name text not null,
+  key text -- Null until the service compares names.
+);
+create index organization_name_keys_key on organization_name_keys (key);
+create index organization_name_keys_missing on organization_name_keys (organization_id) where key is null;
+
+create function forget_organization_name_key() returns trigger language plpgsql as $$ begin
+  insert into organization_name_keys (organization_id, name) values (new.id, new.name)
+    on conflict (organization_id) do update set name = excluded.name, key = null;
+  return null;
+end $$;
+create trigger organizations_renamed after insert or update of name on organizations
+  for each row execute function forget_organization_name_key();
+
+-- A row is a warehouse of an organization: what the GraphQL API gives access to.
+create table warehouses (
+  id text primary key,
+  organization_id text not null references organizations on delete cascade,
+  name text not null,
+  created_at timestamptz not null,
+  external_id text unique, -- The id in the system from which the warehouse is imported; null if no import changes it.
+  constraint warehouses_organization_id_id_key unique (organization_id, id)
+);
+-- The expression of `byName` (storage/pages.ts).
+create index warehouses_by_name on warehouses (organization_id, (
+  regexp_replace(regexp_replace(name, '(\d+)', '0000000000\1', 'g'), '0*(\d{10})', '\1', 'g')
+    collate "und-x-icu"), id);
+create trigger warehouses_named after insert or update or delete on warehouses
+  for each row execute function announce('organizations', 'organization_id');
+
+-- A row is a client: an app of a partner, a machine, or a resource server that introspects tokens.
+create table clients (
+  id text primary key,
+  kind text not null check (kind in ('confidential', 'public', 'machine', 'resource-server')),
+  name text not null,
+  -- No cascade: a client must be transferred or deleted before the account of its owner can be deleted.
+  owner_account_id text references accounts,
+  owned_since timestamptz, -- When the owner received the client; null for the first owner.
+  redirect_uris text[] not null, native boolean not null,
+  homepage_url text, support_url text, privacy_url text,
+  created_at timestamptz not null, updated_at timestamptz not null,
+  suspended_at timestamptz, last_used_at timestamptz,
+  -- When the operator verified the client as it is now: a change of the client clears it; and by whom.
+  verified_at timestamptz, verified_by text,
+  token_generation integer not null default 0, -- Machine access tokens of an earlier generation have ended.
+  creation_key text, -- A hash of the form that created the client: a form sent twice creates one client.
+  constraint clients_creation_key_key unique (owner_account_id, creation_key),
+  constraint clients_native_is_public check (not native or kind = 'public'),
+  constraint clients_redirects_people check (
+    (kind in ('confidential', 'public')) = (cardinality(redirect_uris) > 0))
+);
+create index clients_owner_account_id on clients (owner_account_id);
+create index clients_created_at on clients (created_at, id);
+create index clients_verified on clients (id) where verified_at is not null;
+create trigger clients_added after insert on clients for each row execute function announce('clients', 'id');
+create trigger clients_named after update or delete on clients for each row execute function announce('clients', 'id');
+
+-- A row is the membership of a person or of a machine client in an organization.
+create table organization_memberships (
+  id bigint generated always as identity primary key,
+  account_id text references accounts on delete cascade,
+  client_id text references clients on delete cascade,
+  organization_id text not null references organizations on delete cascade,
+  role text not null check (role in ('owner', 'admin', 'member', 'viewer')),
+  created_at timestamptz not null,
+  constraint organization_memberships_one_subject check (num_nonnulls(account_id, client_id) = 1),
+  constraint organization_memberships_account_key unique (account_id, organization_id),
+  constraint organization_memberships_client_key unique (client_id, organization_id)
+);
+create index organization_memberships_joined on organization_memberships (organization_id, id);
+create index organization_memberships_admins on organization_memberships (organization_id, role, id)
+  where role in ('owner', 'admin');
+create index organization_memberships_machines on organization_memberships (organization_id, id)
+  where client_id is not null;
+create trigger organization_memberships_named after insert or update or delete on organization_memberships
+  for each row execute function announce('access', 'account_id', 'client_id');
+
+-- A row is what a member may do in one warehouse. It belongs to a membership of the same subject in the same
+-- organization and is deleted with it. Of the two references to memberships, the one whose subject is null does not
+-- apply (MATCH SIMPLE).
+create table warehouse_rights (
+  id bigint generated always as identity primary key,
+  account_id text, client_id text,
+  organization_id text not null, warehouse_id text not null,
+  rights text[] not null check (rights <@ array['read', 'write', 'manage'] and cardinality(rights) > 0),
+  constraint warehouse_rights_one_subject check (num_nonnulls(account_id, client_id) = 1),
+  constraint warehouse_rights_account_key unique (account_id, warehouse_id),
+  constraint warehouse_rights_client_key unique (client_id, warehouse_id),
+  constraint warehouse_rights_warehouse_fkey foreign key (organization_id, warehouse_id)
+    references warehouses (organization_id, id) on delete cascade,
+  constraint warehouse_rights_account_membership_fkey foreign key (account_id, organization_id)
+    references organization_memberships (account_id, organization_id) on delete cascade,
+  constraint warehouse_rights_client_membership_fkey foreign key (client_id, organization_id)
+    references organization_memberships (client_id, organization_id) on delete cascade
+);
+create index warehouse_rights_warehouse on warehouse_rights (organization_id, warehouse_id);
+create index warehouse_rights_machines on warehouse_rights (warehouse_id) where client_id is not null;
+create trigger warehouse_rights_named after insert or update or delete on warehouse_rights
+  for each row execute function announce('access', 'account_id', 'client_id');
+
+-- A row is a personal API key, which acts as the person who created it.
+create table api_keys (
+  id text primary key,
+  account_id text not null references accounts on delete cascade,
+  name text not null,
+  key_hash text not null unique,
+  last_four text not null,
+  created_at timestamptz not null, expires_at timestamptz, last_used_at timestamptz,
+  limit_places text[], -- Ids of organizations and warehouses; null for all, also for later ones.
+  limit_read_only boolean not null default false,
+  expiry_mailed_at timestamptz, -- When the person was mailed that the key will expire.
+  creation_key text, -- As in clients.
+  constraint api_keys_creation_key_key unique (account_id, creation_key)
+);
+create index api_keys_of_account on api_keys (account_id, created_at, id);
+create index api_keys_created_at on api_keys (created_at, id);
+create index api_keys_expires_at on api_keys (expires_at);
+-- For a query that each node runs every minute.
+create index api_keys_unannounced on api_keys (expires_at)
+  where expiry_mailed_at is null and expires_at - created_at >= interval '14 days';
+-- A new key is not announced: no node keeps that a key does not exist.
+create trigger api_keys_named after update or delete on api_keys
+  for each row execute function announce('api-keys', 'key_hash');
+-- Resource servers know a key by its id. Triggers run in the order of their names: nodes forget the key first.
+create trigger api_keys_named_publicly after update or delete on api_keys
+  for each row execute function announce('api-key-ids', 'id');
+
+-- Clients
+
+-- A row is a secret of a client.
+create table client_secrets (
+  id text primary key,
+  client_id text not null references clients on delete cascade,
+  secret_hash text not null, last_four text not null,
+  created_at timestamptz not null, last_used_at timestamptz,
+  leaked_at timestamptz, -- When the secret was found in public. It stays accepted for a grace period.
+  refused_at timestamptz -- When the grace period ended.
+);
+create index client_secrets_client_id on client_secrets (client_id);
+create trigger client_secrets_named after insert or update or delete on client_secrets
+  for each row execute function announce('clients', 'client_id');
+
+create function change_client_owner() returns trigger language plpgsql as $$ begin
+  -- A node whose clock was ahead may have created a secret of the former owner. Each value is a new one: consents
+  -- are compared with it.
+  new.owned_since := greatest(new.updated_at, old.owned_since + interval '1 millisecond',
+    (select max(created_at) from client_secrets where client_id = new.id));
+  return new;
+end $$;
+create trigger clients_owner_changed before update of owner_account_id on clients for each row
+  when (old.owner_account_id is distinct from new.owner_account_id) execute function change_client_owner();
+
+-- A row is a client that an organization blocks, whoever connected it.
+create table barred_clients (
+  organization_id text not null references organizations on delete cascade,
+  client_id text not null references clients on delete cascade,
+  barred_at timestamptz not null,
+  barred_by text references accounts on delete set null, -- The owner or admin who blocked the client.
+  follows boolean not null default false, -- True if another client of the owner at the same redirect hosts is.
+  primary key (organization_id, client_id)
+);
+create index barred_clients_client_id on barred_clients (client_id);
+create index barred_clients_barred_by on barred_clients (barred_by) where barred_by is not null;
+create trigger barred_clients_named after insert or update or delete on barred_clients
+  for each row execute function announce('bars', 'client_id');
+
+-- A row is an owner and the redirect URIs of a client that an organization blocked. It stays when the client is
+-- deleted: otherwise its owner could delete the client and register it again.
+create table barred_redirects (
+  organization_id text not null references organizations on delete cascade,
+  client_id text not null,
+  owner_account_id text not null references accounts on delete cascade,
+  redirect_uris text[] not null,
+  barred_by text references accounts on delete set null, -- The owner or admin who blocked the first client.
+  primary key (organization_id, client_id)
+);
+create index barred_redirects_owner_account_id on barred_redirects (owner_account_id);
+create index barred_redirects_barred_by on barred_redirects (barred_by) where barred_by is not null;
+
+-- A row is the decision of an organization about a client. A client that waits for a decision has no row: it is a
+-- connection of a member. A block (barred_clients) overrides an approval.
+create table client_decisions (
+  organization_id text not null references organizations on delete cascade,
+  client_id text not null references clients on delete cascade,
+  is_approved boolean not null, -- False if the client was declined; `sentence` then tells people why.
+  sentence text, decided_at timestamptz not null,
+  decided_by text references accounts on delete set null, -- Null if the operator decided.
+  primary key (organization_id, client_id)
+);
+create index client_decisions_client_id on client_decisions (client_id);
+create index client_decisions_decided_by on client_decisions (decided_by) where decided_by is not null;
+-- The same topic as for a block: resource servers introspect the tokens of the client again.
+create trigger client_decisions_named after insert or update or delete on client_decisions
+  for each row execute function announce('bars', 'client_id');
+
+-- A row is a client for which an organization was or will be mailed, at most once a day, that it waits for a
+-- decision. No references: a change of a client must not wait for the deletion of an organization.
+create table approval_mails (
+  organization_id text not null, client_id text not null,
+  mail_at timestamptz not null, -- No mail is sent before this time.
+  is_due boolean not null, -- True if a mail is to be sent then.
+  primary key (organization_id, client_id)
+);
+create index approval_mails_mail_at on approval_mails (mail_at);
+create index approval_mails_due on approval_mails (mail_at) where is_due;
+
+-- The part of a redirect URI that names where people are sent: scheme, host and port. Registered URIs
+-- contain no user information and no backslashes.
+create function redirect_target(uri text) returns text language sql immutable as $$
+  select substring(uri from '^https?://[^/?#]*|^[^:]*:')
+$$;
+
+-- An approved client that gets a new redirect host or another owner waits for the organizations again.
+create function withdraw_client_approvals() returns trigger language plpgsql as $$ begin
+  if old.owner_account_id is not distinct from new.owner_account_id and not exists (
+      select redirect_target(uri) from unnest(new.redirect_uris) uri
+      except select redirect_target(uri) from unnest(old.redirect_uris) uri) then
+    return null;
+  end if;
+  with withdrawn as (
+    delete from client_decisions where client_id = new.id and is_approved returning organization_id)
+  insert into approval_mails (organization_id, client_id, mail_at, is_due)
+    select organization_id, new.id, new.updated_at, true
+      from withdrawn join organizations o on o.id = organization_id where o.asks_first
+      order by organization_id
+    on conflict (organization_id, client_id) do update set is_due = true;
+  return null;
+end $$;
+create trigger clients_withdraw_approvals after update of owner_account_id, redirect_uris on clients
+  for each row when (old.owner_account_id is distinct from new.owner_account_id
+    or old.redirect_uris <> new.redirect_uris) execute function withdraw_client_approvals();
+
+-- Connections and authorizations
+
+-- A row is a person who connected a client. It stays after the connection has ended.
+create table connections (
+  account_id text not null references accounts on delete cascade,
+  client_id text not null references clients on delete cascade,
+  connected_at timestamptz not null, last_used_at timestamptz,
+  -- What the last consent page showed: the name, the redirect hosts and the owned_since of the client. If the client
+  -- has others now, the person is asked again.
+  consented_name text not null, consented_hosts text[] not null, consented_owned_since timestamptz,
+  approved_access jsonb not null default '[]', -- What the person reached then, to show later what has changed.
+  approved_at timestamptz not null,
+  limit_places text[], -- Ids of organizations and warehouses; null for all, also for later ones.
+  limit_read_only boolean not null default false,
+  limit_until timestamptz, -- When the connection ends by itself.
+  generation integer not null default 1, -- Authorizations of an earlier generation have ended.
+  ended_at timestamptz, ended_cause text,
+  primary key (account_id, client_id)
+);
+create index connections_client_id on connections (client_id);
+create index connections_connected on connections (client_id, account_id) where ended_at is null;
+create index connections_latest on connections (client_id, connected_at, account_id) where ended_at is null;
+create index connections_limit_until on connections (limit_until) where limit_until is not null and ended_at is null;
+create trigger connections_named after insert or update or delete on connections
+  for each row execute function announce('connections', 'account_id', 'client_id');
+
+-- A row is a connection of a member of an organization: a join that the triggers below keep, so that the page of an
+-- organization reads only what it shows. It also contains connections that are due to end and that no job has ended.
+create table member_connections (
+  organization_id text not null, client_id text not null, account_id text not null, connected_at timestamptz not null,
+  primary key (account_id, client_id, organization_id),
+  constraint member_connections_membership_fkey foreign key (account_id, organization_id)
+    references organization_memberships (account_id, organization_id) on delete cascade,
+  constraint member_connections_connection_fkey foreign key (account_id, client_id)
+    references connections on delete cascade
+);
+create index member_connections_latest on member_connections (organization_id, client_id, connected_at, account_id);
+
+-- The key share locks wait for a deletion in progress. A consent locks the account's row, and the
+-- foreign key of a new membership waits for it, so that one of the two always sees the other.
+create function keep_connection_of_member() returns trigger language plpgsql as $$ begin
+  if new.ended_at is not null then
+    delete from member_connections where account_id = new.account_id and client_id = new.client_id;
+  else
+    insert into member_connections as kept
+      select organization_id, new.client_id, account_id, new.connected_at
+        from organization_memberships where account_id = new.account_id for key share
+      on conflict (account_id, client_id, organization_id) do update
+        set connected_at = excluded.connected_at where kept.connected_at <> excluded.connected_at;
+  end if;
+  return null;
+end $$;
+create trigger connections_of_members after insert or update of ended_at, connected_at
+  on connections for each row execute function keep_connection_of_member();
+
+create function keep_connections_of_new_member() returns trigger language plpgsql as $$ begin
+  insert into member_connections
+    select new.organization_id, client_id, account_id, connected_at
+      from connections where account_id = new.account_id and ended_at is null for key share
+    on conflict do nothing;
+  return null;
+end $$;
+create trigger memberships_of_connections after insert on organization_memberships
+  for each row when (new.account_id is not null) execute function keep_connections_of_new_member();
+
+-- A row is an authorization that was ended. No references: it outlives the connection, the client and the account.
+create table ended_authorizations (
+  id text primary key,
+  at timestamptz not null, cause text not null, account_id text not null, client_id text not null
+);
+create index ended_authorizations_at on ended_authorizations (at);
+create index ended_authorizations_account_id on ended_authorizations (account_id);
+
+-- A row is a machine access token that was ended before it expired; the key is the hash under which Redis keeps it.
+create table ended_machine_tokens (
+  key text primary key,
+  client_id text not null, at timestamptz not null, expires_at timestamptz not null
+);
+create index ended_machine_tokens_expiry on ended_machine_tokens (expires_at);
+
+-- The only row says how far ended authorizations and tokens were ended again in a token store that lost its last
+-- writes: all that were recorded before "until". One node at a time goes on, until its turn is over.
+create table ends_carried_out (
+  is_only boolean primary key default true check (is_only),
+  until timestamptz not null default now(),
+  node text not null default '', turn_until timestamptz not null default '-infinity'
+);
+insert into ends_carried_out default values;
+
+-- Tokens, if no Redis is configured. Times are seconds since the epoch and compared with the clock of the service.
+
+-- A row is a session, an interaction, a machine access token or a value that is shown once.
+create table token_records (
+  kind text not null, key text not null, uid text, data json not null, expires_at bigint not null,
+  primary key (kind, key)
+);
+create index token_records_expires_at on token_records (expires_at);
+create index token_records_uid on token_records (uid) where uid is not null;
+
+-- A row is what a person allowed a client: its code, its access token and its refresh token.
+create table authorizations (
+  key text primary key,
+  account_id text not null, client_id text not null,
+  generation integer, -- That of the connection at the approval; null for a test of the client.
+  secret text not null, redirect_uri_hash text not null, code_challenge_hash text,
+  approved_at bigint not null, ends_at bigint,
+  rotation integer not null, -- -1 until the code is exchanged.
+  attempt text not null,
+  rotated_at bigint not null, -- In milliseconds.
+  confirmed boolean not null, usable_until bigint not null, forgotten_at bigint not null
+);
+create index authorizations_forgotten_at on authorizations (forgotten_at);
+
+-- A row counts attempts of one kind by one visitor. rate-limiter-flexible prescribes the columns and their order.
+create table rate_limits (
+  key text primary key, -- The name of the limit and a hash.
+  points integer not null default 0,
+  expire bigint -- In milliseconds since the epoch.
+);
+create index rate_limits_expire on rate_limits (expire);
+
+-- Sign-in
+
+-- A row is a session of a person in a browser. Whether it is still active is known to the token store.
+create table browser_sessions (
+  uid text primary key,
+  account_id text not null references accounts on delete cascade,
+  generation bigint not null, begun_at timestamptz not null,
+  address text not null, browser text not null
+);
+create index browser_sessions_account_id on browser_sessions (account_id, begun_at desc);
+create index browser_sessions_begun_at on browser_sessions (begun_at);
+-- The expression of accounts/session-list.ts.
+create index browser_sessions_public_id on browser_sessions
+  (('ses_' || translate(left(encode(sha256(decode(uid, 'escape')), 'base64'), 16), '+/', '-_')));
+
+-- The only row is a number that is added to the session generation of every account, to end all sessions at once. It
+-- follows the clock in microseconds: after the restore of an older database, the next one is beyond every lost one.
+create table session_cutoff (generation bigint not null);
+create unique index session_cutoff_one_row on session_cutoff ((true));
+insert into session_cutoff values (0);
+
+create function keep_session_cutoff() returns trigger language plpgsql as $$ begin
+  raise exception 'session_cutoff must keep its row: without it every session has ended';
+end $$;
+create trigger session_cutoff_kept before delete or truncate on session_cutoff
+  for each statement execute function keep_session_cutoff();
+
+create function end_every_session() returns trigger language plpgsql as $$ begin
+  perform pg_notify('gatehouse_named_changes', 'everything');
+  return null;
+end $$;
+create trigger session_cutoff_raised after update on session_cutoff
+  for each statement execute function end_every_session();
+
+-- A row is a one-time link with which a person sets a password, or signs in where there are no passwords.
+create table password_links (
+  token_hash text primary key,
+  account_id text not null references accounts on delete cascade,
+  -- confirmed: for a person who has just signed in with a provider.
+  purpose text not null check (purpose in ('invitation', 'forgotten', 'confirmed')),
+  created_at timestamptz not null, expires_at timestamptz not null
+);
+create index password_links_account_id on password_links (account_id);
+create index password_links_expires_at on password_links (expires_at);
+
+-- A suspension ends the links, and so does a new passkey or linked account: a person who got a link before the owner of
+-- the account came must not set a password after that.
+create function forget_password_links() returns trigger language plpgsql as $$ begin
+  delete from password_links where account_id = to_jsonb(new) ->> tg_argv[0];
+  return null;
+end $$;
+create trigger accounts_suspended after update of suspended_at on accounts for each row
+  when (old.suspended_at is null and new.suspended_at is not null) execute function forget_password_links('id');
+
+-- A row is the account of a person at a sign-in provider, with which the person signs in here.
+create table account_identities (
+  issuer text not null,
+  subject text not null, -- The id of the person at the issuer, which never changes (OpenID Connect Core, 5.7).
+  account_id text not null references accounts on delete cascade,
+  created_at timestamptz not null, last_used_at timestamptz,
+  primary key (issuer, subject),
+  -- A second subject of one issuer is another person, even with the same email address.
+  constraint account_identities_account_id_issuer_key unique (account_id, issuer)
+);
+create trigger account_identities_added after insert on account_identities
+  for each row execute function forget_password_links('account_id');
+
+-- A row is a session that began with a sign-in at a provider: a sign-out there ends it here.
+create table upstream_sessions (
+  uid text primary key,
+  issuer text not null, subject text not null,
+  sid text, -- The id of the session at the issuer, if the issuer names it.
+  expires_at timestamptz not null,
+  ended_at timestamptz -- When the session ended. It may still have to be removed from the token store.
+);
+create index upstream_sessions_ended_at on upstream_sessions (ended_at) where ended_at is not null;
+create index upstream_sessions_subject on upstream_sessions (issuer, subject);
+create index upstream_sessions_sid on upstream_sessions (issuer, sid) where sid is not null;
+create index upstream_sessions_expires_at on upstream_sessions (expires_at);
+
+-- A row is a used logout token: each is accepted once (OpenID Connect Back-Channel Logout, 2.6).
+create table logout_tokens (token_hash text primary key, expires_at timestamptz not null);
+create index logout_tokens_expires_at on logout_tokens (expires_at);
+
+-- A row is the random name under which authenticators keep the passkeys of an account. It never changes.
+create table passkey_users (
+  account_id text primary key references accounts on delete cascade,
+  handle text not null unique
+);
+
+-- A row is a passkey: a public key with which a person signs in (Web Authentication).
+create table passkeys (
+  id text primary key,
+  credential_id text not null unique, -- The id that the authenticator gave it, in base64url.
+  account_id text not null references accounts on delete cascade,
+  public_key text not null, -- A COSE_Key, in base64url.
+  counter bigint not null, -- The number of signatures of the authenticator; 0 if it does not count them.
+  transports text[] not null,
+  may_sync boolean not null, -- True if a copy may be kept outside of the device, which never changes.
+  is_synced boolean not null,
+  aaguid text not null, -- The model of the authenticator, if it tells.
+  name text not null, created_at timestamptz not null, last_used_at timestamptz
+);
+create index passkeys_account_id on passkeys (account_id);
+create trigger passkeys_added after insert on passkeys
+  for each row execute function forget_password_links('account_id');
+
+-- A row is a used challenge: each is accepted once.
+create table used_challenges (challenge_hash text primary key, expires_at timestamptz not null);
+create index used_challenges_expires_at on used_challenges (expires_at);
+
+-- A row says since when a person is asked for more than a password (sign_in.require): their grace period began.
+create table sign_in_grace (
+  account_id text primary key references accounts on delete cascade,
+  began_at timestamptz not null
+);
+
+-- A row is an account whose recovery was started and that a mailed link alone does not open (sign_in.recovery_wait).
+create table recovery_waits (
+  account_id text primary key references accounts on delete cascade,
+  started_at timestamptz not null
+);
+
+create function forget_recovery_wait() returns trigger language plpgsql as $$ begin
+  delete from recovery_waits where account_id = to_jsonb(new) ->> tg_argv[0];
+  return null;
+end $$;
+
+-- A new password ends the recovery. A suspension, a new address, and a passkey or a provider that was used cancel it.
+create trigger accounts_recovered after update of password_hash, email, suspended_at on accounts
+  for each row when (old.password_hash is distinct from new.password_hash
+    or old.email is distinct from new.email
+    or (old.suspended_at is null and new.suspended_at is not null))
+  execute function forget_recovery_wait('id');
+create trigger passkeys_used after update of last_used_at on passkeys
+  for each row execute function forget_recovery_wait('account_id');
+create trigger account_identities_used after update of last_used_at on account_identities
+  for each row execute function forget_recovery_wait('account_id');
+
+-- Activity and problems
+
+-- A row is something that happened: an entry of a person's activity and of the operator's audit log.
+create table activity (
+  id bigint generated always as identity primary key,
+  at timestamptz not null,
+  -- The person in whose activity it is listed; null if it concerns no person. No reference: it outlives the account.
+  account_id text,
+  actor text not null check (actor in ('person', 'operator', 'client', 'service', 'organization')),
+  action text not null, details jsonb not null, address text, browser text,
+  operator text, reason text, -- For operator commands: the account of the operating system, and the given reason.
+  request_id text, trace_id text, -- Null for operator commands.
+  -- Ids are committed out of order: a reader that remembers only an id would miss entries of slow transactions.
+  xact xid8 not null default pg_current_xact_id()
+);
+create index activity_account_id on activity (account_id, id desc);
+create index activity_at on activity (at);
+-- Without what people do all the time: the latest entry of such an action is found without an index.
+create index activity_rare_action on activity (action, id desc)
+  where action <> 'signed_in' and action <> 'connected' and action <> 'disconnected' and action <> 'tokens_revoked';
+create index activity_other_actor on activity (actor, id desc) where actor <> 'person';
+create index activity_client_id on activity ((details ->> 'client_id'), id desc)
+  where details ->> 'client_id' is not null;
+create index activity_import_id on activity ((details ->> 'import_id'), id desc)
+  where details ->> 'import_id' is not null;
+create index activity_by_account_id on activity ((details ->> 'by_account_id'), id)
+  where details ->> 'by_account_id' is not null;
+create index activity_person_id on activity ((details ->> 'person_id'), id) where details ->> 'person_id' is not null;
+-- Decisions about a client, for the activity of all members.
+create index activity_decisions on activity ((details ->> 'organization_id'), id)
+  where account_id is null and action in ('client_barred', 'client_admitted');
+create index activity_request_id on activity (request_id) where request_id is not null;
+create index activity_xact on activity (xact, id);
+
+-- Names the counter of transactions: another cluster counts from another number, and a copy of the
+-- database in the same cluster is not the same log.
+create function audit_origin() returns text language sql stable as $$
+  select system_identifier || '/' ||
+      (select oid from pg_database where datname = current_database())
+    from pg_control_system()
+$$;
+
+-- The only row says how far the activity was written to the audit log.
+create table audit_output (
+  is_the_only_one boolean primary key default true check (is_the_only_one),
+  generation text not null, -- Part of each cursor. Changes when the database is restored into another cluster.
+  origin text not null,
+  old_until bigint not null, -- Entries up to this id are older than the generation: all of them are committed.
+  xact xid8 not null, -- The last written entry; the transaction is 0 while the log is among the old entries.
+  id bigint not null,
+  first_xact xid8 not null default '0', -- The first transaction of the generation.
+  holder text, expires_at timestamptz -- The node that writes the log, and until when.
+);
+insert into audit_output (generation, origin, old_until, xact, id)
+  values (left(replace(gen_random_uuid()::text, '-', ''), 12), audit_origin(), 0, '0', 0);
+
+-- A row is a deleted account that is not erased from the whole activity yet.
+create table erased_people (
+  account_id text primary key,
+  after_id bigint not null default 0 -- The last erased entry; 0 before the first one.
+);
+
+-- A row is a refused request of a client, which its owner sees for a few days.
+create table client_problems (
+  id bigint generated always as identity primary key,
+  client_id text not null references clients on delete cascade,
+  at timestamptz not null,
+  step text not null check (step in ('authorize', 'token')),
+  error text not null, cause text not null,
+  redirect_uri text, -- As the client sent it, without the values of its query; null if the client sent none.
+  -- Null at the authorize step, where no client authenticates.
+  auth_method text check (auth_method in ('basic', 'body', 'both', 'none')),
+  scope text, -- As the client sent it; null if the client sent none.
+  request_id text not null,
+  -- True if the client authenticated, or sent a registered redirect URI: only its owner can solve the problem.
+  is_mailed boolean not null default false
+);
+create index client_problems_client_id on client_problems (client_id, id desc);
+create index client_problems_at on client_problems (at);
+create index client_problems_request_id on client_problems (request_id);
+
+-- Import
+
+-- The only row is the last import that brought everything to the state of its file.
+create table last_import (
+  is_the_only_one boolean primary key default true check (is_the_only_one),
+  succeeded_at timestamptz not null, changes jsonb not null
+);
+
+-- The only row is the import that runs. Advisory locks would not do: all connections of the embedded database share
+-- one session.
+create table running_import (
+  is_the_only_one boolean primary key default true check (is_the_only_one),
+  holder text not null, started_by text not null,
+  started_at timestamptz not null, expires_at timestamptz not null
+);
+
+-- A row is the time of the latest change of an imported record, so that an older line or file does not overwrite it.
+create table known_times (
+  thing text primary key, -- The type and ids of the record; for a deleted account or place, one of its former names.
+  account_id text references accounts on delete cascade,
+  organization_id text references organizations on delete cascade,
+  warehouse_id text references warehouses on delete cascade,
+  as_of timestamptz not null,
+  by_import boolean not null, -- True if an import wrote the row. A later import overwrites it even with an older file.
+  -- The latest as_of of a removal. Older lines about records that depended on this one are outdated.
+  ended_as_of timestamptz,
+  expires_at timestamptz -- When to delete the row; null while the record exists.
+);
+create index known_times_account_id on known_times (account_id) where account_id is not null;
+create index known_times_organization_id on known_times (organization_id) where organization_id is not null;
+create index known_times_warehouse_id on known_times (warehouse_id) where warehouse_id is not null;
+create index known_times_pushed on known_times (as_of) where not by_import;
+create index known_times_expires_at on known_times (expires_at) where expires_at is not null;
+
+-- A row is a number of removals that were pushed at one time; their sum in the last hour is limited.
+create table pushed_removals (
+  at timestamptz not null,
+  removals integer not null -- Negative for removals that an operator allows on top of the limit.
+);
+create index pushed_removals_at on pushed_removals (at);
+
+-- Operation
+
+-- A row is a node that runs. A node that stops deletes its row; other nodes delete the row of a node that was killed.
+create table node_keys (
+  node text primary key,
+  seen_at timestamptz not null, noted_at timestamptz not null, -- The last heartbeat: by its clock, by the database's.
+  cookie_keys text[] not null, token_keys text[] not null, -- Fingerprints of its keys, the current ones first.
+  state text not null, -- starting, ready, not_ready or leaving
+  ready_since timestamptz,
+  runs_with jsonb not null -- The version, settings and limits of the node (storage/nodes.ts).
+);
+
+-- A row is a key that a node has or had. The times of "current" are null for a key that never signed.
+create table key_sightings (
+  kind text not null check (kind in ('cookie', 'token')),
+  fingerprint text not null,
+  first_seen_at timestamptz not null, last_seen_at timestamptz not null,
+  first_current_at timestamptz, last_current_at timestamptz,
+  primary key (kind, fingerprint)
+);
+
+-- The only row numbers the requests to reload the settings; its lock gives concurrent requests their order. A number
+-- is a time in milliseconds since 1970, so that numbers also grow after the restore of an older backup.
+create table settings_reload (
+  is_only boolean primary key default true check (is_only),
+  number bigint not null, previous bigint not null
+);
+
+-- A row is a Redis server that keeps or kept the tokens, so that a server that may have lost ends is recognized. A
+-- server has another replication id after each restart and each failover.
+create table redis_masters (
+  replication_id text primary key,
+  replication_offset bigint not null,
+  is_ready boolean not null default false -- True if the recorded ends of the last day have been repeated on it.
+);
+
+-- A row says that new tokens, codes, secrets and API keys end with a checksum.
+create table value_checksums (since timestamptz not null default now());
+insert into value_checksums default values;
+
+-- The only row is updated to find out whether the server can write.
+create table write_probe (at timestamptz not null);
+insert into write_probe values (now());
+
+-- Fails if the disk is full: an update of one row still finds room in its page for a long time. A result that does
+-- not fit into the memory of the query is written to a file beside the tables, which is deleted after the query.
+create function fill_temporary_file() returns boolean language sql volatile
+  set work_mem = '64kB' set temp_tablespaces = ''
+  as $$ select count(*) > 0 from unnest(array_fill(repeat('x', 1000), array[100])) $$;
+
+-- TRUNCATE runs no trigger of a row.
+do $$ declare emptied text; begin
+  foreach emptied in array array['accounts', 'warehouses', 'clients', 'organization_memberships', 'warehouse_rights',
+      'api_keys', 'client_secrets', 'barred_clients', 'client_decisions', 'connections'] loop
+    execute format('create trigger %1$s_emptied after truncate on %1$s for each statement execute function announce()',
+      emptied);
+  end loop;
+end $$;
