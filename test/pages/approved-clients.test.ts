@@ -231,4 +231,28 @@ describe('mail about approved clients that changed', () => {
     }
     expect(again()).to.have.length(2);
   });
+
+  it('a mail that could not be sent is sent later, and none about a client without connections', async () => {
+    const { database } = on.service;
+    const before = again().length;
+    await approve();
+    await change();
+    on.clock.advance(DAY_SECONDS);
+    await database.query('ALTER TABLE client_decisions RENAME TO hidden');
+    await on.service.clean();
+    await database.query('ALTER TABLE hidden RENAME TO client_decisions');
+    expect(on.service.logLines.join('')).to.include('"job":"due_approval_mails"');
+    on.clock.advance(1_000);
+    await on.service.clean();
+    await eventually(() => expect(again()).to.have.length(before + 1));
+
+    await approve();
+    await change();
+    const person = await signedIn(on.service, on.seeded.person);
+    await person.send('/profile/connections/disconnect-all');
+    on.clock.advance(DAY_SECONDS);
+    await on.service.clean();
+    expect(await database.query('SELECT FROM approval_mails WHERE is_due')).to.deep.equal([]);
+    expect(again()).to.have.length(before + 1);
+  });
 });
