@@ -163,6 +163,12 @@ describeOn([postgresServer], 'the page of a large organization', () => {
     expect(await logOf(owner.accountId)).to.have.length(1);
     expect(await logOf(on.seeded.other.accountId)).to.deep.equal([]);
     await owner.send(url(`/clients/${confidential.id}/let-in`));
+    const consent = { accountId: bystander.accountId, clientId: confidential.id, name: '', hosts: [] };
+    await on.service.connections.rememberConsent(consent);
+    expect(await logOf(bystander.accountId), 'a decision before the membership').to.deep.equal([]);
+    await owner.send(url(`/clients/${confidential.id}/end`));
+    expect(await logOf(bystander.accountId), 'a decision since').to.have.length(1);
+    await owner.send(url(`/clients/${confidential.id}/let-in`));
   });
 
   it('a member who signed in three times is listed once', async () => {
