@@ -2,7 +2,7 @@
 import { type ConnectionLimit, IS_LIMITED } from '../accounts/access/access-limit.ts';
 import type { EndingCause } from '../accounts/activity/activity-words.ts';
 import { transactionOf } from '../storage/account-turns.ts';
-import type { Database, InTransaction } from '../storage/queries.ts';
+import type { Database, InTransaction, Queries } from '../storage/queries.ts';
 import { hasEnded, isLimit } from './consents.ts';
 
 export interface Connection {
@@ -15,8 +15,13 @@ export interface EndedConnection extends Connection {
   readonly name: string;
 }
 
-/** SQL assignments that remove the limit of a connection, for when it ends. */
-export const WITHOUT_LIMIT = 'limit_places = NULL, limit_read_only = false, limit_until = NULL';
+/**
+ * SQL assignments that end the connection `n`. It may have begun by another clock, but never ends
+ * before that.
+ */
+export const endedBy = ({ now }: Queries, cause: string): string =>
+  `generation = generation + 1, ended_at = greatest(${now()}, n.connected_at), ended_cause = ${cause},
+    limit_places = NULL, limit_read_only = false, limit_until = NULL`;
 
 /** Implements `Connections.limit`. */
 export const setLimit = (
@@ -37,29 +42,27 @@ export const setLimit = (
   });
 
 /** SQL conditions and, for the index with it, their order, and why the connection ends. */
-const ENDS: Readonly<Record<'due' | 'all', readonly [string, EndingCause]>> = {
-  due: ['n.limit_until <= $1 AND ended_at IS NULL ORDER BY limit_until', 'time_limit'],
-  all: [`${IS_LIMITED} AND ended_at IS NULL ORDER BY account_id`, 'operator_revoked'],
-};
+const endsOf = (which: 'due' | 'all', now: string): readonly [string, EndingCause] =>
+  which === 'due'
+    ? [`n.limit_until <= ${now} AND ended_at IS NULL ORDER BY limit_until`, 'time_limit']
+    : [`${IS_LIMITED} AND ended_at IS NULL ORDER BY account_id`, 'operator_revoked'];
 
 /** Implements `Connections.endWithLimit`. */
 export const endWithLimit = (
   database: Database,
-  now: Date,
   { which, limit }: { readonly which: 'due' | 'all'; readonly limit: number },
   inTransaction: InTransaction<readonly EndedConnection[]>,
 ): Promise<number> =>
   database.transaction(async (tx) => {
-    const [condition, cause] = ENDS[which];
+    const [condition, cause] = endsOf(which, tx.now());
     const ended = await tx.query<EndedConnection>(
-      `UPDATE connections n SET generation = generation + 1, ended_at = $1,
-          ended_cause = $3, ${WITHOUT_LIMIT}
+      `UPDATE connections n SET ${endedBy(tx, '$2')}
         FROM clients c
         WHERE c.id = n.client_id AND n.ctid = ANY (ARRAY(
           SELECT n.ctid FROM connections n
-          WHERE ${condition} LIMIT $2 FOR UPDATE SKIP LOCKED))
+          WHERE ${condition} LIMIT $1 FOR UPDATE SKIP LOCKED))
         RETURNING n.account_id AS "accountId", n.client_id AS "clientId", c.name`,
-      [now, limit, cause],
+      [limit, cause],
     );
     await inTransaction(tx, ended);
     return ended.length;

@@ -25,7 +25,7 @@ import {
   listConnectedClients,
   listConnections,
 } from './connected-clients.ts';
-import { type Connection, type EndedConnection, endWithLimit, setLimit, WITHOUT_LIMIT } from './connection-limits.ts';
+import { type Connection, type EndedConnection, endedBy, endWithLimit, setLimit } from './connection-limits.ts';
 import { hasEnded, type NewConsent, type RememberedConsent, rememberConsent } from './consents.ts';
 
 export interface Connections {
@@ -200,7 +200,7 @@ export function createConnections(parts: {
       if (limits && !(await doAllNodesKnowAccessRules(database))) return undefined;
       const connected = await database.inTurn(consent.accountId, () =>
         inClientTurn(consent.maxPeople ? consent.clientId : undefined, () =>
-          rememberConsent(database, new Date(clock()), consent, inTransaction),
+          rememberConsent(database, consent, inTransaction),
         ),
       );
       // Clear the cache now: the first token may be used before the database announces the limit.
@@ -217,8 +217,7 @@ export function createConnections(parts: {
       if (isChanged) people.forget('connections', connectionId(connection));
       return isChanged;
     },
-    endWithLimit: (which, limit, inTransaction) =>
-      endWithLimit(database, new Date(clock()), { which, limit }, inTransaction),
+    endWithLimit: (which, limit, inTransaction) => endWithLimit(database, { which, limit }, inTransaction),
 
     listOf: (accountId) => listConnectedClients(database, accountId, new Date(clock())),
     listActing: (accountId, limit) => listActing(database, accountId, new Date(clock()), limit),
@@ -250,15 +249,14 @@ export function createConnections(parts: {
       const { accountId = null, clientId = null } = whose;
       const end = async (tx: Queries): Promise<EndedConnection[]> => {
         const connections = await tx.query<EndedConnection>(
-          `UPDATE connections n SET generation = generation + 1, ended_at = $3, ended_cause = $4,
-              ${WITHOUT_LIMIT}
+          `UPDATE connections n SET ${endedBy(tx, '$3')}
             FROM clients c
             WHERE n.ended_at IS NULL AND c.id = n.client_id
               AND (n.account_id = $1 OR $1::text IS NULL)
               AND (n.client_id = $2 OR $2::text IS NULL)
               AND ($1::text IS NOT NULL OR $2::text IS NOT NULL)
             RETURNING n.account_id AS "accountId", n.client_id AS "clientId", c.name`,
-          [accountId, clientId, new Date(clock()), cause],
+          [accountId, clientId, cause],
         );
         await inTransaction?.(tx, connections);
         return connections;
@@ -276,17 +274,16 @@ export function createConnections(parts: {
         const connections = await tx.query<EndedConnection>(
           `WITH next AS (
               SELECT account_id FROM connections
-              WHERE client_id = $1 AND ended_at IS NULL AND ($4::text IS NULL OR account_id > $4)
-              ORDER BY account_id LIMIT $5),
+              WHERE client_id = $1 AND ended_at IS NULL AND ($3::text IS NULL OR account_id > $3)
+              ORDER BY account_id LIMIT $4),
             ended AS (
-              UPDATE connections n SET generation = generation + 1, ended_at = $2, ended_cause = $3,
-                ${WITHOUT_LIMIT}
+              UPDATE connections n SET ${endedBy(tx, '$2')}
               FROM next
               WHERE n.client_id = $1 AND n.account_id = next.account_id AND n.ended_at IS NULL
               RETURNING n.account_id)
             SELECT account_id AS "accountId", c.id AS "clientId", c.name
             FROM ended JOIN clients c ON c.id = $1 ORDER BY account_id`,
-          [clientId, new Date(clock()), cause, after ?? null, BATCH],
+          [clientId, cause, after ?? null, BATCH],
         );
         await inTransaction(tx, connections);
         return connections;
