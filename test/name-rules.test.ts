@@ -115,6 +115,7 @@ const REFUSED = {
     'nas.local',
     'app.internal',
     'mail@storm.engineering',
+    'evil@localhost',
     'https:⁄⁄storm',
     'evil . com',
     'evil·com',

@@ -63,11 +63,11 @@ export function createAccountEdits({
   };
 }
 
-/** Deletes the accounts in the transaction `tx`. Returns those that there were. */
+/** Deletes accounts within the transaction `tx`. Returns the deleted ones; unknown ids are skipped. */
 export async function deleteAccounts(tx: Queries, ids: readonly string[]): Promise<Account[]> {
   const deleted: Account[] = [];
-  // One by one: the database also deletes all rows that refer to an account, and notifies nodes of
-  // each, so one statement for all could reach its time limit.
+  // With each account the database deletes many other rows: one statement for all accounts could
+  // exceed the time limit.
   for (const id of ids) {
     const rows = await tx.query<AccountRow>(`DELETE FROM accounts WHERE id = $1 RETURNING ${ACCOUNT_COLUMNS}`, [id]);
     deleted.push(...rows.map(accountFrom));

@@ -1,5 +1,4 @@
 /** Which email addresses accounts can have, and when two are the same. */
-
 import { sha256 } from '../base/random-id.ts';
 import { inOwnScript, isMailbox, MAX_ADDRESS_BYTES } from '../texts/mailbox.ts';
 

@@ -7,6 +7,7 @@ import type { AttemptLimit } from '../base/attempt-limits.ts';
 import type { Clock } from '../base/clock.ts';
 import { expiryJob } from '../storage/cleaning.ts';
 import type { Queries } from '../storage/queries.ts';
+import { isAway } from '../storage/storage-unavailable.ts';
 
 export interface ConnectedNow {
   readonly accountId: string;
@@ -14,7 +15,7 @@ export interface ConnectedNow {
   readonly limit: AccessLimit | undefined;
 }
 
-interface Due {
+interface About {
   readonly organizationId: string;
   readonly organizationName: string;
   readonly clientId: string;
@@ -22,6 +23,8 @@ interface Due {
 }
 
 const DAY_MS = 86_400_000;
+/** A mail that one node is about to send is due again after this time: that node may have stopped. */
+const RETRY_MS = 600_000;
 
 /** Returns a job that forgets which mails were sent; a mail that is due longer than a week, too. */
 export const approvalMailsExpiry = (parts: { database: Queries; clock: Clock }) =>
@@ -38,31 +41,34 @@ export function createApprovalRequests(parts: {
 }) {
   const { database, clock, people, access, mail, perOrganization } = parts;
 
-  /** @returns false if a mail about this organization and client was sent within a day */
-  async function takeMailOfDay(organizationId: string, clientId: string): Promise<boolean> {
+  /**
+   * Mails the owners and admins, unless another node does.
+   *
+   * @param isDue true for a mail that `announceDue` claimed; otherwise no mail may have been sent
+   *   within a day
+   * @returns false if nothing was mailed
+   */
+  async function mailAdmins(about: About, { isDue, personName }: { isDue: boolean; personName?: string }) {
+    const { organizationId, clientId, organizationName, clientName } = about;
+    const admins = await adminsOf(database, organizationId);
+    const isTaken = await takeMail(organizationId, clientId, isDue);
+    if (!isTaken) return false;
+    const path = `/profile/organizations/${organizationId}`;
+    for (const id of admins) mail.requestApproval(id, { clientName, personName, organizationName, path });
+    return true;
+  }
+
+  async function takeMail(organizationId: string, clientId: string, isDue: boolean): Promise<boolean> {
     const taken = await database.query(
       `INSERT INTO approval_mails AS sent (organization_id, client_id, mail_at, is_due)
         VALUES ($1, $2, $4, false)
         ON CONFLICT (organization_id, client_id) DO UPDATE
-          SET mail_at = excluded.mail_at, is_due = false WHERE sent.mail_at <= $3
+          SET mail_at = excluded.mail_at, is_due = false
+          WHERE CASE WHEN $5 THEN sent.is_due ELSE sent.mail_at <= $3 END
         RETURNING 1`,
-      [organizationId, clientId, new Date(clock()), new Date(clock() + DAY_MS)],
+      [organizationId, clientId, new Date(clock()), new Date(clock() + DAY_MS), isDue],
     );
     return taken.length > 0;
-  }
-
-  async function mailAdmins(
-    { organizationId, organizationName, clientName }: Omit<Due, 'clientId'>,
-    personName?: string,
-  ): Promise<void> {
-    for (const adminId of await adminsOf(database, organizationId)) {
-      mail.requestApproval(adminId, {
-        clientName,
-        personName,
-        organizationName,
-        path: `/profile/organizations/${organizationId}`,
-      });
-    }
   }
 
   return {
@@ -75,60 +81,57 @@ export function createApprovalRequests(parts: {
       const excluded = (await access.clientBlocks.exclusions(ids, [client.id])).get(client.id);
       for (const { organizationId, why } of excluded ?? []) {
         if (why !== 'waiting' || (await perOrganization.count(organizationId))) continue;
-        if (await takeMailOfDay(organizationId, client.id)) {
-          const organizationName = all.find(({ id }) => id === organizationId)?.name ?? '';
-          const about = { organizationId, organizationName, clientName: client.name };
-          await mailAdmins(about, person.account.name);
-        } else {
-          await perOrganization.refund(organizationId);
-        }
+        const organizationName = all.find(({ id }) => id === organizationId)?.name ?? '';
+        const about = { organizationId, organizationName, clientId: client.id, clientName: client.name };
+        const isMailed = await mailAdmins(about, { isDue: false, personName: person.account.name });
+        if (!isMailed) await perOrganization.refund(organizationId);
       }
     },
 
     /**
      * Mails about at most `limit` approvals that ended because the client changed, if the client
-     * still waits. One statement takes them, so that no other node sends the same mail.
+     * still waits. Continues after a failed mail, which is due again after `RETRY_MS`.
      *
-     * @returns how many it took
+     * @returns how many mails were due
+     * @throws the first error
      */
     async announceDue(limit: number): Promise<number> {
-      const due = await database.query<Due>(
-        `WITH taken AS (
-            UPDATE approval_mails SET mail_at = $2, is_due = false
+      const due = await database.query<About>(
+        `WITH claimed AS (
+            UPDATE approval_mails a SET mail_at = $2,
+                -- The page lists only clients that a member has connected.
+                is_due = EXISTS (SELECT FROM member_connections m
+                  WHERE m.organization_id = a.organization_id AND m.client_id = a.client_id)
               WHERE ctid = ANY (ARRAY(
                 SELECT ctid FROM approval_mails
                   WHERE is_due AND mail_at <= $1 ORDER BY mail_at LIMIT $3 FOR UPDATE SKIP LOCKED))
-              RETURNING organization_id, client_id)
+              RETURNING *)
           SELECT o.id AS "organizationId", o.name AS "organizationName",
               c.id AS "clientId", c.name AS "clientName"
-            FROM taken JOIN organizations o ON o.id = organization_id
-              JOIN clients c ON c.id = client_id
-            -- The page lists only clients that a member has connected.
-            WHERE EXISTS (SELECT FROM member_connections m
-              WHERE m.organization_id = o.id AND m.client_id = c.id)`,
-        [new Date(clock()), new Date(clock() + DAY_MS), limit],
+            FROM claimed JOIN organizations o ON o.id = organization_id
+              JOIN clients c ON c.id = client_id WHERE is_due`,
+        [new Date(clock()), new Date(clock() + RETRY_MS), limit],
       );
-      const left = [...due];
-      try {
-        for (const one of due) {
-          const { organizationId, clientId } = one;
-          const excluded = await access.clientBlocks.exclusions([organizationId], [clientId]);
-          if (excluded.get(clientId)?.some(({ why }) => why === 'waiting')) await mailAdmins(one);
-          left.shift();
-        }
-      } finally {
-        // Only a process that stops here loses mails; a mail is never sent twice.
-        for (const { organizationId, clientId } of left) {
-          await database.query(
-            `UPDATE approval_mails SET is_due = true, mail_at = $3
-              WHERE organization_id = $1 AND client_id = $2`,
-            [organizationId, clientId, new Date(clock())],
-          );
-        }
+      const errors: unknown[] = [];
+      for (const about of due) {
+        await mailIfWaiting(about).catch((error: unknown) => {
+          // The others would wait for the same database, one after the other.
+          if (isAway(error)) throw error;
+          errors.push(error);
+        });
       }
+      if (errors.length > 0) throw errors[0];
       return due.length;
     },
   };
+
+  async function mailIfWaiting(about: About): Promise<void> {
+    const { organizationId, clientId } = about;
+    const excluded = await access.clientBlocks.exclusions([organizationId], [clientId]);
+    const isWaiting = excluded.get(clientId)?.some(({ why }) => why === 'waiting');
+    if (isWaiting) await mailAdmins(about, { isDue: true });
+    else await takeMail(organizationId, clientId, true);
+  }
 }
 
 /** Returns the account ids of the organization's owners and admins who are not suspended. */

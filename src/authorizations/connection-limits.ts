@@ -1,7 +1,7 @@
 /** Stores users' limits of connected clients, and ends connections on the date in their limit. */
 import type { ConnectionLimit } from '../accounts/access/access-limit.ts';
 import { transactionOf } from '../storage/account-turns.ts';
-import type { Database, InTransaction } from '../storage/queries.ts';
+import type { Database, InTransaction, Queries } from '../storage/queries.ts';
 import { hasEnded, isLimit } from './consents.ts';
 
 export interface Connection {
@@ -14,8 +14,13 @@ export interface EndedConnection extends Connection {
   readonly name: string;
 }
 
-/** SQL assignments that remove the limit of a connection, for when it ends. */
-export const WITHOUT_LIMIT = 'limit_places = NULL, limit_read_only = false, limit_until = NULL';
+/**
+ * SQL assignments that end the connection `n`. It may have begun by another clock, but never ends
+ * before that.
+ */
+export const endedBy = ({ now }: Queries, cause: string): string =>
+  `generation = generation + 1, ended_at = greatest(${now()}, n.connected_at), ended_cause = ${cause},
+    limit_places = NULL, limit_read_only = false, limit_until = NULL`;
 
 /** Implements `Connections.limit`. */
 export const setLimit = (
@@ -38,21 +43,19 @@ export const setLimit = (
 /** Implements `Connections.endDue`. */
 export const endDue = (
   database: Database,
-  now: Date,
   limit: number,
   inTransaction: InTransaction<readonly EndedConnection[]>,
 ): Promise<number> =>
   database.transaction(async (tx) => {
     const ended = await tx.query<EndedConnection>(
-      `UPDATE connections n SET generation = generation + 1, ended_at = $1,
-          ended_cause = 'time_limit', ${WITHOUT_LIMIT}
+      `UPDATE connections n SET ${endedBy(tx, "'time_limit'")}
         FROM clients c
         WHERE c.id = n.client_id AND n.ctid = ANY (ARRAY(
           SELECT n.ctid FROM connections n
-          WHERE n.limit_until <= $1 AND ended_at IS NULL
-          ORDER BY limit_until LIMIT $2 FOR UPDATE SKIP LOCKED))
+          WHERE n.limit_until <= ${tx.now()} AND ended_at IS NULL
+          ORDER BY limit_until LIMIT $1 FOR UPDATE SKIP LOCKED))
         RETURNING n.account_id AS "accountId", n.client_id AS "clientId", c.name`,
-      [now, limit],
+      [limit],
     );
     await inTransaction(tx, ended);
     return ended.length;

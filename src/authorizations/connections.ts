@@ -18,7 +18,7 @@ import {
   listConnectedClients,
   listConnections,
 } from './connected-clients.ts';
-import { type Connection, type EndedConnection, endDue, setLimit, WITHOUT_LIMIT } from './connection-limits.ts';
+import { type Connection, type EndedConnection, endDue, endedBy, setLimit } from './connection-limits.ts';
 import { hasEnded, type NewConsent, type RememberedConsent, rememberConsent } from './consents.ts';
 
 export interface Connections {
@@ -188,7 +188,7 @@ export function createConnections(parts: {
     async rememberConsent(consent, inTransaction) {
       const connected = await database.inTurn(consent.accountId, () =>
         inClientTurn(consent.maxPeople ? consent.clientId : undefined, () =>
-          rememberConsent(database, new Date(clock()), consent, inTransaction),
+          rememberConsent(database, consent, inTransaction),
         ),
       );
       // Clear the cache now: the first token may be used before the database announces the limit.
@@ -204,7 +204,7 @@ export function createConnections(parts: {
       if (isChanged) people.forget('connections', connectionId(connection));
       return isChanged;
     },
-    endDue: (limit, inTransaction) => endDue(database, new Date(clock()), limit, inTransaction),
+    endDue: (limit, inTransaction) => endDue(database, limit, inTransaction),
 
     listOf: (accountId) => listConnectedClients(database, accountId, new Date(clock())),
     listActing: (accountId, limit) => listActing(database, accountId, new Date(clock()), limit),
@@ -236,15 +236,14 @@ export function createConnections(parts: {
       const { accountId = null, clientId = null } = whose;
       const end = async (tx: Queries): Promise<EndedConnection[]> => {
         const connections = await tx.query<EndedConnection>(
-          `UPDATE connections n SET generation = generation + 1, ended_at = $3, ended_cause = $4,
-              ${WITHOUT_LIMIT}
+          `UPDATE connections n SET ${endedBy(tx, '$3')}
             FROM clients c
             WHERE n.ended_at IS NULL AND c.id = n.client_id
               AND (n.account_id = $1 OR $1::text IS NULL)
               AND (n.client_id = $2 OR $2::text IS NULL)
               AND ($1::text IS NOT NULL OR $2::text IS NOT NULL)
             RETURNING n.account_id AS "accountId", n.client_id AS "clientId", c.name`,
-          [accountId, clientId, new Date(clock()), cause],
+          [accountId, clientId, cause],
         );
         await inTransaction?.(tx, connections);
         return connections;
@@ -262,17 +261,16 @@ export function createConnections(parts: {
         const connections = await tx.query<EndedConnection>(
           `WITH next AS (
               SELECT account_id FROM connections
-              WHERE client_id = $1 AND ended_at IS NULL AND ($4::text IS NULL OR account_id > $4)
-              ORDER BY account_id LIMIT $5),
+              WHERE client_id = $1 AND ended_at IS NULL AND ($3::text IS NULL OR account_id > $3)
+              ORDER BY account_id LIMIT $4),
             ended AS (
-              UPDATE connections n SET generation = generation + 1, ended_at = $2, ended_cause = $3,
-                ${WITHOUT_LIMIT}
+              UPDATE connections n SET ${endedBy(tx, '$2')}
               FROM next
               WHERE n.client_id = $1 AND n.account_id = next.account_id AND n.ended_at IS NULL
               RETURNING n.account_id)
             SELECT account_id AS "accountId", c.id AS "clientId", c.name
             FROM ended JOIN clients c ON c.id = $1 ORDER BY account_id`,
-          [clientId, new Date(clock()), cause, after ?? null, BATCH],
+          [clientId, cause, after ?? null, BATCH],
         );
         await inTransaction(tx, connections);
         return connections;

@@ -59,10 +59,10 @@ const TAKES_LIMIT = `(${ENDED} OR (SELECT chooses_limit FROM given))`;
  * sessions are ended either before (seen here) or after this write, and a new membership, whose
  * foreign key waits for this lock, finds the connection.
  */
-const INSERT = `
+const insertAt = (now: string): string => `
   WITH given AS (
-    SELECT * FROM json_to_record($1) AS given (
-      account_id text, client_id text, now timestamptz, name text, hosts text[],
+    SELECT ${now} AS now, given.* FROM json_to_record($1) AS given (
+      account_id text, client_id text, name text, hosts text[],
       owned_since timestamptz, access jsonb, chooses_limit boolean, limit_places text[],
       limit_read_only boolean, limit_until timestamptz, max_people integer,
       page_session text, page_session_generation bigint, page_generation integer,
@@ -105,7 +105,6 @@ const INSERT = `
 /** Implements `Connections.rememberConsent`. */
 export function rememberConsent(
   database: Database,
-  now: Date,
   consent: NewConsent,
   inTransaction?: InTransaction,
 ): Promise<Connected | undefined> {
@@ -116,7 +115,7 @@ export function rememberConsent(
     if (consent.maxPeople) {
       await tx.query(`SELECT pg_advisory_xact_lock(hashtext('gatehouse people'), hashtext($1))`, [consent.clientId]);
     }
-    const connected = await insert(tx, now, consent);
+    const connected = await insert(tx, consent);
     if (connected) await inTransaction?.(tx);
     return connected;
   });
@@ -124,13 +123,11 @@ export function rememberConsent(
 
 async function insert(
   database: Queries,
-  now: Date,
   { accountId, clientId, name, hosts, ownedSince, access, limit, page, maxPeople }: NewConsent,
 ): Promise<Connected | undefined> {
   const given = {
     account_id: accountId,
     client_id: clientId,
-    now,
     name,
     hosts,
     owned_since: ownedSince,
@@ -148,6 +145,6 @@ async function insert(
     page_read_only: page?.limit?.isReadOnly,
     page_until: page?.limit?.until,
   };
-  const [row] = await database.query<Connected>(INSERT, [JSON.stringify(given)]);
+  const [row] = await database.query<Connected>(insertAt(database.now()), [JSON.stringify(given)]);
   return row;
 }

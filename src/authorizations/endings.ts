@@ -146,7 +146,7 @@ export interface Endings {
 
 /** The number of latest recorded revocations that `findRevived` checks. */
 const MAX_CHECKED = 100;
-/** Allowance for differing clocks, and for records that become visible later than newer ones. */
+/** Allowance for records that become visible later than newer ones, or that a node of a former version dated. */
 const OVERLAP_MS = 120_000;
 
 export function createEndings(parts: {
@@ -225,17 +225,16 @@ export function createEndings(parts: {
     repeatRecorded: (since, onProgress) => repeatRecorded({ store, revocations }, since, onProgress),
 
     async carryOut() {
-      const until = isKeptHere ? undefined : await revocations.takeTurn(node);
-      if (until === undefined) return 0;
-      const startedAt = clock();
+      const turn = isKeptHere ? undefined : await revocations.takeTurn(node);
+      if (turn === undefined) return 0;
       let isDone = false;
       try {
-        const since = new Date(Math.min(until.getTime(), startedAt) - OVERLAP_MS);
+        const since = new Date(Math.min(turn.until.getTime(), turn.now.getTime()) - OVERLAP_MS);
         const { ended } = await repeatRecorded({ store, revocations }, since, () => revocations.takeTurn(node));
         isDone = true;
         return ended;
       } finally {
-        await revocations.endTurn(node, isDone ? new Date(startedAt) : undefined);
+        await revocations.endTurn(node, isDone ? turn.now : undefined);
       }
     },
 

@@ -101,9 +101,10 @@ export interface Revocations {
    * Gives this node the turn to carry out recorded revocations for `TURN_SECONDS`, unless another
    * node has it. The node that has the turn extends it by calling this again.
    *
-   * @returns the time up to which they were carried out; undefined if another node has the turn
+   * @returns the time up to which they were carried out, and the present one by the same clock;
+   *   undefined if another node has the turn
    */
-  takeTurn(node: string): Promise<Date | undefined>;
+  takeTurn(node: string): Promise<{ readonly until: Date; readonly now: Date } | undefined>;
   /** Ends the turn. @param until the time that the next `takeTurn` returns; absent to keep it */
   endTurn(node: string, until?: Date): Promise<void>;
   /** Removes the revocations of an account that is being deleted. */
@@ -175,7 +176,7 @@ export function createRevocations(parts: {
       // Nothing is recorded if the account was deleted: its authorizations ended with it.
       `WITH recorded AS (
           INSERT INTO ended_authorizations (id, at, cause, account_id, client_id)
-          SELECT ${use(id)}, ${use(new Date(clock()))}, ${use(cause)}, id, ${use(clientId)}
+          SELECT ${use(id)}, ${database.now()}, ${use(cause)}, id, ${use(clientId)}
             FROM accounts WHERE id = ${use(accountId)} FOR KEY SHARE
           ON CONFLICT DO NOTHING
           RETURNING jsonb_build_object('client_name', coalesce(
@@ -196,7 +197,7 @@ export function createRevocations(parts: {
     const write = isKeptHere
       ? removalOf('machine_token', machineToken, use)
       : `INSERT INTO ended_machine_tokens (key, client_id, at, expires_at)
-          VALUES (${use(keyOf(machineToken))}, ${use(clientId)}, ${use(new Date(clock()))},
+          VALUES (${use(keyOf(machineToken))}, ${use(clientId)}, ${database.now()},
             to_timestamp(${use(expiresAt)}))
           ON CONFLICT DO NOTHING`;
     const [recorded] = await database.query<Recorded>(
@@ -317,13 +318,13 @@ export function createRevocations(parts: {
     },
 
     async takeTurn(node) {
-      const [turn] = await database.query<{ until: Date }>(
+      const [turn] = await database.query<{ until: Date; now: Date }>(
         `UPDATE ends_carried_out
           SET node = $1, turn_until = clock_timestamp() + make_interval(secs => $2)
-          WHERE node = $1 OR turn_until < clock_timestamp() RETURNING until`,
+          WHERE node = $1 OR turn_until < clock_timestamp() RETURNING until, ${database.now()} AS now`,
         [node, TURN_SECONDS],
       );
-      return turn?.until;
+      return turn;
     },
 
     async endTurn(node, until) {

@@ -138,7 +138,7 @@ export function answerBrokenRequests(
     socket.on('error', () => socket.destroy());
     afterAnswers(socket, () => refuse(socket, 405, 'CONNECT'));
     // Node has given up the socket with its timeouts: it must not wait for a client that reads nothing.
-    if (!socket.destroyed && !socket.writableEnded) socket.destroy();
+    if (!socket.writableEnded || socket.writableLength > 0) socket.destroy();
   });
 
   let dropped = 0;

@@ -80,6 +80,7 @@ const refuse = (): Promise<never> => Promise.reject(new Error('a trial build ope
 
 const unopened: Database = {
   embedded: true,
+  now: () => 'now()',
   query: refuse,
   transaction: refuse,
   inTurn: refuse,

@@ -22,8 +22,8 @@ export function revocation(parts: RevocationParts & { readonly authentication: C
   const { authentication, failures } = parts;
 
   /**
-   * RFC 7009 §2.2: an unknown token is treated as already revoked. Of a public client, whose id any
-   * caller can send, too many are guesses.
+   * Limits how many unknown tokens a public client may send, because attackers can use its id to guess
+   * tokens. Otherwise an unknown token is treated as already revoked (RFC 7009 §2.2).
    */
   async function countGuess(ctx: Context): Promise<void> {
     if (authenticatedClient(ctx).kind !== 'public') return;

@@ -28,7 +28,7 @@ export async function openStores(parts: {
   const { settings, clock, timeShift, log, timeoutFactor, metrics, opened } = parts;
   const storage = { ...settings.storage, timeoutFactor };
   const database = measuredDatabase(
-    await openDatabase({ ...storage, sharing: 'own' }),
+    await openDatabase({ ...storage, sharing: 'own', timeShift }),
     metrics.observeStore('database'),
   );
   opened.defer(() => database.close());

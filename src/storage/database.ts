@@ -22,6 +22,8 @@ export interface DatabaseOptions {
   readonly databaseConnections?: number;
   /** Multiplies the timeouts of a call. Only for callers that need no answer within 2 s. */
   readonly timeoutFactor?: number;
+  /** Returns the milliseconds to add to the clock of the server; only tests add any. */
+  readonly timeShift?: () => number;
 }
 
 export interface OpenDatabase extends Database {
@@ -52,7 +54,7 @@ export async function openDatabase(options: DatabaseOptions): Promise<OpenDataba
   const connection: pg.ClientConfig = embedded
     ? { host: embedded.socketDirectory, database: 'postgres', user: 'postgres' }
     : { connectionString: options.databaseUrl };
-  const { timeoutFactor = 1 } = options;
+  const { timeoutFactor = 1, timeShift = () => 0 } = options;
   const limit = QUERY_TIMEOUT_MS * timeoutFactor;
   const pool = new pg.Pool({
     ...connection,
@@ -67,7 +69,7 @@ export async function openDatabase(options: DatabaseOptions): Promise<OpenDataba
   });
   // The pool emits `error` if an idle connection is lost; unhandled, that would end the process.
   pool.on('error', ignore);
-  return poolDatabase(pool, connection, embedded);
+  return poolDatabase(pool, connection, embedded, () => timeByServer(timeShift()));
 }
 
 /** Returns host, port and database of a URL. Several hosts (Sentinel, Cluster) stay as written. */
@@ -88,14 +90,20 @@ const serverLimits = (limit: number): pg.ClientConfig => ({
   idle_in_transaction_session_timeout: limit,
 });
 
+// A subquery is evaluated once, and then compared with an index.
+const timeByServer = (shift: number): string =>
+  `(SELECT date_trunc('milliseconds', clock_timestamp()${shift === 0 ? '' : ` + interval '${shift} ms'`}))`;
+
 const ignore = (): void => {};
 
 function poolDatabase(
   pool: pg.Pool,
   connection: pg.ClientConfig,
   embedded: EmbeddedPostgres | undefined,
+  now: () => string,
 ): OpenDatabase {
   return {
+    now,
     connection,
     embedded: embedded !== undefined,
     listen: embedded?.listen,
@@ -123,7 +131,7 @@ function poolDatabase(
       client.on('error', ignore);
       let failure: Error | undefined;
       try {
-        const tx: Queries = { query: (text, values) => run(client, text, values) };
+        const tx: Queries = { now, query: (text, values) => run(client, text, values) };
         await tx.query('BEGIN');
         const result = await work(tx);
         const { command } = await send(client, 'COMMIT');

@@ -26,7 +26,7 @@ export function measuredStore(store: TokenStore, observe: ObserveStore): TokenSt
 export function measuredDatabase(database: OpenDatabase, observe: ObserveStore): OpenDatabase {
   const query = observe('query');
   function transactionOf<Result>(work: (tx: Queries) => Promise<Result>): Promise<Result> {
-    return database.transaction((tx) => work({ query: timed(tx, tx.query, query) }));
+    return database.transaction((tx) => work({ ...tx, query: timed(tx, tx.query, query) }));
   }
   return {
     ...database,

@@ -110,7 +110,7 @@ async function repeatWithLocks(
 ): Promise<void> {
   const { rows } = await client.query<{ pid: number }>('SELECT pg_backend_pid() AS pid');
   let [session, isOver] = ['', false];
-  // Ask on another connection while the migration waits: later, nothing tells for what it waited.
+  // Look for the blocking session on another connection: PostgreSQL reports it only during the wait.
   const watch = async (): Promise<void> => {
     for (;;) {
       await delay(WATCH_INTERVAL_MS);

@@ -8,6 +8,12 @@ export interface Queries {
    * @throws StorageUnavailable if the server does not answer within the time limit.
    */
   query<Row extends object>(text: string, values?: readonly unknown[], name?: string): Promise<Row[]>;
+  /**
+   * Returns an SQL expression for the present time by the database's clock, the same in a whole
+   * statement, in milliseconds as the times of JavaScript. Nodes may have wrong clocks: this one
+   * dates what several of them write.
+   */
+  now(): string;
 }
 
 /**

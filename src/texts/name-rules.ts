@@ -96,7 +96,7 @@ function holdsAddress(name: string): boolean {
     .replace(/[^\p{L}\p{M}0-9]/gu, (sign) => unhomoglyph(sign))
     .replaceAll('·', '.')
     .toLowerCase();
-  if (text.includes('://')) return true;
+  if (text.includes('://') || text.includes('@localhost')) return true;
   return text.split(/[^\p{L}\p{M}\p{N}.-]/u).some(isHost);
 }
 

@@ -130,7 +130,7 @@ forEachDatabase('the audit log by cursor', (open) => {
     expect(await out()).to.equal('c');
     await record('d');
     expect(await out()).to.equal('d');
-    // A copy of the copy: its first rows have higher numbers than its last one.
+    // A restore of the restored database, whose transaction numbers begin below those of its rows.
     await database.query("UPDATE audit_output SET origin = '2/2'");
     expect(await out()).to.equal('');
     await restore('3');

@@ -5,6 +5,7 @@ import { createActivity, type NewActivity } from '../../src/accounts/activity/ac
 import { ACTIONS, actionInEnglish } from '../../src/accounts/activity/activity-words.ts';
 import { type AuditQuestion, createAudit } from '../../src/accounts/activity/audit.ts';
 import { silentChangeFeed } from '../../src/storage/change-feed.ts';
+import { createTestClock } from '../support/clock.ts';
 import { testDatabase } from '../support/databases.ts';
 
 const START = Date.parse('2026-01-01T00:00:00Z');
@@ -16,8 +17,8 @@ describe('the audit', () => {
   let ada: string;
 
   before(async () => {
-    let now = START;
-    const clock = () => now;
+    const time = createTestClock(new Date(START));
+    const { clock } = time;
     const activity = createActivity({ database, clock });
     const accounts = createAccountRegistry({ database, clock, changes: silentChangeFeed });
     ada = (await accounts.add({ email: 'ada@example.test', name: 'Ada' })).id;
@@ -32,8 +33,9 @@ describe('the audit', () => {
     ];
     for (const entry of entries) {
       await activity.record(entry);
-      now += HOUR;
+      time.advance(HOUR / 1_000);
     }
+    time.restore();
   });
 
   const at = (hours: number) => new Date(START + hours * HOUR);
@@ -103,6 +105,7 @@ describe('refused sign-ins while PostgreSQL is away', () => {
   const activity = createActivity({
     clock: () => now,
     database: {
+      now: () => database.now(),
       query: (text, values) =>
         isAway || isBroken(values ?? []) ? Promise.reject(new Error('away')) : database.query(text, values),
     },

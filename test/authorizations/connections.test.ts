@@ -1,5 +1,6 @@
 import { expect } from 'chai';
 import { NO_LIMIT } from '../../src/accounts/access/access-limit.ts';
+import { createPeople } from '../../src/accounts/access/people.ts';
 import { createAccountRegistry } from '../../src/accounts/account-registry.ts';
 import { createSessionList } from '../../src/accounts/session-list.ts';
 import { type Connections, connectionId, createConnections } from '../../src/authorizations/connections.ts';
@@ -105,6 +106,23 @@ forEachDatabase('connections', (open) => {
     expect(await outdated.generationOf(accountId, clientId, 1)).to.equal(1);
     expect(await outdated.generationOf(accountId, clientId, 2)).to.equal(2);
     expect(await outdated.generationOf(accountId, clientId, 1)).to.equal(2);
+  });
+
+  it('a connection is dropped from the cache only after the commit of its end', async () => {
+    await connect();
+    let isCommitted = true;
+    const dropped: boolean[] = [];
+    const people = { ...createPeople(parts()), forget: () => void dropped.push(isCommitted) };
+    const cached = createConnections({ ...parts(), people });
+    await database.transaction(async (tx) => {
+      isCommitted = false;
+      // A reader would cache it again as it was: the caller drops it after the commit.
+      await cached.end(connection, 'person_disconnected', undefined, tx);
+    });
+    isCommitted = true;
+    await connect();
+    await cached.end(connection, 'person_disconnected');
+    expect(dropped).to.deep.equal([true]);
   });
 
   it('a user sees when each connection began and when it was last approved', async () => {

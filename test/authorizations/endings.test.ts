@@ -48,7 +48,7 @@ describe('revocation of connections and authorizations', () => {
         query: watched,
         transaction: ((work) =>
           database.transaction((tx) =>
-            work({ query: (text, values) => watch(tx, text, values) }),
+            work({ ...tx, query: (text, values) => watch(tx, text, values) }),
           )) as OpenDatabase['transaction'],
       },
     };

@@ -161,6 +161,7 @@ describe('recent problems of a client', () => {
   it('problems of clients during a database outage are lost, but later ones are recorded', async () => {
     let isDown = true;
     const flaky = {
+      now: () => database.now(),
       query: <Row extends object>(text: string, values?: readonly unknown[]): Promise<Row[]> =>
         isDown ? Promise.reject(new Error('unavailable')) : database.query<Row>(text, values),
     };

@@ -4,9 +4,10 @@ import path from 'node:path';
 import { promisify } from 'node:util';
 import { expect } from 'chai';
 import { loadSettings, loadSettingsWithoutSecrets } from '../../src/config/load.ts';
+import { problemLines } from '../../src/config/reload.ts';
 import { COMPILE_CACHE } from '../support/programs.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
-import { checkSettings, keysOfEnvironment, refusalOf } from './configuration.ts';
+import { checkSettings, keysOfEnvironment, refusalOf, settingsOf } from './configuration.ts';
 
 describe('the secrets of an embedded deployment', () => {
   let dataDirectory: string;
@@ -83,5 +84,16 @@ describe('the secrets of an embedded deployment', () => {
     expect(existsSync(dataDirectory)).to.equal(false);
     const DATABASE_URL = 'postgres://db/gatehouse';
     loadSettingsWithoutSecrets({ environment: { DATABASE_URL } });
+  });
+});
+
+describe('the problems of a reload that all operators see', () => {
+  it('name the settings, and repeat no text from the place of a name, which may be a secret', () => {
+    const yaml = 'server:\n  host: 7\n  port swordfish: 1\n  swordfish: 1\nserver swordfish: 1\nswordfish: 1\n';
+    const lines = problemLines(refusalOf(() => settingsOf(yaml, { PORT: 'x' })));
+    expect(lines.join('\n')).to.not.include('swordfish');
+    expect(lines.filter((line) => line.startsWith('a name in the file ('))).to.have.length(4);
+    expect(lines.filter((line) => line.startsWith('server.host ('))).to.have.length(1);
+    expect(lines.filter((line) => line.startsWith('server.port (from PORT) '))).to.have.length(1);
   });
 });

@@ -220,11 +220,12 @@ describe('a listener', () => {
     });
 
     it('CONNECT behind an answer that the client does not read holds no connection', async () => {
-      const connect = 'CONNECT x:1 HTTP/1.1\r\nHost: x\r\n\r\n';
-      const { socket } = send(await openCounting(), requests(3) + connect);
+      // The answer exceeds the buffers of both sockets, and the usual limits end no connection within the test.
+      const { socket } = send(await open({ limits: USUAL }), '');
       socket.pause();
+      socket.write('GET /large HTTP/1.1\r\nHost: x\r\n\r\nCONNECT x:1 HTTP/1.1\r\nHost: x\r\n\r\n');
+      await once(servers[0] as Server, 'connect');
       await eventually(async () => expect(await connections()).to.equal(0));
-      expect(started).to.be.at.most(3);
     });
 
     it('pipelined requests that wait when the client disconnects are not started', async () => {

@@ -17,6 +17,7 @@ const NORTHERN = ['Northern Logistics'];
 
 forEachDeployment('an approval of an organization', (start) => {
   const on = startSeeded({ on: start });
+  let credentials: SeededPerson;
   let admin: SignedInPerson;
   let person: SignedInPerson;
   let client: TestClient;
@@ -35,8 +36,8 @@ forEachDeployment('an approval of an organization', (start) => {
   const approvals = () => on.service.database.query('SELECT FROM client_decisions');
 
   before(async () => {
-    const { accountId, ...credentials } = await addPerson(on.service, 'Olga', 'olga@example.test');
-    await on.service.memberships.setRole({ accountId }, on.seeded.organization.id, 'owner');
+    credentials = await addPerson(on.service, 'Olga', 'olga@example.test');
+    await on.service.memberships.setRole(credentials, on.seeded.organization.id, 'owner');
     admin = await signedIn(on.service, credentials);
     person = await signedIn(on.service, on.seeded.person);
   });
@@ -95,6 +96,20 @@ forEachDeployment('an approval of an organization', (start) => {
     }
     expect((await admin.send(decision(), { decision: 'approve' })).status).to.equal(409);
     expect(await approvals()).to.deep.equal([]);
+  });
+
+  it('a page that was opened before a rotation of the keys can be answered after it', async () => {
+    const cookieKeys = ['c'.repeat(40), ...on.service.settings.secrets.cookieKeys] as const;
+    const rotated = await start({ sharing: on.service, settings: { secrets: { cookieKeys } } });
+    const there = await signedIn(rotated, credentials);
+    const shown = fieldOf(await admin.get(decision()), 'shown');
+    expect((await there.send(decision(), { decision: 'approve', shown })).status).to.equal(303);
+    await on.service.database.query('DELETE FROM client_decisions');
+    const listed = fieldOf(await admin.get(url('/policy')), 'shown');
+    const fields = { ...ASK, approve: client.id, shown: listed };
+    expect((await there.send(url('/policy'), fields)).status).to.equal(303);
+    expect(await approvals()).to.have.length(1);
+    await rotated.close();
   });
 
   it('a policy is not saved if a ticked client changed after the page was opened; others do not matter', async () => {
@@ -230,5 +245,29 @@ describe('mail about approved clients that changed', () => {
       for (const node of nodes.slice(1)) await node.close();
     }
     expect(again()).to.have.length(2);
+  });
+
+  it('a mail that could not be sent is sent later, and none about a client without connections', async () => {
+    const { database } = on.service;
+    const before = again().length;
+    await approve();
+    await change();
+    on.clock.advance(DAY_SECONDS);
+    await database.query('ALTER TABLE client_decisions RENAME TO hidden');
+    await on.service.clean();
+    await database.query('ALTER TABLE hidden RENAME TO client_decisions');
+    expect(on.service.logLines.join('')).to.include('"job":"due_approval_mails"');
+    on.clock.advance(1_000);
+    await on.service.clean();
+    await eventually(() => expect(again()).to.have.length(before + 1));
+
+    await approve();
+    await change();
+    const person = await signedIn(on.service, on.seeded.person);
+    await person.send('/profile/connections/disconnect-all');
+    on.clock.advance(DAY_SECONDS);
+    await on.service.clean();
+    expect(await database.query('SELECT FROM approval_mails WHERE is_due')).to.deep.equal([]);
+    expect(again()).to.have.length(before + 1);
   });
 });

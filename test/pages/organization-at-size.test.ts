@@ -2,7 +2,9 @@
 import { expect } from 'chai';
 import pg from 'pg';
 import { createClientBlocks } from '../../src/accounts/access/client-blocks.ts';
+import { createPlaces } from '../../src/accounts/organizations/places.ts';
 import { createOrganizationReach } from '../../src/authorizations/organization-reach.ts';
+import { openDatabase } from '../../src/storage/database.ts';
 import { eventually } from '../support/eventually.ts';
 import { introspect } from '../support/oauth.ts';
 import { describeOn, postgresServer } from '../support/requirements.ts';
@@ -161,6 +163,12 @@ describeOn([postgresServer], 'the page of a large organization', () => {
     expect(await logOf(owner.accountId)).to.have.length(1);
     expect(await logOf(on.seeded.other.accountId)).to.deep.equal([]);
     await owner.send(url(`/clients/${confidential.id}/let-in`));
+    const consent = { accountId: bystander.accountId, clientId: confidential.id, name: '', hosts: [], access: [] };
+    await on.service.connections.rememberConsent(consent);
+    expect(await logOf(bystander.accountId), 'a decision before the membership').to.deep.equal([]);
+    await owner.send(url(`/clients/${confidential.id}/end`));
+    expect(await logOf(bystander.accountId), 'a decision since').to.have.length(1);
+    await owner.send(url(`/clients/${confidential.id}/let-in`));
   });
 
   it('a member who signed in three times is listed once', async () => {
@@ -208,7 +216,31 @@ describeOn([postgresServer], 'the page of a large organization', () => {
     await Promise.all(pages);
   });
 
-  it('the deletion of an organization deletes its access in steps, and continues after it was stopped', async () => {
+  it('the deletion of a warehouse continues after a step that waited too long for a lock', async () => {
+    const { database, settings, organizations } = on.service;
+    const { id: organizationId } = on.seeded.organization;
+    const warehouse = await organizations.addWarehouse({ organizationId, name: 'Hall' });
+    await on.service.memberships.setRights(owner, warehouse.id, ['read']);
+    const lock = await anotherSession();
+    await lock.query('BEGIN');
+    await lock.query('SELECT FROM warehouse_rights WHERE warehouse_id = $1 FOR UPDATE', [warehouse.id]);
+    const { databaseUrl } = settings.storage;
+    const quick = await openDatabase({ databaseUrl, dataDirectory: '', timeoutFactor: 1 });
+    const failures: unknown[] = [];
+    const query: typeof quick.query = (text, values) =>
+      quick.query<never>(text, values).catch(async (error: unknown) => {
+        failures.push(error);
+        await lock.query('ROLLBACK');
+        throw error;
+      });
+    await createPlaces({ ...quick, query })
+      .remove('warehouse', warehouse.id)
+      .finally(() => quick.close());
+    expect(failures[0]).to.include({ code: 'statement_too_long' });
+    expect(await database.query('SELECT FROM warehouses WHERE id = $1', [warehouse.id])).to.deep.equal([]);
+  });
+
+  it('the deletion of an organization deletes its access and warehouses in steps, and continues after it was stopped', async () => {
     const { database, organizations } = on.service;
     const { id } = on.seeded.organization;
     const remove = (): Promise<unknown> => organizations.remove('organization', id);
@@ -218,11 +250,22 @@ describeOn([postgresServer], 'the page of a large organization', () => {
         RETURN NULL; END $$;
       CREATE TRIGGER refuse_many AFTER DELETE ON organization_memberships
         REFERENCING OLD TABLE AS gone FOR EACH STATEMENT EXECUTE FUNCTION refuse_many();
+      CREATE TRIGGER refuse_many AFTER DELETE ON warehouses
+        REFERENCING OLD TABLE AS gone FOR EACH STATEMENT EXECUTE FUNCTION refuse_many();
+      INSERT INTO warehouses (id, organization_id, name, created_at)
+        SELECT 'wh_' || lpad(i::text, 16, '0'), '${id}', i, now() FROM generate_series(1, 501) i;
       CREATE FUNCTION stop_here() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
         RAISE EXCEPTION 'stopped'; END $$;
       CREATE TRIGGER stop_here BEFORE DELETE ON organizations
         FOR EACH ROW EXECUTE FUNCTION stop_here();`);
-    const error = await remove().catch((cause: Error) => cause.message);
+    // Another transaction deletes some rows of the first step, which then deletes fewer than it may.
+    const other = await anotherSession();
+    await other.query('BEGIN');
+    await other.query('DELETE FROM organization_memberships WHERE organization_id = $1 AND id % 100 = 0', [id]);
+    const removing = remove().catch((cause: Error) => cause.message);
+    await eventually(async () => expect(await waiting()).to.equal(1));
+    await other.query('COMMIT');
+    const error = await removing;
     expect(error).to.equal('stopped');
     expect(await count(`organization_memberships WHERE organization_id = '${id}'`)).to.equal(0);
     await database.query('DROP TRIGGER stop_here ON organizations');

@@ -1,7 +1,7 @@
 /** A node whose clock is wrong causes no failures, and its refreshes stay one chain of tokens. */
 import { expect } from 'chai';
 import { NO_LIMIT } from '../../src/accounts/access/access-limit.ts';
-import { createTestClock, type TestClock } from '../support/clock.ts';
+import { createTestClock, realNow, type TestClock } from '../support/clock.ts';
 import { authorizationUrl, clientCredentials, exchangeCode, introspect, postForm, refresh } from '../support/oauth.ts';
 import { startSeeded } from '../support/seeded.ts';
 import { forEachDeployment } from '../support/service.ts';
@@ -92,3 +92,54 @@ forEachDeployment('a node whose clock is behind the store', (start) => {
     expect(refused.body.expires_in).to.equal(undefined);
   });
 });
+
+for (const [direction, ahead] of [
+  ['ahead', 120],
+  ['behind', -120],
+] as const) {
+  forEachDeployment(`a node whose clock is two minutes ${direction}`, (start) => {
+    const on = startSeeded({ on: (options) => start({ ...options, ahead }) });
+
+    it('what begins and ends, and its log entries, are dated by the clock of the database', async () => {
+      const { database } = on.service;
+      const { accountId } = on.seeded.person;
+      const { confidential, machine } = on.clients;
+      const before = realNow();
+      const { refreshToken } = await on.partner.tokens(confidential);
+      const machineToken = tokensOf(await clientCredentials(on.issuer, machine)).accessToken;
+      for (const [token, client] of [
+        [refreshToken, confidential],
+        [machineToken, machine],
+      ] as const) {
+        const revoked = await postForm(on.issuer, '/oauth/revoke', { token }, { client });
+        expect(revoked.status).to.equal(200);
+      }
+      await on.service.connections.end({ accountId }, 'person_disconnected');
+      const rows = await database.query<{ what: string; at: Date }>(
+        `SELECT 'authorization' AS what, at FROM ended_authorizations
+          UNION ALL SELECT 'machine token', at FROM ended_machine_tokens
+          UNION ALL SELECT 'connection', connected_at FROM connections
+          UNION ALL SELECT 'end', ended_at FROM connections
+          UNION ALL SELECT action, at FROM activity`,
+      );
+      const kinds = rows.map(({ what }) => what);
+      // Without Redis, the end of a machine token is the deletion of its row.
+      const kept = on.service.settings.storage.redisUrl === undefined ? [] : ['machine token'];
+      expect(kinds).to.include.members(['authorization', 'connection', 'end', 'connected', 'tokens_revoked', ...kept]);
+      // A test may take long, but no clock of this test is wrong by less than two minutes.
+      for (const { what, at } of rows) {
+        expect(at.getTime(), what).to.be.within(before - 60_000, realNow() + 60_000);
+      }
+    });
+
+    it('a connection that began by a wrong clock does not end before it began', async () => {
+      const { database, connections } = on.service;
+      const { accountId } = on.seeded.person;
+      await on.partner.tokens(on.clients.confidential);
+      await database.query(`UPDATE connections SET connected_at = clock_timestamp() + interval '1 hour'`);
+      await connections.end({ accountId }, 'person_disconnected');
+      const early = 'SELECT FROM connections WHERE ended_at IS NULL OR ended_at < connected_at';
+      expect(await database.query(early)).to.deep.equal([]);
+    });
+  });
+}

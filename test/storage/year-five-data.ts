@@ -16,11 +16,11 @@ const request = (n: string): string => `'req_' || lpad((${n})::text, 16, '0')`;
 const ago = (n: string, unit: string): string => `now() - (${n}) * interval '1 ${unit}'`;
 
 export const IDS = {
-  /** One of the many users. */
+  /** A user with few entries. */
   account: 'acc_0000000000020100',
   /** A client whose 200,000 users have all disconnected it. */
   leftClient: 'gate_ci_0000000000000000000007',
-  /** One of the many clients. */
+  /** A client with few connections. */
   client: 'gate_ci_0000000000000000004011',
   /** An organization with 60,000 members. */
   organization: `org_${'1'.repeat(16)}`,
@@ -120,7 +120,7 @@ const tables = (popular: string, heavy: string, owner: string): string[][] => [
   ],
 ];
 
-/** What the triggers would have added. */
+/** Fills the table that triggers keep, because `fill` disables triggers. */
 const MEMBER_CONNECTIONS = `INSERT INTO member_connections
   SELECT m.organization_id, n.client_id, n.account_id, n.connected_at
   FROM connections n JOIN organization_memberships m ON m.account_id = n.account_id WHERE n.ended_at IS NULL`;

@@ -1,5 +1,7 @@
 /** Suites that run on each supported PostgreSQL: the embedded one and a real server. */
+import { systemClock } from '../../src/base/clock.ts';
 import { type OpenDatabase, openDatabase } from '../../src/storage/database.ts';
+import { realNow } from './clock.ts';
 import { freshDataDirectory } from './embedded-postgres.ts';
 import { createOpened } from './opened.ts';
 import { freshMigratedDatabaseUrl } from './postgres-server.ts';
@@ -37,6 +39,7 @@ export function testDatabase(): OpenDatabase {
   });
   after('close the database', opened.closeAll);
   return {
+    now: () => database.now(),
     query: (text, values) => database.query(text, values),
     transaction: (work) => database.transaction(work),
     inTurn: (accountId, work) => database.inTurn(accountId, work),
@@ -62,5 +65,14 @@ export async function openTestDatabase(kind: DatabaseKind): Promise<OpenDatabase
     return openDatabase({ dataDirectory: await freshDataDirectory(), timeoutFactor });
   }
   const databaseUrl = await freshMigratedDatabaseUrl();
-  return openDatabase({ databaseUrl, dataDirectory: '', timeoutFactor });
+  const database = await openDatabase({ databaseUrl, dataDirectory: '', timeoutFactor });
+  return {
+    ...database,
+    now: () => timeOf(database),
+    transaction: (work) => database.transaction((tx) => work({ ...tx, now: () => timeOf(database) })),
+  };
 }
+
+/** Returns the time of a clock that stands still, which the server cannot follow exactly. */
+const timeOf = (database: OpenDatabase): string =>
+  Date.now === realNow ? database.now() : `'${new Date(systemClock()).toISOString()}'::timestamptz`;

@@ -113,14 +113,13 @@ export function createActivity(parts: {
     const recorded = await tx.query(
       `INSERT INTO activity (at, account_id, actor, action, details, address, browser,
           operator, reason, request_id, trace_id)
-        SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $12, $13
-          WHERE ($10::text IS NULL OR EXISTS (SELECT FROM accounts
-              WHERE id = $2 AND suspended_at IS NULL
-                AND ${SESSION_GENERATION} <= $11 AND $10 <> ALL(ended_sessions)))
-            ${late ? 'AND ($2 IS NULL OR EXISTS (SELECT FROM accounts WHERE id = $2 FOR KEY SHARE))' : ''}
+        SELECT ${tx.now()}, $1, $2, $3, $4, $5, $6, $7, $8, $11, $12
+          WHERE ($9::text IS NULL OR EXISTS (SELECT FROM accounts
+              WHERE id = $1 AND suspended_at IS NULL
+                AND ${SESSION_GENERATION} <= $10 AND $9 <> ALL(ended_sessions)))
+            ${late ? 'AND ($1 IS NULL OR EXISTS (SELECT FROM accounts WHERE id = $1 FOR KEY SHARE))' : ''}
         RETURNING 1`,
       [
-        new Date(clock()),
         accountId ?? null,
         actor,
         action,
@@ -195,13 +194,12 @@ export function createActivity(parts: {
       await tx.query(
         `INSERT INTO activity (at, account_id, actor, action, details, address, browser,
             operator, reason, request_id, trace_id)
-          SELECT $1, account_id, actor, action, details, $6, $7,
-            CASE actor WHEN 'operator' THEN $8 END, CASE actor WHEN 'operator' THEN $9 END, $10, $11
-          FROM unnest($2::text[], $3::text[], $4::text[], $5::jsonb[])
+          SELECT ${tx.now()}, account_id, actor, action, details, $5, $6,
+            CASE actor WHEN 'operator' THEN $7 END, CASE actor WHEN 'operator' THEN $8 END, $9, $10
+          FROM unnest($1::text[], $2::text[], $3::text[], $4::jsonb[])
             WITH ORDINALITY AS entry (account_id, actor, action, details, position)
           ORDER BY position`,
         [
-          new Date(clock()),
           entries.map(({ accountId }) => accountId ?? null),
           entries.map(({ actor }) => actor),
           entries.map(({ action }) => action),
@@ -229,7 +227,7 @@ export function createActivity(parts: {
       const [requestId, traceId] = idsOfRequest();
       return `INSERT INTO activity (at, account_id, actor, action, details, address, browser,
           operator, reason, request_id, trace_id)
-        SELECT ${use(new Date(clock()))}::timestamptz, ${use(accountId ?? null)}::text,
+        SELECT ${database.now()}, ${use(accountId ?? null)}::text,
           ${use(actor)}::text, ${use(action)}::text,
           ${use(JSON.stringify(details))}::jsonb || ${rows}.details, ${use(address)}::text,
           ${use(browser)}::text, ${use(operator)}::text, ${use(reason)}::text, ${use(requestId)}::text,

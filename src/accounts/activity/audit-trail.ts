@@ -167,7 +167,7 @@ type Later = Pick<Place, 'xact' | 'id'> & { first: string | null; count: number 
  */
 async function firstNotOut(database: Queries, place: Place): Promise<string | null> {
   let { xact, id } = place;
-  // Entries of this generation follow all old ones, of which some may not be out: their ids decide.
+  // The log is still among the entries from before this generation, which are ordered by id only.
   if (xact === '0') return null;
   let first: string | null = null;
   for (;;) {

@@ -144,7 +144,10 @@ const SCANNED = 20_000;
 const lastBefore = (time: string): string =>
   `(SELECT id FROM activity WHERE at < ${time}::timestamptz ORDER BY at DESC LIMIT 1)`;
 
-/** The first and last id in question. Ids grow with time, but not exactly: nodes write at the same time. */
+/**
+ * Selects the range of ids that covers a range of times. Later entries have higher ids, but not exactly,
+ * because several nodes write at once: so the range is 1,000 ids longer at both ends.
+ */
 const IDS = `SELECT greatest(coalesce(${lastBefore('$1')}, 0) - 1000,
       (SELECT min(id) FROM activity))::float8 AS first,
     CASE WHEN $2::timestamptz IS NULL THEN (SELECT max(id) FROM activity)

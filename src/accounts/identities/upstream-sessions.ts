@@ -75,11 +75,11 @@ export function createUpstreamSessions(parts: { readonly database: Database; rea
         );
         if (isNew.length === 0) return undefined;
         const ended = await tx.query<{ subject: string }>(
-          `UPDATE upstream_sessions SET ended_at = $4
+          `UPDATE upstream_sessions SET ended_at = ${tx.now()}
             WHERE issuer = $1 AND ($2::text IS NULL OR subject = $2)
               AND ($3::text IS NULL OR sid = $3) AND ended_at IS NULL
             RETURNING subject`,
-          [issuer, subject ?? null, sid ?? null, new Date(clock())],
+          [issuer, subject ?? null, sid ?? null],
         );
         const subjects = new Set(ended.map((row) => row.subject));
         if (subject !== undefined) subjects.add(subject);

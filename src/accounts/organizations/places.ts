@@ -45,7 +45,7 @@ async function retried<Rows>(step: () => Promise<Rows>): Promise<Rows> {
 
 const MAX_RETRIES = 3;
 
-/** How many rows of access a statement deletes: each has a notification and rows that depend on it. */
+/** How many rows a statement deletes: each has a notification and rows that depend on it. */
 const STEP = 500;
 
 export function createPlaces(database: Database) {
@@ -79,8 +79,8 @@ export function createPlaces(database: Database) {
       ),
 
     /**
-     * Deletes all access to the place, step by step, and then the place. Each step is in force from
-     * the next call. If the process stops, a repeated call continues.
+     * Deletes all access to the place and its warehouses, step by step, and then the place. Each step
+     * is in force from the next call. If the process stops, a repeated call continues.
      *
      * @param inTransaction runs before the first step, so that the log says who began
      * @throws Refusal `organization_unknown` or `warehouse_unknown`
@@ -195,7 +195,7 @@ export const PLACES = {
   organization: {
     table: 'organizations',
     access: 'organization_memberships',
-    steps: ['warehouse_rights', 'organization_memberships'],
+    steps: ['warehouse_rights', 'organization_memberships', 'warehouses'],
     isOfPlace: 'organization_id = $1',
     isId: isOrganizationId,
     unknown: unknownOrganization,

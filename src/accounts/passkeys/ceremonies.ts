@@ -8,8 +8,12 @@ import type {
 import type { Account } from '../account.ts';
 import type { MadePasskey, Passkey, PasskeyKey } from './passkey.ts';
 
-/** Thrown if a browser's response is refused; the message is for the log. */
-export class AnswerRefused extends Error {}
+/** Thrown if a browser's response is refused. The message is for the log, and may quote the response. */
+export class AnswerRefused extends Error {
+  constructor(message: string) {
+    super(message.replace(/\p{C}/gu, '?').slice(0, 200));
+  }
+}
 
 /** A browser's response as JSON, not verified yet. */
 export interface Answer {
@@ -165,11 +169,8 @@ async function refusing<Result>(work: () => Promise<Result>): Promise<Result> {
   }
 }
 
-/** Messages of parsers quote the response: they reach the log without control characters. */
 const asRefusal = (error: unknown): AnswerRefused =>
-  error instanceof AnswerRefused
-    ? error
-    : new AnswerRefused((error as Error).message.replace(/\p{C}/gu, '?').slice(0, 200));
+  error instanceof AnswerRefused ? error : new AnswerRefused((error as Error).message);
 
 /**
  * We request no attestation, and an attacker must not make us fetch URLs from its certificates. So

@@ -56,7 +56,17 @@ describe('a passkey', () => {
     });
   }
 
-  const GARBAGE = ['', '{', 'null', '[]', '"x"', '{"id":1}', '[['.repeat(9_000), '\u0000'];
+  /** The log quotes what was refused, shortened and without control characters. */
+  function expectPlainLog(): void {
+    const lines = on.service.logLines.filter((line) => line.includes('a passkey was refused'));
+    expect(lines).to.not.deep.equal([]);
+    for (const line of lines) {
+      const { reason } = JSON.parse(line);
+      expect(reason).to.be.a('string').with.lengthOf.below(201).and.not.match(/\p{C}/u);
+    }
+  }
+
+  const GARBAGE = ['', '{', 'null', '[]', '"x"', '{"id":1}', '[['.repeat(9_000), '\u0000', '{"\u0085\u202e'];
   it('a malformed passkey answer is refused at the sign-in, and when a passkey is added', async () => {
     const before = await stored();
     const { id } = passkey;
@@ -81,6 +91,7 @@ describe('a passkey', () => {
       expect(answer.status, text.slice(0, 100)).to.equal(422);
     }
     expect(await stored()).to.deep.equal(before);
+    expectPlainLog();
   });
 
   it('a passkey answer is accepted once, in the same browser, within ten minutes', async () => {
@@ -176,6 +187,7 @@ describe('a passkey', () => {
     // CBOR of { x5c: [] }: a statement with certificates, whose URLs would be fetched.
     'with certificates': { attestation: ['packed', Buffer.from('a16378356380', 'hex')] },
     'with an attestation of Apple': { attestation: ['apple', Buffer.from([0xa0])] },
+    'with control characters': { attestation: [`\u0085\n${'x'.repeat(200)}`, Buffer.from([0xa0])] },
   };
   for (const [how, lie] of Object.entries(REFUSED_WHEN_ADDED)) {
     it(`a new passkey created ${how} is not stored`, async () => {
@@ -185,7 +197,8 @@ describe('a passkey', () => {
       expect(answer.status, answer.html).to.equal(422);
       expect(answer.html).to.include('Add a passkey').and.include('role="alert"');
       expect(await stored()).to.deep.equal(before);
-      if (!lie.attestation) return;
+      expectPlainLog();
+      if (!lie.attestation || how === 'with control characters') return;
       // The log names the refused attestation, which was not parsed.
       const said = on.service.logLines.filter((line) => line.includes('a passkey was refused'));
       expect(said.at(-1)).to.include(`an attestation (${lie.attestation[0]})`);
