@@ -1,5 +1,6 @@
 /** Reads clients with their owner's name and secrets, and writes when they were last used. */
 import { isClientId } from '../base/random-id.ts';
+import { endedIdsFrom, endedIdsSql } from '../storage/ended-ids.ts';
 import type { WriteUses } from '../storage/last-used.ts';
 import { countText } from '../storage/pages.ts';
 import type { Queries } from '../storage/queries.ts';
@@ -12,7 +13,8 @@ export const SELECT_CLIENTS = `
     c.homepage_url, c.support_url, c.privacy_url, c.verified_at,
     CASE WHEN c.verified_by_at = c.verified_at THEN c.verified_by END AS verified_by,
     (SELECT coalesce(json_agg(s ORDER BY s.created_at, s.id), '[]')
-      FROM client_secrets s WHERE s.client_id = c.id) AS secrets
+      FROM client_secrets s WHERE s.client_id = c.id) AS secrets,
+    ${endedIdsSql('SELECT e.key FROM ended_machine_tokens e WHERE e.client_id = c.id')} AS ended_tokens
   FROM clients c LEFT JOIN accounts a ON a.id = c.owner_account_id`;
 
 export interface ClientRow {
@@ -33,6 +35,7 @@ export interface ClientRow {
   readonly privacy_url: string | null;
   readonly verified_at: Date | null;
   readonly verified_by: string | null;
+  readonly ended_tokens: readonly string[];
   /** PostgreSQL returns them as JSON, so the times are text. */
   readonly secrets: readonly {
     readonly id: string;
@@ -61,6 +64,7 @@ export function clientFrom(row: ClientRow): Client {
     createdAt: row.created_at,
     ...(row.last_used_at !== null && { lastUsedAt: row.last_used_at }),
     tokenGeneration: row.token_generation,
+    endedTokens: endedIdsFrom(row.ended_tokens),
     links: normalizeLinks({
       homepage: row.homepage_url ?? '',
       support: row.support_url ?? '',

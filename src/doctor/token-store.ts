@@ -1,7 +1,4 @@
 /** The doctor's check of the token store: durability and clock of Redis, and lost revocations. */
-import { createActivity } from '../accounts/activity/activity.ts';
-import { createEndings } from '../authorizations/endings.ts';
-import { createRevocations } from '../authorizations/revocations.ts';
 import { systemClock } from '../base/clock.ts';
 import type { SettingsWithoutSecrets } from '../config/settings.ts';
 import { createPostgresStore } from '../storage/postgres-store.ts';
@@ -175,18 +172,5 @@ function replicationVerdict(reports: Reports): Verdict {
     `${replicas} replica(s) connected, but a master that is cut off from them keeps ` +
       'accepting writes, which are lost in a failover',
     'set `min-replicas-to-write 1` and `min-replicas-max-lag 10` in redis.conf',
-  );
-}
-
-/** Checks that no revoked authorization is in the store: if one is, an older store was restored. */
-export async function endingsVerdict(database: Database, store: TokenStore): Promise<Verdict> {
-  const parts = { database, clock: systemClock };
-  const activity = createActivity(parts);
-  const revocations = createRevocations({ ...parts, activity, log: { warn: () => {} } });
-  const { length } = await createEndings({ store, revocations, clock: systemClock }).findRevived();
-  if (length === 0) return ok('none of the latest 100 ended authorizations is active');
-  return problem(
-    `${length} of the latest 100 ended authorizations are active: an older token store was ` + 'restored',
-    'run `revoke --recorded`: the command carries out all recorded revocations again',
   );
 }

@@ -141,7 +141,12 @@ export async function withRegistries<Result>(
     endLimited: createLimitedEnd(connections, activity),
     audit: createAudit(parts),
     tokenStore,
-    endings: async () => createEndings({ store: await tokenStore(), revocations, clock: systemClock }),
+    endings: async () =>
+      createEndings({
+        store: await tokenStore(),
+        revocations,
+        refreshTokenSeconds: () => settings.tokens.refreshTokenSeconds,
+      }),
     machineTokens: async () => createMachineTokens(await tokenStore()),
     recordChange: (action, about) => (tx) => activity.record({ ...about, action, actor: 'operator' }, tx),
   });

@@ -55,7 +55,7 @@ export function revocation(parts: RevocationParts & { readonly authentication: C
 interface RevocationParts {
   readonly authorizations: Pick<Authorizations, 'find'>;
   readonly machineTokens: MachineTokens;
-  readonly endings: Pick<Endings, 'end' | 'endMachineToken' | 'announceAgain'>;
+  readonly endings: Pick<Endings, 'end' | 'announceAgain'>;
   readonly failures: Pick<FailureLimits, 'answerOf'>;
 }
 
@@ -75,7 +75,7 @@ async function findToken(
   const machineToken = await machineTokens.find(value);
   if (machineToken) {
     const { clientId, expiresAt } = machineToken;
-    const end = (): Promise<void> => endings.endMachineToken({ machineToken: value, clientId, expiresAt });
+    const end = (): Promise<void> => endings.end({ machineToken: value, clientId, expiresAt });
     return { clientId, kind: 'access_token', end };
   }
   const found = await authorizations.find(value);
@@ -86,11 +86,8 @@ async function findToken(
     kind: found.value.kind,
     async end(ctx) {
       ctx.state.authorizationId = authorization.id;
-      await endings.end(authorization, {
-        cause: 'client_revoked',
-        actor: 'client',
-        origin: requestOrigin(ctx),
-      });
+      const why = { cause: 'client_revoked', actor: 'client', origin: requestOrigin(ctx) } as const;
+      await endings.end({ authorization, ...why });
     },
   };
 }

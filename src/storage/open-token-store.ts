@@ -1,11 +1,8 @@
 /** Chooses where tokens are stored: in Redis if it is configured, otherwise in PostgreSQL. */
 import type { Logger } from 'pino';
 import type { Clock } from '../base/clock.ts';
-import type { ChangeFeed } from './change-feed.ts';
-import { createKnownMasters } from './known-masters.ts';
 import { createPostgresStore } from './postgres-store.ts';
 import type { Database } from './queries.ts';
-import { createMasterGuard, type EndsRepeater } from './redis/master-guard.ts';
 import {
   connectRedis,
   createRedis,
@@ -40,15 +37,6 @@ interface OpenTokenStore {
   readonly identity?: () => Promise<string | undefined>;
 }
 
-/** Keeps a node from using a Redis that may have lost revocations. Absent in operator commands. */
-interface Guarding {
-  readonly repeater: EndsRepeater;
-  readonly changes: Pick<ChangeFeed, 'isLive' | 'onChange'>;
-  readonly log: Pick<Logger, 'info' | 'warn'>;
-  /** @param revived the number of recorded revocations that were undone in Redis */
-  readonly onRepeat: (revived: number) => void;
-}
-
 /**
  * @throws UnsafeRedis if Redis evicts keys, or if it stores nothing on disk and the operator did
  *   not accept that.
@@ -61,7 +49,7 @@ export async function openTokenStore({
   clock,
   timeoutFactor = 1,
   timeShift = () => 0,
-  guarding,
+  log,
 }: {
   redisUrl?: string | undefined;
   acceptVolatileRedis: boolean;
@@ -70,23 +58,15 @@ export async function openTokenStore({
   timeoutFactor?: number;
   /** Milliseconds to add to the clock of the store; only tests use it. */
   timeShift?: () => number;
-  guarding?: Guarding;
+  /** Absent in operator commands. */
+  log?: Pick<Logger, 'warn'>;
 }): Promise<OpenTokenStore> {
   if (redisUrl === undefined) {
     const parts = { database, clock, timeShift };
     return { store: createPostgresStore(parts), limits: postgresLimits(parts) };
   }
-  const guard =
-    guarding &&
-    createMasterGuard({
-      ...guarding,
-      clock,
-      connect: () => createRedis(redisUrl, { timeoutFactor }),
-      known: createKnownMasters(database),
-    });
-  const redis = createRedis(redisUrl, { timeoutFactor, ...(guard && { accepts: guard.accepts }) });
+  const redis = createRedis(redisUrl, { timeoutFactor });
   try {
-    await guard?.verify();
     await connectRedis(redis);
     const problems = await redisProblems(redis);
     const refused = problems.filter(({ setting, isUnknown }) =>
@@ -94,21 +74,19 @@ export async function openTokenStore({
     );
     if (refused.length > 0) throw new UnsafeRedis(refused);
     for (const { setting, message, remedy } of problems) {
-      if (setting === 'maxmemory-policy') guarding?.log.warn(`${message}: ${remedy}`);
+      if (setting === 'maxmemory-policy') log?.warn(`${message}: ${remedy}`);
     }
     const time = async (): Promise<number> => {
       const [seconds, microseconds] = await reply(redis.time());
       return Number(seconds) * 1_000 + Number(microseconds) / 1_000;
     };
-    guard?.watch(redis);
     return {
-      store: createRedisStore({ redis, clock, timeShift, ...(guard && { guard }) }),
+      store: createRedisStore({ redis, clock, timeShift }),
       limits: redisLimits(redis),
       time,
       identity: () => ensureRedisIdentity(redis),
     };
   } catch (error) {
-    guard?.close();
     redis.disconnect();
     throw error;
   }
