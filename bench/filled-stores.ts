@@ -66,7 +66,6 @@ export async function openStores(
     ...storage,
     database,
     clock: systemClock,
-    acceptVolatileRedis: true,
     timeoutFactor: TIMEOUT_FACTOR,
   });
   const formats = createTokenFormats([TOKEN_KEY]);

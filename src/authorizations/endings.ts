@@ -110,20 +110,13 @@ export interface Endings {
    * @throws StorageUnavailable if it may not have been recorded; the call can be repeated
    */
   end(end: End, onFirst?: () => void): Promise<void>;
-  /**
-   * Notifies every node again if the authorization or machine token of this value was ended, for a client
-   * that repeats its request because it received no answer.
-   *
-   * @param clientId the client that presents the value
-   * @returns false if no such end of this client is recorded; then nothing is announced, because any
-   *   client can make up values
-   */
-  announceAgain(value: string, clientId: string): Promise<boolean>;
+  /** Returns whether this client's authorization or machine token with this value was ended by itself. */
+  hasEnded(value: string, clientId: string): Promise<boolean>;
 }
 
 export function createEndings(parts: {
   store: TokenStore;
-  revocations: Pick<Revocations, 'record' | 'announceRecorded'>;
+  revocations: Pick<Revocations, 'record' | 'find' | 'hasEndedToken'>;
   /** The present lifetime of refresh tokens. */
   refreshTokenSeconds: () => number;
   /** Absent in an operator command. Notifies this node before the request is answered. */
@@ -149,11 +142,10 @@ export function createEndings(parts: {
       await removed.catch(() => {});
     },
 
-    async announceAgain(value, clientId) {
+    async hasEnded(value, clientId) {
+      if (isMachineToken(value)) return revocations.hasEndedToken({ machineToken: value, clientId });
       const id = readValue(value)?.authorizationId;
-      if (id !== undefined) return revocations.announceRecorded({ id, clientId });
-      if (!isMachineToken(value)) return false;
-      return revocations.announceRecorded({ machineToken: value, clientId });
+      return id !== undefined && (await revocations.find(id))?.clientId === clientId;
     },
   };
 }

@@ -2,7 +2,7 @@
 import type { Activity, NewActivity, Origin } from '../accounts/activity/activity.ts';
 import type { Details, EndingCause } from '../accounts/activity/activity-words.ts';
 import type { Clock } from '../base/clock.ts';
-import { announcementSql, announceToAllNodes } from '../storage/change-feed.ts';
+import { announcementSql } from '../storage/change-feed.ts';
 import { type CleaningJob, expiryJob } from '../storage/cleaning.ts';
 import { removalOf } from '../storage/postgres-store.ts';
 import { createParameters, type Database, type Queries } from '../storage/queries.ts';
@@ -22,7 +22,7 @@ export interface Revocation {
 export interface MachineTokenEnd {
   readonly machineToken: string;
   readonly clientId: string;
-  /** Seconds since the epoch; the record is removed afterwards. */
+  /** Seconds since the epoch. */
   readonly expiresAt: number;
   /** Recorded in the same statement. */
   readonly entry?: NewActivity;
@@ -53,14 +53,8 @@ export interface Revocations {
    * @returns false if the revocation was recorded before
    */
   record(end: End, storage: RevokedStorage): Promise<boolean>;
-  /**
-   * Notifies every node again of the recorded end of an authorization or machine token.
-   *
-   * @returns false if no such end of this client is recorded
-   */
-  announceRecorded(
-    ended: { readonly clientId: string } & ({ readonly id: string } | Pick<MachineTokenEnd, 'machineToken'>),
-  ): Promise<boolean>;
+  /** Returns whether this client's machine token was ended by itself. */
+  hasEndedToken(token: Pick<MachineTokenEnd, 'machineToken' | 'clientId'>): Promise<boolean>;
   /** Undefined unless this authorization was ended by itself, not with its whole connection. */
   find(id: string): Promise<RecordedEnd | undefined>;
   /** Removes the revocations of an account that is being deleted. */
@@ -75,7 +69,7 @@ const RECORDED = `SELECT id, at, cause, account_id AS "accountId", client_id AS 
 /** False if a row for this revocation existed before. */
 const FIRST = '(SELECT count(*) > 0 FROM recorded) AS "isFirst"';
 
-/** Added to the time for which a revoked authorization could be used, because clocks differ. */
+/** Added to the time for which a revoked authorization or token could be used, because clocks differ. */
 const MARGIN_SECONDS = 86_400;
 
 export function createRevocations(parts: {
@@ -117,16 +111,11 @@ export function createRevocations(parts: {
     const write = isKeptHere
       ? removalOf('machine_token', machineToken, use)
       : `INSERT INTO ended_machine_tokens (key, client_id, at, expires_at)
-          VALUES (${use(keyOf(machineToken))}, ${use(clientId)}, clock_timestamp(), to_timestamp(${use(expiresAt)}))
+          VALUES (${use(keyOf(machineToken))}, ${use(clientId)}, clock_timestamp(), to_timestamp(${use(expiresAt + MARGIN_SECONDS)}))
           ON CONFLICT DO NOTHING`;
     return `WITH recorded AS (${write} RETURNING '{}'::jsonb AS details)
       ${entry ? `, entry AS (${activity.partOf(entry, 'recorded', use)})` : ''}
       SELECT ${announcementSql('clients', clientId, use)}, ${FIRST}`;
-  }
-
-  async function find(id: string): Promise<RecordedEnd | undefined> {
-    const [end] = await database.query<RecordedEnd>(`${RECORDED} WHERE id = $1`, [id]);
-    return end;
   }
 
   return {
@@ -137,23 +126,18 @@ export function createRevocations(parts: {
       return recorded?.isFirst ?? false;
     },
 
-    async announceRecorded(ended) {
-      if ('machineToken' in ended) {
-        const { values, use } = createParameters();
-        const announced = await database.query(
-          `SELECT ${announcementSql('clients', ended.clientId, use)} FROM ended_machine_tokens
-            WHERE key = ${use(keyOf(ended.machineToken))} AND client_id = ${use(ended.clientId)}`,
-          values,
-        );
-        return announced.length > 0;
-      }
-      const recorded = await find(ended.id);
-      if (recorded?.clientId !== ended.clientId) return false;
-      await announceToAllNodes(database, 'authorizations', [`${recorded.accountId} ${ended.id}`]);
-      return true;
+    async hasEndedToken({ machineToken, clientId }) {
+      const found = await database.query('SELECT 1 FROM ended_machine_tokens WHERE key = $1 AND client_id = $2', [
+        keyOf(machineToken),
+        clientId,
+      ]);
+      return found.length > 0;
     },
 
-    find,
+    async find(id) {
+      const [end] = await database.query<RecordedEnd>(`${RECORDED} WHERE id = $1`, [id]);
+      return end;
+    },
 
     async forgetAccount(accountId, tx) {
       await tx.query('DELETE FROM ended_authorizations WHERE account_id = $1', [accountId]);

@@ -45,7 +45,8 @@ export function revocation(parts: RevocationParts & { readonly authentication: C
         throw new OAuthError(400, 'invalid_grant', 'the token was issued to another client');
       }
       if (token) await token.end(ctx);
-      else if (!(await parts.endings.announceAgain(value, clientId))) await countGuess(ctx);
+      // A client repeats its request if it received no answer.
+      else if (!(await parts.endings.hasEnded(value, clientId))) await countGuess(ctx);
       // Clients ignore the body (RFC 7009 §2.2), but some libraries expect JSON in every response.
       return { body: {} };
     },
@@ -55,7 +56,7 @@ export function revocation(parts: RevocationParts & { readonly authentication: C
 interface RevocationParts {
   readonly authorizations: Pick<Authorizations, 'find'>;
   readonly machineTokens: MachineTokens;
-  readonly endings: Pick<Endings, 'end' | 'announceAgain'>;
+  readonly endings: Pick<Endings, 'end' | 'hasEnded'>;
   readonly failures: Pick<FailureLimits, 'answerOf'>;
 }
 

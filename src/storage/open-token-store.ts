@@ -15,15 +15,13 @@ import { createRedisStore } from './redis/store.ts';
 import { postgresLimits, redisLimits, type SharedLimits } from './shared-limits.ts';
 import type { TokenStore } from './token-store.ts';
 
-/** Thrown if Redis is configured so that it would lose tokens: the service does not start then. */
+/** Thrown if Redis evicts keys, and so would lose tokens without an error: the service does not start then. */
 export class UnsafeRedis extends Error {
   readonly code = 'unsafe_redis';
-  readonly problems: readonly RedisProblem[];
 
-  constructor(problems: readonly RedisProblem[]) {
-    super(problems.map(({ message, remedy }) => `${message}: ${remedy}`).join('\n'));
+  constructor({ message, remedy }: RedisProblem) {
+    super(`${message}: ${remedy}`);
     this.name = 'UnsafeRedis';
-    this.problems = problems;
   }
 }
 
@@ -38,13 +36,11 @@ interface OpenTokenStore {
 }
 
 /**
- * @throws UnsafeRedis if Redis evicts keys, or if it stores nothing on disk and the operator did
- *   not accept that.
+ * @throws UnsafeRedis if Redis evicts keys.
  * @throws StorageUnavailable if Redis does not answer.
  */
 export async function openTokenStore({
   redisUrl,
-  acceptVolatileRedis,
   database,
   clock,
   timeoutFactor = 1,
@@ -52,7 +48,6 @@ export async function openTokenStore({
   log,
 }: {
   redisUrl?: string | undefined;
-  acceptVolatileRedis: boolean;
   database: Database;
   clock: Clock;
   timeoutFactor?: number;
@@ -68,13 +63,10 @@ export async function openTokenStore({
   const redis = createRedis(redisUrl, { timeoutFactor });
   try {
     await connectRedis(redis);
-    const problems = await redisProblems(redis);
-    const refused = problems.filter(({ setting, isUnknown }) =>
-      setting === 'appendonly' ? !acceptVolatileRedis : !isUnknown,
-    );
-    if (refused.length > 0) throw new UnsafeRedis(refused);
-    for (const { setting, message, remedy } of problems) {
-      if (setting === 'maxmemory-policy') log?.warn(`${message}: ${remedy}`);
+    for (const problem of await redisProblems(redis)) {
+      const { setting, isUnknown, message, remedy } = problem;
+      if (setting === 'maxmemory-policy' && !isUnknown) throw new UnsafeRedis(problem);
+      log?.warn(`${message}: ${remedy}`);
     }
     const time = async (): Promise<number> => {
       const [seconds, microseconds] = await reply(redis.time());

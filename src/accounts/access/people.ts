@@ -34,6 +34,8 @@ interface PeopleParts {
 
 /** Users with up to this many places (of organizations or limits) take one cache slot, 3 kB. */
 const PLACES = 10;
+/** Ids of ended authorizations that take as much memory as one place. */
+const ENDED_IN_PLACE = 7;
 
 const selectPerson = (id: string): string => `SELECT ${ACCOUNT_COLUMNS},
     (SELECT json_agg(r) FROM (${selectReach('account_id', 'a.id')}) r) AS reach,
@@ -137,5 +139,6 @@ const organizationIds = (person: Person | undefined): string[] => person?.organi
 const placesOf = (person: Person | undefined): number =>
   person
     ? person.organizations.reduce((sum, { warehouses }) => sum + 1 + warehouses.length, 1) +
-      person.connections.reduce((sum, [, , limit]) => sum + (limit?.places?.length ?? 0), 0)
+      person.connections.reduce((sum, [, , limit]) => sum + (limit?.places?.length ?? 0), 0) +
+      (person.ended?.length ?? 0) / ENDED_IN_PLACE
     : 1;

@@ -250,7 +250,7 @@ export async function ensureRedisIdentity(redis: Redis | Cluster): Promise<strin
 export const mastersOf = (redis: Redis | Cluster): Redis[] =>
   redis instanceof Cluster ? redis.nodes('master') : [redis];
 
-/** A setting with which Redis would or could lose tokens, with a description for the operator. */
+/** A setting with which Redis loses tokens, or may lose them, with a description for the operator. */
 export interface RedisProblem {
   readonly setting: 'maxmemory-policy' | 'appendonly';
   /** True if INFO does not show the setting, as with some managed services. */
@@ -293,8 +293,10 @@ export async function redisProblems(redis: Redis | Cluster): Promise<RedisProble
       isUnknown,
       message: isUnknown
         ? 'Redis does not report whether it keeps an append-only file'
-        : 'Redis keeps no append-only file: a restart would lose tokens and undo revocations',
-      remedy: 'set `appendonly yes` in redis.conf, or accept the loss with storage.accept_volatile_redis: true',
+        : 'Redis keeps no append-only file',
+      remedy:
+        'set `appendonly yes` in redis.conf, because after a restart without it people sign in and connect their ' +
+        'clients again; no revocation is undone',
     });
   }
   return problems;
