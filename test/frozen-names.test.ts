@@ -56,7 +56,7 @@ const NAMES: readonly (readonly [what: string, used: readonly string[], frozen: 
     'topics of changes',
     union('ChangeTopic'),
     `access, accounts, api-key-ids, api-keys, authorizations, bars, clients, connections,
-      everything, organizations, redis-masters`,
+      everything, organizations`,
   ],
   ['record kinds', union('RecordKind'), 'interaction, machine_token, session, shown_once'],
   [
