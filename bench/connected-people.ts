@@ -84,13 +84,12 @@ export async function connectPeople(
     ...storage,
     database,
     clock: systemClock,
-    acceptVolatileRedis: true,
     timeoutFactor: TIMEOUT_FACTOR,
   });
   const authorizations = createAuthorizations({
     store,
     clients: { find: async () => undefined },
-    people: { find: async () => undefined },
+    people: { find: async () => undefined, hasEnded: async () => false },
     clock: systemClock,
     keys: [TOKEN_KEY],
     lifetimes: LIFETIMES,

@@ -54,6 +54,7 @@ const FAULTS: readonly Fault[] = [
   {
     name: 'table locked',
     redis: 'single',
+    durationMs: FAULT_MS,
     async begin({ postgres }) {
       const client = new pg.Client({ connectionString: postgres.url });
       await client.connect();

@@ -47,7 +47,7 @@ async function openRedis(url: string) {
   const authorizations = createAuthorizations({
     store,
     clients: { find: async () => undefined },
-    people: { find: async () => undefined },
+    people: { find: async () => undefined, hasEnded: async () => false },
     clock: systemClock,
     keys: [randomId('', 43)],
     lifetimes: LIFETIMES,

@@ -89,7 +89,7 @@ const DOORS: Readonly<Record<string, string>> = {
   'pages/upstream': 'arrival flows logout next-person own-account sign-in',
   'pages/words': 'browser-details client-standing moment reached rights tile',
   'storage/embedded': 'postgres server',
-  'storage/redis': 'master-guard redis report store',
+  'storage/redis': 'redis report store',
 };
 
 /** Parts that every part may import, and that import no other part. */

@@ -120,7 +120,7 @@ describeOn([postgresServer, redisServer], 'a failed start, PostgreSQL and Redis'
     const administrator = new Redis(guarded.url);
     await administrator.config('SET', 'requirepass', 'right');
     administrator.disconnect();
-    evicting = await startRedisServer({ 'maxmemory-policy': 'allkeys-lru', appendonly: 'no' });
+    evicting = await startRedisServer({ 'maxmemory-policy': 'allkeys-lru' });
   });
 
   /** Counts the connections to this database, and those of other clients to both Redis servers. */
@@ -170,20 +170,9 @@ describeOn([postgresServer, redisServer], 'a failed start, PostgreSQL and Redis'
       ['the database schema lacks 0001', 'run `gatehouse migrate`, or start with storage.auto_migrate: true'],
     ],
     [
-      'Redis evicts keys and has no persistence',
+      'Redis evicts keys',
       () => ({ storage: { redisUrl: evicting.url } }),
-      [
-        'evicts keys',
-        'set `maxmemory-policy noeviction`',
-        'keeps no append-only file',
-        'set `appendonly yes`',
-        'storage.accept_volatile_redis: true',
-      ],
-    ],
-    [
-      'Redis evicts keys, even if the operator accepts a lack of persistence',
-      () => ({ storage: { redisUrl: evicting.url, acceptVolatileRedis: true } }),
-      ['evicts keys'],
+      ['evicts keys', 'set `maxmemory-policy noeviction`'],
       'append-only',
     ],
     [

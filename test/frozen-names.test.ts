@@ -56,7 +56,7 @@ const NAMES: readonly (readonly [what: string, used: readonly string[], frozen: 
     'topics of changes',
     union('ChangeTopic'),
     `access, accounts, api-key-ids, api-keys, authorizations, bars, clients, connections,
-      everything, organizations, redis-masters`,
+      everything, organizations`,
   ],
   ['record kinds', union('RecordKind'), 'interaction, machine_token, session, shown_once'],
   [
@@ -124,7 +124,7 @@ describe('frozen names', () => {
       gatehouse_clock_offset_seconds{store},
       gatehouse_config_last_reload_success_timestamp_seconds,
       gatehouse_config_last_reload_successful, gatehouse_database_connections{state},
-      gatehouse_database_waiting, gatehouse_ends_repeats_total, gatehouse_ends_revived_total,
+      gatehouse_database_waiting,
       gatehouse_http_request_duration_seconds_count{route,method},
       gatehouse_http_requests_total{route,method,status},
       gatehouse_import_last_changes{type,change},

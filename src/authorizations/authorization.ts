@@ -102,7 +102,7 @@ export const hashRequestValue = (text: string): string => sha256(text).slice(0, 
 export function createAuthorizations(parts: {
   readonly store: TokenStore;
   readonly clients: Pick<ClientRegistry, 'find'>;
-  readonly people: Pick<People, 'find'>;
+  readonly people: Pick<People, 'find' | 'hasEnded'>;
   readonly clock: Clock;
   /** The first key signs new values; all keys verify, so that a key can be replaced. */
   readonly keys: readonly [string, ...string[]];
@@ -174,13 +174,15 @@ export function createAuthorizations(parts: {
       return findGenuine(value);
     },
 
-    async resolveParties({ accountId, clientId, generation }) {
+    async resolveParties({ id, accountId, clientId, generation }) {
       const [client, person] = await Promise.all([
         clients.find(clientId),
         people.find(accountId, hasGeneration(clientId, generation ?? 0)),
       ]);
       if (!client || client.isSuspended) return 'client_unavailable';
       if (!person || person.account.isSuspended) return 'account_unavailable';
+      // A failover or a restored backup may bring an ended authorization back into the token store.
+      if (await people.hasEnded(person, id)) return 'ended';
       // A client test has no connection, and so no limit.
       if (generation === undefined) return { ...person, client };
       const [, current, limit] = connectionIn(person, clientId) ?? [];

@@ -1,21 +1,15 @@
 /** The only place that ends access: of a connection, a user, a client or one authorization. */
-import type { Logger } from 'pino';
 import type { Account } from '../accounts/account.ts';
 import type { Activity, Origin } from '../accounts/activity/activity.ts';
 import type { Details } from '../accounts/activity/activity-words.ts';
-import type { Clock } from '../base/clock.ts';
-import { randomId } from '../base/random-id.ts';
 import type { ClientRegistry } from '../clients/client-registry.ts';
 import { type ChangeFeed, silentChangeFeed } from '../storage/change-feed.ts';
 import type { CleaningJob } from '../storage/cleaning.ts';
 import type { InTransaction, Queries } from '../storage/queries.ts';
-import { StorageUnavailable } from '../storage/storage-unavailable.ts';
 import type { TokenStore } from '../storage/token-store.ts';
-import type { Authorization } from './authorization.ts';
 import type { EndedConnection } from './connection-limits.ts';
 import type { Connections, Whose } from './connections.ts';
-import { repeatRecorded } from './repeated-ends.ts';
-import type { End, MachineTokenEnd, RecordedEnd, Revocation, Revocations } from './revocations.ts';
+import type { End, Revocations } from './revocations.ts';
 import { isMachineToken, readValue } from './token-formats.ts';
 
 /**
@@ -93,181 +87,55 @@ export const endConnections =
     void (await disconnect({ accountId: id }, by, undefined, tx));
 
 /**
- * Revokes authorizations and machine access tokens: records the revocation and notifies every node
- * in one step, ends the tokens in the token store, then responds. No crash undoes a revocation
- * after the response. If writing the record takes too long, a request is answered once a replica of
- * Redis has the revocation, and this process writes the record later.
+ * Revokes single authorizations and machine access tokens. The recorded revocation is what ends them: each
+ * decision reads it with the user or the client, so a record that returns to the token store stays refused.
  */
 export interface Endings {
   /**
-   * Ends one authorization immediately, on every node.
-   *
-   * @throws StorageUnavailable if the authorization may not have ended on every node. The service
-   *   ends it later, and the client can send the request again.
-   */
-  end(authorization: Authorization, why: Pick<Revocation, 'cause' | 'actor' | 'origin'>): Promise<void>;
-  /** Like `end`, for one machine access token. */
-  endMachineToken(end: MachineTokenEnd): Promise<void>;
-  /**
-   * Ends an authorization or a machine token for an operator or a scanner, without a time limit.
-   * Writes the record first: if that fails, nothing is ended and the call can be repeated.
+   * Ends one authorization or one machine access token on every node, before it resolves.
    *
    * @param onFirst called once the revocation is recorded, unless it was recorded before
+   * @throws StorageUnavailable if it may not have been recorded; the call can be repeated
    */
-  endRecorded(end: End, onFirst?: () => void): Promise<void>;
-  /**
-   * Notifies every node again if the authorization or machine token of this value was ended: an
-   * earlier request may have recorded the end and failed before the nodes were notified.
-   *
-   * @param clientId the client that presents the value
-   * @returns false if no such end of this client is recorded; then nothing is announced, because any
-   *   client can make up values
-   */
-  announceAgain(value: string, clientId: string): Promise<boolean>;
-  /**
-   * Repeats all recorded revocations, for a token store that was restored from a backup.
-   *
-   * @param onProgress called after each batch with the number of records processed so far
-   */
-  repeatRecorded(
-    since?: Date,
-    onProgress?: (looked: number) => unknown,
-  ): Promise<{ readonly looked: number; readonly ended: number }>;
-  /**
-   * Carries out revocations of authorizations and machine tokens that were only recorded: the node
-   * that began them crashed, or the token store did not answer. Only one node at a time does this.
-   *
-   * @returns how many of these authorizations and tokens still existed
-   */
-  carryOut(): Promise<number>;
-  /** Returns recent revocations whose authorizations exist again, after a restore of old data. */
-  findRevived(): Promise<readonly RecordedEnd[]>;
+  end(end: End, onFirst?: () => void): Promise<void>;
+  /** Returns whether this client's authorization or machine token with this value was ended by itself. */
+  hasEnded(value: string, clientId: string): Promise<boolean>;
 }
-
-/** The number of latest recorded revocations that `findRevived` checks. */
-const MAX_CHECKED = 100;
-/** Allowance for records that become visible later than newer ones, or that a node of a former version dated. */
-const OVERLAP_MS = 120_000;
 
 export function createEndings(parts: {
   store: TokenStore;
-  revocations: Revocations;
-  clock: Clock;
+  revocations: Pick<Revocations, 'record' | 'find' | 'hasEndedToken'>;
+  /** The present lifetime of refresh tokens. */
+  refreshTokenSeconds: () => number;
   /** Absent in an operator command. Notifies this node before the request is answered. */
   changes?: Pick<ChangeFeed, 'announce'>;
 }): Endings {
-  const { store, revocations, clock, changes = silentChangeFeed } = parts;
-  const isKeptHere = store.isInDatabase;
-  const node = randomId('', 16);
-
-  /** Returns the steps that end an authorization or a machine token. */
-  function stepsOf(end: End) {
-    if ('machineToken' in end) {
-      const { machineToken, clientId } = end;
-      return {
-        announceLocally: () => changes.announce('clients', clientId),
-        announceEnd: () => revocations.announceMachineTokens([clientId]),
-        endIt: () => store.remove('machine_token', machineToken),
-        isReplicated: () => store.isReplicated('machine_token', machineToken),
-      };
-    }
-    const { id } = end.authorization;
-    return {
-      announceLocally: () => changes.announce('authorizations', id),
-      announceEnd: () => revocations.announceEnd(id),
-      endIt: () => store.endAuthorization(id),
-      isReplicated: () => store.isReplicated('authorization', id),
-    };
-  }
-
-  async function endNow(end: End): Promise<void> {
-    const { announceLocally, endIt, isReplicated } = stepsOf(end);
-    let notNotified: unknown;
-    const masters = await revocations.recordOrAnnounce(end, isKeptHere).catch((error: unknown) => {
-      notNotified = error;
-      return undefined;
-    });
-    announceLocally();
-    const isRecorded = masters !== undefined;
-    // Succeed even if nothing was left to end: the answer to an earlier try may have been lost. If
-    // this throws, `carryOut` finishes a recorded revocation later.
-    if (!isRecorded || !isKeptHere) await endIt();
-    // If Redis has a new master, the revocations repeated there may not include this one.
-    if (isRecorded && !store.usesOnlyMasters(masters)) throw replacedMeanwhile();
-    if (notNotified) throw notNotified;
-    // Without a record the revocation is only in the token store, where a failover may lose it.
-    if (!isRecorded && !(await isReplicated())) throw notReplicated();
-  }
+  const { store, revocations, refreshTokenSeconds, changes = silentChangeFeed } = parts;
 
   return {
-    end: (authorization, why) => endNow({ authorization, ...why }),
-    endMachineToken: endNow,
-
-    async endRecorded(end, onFirst) {
-      const { announceLocally, announceEnd, endIt } = stepsOf(end);
-      // Record first: if only `endIt` succeeded, a repeated command would find nothing to record.
-      const { masters, isFirst } = await revocations.record(end, isKeptHere);
-      announceLocally();
+    async end(end, onFirst) {
+      const isFirst = await revocations.record(end, {
+        isKeptHere: store.isInDatabase,
+        refreshTokenSeconds: refreshTokenSeconds(),
+      });
+      if ('machineToken' in end) changes.announce('clients', end.clientId);
+      else changes.announce('authorizations', `${end.authorization.accountId} ${end.authorization.id}`);
       if (isFirst) onFirst?.();
-      await endIt();
-      if (!store.usesOnlyMasters(masters)) throw replacedMeanwhile();
-      // Notify again: commands have long timeouts, and introspection may answer `active` before.
-      await announceEnd();
+      if (store.isInDatabase) return;
+      const removed =
+        'machineToken' in end
+          ? store.remove('machine_token', end.machineToken)
+          : store.endAuthorization(end.authorization.id);
+      // This only frees space early, so the end is complete even if the token store does not answer.
+      await removed.catch(() => {});
     },
 
-    async announceAgain(value, clientId) {
+    async hasEnded(value, clientId) {
+      if (isMachineToken(value)) return revocations.hasEndedToken({ machineToken: value, clientId });
       const id = readValue(value)?.authorizationId;
-      if (id !== undefined) return revocations.announceRecorded({ id, clientId });
-      if (!isMachineToken(value)) return false;
-      return revocations.announceRecorded({ machineToken: value, clientId });
-    },
-
-    repeatRecorded: (since, onProgress) => repeatRecorded({ store, revocations }, since, onProgress),
-
-    async carryOut() {
-      const turn = isKeptHere ? undefined : await revocations.takeTurn(node);
-      if (turn === undefined) return 0;
-      let isDone = false;
-      try {
-        const since = new Date(Math.min(turn.until.getTime(), turn.now.getTime()) - OVERLAP_MS);
-        const { ended } = await repeatRecorded({ store, revocations }, since, () => revocations.takeTurn(node));
-        isDone = true;
-        return ended;
-      } finally {
-        await revocations.endTurn(node, isDone ? turn.now : undefined);
-      }
-    },
-
-    async findRevived() {
-      // Skip the latest revocations: they are in progress now, or the next call carries them out.
-      const before = { at: new Date(clock() - OVERLAP_MS), id: '' };
-      const batch = await revocations.latest({ limit: MAX_CHECKED, before });
-      const records = await Promise.all(batch.map(({ id }) => store.readAuthorization(id)));
-      return batch.filter((_, index) => records[index] !== undefined);
+      return id !== undefined && (await revocations.find(id))?.clientId === clientId;
     },
   };
-}
-
-const notReplicated = (): StorageUnavailable =>
-  new StorageUnavailable('redis', new Error('no Redis replica has confirmed the revocation'));
-
-const replacedMeanwhile = (): StorageUnavailable =>
-  new StorageUnavailable('redis', new Error('another Redis has replaced the one on which the authorization was ended'));
-
-/** Logs an error if the token store was restored from an old backup. Never throws. */
-export async function reportRevived(
-  endings: Pick<Endings, 'findRevived'>,
-  log: Pick<Logger, 'error' | 'warn'>,
-): Promise<void> {
-  try {
-    const { length: alive } = await endings.findRevived();
-    if (alive === 0) return;
-    const remedy =
-      'an older token store was restored: run `operator revoke --recorded`, which ends these ' + 'authorizations again';
-    log.error({ alive, remedy }, 'authorizations that are recorded as ended are still active');
-  } catch (err) {
-    log.warn({ err }, 'it could not be checked whether ended authorizations are still active');
-  }
 }
 
 /**

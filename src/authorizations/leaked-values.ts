@@ -12,7 +12,7 @@ import type { TokenStore } from '../storage/token-store.ts';
 import type { Connections } from './connections.ts';
 import type { Endings } from './endings.ts';
 import type { FoundValue } from './leaked-report.ts';
-import { createMachineTokens } from './machine-tokens.ts';
+import { createMachineTokens, isValidFor } from './machine-tokens.ts';
 import { createTokenFormats, readValue } from './token-formats.ts';
 
 /** A valid value that was found in public, and was ended. Contains no secret. */
@@ -35,8 +35,8 @@ const MAX_AT_ONCE = 10;
 export function createLeakedValues(parts: {
   readonly clock: Clock;
   readonly store: TokenStore;
-  readonly endings: Pick<Endings, 'endRecorded'>;
-  readonly clients: Pick<ClientRegistry, 'find' | 'markLeaked' | 'refuseLeaked'>;
+  readonly endings: Pick<Endings, 'end'>;
+  readonly clients: Pick<ClientRegistry, 'find' | 'hasEndedToken' | 'markLeaked' | 'refuseLeaked'>;
   readonly connections: Pick<Connections, 'generationOf'>;
   readonly apiKeys: Pick<ApiKeys, 'findByValue' | 'revoke'>;
   readonly activity: Pick<Activity, 'record' | 'recordAll'>;
@@ -64,7 +64,7 @@ export function createLeakedValues(parts: {
     }
     const name = (await clients.find(clientId))?.name ?? clientId;
     const authorization = { id: value.authorizationId, ...record };
-    await endings.endRecorded({ authorization, cause: 'leaked', ...leaked }, () =>
+    await endings.end({ authorization, cause: 'leaked', ...leaked }, () =>
       announce({ ...found, accountId, clientId, name }),
     );
   }
@@ -72,12 +72,12 @@ export function createLeakedValues(parts: {
   async function endMachineToken({ token, ...found }: FoundValue, leaked: Leaked): Promise<void> {
     const stored = await machineTokens.find(token);
     const client = stored && (await clients.find(stored.clientId));
-    if (!client || stored.generation < client.tokenGeneration) return;
+    if (!client || !(await isValidFor(clients, client, stored))) return;
     const { id: clientId, name, ownerAccountId: accountId } = client;
     const details = { ...leaked.details, client_id: clientId, client_name: name };
     const entry: NewActivity = { ...leaked, action: 'tokens_revoked', accountId, details };
     const { expiresAt } = stored;
-    await endings.endRecorded({ machineToken: token, clientId, expiresAt, entry }, () =>
+    await endings.end({ machineToken: token, clientId, expiresAt, entry }, () =>
       announce({ ...found, accountId, clientId, name }),
     );
   }

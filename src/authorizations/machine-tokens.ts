@@ -1,9 +1,13 @@
 /** Tokens of clients that act for themselves, without an authorization. `Endings` revokes them. */
 import type { Client } from '../clients/client.ts';
+import type { ClientRegistry } from '../clients/client-registry.ts';
 import type { TokenStore } from '../storage/token-store.ts';
+import { keyOf } from '../storage/token-store.ts';
 import { isMachineToken } from './token-formats.ts';
 
 export interface MachineToken {
+  /** Names the token in the token store, and in the record of its revocation. */
+  readonly key: string;
   readonly clientId: string;
   /** The client's generation at issue. The token is invalid once the client has a later generation. */
   readonly generation: number;
@@ -13,7 +17,7 @@ export interface MachineToken {
 }
 
 export interface MachineTokens {
-  /** Reads only the token store: the caller must check that the client has the same generation. */
+  /** Reads only the token store: the caller must check `isValidFor`. */
   find(value: string): Promise<MachineToken | undefined>;
   /** @param token contains the client as it authenticated, so that a later revocation applies */
   keep(value: string, token: Pick<MachineToken, 'issuedAt' | 'expiresAt'> & { readonly client: Client }): Promise<void>;
@@ -21,6 +25,13 @@ export interface MachineTokens {
 
 /** Omits a generation of 0 to save space, because there are many of these records. */
 type Stored = readonly [clientId: string, lifetime: number, generation?: number];
+
+/** True unless the token was revoked, by itself or with all machine tokens of its client. */
+export const isValidFor = async (
+  clients: Pick<ClientRegistry, 'hasEndedToken'>,
+  client: Client,
+  { key, generation }: MachineToken,
+): Promise<boolean> => generation >= client.tokenGeneration && !(await clients.hasEndedToken(client, key));
 
 export function createMachineTokens(store: TokenStore): MachineTokens {
   return {
@@ -30,7 +41,8 @@ export function createMachineTokens(store: TokenStore): MachineTokens {
       if (!record) return undefined;
       const [clientId, lifetime, generation = 0] = record.data;
       const { expiresAt } = record;
-      return { clientId, generation, expiresAt, issuedAt: expiresAt - lifetime };
+      const key = keyOf(value);
+      return { key, clientId, generation, expiresAt, issuedAt: expiresAt - lifetime };
     },
 
     async keep(value, { client, issuedAt, expiresAt }) {

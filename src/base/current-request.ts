@@ -20,9 +20,6 @@ export const withinRequest = <Result>(request: CurrentRequest, work: () => Resul
 /** Runs `work` without a current request. For timers that several requests share. */
 export const outsideRequests = <Result>(work: () => Result): Result => storage.run(undefined, work);
 
-/** Binds `work` to the request that runs now, for work that a shared timer or queue starts later. */
-export const boundToRequest = <Work extends () => unknown>(work: Work): Work => AsyncLocalStorage.bind(work);
-
 /**
  * The fields of a request in a log line. `trace_id` is the name that OpenTelemetry recommends for
  * logs in other formats than its own.

@@ -5,6 +5,7 @@ import { refuseViolations } from '../base/refusal.ts';
 import { transactionOf } from '../storage/account-turns.ts';
 import { createCache } from '../storage/cache.ts';
 import type { ChangeFeed } from '../storage/change-feed.ts';
+import { createEndedIds } from '../storage/ended-ids.ts';
 import { mapPage, type Page, type PageRequest, pageOf } from '../storage/pages.ts';
 import { BEYOND_LOST, type Database, type InTransaction, type Queries } from '../storage/queries.ts';
 import type { Client, ClientKind } from './client.ts';
@@ -36,6 +37,8 @@ export interface ClientRegistry extends ClientCreation, ClientEdits, ClientSecre
    * @throws Refusal `client_unknown`
    */
   endMachineTokens(id: string, inTransaction?: InTransaction): Promise<Client>;
+  /** Returns whether the client's machine access token with this key was revoked by itself. */
+  hasEndedToken(client: Client, key: string): Promise<boolean>;
   /**
    * Like `endMachineTokens` for all machine clients, because a restored database lacks revocations.
    *
@@ -91,6 +94,16 @@ export function createClientRegistry(parts: {
     const [row] = await database.query<ClientRow>(`${SELECT_CLIENTS} WHERE c.id = $1`, [id]);
     return row && clientFrom(row);
   }
+
+  const isEnded = createEndedIds({
+    changes,
+    clock,
+    topic: 'clients',
+    async ask(key) {
+      const found = await database.query('SELECT 1 FROM ended_machine_tokens WHERE key = $1', [key]);
+      return found.length > 0;
+    },
+  });
 
   /** Reads a client that this node has just changed: the database's notification comes later. */
   async function readChanged(id: string): Promise<Client> {
@@ -165,6 +178,7 @@ export function createClientRegistry(parts: {
 
     resume: (id, inTransaction) => change(id, 'suspended_at = NULL', [], inTransaction),
 
+    hasEndedToken: ({ id, endedTokens }, key) => isEnded(id, endedTokens, key),
     endMachineTokens: (id, inTransaction) => change(id, 'token_generation = token_generation + 1', [], inTransaction),
 
     async endEveryMachineToken(tx) {

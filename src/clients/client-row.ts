@@ -1,5 +1,6 @@
 /** Reads clients with their owner's name and secrets, and writes when they were last used. */
 import { isClientId } from '../base/random-id.ts';
+import { endedIdsFrom, endedIdsSql } from '../storage/ended-ids.ts';
 import type { WriteUses } from '../storage/last-used.ts';
 import { countText } from '../storage/pages.ts';
 import type { Queries } from '../storage/queries.ts';
@@ -11,7 +12,8 @@ export const SELECT_CLIENTS = `
     c.redirect_uris, c.native, c.suspended_at, c.created_at, c.last_used_at, c.token_generation,
     c.homepage_url, c.support_url, c.privacy_url, c.verified_at, c.verified_by,
     (SELECT coalesce(json_agg(s ORDER BY s.created_at, s.id), '[]')
-      FROM client_secrets s WHERE s.client_id = c.id) AS secrets
+      FROM client_secrets s WHERE s.client_id = c.id) AS secrets,
+    ${endedIdsSql('SELECT e.key FROM ended_machine_tokens e WHERE e.client_id = c.id')} AS ended_tokens
   FROM clients c LEFT JOIN accounts a ON a.id = c.owner_account_id`;
 
 export interface ClientRow {
@@ -32,6 +34,7 @@ export interface ClientRow {
   readonly privacy_url: string | null;
   readonly verified_at: Date | null;
   readonly verified_by: string | null;
+  readonly ended_tokens: readonly string[];
   /** PostgreSQL returns them as JSON, so the times are text. */
   readonly secrets: readonly {
     readonly id: string;
@@ -59,6 +62,7 @@ export function clientFrom(row: ClientRow): Client {
     createdAt: row.created_at,
     ...(row.last_used_at !== null && { lastUsedAt: row.last_used_at }),
     tokenGeneration: row.token_generation,
+    endedTokens: endedIdsFrom(row.ended_tokens),
     links: normalizeLinks({
       homepage: row.homepage_url ?? '',
       support: row.support_url ?? '',

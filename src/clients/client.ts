@@ -44,6 +44,8 @@ export interface Client {
   readonly lastUsedAt?: Date;
   /** Machine access tokens that were issued under an earlier generation are invalid. */
   readonly tokenGeneration: number;
+  /** Keys of the machine access tokens that were revoked one by one, until they expire; undefined if they are too many. */
+  readonly endedTokens: readonly string[] | undefined;
   /** Oldest first; empty for public clients. */
   readonly secrets: readonly ClientSecret[];
   /** Changes with every change of the client or its secrets: a cache key for derived values. */

@@ -20,7 +20,7 @@ import { addSettingsProblems, checkKeys, checkNodeClocks, checkNodes } from './n
 import { checkPeople } from './people.ts';
 import { checkProviders } from './providers.ts';
 import type { DoctorRequests, Send } from './requests.ts';
-import { checkTokenStore, endingsVerdict } from './token-store.ts';
+import { checkTokenStore } from './token-store.ts';
 import { createVisitors, type Visitor, type Visitors } from './visitor.ts';
 
 export interface ExaminationOptions {
@@ -68,10 +68,6 @@ async function checkEverything(
       await checkNodes(findings, settings, nodes);
       await checkNodeClocks(findings, database);
       if (nodes) checkNodeDifferences(findings, nodes, { settings, redis: tokens?.identity });
-      if (database && store) {
-        const verdict = await endingsVerdict(database, store);
-        findings.add('ended_authorizations', 'the token store', verdict);
-      }
       await checkMail(findings, settings, testMailTo);
       await checkProviders(findings, settings.issuer, findProviders({ environment }));
       if (database) await checkPeople(findings, database, settings);

@@ -1,7 +1,4 @@
-/** The doctor's check of the token store: durability and clock of Redis, and lost revocations. */
-import { createActivity } from '../accounts/activity/activity.ts';
-import { createEndings } from '../authorizations/endings.ts';
-import { createRevocations } from '../authorizations/revocations.ts';
+/** The doctor's check of the token store: durability and clock of Redis. */
 import { systemClock } from '../base/clock.ts';
 import type { SettingsWithoutSecrets } from '../config/settings.ts';
 import { createPostgresStore } from '../storage/postgres-store.ts';
@@ -54,7 +51,7 @@ export async function checkTokenStore(
     findings.add('redis_version', WHERE, versionVerdict(reports));
     const keeping = await redisProblems(redis);
     findings.add('redis_eviction', WHERE, evictionVerdict(keeping));
-    findings.add('redis_persistence', WHERE, persistenceVerdict(keeping, storage, reports));
+    findings.add('redis_persistence', WHERE, persistenceVerdict(keeping, reports));
     findings.add('redis_memory', WHERE, memoryVerdict(reports));
     findings.add('redis_replication', WHERE, replicationVerdict(reports));
     if (furthest) findings.add('redis_clock', WHERE, clockVerdict(furthest));
@@ -111,18 +108,10 @@ function evictionVerdict(keeping: Keeping): Verdict {
   return ok('eviction is off (maxmemory-policy noeviction)');
 }
 
-function persistenceVerdict(
-  keeping: Keeping,
-  { acceptVolatileRedis }: SettingsWithoutSecrets['storage'],
-  reports: Reports,
-): Verdict {
+function persistenceVerdict(keeping: Keeping, reports: Reports): Verdict {
   const found = keeping.find(({ setting }) => setting === 'appendonly');
-  if (found?.isUnknown && acceptVolatileRedis) return hidden('aof_enabled; the settings accept this');
-  if (found && acceptVolatileRedis) {
-    const message = `${found.message}; the settings accept this`;
-    return warning(message, found.remedy, 'storage.accept_volatile_redis');
-  }
-  if (found) return problem(found.message, found.remedy);
+  if (found?.isUnknown) return hidden('aof_enabled');
+  if (found) return warning(found.message, found.remedy);
   if (reports.some(({ isDiskFailing }) => isDiskFailing)) {
     return problem(
       'the last write to the append-only file failed',
@@ -175,18 +164,5 @@ function replicationVerdict(reports: Reports): Verdict {
     `${replicas} replica(s) connected, but a master that is cut off from them keeps ` +
       'accepting writes, which are lost in a failover',
     'set `min-replicas-to-write 1` and `min-replicas-max-lag 10` in redis.conf',
-  );
-}
-
-/** Checks that no revoked authorization is in the store: if one is, an older store was restored. */
-export async function endingsVerdict(database: Database, store: TokenStore): Promise<Verdict> {
-  const parts = { database, clock: systemClock };
-  const activity = createActivity(parts);
-  const revocations = createRevocations({ ...parts, activity, log: { warn: () => {} } });
-  const { length } = await createEndings({ store, revocations, clock: systemClock }).findRevived();
-  if (length === 0) return ok('none of the latest 100 ended authorizations is active');
-  return problem(
-    `${length} of the latest 100 ended authorizations are active: an older token store was ` + 'restored',
-    'run `revoke --recorded`: the command carries out all recorded revocations again',
   );
 }

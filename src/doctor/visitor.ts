@@ -30,7 +30,7 @@ export function createVisitors(
   const activity = createActivity({ ...parts, by });
   const links = createPasswordLinks({ ...parts, accounts, activity });
   const doctorAccounts = createDoctorAccounts({ ...parts, accounts });
-  const revocations = createRevocations({ ...parts, activity, log: { warn: () => {} } });
+  const revocations = createRevocations({ ...parts, activity });
 
   const visitors = {
     async add(): Promise<Visitor> {

@@ -136,7 +136,12 @@ export async function withRegistries<Result>(
     disconnectSome: createDisconnectSome(connections, activity),
     audit: createAudit(parts),
     tokenStore,
-    endings: async () => createEndings({ store: await tokenStore(), revocations, clock: systemClock }),
+    endings: async () =>
+      createEndings({
+        store: await tokenStore(),
+        revocations,
+        refreshTokenSeconds: () => settings.tokens.refreshTokenSeconds,
+      }),
     machineTokens: async () => createMachineTokens(await tokenStore()),
     recordChange: (action, about) => (tx) => activity.record({ ...about, action, actor: 'operator' }, tx),
   });

@@ -50,7 +50,11 @@ export async function buildUnopened({ settings, overrides }: Inspection): Promis
     store,
     registries,
     createAttemptLimit,
-    endings: createEndings({ store, revocations: registries.revocations, clock }),
+    endings: createEndings({
+      store,
+      revocations: registries.revocations,
+      refreshTokenSeconds: () => settings.tokens.refreshTokenSeconds,
+    }),
     changeStreams: createChangeStreams(silentChangeFeed),
     hasChecksums: false,
   });

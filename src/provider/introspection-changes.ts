@@ -2,7 +2,7 @@
 import { Readable } from 'node:stream';
 import type { Context } from 'koa';
 import type { Answer, NextStep, Step } from '../base/answer.ts';
-import type { ChangeFeed } from '../storage/change-feed.ts';
+import type { ChangeFeed, ChangeTopic } from '../storage/change-feed.ts';
 import { authenticatedClient, type ClientAuthentication } from './client-authentication.ts';
 import { readOAuthForm } from './form.ts';
 import { OAuthError } from './oauth-error.ts';
@@ -57,7 +57,7 @@ export function createChangeStreams(changes: ChangeFeed) {
 
   changes.onChange((topic, key) => {
     // Skip hashes of API keys: a message with the key's id follows.
-    if (topic !== 'api-keys') addToAll(`data: ${key || topic}\n\n`);
+    if (topic !== 'api-keys') addToAll(`data: ${nameOf(topic, key) || topic}\n\n`);
     if (topic === 'everything') recent.repeatNone();
     if (changes.isLive && topic !== 'clients') return;
     for (const stream of streams) {
@@ -118,6 +118,10 @@ export function createChangeStreams(changes: ChangeFeed) {
     end: stop,
   };
 }
+
+/** Returns what a reader remembers: of an authorization only its id, without its user. */
+const nameOf = (topic: ChangeTopic, key: string): string =>
+  topic === 'authorizations' ? key.slice(key.indexOf(' ') + 1) : key;
 
 /** Writes changes as fast as its reader reads them, and then heartbeats. */
 class ChangeStream extends Readable {

@@ -8,7 +8,7 @@ import type { ApiKey } from '../accounts/api-keys/api-key.ts';
 import type { ApiKeys } from '../accounts/api-keys/api-keys.ts';
 import type { Authorizations, Found } from '../authorizations/authorization.ts';
 import { connectionId } from '../authorizations/connections.ts';
-import type { MachineToken, MachineTokens } from '../authorizations/machine-tokens.ts';
+import { isValidFor, type MachineToken, type MachineTokens } from '../authorizations/machine-tokens.ts';
 import type { PresentedAccessToken } from '../authorizations/token-formats.ts';
 import type { Answer, NextStep, Step } from '../base/answer.ts';
 import type { ClientRegistry } from '../clients/client-registry.ts';
@@ -128,10 +128,11 @@ function mayAsk(ctx: Context, clientId: string): boolean {
 }
 
 async function describeMachine(token: MachineToken, ctx: Context, parts: IntrospectionParts) {
-  const { clientId, generation, expiresAt: exp, issuedAt: iat } = token;
+  const { clientId, expiresAt: exp, issuedAt: iat } = token;
   if (!mayAsk(ctx, clientId)) return undefined;
   const client = await parts.clients.find(clientId);
-  if (!client || client.isSuspended || generation < client.tokenGeneration) return undefined;
+  if (!client || client.isSuspended) return undefined;
+  if (!(await isValidFor(parts.clients, client, token))) return undefined;
   const times = { exp, iat, iss: parts.issuer };
   // Account and client ids have different prefixes, so `sub` is never ambiguous.
   const answer = {

@@ -56,7 +56,7 @@ interface ProviderParts {
   readonly upstreamSessions: UpstreamSessions;
   readonly clients: ClientRegistry;
   readonly accounts: AccountRegistry;
-  readonly people: Pick<People, 'find'>;
+  readonly people: Pick<People, 'find' | 'hasEnded'>;
   readonly access: Access;
   readonly sessionList: SessionList;
   readonly sessionRequirements: SessionRequirements;

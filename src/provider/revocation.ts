@@ -45,7 +45,8 @@ export function revocation(parts: RevocationParts & { readonly authentication: C
         throw new OAuthError(400, 'invalid_grant', 'the token was issued to another client');
       }
       if (token) await token.end(ctx);
-      else if (!(await parts.endings.announceAgain(value, clientId))) await countGuess(ctx);
+      // A client repeats its request if it received no answer.
+      else if (!(await parts.endings.hasEnded(value, clientId))) await countGuess(ctx);
       // Clients ignore the body (RFC 7009 §2.2), but some libraries expect JSON in every response.
       return { body: {} };
     },
@@ -55,7 +56,7 @@ export function revocation(parts: RevocationParts & { readonly authentication: C
 interface RevocationParts {
   readonly authorizations: Pick<Authorizations, 'find'>;
   readonly machineTokens: MachineTokens;
-  readonly endings: Pick<Endings, 'end' | 'endMachineToken' | 'announceAgain'>;
+  readonly endings: Pick<Endings, 'end' | 'hasEnded'>;
   readonly failures: Pick<FailureLimits, 'answerOf'>;
 }
 
@@ -75,7 +76,7 @@ async function findToken(
   const machineToken = await machineTokens.find(value);
   if (machineToken) {
     const { clientId, expiresAt } = machineToken;
-    const end = (): Promise<void> => endings.endMachineToken({ machineToken: value, clientId, expiresAt });
+    const end = (): Promise<void> => endings.end({ machineToken: value, clientId, expiresAt });
     return { clientId, kind: 'access_token', end };
   }
   const found = await authorizations.find(value);
@@ -86,11 +87,8 @@ async function findToken(
     kind: found.value.kind,
     async end(ctx) {
       ctx.state.authorizationId = authorization.id;
-      await endings.end(authorization, {
-        cause: 'client_revoked',
-        actor: 'client',
-        origin: requestOrigin(ctx),
-      });
+      const why = { cause: 'client_revoked', actor: 'client', origin: requestOrigin(ctx) } as const;
+      await endings.end({ authorization, ...why });
     },
   };
 }

@@ -201,7 +201,8 @@ async function respondWith(
     log.warn(about, `a ${NAMES[kind]} was replayed: its authorization is ended`);
     outcomes.grantReplayed(kind);
     const cause = kind === 'code' ? 'code_replayed' : 'refresh_token_replayed';
-    await endings.end(authorization, { cause, actor: 'service', origin: requestOrigin(ctx) });
+    const origin = requestOrigin(ctx);
+    await endings.end({ authorization, cause, actor: 'service', origin });
   }
   throw invalidGrant(REFUSALS[kind][issued]);
 }

@@ -2,7 +2,7 @@
 import type { Logger } from 'pino';
 import { createErasureJob } from '../accounts/erasure.ts';
 import { approvalMailsExpiry } from '../authorizations/approval-requests.ts';
-import { createTimeLimitJob, type Endings } from '../authorizations/endings.ts';
+import { createTimeLimitJob } from '../authorizations/endings.ts';
 import type { LeakedValues } from '../authorizations/leaked-values.ts';
 import type { Clock } from '../base/clock.ts';
 import type { Settings } from '../config/settings.ts';
@@ -23,10 +23,9 @@ export function cleaningJobs(parts: {
   readonly store: TokenStore;
   readonly limits: { removeExpired: CleaningJob };
   readonly registries: CommonRegistries;
-  readonly endings: Endings;
   readonly leakedValues: LeakedValues;
 }): Readonly<Record<string, CleaningJob>> {
-  const { settings, database, clock, log, store, limits, endings } = parts;
+  const { settings, database, clock, log, store, limits } = parts;
   const { activity, auditTrail, apiKeys, clientProblems } = parts.registries;
   const { connections, passkeys, passwordLinks, revocations } = parts.registries;
   const { sessionList, upstreamSessions } = parts.registries;
@@ -41,12 +40,6 @@ export function cleaningJobs(parts: {
       log.warn({ oldestNotOut }, 'activity is deleted that was never put on the log');
     }
     return activity.removeOlderThan(retainedSince(), limit);
-  }
-
-  async function carryOut(): Promise<number> {
-    const ended = await endings.carryOut();
-    if (ended > 0) log.warn({ ended }, 'completed ends that a node started but did not finish');
-    return ended;
   }
 
   /** Begins few mails and does not wait for them: no other job may wait for the mail server. */
@@ -74,10 +67,8 @@ export function cleaningJobs(parts: {
     activity: removeActivity,
     erased_people: createErasureJob(database),
     refused_sign_ins: () => activity.writeRefused().then(() => 0),
-    revocations: (limit) => revocations.removeOlderThan(retainedSince(), limit),
-    machine_token_ends: revocations.removeExpired,
+    revocations: revocations.removeExpired,
     pushed_changes: pushedChangesCleaning({ database, clock }),
-    ends: carryOut,
     leaked_secrets: parts.leakedValues.refuseDueSecrets,
     time_limits: createTimeLimitJob(connections, activity),
     // Last, so that the space of the rows that the other jobs removed can be used again.

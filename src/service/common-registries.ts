@@ -46,10 +46,8 @@ export function createCommonRegistries(parts: {
   readonly by?: OperatedBy;
   /** Maximum number of cached users, and of cached API keys. */
   readonly maxCached?: number | undefined;
-  /** See `createRevocations`. */
-  readonly timeoutFactor?: number;
 }) {
-  const { database, changes, clock, log, issuer, by, maxCached, timeoutFactor = 1 } = parts;
+  const { database, changes, clock, log, issuer, by, maxCached } = parts;
   const people = createPeople({ database, changes, clock, maxCached });
   const accounts = createAccountRegistry({ database, changes, clock, people });
   const access = createAccess({ database, changes, clock, people });
@@ -69,7 +67,7 @@ export function createCommonRegistries(parts: {
   const connections = createConnections({ database, changes, clock, people });
   const sessionList = createSessionList({ database, accounts });
   const activity = createActivity({ database, clock, ...(by && { by }) });
-  const revocations = createRevocations({ database, clock, activity, log, timeoutFactor });
+  const revocations = createRevocations({ database, clock, activity });
   const apiKeys = createApiKeys({ database, people, changes, clock, activity, maxCached });
   const identities = createIdentities({ database, clock });
   const upstreamSessions = createUpstreamSessions({ database, clock });
@@ -116,7 +114,6 @@ export function createCommonRegistries(parts: {
       await activity.writeRefused(true).catch((err: unknown) => log.warn({ err }, UNWRITTEN));
       await lastUsed.close();
       await clientProblems.close();
-      await revocations.close();
     },
   };
 }

@@ -6,7 +6,7 @@ import type { Logger } from 'pino';
 import { createActivity } from '../accounts/activity/activity.ts';
 import { startAuditOutput } from '../accounts/activity/audit-output.ts';
 import { seedDemo } from '../accounts/demo.ts';
-import { createEndings, reportRevived } from '../authorizations/endings.ts';
+import { createEndings } from '../authorizations/endings.ts';
 import { readLeakReport } from '../authorizations/leaked-report.ts';
 import { createLeakedValues } from '../authorizations/leaked-values.ts';
 import type { Clock } from '../base/clock.ts';
@@ -100,13 +100,17 @@ export async function startService(given: ServiceParts) {
     brandName: () => current.settings.brand.name,
     onNewProblems: (owners) => mailProblems(owners),
     maxCached: settings.storage.rememberedPeople,
-    timeoutFactor,
   });
   opened.defer(() => registries.close());
   const { revocations, requestStreams } = registries;
   const isSeeded = settings.demo && (await seedDemo({ database, clock }));
 
-  const endings = createEndings({ store, revocations, clock, changes });
+  const endings = createEndings({
+    store,
+    revocations,
+    changes,
+    refreshTokenSeconds: () => current.settings.tokens.refreshTokenSeconds,
+  });
   const changeStreams = createChangeStreams(changes);
   const current = createCurrentApplication({
     settings,
@@ -211,7 +215,6 @@ export async function startService(given: ServiceParts) {
       store,
       limits,
       registries,
-      endings,
       leakedValues,
     }),
   });
@@ -226,10 +229,6 @@ export async function startService(given: ServiceParts) {
     requestStreams.reopen();
     await keySightings.record();
   }
-
-  // Run this in the background: it must neither delay nor prevent the start.
-  const reported = reportRevived(endings, log);
-  opened.defer(() => reported);
 
   const pushedChanges = createPushedChanges({
     database,

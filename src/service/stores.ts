@@ -1,9 +1,6 @@
 /** Opens the database and the token store, and starts what monitors them. */
 import type { Logger } from 'pino';
-import { createActivity } from '../accounts/activity/activity.ts';
 import { createAuditTrail } from '../accounts/activity/audit-trail.ts';
-import { createEndsRepeater } from '../authorizations/repeated-ends.ts';
-import { createRevocations } from '../authorizations/revocations.ts';
 import type { Clock } from '../base/clock.ts';
 import type { Settings } from '../config/settings.ts';
 import type { Metrics } from '../host/metrics/metrics.ts';
@@ -38,16 +35,7 @@ export async function openStores(parts: {
   const changes = await listenForChanges(database, timeoutFactor);
   opened.defer(() => changes.close());
 
-  const recordedEnds = createRevocations({
-    database,
-    clock,
-    activity: createActivity({ database, clock }),
-    log,
-  });
-  const repeater = createEndsRepeater({ revocations: recordedEnds, clock });
-  const onRepeat = metrics.outcomes.endsRepeated;
-  const guarding = { repeater, changes, log, onRepeat };
-  const tokens = await openTokenStore({ ...storage, database, clock, timeShift, guarding });
+  const tokens = await openTokenStore({ ...storage, database, clock, timeShift, log });
   const { limits, time, identity } = tokens;
   const store = measuredStore(tokens.store, metrics.observeStore('tokens'));
   opened.defer(() => store.close());

@@ -15,19 +15,17 @@ export type ChangeTopic =
   | 'connections'
   /** The organizations that block a client, by client id. */
   | 'bars'
-  /** Announced by the code that ends an authorization: the token store has no triggers. */
+  /** Announced by the statement that records the end of an authorization. */
   | 'authorizations'
   /** The public ids of API keys, for resource servers. */
   | 'api-key-ids'
   | 'organizations'
-  /** The replication id of a Redis on which the revocations are about to be repeated. */
-  | 'redis-masters'
   | 'everything';
 
 /**
  * @param key what changed: the id of an account or a client (also if its access changed), of an
- *   authorization or an organization; the hash or the id of an API key; account and client of a
- *   connection, with a space between; the replication id of a Redis. Empty for `everything`.
+ *   organization; the hash or the id of an API key; account and client of a connection, account and
+ *   id of an authorization, each with a space between. Empty for `everything`.
  */
 type ChangeListener = (topic: ChangeTopic, key: string) => void;
 

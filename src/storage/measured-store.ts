@@ -14,11 +14,11 @@ type Operation = (...args: never[]) => Promise<unknown>;
 
 /** Returns a token store that works like `store` and reports each operation to its observer. */
 export function measuredStore(store: TokenStore, observe: ObserveStore): TokenStore {
-  const { close: _, isInDatabase, usesOnlyMasters, ...operations } = store;
+  const { close: _, isInDatabase, ...operations } = store;
   const measured = Object.entries<Operation>(operations).map(
     ([name, operation]) => [name, timed(store, operation, observe(name))] as const,
   );
-  const rest = { isInDatabase, usesOnlyMasters, close: () => store.close() };
+  const rest = { isInDatabase, close: () => store.close() };
   return { ...rest, ...Object.fromEntries(measured) } as unknown as TokenStore;
 }
 

@@ -1,11 +1,8 @@
 /** Chooses where tokens are stored: in Redis if it is configured, otherwise in PostgreSQL. */
 import type { Logger } from 'pino';
 import type { Clock } from '../base/clock.ts';
-import type { ChangeFeed } from './change-feed.ts';
-import { createKnownMasters } from './known-masters.ts';
 import { createPostgresStore } from './postgres-store.ts';
 import type { Database } from './queries.ts';
-import { createMasterGuard, type EndsRepeater } from './redis/master-guard.ts';
 import {
   connectRedis,
   createRedis,
@@ -18,15 +15,13 @@ import { createRedisStore } from './redis/store.ts';
 import { postgresLimits, redisLimits, type SharedLimits } from './shared-limits.ts';
 import type { TokenStore } from './token-store.ts';
 
-/** Thrown if Redis is configured so that it would lose tokens: the service does not start then. */
+/** Thrown if Redis evicts keys, and so would lose tokens without an error: the service does not start then. */
 export class UnsafeRedis extends Error {
   readonly code = 'unsafe_redis';
-  readonly problems: readonly RedisProblem[];
 
-  constructor(problems: readonly RedisProblem[]) {
-    super(problems.map(({ message, remedy }) => `${message}: ${remedy}`).join('\n'));
+  constructor({ message, remedy }: RedisProblem) {
+    super(`${message}: ${remedy}`);
     this.name = 'UnsafeRedis';
-    this.problems = problems;
   }
 }
 
@@ -40,75 +35,50 @@ interface OpenTokenStore {
   readonly identity?: () => Promise<string | undefined>;
 }
 
-/** Keeps a node from using a Redis that may have lost revocations. Absent in operator commands. */
-interface Guarding {
-  readonly repeater: EndsRepeater;
-  readonly changes: Pick<ChangeFeed, 'isLive' | 'onChange'>;
-  readonly log: Pick<Logger, 'info' | 'warn'>;
-  /** @param revived the number of recorded revocations that were undone in Redis */
-  readonly onRepeat: (revived: number) => void;
-}
-
 /**
- * @throws UnsafeRedis if Redis evicts keys, or if it stores nothing on disk and the operator did
- *   not accept that.
+ * @throws UnsafeRedis if Redis evicts keys.
  * @throws StorageUnavailable if Redis does not answer.
  */
 export async function openTokenStore({
   redisUrl,
-  acceptVolatileRedis,
   database,
   clock,
   timeoutFactor = 1,
   timeShift = () => 0,
-  guarding,
+  log,
 }: {
   redisUrl?: string | undefined;
-  acceptVolatileRedis: boolean;
   database: Database;
   clock: Clock;
   timeoutFactor?: number;
   /** Milliseconds to add to the clock of the store; only tests use it. */
   timeShift?: () => number;
-  guarding?: Guarding;
+  /** Absent in operator commands. */
+  log?: Pick<Logger, 'warn'>;
 }): Promise<OpenTokenStore> {
   if (redisUrl === undefined) {
     const parts = { database, clock, timeShift };
     return { store: createPostgresStore(parts), limits: postgresLimits(parts) };
   }
-  const guard =
-    guarding &&
-    createMasterGuard({
-      ...guarding,
-      clock,
-      connect: () => createRedis(redisUrl, { timeoutFactor }),
-      known: createKnownMasters(database),
-    });
-  const redis = createRedis(redisUrl, { timeoutFactor, ...(guard && { accepts: guard.accepts }) });
+  const redis = createRedis(redisUrl, { timeoutFactor });
   try {
-    await guard?.verify();
     await connectRedis(redis);
-    const problems = await redisProblems(redis);
-    const refused = problems.filter(({ setting, isUnknown }) =>
-      setting === 'appendonly' ? !acceptVolatileRedis : !isUnknown,
-    );
-    if (refused.length > 0) throw new UnsafeRedis(refused);
-    for (const { setting, message, remedy } of problems) {
-      if (setting === 'maxmemory-policy') guarding?.log.warn(`${message}: ${remedy}`);
+    for (const problem of await redisProblems(redis)) {
+      const { setting, isUnknown, message, remedy } = problem;
+      if (setting === 'maxmemory-policy' && !isUnknown) throw new UnsafeRedis(problem);
+      log?.warn(`${message}: ${remedy}`);
     }
     const time = async (): Promise<number> => {
       const [seconds, microseconds] = await reply(redis.time());
       return Number(seconds) * 1_000 + Number(microseconds) / 1_000;
     };
-    guard?.watch(redis);
     return {
-      store: createRedisStore({ redis, clock, timeShift, ...(guard && { guard }) }),
+      store: createRedisStore({ redis, clock, timeShift }),
       limits: redisLimits(redis),
       time,
       identity: () => ensureRedisIdentity(redis),
     };
   } catch (error) {
-    guard?.close();
     redis.disconnect();
     throw error;
   }

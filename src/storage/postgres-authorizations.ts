@@ -179,10 +179,6 @@ export function createPostgresAuthorizations(parts: {
       );
       return removed.length === 1;
     },
-
-    // A committed row of PostgreSQL is as durable as all other data of the service.
-    isReplicated: async () => true,
-    usesOnlyMasters: () => true,
   };
 }
 

@@ -88,8 +88,6 @@ export function createPostgresStore(parts: { database: Database; clock: Clock; t
       return isStorableId(id) && (await readOne(TAKE, [kind, keyOf(id)])) !== undefined;
     },
 
-    removeKept: async (kind, key) => (await readOne(TAKE, [kind, key])) !== undefined,
-
     async take(kind, id) {
       return isStorableId(id) ? readOne(TAKE, [kind, keyOf(id)]) : undefined;
     },

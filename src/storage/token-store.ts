@@ -88,18 +88,6 @@ export interface AuthorizationStore {
 
   /** @returns true if the authorization existed: for exactly one of several callers. */
   endAuthorization(id: string): Promise<boolean>;
-
-  /**
-   * False if this record has writes that no replica of Redis has received yet, so that the loss of
-   * one server would lose them. True if there are no replicas.
-   */
-  isReplicated(kind: RecordKind | 'authorization', id: string): Promise<boolean>;
-
-  /**
-   * True if the latest commands went to these Redis masters, named by their replication ids. Also
-   * true without Redis, and in an operator command, which does not watch the masters.
-   */
-  usesOnlyMasters(ids: readonly string[]): boolean;
 }
 
 /**
@@ -108,8 +96,7 @@ export interface AuthorizationStore {
  *   looked up.
  * - An expired record is never returned, whatever the store's own clock says.
  * - Each method is one atomic step and one round trip. PostgreSQL needs up to two more to say why
- *   nothing was issued. In Redis a session and its uid are two steps, and `isReplicated` opens
- *   another connection.
+ *   nothing was issued. In Redis a session and its uid are two steps.
  * - The store's clock decides about authorizations, so that nodes with different clocks never take
  *   an honest retry for a replay.
  * - A step that is sent twice because its answer was lost succeeds twice: `attempt` distinguishes
@@ -137,9 +124,6 @@ export interface TokenStore extends AuthorizationStore {
    *   if the answer to that caller was lost and the step was sent again.
    */
   remove(kind: RecordKind, id: string): Promise<boolean>;
-
-  /** Like `remove`, but by the key under which the record is stored (see `keyOf`). */
-  removeKept(kind: RecordKind, key: string): Promise<boolean>;
 
   /** Reads and removes a record in one step: only one of several callers gets it. */
   take<Data>(kind: RecordKind, id: string): Promise<StoredRecord<Data> | undefined>;

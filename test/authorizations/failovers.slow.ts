@@ -2,6 +2,7 @@
 import { cpSync, rmSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import { expect } from 'chai';
+import { readValue } from '../../src/authorizations/token-formats.ts';
 import { partnerTokens } from '../provider/partner-tokens.ts';
 import { eventually } from '../support/eventually.ts';
 import { readinessOf } from '../support/metrics.ts';
@@ -171,7 +172,15 @@ describeOn([postgresServer, redisServer], 'revocations on a Redis Cluster', () =
     expect(active, 'answers "active"').to.equal(0);
   }
 
-  it('after a master returns from a backup, the service is not ready until all revocations are in force', async () => {
+  /** Counts the ended authorizations whose records the token store has again. */
+  async function countRecords(tokens: readonly string[]): Promise<number> {
+    const records = await Promise.all(
+      tokens.map((token) => on.service.store.readAuthorization(String(readValue(token)?.authorizationId))),
+    );
+    return records.filter((record) => record !== undefined).length;
+  }
+
+  it('revocations stay in force when a master returns from a backup', async () => {
     const [first] = masters;
     if (!first) throw new Error('no cluster');
     const other = await start({ sharing: on.service });
@@ -197,20 +206,16 @@ describeOn([postgresServer, redisServer], 'revocations on a Redis Cluster', () =
     cpSync(`${backup}/appendonlydir`, `${first.directory}/appendonlydir`, { recursive: true });
     await first.restart();
     await expectNeverActive([on.service, other], tokens);
-    const revived = [on.service, other]
-      .flatMap(({ logLines }) => logLines)
-      .map((line) => Number(JSON.parse(line).revived ?? 0));
-    expect(Math.max(...revived), 'authorizations that were ended again').to.be.above(0);
+    expect(await countRecords(tokens), 'records that came back').to.be.above(0);
   });
 
-  it('a node uses a Cluster again that was down for longer than its check of a master takes', async () => {
+  it('a node uses a Cluster again that was down', async () => {
     const [first, ...others] = masters;
     if (!first) throw new Error('no cluster');
     await first.kill();
     // The others serve nothing until some seconds after the first has returned.
     await eventually(() => expectState(others, 'fail'));
     await first.restart();
-    // After a failed check `ping` sends no command, so only the node itself can repeat the check.
     await eventually(() => on.service.store.ping());
   });
 
@@ -240,7 +245,6 @@ describeOn([postgresServer, redisServer], 'revocations on a Redis Cluster', () =
     masters = [replica, ...masters.slice(1)];
     await eventually(() => ask(replica, 'CLUSTER', 'FAILOVER', 'TAKEOVER'));
     await expectNeverActive([on.service], tokens);
-    const revived = on.service.logLines.map((line) => Number(JSON.parse(line).revived ?? 0));
-    expect(Math.max(...revived), 'authorizations that were ended again').to.be.above(0);
+    expect(await countRecords(tokens), 'records that came back').to.be.above(0);
   });
 });

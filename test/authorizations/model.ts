@@ -32,7 +32,7 @@ export interface ModelAuthorization {
   readonly generation: number;
   readonly endsAt: number;
   stored: Stored | undefined;
-  /** True if this authorization was ended alone, without its connection. This is recorded. */
+  /** True if this authorization was ended alone, without its connection. */
   isEnded: boolean;
 }
 
@@ -92,8 +92,8 @@ export class Model {
 
   /** Returns the record while the token store keeps it and the authorization is active. */
   activeRecord(authorization: ModelAuthorization): Stored | undefined {
-    const { account, client, generation } = authorization;
-    if (!this.isUsable(account) || !this.isUsable(client)) return undefined;
+    const { account, client, generation, isEnded } = authorization;
+    if (isEnded || !this.isUsable(account) || !this.isUsable(client)) return undefined;
     const current = this.#generations.get(`${account} ${client}`) ?? 0;
     return generation === current ? this.storedRecord(authorization) : undefined;
   }
@@ -161,11 +161,11 @@ export class Model {
     return this.#backup !== undefined;
   }
 
-  /** Restores the token store, and then takes the documented step `revoke --recorded`. */
+  /** Restores the token store: what was ended stays ended, even if its record is back. */
   restore(): void {
     for (const [index, authorization] of this.authorizations.entries()) {
       const stored = this.#backup?.[index];
-      authorization.stored = authorization.isEnded || !stored ? undefined : { ...stored };
+      authorization.stored = stored && { ...stored };
     }
   }
 }

@@ -1,6 +1,5 @@
 /** The service that a random walk uses, and the codes and tokens of its clients and users. */
 import type { Cluster, Redis } from 'ioredis';
-import { createEndings } from '../../src/authorizations/endings.ts';
 import { createRedis, mastersOf } from '../../src/storage/redis/redis.ts';
 import { SENDERS } from '../import/pushing.ts';
 import { createTestClock, type TestClock } from '../support/clock.ts';
@@ -91,7 +90,6 @@ export class World {
 
   async backUp(): Promise<void> {
     const { redisUrl } = this.service.settings.storage;
-    await this.service.revocations.close();
     if (redisUrl === undefined) {
       const rows = await this.service.database.query('SELECT * FROM authorizations');
       this.#backup = rows.map((value) => ({ key: '', value, ttl: 0 }));
@@ -109,11 +107,10 @@ export class World {
     });
   }
 
-  /** Restores the token store from the backup, and takes the step that the docs ask for. */
+  /** Replaces the records of all authorizations by those of the backup. */
   async restore(): Promise<void> {
-    const { database, store, revocations, settings } = this.service;
+    const { database, settings } = this.service;
     const { redisUrl } = settings.storage;
-    await revocations.close();
     if (redisUrl === undefined) {
       const rows = JSON.stringify(this.#backup.map(({ value }) => value));
       await database.query('DELETE FROM authorizations');
@@ -127,7 +124,6 @@ export class World {
         for (const { key, value, ttl } of this.#backup) await redis.set(key, String(value), 'PX', ttl);
       });
     }
-    await createEndings({ store, revocations, clock: this.time.clock }).repeatRecorded();
   }
 
   async #inRedis(url: string, work: (redis: Redis | Cluster) => Promise<void>): Promise<void> {

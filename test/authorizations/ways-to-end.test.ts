@@ -4,7 +4,7 @@ import { operatorFor, valueFrom } from '../operator/run-operator.ts';
 import { signedIn } from '../pages/signed-in-person.ts';
 import { confirmAt } from '../sandbox/called-api.ts';
 import { eventually } from '../support/eventually.ts';
-import { exchangeCode, introspect, postForm, refresh, revokeCurrent, type TestClient } from '../support/oauth.ts';
+import { exchangeCode, postForm, refresh, revokeCurrent, type TestClient } from '../support/oauth.ts';
 import { startSeeded } from '../support/seeded.ts';
 import { forEachDeploymentAndEmbedded } from '../support/service.ts';
 import { type Apis, type Check, HELD, type HeldName, type Holdings, hold, openApis, type Timing } from './holdings.ts';
@@ -167,22 +167,6 @@ const ENDS: Readonly<Record<string, End>> = {
   },
   'an operator revokes one token': {
     end: command(({ first }) => `revoke --token ${first.refreshToken}`),
-    ends: ['authorization'],
-    isElsewhere: true,
-  },
-  'an operator repeats an end that a restored token store has undone': {
-    async end(held) {
-      const { on, person, client, first } = held;
-      const { body } = await introspect(on.issuer, on.clients.resourceServer, first.accessToken);
-      // Simulates the state after a restore: the revocation is recorded, but the token store has
-      // the authorization.
-      await on.service.database.query(
-        `INSERT INTO ended_authorizations (id, at, cause, account_id, client_id)
-          VALUES ($1, now(), 'client_revoked', $2, $3)`,
-        [body.authorization, person.accountId, client.id],
-      );
-      await command(() => 'revoke --recorded')(held);
-    },
     ends: ['authorization'],
     isElsewhere: true,
   },

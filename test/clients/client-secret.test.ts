@@ -62,6 +62,7 @@ function clientWith(...secrets: NewClientSecret[]): Client {
     ...partner,
     isSuspended: false,
     tokenGeneration: 0,
+    endedTokens: [],
     links: {},
     isVerified: false,
     createdAt: new Date(0),

@@ -47,11 +47,6 @@ const TESTED: Readonly<Record<string, Tested>> = {
   'storage.remembered_people': [HERE, 'storage.remembered_people'],
   'storage.redis_url': ['storage/redis.test.ts', 'the URL of one Redis server contains', 'redis://'],
   'storage.auto_migrate': ['storage/migrate.test.ts', 'a node that may not migrate refuses to'],
-  'storage.accept_volatile_redis': [
-    'storage/redis.test.ts',
-    'a Redis that evicts keys or has no persistence is refused, with a remedy for each',
-    'acceptVolatileRedis',
-  ],
   'tokens.authorization_code': [HERE, 'tokens.* set the lifetimes'],
   'tokens.access_token': [HERE, 'tokens.* set the lifetimes'],
   'tokens.machine_access_token': [HERE, 'tokens.* set the lifetimes'],

@@ -204,7 +204,6 @@ function testRestores(which: 'systemd' | 'others'): void {
     const laterMachineToken = await machineToken();
     await elsewhere.signIn(seeded.other);
     const laterCookie = elsewhere.cookieHeader('/profile');
-    await service.revocations.close();
 
     const expectEnded = async (tokens: Tokens, client = confidential) => {
       expect(await partner.isActive(tokens.accessToken)).to.equal(false);

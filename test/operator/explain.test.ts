@@ -93,8 +93,6 @@ forEachDeployment('operator explain', (start) => {
 
     const ended = await on.partner.tokens(otherConfidential);
     await (await on.partner.askToDisconnect(otherConfidential))();
-    // Wait for the background writes of the request's problems.
-    await on.service.revocations.close();
     for (const [tokens, cause] of [
       [given, 'by the app itself'],
       [replayed, 'a refresh token was presented that had been replaced'],

@@ -265,7 +265,7 @@ forEachDeployment('operator revoke', (start) => {
     }
     expect(await records()).to.deep.equal([]);
     const none = await valueFrom(run, 'revoke', { exitCode: 2 });
-    expect(none.error.message).to.contain('--account, --client, --token, --recorded or --all');
+    expect(none.error.message).to.contain('--account, --client, --token or --all');
   });
 });
 

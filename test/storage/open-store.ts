@@ -8,15 +8,11 @@ import { timeShift } from '../support/stores.ts';
 /** Opens a store, which the caller must close. */
 export async function openStore(
   redisUrl: string,
-  {
-    acceptVolatileRedis = false,
-    clock = systemClock,
-    timeoutFactor = 1,
-  }: { acceptVolatileRedis?: boolean; clock?: Clock; timeoutFactor?: number } = {},
+  { clock = systemClock, timeoutFactor = 1 }: { clock?: Clock; timeoutFactor?: number } = {},
 ): Promise<TokenStore> {
   // With Redis, the token store never uses the database, so the database need not exist.
   const databaseUrl = 'postgres://postgres@127.0.0.1:1/postgres';
   const database = await openDatabase({ databaseUrl, dataDirectory: '' });
-  const options = { redisUrl, acceptVolatileRedis, database, clock, timeoutFactor };
+  const options = { redisUrl, database, clock, timeoutFactor };
   return (await openTokenStore({ ...options, timeShift })).store;
 }

@@ -98,9 +98,10 @@ const tables = (popular: string, heavy: string, owner: string): string[][] => [
       UNION ALL SELECT '${heavy}', ${client('n')}, now(), now(), 'Client', '{many.test}', NULL, NULL, NULL
         FROM generate_series(1, 300) AS n
       UNION ALL SELECT '${heavy}', '${popular}', now(), now(), 'Route Planner', '{many.test}', NULL, NULL, NULL`,
-    `INSERT INTO ended_authorizations (id, at, cause, account_id, client_id)
+    `INSERT INTO ended_authorizations (id, at, cause, account_id, client_id, forgotten_at)
       SELECT lpad(n::text, 22, '0'), ${ago('n * 30', 'second')}, 'client_revoked',
-          CASE WHEN n % 20 = 0 THEN '${heavy}' ELSE ${account(`1 + n % ${PEOPLE}`)} END, '${popular}'
+          CASE WHEN n % 20 = 0 THEN '${heavy}' ELSE ${account(`1 + n % ${PEOPLE}`)} END, '${popular}',
+          ${ago('n * 30', 'second')} + interval '31 days'
         FROM generate_series(1, 1000000) AS n`,
     `INSERT INTO activity (at, account_id, actor, action, details, address, browser, request_id)
       SELECT ${ago('1000000 - n', 'second')} - interval '1 minute',

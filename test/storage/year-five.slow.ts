@@ -113,7 +113,7 @@ const COMMANDS: Readonly<Record<string, readonly string[]>> = {
   'connections end': [`--account ${account} --client POPULAR --yes`, '--limited --yes'],
   'sessions end': [`--account HEAVY --yes`, '--all --yes'],
   'api-keys revoke': [`${IDS.key} --yes`, `${UNKNOWN_KEY} --yes`],
-  revoke: ['--account HEAVY', '--client POPULAR --yes', '--recorded --since 1d'],
+  revoke: ['--account HEAVY', '--client POPULAR --yes'],
   'warehouses delete': [`${warehouse} --yes`],
   'organizations delete': [`${organization} --yes`],
   'accounts delete': ['HEAVY --yes', `${account} --yes`],

@@ -2,6 +2,7 @@
 import type { Clock } from '../../base/clock.ts';
 import { createCache } from '../../storage/cache.ts';
 import type { ChangeFeed } from '../../storage/change-feed.ts';
+import { createEndedIds, endedIdsFrom, endedIdsSql } from '../../storage/ended-ids.ts';
 import type { Queries } from '../../storage/queries.ts';
 import { ACCOUNT_COLUMNS, type Account, type AccountRow, accountFrom, isAccountId } from '../account.ts';
 import { isOpen, type OrganizationPolicies } from '../organizations/organization-policy.ts';
@@ -14,6 +15,8 @@ export interface Person {
   readonly organizations: readonly Organization[];
   readonly policies: OrganizationPolicies;
   readonly connections: readonly PersonConnection[];
+  /** Ids of this user's authorizations that ended one by one; undefined if they are too many to keep. */
+  readonly ended: readonly string[] | undefined;
 }
 
 /** [client id, generation, limit]; see authorizations/connections.ts. No limit: absent. */
@@ -31,11 +34,14 @@ interface PeopleParts {
 
 /** Users with up to this many places (of organizations or limits) take one cache slot, 3 kB. */
 const PLACES = 10;
+/** Ids of ended authorizations that take as much memory as one place. */
+const ENDED_IN_PLACE = 7;
 
 const selectPerson = (id: string): string => `SELECT ${ACCOUNT_COLUMNS},
     (SELECT json_agg(r) FROM (${selectReach('account_id', 'a.id')}) r) AS reach,
     (SELECT json_agg(json_build_array(n.client_id, n.generation, ${LIMIT_COLUMN}))
-      FROM connections n WHERE n.account_id = a.id) AS connections
+      FROM connections n WHERE n.account_id = a.id) AS connections,
+    ${endedIdsSql('SELECT e.id FROM ended_authorizations e WHERE e.account_id = a.id')} AS ended
   FROM accounts a WHERE a.id = ${id}`;
 
 export function createPeople(parts: PeopleParts) {
@@ -43,10 +49,20 @@ export function createPeople(parts: PeopleParts) {
   const cache = createCache<Person | undefined>({
     changes,
     clock,
-    topics: ['accounts', 'access', 'connections'],
+    topics: ['accounts', 'access', 'connections', 'authorizations'],
     within: { topic: 'organizations', namesIn: (person) => organizationIds(person) },
     ...(maxCached && { maxSize: maxCached }),
     sizeOf: (person) => Math.ceil(placesOf(person) / PLACES),
+  });
+
+  const isEnded = createEndedIds({
+    changes,
+    clock,
+    topic: 'authorizations',
+    async ask(id) {
+      const found = await database.query('SELECT 1 FROM ended_authorizations WHERE id = $1', [id]);
+      return found.length > 0;
+    },
   });
 
   async function read(id: string): Promise<Person | undefined> {
@@ -82,6 +98,8 @@ export function createPeople(parts: PeopleParts) {
       if (row) keep(row.id, personFrom(row));
       return row && fromJson(row.found);
     },
+    /** Returns whether this authorization of the user was ended, whatever the token store still has. */
+    hasEnded: ({ account, ended }: Person, id: string): Promise<boolean> => isEnded(account.id, ended, id),
     /** Call this after a change of the user, because the database's notification comes later. */
     forget: cache.invalidate,
   };
@@ -90,12 +108,14 @@ export function createPeople(parts: PeopleParts) {
 interface PersonRow extends AccountRow {
   readonly reach: readonly ReachRow[] | null;
   readonly connections: readonly [string, number, LimitJson][] | null;
+  readonly ended: readonly string[];
 }
 
 const personFrom = (row: PersonRow): Person => ({
   account: accountFrom(row),
   organizations: organizationsFrom(row.reach ?? []),
   policies: policiesFrom(row.reach ?? []),
+  ended: endedIdsFrom(row.ended),
   connections: (row.connections ?? []).map(([clientId, generation, limit]) =>
     isLimited(limitFrom(limit)) ? [clientId, generation, limitFrom(limit)] : [clientId, generation],
   ),
@@ -119,5 +139,6 @@ const organizationIds = (person: Person | undefined): string[] => person?.organi
 const placesOf = (person: Person | undefined): number =>
   person
     ? person.organizations.reduce((sum, { warehouses }) => sum + 1 + warehouses.length, 1) +
-      person.connections.reduce((sum, [, , limit]) => sum + (limit?.places?.length ?? 0), 0)
+      person.connections.reduce((sum, [, , limit]) => sum + (limit?.places?.length ?? 0), 0) +
+      (person.ended?.length ?? 0) / ENDED_IN_PLACE
     : 1;

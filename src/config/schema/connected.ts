@@ -82,9 +82,6 @@ export const storage = section('Where state is stored.', {
   auto_migrate: fixed(flag().default(true), {
     about: 'Migrate the database schema at start. If false, the service refuses to start with an ' + 'outdated schema.',
   }),
-  accept_volatile_redis: fixed(flag().default(false), {
-    about: 'Start even if Redis does not persist to disk. A restart of Redis then ends every ' + 'token.',
-  }),
 });
 
 export const mail = section('How mail is sent.', {

@@ -22,8 +22,6 @@ export interface Outcomes
   cleaningFailed(job: string): void;
   /** An error that no request and no job has caught. */
   failedUnexpectedly(): void;
-  /** This node repeated recorded revocations on another Redis, where `revived` had been undone. */
-  endsRepeated(revived: number): void;
 }
 
 const GRANT_TYPES = ['authorization_code', 'refresh_token', 'client_credentials'];
@@ -142,21 +140,7 @@ export function createOutcomeMetrics(registry: Registry): Outcomes {
     'Errors that no request and no background job has caught: each is a bug.',
   );
 
-  const repeats = count(
-    'gatehouse_ends_repeats_total',
-    'How often this node found another Redis and repeated the recorded revocations on it ' + 'before using it.',
-  );
-  const revived = count(
-    'gatehouse_ends_revived_total',
-    'Authorizations that were active again on another Redis although their revocation was ' +
-      'recorded, and that this node ended again.',
-  );
-
   return {
-    endsRepeated(alive) {
-      repeats.inc();
-      revived.inc(alive);
-    },
     tokenIssued: (grantType) => issued(bounded(GRANT_TYPES, grantType)),
     tokenRefused(grantType, error) {
       const labels = { grant_type: bounded(GRANT_TYPES, grantType), error: bounded(ERRORS, error) };

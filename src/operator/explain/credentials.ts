@@ -4,6 +4,7 @@ import { limitSentence } from '../../accounts/access/access-limit.ts';
 import type { Account } from '../../accounts/account.ts';
 import type { AuditRecord } from '../../accounts/activity/audit.ts';
 import type { ApiKey } from '../../accounts/api-keys/api-key.ts';
+import { isValidFor } from '../../authorizations/machine-tokens.ts';
 import { systemClock } from '../../base/clock.ts';
 import type { Client } from '../../clients/client.ts';
 import { findSecret, refusedFrom } from '../../clients/client-secrets.ts';
@@ -145,12 +146,14 @@ export async function explainMachineToken(registries: Registries, value: string)
   if (!token) {
     return unknownValue('A machine access token is deleted when it expires or is revoked on its own.');
   }
-  const { clientId, generation, issuedAt, expiresAt } = token;
+  const { clientId, issuedAt, expiresAt } = token;
   const facts = { issuedAt: atSeconds(issuedAt), expiresAt: atSeconds(expiresAt) };
-  return explainParties(registries, { clientId }, facts, async ({ tokenGeneration }) => {
-    if (generation >= tokenGeneration) {
+  return explainParties(registries, { clientId }, facts, async (client) => {
+    if (await isValidFor(registries.clients, client, token)) {
       return { state: 'active', why: 'This token is valid: introspection answers active.' };
     }
+    if (token.generation >= client.tokenGeneration)
+      return { state: 'revoked', why: 'The token was revoked on its own.' };
     const action = 'client_tokens_revoked';
     const [ended] = await registries.audit.find({ clientId, action, limit: 1 });
     return {

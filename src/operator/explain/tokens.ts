@@ -54,16 +54,15 @@ async function explainPresented(
   const store = await registries.tokenStore();
   const record = await store.readAuthorization(id);
   const facts = factsOf(value, record);
-  // Trust the recorded revocation first: the token store may be restored from an older backup.
+  // The recorded revocation decides, whatever the token store has.
   const ended = await registries.revocations.find(id);
   if (ended) {
     const { cause, at } = ended;
-    const revived = record ? ' The token store still contains the authorization: `revoke --recorded` ends it.' : '';
     return {
       ...facts,
       ...(await findParties(registries, ended)),
       state: 'revoked',
-      why: `The authorization was ended: ${inEnglish(CAUSES[cause])}.${revived}`,
+      why: `The authorization was ended: ${inEnglish(CAUSES[cause])}.`,
       remedy: REMEDY[cause],
       revokedAt: at,
     };

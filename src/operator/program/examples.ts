@@ -99,7 +99,6 @@ const EXAMPLES: Readonly<Record<string, readonly string[]>> = {
   'clients delete': ['clients delete gate_ci_Vc0bq7mWcXk2f1SqXk0V7b --yes'],
   revoke: [
     'revoke --account ada@example.com',
-    'revoke --recorded --since 7d',
     'revoke --client gate_ci_Vc0bq7mWcXk2f1SqXk0V7b --yes',
     'revoke --token - < leaked-token.txt',
   ],

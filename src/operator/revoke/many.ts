@@ -100,23 +100,6 @@ const withoutTokens = ({ name }: Client): Refusal =>
     '`clients suspend` refuses its introspection requests; `clients rotate-secret` creates ' + 'another secret.',
   );
 
-/** Repeats all recorded revocations of authorizations, after an older token store was restored. */
-export async function revokeRecorded(
-  registries: Registries,
-  since: Date | undefined,
-  { progress }: Operator,
-): Promise<Report> {
-  const endings = await registries.endings();
-  const total = await registries.revocations.countSince(since);
-  const { looked, ended } = await endings.repeatRecorded(since, (count) =>
-    progress.show('Recorded revocations checked', count, total),
-  );
-  return {
-    value: { recorded: looked, ended },
-    text: `Of ${looked} authorizations recorded as ended, ${ended} were still active. They are ` + 'ended now.',
-  };
-}
-
 /**
  * Ends every authorization and every machine access token, after an older PostgreSQL was restored,
  * which does not contain the latest disconnections. Approvals stay: people are not asked again.

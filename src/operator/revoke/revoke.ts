@@ -1,21 +1,19 @@
 /** `operator revoke`: ends access of a person, a client or a token, at once on every node. */
 import { type Command, Option } from 'commander';
-import { parseTime, readToken, STANDARD_INPUT_IS_SAFER, WrongUsage } from '../command/arguments.ts';
+import { readToken, STANDARD_INPUT_IS_SAFER, WrongUsage } from '../command/arguments.ts';
 import { addYesOption } from '../command/confirmation.ts';
 import type { Operator } from '../command/operator.ts';
-import { revokeAccount, revokeAll, revokeClient, revokeRecorded } from './many.ts';
+import { revokeAccount, revokeAll, revokeClient } from './many.ts';
 import { revokeToken } from './token.ts';
 
 interface RevokeOptions {
   readonly account?: string;
   readonly client?: string;
   readonly token?: string;
-  readonly recorded?: true;
-  readonly since?: Date;
   readonly all?: true;
 }
 
-const WHAT = ['account', 'client', 'token', 'recorded', 'all'];
+const WHAT = ['account', 'client', 'token', 'all'];
 
 /** Makes one of the options that name what to revoke; they exclude each other. */
 function what(flags: string, description: string): Option {
@@ -45,8 +43,6 @@ export function addRevokeCommand(program: Command, operator: Operator): void {
         'one token or code with its whole authorization, or one API key; - for standard ' + 'input',
       ),
     )
-    .addOption(what('--recorded', 'repeat all recorded revocations: after an older token store was restored'))
-    .option('--since <time>', 'with --recorded: only revocations from this time on, such as 7d', parseTime)
     .addOption(what('--all', 'every authorization of all people: after an older PostgreSQL was restored'))
     .addHelpText(
       'after',
@@ -56,7 +52,6 @@ export function addRevokeCommand(program: Command, operator: Operator): void {
     )
     .action(async (options: RevokeOptions) => {
       const { account, client, token } = options;
-      if (options.since && !options.recorded) throw new WrongUsage('--since needs --recorded');
       if (token !== undefined) {
         const value = await readToken(token, operator);
         return run((registries) => revokeToken(registries, value));
@@ -64,12 +59,9 @@ export function addRevokeCommand(program: Command, operator: Operator): void {
       if (account !== undefined) {
         return run((registries) => revokeAccount(registries, account, operator));
       }
-      if (options.recorded) {
-        return run((registries) => revokeRecorded(registries, options.since, operator));
-      }
       if (options.all) return run((registries) => revokeAll(registries, operator));
       if (client === undefined) {
-        throw new WrongUsage('choose what to revoke: --account, --client, --token, --recorded or --all');
+        throw new WrongUsage('choose what to revoke: --account, --client, --token or --all');
       }
       return run((registries) => revokeClient(registries, client, operator));
     });

@@ -40,7 +40,7 @@ async function endAuthorization(registries: Registries, kind: ValueKind, value: 
   const account = await registries.accounts.find(accountId);
   const client = await registries.clients.find(clientId);
   const why = { cause: 'operator_revoked', actor: 'operator' } as const;
-  await (await registries.endings()).endRecorded({ authorization: { id, ...record }, ...why });
+  await (await registries.endings()).end({ authorization: { id, ...record }, ...why });
   return {
     value: {
       kind,
@@ -64,15 +64,10 @@ async function endMachineToken(registries: Registries, value: string): Promise<R
   const { clientId, expiresAt } = token;
   const client = await registries.clients.find(clientId);
   const endings = await registries.endings();
-  await endings.endRecorded({ machineToken: value, clientId, expiresAt });
-  await registries.recordChange('tokens_revoked', {
-    accountId: client?.ownerAccountId,
-    details: {
-      client_id: clientId,
-      ...(client && { client_name: client.name }),
-      cause: 'operator_revoked',
-    },
-  })(registries.database);
+  const details = { client_id: clientId, ...(client && { client_name: client.name }), cause: 'operator_revoked' };
+  const accountId = client?.ownerAccountId;
+  const entry = { action: 'tokens_revoked', actor: 'operator', accountId, details } as const;
+  await endings.end({ machineToken: value, clientId, expiresAt, entry });
   return {
     value: {
       kind: 'machine_token',

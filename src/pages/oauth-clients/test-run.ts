@@ -68,7 +68,7 @@ export const createClientTestRunner =
       async end(refreshToken) {
         const left = await authorizations.find(refreshToken);
         const why = { cause: 'client_revoked', actor: 'service' } as const;
-        if (left) await endings.end(left.authorization, why);
+        if (left) await endings.end({ authorization: left.authorization, ...why });
       },
     });
   };

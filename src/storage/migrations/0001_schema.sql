@@ -358,29 +358,24 @@ end $$;
 create trigger memberships_of_connections after insert on organization_memberships
   for each row when (new.account_id is not null) execute function keep_connections_of_new_member();
 
--- A row is an authorization that was ended. No references: it outlives the connection, the client and the account.
+-- A row is an authorization that was ended: each decision reads it with the person. No references: it outlives the
+-- connection, the client and the account.
 create table ended_authorizations (
   id text primary key,
-  at timestamptz not null, cause text not null, account_id text not null, client_id text not null
+  at timestamptz not null, cause text not null, account_id text not null, client_id text not null,
+  forgotten_at timestamptz not null -- Until then the authorization could be used, if a token store brought it back.
 );
-create index ended_authorizations_at on ended_authorizations (at);
+create index ended_authorizations_forgotten_at on ended_authorizations (forgotten_at);
 create index ended_authorizations_account_id on ended_authorizations (account_id);
 
--- A row is a machine access token that was ended before it expired; the key is the hash under which Redis keeps it.
+-- A row is a machine access token that was ended before it expired: each decision reads it with the client. The key
+-- is the hash under which Redis keeps the token.
 create table ended_machine_tokens (
   key text primary key,
   client_id text not null, at timestamptz not null, expires_at timestamptz not null
 );
 create index ended_machine_tokens_expiry on ended_machine_tokens (expires_at);
-
--- The only row says how far ended authorizations and tokens were ended again in a token store that lost its last
--- writes: all that were recorded before "until". One node at a time goes on, until its turn is over.
-create table ends_carried_out (
-  is_only boolean primary key default true check (is_only),
-  until timestamptz not null default now(),
-  node text not null default '', turn_until timestamptz not null default '-infinity'
-);
-insert into ends_carried_out default values;
+create index ended_machine_tokens_client_id on ended_machine_tokens (client_id);
 
 -- Tokens, if no Redis is configured. Times are seconds since the epoch and compared with the clock of the service.
 
@@ -701,14 +696,6 @@ create table key_sightings (
 create table settings_reload (
   is_only boolean primary key default true check (is_only),
   number bigint not null, previous bigint not null
-);
-
--- A row is a Redis server that keeps or kept the tokens, so that a server that may have lost ends is recognized. A
--- server has another replication id after each restart and each failover.
-create table redis_masters (
-  replication_id text primary key,
-  replication_offset bigint not null,
-  is_ready boolean not null default false -- True if the recorded ends of the last day have been repeated on it.
 );
 
 -- A row says that new tokens, codes, secrets and API keys end with a checksum.

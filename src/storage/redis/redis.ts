@@ -4,7 +4,6 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { Cluster, Redis, type RedisOptions } from 'ioredis';
 import { randomId } from '../../base/random-id.ts';
 import { StorageUnavailable } from '../storage-unavailable.ts';
-import { type AcceptRedis, guardedConnector } from './guarded-connectors.ts';
 import { SCRIPT_COMMANDS } from './scripts.ts';
 
 /**
@@ -46,12 +45,9 @@ const UNAVAILABLE_REPLY =
  * `redis+cluster://host,host` (`rediss+…` with TLS), which is not connected yet.
  *
  * @param options `timeoutFactor` multiplies the timeouts (only for callers that need no answer
- *   within 2 s). `accepts` decides whether a new connection is used; all are by default.
+ *   within 2 s).
  */
-export function createRedis(
-  url: string,
-  { timeoutFactor = 1, accepts }: { timeoutFactor?: number; accepts?: AcceptRedis } = {},
-): Redis | Cluster {
+export function createRedis(url: string, { timeoutFactor = 1 }: { timeoutFactor?: number } = {}): Redis | Cluster {
   const { scheme, username, password, hosts, path } = parseRedisUrl(url);
   const isTls = scheme.startsWith('rediss');
   const options: Options = {
@@ -64,7 +60,6 @@ export function createRedis(
   if (username) options.username = username;
   if (password) options.password = password;
   if (isTls) options.tls = {};
-  if (accepts) options.Connector = guardedConnector(accepts, scheme.endsWith('+sentinel'));
   const client = connectTo({ scheme, hosts, path, options, isTls });
   // Each failed command rejects by itself; an unhandled `error` event would be printed or thrown.
   client.on('error', () => {});
@@ -233,31 +228,6 @@ export async function reply<Value>(pending: Promise<Value>): Promise<Value> {
   }
 }
 
-const REPLICA_TIMEOUT_MS = 300;
-
-/**
- * Returns whether a replica has all writes to this key so far; true if the master has no replicas.
- *
- * @throws StorageUnavailable
- */
-export async function isReplicated(redis: Redis | Cluster, key: string): Promise<boolean> {
-  // Use a separate connection: all commands after WAIT on the same connection have to wait, too.
-  const own = redis instanceof Cluster ? redis.duplicate() : redis.duplicate();
-  own.on('error', () => {});
-  try {
-    await connectRedis(own);
-    // WAIT covers its connection's and all earlier writes: first write to the master of `key` ({…}).
-    const asked = own.pipeline().set(`gh:{${key}}`, '', 'PX', 1_000);
-    const answers = (await reply(asked.info('replication').wait(1, REPLICA_TIMEOUT_MS).exec())) ?? [];
-    const failed = answers.find(([error]) => error)?.[0];
-    if (failed) throw new StorageUnavailable('redis', failed);
-    const [, replication, followers] = answers.map(([, answer]) => answer);
-    return Number(followers) > 0 || /^connected_slaves:0\b/m.test(String(replication));
-  } finally {
-    own.disconnect();
-  }
-}
-
 /** The key of this database's id. No key of a record can have this name. */
 const IDENTITY_KEY = 'gh:identity';
 
@@ -280,7 +250,7 @@ export async function ensureRedisIdentity(redis: Redis | Cluster): Promise<strin
 export const mastersOf = (redis: Redis | Cluster): Redis[] =>
   redis instanceof Cluster ? redis.nodes('master') : [redis];
 
-/** A setting with which Redis would or could lose tokens, with a description for the operator. */
+/** A setting with which Redis loses tokens, or may lose them, with a description for the operator. */
 export interface RedisProblem {
   readonly setting: 'maxmemory-policy' | 'appendonly';
   /** True if INFO does not show the setting, as with some managed services. */
@@ -323,8 +293,10 @@ export async function redisProblems(redis: Redis | Cluster): Promise<RedisProble
       isUnknown,
       message: isUnknown
         ? 'Redis does not report whether it keeps an append-only file'
-        : 'Redis keeps no append-only file: a restart would lose tokens and undo revocations',
-      remedy: 'set `appendonly yes` in redis.conf, or accept the loss with storage.accept_volatile_redis: true',
+        : 'Redis keeps no append-only file',
+      remedy:
+        'set `appendonly yes` in redis.conf, because after a restart without it people sign in and connect their ' +
+        'clients again; no revocation is undone',
     });
   }
   return problems;

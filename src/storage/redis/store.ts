@@ -1,7 +1,6 @@
 /** The token store on Redis: one key for each record; no step needs two keys at once (Cluster). */
 import { Cluster, type Redis } from 'ioredis';
 import { type Clock, epochSeconds } from '../../base/clock.ts';
-import { StorageUnavailable } from '../storage-unavailable.ts';
 import {
   type AuthorizationFacts,
   type AuthorizationRecord,
@@ -13,9 +12,8 @@ import {
   type StoredRecord,
   type TokenStore,
 } from '../token-store.ts';
-import type { RedisGuard } from './guarded-connectors.ts';
 import { keyOnEachMaster, readsTogether } from './keys.ts';
-import { isReplicated, reply } from './redis.ts';
+import { reply } from './redis.ts';
 import { defineScripts } from './scripts.ts';
 
 /** A stored record: `<expiry>:<JSON>`, so that a script reads the expiry without parsing JSON. */
@@ -32,18 +30,15 @@ const LETTER: Record<RecordKind | 'uid' | 'authorization', string> = {
 };
 
 type Kind = keyof typeof LETTER;
-const nameOfKey = (kind: Kind, key: string): string => `gh:${LETTER[kind]}:${key}`;
-const nameOf = (kind: Kind, id: string): string => nameOfKey(kind, keyOf(id));
+const nameOf = (kind: Kind, id: string): string => `gh:${LETTER[kind]}:${keyOf(id)}`;
 
 export function createRedisStore(parts: {
   redis: Redis | Cluster;
   clock: Clock;
   /** Milliseconds to add to the clock of Redis; only tests use it. */
   timeShift?: () => number;
-  /** Prevents the use of a Redis that may have lost revocations; by default, any Redis is used. */
-  guard?: RedisGuard;
 }): TokenStore {
-  const { redis, clock, timeShift = () => 0, guard } = parts;
+  const { redis, clock, timeShift = () => 0 } = parts;
   defineScripts(redis);
   const get = readsTogether(redis);
 
@@ -75,11 +70,6 @@ export function createRedisStore(parts: {
     const expiresAt = Number(match[1]);
     if (isExpired(expiresAt)) return undefined;
     return { data: JSON.parse(match[2] ?? 'null') as Data, expiresAt };
-  }
-
-  async function removeKept(kind: RecordKind, key: string): Promise<boolean> {
-    // Check the expiry in the record itself: Redis may delete an expired record late.
-    return recordFrom(await reply(redis.getdel(nameOfKey(kind, key)))) !== undefined;
   }
 
   return {
@@ -122,10 +112,6 @@ export function createRedisStore(parts: {
       return found !== undefined && !isExpired(forgottenAt(found));
     },
 
-    isReplicated: (kind, id) => isReplicated(redis, nameOf(kind, id)),
-
-    usesOnlyMasters: (ids) => guard?.usesOnly(ids) ?? true,
-
     async read(kind, id) {
       return isStorableId(id) ? read(nameOf(kind, id)) : undefined;
     },
@@ -136,9 +122,11 @@ export function createRedisStore(parts: {
       return isStorableId(id) && replace(nameOf(kind, id), data, expiresAt);
     },
 
-    remove: async (kind, id) => isStorableId(id) && removeKept(kind, keyOf(id)),
-
-    removeKept,
+    async remove(kind, id) {
+      if (!isStorableId(id)) return false;
+      // Check the expiry in the record itself: Redis may delete an expired record late.
+      return recordFrom(await reply(redis.getdel(nameOf(kind, id)))) !== undefined;
+    },
 
     async take(kind, id) {
       if (!isStorableId(id)) return undefined;
@@ -179,7 +167,6 @@ export function createRedisStore(parts: {
     removeExpired: async () => 0,
 
     async ping() {
-      if (guard?.reason) throw new StorageUnavailable('redis', new Error(guard.reason));
       // Write, because a server without memory or quorum answers PING but cannot store a token.
       const keys = redis instanceof Cluster ? keyOnEachMaster(redis, 'gh:ping') : ['gh:ping'];
       const now = String(clock());
@@ -187,7 +174,6 @@ export function createRedisStore(parts: {
     },
 
     async close() {
-      guard?.close();
       redis.disconnect();
     },
   };
