@@ -60,7 +60,7 @@ const DOORS: Readonly<Record<string, string>> = {
   'accounts/mail': 'account-mail letter mail',
   'accounts/organizations': 'client-blocks organization-policy organizations places taken-names',
   'accounts/passkeys': 'ceremonies passkey passkeys',
-  'accounts/passwords': 'changes common-passwords link-mail links password recovery-waits work',
+  'accounts/passwords': 'changes common-passwords link-mail links password work',
   'config/schema': 'connected json-schema kinds known-settings schema',
   'host/metrics': 'durations metrics',
   'operator/accounts': 'accounts api-keys mailing sessions',
@@ -74,7 +74,7 @@ const DOORS: Readonly<Record<string, string>> = {
   'pages/interaction': 'consent interaction',
   'pages/oauth-clients':
     'client connect delete links new oauth-clients own-client problems secrets settings test test-run',
-  'pages/password': 'forgot-password password recovery recovery-wait stop-recovery used-link',
+  'pages/password': 'forgot-password password recovery used-link',
   'pages/security': 'mail-choices password-change security sessions sign-in-methods',
   'pages/sign-in':
     'attempt browser-sign-ins current-session known-devices offered-methods passkeys password-check sign-in sign-in-policy sign-out upstream-ways waiting-sign-in',

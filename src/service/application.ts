@@ -244,7 +244,6 @@ export function createApplication(parts: ApplicationParts): Application {
     endings,
     server,
     signIn,
-    strongSignIns,
     sessionRequirements,
     kit,
     errorPage,

@@ -75,7 +75,6 @@ const TESTED: Readonly<Record<string, Tested>> = {
     'a sign-in with a provider uses PKCE, state and nonce',
     'startWithUpstream(',
   ],
-  'sign_in.recovery_wait': ['sign-in-upstream/recovery-wait.test.ts', 'a mailed link starts'],
   'limits.clients_per_person': ['pages/oauth-clients/oauth-clients.test.ts', 'the form for a client states'],
   'limits.api_keys_per_person': ['pages/api-keys.test.ts', 'a user with the maximum number of API keys'],
   'limits.api_key_days': ['pages/api-keys.test.ts', 'with limits.api_key_days the form'],

@@ -33,6 +33,11 @@ const NOT_NEEDED = [
   'drop table settings_history',
   'drop table client_reports',
   'drop column message',
+  'drop trigger account_identities_used on account_identities',
+  'drop trigger passkeys_used on passkeys',
+  'drop trigger accounts_recovered on accounts',
+  'drop function forget_recovery_wait()',
+  'drop table recovery_waits',
   // Other indexes begin with the same column.
   'drop index organization_memberships_organization_id',
   'drop index api_keys_account_id',
