@@ -52,7 +52,6 @@ export async function buildUnopened({ settings, overrides }: Inspection): Promis
     createAttemptLimit,
     endings: createEndings({ store, revocations: registries.revocations, clock }),
     changeStreams: createChangeStreams(silentChangeFeed),
-    hasChecksums: false,
   });
   await application.close();
   // Nothing was queued, so closing the registries writes nothing.

@@ -176,23 +176,6 @@ export async function requireAccessRules(database: Queries, what: 'limits' | 'po
   );
 }
 
-/**
- * Returns whether new values end with a checksum, which nodes of older versions refuse.
- *
- * @param setting `always` introduces checksums for good. @throws Refusal if an older node runs
- */
-export async function areValuesChecked(database: Queries, setting = 'auto'): Promise<boolean> {
-  const [introduced] = await database.query('SELECT FROM value_checksums');
-  if (introduced || setting !== 'always') return introduced !== undefined;
-  if (!(await doAllNodesKnowAccessRules(database))) {
-    const message = 'tokens.checksums is always, but a node runs that refuses values with a checksum';
-    const remedy = 'stop the nodes of the older version, or remove the setting until they are stopped';
-    throw new Refusal('checksums_too_early', message, remedy);
-  }
-  await database.query('INSERT INTO value_checksums DEFAULT VALUES');
-  return true;
-}
-
 interface NodeRow {
   readonly node: string;
   readonly lastHeartbeat: Date;

@@ -58,7 +58,6 @@ const TESTED: Readonly<Record<string, Tested>> = {
   'tokens.refresh_token': [HERE, 'tokens.* set the lifetimes'],
   'tokens.retry_window': ['many-nodes/reload.test.ts', 'a reload changes the retry window'],
   'tokens.absolute_age': [HERE, 'tokens.* set the lifetimes'],
-  'tokens.checksums': ['provider/value-checksums.test.ts', 'tokens.checksums: always introduces'],
   'sessions.idle': ['pages/sign-in/current-session.test.ts', 'a session without requests ends'],
   'sessions.absolute': ['pages/sign-in/current-session.test.ts', 'a request to renew the session extends it'],
   'sessions.shared_terminals': [

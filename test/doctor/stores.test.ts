@@ -165,8 +165,6 @@ describeOn([postgresServer, redisServer], 'operator doctor, checking the stores'
       openDatabase({ databaseUrl, dataDirectory: '', timeoutFactor: TIMEOUT_FACTOR }),
       (one) => one.close(),
     );
-    // The nodes of this test have no description, as those of the version before.
-    await database.query('DELETE FROM value_checksums');
     const node = (name: string, key: string, behindMs: number) =>
       startKeySightings({
         database,

@@ -38,6 +38,9 @@ const NOT_NEEDED = [
   'drop trigger accounts_recovered on accounts',
   'drop function forget_recovery_wait()',
   'drop table recovery_waits',
+  'drop trigger node_keys_checksums on node_keys',
+  'drop function refuse_nodes_without_checksums()',
+  'drop table value_checksums',
   // Other indexes begin with the same column.
   'drop index organization_memberships_organization_id',
   'drop index api_keys_account_id',

@@ -1,11 +1,8 @@
 import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect } from 'chai';
-import { unpackPreviousVersion } from '../many-nodes/previous-version.ts';
-import { isSecretValid } from '../pages/client-owner.ts';
 import { startsWithMail } from '../support/mail-server.ts';
 import { clientCredentials } from '../support/oauth.ts';
-import { addTestClient } from '../support/seed.ts';
 import { startSeeded } from '../support/seeded.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
 import { expectWrongUsage, keysOf, operatorWith, refusalFrom, storesOf, valueFrom } from './run-operator.ts';
@@ -82,25 +79,5 @@ describe('operator leaked', () => {
     if (databaseUrl !== undefined) {
       expect((await refusalFrom(withoutKeys, 'leaked -', value)).code).to.equal('keys_missing');
     }
-  });
-
-  it('version 0.1.0 accepts the secret in the grace period, and refuses it afterwards', async () => {
-    const { runOperator } = await unpackPreviousVersion();
-    const old = operatorWith({ ...storesOf(on.service), ...keysOf(on.service) }, runOperator);
-    // The secrets of an updated deployment, which version 0.1.0 can read.
-    await on.service.database.query('DELETE FROM value_checksums');
-    const client = await addTestClient(on.service, 'Old And New');
-    await run()('leaked -', client.secret);
-    const state = async () => (await valueFrom(old, 'explain -', { input: client.secret ?? '' })).state;
-    expect(await state()).to.equal('active');
-    await on.service.database.query(
-      "UPDATE client_secrets SET leaked_at = leaked_at - interval '2 days' WHERE client_id = $1",
-      [client.id],
-    );
-    await on.service.clean();
-    expect(await isSecretValid(on.issuer, client)).to.equal(false);
-    expect(await state()).to.be.oneOf(['unknown', 'revoked']);
-    const audited = await old('audit --limit 5');
-    expect(audited.exitCode, audited.errors).to.equal(0);
   });
 });

@@ -18,8 +18,6 @@ forEachDatabase('the record of key use', (open) => {
 
   beforeEach(async () => {
     database = await open();
-    // The nodes of this suite have no description, as those of the version before.
-    await database.query('DELETE FROM value_checksums');
     time = createTestClock(START);
     warnings = [];
   });

@@ -6,7 +6,6 @@ import { runner } from 'node-pg-migrate';
 import pg from 'pg';
 import { type OpenDatabase, openDatabase } from '../../src/storage/database.ts';
 import { MigrationsPending, migrate, pendingMigrations, requireSchema } from '../../src/storage/migrate.ts';
-import { areValuesChecked } from '../../src/storage/nodes.ts';
 import { StorageUnavailable } from '../../src/storage/storage-unavailable.ts';
 import { operatorOn, refusalFrom, valueFrom } from '../operator/run-operator.ts';
 import { forEachDatabase } from '../support/databases.ts';
@@ -67,14 +66,6 @@ forEachDatabase('migrations', (open) => {
     expect(await migrate(database)).to.deep.equal(NAMES);
     expect(await schemaObjects(database)).to.deep.equal(complete);
   });
-
-  it('only in a database that this version created do values have checksums from the beginning', async () => {
-    const database = await open();
-    expect(await areValuesChecked(database)).to.equal(true);
-    await migrateDown(database, NAMES.length - NAMES.indexOf('0060_value-checksums'));
-    await migrate(database);
-    expect(await areValuesChecked(database)).to.equal(false);
-  });
 });
 
 describeOn([postgresServer], 'migrations with several nodes', () => {
@@ -94,7 +85,6 @@ describeOn([postgresServer], 'migrations with several nodes', () => {
     for (const node of nodes) {
       expect(await appliedMigrations(node)).to.deep.equal(NAMES);
       expect(await node.query('SELECT id FROM clients')).to.deep.equal([]);
-      expect(await areValuesChecked(node)).to.equal(true);
       await node.close();
     }
   });

@@ -3,7 +3,7 @@ import type { Clock } from '../../base/clock.ts';
 import { formTest, newValue, randomId, sha256 } from '../../base/random-id.ts';
 import { type Problem, Refusal } from '../../base/refusal.ts';
 import { lockAccount } from '../../storage/account-turns.ts';
-import { areValuesChecked, requireAccessRules } from '../../storage/nodes.ts';
+import { requireAccessRules } from '../../storage/nodes.ts';
 import type { Database, Queries } from '../../storage/queries.ts';
 import { type AccessLimit, isLimited, limitDetails, NO_LIMIT } from '../access/access-limit.ts';
 import type { Activity, NewActivity, Origin } from '../activity/activity.ts';
@@ -114,7 +114,7 @@ export function createApiKeyCreation(parts: {
     const name = acceptableName(entered, expiresInDays, maxDays);
     if (isLimited(limit)) await requireAccessRules(database);
     const id = randomId('key_', 16);
-    const value = newValue('api_key', await areValuesChecked(database));
+    const value = newValue('api_key');
     const now = clock();
     const expiresAt = expiresInDays && new Date(now + expiresInDays * DAY_MS);
     const insert = async (tx: Queries): Promise<ApiKey> => {
