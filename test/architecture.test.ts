@@ -67,7 +67,7 @@ const DOORS: Readonly<Record<string, string>> = {
   'accounts/mail': 'account-mail letter mail',
   'accounts/organizations': 'organization-policy organizations places taken-names',
   'accounts/passkeys': 'ceremonies passkey passkeys',
-  'accounts/password-links': 'link-mail password-changes password-links recovery-waits',
+  'accounts/password-links': 'link-mail password-changes password-links',
   'accounts/passwords': 'common-passwords password work',
   'config/schema': 'connected json-schema kinds known-settings schema',
   'host/metrics': 'durations metrics',
@@ -82,7 +82,7 @@ const DOORS: Readonly<Record<string, string>> = {
   'pages/interaction': 'consent interaction',
   'pages/oauth-clients':
     'client connect delete links new oauth-clients own-client problems secrets settings test test-run',
-  'pages/password': 'forgot-password password recovery recovery-wait stop-recovery used-link',
+  'pages/password': 'forgot-password password recovery used-link',
   'pages/security': 'mail-choices password-change security sessions sign-in-methods',
   'pages/sign-in':
     'attempt browser-sign-ins current-session known-devices offered-methods passkey-sign-ins password-check sign-in sign-in-policy sign-out upstream-ways waiting-sign-in',

@@ -4,6 +4,7 @@ import path from 'node:path';
 import { expect } from 'chai';
 import pg from 'pg';
 import { sessionId } from '../src/accounts/session-list.ts';
+import { withChecksum } from '../src/base/random-id.ts';
 import { openDatabase } from '../src/storage/database.ts';
 import { keysOf, operatorWith, storesOf, valueFrom } from './operator/run-operator.ts';
 import { type MailServer, startMailServer } from './support/mail-server.ts';
@@ -59,7 +60,7 @@ const wordsOf = (command: string): string[] =>
 
 const jsonLinesIn = (text: string): string => /```json\n(\{"type".*?)```/s.exec(text)?.[1] ?? '';
 
-const UNKNOWN_KEY = `gate_key_${'x'.repeat(43)}`;
+const UNKNOWN_KEY = withChecksum(`gate_key_${'x'.repeat(43)}`);
 
 describe('the documentation', () => {
   it('the docs generated from the JSON Schema are up to date', () => {

@@ -12,7 +12,7 @@ import { partnerTokens } from './provider/partner-tokens.ts';
 import { GRACE, startWithUpstream, WITH_PLATFORM } from './sign-in-upstream/service.ts';
 import { atEndOfFile } from './support/end-of-run.ts';
 import { eventually } from './support/eventually.ts';
-import { authorizationUrl, clientCredentials, exchangeCode, introspect, refresh } from './support/oauth.ts';
+import { authorizationUrl, clientCredentials, exchangeCode } from './support/oauth.ts';
 import type { Fields, Page, Person } from './support/person.ts';
 import { rawRequest } from './support/raw-request.ts';
 import { describeOn, postgresServer, redisServer } from './support/requirements.ts';
@@ -213,26 +213,23 @@ describeOn([postgresServer, redisServer], 'frozen formats', () => {
     expectFrozen(await recordIn('m', String(body.access_token)), '[<machine>, number]');
   });
 
-  it('codes and tokens have the frozen format, and are also accepted without their checksum', async () => {
-    const { confidential, machine, resourceServer } = on.seeded.clients;
+  it('codes and tokens have the frozen format', async () => {
+    const { confidential, machine } = on.seeded.clients;
     const { issuer } = on.service;
-    const unchecked = (value: unknown, prefix: string, length: string): string => {
+    const expectFormat = (value: unknown, prefix: string, length: string): void => {
       const form = new RegExp(`^(${prefix}[A-Za-z0-9_-]{${length}})([A-D][A-Za-z0-9_-]{5})$`);
       const [, text = '', checksum] = form.exec(String(value)) ?? [];
       const bytes = Buffer.alloc(6);
       bytes.writeUInt32BE(crc32(text), 2);
       expect(checksum, KEEP).to.equal(bytes.toString('base64url').slice(2));
-      return text;
     };
     const code = await partnerTokens(issuer, on.seeded).code(confidential);
-    const exchanged = await exchangeCode(issuer, confidential, unchecked(code, 'gate_ac_', '65'));
-    const accessToken = unchecked(exchanged.body.access_token, 'gate_at_', '89');
-    const { body } = await introspect(issuer, resourceServer, accessToken);
-    expect(body.active, KEEP).to.equal(true);
-    const refreshToken = unchecked(exchanged.body.refresh_token, 'gate_rt_', '66,73');
-    expect((await refresh(issuer, confidential, refreshToken)).status, KEEP).to.equal(200);
+    expectFormat(code, 'gate_ac_', '65');
+    const exchanged = await exchangeCode(issuer, confidential, code);
+    expectFormat(exchanged.body.access_token, 'gate_at_', '89');
+    expectFormat(exchanged.body.refresh_token, 'gate_rt_', '66,73');
     const issued = await clientCredentials(issuer, machine);
-    unchecked(issued.body.access_token, 'gate_mt_', '43');
+    expectFormat(issued.body.access_token, 'gate_mt_', '43');
   });
 
   it('the format of a pending sign-in at a provider is frozen', async () => {

@@ -30,7 +30,7 @@ const NAMES: readonly (readonly [what: string, used: readonly string[], frozen: 
   [
     'purposes of seals',
     inSources(/createSeals\(\s*'([^']+)'/g),
-    'client-test, consent, device, form, notice, passkey, sign-out, stop recovery',
+    'client-test, consent, device, form, notice, passkey, sign-out',
   ],
   ['other texts in a MAC or a hash', inSources(/\.update\(\s*[`']([^`']+)[`']/g), 'gatehouse-key:…, reload, …:…'],
   [

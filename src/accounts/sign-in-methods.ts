@@ -52,9 +52,13 @@ export function createSignInMethods({
   async function removeWith(
     accountId: string,
     ids: readonly string[],
-    { origin, tx }: { readonly origin: Origin; readonly tx: Queries },
+    {
+      origin,
+      tx,
+      isKept = () => false,
+    }: { readonly origin: Origin; readonly tx: Queries; readonly isKept?: (method: LinkedMethod) => boolean },
   ): Promise<readonly LinkedMethod[]> {
-    const found = (await listed(accountId, tx)).filter(({ method }) => ids.includes(method.id));
+    const found = (await listed(accountId, tx)).filter(({ method }) => ids.includes(method.id) && !isKept(method));
     for (const { method, kind } of found) {
       const what = await kind.remove(accountId, method.id, tx);
       await activity.record({ ...what, actor: 'person', accountId, origin }, tx);
@@ -65,7 +69,7 @@ export function createSignInMethods({
   return {
     of: async (accountId: string): Promise<readonly LinkedMethod[]> =>
       (await listed(accountId)).map(({ method }) => method),
-    /** Removes the existing methods among `ids`, in the caller's transaction, and returns them. */
+    /** Removes those of `ids` that exist and may be removed, in the caller's transaction, and returns them. */
     removeWith,
 
     /**

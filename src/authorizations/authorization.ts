@@ -107,10 +107,9 @@ export function createAuthorizations(parts: {
   /** The first key signs new values; all keys verify, so that a key can be replaced. */
   readonly keys: readonly [string, ...string[]];
   readonly lifetimes: TokenLifetimes;
-  readonly hasChecksums?: boolean;
 }): Authorizations {
   const { store, clients, people, clock, lifetimes } = parts;
-  const formats = createTokenFormats(parts.keys, parts.hasChecksums);
+  const formats = createTokenFormats(parts.keys);
   const { refreshTokenSeconds: refreshSeconds, retryWindowSeconds } = lifetimes;
   const confirming = new Map<string, Promise<void>>();
 

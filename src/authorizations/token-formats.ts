@@ -6,8 +6,8 @@ import { FORMS, formTest, randomId, withChecksum, withoutChecksum } from '../bas
  * Codes and tokens are computed, not stored: the authorization's id (22 characters), the MAC (43),
  * then the claims. So the store keeps one record for any number of tokens, and every refresh of one
  * token computes the same successor. The MAC needs a key of the service and the secret of the
- * record: an attacker who reads only the settings or only the store cannot forge a token. The MAC
- * does not cover the checksum at the end: a value with and without it is the same value.
+ * record: an attacker who reads only the settings or only the store cannot forge a token. A checksum
+ * ends the value, so that a mistyped or made-up value is refused without reading the store.
  *
  * The id is not secret: it grants nothing, and resource servers receive it.
  */
@@ -49,12 +49,7 @@ export const isMachineToken = formTest('machine_token');
 
 /** Parses a value without any lookup. Undefined if this service cannot have made it. */
 export function readValue(value: string): PresentedValue | undefined {
-  // Only one reading is possible: the checksum's first letter, A to D, is not in a rotation.
-  return readBare(value) ?? readBare(withoutChecksum(value));
-}
-
-function readBare(value: string): PresentedValue | undefined {
-  const [, kind, authorizationId = '', mac = '', claims = ''] = VALUE.exec(value) ?? [];
+  const [, kind, authorizationId = '', mac = '', claims = ''] = VALUE.exec(withoutChecksum(value)) ?? [];
   const named = { authorizationId, mac, claims };
   if (kind === 'ac') return claims === '' ? { kind: 'code', ...named } : undefined;
   if (kind === 'rt') {
@@ -86,7 +81,7 @@ export interface ValueSource {
 }
 
 /** @param keys the first key signs new values; all keys verify, so that a key can be replaced */
-export function createTokenFormats(keys: readonly [string, ...string[]], hasChecksums = false) {
+export function createTokenFormats(keys: readonly [string, ...string[]]) {
   function macOf(key: string, kind: string, id: string, secret: string, claims: string): string {
     const text = `${kind}:${id}:${secret}:${claims}`;
     return createHmac('sha256', key).update(text).digest('base64url');
@@ -94,8 +89,7 @@ export function createTokenFormats(keys: readonly [string, ...string[]], hasChec
 
   function make(kind: PresentedValue['kind'], { id, secret }: ValueSource, claims: string): string {
     const [key] = keys;
-    const value = FORMS[kind].prefix + id + macOf(key, kind, id, secret, claims) + claims;
-    return hasChecksums ? withChecksum(value) : value;
+    return withChecksum(FORMS[kind].prefix + id + macOf(key, kind, id, secret, claims) + claims);
   }
 
   return {

@@ -31,7 +31,7 @@ export type ValueKind = keyof typeof FORMS;
 /**
  * For each kind of value: the prefix, known to secret scanners, and the length of the rest without
  * the checksum, in `[A-Za-z0-9_-]` characters. A refresh token ends with its number of rotations, so
- * its length varies. Every kind except `client_id` may have a checksum at its end.
+ * its length varies. Every kind except `client_id` ends with a checksum.
  */
 export const FORMS = {
   access_token: { prefix: 'gate_at_', minLength: 89, maxLength: 89 },
@@ -71,24 +71,18 @@ export function withoutChecksum(value: string): string {
   return withChecksum(rest) === value ? rest : '';
 }
 
-/**
- * Returns a check of the format. A value that fails was never issued and needs no look-up. Accepts
- * values without a checksum, too: versions before 0.2.0 issued them.
- */
+/** Returns a check of the format. A value that fails was never issued and needs no look-up. */
 export function formTest(kind: ValueKind): (value: string) => boolean {
   const { prefix, minLength, maxLength } = FORMS[kind];
   const pattern = new RegExp(`^${prefix}[A-Za-z0-9_-]{${minLength},${maxLength}}$`);
   if (kind === 'client_id') return (value) => pattern.test(value);
-  return (value) => pattern.test(value) || pattern.test(withoutChecksum(value));
+  return (value) => pattern.test(withoutChecksum(value));
 }
 
 /** Returns a new random value, with 6 bits for each character before the checksum. */
-export function newValue(
-  kind: 'client_secret' | 'api_key' | 'client_id' | 'machine_token',
-  hasChecksum = false,
-): string {
+export function newValue(kind: 'client_secret' | 'api_key' | 'client_id' | 'machine_token'): string {
   const value = randomId(FORMS[kind].prefix, FORMS[kind].minLength);
-  return hasChecksum ? withChecksum(value) : value;
+  return kind === 'client_id' ? value : withChecksum(value);
 }
 
 /** Check an id before a query with it: PostgreSQL throws for some invalid ids (with a NUL byte). */

@@ -83,7 +83,7 @@ export function createClientCreation(parts: {
     refuseInvalidClient(draft, naming);
     refuseForeignAccountId(owner);
     const id = newValue('client_id');
-    const secret = hasSecret(draft.kind) ? await newClientSecret(database) : undefined;
+    const secret = hasSecret(draft.kind) ? newClientSecret() : undefined;
     const now = new Date(clock());
     const insert = (): Promise<string> =>
       database.transaction(async (tx) => {

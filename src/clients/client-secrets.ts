@@ -3,7 +3,6 @@ import { timingSafeEqual } from 'node:crypto';
 import type { Clock } from '../base/clock.ts';
 import { formTest, newValue, randomId, sha256 } from '../base/random-id.ts';
 import { Refusal } from '../base/refusal.ts';
-import { areValuesChecked } from '../storage/nodes.ts';
 import type { Database, InTransaction, Queries } from '../storage/queries.ts';
 import { type Client, type ClientKind, type ClientSecret, hasSecret } from './client.ts';
 
@@ -59,7 +58,7 @@ export function createClientSecrets(parts: {
       id: string,
       inTransaction?: InTransaction<{ readonly lastFour: string }>,
     ): Promise<{ client: Client; secret: string }> {
-      const secret = await newClientSecret(database);
+      const secret = newClientSecret();
       await changeSecrets(id, async (tx, kind, secrets) => {
         if (!hasSecret(kind)) throw unusedSecret();
         if (secrets.filter(isUsable).length >= MAX_SECRETS) throw fullSecrets();
@@ -220,8 +219,8 @@ export interface NewClientSecret {
 }
 
 /** Returns 258 random bits: enough to store only a fast hash of them (OWASP ASVS 6.5.2). */
-export async function newClientSecret(database: Queries): Promise<NewClientSecret> {
-  const value = newValue('client_secret', await areValuesChecked(database));
+export function newClientSecret(): NewClientSecret {
+  const value = newValue('client_secret');
   return {
     id: randomId('sec_', 16),
     value,

@@ -56,7 +56,6 @@ export async function buildUnopened({ settings, overrides }: Inspection): Promis
       refreshTokenSeconds: () => settings.tokens.refreshTokenSeconds,
     }),
     changeStreams: createChangeStreams(silentChangeFeed),
-    hasChecksums: false,
   });
   await application.close();
   // Nothing was queued, so closing the registries writes nothing.

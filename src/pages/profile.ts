@@ -7,7 +7,6 @@ import type { Connections } from '../authorizations/connections.ts';
 import { type ActivityEntry, describeActivity } from './activity.ts';
 import { seeOther } from './page.ts';
 import type { PageKit } from './page-kit.ts';
-import type { RecoveryNotice, StopRecovery } from './password/stop-recovery.ts';
 import { get, type Route, SECURITY } from './routes.ts';
 import type { OfferedMethods } from './sign-in/offered-methods.ts';
 import { accountOf } from './signed-in.ts';
@@ -17,7 +16,6 @@ import { describeReached, type ReachedOrganization } from './words/reached.ts';
 declare module './view-data.ts' {
   interface ViewData {
     readonly profile: {
-      readonly recovery: RecoveryNotice | undefined;
       /** What protects the sign-in; `nothing` if the user has no sign-in method. */
       readonly signInBy: 'passkey' | 'provider' | 'password' | 'nothing';
       /** The name of the passkey or provider. */
@@ -51,18 +49,16 @@ export function profilePage(parts: {
   readonly connections: Pick<Connections, 'listActing'>;
   readonly offered: Pick<OfferedMethods, 'passwords' | 'passkeys'>;
   readonly signInMethods: Pick<SignInMethods, 'of'>;
-  readonly stopRecovery: Pick<StopRecovery, 'notice'>;
 }): Route[] {
   const { kit, access, activity, connections, offered, signInMethods } = parts;
 
   async function show(ctx: Context): Promise<void> {
     const { id: accountId, hasPassword } = accountOf(ctx);
-    const [organizations, acting, methods, entries, recovery] = await Promise.all([
+    const [organizations, acting, methods, entries] = await Promise.all([
       access.accessOf({ accountId }),
       connections.listActing(accountId, MAX_ACTING),
       signInMethods.of(accountId),
       activity.of(accountId, { limit: MAX_ENTRIES }),
-      parts.stopRecovery.notice(accountId),
     ]);
     const canUsePassword = offered.passwords && hasPassword;
     const usable = methods.filter(({ isDisabled }) => !isDisabled);
@@ -70,7 +66,6 @@ export function profilePage(parts: {
       usable.find(({ kind }) => kind === 'passkey') ?? usable.find(({ isStrong }) => isStrong || !canUsePassword);
     const totalOf = (kind: string) => acting.find((one) => one.kind === kind)?.total ?? 0;
     await kit.render(ctx, 'profile', {
-      recovery,
       signInBy: best?.kind ?? (canUsePassword ? 'password' : 'nothing'),
       methodName: best?.label ?? '',
       addPasskeyUrl: best || !offered.passkeys ? undefined : `${SECURITY}/passkeys/new`,

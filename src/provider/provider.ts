@@ -52,7 +52,6 @@ interface ProviderParts {
   readonly clock: Clock;
   readonly log: Logger;
   readonly store: TokenStore;
-  readonly hasChecksums: boolean;
   readonly upstreamSessions: UpstreamSessions;
   readonly clients: ClientRegistry;
   readonly accounts: AccountRegistry;
@@ -128,7 +127,6 @@ export function createAuthorizationServer(parts: ProviderParts): AuthorizationSe
     clock,
     keys: settings.secrets.tokenKeys,
     lifetimes: settings.tokens,
-    hasChecksums: parts.hasChecksums,
   });
   const maxPeople = settings.limits.peoplePerUncheckedClient;
   const policy = consentPolicy({
@@ -242,7 +240,6 @@ export function createAuthorizationServer(parts: ProviderParts): AuthorizationSe
       log,
       clock,
       machineTokenLifetimeSeconds: settings.tokens.machineAccessTokenSeconds,
-      hasChecksums: parts.hasChecksums,
     }),
     introspection: introspection(asked),
     verification: verification(asked),

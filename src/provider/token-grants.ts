@@ -23,7 +23,6 @@ export interface TokenGrantParts {
   readonly authorizations: Authorizations;
   readonly machineTokens: MachineTokens;
   readonly machineTokenLifetimeSeconds: number;
-  readonly hasChecksums: boolean;
   readonly endings: Pick<Endings, 'end'>;
   readonly outcomes: Pick<ProviderOutcomes, 'refreshRetried' | 'grantReplayed'>;
   readonly log: Logger;
@@ -83,7 +82,7 @@ async function refreshTokens(parts: TokenGrantParts, client: Client, form: URLSe
 /** Issues a token to a machine client: RFC 6749 §4.4. */
 async function issueMachineToken(parts: TokenGrantParts, client: Client): Promise<TokenResponse> {
   const { machineTokens, machineTokenLifetimeSeconds: lifetime, clock } = parts;
-  const value = newValue('machine_token', parts.hasChecksums);
+  const value = newValue('machine_token');
   const issuedAt = epochSeconds(clock);
   await machineTokens.keep(value, { client, issuedAt, expiresAt: issuedAt + lifetime });
   return { access_token: value, expires_in: lifetime, token_type: 'Bearer' };

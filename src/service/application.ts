@@ -55,8 +55,6 @@ export interface ApplicationParts {
   readonly metrics?: Metrics;
   readonly endings: Endings;
   readonly changeStreams: ChangeStreams;
-  /** True if new tokens and codes end with a checksum. */
-  readonly hasChecksums: boolean;
 }
 
 export interface Application {
@@ -146,7 +144,6 @@ export function createApplication(parts: ApplicationParts): Application {
     clock,
     log,
     store,
-    hasChecksums: parts.hasChecksums,
     upstreamSessions: registries.upstreamSessions,
     clients,
     accounts,
@@ -244,7 +241,6 @@ export function createApplication(parts: ApplicationParts): Application {
     endings,
     server,
     signIn,
-    strongSignIns,
     sessionRequirements,
     kit,
     errorPage,

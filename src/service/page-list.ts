@@ -5,8 +5,6 @@ import type { AccountMail } from '../accounts/mail/account-mail.ts';
 import type { OneTimeValues } from '../accounts/one-time-values.ts';
 import type { PasswordLinkRequests } from '../accounts/password-links/link-mail.ts';
 import { createPasswordChanges } from '../accounts/password-links/password-changes.ts';
-import { createRecoveryWaits } from '../accounts/password-links/recovery-waits.ts';
-import type { StrongSignIns } from '../accounts/strong-sign-ins.ts';
 import type { Endings } from '../authorizations/endings.ts';
 import { createOrganizationEndings } from '../authorizations/organization-endings.ts';
 import { createOrganizationReach } from '../authorizations/organization-reach.ts';
@@ -43,8 +41,6 @@ import type { PageKit } from '../pages/page-kit.ts';
 import { passkeysPage } from '../pages/passkeys/passkeys.ts';
 import { forgotPasswordPage } from '../pages/password/forgot-password.ts';
 import { createLinkPage, passwordPage } from '../pages/password/password.ts';
-import { createRecoveryMail, createRecoveryWaitPage } from '../pages/password/recovery-wait.ts';
-import { createStopLinks, createStopRecovery } from '../pages/password/stop-recovery.ts';
 import { createAfterLink, createUseLink } from '../pages/password/used-link.ts';
 import { profilePage } from '../pages/profile.ts';
 import type { PostForm, Route } from '../pages/routes.ts';
@@ -53,7 +49,7 @@ import { createPasswordChange } from '../pages/security/password-change.ts';
 import { securityPage } from '../pages/security/security.ts';
 import { createSessionsSection } from '../pages/security/sessions.ts';
 import { createSignInMethodsPart } from '../pages/security/sign-in-methods.ts';
-import { createSignInAttempts } from '../pages/sign-in/attempt.ts';
+import { createNeededMethods, createSignInAttempts } from '../pages/sign-in/attempt.ts';
 import { createSignInForm, createSignInSteps, signInPage } from '../pages/sign-in/sign-in.ts';
 import { signOutPage } from '../pages/sign-in/sign-out.ts';
 import { upstreamPages } from '../pages/sign-in/upstream-ways.ts';
@@ -73,7 +69,6 @@ export function listPages(parts: {
   readonly endings: Endings;
   readonly server: AuthorizationServer;
   readonly signIn: SignInWiring;
-  readonly strongSignIns: StrongSignIns;
   readonly sessionRequirements: SessionRequirements;
   readonly kit: PageKit;
   readonly errorPage: ErrorPage;
@@ -84,7 +79,7 @@ export function listPages(parts: {
   readonly seals: Seals;
   readonly postForm: PostForm;
 }): Route[] {
-  const { settings, clock, database, endings, strongSignIns, sessionRequirements, kit } = parts;
+  const { settings, clock, database, endings, sessionRequirements, kit } = parts;
   const { errorPage, mail, linkRequests, oneTimeValues, seals, postForm } = parts;
   const { accounts, access, activity, apiKeys, clients, clientProblems } = parts.registries;
   const { clientStandings } = parts.registries;
@@ -126,32 +121,14 @@ export function listPages(parts: {
     seals,
   });
 
-  const recoveryWaits = createRecoveryWaits({
-    database,
-    clock,
-    links: passwordLinks,
-    activity,
-    waitSeconds: settings.signIn.recoveryWaitSeconds,
-    strongSignIns,
-  });
-  const stopLinks = createStopLinks({ keys: settings.secrets.cookieKeys, clock });
-  const stopRecovery = createStopRecovery({ kit, waits: recoveryWaits, stopLinks });
-  const recoveryWait = createRecoveryWaitPage({
-    kit,
-    waits: recoveryWaits,
-    signInMethods,
-    waiting,
-    passwordLinks,
-    mailRecovery: mail && createRecoveryMail({ issuer, mail, stopLinks }),
-  });
   const passwordChanges = createPasswordChanges({
     database,
     accounts,
     links: passwordLinks,
     activity,
-    recoveryWaits,
   });
-  const linkPage = createLinkPage({ kit, offered, endingChoices, signInPolicy, waiting });
+  const neededMethods = createNeededMethods({ signInPolicy, signInMethods });
+  const linkPage = createLinkPage({ kit, offered, endingChoices, neededMethods, waiting });
   const useLink = createUseLink({ passwords, passwordChanges, endingChoices });
   const afterLink = createAfterLink({
     kit,
@@ -159,6 +136,7 @@ export function listPages(parts: {
     formDrafts,
     waiting,
     endingChoices,
+    neededMethods,
     signIns,
     mail,
   });
@@ -214,8 +192,7 @@ export function listPages(parts: {
       upstream,
     }),
     languagePage({ kit, issuer, accounts, signInPolicy }),
-    passwordPage({ kit, issuer, passwordLinks, linkPage, recoveryWait, useLink, afterLink }),
-    stopRecovery.routes,
+    passwordPage({ kit, issuer, passwordLinks, linkPage, useLink, afterLink }),
     linkRequests
       ? forgotPasswordPage({
           kit,
@@ -225,7 +202,7 @@ export function listPages(parts: {
           upstream,
         })
       : [],
-    profilePage({ kit, access, activity, connections, offered, signInMethods, stopRecovery }),
+    profilePage({ kit, access, activity, connections, offered, signInMethods }),
     clientListPage({ kit, clients, clientProblems, limit: clientsPerPerson }),
     newClientPage({ kit, clients, activity, oneTimeValues, limit: clientsPerPerson }),
     clientPage({ kit, own, clientProblems, clientRequests }),
@@ -278,7 +255,6 @@ export function listPages(parts: {
         signIns,
       }),
       mailChoices: createMailChoices({ kit, accounts, sendsMail: mail !== undefined }),
-      stopRecovery,
       changePassword,
     }),
     firstSignInPage({

@@ -24,7 +24,6 @@ import { createRemovalLimit } from '../import/removal-limit.ts';
 import { createChangeStreams } from '../provider/introspection-changes.ts';
 import { startCleaning } from '../storage/cleaning.ts';
 import { startKeySightings } from '../storage/key-sightings.ts';
-import { areValuesChecked } from '../storage/nodes.ts';
 import { createApplication, createCurrentApplication } from './application.ts';
 import { cleaningJobs } from './cleaning-jobs.ts';
 import { createCommonRegistries } from './common-registries.ts';
@@ -90,7 +89,6 @@ export async function startService(given: ServiceParts) {
   });
   const { database, changes, store, limits, readiness } = stores;
 
-  const hasChecksums = await areValuesChecked(database, settings.tokens.checksums);
   const registries = createCommonRegistries({
     database,
     changes,
@@ -126,7 +124,6 @@ export async function startService(given: ServiceParts) {
         registries,
         endings,
         changeStreams,
-        hasChecksums,
         createAttemptLimit: limits.createAttemptLimit,
       }),
   });

@@ -96,7 +96,7 @@ export function wireSignIn(parts: {
     activity,
     kinds: [identities.listMethods(settings.signIn.providers), passkeys.listMethods(settings.signIn.passkeys)],
   });
-  const endingChoices = createEndingChoices({ connections, disconnect, apiKeys, signInMethods });
+  const endingChoices = createEndingChoices({ connections, disconnect, apiKeys, signInMethods, strongSignIns });
   const formDrafts = createFormDrafts({
     issuer,
     log,

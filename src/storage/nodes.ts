@@ -139,14 +139,6 @@ export async function listNodes(database: Queries): Promise<ListedNode[]> {
   });
 }
 
-/** Returns whether new values end with a checksum. @param setting `always` introduces checksums for good. */
-export async function areValuesChecked(database: Queries, setting = 'auto'): Promise<boolean> {
-  const [introduced] = await database.query('SELECT FROM value_checksums');
-  if (introduced || setting !== 'always') return introduced !== undefined;
-  await database.query('INSERT INTO value_checksums DEFAULT VALUES');
-  return true;
-}
-
 interface NodeRow {
   readonly node: string;
   readonly lastHeartbeat: Date;

@@ -139,7 +139,6 @@ forEachDatabase('concurrent changes', (open) => {
     const activity = createActivity(parts);
     const links = createPasswordLinks({ ...parts, accounts, activity });
     const [first, second] = await Promise.all(times(2, () => links.make(account, 'invitation', origin)));
-    const recoveryWaits = { mustWait: async () => false };
     const set = await collide(database, 'accounts', () =>
       [first, first, second].map((link, index) =>
         createPasswordChanges({
@@ -147,7 +146,6 @@ forEachDatabase('concurrent changes', (open) => {
           accounts,
           links,
           activity,
-          recoveryWaits,
         }).changeByLink(...([link?.token ?? '', `seven green forklifts ${index}`, origin] as const)),
       ),
     );

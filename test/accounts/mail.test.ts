@@ -21,7 +21,6 @@ const FIREFOX = 'Mozilla/5.0 (Windows NT 10.0; rv:128.0) Gecko/20100101 Firefox/
 const HOSTILE = `"><script>alert(1)</script>'\r\nBcc: thief@evil.test\r\n\r\n\u202eevil`;
 const NOTICES = [
   'recovered',
-  'recovery_started',
   'way_added',
   'account_linked',
   'way_removed',
@@ -35,7 +34,7 @@ const NOTICES = [
   'new_api_key',
 ] as const;
 /** Notices that name no app, key or sign-in method. */
-const UNNAMED: readonly string[] = ['recovery_started', 'password_changed', 'new_device', 'unrecognized_ended'];
+const UNNAMED: readonly string[] = ['password_changed', 'new_device', 'unrecognized_ended'];
 
 /** One mail of each shape: the others differ only in their words. */
 const SHAPES = new Set(['recovered', 'new_connection', 'request', 'link forgotten true']);

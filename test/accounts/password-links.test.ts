@@ -21,8 +21,7 @@ describe('links to set a password', () => {
   const activity = createActivity(parts);
   const accounts = createAccountRegistry(parts);
   const links = createPasswordLinks({ ...parts, accounts, activity });
-  const recoveryWaits = { mustWait: async () => false };
-  const changes = createPasswordChanges({ ...parts, accounts, links, activity, recoveryWaits });
+  const changes = createPasswordChanges({ ...parts, accounts, links, activity });
   let account: Account;
 
   beforeEach(async () => {

@@ -1,16 +1,14 @@
 import { expect } from 'chai';
 import type { Client } from '../../src/clients/client.ts';
 import { type NewClientSecret, newClientSecret } from '../../src/clients/client-secrets.ts';
-import { testDatabase } from '../support/databases.ts';
 import { matchesSecret, partner } from './drafts.ts';
 
 describe('client secret', () => {
-  const database = testDatabase();
   let first: NewClientSecret;
   let second: NewClientSecret;
   let client: Client;
-  before(async () => {
-    [first, second] = [await newClientSecret(database), await newClientSecret(database)];
+  before(() => {
+    [first, second] = [newClientSecret(), newClientSecret()];
     client = clientWith(first, second);
   });
 

@@ -18,7 +18,6 @@ describe('the settings file', () => {
       refreshTokenSeconds: 30 * 86_400,
       retryWindowSeconds: 60,
       absoluteAgeSeconds: 365 * 86_400,
-      checksums: 'auto',
     });
     expect(settings.limits).to.include({ clientsPerPerson: 25, apiKeysPerPerson: 25 });
     expect(settings.activity).to.deep.equal({ retentionSeconds: 365 * 86_400 });

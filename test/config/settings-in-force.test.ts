@@ -53,7 +53,6 @@ const TESTED: Readonly<Record<string, Tested>> = {
   'tokens.refresh_token': [HERE, 'tokens.* set the lifetimes'],
   'tokens.retry_window': ['many-nodes/reload.test.ts', 'a reload changes the retry window'],
   'tokens.absolute_age': [HERE, 'tokens.* set the lifetimes'],
-  'tokens.checksums': ['provider/value-checksums.test.ts', 'tokens.checksums: always introduces'],
   'sessions.idle': ['pages/sign-in/current-session.test.ts', 'a session without requests ends'],
   'sessions.absolute': ['pages/sign-in/current-session.test.ts', 'a request to renew the session extends it'],
   'sessions.shared_terminals': [
@@ -70,7 +69,6 @@ const TESTED: Readonly<Record<string, Tested>> = {
     'a sign-in with a provider uses PKCE, state and nonce',
     'startWithUpstream(',
   ],
-  'sign_in.recovery_wait': ['sign-in-upstream/recovery-wait.test.ts', 'a mailed link starts'],
   'limits.clients_per_person': ['pages/oauth-clients/oauth-clients.test.ts', 'the form for a client states'],
   'limits.api_keys_per_person': ['pages/api-keys.test.ts', 'a user with the maximum number of API keys'],
   'limits.api_key_days': ['pages/api-keys.test.ts', 'with limits.api_key_days the form'],

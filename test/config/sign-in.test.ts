@@ -42,7 +42,6 @@ describe('the settings of sign-in providers', () => {
       providers: [],
       require: 'off',
       requireGraceSeconds: 14 * 86_400,
-      recoveryWaitSeconds: 72 * 3_600,
     });
     chmodSync(client_secret_file, 0o644);
     const inspection = inspectSettings({ environment: {}, file: fileWith(file) });

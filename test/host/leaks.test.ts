@@ -2,6 +2,7 @@
 import { connect } from 'node:net';
 import { expect } from 'chai';
 import { Redis } from 'ioredis';
+import { withChecksum } from '../../src/base/random-id.ts';
 import type { Database } from '../../src/storage/queries.ts';
 import { StorageUnavailable } from '../../src/storage/storage-unavailable.ts';
 import { LEAK_SENDERS, LEAKS_SECRET, reportLeaks } from '../authorizations/leak-reports.ts';
@@ -18,11 +19,11 @@ import { startSeeded } from '../support/seeded.ts';
 import { startsOn } from '../support/service.ts';
 
 const ABSENT = {
-  access_token: `gate_at_${'x'.repeat(89)}`,
-  code: `gate_ac_${'x'.repeat(65)}`,
-  machine_token: `gate_mt_${'x'.repeat(43)}`,
-  api_key: `gate_key_${'x'.repeat(43)}`,
-  client_secret: `gate_cs_${'x'.repeat(43)}`,
+  access_token: withChecksum(`gate_at_${'x'.repeat(89)}`),
+  code: withChecksum(`gate_ac_${'x'.repeat(65)}`),
+  machine_token: withChecksum(`gate_mt_${'x'.repeat(43)}`),
+  api_key: withChecksum(`gate_key_${'x'.repeat(43)}`),
+  client_secret: withChecksum(`gate_cs_${'x'.repeat(43)}`),
 };
 
 describe('requests that report leaked values', () => {
@@ -247,7 +248,7 @@ describeOn([postgresServer, redisServer], 'reports of leaked values and the stor
     const machine = await addTestClient(on.service, 'Beside tokens', { kind: 'machine' });
     const tokens = Array(20)
       .fill('')
-      .map((_, index) => `gate_mt_${String(index).padStart(43, 'x')}`);
+      .map((_, index) => withChecksum(`gate_mt_${String(index).padStart(43, 'x')}`));
     await redis.kill();
     const { status } = await reportLeaks(
       on.service,

@@ -42,11 +42,6 @@ GET /language: show
 POST /language: FORM choose
 GET /password: show
 POST /password: FORM submit
-POST /password/recovery: FORM start
-GET /stop-recovery: askToStop
-POST /stop-recovery: FORM stop
-GET /profile/security/stop-recovery: requireSignedIn backToSecurity
-POST /profile/security/stop-recovery: OWN FORM stopSignedIn
 GET /forgot-password: show
 POST /forgot-password: FORM submit
 GET /: toProfile
@@ -214,7 +209,6 @@ describe('routes', () => {
     const without = posts().filter((row) => row.includes('requireSignedIn') && !row.includes('requireRecentSignIn'));
     // Exceptions: forms that only remove or test something, or ask for a proof themselves.
     expect(without.map((row) => row.split(': ')[0])).to.deep.equal([
-      'POST /profile/security/stop-recovery',
       'POST /profile/oauth-clients/:id/test',
       'POST /profile/connections/disconnect-all',
       'POST /profile/connections/:id/disconnect',

@@ -1,6 +1,6 @@
 /** After a run of the service with failures, no secret is in the log or on /metrics. */
 import { expect } from 'chai';
-import { randomId } from '../../src/base/random-id.ts';
+import { randomId, withChecksum } from '../../src/base/random-id.ts';
 import { eventually } from '../support/eventually.ts';
 import { startMailServer } from '../support/mail-server.ts';
 import {
@@ -78,7 +78,7 @@ describeOn([postgresServer, redisServer], 'the log and the metrics', () => {
       keep('client secret', secret);
       keep('Basic credentials', basic({ ...client, secret }).slice('Basic '.length));
     }
-    const wrongSecret = keep('wrong client secret', randomId('gate_cs_', 43));
+    const wrongSecret = keep('wrong client secret', withChecksum(randomId('gate_cs_', 43)));
     keep('password', account.password);
     const wrongPassword = keep('wrong password', 'seven red forklifts');
 

@@ -1,4 +1,5 @@
 import { expect } from 'chai';
+import { withChecksum } from '../../src/base/random-id.ts';
 import { partnerTokens, tokensOf } from '../provider/partner-tokens.ts';
 import { createTestClock } from '../support/clock.ts';
 import { eventually } from '../support/eventually.ts';
@@ -166,12 +167,12 @@ forEachDeployment('operator explain', (start) => {
     const x = (length: number) => 'x'.repeat(length);
     const { accessToken } = await on.partner.tokens(on.clients.public);
     for (const value of [
-      `gate_at_${x(89)}`,
-      `gate_mt_${x(43)}`,
-      `gate_ac_${x(65)}`,
-      `gate_rt_${x(65)}0`,
-      `gate_cs_${x(43)}`,
-      `gate_key_${x(43)}`,
+      withChecksum(`gate_at_${x(89)}`),
+      withChecksum(`gate_mt_${x(43)}`),
+      withChecksum(`gate_ac_${x(65)}`),
+      withChecksum(`gate_rt_${x(65)}0`),
+      withChecksum(`gate_cs_${x(43)}`),
+      withChecksum(`gate_key_${x(43)}`),
       UNKNOWN_ID,
     ]) {
       expect(await explain(value), value).to.include({ state: 'unknown' });

@@ -11,8 +11,7 @@ const DAY = 86_400_000;
 describe('operator keys', () => {
   const { refusal, parts } = setUpOperator();
   beforeEach(async () => {
-    // Without checksums, because the nodes of this suite have no description, as older ones.
-    for (const table of ['key_sightings', 'node_keys', 'value_checksums']) {
+    for (const table of ['key_sightings', 'node_keys']) {
       await parts().database.query(`DELETE FROM ${table}`);
     }
   });

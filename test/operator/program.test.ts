@@ -3,6 +3,7 @@ import { execFile, spawn } from 'node:child_process';
 import path from 'node:path';
 import { text } from 'node:stream/consumers';
 import { expect } from 'chai';
+import { withChecksum } from '../../src/base/random-id.ts';
 import { createClientRegistry } from '../../src/clients/client-registry.ts';
 import { line } from '../import/import-file.ts';
 import { COMPILE_CACHE, findProgram } from '../support/programs.ts';
@@ -110,7 +111,7 @@ describe('the operator program', () => {
       ]);
       expect(added.shown).to.contain('Added account').and.not.contain('forklifts');
       expect(added.exitCode).to.equal(0);
-      const token = `gate_at_${'x'.repeat(89)}`;
+      const token = withChecksum(`gate_at_${'x'.repeat(89)}`);
       const explained = await onTerminal('explain', [['Token (hidden): ', `${token}\n`]]);
       expect(explained.shown).to.contain('Access token: unknown').and.not.contain(token);
       expect(explained.exitCode).to.equal(0);

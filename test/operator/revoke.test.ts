@@ -1,4 +1,5 @@
 import { expect } from 'chai';
+import { withChecksum } from '../../src/base/random-id.ts';
 import type { Queries } from '../../src/storage/queries.ts';
 import { type PartnerTokens, partnerTokens, tokensOf } from '../provider/partner-tokens.ts';
 import { eventually } from '../support/eventually.ts';
@@ -254,7 +255,7 @@ forEachDeployment('operator revoke', (start) => {
       [confidential.id, 'not_a_token', `revoke --client ${confidential.id}`],
       [inactive.accessToken, 'token_not_alive', '`explain`'],
       [inactive.refreshToken, 'token_not_alive', '`explain`'],
-      [`gate_mt_${'x'.repeat(43)}`, 'token_not_alive', '`explain`'],
+      [withChecksum(`gate_mt_${'x'.repeat(43)}`), 'token_not_alive', '`explain`'],
       [inactive.accessToken.slice(0, -1), 'token_malformed', 'Copy the whole value again.'],
     ] as const;
     for (const [value, code, remedy] of refusals) {

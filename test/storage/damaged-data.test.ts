@@ -1,9 +1,11 @@
 /** A damaged data directory is refused with an explanation; its lost files are not recreated. */
-import { execFileSync } from 'node:child_process';
+import { execFileSync, fork } from 'node:child_process';
+import { once } from 'node:events';
 import {
   appendFileSync,
   chmodSync,
   cpSync,
+  existsSync,
   mkdirSync,
   readdirSync,
   readFileSync,
@@ -12,11 +14,15 @@ import {
 } from 'node:fs';
 import path from 'node:path';
 import { expect } from 'chai';
+import { createAuditTrail } from '../../src/accounts/activity/audit-trail.ts';
+import { beginFirstStart } from '../../src/base/data-directory.ts';
 import { loadSettings } from '../../src/config/load.ts';
-import { openDatabase } from '../../src/storage/database.ts';
+import { type OpenDatabase, openDatabase } from '../../src/storage/database.ts';
 import { POSTGRES_VERSION } from '../../src/storage/embedded/failed-open.ts';
 import { migrate, pendingMigrations } from '../../src/storage/migrate.ts';
 import { freshDataDirectory } from '../support/embedded-postgres.ts';
+import { atEndOfFile } from '../support/end-of-run.ts';
+import { eventually } from '../support/eventually.ts';
 import { findProgram } from '../support/programs.ts';
 import { describeOn, type Requirement } from '../support/requirements.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
@@ -162,11 +168,17 @@ describe('opening a data directory', () => {
 });
 
 describe('a first start', () => {
-  it('an interrupted first start is repeated by only one of several processes that start together', async () => {
+  it('a first start that was killed while it created the database is repeated by only one of several processes', async () => {
     const directory = path.join(temporaryDirectory('first'), 'data');
     const environment = { GATEHOUSE_DATA_DIR: directory };
     loadSettings({ environment });
-    mkdirSync(path.join(directory, 'postgres'));
+    const killed = fork(path.join(import.meta.dirname, 'other-process.ts'), [directory, 'own'], { execArgv: [] });
+    const exited = once(killed, 'exit');
+    // PGlite writes this file before it has written all others.
+    await eventually(() => expect(existsSync(path.join(directory, '.new-postgres/PG_VERSION'))).to.equal(true));
+    killed.kill('SIGKILL');
+    await exited;
+    expect(existsSync(path.join(directory, 'postgres'))).to.equal(false);
     const { storage } = loadSettings({ environment });
     const owner = await openDatabase({ ...storage, sharing: 'own', timeoutFactor: TIMEOUT_FACTOR });
     const guests = await Promise.all(
@@ -184,4 +196,45 @@ describe('a first start', () => {
     const again = await openDatabase({ ...storage, sharing: 'own' }).catch((error) => error.code);
     expect(again).to.equal('data_directory_damaged');
   });
+
+  it('a first start deletes nothing that stands in the place of the database, and says so', async () => {
+    const directory = newFolder('occupied');
+    beginFirstStart(directory);
+    mkdirSync(path.join(directory, 'postgres/base'), { recursive: true });
+    const refused = await openIn(directory).catch((error) => error);
+    expect(refused).to.include({ code: 'data_directory_not_opened' });
+    expect(refused.message).to.include('has no database yet').and.include('not empty');
+    expect(readdirSync(path.join(directory, 'postgres'))).to.deep.equal(['base']);
+  });
+
+  it('a cursor of the security log is refused by another new database that has the same rows', async () => {
+    const [one, other] = [await openIn(await freshDataDirectory()), await openIn(newFolder('other'))];
+    await migrate(other);
+    const cursor = await createAuditTrail({ database: one }).end();
+    const [place] = await one.query<Record<'generation' | 'origin', string>>(
+      'SELECT generation, origin FROM audit_output',
+    );
+    await other.query('UPDATE audit_output SET generation = $1, origin = $2', [
+      place?.generation ?? '',
+      place?.origin ?? '',
+    ]);
+    const page = createAuditTrail({ database: other }).page(cursor, 10);
+    const refused = await page.then(
+      () => 'accepted',
+      ({ code }) => code,
+    );
+    await one.close();
+    await other.close();
+    expect(refused).to.equal('cursor_of_another_log');
+  });
 });
+
+function newFolder(purpose: string): string {
+  const folder = temporaryDirectory(purpose);
+  // Each database has 39 MB: remove it before the end of the run.
+  atEndOfFile(() => rmSync(folder, { recursive: true, force: true }));
+  return folder;
+}
+
+const openIn = (dataDirectory: string): Promise<OpenDatabase> =>
+  openDatabase({ dataDirectory, sharing: 'own', timeoutFactor: TIMEOUT_FACTOR });

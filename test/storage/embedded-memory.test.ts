@@ -4,7 +4,6 @@ import path from 'node:path';
 import { expect } from 'chai';
 import { openDatabase } from '../../src/storage/database.ts';
 import { freshDataDirectory } from '../support/embedded-postgres.ts';
-import { temporaryDirectory } from '../support/temporary-directory.ts';
 import { startOtherProcess } from './other-process.ts';
 
 /** With the optimizing compiler of V8 a process had more than 600 MiB. */
@@ -22,14 +21,6 @@ describe('memory of the embedded database', () => {
     const peak = await owner.peakMemoryMiB();
     await owner.close();
     expect(answer).to.deep.equal([]);
-    expect(peak).to.be.below(MAX_MEMORY_MIB);
-  });
-
-  it('a first start needs less than 300 MiB, because it runs no initdb', async () => {
-    const owner = await startOtherProcess(temporaryDirectory('first'), 'own');
-    const peak = await owner.peakMemoryMiB();
-    await owner.close();
-    expect(owner.outcome).to.equal('opened');
     expect(peak).to.be.below(MAX_MEMORY_MIB);
   });
 

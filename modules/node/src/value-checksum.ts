@@ -1,10 +1,10 @@
 /** Recognizes made-up tokens and API keys by their checksum, without asking the service. */
 
-/** Only values with a checksum have these lengths; values of versions before 0.2.0 are shorter. */
-const WITH_CHECKSUM = /^gate_(?:at_[A-Za-z0-9_-]{95}|(?:mt|key)_[A-Za-z0-9_-]{49})$/;
+/** The form of the service's tokens and API keys; it decides about values of any other form. */
+const FORM = /^gate_(?:at_[A-Za-z0-9_-]{95}|(?:mt|key)_[A-Za-z0-9_-]{49})$/;
 
 export function isMadeUp(value: string): boolean {
-  return WITH_CHECKSUM.test(value) && checksum(value.slice(0, -6)) !== value.slice(-6);
+  return FORM.test(value) && checksum(value.slice(0, -6)) !== value.slice(-6);
 }
 
 /** Returns the CRC-32 in base64url, padded to 36 bits. Some versions of Node 20 have no `crc32`. */

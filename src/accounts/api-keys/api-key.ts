@@ -3,7 +3,6 @@ import type { Clock } from '../../base/clock.ts';
 import { formTest, newValue, randomId, sha256 } from '../../base/random-id.ts';
 import { type Problem, Refusal } from '../../base/refusal.ts';
 import { lockAccount } from '../../storage/account-turns.ts';
-import { areValuesChecked } from '../../storage/nodes.ts';
 import type { Database, Queries } from '../../storage/queries.ts';
 import { type AccessLimit, limitDetails, NO_LIMIT } from '../access/access-limit.ts';
 import type { Activity, NewActivity, Origin } from '../activity/activity.ts';
@@ -116,7 +115,7 @@ export function createApiKeyCreation(parts: {
   ): Promise<{ key: ApiKey; value: string }> {
     const name = acceptableName(entered, expiresInDays, maxDays);
     const id = randomId('key_', 16);
-    const value = newValue('api_key', await areValuesChecked(database));
+    const value = newValue('api_key');
     const now = clock();
     const expiresAt = expiresInDays && new Date(now + expiresInDays * DAY_MS);
     const insert = async (tx: Queries): Promise<ApiKey> => {

@@ -214,8 +214,6 @@ export function noticeMail(
 
 const PATHS = {
   'sign-in': '/login',
-  /** Each recovery has its own page instead. */
-  recovery: '/login',
   security: '/profile/security',
   connections: '/profile/connections',
   'api-keys': '/profile/api-keys',
@@ -224,7 +222,6 @@ const PATHS = {
 /** The page that the button of each mail opens. */
 const NOTICES = {
   recovered: 'sign-in',
-  recovery_started: 'recovery',
   way_added: 'security',
   account_linked: 'security',
   way_removed: 'security',

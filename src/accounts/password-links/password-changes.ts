@@ -6,7 +6,6 @@ import type { AccountRegistry } from '../account-registry.ts';
 import type { Activity, Origin } from '../activity/activity.ts';
 import { hashPassword, refusePassword } from '../passwords/password.ts';
 import type { LinkPurpose, PasswordLinks } from './password-links.ts';
-import { RecoveryMustWait, type RecoveryWaits } from './recovery-waits.ts';
 
 export type PasswordChanges = ReturnType<typeof createPasswordChanges>;
 
@@ -14,6 +13,9 @@ export interface Recovered {
   readonly account: Account;
   readonly purpose: LinkPurpose;
 }
+
+/** Runs in the transaction in which a link is used; without a purpose, the user is signed in. */
+export type RecoveryStep = InTransaction<Pick<Recovered, 'account'> & Partial<Recovered>>;
 
 interface Change {
   readonly origin: Origin;
@@ -32,9 +34,8 @@ export function createPasswordChanges(parts: {
   readonly accounts: AccountRegistry;
   readonly links: PasswordLinks;
   readonly activity: Activity;
-  readonly recoveryWaits: Pick<RecoveryWaits, 'mustWait'>;
 }) {
-  const { database, accounts, links, activity, recoveryWaits } = parts;
+  const { database, accounts, links, activity } = parts;
   /** Per token: resolves when the last use of that link so far has ended. */
   const inUse = new Map<string, Promise<unknown>>();
 
@@ -73,18 +74,25 @@ export function createPasswordChanges(parts: {
   }
 
   /** Runs uses of one link one by one: after a success, the next find no link and hash nothing. */
-  function useInTurn(token: string, how: Omit<Change, 'isAllowed' | 'purpose'>): Promise<Recovered | undefined> {
+  function useInTurn(
+    token: string,
+    how: Pick<Change, 'origin' | 'password'>,
+    inTransaction: RecoveryStep | undefined,
+  ): Promise<Recovered | undefined> {
     const earlier = inUse.get(token);
     const use = (async () => {
       await earlier?.catch(() => {});
       const link = await links.find(token);
       if (!link) return undefined;
-      if (await recoveryWaits.mustWait(link)) throw new RecoveryMustWait();
-      // Check again: requirements may have changed while the password waited to be hashed.
-      const isAllowed = async (tx: Queries): Promise<boolean> =>
-        !(await recoveryWaits.mustWait(link, tx)) && (await links.use(token, tx));
       const { purpose } = link;
-      const account = await change(link.account, { ...how, purpose, isAllowed });
+      // A mailed link only sets a password: if the service has stopped using passwords, it must not sign in.
+      if (purpose === 'forgotten' && how.password === undefined) return undefined;
+      const account = await change(link.account, {
+        ...how,
+        purpose,
+        isAllowed: (tx) => links.use(token, tx),
+        inTransaction: async (tx, changed) => inTransaction?.(tx, { account: changed, purpose }),
+      });
       return account && { account, purpose };
     })();
     inUse.set(token, use);
@@ -117,17 +125,17 @@ export function createPasswordChanges(parts: {
 
     /**
      * @returns undefined if the link is not valid. Only one of several parallel uses succeeds.
-     * @throws Refusal `password_refused`, TooManyPasswords, RecoveryMustWait: the link stays valid.
+     * @throws Refusal `password_refused`, TooManyPasswords: the link stays valid.
      */
     changeByLink: (
       token: string,
       password: string,
       origin: Origin,
-      inTransaction?: InTransaction<Account>,
-    ): Promise<Recovered | undefined> => useInTurn(token, { origin, password, inTransaction }),
+      inTransaction?: RecoveryStep,
+    ): Promise<Recovered | undefined> => useInTurn(token, { origin, password }, inTransaction),
 
     /** Like `changeByLink`, for services without passwords: the link itself authenticates. */
-    useLink: (token: string, origin: Origin, inTransaction?: InTransaction<Account>): Promise<Recovered | undefined> =>
-      useInTurn(token, { origin, inTransaction }),
+    useLink: (token: string, origin: Origin, inTransaction?: RecoveryStep): Promise<Recovered | undefined> =>
+      useInTurn(token, { origin }, inTransaction),
   };
 }

@@ -102,13 +102,6 @@ const tokens = section('Lifetimes of codes and tokens.', {
     reach: 'for new approvals only',
     about: 'How long after the approval an authorization ends, even if it is refreshed; `off` means ' + 'never.',
   }),
-  checksums: fixed(oneOf(['auto', 'always']).default('auto'), {
-    isPerNode: false,
-    about:
-      'Whether new tokens, codes, secrets and API keys end with a checksum, for secret scanners. ' +
-      'auto: if the deployment began with 0.2.0 or later. always: yes, for good; 0.1.0 cannot start ' +
-      'with this database again.',
-  }),
 });
 
 const attempts = (usual: number) => wholeNumber(1, 1_000_000).default(usual);

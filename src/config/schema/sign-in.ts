@@ -149,14 +149,6 @@ export const signIn = section('How people sign in.', {
       'How long people to whom sign_in.require applies may still use a password, counted ' +
       'from their first notification.',
   }),
-  recovery_wait: reloadable(duration('1h', '30d').prefault('72h'), {
-    about:
-      'How long a person to whom sign_in.require applies must wait after losing their ' +
-      'passkey or provider account. The wait starts when they use a mailed link, and a ' +
-      'second mail has a link to cancel. After the wait, another link lets them choose a ' +
-      'password and remove the lost sign-in methods. An invitation by an operator needs no ' +
-      'wait.',
-  }),
   providers: reloadable(
     z
       .array(provider)

@@ -31,16 +31,14 @@ export function shapeOf(value: string): Shape {
   const rest = value.slice(start + prefix.length);
   const [, body = '', tail = ''] = /^([A-Za-z0-9_-]*)(.*)$/s.exec(rest) ?? [];
   if (tail !== '') faults.push(`has ${shown(tail)} after character ${start + prefix.length + body.length}`);
-  if (body.length < minLength) {
-    const missing = `is ${minLength - body.length} characters short of ${prefix.length + minLength}`;
+  const checksumLength = kind === 'client_id' ? 0 : CHECKSUM_LENGTH;
+  const [least, most] = [minLength + checksumLength, maxLength + checksumLength];
+  if (body.length < least) {
+    const missing = `is ${least - body.length} characters short of ${prefix.length + least}`;
     faults.push(tail === '' ? `${missing}: it was cut off` : missing);
-  }
-  const most = maxLength + (kind === 'client_id' ? 0 : CHECKSUM_LENGTH);
-  // A refresh token with many rotations is as long as one with few rotations and a checksum.
-  const mayHaveChecksum = body.length >= minLength + CHECKSUM_LENGTH && /[A-D].{5}$/.test(body);
-  if (body.length > most) {
+  } else if (body.length > most) {
     faults.push(`is ${body.length - most} characters longer than the allowed ${prefix.length + most}`);
-  } else if ((body.length > maxLength || mayHaveChecksum) && !withoutChecksum(prefix + body)) {
+  } else if (checksumLength > 0 && !withoutChecksum(prefix + body)) {
     faults.push('has a wrong checksum: it was mistyped or cut off, or is not a value of Gatehouse');
   }
   return { kind, faults };

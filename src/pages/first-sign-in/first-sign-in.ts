@@ -92,7 +92,7 @@ export function firstSignInPage(parts: {
       password: form.get(PASSWORD) === 'yes',
       sessions: form.get(SESSIONS) === 'yes',
       passwords,
-      rest: endingChoices.ending(ctx),
+      rest: (tx, ended) => endingChoices.ending(ctx)(tx, { account: ended }),
     });
     if (left === 'last') {
       ctx.status = 422;

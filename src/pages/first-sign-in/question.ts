@@ -35,7 +35,7 @@ export function createFirstSignIn(parts: {
   /** Lists the password, sessions, other methods, clients and API keys, each as a checkbox. */
   async function choices(ctx: Context, account: Account, methodId: string): Promise<readonly EndingChoice[]> {
     const [others, rest] = await Promise.all([otherSessions(ctx, account), endingChoices.of(ctx, account)]);
-    const own = { value: 'yes', since: undefined, isChosen: false };
+    const own = { value: 'yes', since: undefined, isChosen: false, isKept: false };
     const password = { ...own, name: PASSWORD, what: message('ending.password') };
     const browsers = message('ending.browsers', { count: others });
     const session = { ...own, name: SESSIONS, what: browsers };

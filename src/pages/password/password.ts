@@ -3,7 +3,6 @@
 import type { Context } from 'koa';
 import type { Account } from '../../accounts/account.ts';
 import type { LinkPurpose, PasswordLink, PasswordLinks } from '../../accounts/password-links/password-links.ts';
-import { RecoveryMustWait } from '../../accounts/password-links/recovery-waits.ts';
 import { TooManyPasswords } from '../../accounts/passwords/work.ts';
 import { type Message, message } from '../../base/message.ts';
 import { Refusal } from '../../base/refusal.ts';
@@ -12,13 +11,12 @@ import { ownCookie } from '../own-cookie.ts';
 import { seeOther } from '../page.ts';
 import type { PageKit } from '../page-kit.ts';
 import { get, post, type Route } from '../routes.ts';
+import type { NeededMethods } from '../sign-in/attempt.ts';
 import type { OfferedMethods } from '../sign-in/offered-methods.ts';
 import { passwordProblem, sayBusy } from '../sign-in/password-check.ts';
-import type { SignInPolicy } from '../sign-in/sign-in-policy.ts';
 import { comesFrom } from '../sign-in/upstream-ways.ts';
 import type { WaitingSignIn } from '../sign-in/waiting-sign-in.ts';
 import type { EndingChoice, EndingChoices } from './recovery.ts';
-import type { RecoveryWaitPage } from './recovery-wait.ts';
 import type { AfterLink, UseLink } from './used-link.ts';
 
 declare module '../view-data.ts' {
@@ -35,8 +33,10 @@ declare module '../view-data.ts' {
       readonly elsewhere: Message | undefined;
       /** Sign-in methods, clients and keys that the user can end with the same form. */
       readonly choices: readonly EndingChoice[];
-      /** True if a password alone is not enough while the user has a passkey or a provider. */
-      readonly isStrongSignInRequired: boolean;
+      /** Sign-in methods that this link does not remove. */
+      readonly kept: readonly EndingChoice[];
+      /** Names the strong methods of a user for whom a password alone is not enough; empty for other users. */
+      readonly neededMethods: Text;
       readonly problem: Message | undefined;
     };
     readonly 'password-link-over': {
@@ -53,18 +53,30 @@ export function createLinkPage(parts: {
   readonly kit: PageKit;
   readonly offered: Omit<OfferedMethods, 'passkeys'>;
   readonly endingChoices: Pick<EndingChoices, 'of'>;
-  readonly signInPolicy: Pick<SignInPolicy, 'needsMoreThanPassword'>;
+  readonly neededMethods: NeededMethods;
   readonly waiting: Pick<WaitingSignIn, 'path'>;
 }) {
-  const { kit, offered, endingChoices, signInPolicy, waiting } = parts;
+  const { kit, offered, endingChoices, neededMethods, waiting } = parts;
   const { passwords, upstream, forgotPasswordUrl } = offered;
 
+  /** Shows the same page for used, expired and unknown links. */
+  async function showExpired(ctx: Context): Promise<void> {
+    ctx.status = 410;
+    const signInUrl = await waiting.path(ctx);
+    await kit.render(ctx, 'password-link-over', { signInUrl, forgotPasswordUrl });
+  }
+
   return {
+    showExpired,
+
     async draw(
       ctx: Context,
       { account, purpose }: PasswordLink,
       sent: { readonly token: string; readonly problem?: Message | undefined },
     ): Promise<void> {
+      // A mailed link only sets a password, so it has no use once the service has no passwords.
+      if (purpose === 'forgotten' && !passwords) return showExpired(ctx);
+      const choices = await endingChoices.of(ctx, account, purpose);
       const provider = passwords ? upstream.wayOf(account.email) : undefined;
       await kit.render(ctx, 'password', {
         heading: passwords ? headingOf(account, purpose) : message('password.sign-in-title'),
@@ -73,17 +85,11 @@ export function createLinkPage(parts: {
         token: sent.token,
         setsPassword: passwords,
         elsewhere: provider && comesFrom(provider),
-        choices: await endingChoices.of(ctx, account),
-        isStrongSignInRequired: await signInPolicy.needsMoreThanPassword(account.id),
+        choices: choices.filter(({ isKept }) => !isKept),
+        kept: choices.filter(({ isKept }) => isKept),
+        neededMethods: await neededMethods(account),
         problem: sent.problem,
       });
-    },
-
-    /** Shows the same page for used, expired and unknown links. */
-    async showExpired(ctx: Context): Promise<void> {
-      ctx.status = 410;
-      const signInUrl = await waiting.path(ctx);
-      await kit.render(ctx, 'password-link-over', { signInUrl, forgotPasswordUrl });
     },
   };
 }
@@ -97,17 +103,15 @@ export function passwordPage(parts: {
   readonly issuer: string;
   readonly passwordLinks: Pick<PasswordLinks, 'find'>;
   readonly linkPage: LinkPage;
-  readonly recoveryWait: RecoveryWaitPage;
   readonly useLink: UseLink;
   readonly afterLink: AfterLink;
 }): Route[] {
-  const { kit, issuer, passwordLinks: links, linkPage, recoveryWait, useLink, afterLink } = parts;
+  const { kit, issuer, passwordLinks: links, linkPage, useLink, afterLink } = parts;
   const cookie = ownCookie(issuer, 'link');
 
   async function draw(ctx: Context, token: string, problem?: Message): Promise<void> {
     const link = await links.find(token);
     if (!link) return linkPage.showExpired(ctx);
-    if (await recoveryWait.mustWait(link)) return recoveryWait.draw(ctx, link, token);
     await linkPage.draw(ctx, link, { token, problem });
   }
 
@@ -128,10 +132,6 @@ export function passwordPage(parts: {
       cookie.clear(ctx);
       await afterLink(ctx, used);
     } catch (error) {
-      if (error instanceof RecoveryMustWait) {
-        ctx.status = 403;
-        return await draw(ctx, token);
-      }
       if (error instanceof TooManyPasswords) return await draw(ctx, token, sayBusy(ctx, error));
       if (!(error instanceof Refusal)) throw error;
       ctx.status = 422;
@@ -139,7 +139,7 @@ export function passwordPage(parts: {
     }
   }
 
-  return [get('/password', show), post('/password', ...kit.form, submit), ...recoveryWait.routes(draw)];
+  return [get('/password', show), post('/password', ...kit.form, submit)];
 }
 
 const headingOf = ({ hasPassword }: Account, purpose: LinkPurpose): Message =>

@@ -1,9 +1,11 @@
-/** Lists what else gives access to an account, so that the user can end it at a recovery. */
+/** Lists what else gives access to an account, and what of it the page of a one-time link can end. */
 import type { Context } from 'koa';
 import type { Account } from '../../accounts/account.ts';
 import type { ApiKeys } from '../../accounts/api-keys/api-keys.ts';
-import type { PasswordChanges } from '../../accounts/password-links/password-changes.ts';
+import type { RecoveryStep } from '../../accounts/password-links/password-changes.ts';
+import type { LinkPurpose } from '../../accounts/password-links/password-links.ts';
 import type { LinkedMethod, SignInMethods } from '../../accounts/sign-in-methods.ts';
+import type { SignInRequirement, StrongSignIns } from '../../accounts/strong-sign-ins.ts';
 import type { Connections } from '../../authorizations/connections.ts';
 import type { Disconnect } from '../../authorizations/endings.ts';
 import { type Message, message } from '../../base/message.ts';
@@ -20,20 +22,23 @@ export interface EndingChoice {
   /** For a sign-in method: the time when it was added. */
   readonly since: Moment | undefined;
   readonly isChosen: boolean;
+  /** True if this link may not end it: then it has no checkbox. */
+  readonly isKept: boolean;
 }
 
 export interface EndingChoices {
-  /** Lists what gives access now; `isChosen` is true for a ticked checkbox. */
-  of(ctx: Context, account: Account): Promise<readonly EndingChoice[]>;
+  /**
+   * Lists what gives access now; `isChosen` is true for a ticked checkbox.
+   *
+   * @param purpose of the link that authenticates the user; absent for a signed-in user.
+   */
+  of(ctx: Context, account: Account, purpose?: LinkPurpose): Promise<readonly EndingChoice[]>;
   /**
    * Ends what the form has ticked, in the transaction that restores the user's access.
    *
    * @param removed receives the removed sign-in methods.
    */
-  ending(
-    ctx: Context,
-    removed?: (ways: readonly LinkedMethod[]) => void,
-  ): NonNullable<Parameters<PasswordChanges['useLink']>[2]>;
+  ending(ctx: Context, removed?: (ways: readonly LinkedMethod[]) => void): RecoveryStep;
 }
 
 const FIELD = { connections: 'end_connections', apiKeys: 'revoke_api_keys', way: 'remove_way' };
@@ -43,31 +48,45 @@ export function createEndingChoices({
   disconnect,
   apiKeys,
   signInMethods,
+  strongSignIns,
 }: {
   readonly connections: Pick<Connections, 'listOf'>;
   readonly disconnect: Disconnect;
   readonly apiKeys: Pick<ApiKeys, 'listOf' | 'revokeAll'>;
   readonly signInMethods: Pick<SignInMethods, 'of' | 'removeWith'>;
+  readonly strongSignIns: Pick<StrongSignIns, 'wouldBeRequired'>;
 }): EndingChoices {
+  /**
+   * A mailed link proves access to the mailbox only. It therefore removes no passkey, and no method at all
+   * of a user who needs more than a password (OWASP ASVS 5.0, 6.4.3 and 6.4.4).
+   */
+  const keptBy =
+    (purpose: LinkPurpose | undefined, requirement: SignInRequirement | undefined) =>
+    ({ kind }: LinkedMethod): boolean =>
+      purpose === 'forgotten' && (kind === 'passkey' || requirement !== undefined);
+
   return {
-    async of(ctx, { id }) {
-      const [connected, keys, ways] = await Promise.all([
+    async of(ctx, { id }, purpose) {
+      const [connected, keys, ways, requirement] = await Promise.all([
         connections.listOf(id),
         apiKeys.listOf(id),
         signInMethods.of(id),
+        strongSignIns.wouldBeRequired(id),
       ]);
+      const isKept = keptBy(purpose, requirement);
       const form = ctx.method === 'POST' ? formOf(ctx) : new URLSearchParams();
       const [apps, own] = [{ count: connected.length }, { count: keys.length }];
       const choices = [
         ...(apps.count > 0 ? [{ name: FIELD.connections, what: message('ending.apps', apps) }] : []),
         ...(own.count > 0 ? [{ name: FIELD.apiKeys, what: message('ending.api-keys', own) }] : []),
-        ...ways.map(methodChoice),
+        ...ways.map((way) => ({ ...methodChoice(way), isKept: isKept(way) })),
       ];
-      return choices.map(({ value = 'yes', since, ...choice }: Choice) => ({
+      return choices.map(({ value = 'yes', since, isKept = false, ...choice }: Choice) => ({
         ...choice,
         value,
         since: since && toMoment(since),
         isChosen: form.getAll(choice.name).includes(value),
+        isKept,
       }));
     },
 
@@ -75,10 +94,11 @@ export function createEndingChoices({
       const form = formOf(ctx);
       const origin = requestOrigin(ctx);
       const isChosen = (name: string): boolean => form.get(name) === 'yes';
-      return async (tx, { id: accountId }) => {
+      return async (tx, { account: { id: accountId }, purpose }) => {
         if (isChosen(FIELD.connections)) await disconnect({ accountId }, origin, undefined, tx);
         if (isChosen(FIELD.apiKeys)) await apiKeys.revokeAll(accountId, { origin, tx });
-        removed(await signInMethods.removeWith(accountId, form.getAll(FIELD.way), { origin, tx }));
+        const isKept = keptBy(purpose, await strongSignIns.wouldBeRequired(accountId, tx));
+        removed(await signInMethods.removeWith(accountId, form.getAll(FIELD.way), { origin, tx, isKept }));
       };
     },
   };
@@ -89,6 +109,7 @@ interface Choice {
   readonly what: Message;
   readonly value?: string;
   readonly since?: Date;
+  readonly isKept?: boolean;
 }
 
 const methodChoice = ({ id, kind, label, addedAt }: LinkedMethod): Choice => ({

@@ -11,12 +11,12 @@ import type { FormDrafts } from '../forms/form-drafts.ts';
 import { requestOrigin } from '../page.ts';
 import type { PageKit } from '../page-kit.ts';
 import { SECURITY } from '../routes.ts';
+import type { NeededMethods } from '../sign-in/attempt.ts';
 import type { BrowserSignIns } from '../sign-in/browser-sign-ins.ts';
 import type { WaitingSignIn } from '../sign-in/waiting-sign-in.ts';
 import { browserDetails } from '../words/browser-details.ts';
 import type { EndingChoices } from './recovery.ts';
 
-const SET = message('password.was-set');
 const SIGNED_IN = message('password.signed-in');
 
 interface UsedLink extends Recovered {
@@ -56,16 +56,20 @@ export function createAfterLink(parts: {
   readonly formDrafts: Pick<FormDrafts, 'save'>;
   readonly waiting: Pick<WaitingSignIn, 'path'>;
   readonly endingChoices: Pick<EndingChoices, 'of'>;
+  readonly neededMethods: NeededMethods;
   readonly signIns: Pick<BrowserSignIns, 'signIn' | 'rememberBrowser'>;
   readonly mail: AccountMail | undefined;
 }): AfterLink {
-  const { kit, passwords, formDrafts, waiting, endingChoices, signIns, mail } = parts;
+  const { kit, passwords, formDrafts, waiting, endingChoices, neededMethods, signIns, mail } = parts;
 
   /** Redirects to the sign-in of the waiting authorization; if none waits, to `/login`. */
-  async function redirectToSignIn(ctx: Context, { email }: Account): Promise<void> {
+  async function redirectToSignIn(ctx: Context, account: Account): Promise<void> {
+    const { email } = account;
+    const methods = await neededMethods(account);
+    const said = methods ? message('password.was-set-not-enough', { methods }) : message('password.was-set');
     const form = await formDrafts.save(ctx, 'email', email, undefined);
     const query = form ? `?form=${form}` : '';
-    await kit.notices.redirect(ctx, `${await waiting.path(ctx)}${query}`, SET);
+    await kit.notices.redirect(ctx, `${await waiting.path(ctx)}${query}`, said);
   }
 
   /** Sends one mail for each removed method, as the security page does. */

@@ -6,7 +6,6 @@ import { isMessage, type Message, type Text } from '../../base/message.ts';
 import { backTo, seeOther } from '../page.ts';
 import type { PageKit } from '../page-kit.ts';
 import type { PasskeyList } from '../passkeys/passkeys.ts';
-import type { RecoveryNotice, StopRecovery } from '../password/stop-recovery.ts';
 import { get, post, type Route, SECURITY } from '../routes.ts';
 import { isPaused } from '../sign-in/password-check.ts';
 import { accountOf, NOTHING_SENT, typedOf } from '../signed-in.ts';
@@ -20,7 +19,6 @@ declare module '../view-data.ts' {
   interface ViewData {
     readonly security: {
       readonly notice: Text | undefined;
-      readonly recovery: RecoveryNotice | undefined;
       readonly email: string;
       readonly ways: WaysView;
       /** Undefined if the service does not offer passkeys. */
@@ -51,23 +49,20 @@ export function securityPage(parts: {
   readonly sessionsSection: SessionsSection;
   readonly signInMethodsPart: SignInMethodsPart;
   readonly mailChoices: MailChoices;
-  readonly stopRecovery: StopRecovery;
   /** Undefined if users have no passwords. */
   readonly changePassword: ChangePassword | undefined;
 }): Route[] {
-  const { kit, connections, sessionsSection, signInMethodsPart, mailChoices, stopRecovery } = parts;
+  const { kit, connections, sessionsSection, signInMethodsPart, mailChoices } = parts;
 
   async function draw(ctx: Context, refused: RefusedPassword = {}): Promise<void> {
     const account = accountOf(ctx);
-    const [sessions, connected, ways, recovery] = await Promise.all([
+    const [sessions, connected, ways] = await Promise.all([
       sessionsSection.view(ctx),
       connections.listOf(account.id),
       signInMethodsPart.view(ctx),
-      stopRecovery.notice(account.id),
     ]);
     await kit.render(ctx, 'security', {
       notice: typedOf(ctx) ? NOTHING_SENT : await kit.notices.take(ctx),
-      recovery,
       email: account.email,
       ...ways,
       ...sessions,

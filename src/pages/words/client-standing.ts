@@ -23,7 +23,7 @@ export function describeStanding(standing: ClientStanding, now: number): Describ
   return {
     facts: message('standing.facts', {
       age: ageOf(daysSince(registeredAt)),
-      isHandedOver: String(Boolean(ownedSince) && !isOfOperator),
+      hasNewOwner: String(Boolean(ownedSince) && !isOfOperator),
       owned: ageOf(days),
       people: peopleOf(standing),
       // The operator's own clients need no check by the operator.

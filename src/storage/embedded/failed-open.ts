@@ -2,7 +2,7 @@
 import { constants } from 'node:fs';
 import { access, open, readdir, readFile, rm, statfs, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { clusterIn, type DataDirectoryProblem, RESTORE } from '../../base/data-directory.ts';
+import { clusterIn, type DataDirectoryProblem, hasDatabase, RESTORE } from '../../base/data-directory.ts';
 
 /** The PostgreSQL version of PGlite, as the file PG_VERSION states it. */
 export const POSTGRES_VERSION = '18';
@@ -13,8 +13,10 @@ const CONTROL_FILE_BYTES = 8192;
 /** Looks for the cause, beginning with harmless ones. Writes a probe of 16 MiB and removes it. */
 export async function whyNotOpened(directory: string, cause: unknown): Promise<DataDirectoryProblem> {
   const cluster = clusterIn(directory);
+  const noSpace = await fullDisk(directory);
+  if (noSpace) return noSpace;
+  if (!hasDatabase(directory)) return notCreated(cause);
   return (
-    (await fullDisk(directory)) ??
     (await refusedFile(cluster)) ??
     (await otherVersion(cluster)) ??
     (await shownDamage(cluster)) ?? {
@@ -26,6 +28,12 @@ export async function whyNotOpened(directory: string, cause: unknown): Promise<D
     }
   );
 }
+
+const notCreated = (cause: unknown): DataDirectoryProblem => ({
+  code: 'data_directory_not_opened',
+  what: `has no database yet, and PostgreSQL could not create one (${cause})`,
+  remedy: 'check that this machine has free memory, and start again',
+});
 
 const KEPT = 'the data is unchanged: keep it';
 

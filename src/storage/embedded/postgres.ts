@@ -1,5 +1,5 @@
 /** PostgreSQL in this process (PGlite), served on a Unix socket so that `pg` can connect to it. */
-import { mkdir, mkdtemp, realpath, rm, symlink } from 'node:fs/promises';
+import { mkdir, mkdtemp, realpath, rename, rm, symlink } from 'node:fs/promises';
 import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -15,7 +15,6 @@ import {
   refuseDamaged,
   refuseOpenUmask,
 } from '../../base/data-directory.ts';
-import { unpackImage } from './cluster-image.ts';
 import { type DirectoryLock, takeDirectoryLock } from './directory-lock.ts';
 import { whyNotOpened } from './failed-open.ts';
 import { type EmbeddedServer, type Listen, serveOnSocket } from './server.ts';
@@ -52,6 +51,9 @@ const SOCKET_NAME = '.s.PGSQL.5432';
  * file stays unchanged, so every version opens the directory.
  */
 const SHARED_BUFFERS = '8MB';
+const OPTIONS = { startParams: [...PGlite.defaultStartParams, '-c', `shared_buffers=${SHARED_BUFFERS}`] };
+/** The folder of a database that is being created. */
+const UNFINISHED = '.new-postgres';
 /** How long an operator command may keep the folder before a starting service gives up. */
 const LOCK_TIMEOUT_MS = 10_000;
 /** How long a process that wants to end waits until other processes have disconnected. */
@@ -121,10 +123,8 @@ async function openDatabaseIn(directory: string): Promise<PGlite> {
   beginFirstStart(directory);
   keepBaselineCode();
   try {
-    if (!hasDatabase(directory)) unpackImage(clusterIn(directory));
-    const db = await PGlite.create(clusterIn(directory), {
-      startParams: [...PGlite.defaultStartParams, '-c', `shared_buffers=${SHARED_BUFFERS}`],
-    });
+    if (!hasDatabase(directory)) await createCluster(directory);
+    const db = await PGlite.create(clusterIn(directory), OPTIONS);
     endFirstStart(directory);
     return db;
   } catch (error) {
@@ -132,6 +132,18 @@ async function openDatabaseIn(directory: string): Promise<PGlite> {
       cause: error,
     });
   }
+}
+
+/**
+ * Creates the database in a folder of its own, and gives the folder its name when all files are
+ * written. PGlite recognizes a database by the file PG_VERSION, which it does not write last: it
+ * could not open a database whose creation was interrupted.
+ */
+async function createCluster(directory: string): Promise<void> {
+  const unfinished = path.join(directory, UNFINISHED);
+  await rm(unfinished, { recursive: true, force: true });
+  await (await PGlite.create(unfinished, OPTIONS)).close();
+  await rename(unfinished, clusterIn(directory));
 }
 
 /**

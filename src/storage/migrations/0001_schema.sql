@@ -526,28 +526,6 @@ create table sign_in_grace (
   began_at timestamptz not null
 );
 
--- A row is an account whose recovery was started and that a mailed link alone does not open (sign_in.recovery_wait).
-create table recovery_waits (
-  account_id text primary key references accounts on delete cascade,
-  started_at timestamptz not null
-);
-
-create function forget_recovery_wait() returns trigger language plpgsql as $$ begin
-  delete from recovery_waits where account_id = to_jsonb(new) ->> tg_argv[0];
-  return null;
-end $$;
-
--- A new password ends the recovery. A suspension, a new address, and a passkey or a provider that was used cancel it.
-create trigger accounts_recovered after update of password_hash, email, suspended_at on accounts
-  for each row when (old.password_hash is distinct from new.password_hash
-    or old.email is distinct from new.email
-    or (old.suspended_at is null and new.suspended_at is not null))
-  execute function forget_recovery_wait('id');
-create trigger passkeys_used after update of last_used_at on passkeys
-  for each row execute function forget_recovery_wait('account_id');
-create trigger account_identities_used after update of last_used_at on account_identities
-  for each row execute function forget_recovery_wait('account_id');
-
 -- Activity and problems
 
 -- A row is something that happened: an entry of a person's activity and of the operator's audit log.
@@ -697,10 +675,6 @@ create table settings_reload (
   is_only boolean primary key default true check (is_only),
   number bigint not null, previous bigint not null
 );
-
--- A row says that new tokens, codes, secrets and API keys end with a checksum.
-create table value_checksums (since timestamptz not null default now());
-insert into value_checksums default values;
 
 -- The only row is updated to find out whether the server can write.
 create table write_probe (at timestamptz not null);

@@ -13,8 +13,8 @@ FORM = "application/x-www-form-urlencoded"
 MAX_HEADER_LENGTH = 1_024
 MAX_TOKEN_LENGTH = 512
 TOKEN = re.compile(r"[A-Za-z0-9\-._~+/]+=*")
-# Shorter values of older versions have no checksum.
-WITH_CHECKSUM = re.compile(r"gate_(?:at_.{95}|(?:mt|key)_.{49})")
+# The form of the service's tokens and API keys; it decides about values of any other form.
+ISSUED = re.compile(r"gate_(?:at_.{95}|(?:mt|key)_.{49})")
 
 
 class Request(NamedTuple):
@@ -91,7 +91,7 @@ def _media_type(content_type: str) -> str:
 
 
 def _has_wrong_checksum(token: str) -> bool:
-    if not WITH_CHECKSUM.fullmatch(token):
+    if not ISSUED.fullmatch(token):
         return False
     checksum = zlib.crc32(token[:-6].encode()).to_bytes(6, "big")
     return base64.urlsafe_b64encode(checksum)[2:].decode() != token[-6:]
