@@ -1,10 +1,9 @@
 /** `/password`: the page of a one-time link: sets a password or, without passwords, signs in. */
-
 import type { Context } from 'koa';
 import type { Account } from '../../accounts/account.ts';
 import type { LinkPurpose, PasswordLink, PasswordLinks } from '../../accounts/password-links/password-links.ts';
 import { TooManyPasswords } from '../../accounts/passwords/work.ts';
-import { type Message, message } from '../../base/message.ts';
+import { type Message, message, type Text } from '../../base/message.ts';
 import { Refusal } from '../../base/refusal.ts';
 import { formOf } from '../../provider/form.ts';
 import { ownCookie } from '../own-cookie.ts';
