@@ -1,5 +1,4 @@
 /** Two nodes, their stores and an API, with every connection that a fault of `ends.ts` breaks. */
-
 import { bearer, introspectorOf } from '../modules/node/test/stand-in.ts';
 import { createLifeline, type Lifeline } from '../test/many-nodes/lifeline.ts';
 import { partnerTokens } from '../test/provider/partner-tokens.ts';

@@ -1,5 +1,4 @@
 /** Names of users, organizations and warehouses: any text that a page can show unchanged. */
-
 import { holdsSecret } from '../base/random-id.ts';
 import { Refusal } from '../base/refusal.ts';
 import { hasBlankLetter, isOverloaded, nameProblem } from '../texts/name-rules.ts';

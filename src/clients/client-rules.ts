@@ -1,5 +1,4 @@
 /** The rules for a client's name, redirect URIs and links, no matter who registers it. */
-
 import { holdsSecret } from '../base/random-id.ts';
 import { type Problem, Refusal } from '../base/refusal.ts';
 import { claimProblems, INVISIBLE, nameProblem } from '../texts/name-rules.ts';

@@ -1,5 +1,4 @@
 /** The operator's name, logo, colour and links on the pages, and the files of the logo. */
-
 import type { Logo } from '../config/brand-files.ts';
 import type { Settings } from '../config/settings.ts';
 import { get } from '../pages/routes.ts';

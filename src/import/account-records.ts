@@ -1,5 +1,4 @@
 /** Identities linked to imported accounts, and the activity that importing accounts records. */
-
 import type { Identity } from '../accounts/identities/identities.ts';
 import type { Queries } from '../storage/queries.ts';
 import { columnsOf, type ImportActivity } from './change.ts';

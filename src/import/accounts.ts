@@ -1,5 +1,4 @@
 /** Compares the accounts of an import with the database, and writes the differences. */
-
 import { emailKey, newEmailProblem } from '../accounts/email.ts';
 import type { Identity } from '../accounts/identities/identities.ts';
 import { randomId } from '../base/random-id.ts';

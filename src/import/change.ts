@@ -1,5 +1,4 @@
 /** The changes of one import step: how a report shows them, and how they are written. */
-
 import type { NewActivity } from '../accounts/activity/activity.ts';
 import type { Queries } from '../storage/queries.ts';
 import type { ImportIndex } from './import-index.ts';

@@ -1,5 +1,4 @@
 /** Moves warehouses to another organization; rights of members of that organization are kept. */
-
 import type { Right } from '../accounts/access/reach.ts';
 import type { Queries } from '../storage/queries.ts';
 import type { ImportActivity, ImportFacts, ImportStep, SetLine } from './change.ts';

@@ -1,5 +1,4 @@
 /** `/profile/api-keys/:id/limit`: the places that one of the user's keys reaches, and its limit. */
-
 import type { Context } from 'koa';
 import type { Access } from '../accounts/access/access.ts';
 import { NO_LIMIT } from '../accounts/access/access-limit.ts';

@@ -1,5 +1,4 @@
 /** `/profile/api-keys`: a user's keys, for integrations that act as this one user. */
-
 import type { Context } from 'koa';
 import type { Access } from '../accounts/access/access.ts';
 import { isLimited, NO_LIMIT } from '../accounts/access/access-limit.ts';

@@ -1,5 +1,4 @@
 /** `/profile/connections`: the clients that act for a user, their access, and how to end it. */
-
 import type { Context } from 'koa';
 import type { Access } from '../accounts/access/access.ts';
 import { type ComparedOrganization, compareAccess, countChanges } from '../accounts/access/access-difference.ts';

@@ -1,5 +1,4 @@
 /** Route steps that pages share: they check the form, the signed-in user and the sign-in's age. */
-
 import type { Context, Middleware, Next } from 'koa';
 import type { Account } from '../accounts/account.ts';
 import type { AccountRegistry } from '../accounts/account-registry.ts';

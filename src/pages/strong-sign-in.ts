@@ -1,5 +1,4 @@
 /** `/profile/stronger-sign-in`: where users add a stronger sign-in method than a password. */
-
 import type { Context } from 'koa';
 import type { SignInMethods } from '../accounts/sign-in-methods.ts';
 import type { Text } from '../base/message.ts';

@@ -1,5 +1,4 @@
 /** Checks that a command's deployment exists, and names it. Only a service start creates one. */
-
 import { hasDatabase } from '../base/data-directory.ts';
 import type { Settings } from '../config/settings.ts';
 import { type OpenDatabase, placeOf } from '../storage/database.ts';

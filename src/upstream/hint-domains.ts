@@ -1,5 +1,4 @@
 /** Finds the sign-in provider for the domain of an email address. */
-
 import type { SignInProvider } from '../config/sign-in-providers.ts';
 import { mailDomain } from '../config/urls.ts';
 

@@ -2,7 +2,6 @@
  * The promised behaviour of authorizations, without stores, networks or parallel requests: the
  * reference that a random walk compares the service with. Times are in seconds.
  */
-
 import { ModelMemberships } from './model-memberships.ts';
 import { ReachModel } from './reach-model.ts';
 

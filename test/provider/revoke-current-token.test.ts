@@ -1,5 +1,4 @@
 /** `POST /oauth/token/revoke`: the bearer of an access token can end its authorization. */
-
 import { expect } from 'chai';
 import { eventually } from '../support/eventually.ts';
 import { type Answer, ask, basic, refresh, revokeCurrent } from '../support/oauth.ts';

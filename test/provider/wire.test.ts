@@ -1,5 +1,4 @@
 /** The service sends the answers and lines of the wire contract's test vectors. */
-
 import { text } from 'node:stream/consumers';
 import { expect } from 'chai';
 import { ANSWERS, STREAMS } from '../../modules/node/test/vectors.ts';

@@ -1,5 +1,4 @@
 /** A store hangs or is killed while the service runs: requests fail in time, no data is lost. */
-
 import { expect } from 'chai';
 import { Redis } from 'ioredis';
 import { textsFor } from '../../src/texts/texts.ts';

@@ -1,5 +1,4 @@
 /** Starts the sandbox's GraphQL API for a service, and configures it as the API of its clients. */
-
 import { startWarehouseApi } from '../../examples/sandbox/warehouse-api.ts';
 import { createIntrospector } from '../../modules/node/src/resource-server.ts';
 import { atEndOfFile } from './end-of-run.ts';

@@ -1,5 +1,4 @@
 /** An API that caches its callers, and that the service notifies of changes at once. */
-
 import type { ServerResponse } from 'node:http';
 import { mock } from 'node:test';
 import { expect } from 'chai';

@@ -1,5 +1,4 @@
 /** Finds, links or creates the account of a user who signs in with a provider. */
-
 import { Refusal } from '../../base/refusal.ts';
 import { lockedTransactionOf, transactionOf } from '../../storage/account-turns.ts';
 import type { Database, Queries } from '../../storage/queries.ts';

@@ -1,5 +1,4 @@
 /** Mails users about events of their account, so that they notice what an attacker did. */
-
 import { type Message, message, type Text } from '../../base/message.ts';
 import type { SecretKind } from '../../base/random-id.ts';
 import type { Account } from '../account.ts';

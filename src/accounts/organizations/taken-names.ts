@@ -1,5 +1,4 @@
 /** Finds names of clients that users could mistake for someone else's. */
-
 import type { Queries } from '../../storage/queries.ts';
 import { holdsReserved, lookOf, reservedWords, variantTest } from '../../texts/name-rules.ts';
 import type { OwnText } from '../../texts/texts.ts';

@@ -1,5 +1,4 @@
 /** Explains a client secret, an API key, a client ID or a machine access token, and its holders. */
-
 import { limitSentence } from '../../accounts/access/access-limit.ts';
 import type { Account } from '../../accounts/account.ts';
 import type { AuditRecord } from '../../accounts/activity/audit.ts';

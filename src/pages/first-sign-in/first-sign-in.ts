@@ -2,7 +2,6 @@
  * `/profile/security/first-sign-in`: after the first sign-in with a provider, lists sign-in methods,
  * sessions, clients and API keys for the user to end: an attacker may have used the invitation.
  */
-
 import type { Context } from 'koa';
 import type { SignInMethods } from '../../accounts/sign-in-methods.ts';
 import { message, type Text } from '../../base/message.ts';

@@ -1,5 +1,4 @@
 /** The fields by which a user limits what a client or an API key reaches. */
-
 import { type AccessLimit, type ConnectionLimit, isLimited, limitAccess } from '../../accounts/access/access-limit.ts';
 import type { Organization } from '../../accounts/access/reach.ts';
 import { type Message, message } from '../../base/message.ts';

@@ -1,5 +1,4 @@
 /** Reads and renders the form for the name and the redirect URIs of a client. */
-
 import { createHash } from 'node:crypto';
 import type { Text } from '../../base/message.ts';
 import type { Problem, Refusal } from '../../base/refusal.ts';

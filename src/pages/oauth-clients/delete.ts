@@ -1,5 +1,4 @@
 /** `/profile/oauth-clients/:id/delete`: asks for the name, then deletes a client and its tokens. */
-
 import type { Context, Next } from 'koa';
 import type { Activity } from '../../accounts/activity/activity.ts';
 import type { RemoveClient } from '../../authorizations/endings.ts';

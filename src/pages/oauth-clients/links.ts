@@ -1,5 +1,4 @@
 /** `/profile/oauth-clients/:id/links`: the owner's links, which the consent page shows. */
-
 import type { Context, Next } from 'koa';
 import type { Text } from '../../base/message.ts';
 import { type ClientLinks, isSameLinks, LINKS, type LinkKind, normalizeLinks } from '../../clients/client.ts';

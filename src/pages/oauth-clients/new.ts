@@ -1,5 +1,4 @@
 /** `/profile/oauth-clients/new`: a user registers a client, always a confidential one. */
-
 import type { Context, Next } from 'koa';
 import type { Activity } from '../../accounts/activity/activity.ts';
 import type { OneTimeValues } from '../../accounts/one-time-values.ts';

@@ -1,5 +1,4 @@
 /** `/profile/oauth-clients/:id/secrets`: lists a client's secrets, adds a second, removes one. */
-
 import type { Context } from 'koa';
 import type { OneTimeValues } from '../../accounts/one-time-values.ts';
 import type { Clock } from '../../base/clock.ts';

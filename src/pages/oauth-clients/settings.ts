@@ -1,5 +1,4 @@
 /** `/profile/oauth-clients/:id/settings`: the name and the redirect URIs of a client. */
-
 import type { Context, Next } from 'koa';
 import type { Text } from '../../base/message.ts';
 import { Refusal } from '../../base/refusal.ts';

@@ -1,5 +1,4 @@
 /** `/profile/oauth-clients/:id/test`: the owner of a client tests its flow as a user. */
-
 import type { Context } from 'koa';
 import type { Access } from '../../accounts/access/access.ts';
 import type { TestOrganizations } from '../../accounts/access/test-organizations.ts';

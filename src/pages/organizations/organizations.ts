@@ -1,5 +1,4 @@
 /** `/profile/organizations`: a user's organizations; owners and admins see and end access. */
-
 import type { Context, Next } from 'koa';
 import type { Access } from '../../accounts/access/access.ts';
 import { isAdmin } from '../../accounts/access/organization-ends.ts';

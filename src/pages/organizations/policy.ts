@@ -1,5 +1,4 @@
 /** Pages on which owners and admins set their organization's policy and decide about clients. */
-
 import type { Context } from 'koa';
 import { visibleText } from '../../accounts/display-name.ts';
 import type { ApprovableClient, ClientStandings } from '../../authorizations/client-standing.ts';

@@ -1,5 +1,4 @@
 /** `/profile/security/passkeys`: a user's passkeys, and the options that the script fetches. */
-
 import type { Context } from 'koa';
 import { describeBrowser } from '../../accounts/browser-names.ts';
 import { displayName } from '../../accounts/display-name.ts';

@@ -1,5 +1,4 @@
 /** `/forgot-password`: mails a one-time link, and never reveals whether the account exists. */
-
 import type { Context } from 'koa';
 import { normalizeEmail } from '../../accounts/email.ts';
 import type { PasswordLinkRequests } from '../../accounts/password-links/link-mail.ts';

@@ -1,5 +1,4 @@
 /** `/profile/security`: a user's sign-in methods, sessions and mail choices. */
-
 import type { Context } from 'koa';
 import type { Connections } from '../../authorizations/connections.ts';
 import { isMessage, type Message, type Text } from '../../base/message.ts';

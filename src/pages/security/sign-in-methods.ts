@@ -1,5 +1,4 @@
 /** `/profile/security/ways`: a user's sign-in methods, and how to add and remove them. */
-
 import type { Context } from 'koa';
 import type { Passkeys } from '../../accounts/passkeys/passkeys.ts';
 import type { LinkedMethod, SignInMethods } from '../../accounts/sign-in-methods.ts';

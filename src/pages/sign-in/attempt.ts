@@ -1,5 +1,4 @@
 /** Checks a sign-in: with a passkey, with a password, or by redirecting to a provider. */
-
 import type { Context } from 'koa';
 import type { Account } from '../../accounts/account.ts';
 import type { Activity } from '../../accounts/activity/activity.ts';

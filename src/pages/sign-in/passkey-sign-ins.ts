@@ -1,5 +1,4 @@
 /** Passkeys at the sign-in: the options for the browser, and the check of its answer. */
-
 import type { Context } from 'koa';
 import type { Logger } from 'pino';
 import type { Account } from '../../accounts/account.ts';

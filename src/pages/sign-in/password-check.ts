@@ -1,5 +1,4 @@
 /** Checks a password that was typed on one of our pages; counts and records failures. */
-
 import type { Context } from 'koa';
 import type { Logger } from 'pino';
 import type { Account } from '../../accounts/account.ts';

@@ -1,5 +1,4 @@
 /** `/login`, and the sign-in step of an authorization request: who is this user? */
-
 import type { Context } from 'koa';
 import { type Message, message, type Text } from '../../base/message.ts';
 import type { BrowserSessions } from '../../provider/browser-sessions.ts';

@@ -1,5 +1,4 @@
 /** What pages know about the identity providers: their buttons, and how a sign-in starts. */
-
 import type { Context } from 'koa';
 import type { Account } from '../../accounts/account.ts';
 import { type Message, message } from '../../base/message.ts';
