@@ -95,8 +95,9 @@ describe('the documentation', () => {
   it('the CHANGELOG describes what an upgrade to each version does, latest first', () => {
     const [, ...versions] = textOf(path.join(ROOT, 'CHANGELOG.md')).split(/^## /m);
     const { version } = JSON.parse(textOf(path.join(ROOT, 'package.json')));
-    expect(versions[0]?.split('\n')[0]).to.equal(version);
-    for (const text of versions) expect(text).to.match(/^\d+\.\d+\.\d+\n\nUpgrading from /);
+    expect(versions[0]?.split('\n')[0]).to.equal(version.replace('-next', ' (unreleased)'));
+    for (const text of versions)
+      expect(text).to.match(/^\d+\.\d+\.\d+(?: \(unreleased\))?\n\n(?:Upgrading from|The first)/);
   });
 
   it('every command in the docs that no test runs is listed with a reason', () => {
@@ -239,7 +240,7 @@ describe('the documentation', () => {
       url.username = 'gatehouse';
       const run = operatorWith({ DATABASE_URL: url.href });
       const migrated = await valueFrom(run, 'migrate');
-      expect(migrated.migrations).to.have.length.above(20);
+      expect(migrated.migrations).to.deep.equal(['0001_schema']);
       await valueFrom(run, ['accounts', 'add', '--invite', '--email', 'jo@example.com', '--name', 'Jo']);
       const database = await openDatabase({
         databaseUrl: url.href,

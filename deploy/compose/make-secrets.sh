@@ -21,7 +21,7 @@ postgres=999
 redis=999
 root=0
 
-# Until version 0.2.0, PostgreSQL read its password as root, and Caddy ran as root.
+# Gives a file or folder to its reader, also if another user owned it.
 # reader (uid), file or folder
 give() {
   [ "$(stat -c %u "$2")" = "$1" ] || chown -R "$1:$1" "$2"

@@ -6,7 +6,7 @@ import { createIntrospector } from '../../modules/node/src/introspector.ts';
 import { runOperator } from '../../src/operator/program/run-operator.ts';
 import { MAIN } from './running-node.ts';
 
-/** Once a released version is chosen, these come from its sources, unpacked beside `node_modules`. */
+/** Once a released version is chosen, these come from its sources, unpacked next to `node_modules`. */
 export const PREVIOUS_VERSION = {
   /** Part of the titles of the tests. */
   name: 'this version',

@@ -1,9 +1,7 @@
 /** Rules for all commands: help, wrong usage, and the choice of the stores. */
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
-import { Readable, Writable } from 'node:stream';
 import { expect } from 'chai';
-import type { Command } from 'commander';
 import { createProgram, READ_ONLY } from '../../src/operator/program/program.ts';
 import { describeDeployment } from '../../src/service/deployment.ts';
 import { openDatabase } from '../../src/storage/database.ts';
@@ -12,34 +10,8 @@ import { freshDatabaseUrl } from '../support/postgres-server.ts';
 import { describeOn, postgresServer } from '../support/requirements.ts';
 import { startSeeded } from '../support/seeded.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
+import { commandsOf, idle } from './commands.ts';
 import { expectWrongUsage, operatorWith, refusalFrom, storesOf, valueFrom } from './run-operator.ts';
-
-const nowhere = () => new Writable({ write: (_chunk, _encoding, done) => done() });
-const idle = {
-  environment: {},
-  stdin: Readable.from([]),
-  stdout: nowhere(),
-  stderr: nowhere(),
-  confirm: async () => {},
-  by: () => ({ operator: 'nobody' }),
-  announce: () => {},
-  onWait: () => {},
-  run: async () => {},
-  print: () => {},
-  say: () => {},
-  printArray: async () => {},
-  json: false,
-  progress: { show: () => {}, clear: () => {} },
-  onInterrupt: () => {},
-};
-
-/** Lists every subcommand with its full name. */
-function commandsOf(command: Command, path: readonly string[] = []): [string, Command][] {
-  return command.commands.flatMap((one) => {
-    const words = [...path, one.name()];
-    return [[words.join(' '), one] as [string, Command], ...commandsOf(one, words)];
-  });
-}
 
 /** The meaning of each verb. A suffix names a part of the noun, as in `remove-secret`. */
 const VERBS = {

@@ -1,10 +1,19 @@
-/** Formats that nodes of two versions exchange during an upgrade, and stored formats. */
+/**
+ * Names and formats that are stored, that nodes of two versions exchange, or that others use. They stand
+ * in frozen.json, which `npm run frozen` writes: from 1.0.0 on, a change of that file may only add.
+ */
 import { createDecipheriv, createHmac, hkdfSync } from 'node:crypto';
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
 import { crc32, gunzipSync } from 'node:zlib';
 import { expect } from 'chai';
 import { Redis } from 'ioredis';
 import pg from 'pg';
+import { ACTIONS, CAUSES } from '../src/accounts/activity/activity-words.ts';
 import { sha256 } from '../src/base/random-id.ts';
+import { knownSettings } from '../src/config/schema/known-settings.ts';
+import { createProgram } from '../src/operator/program/program.ts';
+import { commandsOf, idle } from './operator/commands.ts';
 import { LIST, REDIRECT_URI } from './pages/client-owner.ts';
 import { optionsFor } from './pages/passkeys/soft-passkey.ts';
 import { fieldOf, type SignedInPerson, signedIn } from './pages/signed-in-person.ts';
@@ -12,13 +21,73 @@ import { partnerTokens } from './provider/partner-tokens.ts';
 import { GRACE, startWithUpstream, WITH_PLATFORM } from './sign-in-upstream/service.ts';
 import { atEndOfFile } from './support/end-of-run.ts';
 import { eventually } from './support/eventually.ts';
-import { authorizationUrl, clientCredentials, exchangeCode } from './support/oauth.ts';
+import { scrape } from './support/metrics.ts';
+import { authorizationUrl, clientCredentials, exchangeCode, introspect, refresh } from './support/oauth.ts';
 import type { Fields, Page, Person } from './support/person.ts';
 import { rawRequest } from './support/raw-request.ts';
 import { describeOn, postgresServer, redisServer } from './support/requirements.ts';
 import { startsOn } from './support/service.ts';
 
-const KEEP = 'Old and new nodes exchange this, and it is stored: keep names and order as they are';
+const KEEP = 'Old and new nodes exchange this, and it is stored: keep it. If you only added, run `npm run frozen`';
+const FILE = path.join(import.meta.dirname, 'frozen.json');
+const FROZEN = JSON.parse(readFileSync(FILE, 'utf8')) as Readonly<Record<string, unknown>>;
+const isWriting = process.env.WRITE_FROZEN !== undefined;
+const found: Record<string, unknown> = {};
+
+/** Compares with frozen.json, or remembers the value to write it there. */
+function expectFrozen(what: string, value: string | readonly string[]): void {
+  found[what] = typeof value === 'string' ? value : [...new Set(value)].sort();
+  if (!isWriting) expect(found[what], `${what}. ${KEEP}`).to.deep.equal(FROZEN[what]);
+}
+after('write what was found', () => {
+  if (isWriting) writeFileSync(FILE, `${JSON.stringify(found, Object.keys(found).sort(), 2)}\n`);
+});
+
+const ROOT = path.join(import.meta.dirname, '..');
+const textOf = (folder: string, ending: string): string =>
+  readdirSync(path.join(ROOT, folder), { recursive: true, encoding: 'utf8' })
+    .filter((name) => name.endsWith(ending))
+    .map((name) => readFileSync(path.join(ROOT, folder, name), 'utf8'))
+    .join('\n');
+const sources = textOf('src', '.ts');
+/** Returns the first group of each match in the source. */
+const inSources = (pattern: RegExp, text = sources): string[] =>
+  [...text.matchAll(pattern)].map(([, name = '']) => name.replace(/\$\{[^}]*\}/g, '…'));
+/** Returns the string literals of a union type. */
+const union = (name: string): string[] =>
+  inSources(/'([^']+)'/g, new RegExp(`type ${name} =([^;]+);`).exec(sources)?.[1]);
+
+/** For each kind, the names that the source uses. */
+const NAMES: Readonly<Record<string, () => readonly string[]>> = {
+  'purposes of seals': () => inSources(/createSeals\(\s*'([^']+)'/g),
+  'other texts in a MAC or a hash': () => inSources(/\.update\(\s*[`']([^`']+)[`']/g),
+  'names of cookies, and prefixes of values': () => [
+    ...inSources(/(?:ownCookie|cookieName)\(\s*[\w.]+,\s*'(\w+)'/g),
+    ...inSources(/'(?:__\w+-)?gate_([a-z_]+)'/g),
+  ],
+  limits: () => inSources(/(?:create|hourlyLimit|AttemptLimit)\(\s*(?:\{\s*name: )?'([a-z_]+)'/g),
+  'NOTIFY channels, and the table of migrations': () => inSources(/ = '(gatehouse_\w+)';/g),
+  'topics of changes': () => union('ChangeTopic'),
+  'record kinds': () => union('RecordKind'),
+  'outcomes of the Redis scripts': () => inSources(/return \{ '([a-z_]+)'/g),
+  actions: () => ACTIONS,
+  'causes of an end': () => Object.keys(CAUSES),
+  'form fields': () => inSources(/ name="(\w+)"/g, textOf('views', '.ejs')),
+  settings: () => [...knownSettings.keys()],
+  commands: () =>
+    commandsOf(createProgram(idle, { json: false })).map(([words, { options }]) =>
+      [words, ...options.map(({ long }) => long)].join(' '),
+    ),
+  'codes of refusals': () => inSources(/(?:Refusal|super)\(\s*'([a-z_]+)'/g),
+  'codes of OAuth errors': () => inSources(/OAuthError\(\s*\d{3},\s*'([a-z_]+)'/g),
+};
+
+describe('frozen names', () => {
+  for (const [what, used] of Object.entries(NAMES)) {
+    it(`these names do not change: ${what}`, () => expectFrozen(what, used()));
+  }
+});
+
 const COOKIE_KEY = 'cookie-key-of-the-tests-0123456789abcdef';
 const NO_CODE = `gate_ac_${'x'.repeat(65)}`;
 const API_KEYS = '/profile/api-keys';
@@ -38,10 +107,7 @@ const cookieOf = (browser: Person, name: string): string =>
 const parameter = ({ location }: Page, name: string): string => location?.searchParams.get(name) ?? '';
 const lastSegment = ({ url }: Page): string => url.pathname.split('/').at(-1) ?? '';
 
-/**
- * A running service writes all values, and these tests decrypt and parse the values without the
- * code of the service.
- */
+/** A running service writes all values, and these tests decrypt and parse them without its code. */
 describeOn([postgresServer, redisServer], 'frozen formats', () => {
   const on = startWithUpstream({ start: startsOn('postgres+redis') });
   let redis: Redis;
@@ -62,16 +128,12 @@ describeOn([postgresServer, redisServer], 'frozen formats', () => {
       [seeded.clients.machine.id, '<machine>'],
     ]);
     for (const kind of ['homepage', 'support', 'privacy']) {
-      const url = `https://partner.example/${kind}`;
-      await service.database.query(`UPDATE clients SET ${kind}_url = $1`, [url]);
+      await service.database.query(`UPDATE clients SET ${kind}_url = $1`, [`https://partner.example/${kind}`]);
     }
   });
   after(() => redis?.disconnect());
 
-  /**
-   * Describes a value as text: its sorted property names, with the name of each `known` value and
-   * the type of any other.
-   */
+  /** Describes a value as text: its sorted property names, with each `known` value's name or the type of any other. */
   function shape(value: unknown): string {
     if (known.has(value)) return known.get(value) ?? '';
     if (Array.isArray(value)) return `[${[...new Set(value.map(shape))].join(', ')}]`;
@@ -80,12 +142,7 @@ describeOn([postgresServer, redisServer], 'frozen formats', () => {
     const members = names.map((name) => `${name}: ${shape((value as Record<string, unknown>)[name])}`);
     return members.length === 0 ? '{ }' : `{ ${members.join(', ')} }`;
   }
-
-  /** @param used the value that is stored or sent, or a text that describes several values */
-  function expectFrozen(used: unknown, frozen: string): void {
-    const text = typeof used === 'string' ? used : shape(used);
-    expect(text, KEEP).to.equal(frozen.replace(/\s+/g, ' '));
-  }
+  const expectShape = (what: string, value: unknown): void => expectFrozen(`format: ${what}`, shape(value));
 
   const valueIn = async (letter: string, id: string): Promise<string> => {
     const value = await redis.get(`gh:${letter}:${sha256(id).slice(0, 22)}`);
@@ -94,11 +151,8 @@ describeOn([postgresServer, redisServer], 'frozen formats', () => {
   };
   const recordIn = async (letter: string, id: string): Promise<unknown> =>
     JSON.parse((await valueIn(letter, id)).replace(/^\d+:/, ''));
-
-  async function sessionOf(browser: Person) {
-    const session = await recordIn('s', cookieOf(browser, 'session'));
-    return session as { uid: string; acr: string; amr: string[] };
-  }
+  const sessionOf = async (browser: Person) =>
+    (await recordIn('s', cookieOf(browser, 'session'))) as { uid: string; acr: string; amr: string[] };
 
   /** Opens a one-time value that is stored under `name` for `holder`. */
   async function openKept(holder: string, name: string): Promise<unknown> {
@@ -112,42 +166,40 @@ describeOn([postgresServer, redisServer], 'frozen formats', () => {
 
   /** Opens a form draft or submit result that is stored for this browser. */
   async function openDraft(browserId: string, kind: string, name: string): Promise<unknown> {
-    const owner = `${browserId} ${kind} ${on.seeded.person.accountId}`;
-    const packed = await openKept(owner, name);
+    const packed = await openKept(`${browserId} ${kind} ${on.seeded.person.accountId}`, name);
     return JSON.parse(gunzipSync(Buffer.from(String(packed), 'base64')).toString());
   }
 
-  const flow = (purpose: string): string =>
-    `{ flow: { asksWho: boolean, begunAt: number, codeVerifier: string, isFresh: boolean,
-      nonce: string }, provider: string, purpose: { ${purpose} } }`;
-
-  it('the format of a notice is frozen', async () => {
-    await person.send('/profile/connections/disconnect-all');
-    known.set(sha256(`session ${(await sessionOf(person)).uid}`).slice(0, 22), '<session>');
-    expectFrozen(
-      openSealed('notice', cookieOf(person, 'notice')),
-      '{ mark: <session>, message: { key: string }, path: string, sentence: string, until: number }',
-    );
+  it('the names of metrics and of their labels do not change', async () => {
+    const { database, issuer } = on.service;
+    const changes = JSON.stringify({ account: { added: 3 } });
+    await database.query('INSERT INTO last_import VALUES (true, now(), $1)', [changes]);
+    await exchangeCode(issuer, on.seeded.clients.confidential, 'no code');
+    const samples = await scrape(on.service);
+    expect(samples.get('gatehouse_import_last_changes{type="account",change="added"}')).to.equal(3);
+    const names = [...samples.keys()]
+      .filter((sample) => /^gatehouse_(?!.*_(bucket|sum))/.test(sample))
+      .map((sample) => sample.replace(/="[^"]*"/g, ''));
+    expectFrozen('metrics', names);
   });
 
-  it('the formats of a form token and of the cookie of a known browser are frozen', async () => {
+  it('the formats of a notice, a form token and the cookie of a known browser do not change', async () => {
+    await person.send('/profile/connections/disconnect-all');
     const { uid, acr } = await sessionOf(person);
-    const held = `${on.seeded.person.accountId}.${sha256(`session ${uid}`).slice(0, 22)}`;
+    const mark = sha256(`session ${uid}`).slice(0, 22);
+    known.set(mark, '<session>');
+    expectShape('notice', openSealed('notice', cookieOf(person, 'notice')));
+    const held = `${on.seeded.person.accountId}.${mark}`;
     expect(fieldOf(await person.get('/errors'), 'form_token'), KEEP).to.equal(
       `${held}.${macOf('form', `${cookieOf(person, 'form')}.${held}`)}`,
     );
     const [accountId, nonce, since, mac] = cookieOf(person, 'device').split('.');
-    const text = `${accountId}.${nonce}.${since}.${acr}`;
-    expect(mac, KEEP).to.equal(macOf('device', text));
+    expect(mac, KEEP).to.equal(macOf('device', `${accountId}.${nonce}.${since}.${acr}`));
   });
 
-  it('the format of the challenge that a passkey signs is frozen', async () => {
+  it('the format of the challenge that a passkey signs does not change', async () => {
     const { accountId } = on.seeded.person;
-    const purposes = {
-      'sign-in': 'sign in',
-      confirm: `confirm ${accountId}`,
-      add: `add ${accountId}`,
-    };
+    const purposes = { 'sign-in': 'sign in', confirm: `confirm ${accountId}`, add: `add ${accountId}` };
     for (const what of ['sign-in', 'confirm', 'add'] as const) {
       const { challenge } = await optionsFor(person, what);
       const text = `${cookieOf(person, 'form')}.${challenge.slice(0, 32)}.${purposes[what]}`;
@@ -155,41 +207,22 @@ describeOn([postgresServer, redisServer], 'frozen formats', () => {
     }
   });
 
-  it('the formats of an interaction, a consent page and an approval are frozen', async () => {
+  it('the formats of an interaction, a consent page and an approval do not change', async () => {
     const { email, password } = on.seeded.person;
-    const login = '{ accountId: <account>, acr: string, amr: [string], ts: number }';
-    const interaction = (more: string) =>
-      `{ cid: string, iat: number, kind: string,${more} params: { client_id: <client>,
-        redirect_uri: string, response_type: string, state: string }, prompt: { details: { },
-        name: string, reasons: [string] },`;
-    const session = 'session: { accountId: <account>, acr: string, amr: [string], uid: string }';
-    const unlimited = '{ isReadOnly: boolean, places: null, until: null }';
-    const asked = (more: string) => `{ accountId: <account>,${more} clientId: <client>,
-      hosts: [string], interaction: string, isVerified: boolean, limit: ${unlimited},
-      links: { homepage: string, privacy: string, support: string }, name: string,
-      providedBy: string }`;
-
     const browser = on.traveller();
     const signIn = await browser.open(authorizationUrl(on.service.issuer, on.seeded.clients.confidential));
-    expectFrozen(await recordIn('i', lastSegment(signIn)), `${interaction('')} returnTo: string }`);
+    expectShape('interaction', await recordIn('i', lastSegment(signIn)));
     const consent = await browser.follow(await browser.submit(signIn, { email, password }));
-    expectFrozen(openSealed('consent', fieldOf(consent, 'shown')), asked(''));
+    expectShape('consent page', openSealed('consent', fieldOf(consent, 'shown')));
     await browser.submit(consent, { decision: 'approve' });
     const uid = lastSegment(consent);
-    expectFrozen(
-      await recordIn('i', uid),
-      `${interaction(` lastSubmission: { login: ${login} },`)}
-        result: { consent: { asked: ${asked(` chosenLimit: ${unlimited},`)} }, login: ${login} }, returnTo: string, ${session},
-        trusted: [] }`,
-    );
-    expectFrozen(await recordIn('i', `${uid}-answered`), '{ restart: string }');
+    expectShape('approved interaction', await recordIn('i', uid));
+    expectShape('answered interaction', await recordIn('i', `${uid}-answered`));
   });
 
-  it('the formats of a session and of a session from a provider are frozen', async () => {
-    const session = `{ accountId: <account>, acr: string, amr: [string], iat: number,
-      kind: string, loginTs: number, seenAt: number, uid: string }`;
+  it('the formats of a session and of a session from a provider do not change', async () => {
     const own = await sessionOf(person);
-    expectFrozen(own, session);
+    expectShape('session', own);
     const pointer = await recordIn('u', own.uid);
     expect(await redis.exists(String(pointer)), KEEP).to.equal(1);
     expect(own.amr, KEEP).to.deep.equal(['password']);
@@ -199,22 +232,22 @@ describeOn([postgresServer, redisServer], 'frozen formats', () => {
     on.upstream.lie = {};
     const [method, time, proof = ''] = (await sessionOf(traveller)).amr;
     expect([method, time], KEEP).to.deep.equal(['upstream', '0']);
-    expectFrozen(JSON.parse(proof), '{ acr: string, amr: [string], issuer: string }');
+    expectShape('proof of a provider', JSON.parse(proof));
   });
 
-  it('the formats of an authorization and of a machine access token are frozen', async () => {
+  it('the formats of an authorization and of a machine access token do not change', async () => {
     const { clients } = on.seeded;
     const code = await partnerTokens(on.service.issuer, on.seeded).code(clients.confidential);
     const id = code.slice('gate_ac_'.length, 30);
     const [, state, facts = ''] = /^([^:]+):(.*)$/.exec(await valueIn('z', id)) ?? [];
     expect(state, KEEP).to.match(/^-1!!\d{13}!0!\d{10}!\d{10}!\d{10}$/);
-    expectFrozen(JSON.parse(facts), '[<account>, <client>, number, string]');
+    expectShape('authorization', JSON.parse(facts));
     const { body } = await clientCredentials(on.service.issuer, clients.machine);
-    expectFrozen(await recordIn('m', String(body.access_token)), '[<machine>, number]');
+    expectShape('machine access token', await recordIn('m', String(body.access_token)));
   });
 
-  it('codes and tokens have the frozen format', async () => {
-    const { confidential, machine } = on.seeded.clients;
+  it('codes and tokens keep their format', async () => {
+    const { confidential, machine, resourceServer } = on.seeded.clients;
     const { issuer } = on.service;
     const expectFormat = (value: unknown, prefix: string, length: string): void => {
       const form = new RegExp(`^(${prefix}[A-Za-z0-9_-]{${length}})([A-D][A-Za-z0-9_-]{5})$`);
@@ -227,38 +260,33 @@ describeOn([postgresServer, redisServer], 'frozen formats', () => {
     expectFormat(code, 'gate_ac_', '65');
     const exchanged = await exchangeCode(issuer, confidential, code);
     expectFormat(exchanged.body.access_token, 'gate_at_', '89');
+    const { body } = await introspect(issuer, resourceServer, String(exchanged.body.access_token));
+    expectFrozen('members of an introspection answer', Object.keys(body));
     expectFormat(exchanged.body.refresh_token, 'gate_rt_', '66,73');
+    const refreshed = await refresh(issuer, confidential, String(exchanged.body.refresh_token));
+    expect(refreshed.status, KEEP).to.equal(200);
     const issued = await clientCredentials(issuer, machine);
     expectFormat(issued.body.access_token, 'gate_mt_', '43');
   });
 
-  it('the format of a pending sign-in at a provider is frozen', async () => {
-    const { issuer } = on.service;
-    const from = async (page: string | URL, fields: Fields = WITH_PLATFORM, browser: Person = on.traveller()) => {
-      const there = await browser.submit(await browser.open(page), fields);
-      return openKept(cookieOf(browser, 'upstream'), parameter(there, 'state'));
+  it('the format of a pending sign-in at a provider does not change', async () => {
+    const begin = async (what: string, page: string | URL, fields: Fields = WITH_PLATFORM, browser?: Person) => {
+      const visitor = browser ?? on.traveller();
+      const there = await visitor.submit(await visitor.open(page), fields);
+      const pending = await openKept(cookieOf(visitor, 'upstream'), parameter(there, 'state'));
+      expectShape(`sign-in at a provider ${what}`, pending);
     };
-    expectFrozen(await from('/login'), flow('isFresh: boolean, target: string'));
-    expectFrozen(
-      await from(authorizationUrl(issuer, on.seeded.clients.confidential)),
-      flow('interaction: string, isFresh: boolean, target: string'),
-    );
-    expectFrozen(
-      await from(SECURITY, { link_with: 'platform' }, owner),
-      flow('isFresh: boolean, links: <owner>, target: string'),
-    );
-    expectFrozen(
-      await from(SECURITY, { confirm_with: 'platform' }, person),
-      flow('confirms: <account>, isFresh: boolean, resets: boolean, target: string'),
-    );
+    await begin('from the sign-in page', '/login');
+    await begin('in an interaction', authorizationUrl(on.service.issuer, on.seeded.clients.confidential));
+    await begin('that links', SECURITY, { link_with: 'platform' }, owner);
+    await begin('that confirms', SECURITY, { confirm_with: 'platform' }, person);
   });
 
-  it('the formats of a one-time secret and of the form that created it are frozen', async () => {
+  it('the formats of a one-time secret and of the form that created it do not change', async () => {
     const { other, person: holder } = on.seeded;
     const fields = { name: 'Export', expires_in_days: '30' };
     const made = await person.submit(await person.get(API_KEYS), fields);
-    const key = await openKept(holder.accountId, parameter(made, 'once'));
-    expectFrozen(key, '{ name: string, value: string }');
+    expectShape('new API key', await openKept(holder.accountId, parameter(made, 'once')));
 
     const form = await owner.get(`${LIST}/new`);
     const added = await owner.submit(form, { name: 'Second', redirect_uris: REDIRECT_URI });
@@ -266,37 +294,26 @@ describeOn([postgresServer, redisServer], 'frozen formats', () => {
     const content = JSON.stringify([fieldOf(form, 'creation_key'), 'Second', REDIRECT_URI]);
     const once = parameter(added, 'once');
     expect(once, KEEP).to.equal(sha256(`shown ${id} ${content}`));
-    const query = 'SELECT creation_key FROM clients WHERE id = $1';
-    const rows = await on.service.database.query(query, [id]);
+    const rows = await on.service.database.query('SELECT creation_key FROM clients WHERE id = $1', [id]);
     expect(rows, KEEP).to.deep.equal([{ creation_key: sha256(`made ${content}`) }]);
-    expectFrozen(await openKept(other.accountId, once), '{ clientId: string, isOfNewClient: boolean, value: string }');
+    expectShape('new client secret', await openKept(other.accountId, once));
   });
 
-  it('the format of a client test is frozen', async () => {
+  it('the format of a client test does not change', async () => {
     const { other, clients } = on.seeded;
     const { id, secret: client_secret = '' } = clients.confidential;
     const { uid } = await sessionOf(owner);
     const form = await owner.get(`${LIST}/${id}/test`);
     const test = await owner.submit(form, { client_secret, keep_tokens: 'yes' });
     const name = macOf('client-test', `${uid}:${parameter(test, 'state')}`);
-    expectFrozen(
-      await openKept(other.accountId, name),
-      '{ clientId: <client>, keepsTokens: boolean, secret: string, verifier: string }',
-    );
+    expectShape('pending client test', await openKept(other.accountId, name));
     let page = await owner.submit(await owner.follow(test), { decision: 'approve' });
     while (!parameter(page, 'run')) page = await owner.get(page.location ?? '');
-    expectFrozen(
-      await openKept(other.accountId, parameter(page, 'run')),
-      `{ clientId: <client>, isKept: boolean, outcome: string, steps: [{ answer: string,
-        isExpected: boolean, request: string, title: string, verdict: string }] }`,
-    );
-    expectFrozen(
-      await openKept(other.accountId, parameter(page, 'tokens')),
-      '{ accessToken: string, refreshToken: string }',
-    );
+    expectShape('finished client test', await openKept(other.accountId, parameter(page, 'run')));
+    expectShape('tokens of a client test', await openKept(other.accountId, parameter(page, 'tokens')));
   });
 
-  it('the formats of a form result and of a draft stored before a sign-in are frozen', async () => {
+  it('the formats of a form result and of a draft stored before a sign-in do not change', async () => {
     const { host, port } = new URL(on.service.issuer);
     const page = await person.get(API_KEYS);
     const answer = await rawRequest(Number(port), `${LIST}/new`, {
@@ -311,63 +328,49 @@ describeOn([postgresServer, redisServer], 'frozen formats', () => {
     });
     const [, kept = ''] = /answer=(.+)/.exec(answer.headers.get('location') ?? '') ?? [];
     const [, browserId = ''] = /gate_browser=([^;]+)/.exec(answer.headers.getSetCookie().join()) ?? [];
-    const draft = await openDraft(browserId, 'answer', kept);
-    expect(draft, KEEP).to.have.all.keys('headers', 'html', 'path', 'status');
+    const result = await openDraft(browserId, 'answer', kept);
+    expectShape('form result', result);
     // The service stores only headers that the response has: this one had no `Retry-After`.
-    const names = (draft as { headers: [string, string][] }).headers.map(([name]) => name);
-    expect(names).to.deep.equal(['content-security-policy', 'cross-origin-opener-policy']);
+    expectFrozen(
+      'headers of a form result',
+      (result as { headers: [string, string][] }).headers.map(([name]) => name),
+    );
     await person.submit(await person.get('/logout'), {});
     const late = await person.submit(page, { name: 'Typed' });
     const typed = await openDraft(cookieOf(person, 'browser'), 'typed', parameter(late, 'form'));
     expect(typed, KEEP).to.deep.include(['name', 'Typed']);
   });
 
-  it('the format of notifications to other nodes about the requests of a client is frozen', async () => {
+  it('the format of notifications to other nodes about the requests of a client does not change', async () => {
     const { settings, issuer } = on.service;
     const { confidential } = on.seeded.clients;
     const client = new pg.Client({ connectionString: settings.storage.databaseUrl });
-    const request =
-      '{ at: number, cause: string, clientId: <client>, error: string, grantType: string, requestId: string, step: string }';
-    const messages: string[] = [];
-    client.on('notification', ({ payload = '{}' }) => messages.push(shape(JSON.parse(payload))));
+    const messages = new Set<string>();
+    client.on('notification', ({ payload = '{}' }) => messages.add(shape(JSON.parse(payload))));
     atEndOfFile(() => client.end());
     await client.connect();
     await client.query('LISTEN gatehouse_messages');
     await owner.get(`${LIST}/${confidential.id}`);
     await eventually(async () => {
       await exchangeCode(issuer, confidential, NO_CODE);
-      expect([...new Set(messages)], KEEP).to.deep.equal(['{ watch: <client> }', `{ requests: [${request}] }`]);
+      expect(messages.size).to.equal(2);
     });
+    expectFrozen('messages between nodes', [...messages]);
   });
 
-  it('the format of JSON in tables is frozen', async () => {
-    const { database } = on.service;
+  it('the format of JSON in tables does not change', async () => {
     const valuesIn = async (table: string, column: string) => {
-      const rows = await database.query<{ json: object }>(`SELECT ${column} AS json FROM ${table}`);
+      const rows = await on.service.database.query<{ json: object }>(`SELECT ${column} AS json FROM ${table}`);
       return rows.map(({ json }) => json);
     };
-    const [access] = await valuesIn('connections', 'approved_access');
-    expectFrozen(
-      access,
-      `[{ id: string, name: string, role: string,
-        warehouses: [{ id: string, name: string, rights: [string] }] }]`,
-    );
-    const runsWith = await eventually(async () => {
-      const [json] = await valuesIn('node_keys', 'runs_with');
-      expect(json).to.be.an('object');
-      return json;
-    });
-    expectFrozen(
-      { ...runsWith, settings: 'named as in the settings file' },
-      `{ accessRules: number, ignoresForwardedFor: boolean, maxConnections: number, openFiles: number, redis: string,
-        reload: { request: number }, settings: string, version: string }`,
-    );
+    expectShape('connections.approved_access', (await valuesIn('connections', 'approved_access'))[0]);
+    const [runsWith] = await valuesIn('node_keys', 'runs_with');
+    expectShape('node_keys.runs_with', { ...runsWith, settings: 'named as in the settings file' });
     // These rows were written by everything that the tests above have done.
-    const details = (await valuesIn('activity', 'details')).flatMap(Object.keys);
-    expectFrozen(
-      [...new Set(details)].sort().join(' '),
-      `api_key_id api_key_name client_id client_name issuer last_four method provider
-        provider_name redirect_uris subject`,
-    );
+    expectFrozen('activity.details', (await valuesIn('activity', 'details')).flatMap(Object.keys));
+  });
+
+  it('frozen.json has nothing else', () => {
+    expect(Object.keys(isWriting ? FROZEN : found).sort()).to.deep.equal(Object.keys(FROZEN));
   });
 });
