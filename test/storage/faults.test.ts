@@ -83,12 +83,6 @@ for (const { title, harmed, tokens } of SCENARIOS) {
         () => server.restart(),
       ));
 
-    /**
-     * True if the tokens are in the unavailable store: then no token can be revoked during the
-     * fault.
-     */
-    const hasTokens = harmed === tokens;
-
     async function expectNothingLost(
       harm: () => Promise<void> | void,
       undo: () => Promise<void> | void,
@@ -110,14 +104,11 @@ for (const { title, harmed, tokens } of SCENARIOS) {
       await eventually(() =>
         Promise.all(Array.from({ length: 10 }, () => node.database.query('SELECT pg_sleep(0.05)'))),
       );
-      const revoke = () => revokeCurrent(node.issuer, prior.toRevoke.accessToken);
-      if (hasTokens) requests['revocation by the holder'] = revoke;
+      requests['revocation by the holder'] = () => revokeCurrent(node.issuer, prior.toRevoke.accessToken);
 
       await harm();
       try {
         await Promise.all(Object.entries(requests).map(([name, send]) => expect503(name, send)));
-        // The token is revoked in the token store, but no node could be notified.
-        if (!hasTokens) await expect503('revocation by the holder', revoke);
       } finally {
         await undo();
       }
@@ -136,11 +127,11 @@ for (const { title, harmed, tokens } of SCENARIOS) {
         status: 200,
       });
       await expectValid(service.issuer, seeded, prior);
-      // If the token store was available, the token is revoked, although the answer was 503.
-      expect(await partner.isActive(prior.toRevoke.accessToken)).to.equal(hasTokens);
-      expect(await revokeCurrent(service.issuer, prior.toRevoke.accessToken)).to.include({
-        status: hasTokens ? 204 : 401,
-      });
+      // A PostgreSQL that hung may have read the revocation, and carry it out when it continues.
+      const isActive = await partner.isActive(prior.toRevoke.accessToken);
+      if (harmed === tokens) expect(isActive).to.equal(true);
+      const { status } = await revokeCurrent(service.issuer, prior.toRevoke.accessToken);
+      expect(status).to.equal(isActive ? 204 : 401);
       expect(await partner.isActive(prior.toRevoke.accessToken)).to.equal(false);
     }
   });
