@@ -1,5 +1,6 @@
 /** Values that were found in public are ended, and the people concerned are mailed. */
 import { expect } from 'chai';
+import { withChecksum } from '../../src/base/random-id.ts';
 import { textsFor } from '../../src/texts/texts.ts';
 import { isSecretValid, textOf } from '../pages/client-owner.ts';
 import { signedIn } from '../pages/signed-in-person.ts';
@@ -160,7 +161,7 @@ forEachDeployment('a value that was found in public', (start) => {
     on.clock.advance(DAY - 1);
     expect(await isSecretValid(on.issuer, client)).to.equal(true);
     on.clock.advance(1);
-    const refused = await exchangeCode(on.issuer, client, `gate_ac_${'x'.repeat(65)}`);
+    const refused = await exchangeCode(on.issuer, client, withChecksum(`gate_ac_${'x'.repeat(65)}`));
     expect(refused.status).to.equal(401);
     expect(refused.text).not.to.include('public');
     const [problem] = await recordedProblems(on.service, client.id);
@@ -261,14 +262,14 @@ forEachDeployment('a value that was found in public', (start) => {
     const { confidential: client } = on.clients;
     const { accessToken, refreshToken } = await on.partner.tokens(client);
     const id = accessToken.slice(8, 30);
-    const forged = `gate_at_${id}${'x'.repeat(67)}`;
+    const forged = withChecksum(`gate_at_${id}${'x'.repeat(67)}`);
     const expected = await report((await on.partner.tokens(client)).accessToken);
     for (const token of [
       forged,
-      `gate_rt_${id}${'x'.repeat(44)}`,
-      `gate_mt_${'x'.repeat(43)}`,
-      `gate_key_${'x'.repeat(43)}`,
-      `gate_cs_${'x'.repeat(43)}`,
+      withChecksum(`gate_rt_${id}${'x'.repeat(44)}`),
+      withChecksum(`gate_mt_${'x'.repeat(43)}`),
+      withChecksum(`gate_key_${'x'.repeat(43)}`),
+      withChecksum(`gate_cs_${'x'.repeat(43)}`),
     ]) {
       expect(await report(token), token).to.deep.equal(expected);
     }

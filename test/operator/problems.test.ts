@@ -1,5 +1,6 @@
 /** Problems of clients and users as operators see them: recent problems, and blocked clients. */
 import { expect } from 'chai';
+import { withChecksum } from '../../src/base/random-id.ts';
 import { type SignedInPerson, signedIn } from '../pages/signed-in-person.ts';
 import { authorizationUrl, exchangeCode, refresh } from '../support/oauth.ts';
 import { createPerson } from '../support/person.ts';
@@ -17,7 +18,7 @@ forEachDeployment('operator problems and blocks', (start) => {
     const { confidential, otherConfidential } = on.clients;
     const { person } = on.seeded;
     const code = await on.partner.code(confidential);
-    const wrong = { ...confidential, secret: `gate_cs_${'x'.repeat(43)}` };
+    const wrong = { ...confidential, secret: withChecksum(`gate_cs_${'x'.repeat(43)}`) };
     for (const _ of [1, 2]) await exchangeCode(on.issuer, wrong, code);
     await refresh(on.issuer, otherConfidential, 'gate_rt_nonsense');
     const foreign = { redirect_uri: 'https://evil.example/callback?token=s3cret' };

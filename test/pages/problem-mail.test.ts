@@ -1,5 +1,6 @@
 /** Mail to the owner of a client when requests of the client are refused for a new reason. */
 import { expect } from 'chai';
+import { withChecksum } from '../../src/base/random-id.ts';
 import { atEndOfFile } from '../support/end-of-run.ts';
 import { eventually } from '../support/eventually.ts';
 import { startMailServer, startsWithMail } from '../support/mail-server.ts';
@@ -11,7 +12,7 @@ import { startTestService, type TestService } from '../support/service.ts';
 import { signedIn } from './signed-in-person.ts';
 
 const NO_CODE = `gate_ac_${'x'.repeat(43)}`;
-const WRONG_SECRET = `gate_cs_${'x'.repeat(43)}`;
+const WRONG_SECRET = withChecksum(`gate_cs_${'x'.repeat(43)}`);
 const REDIRECT_URI = 'https://partner.example/callback';
 const DAY_SECONDS = 86_400;
 

@@ -11,7 +11,7 @@ import { type SignedInPerson, signedIn } from './signed-in-person.ts';
 
 const DAY_MS = 86_400_000;
 /** All run at the same time. */
-const QUERIES = 5;
+const QUERIES = 4;
 
 forEachDeployment('the home of a user', (start) => {
   const on = startSeeded({ on: start, clock: true });
@@ -173,7 +173,7 @@ forEachDeployment('the home of a user', (start) => {
     expect(await home()).to.include('<a href="/profile/oauth-clients">OAuth Clients</a>');
   });
 
-  it('the profile sends five queries, also for a user with 1,000 apps', async () => {
+  it('the profile sends four queries, also for a user with 1,000 apps', async () => {
     const queries = async (): Promise<number> =>
       (await scrape(on.service)).get(
         'gatehouse_store_operation_duration_seconds_count{store="database",operation="query"}',

@@ -1,5 +1,6 @@
 /** Client authentication, with the same rules at every endpoint that requires it. */
 import { expect } from 'chai';
+import { withChecksum } from '../../src/base/random-id.ts';
 import { type Answer, ask, basic, type TestClient } from '../support/oauth.ts';
 import { startSeeded } from '../support/seeded.ts';
 import { expectRefusal } from './refusals.ts';
@@ -64,7 +65,7 @@ describe('client authentication', () => {
   /** Replaces the secret of the client with a wrong one of the right format. */
   const wrong = (client: TestClient): TestClient => ({
     ...client,
-    secret: `gate_cs_${'w'.repeat(43)}`,
+    secret: withChecksum(`gate_cs_${'w'.repeat(43)}`),
   });
   const unknown = (client: TestClient): TestClient => ({
     ...client,

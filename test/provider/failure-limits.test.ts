@@ -1,6 +1,7 @@
 /** Limits for refused requests, counted over all nodes. They never refuse a valid request. */
 import { expect } from 'chai';
 import { Redis } from 'ioredis';
+import { withChecksum } from '../../src/base/random-id.ts';
 import { LEAK_SENDERS, reportLeaks } from '../authorizations/leak-reports.ts';
 import { type Answer, ask, basic, type TestClient } from '../support/oauth.ts';
 import { type RedisServer, startRedisServer } from '../support/redis-server.ts';
@@ -25,7 +26,7 @@ function freshAddress(): string {
 
 const unknownClient = (number: number): TestClient => ({
   id: `gate_ci_${String(number).padStart(22, '0')}`,
-  secret: `gate_cs_${'w'.repeat(43)}`,
+  secret: withChecksum(`gate_cs_${'w'.repeat(43)}`),
   redirectUri: '',
 });
 const wrong = (client: TestClient): TestClient => ({ ...unknownClient(0), id: client.id });
@@ -121,7 +122,7 @@ describe('refused requests', () => {
     expect(warnings(from)[0]).to.include({ clientId: client.id, limit: 'client and address' });
     // Send a secret as the client id.
     const other = freshAddress();
-    const mixedUp = { ...unknownClient(8), id: `gate_cs_${'s'.repeat(43)}` };
+    const mixedUp = { ...unknownClient(8), id: withChecksum(`gate_cs_${'s'.repeat(43)}`) };
     await statuses(PER_ADDRESS + 2, () => introspect(on.service, mixedUp, other));
     expect(warnings(other)[0]?.clientId).to.equal(undefined);
     expect(on.service.logLines.join()).not.to.include('sssss');

@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { expect } from 'chai';
+import { withChecksum } from '../../src/base/random-id.ts';
 import type { SignInProvider } from '../../src/config/sign-in-providers.ts';
 import { describeInBrowser } from '../support/browser.ts';
 import { eventually } from '../support/eventually.ts';
@@ -85,7 +86,7 @@ describe('requests of another site’s page', () => {
         headers: { origin: FOREIGN, 'sec-fetch-site': 'cross-site', ...headers },
         body: new URLSearchParams(form),
       });
-    const wrong = { client_id: machine.id, client_secret: `gate_cs_${'w'.repeat(43)}` };
+    const wrong = { client_id: machine.id, client_secret: withChecksum(`gate_cs_${'w'.repeat(43)}`) };
     const unknown = { client_id: `gate_ci_${'x'.repeat(22)}`, client_secret: 'w' };
     const code = { grant_type: 'authorization_code', code: `gate_ac_${'x'.repeat(43)}` };
     const bearer = { authorization: `Bearer gate_at_${'x'.repeat(89)}` };
@@ -108,14 +109,14 @@ describe('requests of another site’s page', () => {
       ...wrong,
     });
     expect(refused.status).to.equal(401);
-    expect((await revokeCurrent(on.issuer, `gate_at_${'x'.repeat(89)}`)).status).to.equal(401);
+    expect((await revokeCurrent(on.issuer, withChecksum(`gate_at_${'x'.repeat(89)}`))).status).to.equal(401);
   });
 
   it('a right and a wrong secret in a request from another site’s page get the same answer, unchecked', async () => {
     const { id = '', secret = '' } = on.clients.machine;
     const right = { grant_type: 'client_credentials', client_id: id, client_secret: secret };
     const [withRight, withWrong] = await Promise.all(
-      [right, { ...right, client_secret: `gate_cs_${'w'.repeat(43)}` }].map((form) =>
+      [right, { ...right, client_secret: withChecksum(`gate_cs_${'w'.repeat(43)}`) }].map((form) =>
         ask(new URL('/oauth/token', on.issuer), {
           method: 'POST',
           headers: { origin: FOREIGN },

@@ -8,6 +8,7 @@ import { setImmediate as turn } from 'node:timers/promises';
 import { expect } from 'chai';
 import { introspectorOf } from '../../modules/node/test/stand-in.ts';
 import { createOrganizationEnds } from '../../src/accounts/access/organization-ends.ts';
+import { withChecksum } from '../../src/base/random-id.ts';
 import { createChangeStreams } from '../../src/provider/introspection-changes.ts';
 import type { ChangeFeed, ChangeTopic } from '../../src/storage/change-feed.ts';
 import { eventually } from '../support/eventually.ts';
@@ -49,7 +50,7 @@ describe('the stream of changes', () => {
 
   it('only resource servers may open the stream of changes: others get 403, or 401 if not authenticated', async () => {
     const { resourceServer, confidential, public: browser } = on.clients;
-    const wrong = { ...resourceServer, secret: `gate_cs_${'a'.repeat(43)}` };
+    const wrong = { ...resourceServer, secret: withChecksum(`gate_cs_${'a'.repeat(43)}`) };
     for (const client of [undefined, wrong, browser]) {
       const answer = await listen(client);
       const headers: Record<string, string> = client ? { authorization: basic(client) } : {};

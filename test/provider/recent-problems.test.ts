@@ -1,4 +1,5 @@
 import { expect } from 'chai';
+import { withChecksum } from '../../src/base/random-id.ts';
 import type { ClientProblem } from '../../src/clients/client-problems.ts';
 import { LIST, REDIRECT_URI, signInOwner, textOf } from '../pages/client-owner.ts';
 import { eventually } from '../support/eventually.ts';
@@ -19,7 +20,7 @@ import { startSeeded } from '../support/seeded.ts';
 import { startTestService } from '../support/service.ts';
 
 const NO_CODE = `gate_ac_${'x'.repeat(43)}`;
-const WRONG_SECRET = `gate_cs_${'x'.repeat(43)}`;
+const WRONG_SECRET = withChecksum(`gate_cs_${'x'.repeat(43)}`);
 
 describe('recent problems of a client', () => {
   const on = startSeeded();

@@ -1,7 +1,7 @@
 /** The documented rules of refreshing: rotation, honest retries, reuse, lifetimes, record size. */
 import { expect } from 'chai';
 import { Redis } from 'ioredis';
-import { withoutChecksum } from '../../src/base/random-id.ts';
+import { withChecksum, withoutChecksum } from '../../src/base/random-id.ts';
 import { eventually } from '../support/eventually.ts';
 import { type Answer, introspect, refresh, type TestClient } from '../support/oauth.ts';
 import { startSeeded } from '../support/seeded.ts';
@@ -186,7 +186,7 @@ forEachDeploymentAndEmbedded('refresh tokens', (start) => {
       // Claim the next rotation, and then an older one, with the MAC of the present token.
       [bare.replace(/1$/, '2'), confidential],
       [bare.replace(/1$/, '0'), confidential],
-      [`gate_rt_${'x'.repeat(66)}`, confidential],
+      [withChecksum(`gate_rt_${'x'.repeat(66)}`), confidential],
     ];
     for (const [token, client] of attempts) refused(await send(token, client));
     expect(await on.partner.isActive(accessToken)).to.equal(true);

@@ -1,5 +1,6 @@
 /** `POST /oauth/revoke` (RFC 7009): how standard client libraries end an authorization. */
 import { expect } from 'chai';
+import { withChecksum } from '../../src/base/random-id.ts';
 import { eventually } from '../support/eventually.ts';
 import { type Answer, ask, clientCredentials, postForm, refresh, type TestClient } from '../support/oauth.ts';
 import { startSeeded } from '../support/seeded.ts';
@@ -53,7 +54,7 @@ describe('token revocation', () => {
     expectDone(await revoke(accessToken));
     expectDone(await revoke(ended.accessToken, on.clients.machine));
     on.service.changes.onChange((topic, key) => announced.push(`${topic} ${key}`));
-    const madeUp = [`gate_mt_${'x'.repeat(43)}`, `gate_rt_${'x'.repeat(65)}0`];
+    const madeUp = [withChecksum(`gate_mt_${'x'.repeat(43)}`), withChecksum(`gate_rt_${'x'.repeat(65)}0`)];
     for (const token of madeUp) expectDone(await revoke(token, on.clients.public));
     // Ended values of other clients are unknown to this one.
     for (const token of [accessToken, ended.accessToken]) {

@@ -1,5 +1,6 @@
 /** Error descriptions for partner developers: exact, but only for authenticated clients. */
 import { expect } from 'chai';
+import { withChecksum } from '../../src/base/random-id.ts';
 import {
   type Answer,
   ask,
@@ -18,7 +19,7 @@ import { startSeeded } from '../support/seeded.ts';
 import { tokensOf } from './partner-tokens.ts';
 import { expectRefusal } from './refusals.ts';
 
-const NO_CODE = `gate_ac_${'x'.repeat(65)}`;
+const NO_CODE = withChecksum(`gate_ac_${'x'.repeat(65)}`);
 type Refused = () => Promise<Answer>;
 
 describe('errors for clients', () => {
@@ -180,7 +181,7 @@ describe('errors for clients', () => {
   it('a client with a wrong secret does not receive the cause of an error, and its code is not checked', async () => {
     const code = await on.partner.code(on.clients.confidential);
     const { accessToken } = tokensOf(await exchange(code));
-    const wrong = { ...on.clients.confidential, secret: `gate_cs_${'w'.repeat(43)}` };
+    const wrong = { ...on.clients.confidential, secret: withChecksum(`gate_cs_${'w'.repeat(43)}`) };
     const replayed = await exchange(code, {}, wrong);
     const unknown = await exchange('gate_ac_unknown', {}, wrong);
     expect(replayed.body).to.deep.equal(unknown.body);
@@ -191,7 +192,7 @@ describe('errors for clients', () => {
 
   it('all other endpoints send errors in the same format as the token endpoint', async () => {
     const { issuer } = on;
-    const wrong = { ...on.clients.confidential, secret: `gate_cs_${'w'.repeat(43)}` };
+    const wrong = { ...on.clients.confidential, secret: withChecksum(`gate_cs_${'w'.repeat(43)}`) };
     const { accessToken } = await on.partner.tokens(on.clients.confidential);
     const token = accessToken;
     const { otherConfidential, public: publicClient, resourceServer } = on.clients;

@@ -2,6 +2,7 @@
 import { text } from 'node:stream/consumers';
 import { expect } from 'chai';
 import { ANSWERS, STREAMS } from '../../modules/node/test/vectors.ts';
+import { withChecksum } from '../../src/base/random-id.ts';
 import { createChangeStreams } from '../../src/provider/introspection-changes.ts';
 import type { ChangeFeed, ChangeTopic } from '../../src/storage/change-feed.ts';
 import { eventually } from '../support/eventually.ts';
@@ -44,7 +45,7 @@ forEachDeployment('the answers of the wire contract', (start) => {
     });
   const wrongSecret = async (): Promise<TestClient> => ({
     ...(await addTestClient(on.service, 'Other API', { kind: 'resource-server' })),
-    secret: `gate_cs_${'w'.repeat(43)}`,
+    secret: withChecksum(`gate_cs_${'w'.repeat(43)}`),
   });
   const personToken = async () => (await on.partner.tokens(on.clients.confidential)).accessToken;
   const machineToken = async () => tokensOf(await clientCredentials(on.issuer, on.clients.machine)).accessToken;

@@ -2,6 +2,7 @@
 import type { Socket } from 'node:net';
 import { brotliCompressSync, gzipSync } from 'node:zlib';
 import { expect } from 'chai';
+import { withChecksum } from '../../../src/base/random-id.ts';
 import { tokensOf } from '../../../test/provider/partner-tokens.ts';
 import { basic, clientCredentials, type TestClient } from '../../../test/support/oauth.ts';
 import { freePort } from '../../../test/support/programs.ts';
@@ -255,7 +256,7 @@ describe('an API of a real service fails closed', () => {
 
   it('an API refuses callers when the service refuses the credentials of the API', async () => {
     expect(await ask(client)).to.include({ status: 200 });
-    const wrong = { ...client, secret: `gate_cs_${'a'.repeat(43)}` };
+    const wrong = { ...client, secret: withChecksum(`gate_cs_${'a'.repeat(43)}`) };
     expectClosed(await ask(wrong), 'credentials_refused');
   });
 

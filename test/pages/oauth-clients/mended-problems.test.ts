@@ -1,5 +1,6 @@
 /** Problems of a client that close by themselves once their cause is removed. */
 import { expect } from 'chai';
+import { withChecksum } from '../../../src/base/random-id.ts';
 import { operatorFor, valueFrom } from '../../operator/run-operator.ts';
 import { partnerTokens } from '../../provider/partner-tokens.ts';
 import { eventually } from '../../support/eventually.ts';
@@ -9,7 +10,7 @@ import { forEachDeployment } from '../../support/service.ts';
 import { type ClientOwner, LIST, shownOn, signInOwner, textOf } from '../client-owner.ts';
 
 const NO_CODE = `gate_ac_${'x'.repeat(43)}`;
-const WRONG_SECRET = `gate_cs_${'x'.repeat(43)}`;
+const WRONG_SECRET = withChecksum(`gate_cs_${'x'.repeat(43)}`);
 const OTHER_URI = 'https://partner.example/other';
 
 forEachDeployment('a problem of a client', (start) => {
