@@ -84,10 +84,6 @@ const POSITION_SQL = `SELECT floor(extract(epoch FROM pg_postmaster_start_time()
 export const announcementSql = (topic: ChangeTopic, key: string, use: (value: string) => string): string =>
   `pg_notify('${CHANNEL}', ${use(`${topic} ${key}`)})`;
 
-/** For changes without a trigger: notifies every node when the transaction commits. */
-export const announceToAllNodes = (queries: Queries, topic: ChangeTopic, keys: readonly string[]): Promise<unknown> =>
-  queries.query(`SELECT pg_notify($1, $2 || ' ' || key) FROM unnest($3::text[]) AS key`, [CHANNEL, topic, keys]);
-
 /** Sends every node a text that is not stored. @param text at most 7,999 bytes, without NUL. */
 export const sendToAllNodes = (queries: Queries, text: string): Promise<unknown> =>
   queries.query('SELECT pg_notify($1, $2)', [MESSAGES, text]);

@@ -125,14 +125,18 @@ describeOn([postgresServer], 'a user or client with many single ends', () => {
     it(`${name}: an answer that was read before an end is not used after it`, async () => {
       const { makeId, end, hasEnded } = kinds[name];
       const id = makeId();
+      await untilHeard();
       await hasEnded(makeId());
       const { promise, resolve } = Promise.withResolvers<void>();
       isReleased = promise;
       answers = 0;
       const early = hasEnded(id);
-      await eventually(() => expect(answers).to.equal(1));
-      await end(id);
-      resolve();
+      try {
+        await eventually(() => expect(answers).to.equal(1));
+        await end(id);
+      } finally {
+        resolve();
+      }
       expect(await early).to.equal(false);
       expect(await hasEnded(id)).to.equal(true);
     });
