@@ -100,8 +100,7 @@ export function createFormDrafts(parts: {
   };
 }
 
-const ownerOf = (browser: string, kind: keyof DraftKinds, accountId = ''): string =>
-  `${browser} ${kind} ${accountId}`;
+const ownerOf = (browser: string, kind: keyof DraftKinds, accountId = ''): string => `${browser} ${kind} ${accountId}`;
 
 const pack = promisify<string, Buffer>(gzip);
 const unpack = promisify<Buffer, Buffer>(gunzip);
