@@ -2,7 +2,7 @@
 
 import type { Context } from 'koa';
 import { normalizeEmail } from '../../accounts/email.ts';
-import type { PasswordLinkRequests } from '../../accounts/passwords/link-mail.ts';
+import { MAX_LINKS_AN_HOUR, type PasswordLinkRequests } from '../../accounts/passwords/link-mail.ts';
 import type { AttemptLimit } from '../../base/attempt-limits.ts';
 import { networkOf } from '../../base/network-address.ts';
 import { type Message, message, type Text } from '../../base/texts.ts';
@@ -29,6 +29,8 @@ interface ForgotPasswordView {
   readonly elsewhere: Message | undefined;
   /** The sentence that replaces the form after it was sent. */
   readonly sent: Text | undefined;
+  /** How many links a user gets in an hour. */
+  readonly maxAnHour: number;
 }
 
 const SENT = message('forgot-password.sent');
@@ -58,6 +60,7 @@ export function forgotPasswordPage(parts: {
       email: '',
       problem: undefined,
       sent: undefined,
+      maxAnHour: MAX_LINKS_AN_HOUR,
       elsewhere: elsewhere(view.email ?? ''),
       ...view,
     });
