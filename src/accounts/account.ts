@@ -44,12 +44,15 @@ export const DOCTOR_EMAIL_PATTERN = 'doctor-%@gatehouse.invalid';
 /** Check an id before a query with it: PostgreSQL throws for some invalid ids (with a NUL byte). */
 export const isAccountId = (id: string): boolean => ACCOUNT_ID.test(id);
 
+/** 2^53: later than the generation of each session, and no safe integer, so `isActive` refuses it. */
+export const NO_GENERATION = '9007199254740992';
+
 /**
- * SQL: the account's own generation and that of all accounts (`endEverySession`), as a bigint. If the
- * latter is missing, 2^53: later than each session, and no safe integer, so `isActive` refuses it.
+ * SQL: the account's own generation and that of all accounts (`endEverySession`), as a bigint;
+ * `NO_GENERATION` if the latter is missing.
  */
 export const SESSION_GENERATION = `coalesce(
-  session_generation + (SELECT c.generation FROM session_cutoff c), 9007199254740992)`;
+  session_generation + (SELECT c.generation FROM session_cutoff c), ${NO_GENERATION})`;
 
 export const ACCOUNT_COLUMNS = `id, email, name, password_hash, created_at, suspended_at,
   ${SESSION_GENERATION}::float8 AS session_generation,

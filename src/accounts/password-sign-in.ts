@@ -1,4 +1,5 @@
 /** Checks the password for the sign-in page. Failures differ neither in result nor in time. */
+import type { Logger } from 'pino';
 import type { Queries } from '../storage/queries.ts';
 import { type Account, type AccountRow, accountFrom, SELECT_ACCOUNTS } from './account.ts';
 import { emailKey } from './email.ts';
@@ -15,14 +16,28 @@ import type { PasswordTurn } from './passwords/work.ts';
 export type SignIn = (attempt: PasswordTurn & { readonly password: string }) => Promise<Account | 'refused'>;
 
 /** Returns a check that counts no failures: its caller must. */
-export function createSignIn(parts: { readonly database: Queries }): SignIn {
+export function createSignIn(parts: {
+  readonly database: Queries;
+  readonly log?: Pick<Logger, 'warn'> | undefined;
+}): SignIn {
+  const { database, log } = parts;
   return async ({ password, ...turn }) => {
     // Query the database even if the text is no address, so that the time does not reveal that.
-    const [row] = await parts.database.query<AccountRow>(`${SELECT_ACCOUNTS} WHERE email_key = $1`, [
-      emailKey(turn.email),
-    ]);
-    const isRight = await verifyPassword(row?.password_hash ?? undefined, password, turn);
-    if (row === undefined || !isRight || row.suspended_at !== null) return 'refused';
+    const [row] = await database.query<AccountRow>(`${SELECT_ACCOUNTS} WHERE email_key = $1`, [emailKey(turn.email)]);
+    const mayEnter = row !== undefined && row.suspended_at === null;
+    let renewed: string | undefined;
+    const renew = (passwordHash: string): void => {
+      renewed = passwordHash;
+    };
+    const stored = row?.password_hash ?? undefined;
+    const isRight = await verifyPassword(stored, password, turn, mayEnter ? renew : undefined);
+    if (!mayEnter || !isRight) return 'refused';
+    if (renewed !== undefined) {
+      // Not if the password was changed meanwhile.
+      await database
+        .query('UPDATE accounts SET password_hash = $2 WHERE id = $1 AND password_hash = $3', [row.id, renewed, stored])
+        .catch((err: unknown) => log?.warn({ err, accountId: row.id }, 'a password hash could not be renewed'));
+    }
     return accountFrom(row);
   };
 }

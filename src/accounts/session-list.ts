@@ -3,7 +3,7 @@ import { sha256 } from '../base/random-id.ts';
 import { transactionOf } from '../storage/account-turns.ts';
 import { deleteExpired } from '../storage/cleaning.ts';
 import type { Database, InTransaction } from '../storage/queries.ts';
-import type { Account } from './account.ts';
+import { type Account, NO_GENERATION } from './account.ts';
 import { keptBrowser, type Origin } from './activity/activity.ts';
 import { describeBrowser } from './browser-names.ts';
 
@@ -50,11 +50,11 @@ export function createSessionList(parts: {
 }) {
   const { database, accounts } = parts;
   return {
-    /** Records a session that began or replaced another one. */
+    /** Records a session that began or replaced another one, unless it can never be active. */
     async record(accountId: string, generation: number, { uid, begunAt, origin }: StartedSession): Promise<void> {
       await database.query(
         `INSERT INTO browser_sessions (uid, account_id, generation, begun_at, address, browser)
-          SELECT $1, id, $3, $4, $5, $6 FROM accounts WHERE id = $2
+          SELECT $1, id, $3, $4, $5, $6 FROM accounts WHERE id = $2 AND $3::bigint < ${NO_GENERATION}
           ON CONFLICT (uid) DO UPDATE SET generation = excluded.generation,
             begun_at = excluded.begun_at, address = excluded.address, browser = excluded.browser
             WHERE browser_sessions.account_id = excluded.account_id`,

@@ -4,7 +4,7 @@ import type { Logger } from 'pino';
 import { type AccountMail, createAccountMail } from '../accounts/mail/account-mail.ts';
 import { createBackgroundMail, createSendMail } from '../accounts/mail/mail.ts';
 import { createOneTimeValues } from '../accounts/one-time-values.ts';
-import { createPasswordLinkRequests } from '../accounts/password-links/link-mail.ts';
+import { createPasswordLinkRequests, MAX_LINKS_AN_HOUR } from '../accounts/password-links/link-mail.ts';
 import { createStrongSignIns } from '../accounts/strong-sign-ins.ts';
 import { createApprovalRequests } from '../authorizations/approval-requests.ts';
 import type { Endings } from '../authorizations/endings.ts';
@@ -229,7 +229,7 @@ export function createApplication(parts: ApplicationParts): Application {
           accounts,
           links: registries.passwordLinks,
           sendMail,
-          perAccount: hourlyLimit('forgot_account', 3),
+          perAccount: hourlyLimit('forgot_account', MAX_LINKS_AN_HOUR),
           background,
         })
       : undefined;

@@ -13,6 +13,9 @@ import type { TokenStore } from '../storage/token-store.ts';
 import type { Application } from './application.ts';
 import type { CommonRegistries } from './common-registries.ts';
 
+const MAILS_AT_ONCE = 20;
+const MAIL_RETRY_MS = 3_600_000;
+
 /** @param parts.settings returns the settings in force, as `application` does for its parts */
 export function cleaningJobs(parts: {
   readonly settings: () => Settings;
@@ -42,11 +45,21 @@ export function cleaningJobs(parts: {
     return activity.removeOlderThan(retainedSince(), limit);
   }
 
+  /** API keys whose mail failed, with the time of the next try. */
+  const failedMails = new Map<string, number>();
+
   /** Begins few mails and does not wait for them: no other job may wait for the mail server. */
   async function announceExpiry(): Promise<number> {
     const { mail } = parts.application();
-    const keys = mail ? await apiKeys.takeExpiring(20) : [];
-    for (const key of keys) mail?.announceExpiry(key);
+    if (!mail) return 0;
+    const again = [...failedMails].flatMap(([id, at]) => (at <= clock() ? [id] : [])).slice(0, MAILS_AT_ONCE);
+    const keys = await apiKeys.takeExpiring(MAILS_AT_ONCE, again);
+    for (const id of again) failedMails.delete(id);
+    for (const key of keys) {
+      void mail.announceExpiry(key).then((isSent) => {
+        if (isSent === false) failedMails.set(key.id, clock() + MAIL_RETRY_MS);
+      });
+    }
     return keys.length;
   }
 
@@ -55,7 +68,7 @@ export function cleaningJobs(parts: {
     attempts: limits.removeExpired,
     client_problems: clientProblems.removeExpired,
     // Few, because no other job may wait for the mails. Before the job that forgets them.
-    due_approval_mails: async () => (await parts.application().approvalRequests?.announceDue(20)) ?? 0,
+    due_approval_mails: async () => (await parts.application().approvalRequests?.announceDue(MAILS_AT_ONCE)) ?? 0,
     approval_mails: approvalMailsExpiry({ database, clock }),
     api_keys: apiKeys.removeExpired,
     api_key_expiry_mails: announceExpiry,

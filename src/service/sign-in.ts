@@ -114,7 +114,7 @@ export function wireSignIn(parts: {
         log,
         outcomes,
         forgotPasswordUrl,
-        signIn: createSignIn({ database }),
+        signIn: createSignIn({ database, log }),
         limits: createSignInLimits({ settings: limits, createAttemptLimit, log }),
       })
     : refusePasswords;

@@ -1,4 +1,5 @@
 import { createHook } from 'node:async_hooks';
+import { hash as hashWith, type Options } from '@node-rs/argon2';
 import { expect } from 'chai';
 import { createAccountRegistry } from '../../src/accounts/account-registry.ts';
 import { createSignIn } from '../../src/accounts/password-sign-in.ts';
@@ -6,6 +7,9 @@ import { hashPassword, verifyPassword } from '../../src/accounts/passwords/passw
 import { systemClock } from '../../src/base/clock.ts';
 import { silentChangeFeed } from '../../src/storage/change-feed.ts';
 import { testDatabase } from '../support/databases.ts';
+
+/** A former cost. */
+const CHEAP: Options = { memoryCost: 8 * 1024, timeCost: 1, parallelism: 1 };
 
 /** Returns how many times `task` hashed, on threads of libuv: Node shows each of these as a resource. */
 async function hashesOf(task: () => Promise<unknown>): Promise<number> {
@@ -69,4 +73,39 @@ describe('sign-in', () => {
       expect(await hashesOf(refuse)).to.equal(1);
     });
   }
+
+  it('a sign-in renews a hash of another cost in the same turn, and only for the right password', async () => {
+    const cheap = await hashWith(password, CHEAP);
+    const email = 'ada@demo.test';
+    const stored = async (name = 'Ada') => {
+      const rows = await database.query<{ hash: string }>(
+        'SELECT password_hash AS hash FROM accounts WHERE name = $1',
+        [name],
+      );
+      return rows[0]?.hash;
+    };
+    await database.query('UPDATE accounts SET password_hash = $1', [cheap]);
+    expect(await signIn({ email, password: 'wrong horse battery' })).to.equal('refused');
+    expect(await hashesOf(() => signIn({ email: 'gone@demo.test', password }))).to.equal(1);
+    expect([await stored(), await stored('Gus')]).to.deep.equal([cheap, cheap]);
+
+    const [cost = ''] = /^.*\$(?=.*\$)/.exec(hash) ?? [];
+    expect(await hashesOf(() => signIn({ email, password }))).to.equal(2);
+    expect(await stored()).to.satisfy((text: string) => text.startsWith(cost));
+    expect(await hashesOf(() => signIn({ email, password }))).to.equal(1);
+  });
+
+  it('a hash that cannot be renewed fails no sign-in, and is reported', async () => {
+    const cheap = await hashWith(password, CHEAP);
+    await database.query('UPDATE accounts SET password_hash = $1', [cheap]);
+    await database.query(`CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+        RAISE EXCEPTION 'full'; END $$;
+      CREATE TRIGGER refuse BEFORE UPDATE ON accounts FOR EACH ROW EXECUTE FUNCTION refuse();`);
+    const reported: string[] = [];
+    const log = { warn: (_: unknown, text?: string) => void reported.push(`${text}`) };
+    const signInWithLog = createSignIn({ database, log });
+    expect(await signInWithLog({ email: 'ada@demo.test', password })).to.include({ name: 'Ada' });
+    expect(reported).to.deep.equal(['a password hash could not be renewed']);
+    await database.query('DROP TRIGGER refuse ON accounts');
+  });
 });

@@ -82,8 +82,12 @@ describe('sessions end --all, on a running service', () => {
     expect(refused.code).to.equal('session_cutoff_missing');
     await database.query(/`(INSERT .*?)`/.exec(refused.remedy ?? '')?.[1] ?? '');
     await database.query('UPDATE session_cutoff SET generation = $1', [kept?.generation]);
+    const list = `sessions list --account ${on.seeded.person.email}`;
+    const listed = await run(list);
     expect(await isSignedIn(await signedIn())).to.equal(true);
     expect(await isSignedIn(during)).to.equal(false);
+    // Only `before`: a session that began without the number is not even listed.
+    expect(listed).to.have.length(1);
   });
 
   it('explain says that the session was ended with all others', async () => {

@@ -208,4 +208,30 @@ describe('API keys without a mail server', () => {
     await on.service.clean();
     await eventually(() => expect(server.received).to.have.length(1));
   });
+
+  it('the mail about an expiring API key is sent an hour later if the mail server did not accept it', async () => {
+    const { accountId } = on.seeded.person;
+    const origin = { address: '::1', browser: '' };
+    await on.service.apiKeys.add({ accountId, name: 'Import', expiresInDays: 30 }, origin);
+    const server = await startMailServer();
+    atEndOfFile(server.close);
+    const withMail = (smtpUrl: string) =>
+      on.service.apply({ ...on.service.settings, mail: { smtpUrl, from: 'gatehouse@localhost' } });
+    await withMail('smtp://127.0.0.1:1');
+    on.clock.advance(25 * 86_400);
+    await on.service.clean();
+    const failures = () => on.service.logLines.filter((line) => line.includes('key_expiry was not mailed'));
+    await eventually(() => expect(failures()).to.have.length(1));
+    await on.service.clean();
+    await withMail(server.url);
+    await on.service.clean();
+    on.clock.advance(3_601);
+    await on.service.clean();
+    await on.service.clean();
+    await eventually(() => expect(server.received).to.have.length(1));
+    expect(failures()).to.have.length(1);
+    on.clock.advance(3_601);
+    await on.service.clean();
+    expect(server.received).to.have.length(1);
+  });
 });

@@ -37,8 +37,8 @@ export function createAccountMail(parts: {
   const send = (accountId: string | undefined, what: string, write: (to: Account) => Letter) =>
     background.begin(what, async () => {
       const account = accountId === undefined ? undefined : await accounts.find(accountId);
-      if (!account || account.isSuspended || !hasMailbox(account)) return false;
-      if (account.unwantedMail.includes(what)) return false;
+      if (!account || account.isSuspended || !hasMailbox(account)) return undefined;
+      if (account.unwantedMail.includes(what)) return undefined;
       await sendMail(write(account));
       return true;
     });
@@ -48,7 +48,7 @@ export function createAccountMail(parts: {
     requestApproval: (accountId: string, request: MailedRequest) =>
       send(accountId, 'a request for an approval', (to) => requestMail(to, request, issuer)),
 
-    /** Mails the user, in the background, that an API key will expire. */
+    /** Mails the user, in the background, that an API key will expire. @returns false if that failed */
     announceExpiry: (key: ExpiringKey) => send(key.accountId, 'key_expiry', (to) => expiryMail(to, key, issuer)),
 
     /** Mails the owner of clients, in the background, that requests of them are refused. */
@@ -71,8 +71,7 @@ export function createAccountMail(parts: {
       const at = new Date(clock());
       return background.begin(`a notice (${what})`, async () => {
         const account = await accounts.find(accountId);
-        if (!account || account.unwantedMail.includes(what)) return false;
-        if (!hasMailbox(account)) return false;
+        if (!account || account.unwantedMail.includes(what) || !hasMailbox(account)) return false;
         await sendMail(noticeMail(account, what, { issuer, at, ...from }));
         return true;
       });

@@ -99,7 +99,7 @@ const MAX_ASKED_AT_ONCE = 50;
 
 /** Sends mail in the background: no request waits for it or fails with it. */
 export function createBackgroundMail({ log, outcomes }: { readonly log: Logger; readonly outcomes: MailOutcomes }) {
-  const inProgress = new Set<Promise<boolean>>();
+  const inProgress = new Set<Promise<unknown>>();
   return {
     /**
      * Starts the work and does not wait for it.
@@ -107,9 +107,14 @@ export function createBackgroundMail({ log, outcomes }: { readonly log: Logger; 
      * @param what names the mail in the log.
      * @param work resolves with true if a mail was sent.
      * @param by `anyone` if a request without a session causes this mail.
-     * @returns true if a mail was sent, for the few requests that need to know. Never rejects.
+     * @returns the result of `work`, for the few callers that need to know; false if it failed, or if
+     *   too many mails are in progress. Never rejects.
      */
-    begin(what: string, work: () => Promise<boolean>, by?: 'anyone'): Promise<boolean> {
+    begin<Result extends boolean | undefined>(
+      what: string,
+      work: () => Promise<Result>,
+      by?: 'anyone',
+    ): Promise<Result | false> {
       if (inProgress.size >= (by === 'anyone' ? MAX_ASKED_AT_ONCE : MAX_AT_ONCE)) {
         outcomes.mailed('dropped');
         log.warn({ what }, 'too many mails at once: one was dropped');
@@ -120,7 +125,7 @@ export function createBackgroundMail({ log, outcomes }: { readonly log: Logger; 
           if (isSent) outcomes.mailed('sent');
           return isSent;
         })
-        .catch((err: unknown) => {
+        .catch((err: unknown): false => {
           outcomes.mailed('failed');
           log.error({ err }, `${what} was not mailed`);
           return false;

@@ -7,6 +7,9 @@ import { type Letter, letter } from '../mail/letter.ts';
 import { type BackgroundMail, hasMailbox, type SendMail } from '../mail/mail.ts';
 import type { LinkPurpose, PasswordLinks } from './password-links.ts';
 
+/** Maximum number of links that one account is mailed in an hour. */
+export const MAX_LINKS_AN_HOUR = 3;
+
 export type PasswordLinkRequests = ReturnType<typeof createPasswordLinkRequests>;
 
 export function createPasswordLinkRequests(parts: {

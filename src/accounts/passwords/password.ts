@@ -44,7 +44,8 @@ export async function refusePassword(password: string, owner: PasswordOwner): Pr
 }
 
 /**
- * Returns the text to store. It contains its own parameters, so that the cost can be raised later.
+ * Returns the text to store. It contains its own parameters, so that the cost can be raised later:
+ * `verifyPassword` then renews it.
  *
  * @throws TooManyPasswords
  */
@@ -56,17 +57,26 @@ export function hashPassword(password: string, turn: PasswordTurn): Promise<stri
  * True if this is the password. Without a hash (no such account, or no password set yet) the result
  * is false after the same work, so that the time does not reveal which accounts exist.
  *
+ * @param renew receives a new hash of the right password, made in the same turn, if the given one was
+ *   made at another cost than today's
  * @throws TooManyPasswords
  */
 export async function verifyPassword(
   passwordHash: string | undefined,
   presented: string,
   turn: PasswordTurn,
+  renew?: (renewed: string) => void,
 ): Promise<boolean> {
-  const compare = () => verify(passwordHash ?? DUMMY_HASH, normalized(presented));
-  const isRight = await inTurn(turn, compare);
-  // Hashing replaces a lone surrogate with U+FFFD, but no accepted password contains one.
-  return isRight && passwordHash !== undefined && presented.isWellFormed();
+  return inTurn(turn, async () => {
+    const isEqual = await verify(passwordHash ?? DUMMY_HASH, normalized(presented));
+    // Hashing replaces a lone surrogate with U+FFFD, but no accepted password contains one.
+    const isRight = isEqual && passwordHash !== undefined && presented.isWellFormed();
+    if (isRight && renew && !passwordHash.startsWith(PARAMETERS)) {
+      // If this fails, the next sign-in tries it again.
+      await hash(normalized(presented), COST).then(renew, () => {});
+    }
+    return isRight;
+  });
 }
 
 /**
@@ -76,15 +86,13 @@ export async function verifyPassword(
  */
 const COST = { memoryCost: 46 * 1024, timeCost: 6, parallelism: 1 } as const satisfies Options;
 
+/** The beginning of each hash at this cost. */
+const PARAMETERS = `$argon2id$v=19$m=${COST.memoryCost},t=${COST.timeCost},p=${COST.parallelism}$`;
+
+const zeros = (bytes: number): string => Buffer.alloc(bytes).toString('base64').replaceAll('=', '');
+
 /** Takes as long to check as any hash, but matches no password: its salt and result are zeros. */
-const DUMMY_HASH = [
-  '',
-  'argon2id',
-  'v=19',
-  `m=${COST.memoryCost},t=${COST.timeCost},p=${COST.parallelism}`,
-  Buffer.alloc(16).toString('base64').replaceAll('=', ''),
-  Buffer.alloc(32).toString('base64').replaceAll('=', ''),
-].join('$');
+const DUMMY_HASH = `${PARAMETERS}${zeros(16)}$${zeros(32)}`;
 
 /** NIST SP 800-63B-4 §3.1.1.2: keyboards may compose the same character in different ways. */
 const normalized = (password: string): string => password.normalize('NFC');

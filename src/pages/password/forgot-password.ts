@@ -1,7 +1,7 @@
 /** `/forgot-password`: mails a one-time link, and never reveals whether the account exists. */
 import type { Context } from 'koa';
 import { normalizeEmail } from '../../accounts/email.ts';
-import type { PasswordLinkRequests } from '../../accounts/password-links/link-mail.ts';
+import { MAX_LINKS_AN_HOUR, type PasswordLinkRequests } from '../../accounts/password-links/link-mail.ts';
 import type { AttemptLimit } from '../../base/attempt-limits.ts';
 import { type Message, message, type Text } from '../../base/message.ts';
 import { networkOf } from '../../base/network-address.ts';
@@ -28,6 +28,8 @@ interface ForgotPasswordView {
   readonly elsewhere: Message | undefined;
   /** The sentence that replaces the form after it was sent. */
   readonly sent: Text | undefined;
+  /** How many links a user gets in an hour. */
+  readonly maxAnHour: number;
 }
 
 const SENT = message('forgot-password.sent');
@@ -57,6 +59,7 @@ export function forgotPasswordPage(parts: {
       email: '',
       problem: undefined,
       sent: undefined,
+      maxAnHour: MAX_LINKS_AN_HOUR,
       elsewhere: elsewhere(view.email ?? ''),
       ...view,
     });

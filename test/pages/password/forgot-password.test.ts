@@ -109,7 +109,7 @@ describe('“Forgot password?”', () => {
     const log = await on.service.activity.of(id, { limit: 20 });
     expect(log).to.have.length(3);
     const last = await ask('often@example.test');
-    expect(textOf(last.html)).to.include('is on its way');
+    expect(textOf(last.html)).to.include('is on its way').and.include('at most 3 links an hour');
   });
 
   it('the form for a forgotten password refuses an invalid email address', async () => {
