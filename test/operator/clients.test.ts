@@ -229,14 +229,6 @@ describe('operator clients', () => {
     expect(await update('--verified')).to.include({ verified: true, verified_by: OPERATOR });
     const shown = `clients show ${owned.id}`;
     expect((await run(shown)).output).to.match(new RegExp(`Verified +by ${OPERATOR}, 20\\d\\d-`));
-    // Simulates a node of an earlier version, which does not record who verified the client.
-    const { database } = parts();
-    await database.query('UPDATE clients SET verified_at = NULL WHERE id = $1', [owned.id]);
-    expect(await value(shown)).to.include({ verified: false, verified_by: null });
-    expect((await run(shown)).output).to.match(/Verified +no/);
-    await database.query('UPDATE clients SET verified_at = $2 WHERE id = $1', [owned.id, new Date()]);
-    expect(await value(shown)).to.include({ verified: true, verified_by: null });
-    expect((await run(shown)).output).to.match(/Verified +by the operator, /);
     await update('--verified --homepage https://app.example/ --privacy https://app.example/p');
     expect((await find(owned.id))?.isVerified).to.equal(true);
     expect(await update('--unverified')).to.include({

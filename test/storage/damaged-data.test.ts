@@ -10,6 +10,7 @@ import {
   readdirSync,
   readFileSync,
   rmSync,
+  statSync,
   writeFileSync,
 } from 'node:fs';
 import path from 'node:path';
@@ -195,6 +196,20 @@ describe('a first start', () => {
     rmSync(path.join(directory, 'postgres'), { recursive: true });
     const again = await openDatabase({ ...storage, sharing: 'own' }).catch((error) => error.code);
     expect(again).to.equal('data_directory_damaged');
+  });
+
+  it('only the owner may read and write the files of a new database, and those that it creates later', async () => {
+    const directory = newFolder('private');
+    const database = await openIn(directory);
+    await database.query('CREATE TABLE later AS SELECT generate_series(1, 1000) AS number');
+    const cluster = path.join(directory, 'postgres');
+    const names = ['', ...readdirSync(cluster, { recursive: true, encoding: 'utf8' })];
+    // Caches of the catalog contain no rows, and PGlite writes them readable.
+    const maskOf = (name: string) => (path.basename(name) === 'pg_internal.init' ? 0o033 : 0o077);
+    const open = names.filter((name) => statSync(path.join(cluster, name)).mode & maskOf(name));
+    await database.close();
+    expect(names.length).to.be.above(900);
+    expect(open).to.deep.equal([]);
   });
 
   it('a first start deletes nothing that stands in the place of the database, and says so', async () => {

@@ -110,7 +110,7 @@ const COMMANDS: Readonly<Record<string, readonly string[]>> = {
   nodes: [''],
   migrate: ['--dry-run', ''],
   leaked: ['-'],
-  'connections end': [`--account ${account} --client POPULAR --yes`, '--limited --yes'],
+  'connections end': [`--account ${account} --client POPULAR --yes`],
   'sessions end': [`--account HEAVY --yes`, '--all --yes'],
   'api-keys revoke': [`${IDS.key} --yes`, `${UNKNOWN_KEY} --yes`],
   revoke: ['--account HEAVY', '--client POPULAR --yes'],

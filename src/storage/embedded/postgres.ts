@@ -1,5 +1,5 @@
 /** PostgreSQL in this process (PGlite), served on a Unix socket so that `pg` can connect to it. */
-import { mkdir, mkdtemp, realpath, rename, rm, symlink } from 'node:fs/promises';
+import { chmod, mkdir, mkdtemp, readdir, realpath, rename, rm, symlink } from 'node:fs/promises';
 import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -143,7 +143,19 @@ async function createCluster(directory: string): Promise<void> {
   const unfinished = path.join(directory, UNFINISHED);
   await rm(unfinished, { recursive: true, force: true });
   await (await PGlite.create(unfinished, OPTIONS)).close();
+  await allowOnlyOwner(unfinished);
   await rename(unfinished, clusterIn(directory));
+}
+
+/**
+ * PGlite ignores the umask when it creates a database: every user of the machine may write its files.
+ * The data directory itself is private, but it may be opened or copied later.
+ */
+async function allowOnlyOwner(folder: string): Promise<void> {
+  await chmod(folder, 0o700);
+  for (const entry of await readdir(folder, { recursive: true, withFileTypes: true })) {
+    await chmod(path.join(entry.parentPath, entry.name), entry.isDirectory() ? 0o700 : 0o600);
+  }
 }
 
 /**
