@@ -1,12 +1,11 @@
 /** Records which authorizations and machine tokens were ended and why: the fact that every decision reads. */
 import type { Activity, NewActivity, Origin } from '../accounts/activity/activity.ts';
 import type { Details, EndingCause } from '../accounts/activity/activity-words.ts';
-import type { Clock } from '../base/clock.ts';
 import { announcementSql } from '../storage/change-feed.ts';
-import { type CleaningJob, expiryJob } from '../storage/cleaning.ts';
+import { type CleaningJob, refusalsExpiryJob } from '../storage/cleaning.ts';
 import { removalOf } from '../storage/postgres-store.ts';
 import { createParameters, type Database, type Queries } from '../storage/queries.ts';
-import { keyOf } from '../storage/token-store.ts';
+import { keyOf, REMEMBER_EXPIRED_SECONDS } from '../storage/token-store.ts';
 import type { Authorization } from './authorization.ts';
 
 export interface Revocation {
@@ -69,15 +68,14 @@ const RECORDED = `SELECT id, at, cause, account_id AS "accountId", client_id AS 
 /** False if a row for this revocation existed before. */
 const FIRST = '(SELECT count(*) > 0 FROM recorded) AS "isFirst"';
 
-/** Added to the time for which a revoked authorization or token could be used, because clocks differ. */
+/** Added to the time for which the token store could have the record, because clocks differ. */
 const MARGIN_SECONDS = 86_400;
 
 export function createRevocations(parts: {
   readonly database: Database;
-  readonly clock: Clock;
   readonly activity: Pick<Activity, 'partOf'>;
 }): Revocations {
-  const { database, clock, activity } = parts;
+  const { database, activity } = parts;
 
   function authorizationSql(
     { authorization, cause, actor, origin, details: more }: Revocation,
@@ -89,11 +87,14 @@ export function createRevocations(parts: {
     const entry: NewActivity = { action: 'tokens_revoked', actor, accountId, details, origin };
     // A client test has no connection, so the user's activity log omits it.
     const isTest = generation === undefined;
-    const longest = Math.max(usableUntil, Math.ceil(clock() / 1000) + refreshTokenSeconds) + MARGIN_SECONDS;
+    // The token store has a record that long, and a client that retries gets access tokens until then.
+    const keptSeconds = REMEMBER_EXPIRED_SECONDS + MARGIN_SECONDS;
+    const forgottenAt = `greatest(to_timestamp(${use(usableUntil + keptSeconds)}),
+      ${database.now()} + ${use(refreshTokenSeconds + keptSeconds)} * interval '1 second')`;
     // Nothing is recorded if the account was deleted: its authorizations ended with it.
     return `WITH recorded AS (
         INSERT INTO ended_authorizations (id, at, cause, account_id, client_id, forgotten_at)
-        SELECT ${use(id)}, ${database.now()}, ${use(cause)}, id, ${use(clientId)}, to_timestamp(${use(longest)})
+        SELECT ${use(id)}, ${database.now()}, ${use(cause)}, id, ${use(clientId)}, ${forgottenAt}
           FROM accounts WHERE id = ${use(accountId)} FOR KEY SHARE
         ON CONFLICT DO NOTHING
         RETURNING jsonb_build_object('client_name', coalesce(
@@ -143,7 +144,7 @@ export function createRevocations(parts: {
       await tx.query('DELETE FROM ended_authorizations WHERE account_id = $1', [accountId]);
     },
 
-    removeExpired: expiryJob(parts, [
+    removeExpired: refusalsExpiryJob(database, [
       { table: 'ended_authorizations', column: 'forgotten_at' },
       { table: 'ended_machine_tokens', column: 'expires_at' },
     ]),

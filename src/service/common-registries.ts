@@ -67,7 +67,7 @@ export function createCommonRegistries(parts: {
   const connections = createConnections({ database, changes, clock, people });
   const sessionList = createSessionList({ database, accounts });
   const activity = createActivity({ database, clock, ...(by && { by }) });
-  const revocations = createRevocations({ database, clock, activity });
+  const revocations = createRevocations({ database, activity });
   const apiKeys = createApiKeys({ database, people, changes, clock, activity, maxCached });
   const identities = createIdentities({ database, clock });
   const upstreamSessions = createUpstreamSessions({ database, clock });

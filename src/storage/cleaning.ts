@@ -54,6 +54,17 @@ export const expiryJob =
   (limit) =>
     deleteExpired(database, tables, new Date(clock() - keptMs), limit);
 
+/**
+ * Like `expiryJob`, but by the database's clock. For rows that refuse something as long as they exist: a
+ * node with a wrong clock must not delete them.
+ */
+export const refusalsExpiryJob =
+  (database: Queries, tables: readonly ExpiringTable[]): CleaningJob =>
+  async (limit) => {
+    const [row] = await database.query<{ now: Date }>(`SELECT ${database.now()} AS now`);
+    return row ? deleteExpired(database, tables, row.now, limit) : 0;
+  };
+
 // The thresholds of autovacuum's default settings (PostgreSQL, section "The Autovacuum Daemon").
 const DUE_FOR_VACUUM = `
   SELECT quote_ident(relname) AS name FROM pg_stat_user_tables

@@ -9,9 +9,9 @@ export interface Queries {
    */
   query<Row extends object>(text: string, values?: readonly unknown[], name?: string): Promise<Row[]>;
   /**
-   * Returns an SQL expression for the present time by the database's clock, the same in a whole
-   * statement, in milliseconds as the times of JavaScript. Nodes may have wrong clocks: this one
-   * dates what several of them write.
+   * Returns an SQL expression for the present time by the database's clock, in milliseconds as the
+   * times of JavaScript. It has one value for all rows, but two uses in a statement may differ. Nodes
+   * may have wrong clocks: this one dates what several of them write.
    */
   now(): string;
 }

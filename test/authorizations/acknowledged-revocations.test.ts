@@ -206,4 +206,16 @@ describeOn([postgresServer, redisServer], 'an acknowledged revocation', () => {
     expect((await refresh(on.issuer, confidential, lost.refreshToken)).body.error).to.equal('invalid_grant');
     await expectDecisions((await issueTokens()).accessToken, true);
   });
+
+  it('a node whose clock is a year ahead deletes no recorded end that is still needed', async () => {
+    const [accessToken, machineToken] = [(await issueTokens()).accessToken, await issueMachineToken()];
+    const putBack = await copyRecords();
+    for (const token of [accessToken, machineToken]) {
+      expect((await revokeCurrent(on.issuer, token)).status).to.equal(204);
+    }
+    const ahead = await start({ sharing: on.service, ahead: 365 * 86_400 });
+    await ahead.clean();
+    await putBack();
+    for (const token of [accessToken, machineToken]) await expectDecisions(token, false);
+  });
 });

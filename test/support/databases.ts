@@ -61,11 +61,11 @@ export function testDatabase(): OpenDatabase {
 /** Opens a database with the schema and no rows, which the caller closes. */
 export async function openTestDatabase(kind: DatabaseKind): Promise<OpenDatabase> {
   const timeoutFactor = TIMEOUT_FACTOR;
-  if (kind === 'embedded') {
-    return openDatabase({ dataDirectory: await freshDataDirectory(), timeoutFactor });
-  }
-  const databaseUrl = await freshMigratedDatabaseUrl();
-  const database = await openDatabase({ databaseUrl, dataDirectory: '', timeoutFactor });
+  const place =
+    kind === 'embedded'
+      ? { dataDirectory: await freshDataDirectory() }
+      : { databaseUrl: await freshMigratedDatabaseUrl(), dataDirectory: '' };
+  const database = await openDatabase({ ...place, timeoutFactor });
   return {
     ...database,
     now: () => timeOf(database),
