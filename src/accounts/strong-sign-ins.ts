@@ -57,6 +57,14 @@ export function createStrongSignIns({
     /** Like `requirementFor`, but begins no grace period, because the user does not see the result. */
     wouldBeRequired: (accountId: string, queries: Queries = database): Promise<SignInRequirement | undefined> =>
       findRequirement(accountId, queries, async () => new Date(clock())),
+    /** Ends the grace period of a user: from now on, a password alone is not enough. */
+    async endGrace(accountId: string, tx: Queries): Promise<void> {
+      await tx.query(
+        `INSERT INTO sign_in_grace (account_id, began_at) VALUES ($1, to_timestamp(0))
+          ON CONFLICT (account_id) DO UPDATE SET began_at = excluded.began_at`,
+        [accountId],
+      );
+    },
   };
 
   async function findRequirement(

@@ -86,7 +86,7 @@ export function createLinkPage(parts: {
         elsewhere: provider && comesFrom(provider),
         choices: choices.filter(({ isKept }) => !isKept),
         kept: choices.filter(({ isKept }) => isKept),
-        neededMethods: await neededMethods(account),
+        neededMethods: await neededMethods(account, purpose === 'forgotten'),
         problem: sent.problem,
       });
     },

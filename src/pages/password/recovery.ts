@@ -54,7 +54,7 @@ export function createEndingChoices({
   readonly disconnect: Disconnect;
   readonly apiKeys: Pick<ApiKeys, 'listOf' | 'revokeAll'>;
   readonly signInMethods: Pick<SignInMethods, 'of' | 'removeWith'>;
-  readonly strongSignIns: Pick<StrongSignIns, 'wouldBeRequired'>;
+  readonly strongSignIns: Pick<StrongSignIns, 'wouldBeRequired' | 'endGrace'>;
 }): EndingChoices {
   /**
    * A mailed link proves access to the mailbox only. It therefore removes no passkey, and no method at all
@@ -97,7 +97,10 @@ export function createEndingChoices({
       return async (tx, { account: { id: accountId }, purpose }) => {
         if (isChosen(FIELD.connections)) await disconnect({ accountId }, origin, undefined, tx);
         if (isChosen(FIELD.apiKeys)) await apiKeys.revokeAll(accountId, { origin, tx });
-        const isKept = keptBy(purpose, await strongSignIns.wouldBeRequired(accountId, tx));
+        const requirement = await strongSignIns.wouldBeRequired(accountId, tx);
+        // The password of a mailed link must not open what a strong method protects, not even for some days.
+        if (purpose === 'forgotten' && requirement?.hasStrongMethod) await strongSignIns.endGrace(accountId, tx);
+        const isKept = keptBy(purpose, requirement);
         removed(await signInMethods.removeWith(accountId, form.getAll(FIELD.way), { origin, tx, isKept }));
       };
     },

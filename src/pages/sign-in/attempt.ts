@@ -113,15 +113,15 @@ export function createSignInAttempts(parts: {
 }
 
 /** Names the strong methods of a user for whom a password alone is not enough; empty for other users. */
-export type NeededMethods = (account: Pick<Account, 'id'>) => Promise<Text>;
+export type NeededMethods = (account: Pick<Account, 'id'>, isOfMailedLink?: boolean) => Promise<Text>;
 
 export const createNeededMethods =
   (parts: {
     readonly signInPolicy: Pick<SignInPolicy, 'needsMoreThanPassword'>;
     readonly signInMethods: Pick<SignInMethods, 'of'>;
   }): NeededMethods =>
-  async ({ id }) =>
-    (await parts.signInPolicy.needsMoreThanPassword(id)) ? anyStrongOf(await parts.signInMethods.of(id)) : '';
+  async ({ id }, isOfMailedLink) =>
+    (await parts.signInPolicy.needsMoreThanPassword(id, isOfMailedLink)) ? anyStrongOf(await parts.signInMethods.of(id)) : '';
 
 /** Names a sign-in method within a sentence. */
 const nameOfMethod = ({ kind, label }: Pick<LinkedMethod, 'kind' | 'label'>): Text =>

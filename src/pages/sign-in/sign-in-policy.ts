@@ -22,8 +22,12 @@ export interface SignInPolicy {
   requiredAfterPassword(accountId: string): Promise<SignInRequirement | undefined>;
   /** True if the user's password proves their identity, at a sign-in or later. */
   acceptsPassword(accountId: string): Promise<boolean>;
-  /** True if a password alone does not sign the user in. This starts no grace period. */
-  needsMoreThanPassword(accountId: string): Promise<boolean>;
+  /**
+   * True if a password alone does not sign the user in. This starts no grace period.
+   *
+   * @param isOfMailedLink true for a password that a mailed link will set, which ends the grace period.
+   */
+  needsMoreThanPassword(accountId: string, isOfMailedLink?: boolean): Promise<boolean>;
   /** True if this session may add a sign-in method: a password session only the first one. */
   mayAddMethod(visitor: Visitor): Promise<boolean>;
   /** True if this sign-in at a provider is as strong as required to recover the account. */
@@ -61,9 +65,9 @@ export function createSignInPolicy(parts: {
     requiredAfterPassword: requirementFor,
     acceptsPassword,
 
-    async needsMoreThanPassword(accountId) {
+    async needsMoreThanPassword(accountId, isOfMailedLink = false) {
       const requirement = await strongSignIns.wouldBeRequired(accountId);
-      return (requirement?.isOver && requirement.hasStrongMethod) ?? false;
+      return requirement !== undefined && requirement.hasStrongMethod && (isOfMailedLink || requirement.isOver);
     },
 
     mayRecover: async (accountId, came) =>
