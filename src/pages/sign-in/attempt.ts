@@ -121,7 +121,9 @@ export const createNeededMethods =
     readonly signInMethods: Pick<SignInMethods, 'of'>;
   }): NeededMethods =>
   async ({ id }, isOfMailedLink) =>
-    (await parts.signInPolicy.needsMoreThanPassword(id, isOfMailedLink)) ? anyStrongOf(await parts.signInMethods.of(id)) : '';
+    (await parts.signInPolicy.needsMoreThanPassword(id, isOfMailedLink))
+      ? anyStrongOf(await parts.signInMethods.of(id))
+      : '';
 
 /** Names a sign-in method within a sentence. */
 const nameOfMethod = ({ kind, label }: Pick<LinkedMethod, 'kind' | 'label'>): Text =>
