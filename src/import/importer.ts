@@ -28,7 +28,7 @@ type ShowProgress = (lines: number) => void;
 
 /** Pauses before each retry of a batch: a busy database must not end the import. */
 const RETRY_PAUSES_MS = [250, 1_000];
-/** The lock that versions without the table `running_import` take for each batch. */
+/** Each batch of an import or of pushed changes takes this lock, so that one writes after the other. */
 export const LOCK_BATCH = "SELECT pg_advisory_xact_lock(hashtext('gatehouse import'))";
 
 export function createImporter(parts: {

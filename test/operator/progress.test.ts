@@ -67,7 +67,7 @@ describeOn([postgresServer], 'commands that may take long', () => {
     const file = fileOf(line.organization('O1'), line.account('A1'));
     const commands: [words: string, environment: () => Promise<Environment>, shown: RegExp][] = [
       [`import ${file}`, async () => stores, /Comparing, lines: 1 of 2 .*Writing, lines: 1 of 2/s],
-      ['migrate', async () => ({ DATABASE_URL: await freshDatabaseUrl() }), /Migrations started: 1 of \d+ \(\d %\)/],
+      ['migrate', async () => ({ DATABASE_URL: await freshDatabaseUrl() }), /Migrations started: 1 of \d+ \(\d+ %\)/],
       [
         `doctor --address ${on.issuer}`,
         async () => ({ ...stores, GATEHOUSE_ISSUER: on.issuer }),

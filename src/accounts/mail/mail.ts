@@ -44,8 +44,8 @@ export function createSendMail({ smtpUrl, from }: MailSettings, brand: MailBrand
 }
 
 /**
- * Refuses a mail that would go to another mailbox than the stored one: an address of the former
- * rule (email.ts) may have characters that nodemailer replaces or puts in quotes.
+ * Refuses a mail that would go to another mailbox than the stored one: nodemailer replaces some
+ * characters of an address, or puts them in quotes.
  */
 const refuseOtherRecipient: PluginFunction = ({ data, message }, done) => {
   const { address } = data.to as PlainMail['to'];
