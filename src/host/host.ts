@@ -1,6 +1,6 @@
 /** The Koa application: its middleware in order, the routes for programs, and the pages. */
 import { METHODS } from 'node:http';
-import Koa, { type Context, type Middleware } from 'koa';
+import Koa, { type Context, type Middleware, type Next } from 'koa';
 import Router from 'koa-router';
 import type { Logger } from 'pino';
 import type { Answer } from '../base/answer.ts';
@@ -72,6 +72,7 @@ export function createHost(parts: HostParts): Host {
   app.use(headers.page);
   app.use(requireChecked(checkRequest));
   app.use(answerErrorPages({ errorPage: parts.errorPage, issuer, log }));
+  app.use(refuseNul);
   app.use(parts.showResult);
   const forBrowsers = [...parts.pages, ...parts.brand.routes];
   const engine = engineRoutes(parts);
@@ -97,6 +98,12 @@ export function createHost(parts: HostParts): Host {
     return steps ? answerProgram(ctx, steps) : showPage(request, response);
   };
   return { handle, routes: [...listRoutes(forPrograms), ...engine, ...forBrowsers] };
+}
+
+/** A path with a NUL names nothing of ours, and PostgreSQL accepts no value with one. */
+function refuseNul(ctx: Context, next: Next): Promise<void> {
+  if (/%00|\0/.test(ctx.path)) ctx.throw(404);
+  return next();
 }
 
 /** What the request log has put into the context after an error that no step caught. */
