@@ -120,7 +120,7 @@ describe('metrics', () => {
     expect(samples.get('gatehouse_change_feed_live')).to.equal(1);
     expect(samples.get('gatehouse_start_time_seconds')).to.be.closeTo(Date.now() / 1000, 3_600);
     const [build] = Object.keys(counted(samples, 'gatehouse_build_info'));
-    expect(build).to.match(/^\{version="\d+\.\d+\.\d+",node="v\d/);
+    expect(build).to.match(/^\{version="\d+\.\d+\.\d+(?:-next)?",node="v\d/);
     expect(samples.get('gatehouse_node_holes')).to.equal(holesOfNode().length);
     expect(samples.get('nodejs_eventloop_lag_p99_seconds')).to.be.a('number');
     expect(samples.has('gatehouse_cleaning_removed_total{task="tokens"}')).to.equal(true);

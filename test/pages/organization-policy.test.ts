@@ -242,6 +242,8 @@ forEachDeployment('the policy of an organization', (start) => {
 
   it('a change stream names the organization, and no member, after a change of the policy, and the client after an approval', async () => {
     await connect();
+    // When this node hears of it, it has heard of the connection, too: the stream then begins after that.
+    await on.service.organizations.add({ name: 'Southern Logistics' });
     const headers = { authorization: basic(on.clients.resourceServer) };
     const ending = new AbortController();
     const { body } = await fetch(new URL('/oauth/introspect/changes', on.issuer), {
