@@ -240,7 +240,7 @@ describe('users who administer an organization or own a client', () => {
     const open = async (purpose: 'forgotten' | 'invitation') =>
       browser().open(await passwordLink(on.service, owner, purpose));
     const mailed = await open('forgotten');
-    expect(mailed.html).to.include('Passkey <bdi>Laptop</bdi>').and.not.include('name="remove_way"');
+    expect(mailed.html).to.include('the passkey <bdi>Laptop</bdi>').and.not.include('name="remove_way"');
     expect((await open('invitation')).html).to.include('name="remove_way"');
   });
 
