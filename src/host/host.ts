@@ -100,9 +100,9 @@ export function createHost(parts: HostParts): Host {
   return { handle, routes: [...listRoutes(forPrograms), ...engine, ...forBrowsers] };
 }
 
-/** A path with a NUL names nothing of ours, and PostgreSQL accepts no value with one. */
+/** Nothing on a profile page is named with a NUL, and PostgreSQL accepts no value with one. */
 function refuseNul(ctx: Context, next: Next): Promise<void> {
-  if (/%00|\0/.test(ctx.path)) ctx.throw(404);
+  if (ctx.path.startsWith('/profile/') && /%00|\0/.test(ctx.path)) ctx.throw(404);
   return next();
 }
 

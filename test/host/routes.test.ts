@@ -229,13 +229,13 @@ describe('routes', () => {
     expect(pathsOf('GET')).to.include.members(pathsOf('POST'));
   });
 
-  it('a path with a NUL, which PostgreSQL refuses, is answered 404 on every page', async () => {
+  it('a path with a NUL, which PostgreSQL refuses, is answered 404 on every profile page', async () => {
     const { organization, other } = on.seeded;
     await on.service.memberships.setRole({ accountId: other.accountId }, organization.id, 'owner');
     const owner = await signedIn(on.service, other);
     const paths = on.service.routes().flatMap(({ method, path }) => {
       const known = path.replace('/organizations/:id/', `/organizations/${organization.id}/`);
-      return method === 'GET' && known.includes('/:') ? [known.replaceAll(/:\w+/g, '%00')] : [];
+      return method === 'GET' && /^\/profile\/.*\/:/.test(known) ? [known.replaceAll(/:\w+/g, '%00')] : [];
     });
     expect(paths).to.have.length.above(10);
     for (const path of paths) expect((await owner.get(path)).status, path).to.equal(404);
