@@ -186,7 +186,6 @@ export function listPages(parts: {
     signOutPage({
       kit,
       issuer,
-      keys: settings.secrets.cookieKeys,
       sessions,
       isShared: createNetworkCheck(settings.sessions.sharedTerminals),
       upstream,

@@ -4,7 +4,6 @@ import {
   allowInsecureRequests,
   authorizationCodeGrant,
   buildAuthorizationUrl,
-  buildEndSessionUrl,
   ClientError,
   ClientSecretBasic,
   ClientSecretPost,
@@ -26,7 +25,6 @@ import { type Clock, epochSeconds } from '../base/clock.ts';
 import type { SignInProvider } from '../config/sign-in-providers.ts';
 import { claimsOf, textOf, type UpstreamClaims } from './claims.ts';
 import { createDiscovery } from './discovery.ts';
-import { unknownHosts } from './endpoint-hosts.ts';
 import { UpstreamAway, UpstreamRefusal } from './failures.ts';
 import { createProviderFetch, type ProviderFetch, TIME_LIMIT_SECONDS } from './fetching.ts';
 import { createLogoutCheck, type UpstreamLogout } from './logout-token.ts';
@@ -92,8 +90,6 @@ export interface UpstreamProvider {
    * @throws UpstreamAway
    */
   checkRedirectUri(): Promise<'registered' | 'refused' | 'unknown'>;
-  /** Returns where users sign out at the provider, if they can (RP-Initiated Logout 1.0 §2). */
-  findSignOut(): Promise<UpstreamSignOut | undefined>;
   /** @throws UpstreamAway, UpstreamRefusal */
   checkLogout(token: string): Promise<UpstreamLogout>;
 }
@@ -105,9 +101,6 @@ const isSubject = (value: unknown): value is string => typeof value === 'string'
 
 /** The longest lifetime of ID tokens that customers of a well-known provider can set: 30 days. */
 const MAX_ID_TOKEN_LIFETIME_SECONDS = 30 * 86_400;
-
-/** `provider`: its label. */
-export type UpstreamSignOut = Readonly<Record<'provider' | 'url', string>>;
 
 /** Returns our redirect URI, to be registered at the provider. */
 export const callbackUrl = (issuer: string, { id }: Pick<SignInProvider, 'id'>): string =>
@@ -233,21 +226,6 @@ export function createUpstreamProvider({
         if (error instanceof UpstreamAway) throw error;
         if ((error as UpstreamRefusal).reason === 'misconfigured') throw error;
       }
-    },
-
-    async findSignOut() {
-      const known = await metadata();
-      const host = URL.parse(known.end_session_endpoint ?? '')?.hostname;
-      if (host === undefined || unknownHosts([host], settings).length > 0) return undefined;
-      const configuration = configurationFor(settings, known, fetchFromProvider);
-      const back = { post_logout_redirect_uri: `${issuer}/logout`, state: 'signed-out' };
-      // A provider refuses our URI if it is not registered there: then users do not come back.
-      for (const parameters of [back, {}]) {
-        const { href: url } = buildEndSessionUrl(configuration, parameters);
-        const { status } = await fetchFromProvider(url, { method: 'GET', headers: {} });
-        if (status < 400) return { provider: settings.label, url };
-      }
-      return undefined;
     },
 
     checkLogout: createLogoutCheck({ provider: settings, metadata, clock }),

@@ -68,7 +68,6 @@ export async function startUpstream(ours: string, id = 'platform'): Promise<Upst
         client_id: 'gatehouse',
         client_secret: CLIENT_SECRET,
         redirect_uris: [`${ours}/login/${id}/callback`],
-        post_logout_redirect_uris: [`${ours}/logout`],
       },
     ],
     claims: { email: ['email', 'email_verified'], profile: ['name'], openid: ['sub', 'employee'] },
@@ -77,11 +76,6 @@ export async function startUpstream(ours: string, id = 'platform'): Promise<Upst
     ttl: { Interaction: 600, Grant: 600, Session: 600, AccessToken: 600, IdToken: 600 },
     features: {
       devInteractions: { enabled: false },
-      rpInitiatedLogout: {
-        logoutSource(ctx, form) {
-          ctx.body = `<link rel="icon" href="data:,">${form}<button form="op.logoutForm" name="logout" value="yes">Yes</button>`;
-        },
-      },
     },
     interactions: { url: (_ctx, { uid }) => `/be/${uid}` },
     findAccount: (_ctx, accountId) => ({

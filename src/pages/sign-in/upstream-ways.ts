@@ -2,9 +2,7 @@
 import type { Context } from 'koa';
 import type { Account } from '../../accounts/account.ts';
 import { type Message, message } from '../../base/message.ts';
-import type { BrowserSession } from '../../provider/browser-sessions.ts';
 import { requireNavigation } from '../../provider/cross-origin.ts';
-import type { UpstreamSignOut } from '../../upstream/upstream-provider.ts';
 import { get, type Route } from '../routes.ts';
 
 /** The name of the providers' buttons; the value is the provider's id. */
@@ -81,8 +79,6 @@ export interface UpstreamSignIns {
   askWho(ctx: Context): void;
   /** True if this provider must still ask who signs in: the sign-in page then waits for a click. */
   asksWho(ctx: Context, id: string): boolean;
-  /** Returns where the provider of this session signs the user out, if it can. */
-  findSignOut(session: BrowserSession): Promise<UpstreamSignOut | undefined>;
   /** Redirects the browser to the provider, or shows why not. */
   begin(ctx: Context, id: string, purpose: Purpose): Promise<void>;
   /** The handlers of each provider's paths. */

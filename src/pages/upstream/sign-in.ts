@@ -1,5 +1,4 @@
 /** `/login/<provider>`: redirects users to an identity provider and handles its callback. */
-import { setTimeout as delay } from 'node:timers/promises';
 import type { Context } from 'koa';
 import type { Logger } from 'pino';
 import type { Identities } from '../../accounts/identities/identities.ts';
@@ -143,13 +142,6 @@ export function createUpstreamSignIns(parts: {
     askWho: (ctx) => nextPerson.ask(ctx),
     asksWho: nextPerson.isAsked,
     begin,
-    async findSignOut({ proof }) {
-      const provider = providers.find(({ settings }) => settings.issuer === proof?.issuer);
-      // If the provider does not answer in time, the page offers nothing.
-      const tooLate = delay(2_000, undefined, { ref: false });
-      return Promise.race([provider?.findSignOut(), tooLate]).catch(() => undefined);
-    },
-
     hasHints: providers.some(({ settings }) => settings.hintDomains.length > 0),
 
     wayOf(email) {
