@@ -179,7 +179,7 @@ export function createUpstreamProvider({
         requireMeantForUs(token, settings, clock);
         const provedAt = timeOf(token, epochSeconds(clock));
         if (isFresh && (provedAt ?? 0) < begunAt - CLOCK_TOLERANCE_SECONDS) {
-          throw new Error('the provider did not ask the person to sign in again: auth_time is missing or ' + 'too old');
+          throw new Error('the provider did not ask the person to sign in again: auth_time is missing or too old');
         }
         let claims: Promise<UpstreamClaims> | undefined;
         return {

@@ -62,7 +62,7 @@ const full = (): DataDirectoryProblem => ({
 const notWritable = (what: string): DataDirectoryProblem => ({
   code: 'data_directory_not_writable',
   what,
-  remedy: 'make everything in it readable and writable for the user of this process, and start ' + `again; ${KEPT}`,
+  remedy: `make everything in it readable and writable for the user of this process, and start again; ${KEPT}`,
 });
 
 async function refusedFile(cluster: string): Promise<DataDirectoryProblem | undefined> {
@@ -83,7 +83,7 @@ async function otherVersion(cluster: string): Promise<DataDirectoryProblem | und
   if (version === POSTGRES_VERSION || version === '') return undefined;
   return {
     code: 'data_directory_of_another_version',
-    what: `was written by PostgreSQL ${version}, but this version of Gatehouse contains ` + `${POSTGRES_VERSION}`,
+    what: `was written by PostgreSQL ${version}, but this version of Gatehouse contains ${POSTGRES_VERSION}`,
     remedy: `start the version of Gatehouse that wrote it; ${KEPT}`,
   };
 }
