@@ -32,7 +32,9 @@ export async function whyNotOpened(directory: string, cause: unknown): Promise<D
 const notCreated = (cause: unknown): DataDirectoryProblem => ({
   code: 'data_directory_not_opened',
   what: `has no database yet, and PostgreSQL could not create one (${cause})`,
-  remedy: 'check that this machine has free memory, and start again',
+  remedy:
+    'if it contains the folder postgres, a backup was unpacked only in part: unpack all of it again; otherwise ' +
+    'check that this machine has free memory, and start again',
 });
 
 const KEPT = 'the data is unchanged: keep it';
