@@ -42,7 +42,7 @@ function listOf(passkeys: readonly Passkey[]): Report {
     name,
     synced: isSynced,
     added_at: createdAt,
-    last_used_at: lastUsedAt ?? null,
+    last_used_at: lastUsedAt,
   }));
   return {
     value: rows,
