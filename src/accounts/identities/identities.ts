@@ -19,7 +19,8 @@ interface KnownProvider extends UpstreamStrength {
 
 interface LinkedIdentity extends Identity {
   readonly createdAt: Date;
-  readonly lastUsedAt: Date | undefined;
+  /** Null for an imported link that was never used. */
+  readonly lastUsedAt: Date | null;
 }
 
 /**
@@ -38,13 +39,6 @@ interface UsedIdentity {
 
 export type Identities = ReturnType<typeof createIdentities>;
 
-interface IdentityRow {
-  readonly issuer: string;
-  readonly subject: string;
-  readonly created_at: Date;
-  readonly last_used_at: Date | null;
-}
-
 /** Prefix of form values that name a linked provider. */
 const PREFIX = 'provider ';
 
@@ -52,18 +46,12 @@ const PREFIX = 'provider ';
 export const methodIdOf = (issuer: string): string => `${PREFIX}${issuer}`;
 
 export function createIdentities({ database, clock }: { readonly database: Database; readonly clock: Clock }) {
-  async function listOf(accountId: string, queries: Queries): Promise<LinkedIdentity[]> {
-    const rows = await queries.query<IdentityRow>(
-      `SELECT issuer, subject, created_at, last_used_at FROM account_identities
+  const listOf = (accountId: string, queries: Queries): Promise<LinkedIdentity[]> =>
+    queries.query(
+      `SELECT issuer, subject, created_at AS "createdAt", last_used_at AS "lastUsedAt" FROM account_identities
         WHERE account_id = $1 ORDER BY created_at, issuer`,
       [accountId],
     );
-    return rows.map(({ created_at: createdAt, last_used_at, ...identity }) => ({
-      ...identity,
-      createdAt,
-      lastUsedAt: last_used_at ?? undefined,
-    }));
-  }
 
   /** For the first sign-in with an imported link: ends the invitations made since the import. */
   async function useFirst(identity: Identity, accountId: string): Promise<UsedIdentity | undefined> {
@@ -74,13 +62,13 @@ export function createIdentities({ database, clock }: { readonly database: Datab
       if (!row) return undefined;
       const account = accountFrom(row);
       if (account.isSuspended) return { account, isFirstUse: false };
-      const [link] = await tx.query<Pick<IdentityRow, 'last_used_at'>>(
-        `SELECT last_used_at FROM account_identities ${ofLink}`,
+      const [link] = await tx.query<{ isFirstUse: boolean }>(
+        `SELECT last_used_at IS NULL AS "isFirstUse" FROM account_identities ${ofLink}`,
         values,
       );
       // Another request removed the link while this request waited for the lock.
       if (!link) return undefined;
-      const isFirstUse = link.last_used_at === null;
+      const { isFirstUse } = link;
       if (isFirstUse) {
         await tx.query('DELETE FROM password_links WHERE account_id = $1', [accountId]);
       }
@@ -166,7 +154,7 @@ export function createIdentities({ database, clock }: { readonly database: Datab
             kind: 'provider',
             label: known?.label ?? issuer,
             addedAt: createdAt,
-            lastUsedAt,
+            lastUsedAt: lastUsedAt ?? undefined,
             isDisabled: known === undefined,
             isStrong: known !== undefined && canBeStrong(known),
           };

@@ -55,7 +55,7 @@ export async function explainClientSecret(registries: Registries, value: string)
   const id = String(removed.details.client_id);
   return {
     state: 'revoked',
-    why: 'No client has this secret. A secret with the same last characters was ' + `removed${by(removed.actor)}.`,
+    why: `No client has this secret. A secret with the same last characters was removed${by(removed.actor)}.`,
     remedy: 'Configure the client with its newer secret.',
     client: (await registries.clients.find(id)) ?? { id },
     lastFour,
@@ -122,7 +122,7 @@ async function revokedApiKey(
 ): Promise<Explanation> {
   return {
     state: 'revoked',
-    why: `The key “${details.api_key_name}” with the same last characters was ` + `revoked${by(actor)}.`,
+    why: `The key “${details.api_key_name}” with the same last characters was revoked${by(actor)}.`,
     remedy: 'The person can create a new one on the profile page.',
     account: (await accounts.find(accountId)) ?? { id: accountId },
     lastFour: String(details.last_four),

@@ -20,8 +20,7 @@ const isPast = (seconds: number): boolean => seconds * 1000 <= systemClock();
 const AUTHORIZE_AGAIN = 'The client must send the person through the authorization again.';
 
 const REMEDY: Readonly<Record<EndingCause, string>> = {
-  client_revoked:
-    'The client revoked it itself. To connect again, it must send the person through the ' + 'authorization.',
+  client_revoked: 'The client revoked it itself. To connect again, it must send the person through the authorization.',
   code_replayed:
     'The client must exchange each code only once. If it did, an attacker had the code: ' +
     'check that its redirect URIs lead only to the client.',
@@ -76,7 +75,7 @@ async function explainPresented(
     if (!value || registries.keys()) return found;
     return {
       ...found,
-      why: `${found.why} Its authenticity was not checked, because this environment has no token ` + 'keys.',
+      why: `${found.why} Its authenticity was not checked, because this environment has no token keys.`,
     };
   });
 }
@@ -182,7 +181,7 @@ function codeState({ rotation, usableUntil }: AuthorizationRecord): Explanation 
     return {
       state: 'used',
       why: 'This code was exchanged for tokens. A second exchange ends them.',
-      remedy: 'The client must exchange each code only once, and must not repeat a request that ' + 'may have arrived.',
+      remedy: 'The client must exchange each code only once, and must not repeat a request that may have arrived.',
     };
   }
   if (!isPast(usableUntil)) return { state: 'active', why: 'This code was not exchanged yet.' };
@@ -230,7 +229,7 @@ function replacedState(
   const why = isPredecessor
     ? `This refresh token was replaced at ${at}, its successor was used, and the retry window of ` +
       `${retryWindowSeconds} s has passed.`
-    : `${record.rotation - rotation} newer refresh tokens were issued after this one, the last ` + `at ${at}.`;
+    : `${record.rotation - rotation} newer refresh tokens were issued after this one, the last at ${at}.`;
   return {
     state: 'reused',
     why: `${why} Using it ends the authorization.`,

@@ -101,7 +101,7 @@ const changeValue = ({ change, key, name, fields = {} }: ImportChange) => ({
 function changeText({ change, key, name, fields = {} }: ImportChange): string {
   const about = `${subjectOf(key)}${name === undefined ? '' : ` (${name})`}`;
   if (change === 'kept') {
-    return `${about}: kept although it is not in the file, because something that was not ` + 'imported depends on it';
+    return `${about}: kept although it is not in the file, because something that was not imported depends on it`;
   }
   if (change === 'removed' && key.type === 'account') return `${about}: suspended, because it is not in the file`;
   const entries = Object.entries(fields);

@@ -694,3 +694,8 @@ do $$ declare emptied text; begin
       emptied);
   end loop;
 end $$;
+
+-- The fingerprint of this file, by which a database that an earlier commit created is recognized (storage/migrate.ts).
+do $$ begin
+  execute format('comment on table gatehouse_migrations is %L', current_setting('gatehouse.schema'));
+end $$;
