@@ -70,7 +70,8 @@ const isRetry = `a.rotation = $4::integer + 1
   AND (a.attempt = $3 OR $5::bigint > 0 AND (NOT a.confirmed OR ms - a.rotated_at < $5 * 1000))`;
 
 // Accept a token ahead of the record ($4 > rotation): the store lost its last writes, and the
-// client can continue with that token. A retry changes nothing.
+// client can continue with that token. If the exchange was lost, too (-1), usable_until is the
+// expiry of the code, and not of this token. A retry changes nothing.
 const ROTATE = `
   UPDATE authorizations a SET
     rotation = $4 + 1,
@@ -81,8 +82,8 @@ const ROTATE = `
     forgotten_at = CASE WHEN ${isCurrent} THEN ${usableUntil('$6')} + ${REMEMBER_EXPIRED_SECONDS}
       ELSE a.forgotten_at END
   FROM ${clockTable('$1')}
-  WHERE ${isThere} AND a.rotation >= 0 AND (a.ends_at IS NULL OR a.ends_at > now)
-    AND a.usable_until > now AND (${isCurrent} OR ${isRetry})
+  WHERE ${isThere} AND (a.ends_at IS NULL OR a.ends_at > now)
+    AND (a.rotation < 0 OR a.usable_until > now) AND (${isCurrent} OR ${isRetry})
   RETURNING a.attempt, now, a.usable_until`;
 
 // The token is older than the predecessor, or is a predecessor that can no longer be retried.
@@ -128,8 +129,7 @@ export function createPostgresAuthorizations(parts: {
     const replayed = await database.query(IS_REPLAYED(usedBefore), values);
     if (replayed.length > 0) return { outcome: 'replayed' };
     const left = await readAuthorization(key);
-    // The record shows that the store lost the exchange of the code: treat the token as unknown.
-    if (!left || (text === ROTATE && left.rotation < 0)) return { outcome: 'missing' };
+    if (!left) return { outcome: 'missing' };
     return { outcome: left.endsAt !== undefined && isOver(left.endsAt) ? 'too_old' : 'expired' };
   }
 

@@ -71,7 +71,9 @@ export interface AuthorizationStore {
    *
    * If the direct predecessor of the current token is presented again, the outcome is `retried` and
    * nothing is written: within the retry window, and later as long as the current token is not
-   * confirmed. An older token is a replay, and with a window of 0 so is the predecessor.
+   * confirmed. An older token is a replay, and with a window of 0 so is the predecessor. A token that
+   * is ahead of the record is accepted, because the store has lost its last writes: also if it has
+   * lost the exchange of the code, as long as it keeps the record.
    */
   rotate(
     id: string,

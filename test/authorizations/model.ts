@@ -107,9 +107,10 @@ export class Model {
 
   refresh(authorization: ModelAuthorization, rotation: number): 'issued' | 'refused' {
     const stored = this.activeRecord(authorization);
-    if (!stored || stored.rotation < 0 || authorization.endsAt <= this.now) return 'refused';
+    if (!stored || authorization.endsAt <= this.now) return 'refused';
     if (rotation >= stored.rotation) {
-      if (stored.usableUntil <= this.now) return 'refused';
+      // In a record without the exchange, this is the expiry of the code.
+      if (stored.rotation >= 0 && stored.usableUntil <= this.now) return 'refused';
       return this.#issue(authorization, stored, rotation + 1);
     }
     const isRecent = this.now - stored.rotatedAt < LIFETIMES.retryWindowSeconds;

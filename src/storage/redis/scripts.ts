@@ -78,12 +78,13 @@ const EXCHANGE = `${AUTHORIZATION}
 const ROTATE = `${AUTHORIZATION}
   local a = load()
   local from = tonumber(ARGV[2])
-  if not a or a.rotation < 0 then return { 'missing' } end
+  if not a then return { 'missing' } end
   if a.endsAt > 0 and a.endsAt <= now then return { 'too_old' } end
   -- Ahead of the record: the store lost its last writes (a crash, a failover, a backup). The value
-  -- is genuine, so its honest holder goes on from there.
+  -- is genuine, so its honest holder goes on from there. If the exchange was lost, too (-1),
+  -- usableUntil is the expiry of the code, and not of this value.
   if from >= a.rotation then
-    if a.usableUntil <= now then return { 'expired' } end
+    if a.rotation >= 0 and a.usableUntil <= now then return { 'expired' } end
     return issue(a, from + 1, ARGV[3], ARGV[4])
   end
   if from == a.rotation - 1 then
