@@ -46,7 +46,10 @@ export function revocation(parts: RevocationParts & { readonly authentication: C
       }
       if (token) await token.end(ctx);
       // A client repeats its request if it received no answer.
-      else if (!(await parts.endings.hasEnded(value, clientId))) await countGuess(ctx);
+      else if (!(await parts.endings.hasEnded(value, clientId))) {
+        await countGuess(ctx);
+        await parts.endings.announceUnknown(value, clientId);
+      }
       // Clients ignore the body (RFC 7009 §2.2), but some libraries expect JSON in every response.
       return { body: {} };
     },
@@ -56,7 +59,7 @@ export function revocation(parts: RevocationParts & { readonly authentication: C
 interface RevocationParts {
   readonly authorizations: Pick<Authorizations, 'find'>;
   readonly machineTokens: MachineTokens;
-  readonly endings: Pick<Endings, 'end' | 'hasEnded'>;
+  readonly endings: Pick<Endings, 'end' | 'hasEnded' | 'announceUnknown'>;
   readonly failures: Pick<FailureLimits, 'answerOf'>;
 }
 
