@@ -185,6 +185,13 @@ const WORDS = {
     about: 'client_name',
     note: ending,
   },
+  client_renewed: {
+    // People who have connected the client read nothing about its secret.
+    what: ({ last_four: lastFour }) =>
+      message(lastFour === undefined ? 'activity.app_renewed' : 'activity.client_renewed'),
+    about: 'client_name',
+    note: (details) => (details.last_four === undefined ? message('activity.app_renewed-note') : ending(details)),
+  },
   client_tested: { what: message('activity.client_tested'), about: 'client_name' },
   client_tokens_revoked: { what: message('activity.client_tokens_revoked'), about: 'client_name' },
   tokens_revoked: { what: message('activity.tokens_revoked'), about: 'client_name', note: causeOf },

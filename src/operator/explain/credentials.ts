@@ -151,8 +151,7 @@ export async function explainMachineToken(registries: Registries, value: string)
     if (await isValidFor(registries.clients, client, token)) {
       return { state: 'active', why: 'This token is valid: introspection answers active.' };
     }
-    if (token.generation >= client.tokenGeneration)
-      return { state: 'revoked', why: 'The token was revoked on its own.' };
+    if (token.generation >= client.generation) return { state: 'revoked', why: 'The token was revoked on its own.' };
     const action = 'client_tokens_revoked';
     const [ended] = await registries.audit.find({ clientId, action, limit: 1 });
     return {
