@@ -18,6 +18,8 @@ export interface NamedRow {
   readonly id: string;
   readonly external_id: string | null;
   readonly email?: string | null;
+  /** The name of an account. */
+  readonly name?: string;
   /** The organization of a warehouse: its id and its external id. */
   readonly organization_id?: string;
   readonly organization?: string | null;
@@ -31,7 +33,7 @@ export interface NamedRows {
 }
 
 const SELECT = {
-  account: `SELECT id, external_id, email_key AS email FROM accounts it
+  account: `SELECT id, external_id, email_key AS email, name FROM accounts it
     WHERE it.id = ANY($1) OR it.external_id = ANY($2) OR it.email_key = ANY($3)`,
   organization: `SELECT id, external_id FROM organizations it
     WHERE it.id = ANY($1) OR it.external_id = ANY($2) OR $3::text[] IS NULL`,

@@ -56,6 +56,8 @@ export interface ImportFacts {
   /** True if a new organization asks first, unless its line says otherwise. */
   readonly asksFirst: boolean;
   readonly adopted: Readonly<Record<AdoptedType, Adopted>>;
+  /** The accounts and places that the import does not add, because they were deleted after its time. */
+  readonly skipped: Set<string>;
 }
 
 export type AdoptedType = 'organization' | 'warehouse' | 'account';

@@ -46,6 +46,7 @@ export function createImporter(parts: {
     problems: createFoundProblems(),
     adoptByName,
     asksFirst,
+    skipped: new Set(),
     adopted: { organization: nothing(), warehouse: nothing(), account: nothing() },
   });
 

@@ -63,6 +63,7 @@ function factsOf(now: Date, asksFirst: boolean): ImportFacts {
     asOf: now,
     adoptByName: false,
     asksFirst,
+    skipped: new Set(),
     adopted: { account: nothing(), organization: nothing(), warehouse: nothing() },
     problems: createFoundProblems(),
   };

@@ -41,6 +41,11 @@ export class ModelMemberships {
     this.#set(name, role, { asOf, isImport: true });
   }
 
+  /** A command or a page is newer than all before, and known even if it changes nothing. */
+  byCommand(name: string, role: Role | undefined): void {
+    this.#set(name, role, { asOf: this.now, isImport: false });
+  }
+
   /** @param now the time, in seconds */
   passTo(now: number): void {
     this.now = now;

@@ -19,15 +19,13 @@ import { required, type Step, type World } from './walked-world.ts';
 /** @param role undefined to remove the membership */
 const changingRole = ([account, organization, role]: [string, OrganizationKey, Role | undefined]): Step => ({
   name: `${account} is ${role ?? 'no member'} in ${organization}`,
-  async run({ reach }, { service, people, places }) {
+  async run({ reach, memberships }, { service, people, places }) {
     const subject = { accountId: required(people.get(account)).accountId };
-    if (role === undefined) {
-      await service.memberships.remove(subject, places[organization]);
-      reach.removeMember(account, organization);
-    } else {
-      await service.memberships.setRole(subject, places[organization], role);
-      reach.roles.set(`${account} ${organization}`, role);
-    }
+    if (role === undefined) await service.memberships.remove(subject, places[organization]);
+    else await service.memberships.setRole(subject, places[organization], role);
+    if (organization === 'organization') memberships.byCommand(account, role);
+    else if (role === undefined) reach.removeMember(account, organization);
+    else reach.roles.set(`${account} ${organization}`, role);
   },
 });
 

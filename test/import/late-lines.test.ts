@@ -242,6 +242,40 @@ forEachDeploymentAndEmbedded('late lines', (start) => {
     expect((await push(on.service, [line.account('H1', { email })])).results).to.deep.equal(['ok']);
   });
 
+  it('an older file gives a person that a command renamed since their external id and access, and keeps the name', async () => {
+    const { email } = await addPerson(on.service, 'Rita Rename', 'rita@example.test');
+    await valueFrom(operatorFor(on.service), `accounts update ${email} --name Rita`);
+    const file = fileOf(line.organization('O-R'), line.account('A-R', { email }), line.membership('A-R', 'O-R'));
+    const report = await valueFrom(operatorFor(on.service), `import ${file} --as-of ${ago(30)}`);
+    expect(report.newer).to.equal(1);
+    const rows = await on.service.database.query(`SELECT a.external_id, a.name, m.role FROM accounts a
+      JOIN organization_memberships m ON m.account_id = a.id WHERE a.email = '${email}'`);
+    expect(rows).to.deep.equal([{ external_id: 'A-R', name: 'Rita', role: 'member' }]);
+    expect((await push(on.service, at(30, [line.account('A-R', { email })]))).results).to.deep.equal(['outdated']);
+  });
+
+  it('an older file leaves out what belongs to a place or person deleted since, even what it would add', async () => {
+    const records = await add(on);
+    const { n, command, organization } = records;
+    const { email } = await addPerson(on.service, 'Dora Deleted', 'dora@example.test');
+    await command(`organizations delete ${organization} --yes`);
+    await command(`accounts delete ${email} --yes`);
+    const before = await state();
+    const lines = [
+      ...records.base,
+      line.organization('O-D'),
+      line.warehouse('W-D', `O${n}`),
+      line.account('A-D', { email }),
+      line.membership(`A${n}`, `O${n}`),
+      line.membership('A-D', 'O-D'),
+      line.rights(`A${n}`, 'W-D', 'read'),
+    ];
+    const report = await valueFrom(operatorFor(on.service), `import ${fileOf(...lines)} --as-of ${ago(30)}`);
+    expect(report.newer).to.equal(7);
+    const added = (await state())[0] as { organizations: unknown[] };
+    expect(added).to.deep.include({ ...(before[0] as object), organizations: added.organizations });
+  });
+
   it('a line of a sender whose clock is ahead is not applied again after a command', async () => {
     const records = await add(on);
     const ahead = at(-120, [LATE.membership(records.n)]);
