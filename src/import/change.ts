@@ -31,7 +31,7 @@ export interface ImportStep {
   write(tx: Queries): Promise<ImportActivity[]>;
   /** Records the time of each compared record. Called after `write`, even if nothing changed. */
   recordTimes?(tx: Queries): Promise<void>;
-  /** Number of lines and imported records that are not applied because of newer pushed changes. */
+  /** Number of lines and imported records that are not applied because of newer changes. */
   readonly newer?: number;
 }
 
