@@ -27,11 +27,11 @@ const WRITERS = [
 ] as const;
 
 const anyStep = fc.record({
-  writer: fc.constantFrom(...WRITERS, 'push', 'push', 'push', 'push', 'import', 'memberships'),
+  writer: fc.constantFrom(...WRITERS, ...Array<'push'>(8).fill('push'), 'memberships', 'accounts resume'),
   person: fc.constantFrom(...PEOPLE),
-  kind: fc.constantFrom('account', 'organization', 'membership', 'membership'),
-  late: fc.constantFrom(0, 0, 1, 60, 3_600, 2 * 86_400),
-  isGiven: fc.boolean(),
+  kind: fc.constantFrom('account', 'organization', 'membership', 'membership', 'membership'),
+  late: fc.constantFrom(60, 60, 60, 3_600, 1, 0),
+  isGiven: fc.constantFrom(true, true, false),
   isOfSecondNode: fc.boolean(),
 });
 type Step = typeof anyStep extends fc.Arbitrary<infer Value> ? Value : never;
@@ -99,7 +99,8 @@ class Walk {
       await command(`import ${fileOf(...lines)} --as-of ${new Date(asOf).toISOString()} ${options}`);
       for (const one of members) for (const about of needed(one)) this.#tell(about, true, asOf, true);
     } else if (account === undefined || organization === undefined) {
-      return;
+      // Most steps need both records: a line without a time adds what is missing.
+      for (const kind of KINDS) await this.take({ ...step, writer: 'push', kind, late: 0, isGiven: true });
     } else if (writer === 'memberships') {
       const to = `--account ${account} --organization ${organization}`;
       await command(isGiven ? `memberships set ${to} --role member` : `memberships remove ${to}`);
@@ -190,7 +191,7 @@ function suite(deployment: Deployment, walks: number, ahead?: number): () => voi
     it(`no credential reaches what a newer truth ended (${walks} walks, seed ${SEED})`, async () => {
       const nodes = [on.service, ...(ahead === undefined ? [] : [await start({ sharing: on.service, ahead })])];
       let reached = 0;
-      const property = fc.asyncProperty(fc.array(anyStep, { minLength: 25, maxLength: 25 }), async (steps) => {
+      const property = fc.asyncProperty(fc.array(anyStep, { minLength: 12, maxLength: 12 }), async (steps) => {
         await on.service.database.query('DELETE FROM accounts WHERE external_id IS NOT NULL');
         await on.service.database.query('DELETE FROM organizations WHERE external_id IS NOT NULL');
         await on.service.database.query('DELETE FROM known_times');
@@ -211,7 +212,7 @@ function suite(deployment: Deployment, walks: number, ahead?: number): () => voi
 }
 
 describe('walks through the writers of access', () => {
-  describe('embedded', suite('embedded', 1));
-  describeOn([postgresServer], 'PostgreSQL', suite('postgres', 1));
-  describeOn([postgresServer], 'PostgreSQL, two nodes whose clocks are two minutes apart', suite('postgres', 1, -120));
+  describe('embedded', suite('embedded', 2));
+  describeOn([postgresServer], 'PostgreSQL', suite('postgres', 6));
+  describeOn([postgresServer], 'PostgreSQL, two nodes whose clocks are two minutes apart', suite('postgres', 3, -120));
 });
