@@ -30,7 +30,7 @@ const anyStep = fc.record({
   writer: fc.constantFrom(...WRITERS, ...Array<'push'>(8).fill('push'), 'memberships', 'accounts resume'),
   person: fc.constantFrom(...PEOPLE),
   kind: fc.constantFrom('account', 'organization', 'membership', 'membership', 'membership'),
-  late: fc.constantFrom(60, 60, 60, 3_600, 1, 0),
+  late: fc.constantFrom<number>(60, 60, 60, 3_600, 2 * 86_400, 0),
   isGiven: fc.constantFrom(true, true, false),
   isOfSecondNode: fc.boolean(),
 });
