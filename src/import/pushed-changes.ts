@@ -1,13 +1,12 @@
 /** Applies pushed lines in their order, in batches, with the steps of the import. */
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Activity } from '../accounts/activity/activity.ts';
+import { isDeleted, isOutdated, lockKnownTimes } from '../accounts/known-times.ts';
 import type { Clock } from '../base/clock.ts';
 import type { Refusal } from '../base/refusal.ts';
 import type { Database, Queries } from '../storage/queries.ts';
 import { StorageUnavailable } from '../storage/storage-unavailable.ts';
 import type { ImportActivity } from './change.ts';
-import { LOCK_BATCH } from './importer.ts';
-import { isDeleted, isOutdated } from './known-times.ts';
 import { isBroken } from './line.ts';
 import {
   futureOf,
@@ -42,8 +41,8 @@ export function createPushedChanges(parts: {
   const { database, clock, removals, activityOf, asksFirst } = parts;
 
   /** Applies all lines or none. The lines have one type, and are about different records. */
-  async function write(tx: Queries, lines: readonly PushedLine[], { sender, now }: Push): Promise<LineAnswer[]> {
-    await tx.query(LOCK_BATCH);
+  async function write(tx: Queries, lines: readonly PushedLine[], sender: string): Promise<LineAnswer[]> {
+    const now = await lockKnownTimes(tx);
     const answers = new Map<number, LineAnswer>();
     const answer = ({ number: line }: PushedLine, result: LineAnswer['result'], why?: Refusal) =>
       void answers.set(line, { line, result, ...(why && reasonOf(why)) });
@@ -86,30 +85,30 @@ export function createPushedChanges(parts: {
     return lines.flatMap(({ number }) => answers.get(number) ?? []);
   }
 
-  async function inTransaction(lines: readonly PushedLine[], push: Push): Promise<LineAnswer[]> {
+  async function inTransaction(lines: readonly PushedLine[], sender: string): Promise<LineAnswer[]> {
     for (const pause of RETRY_PAUSES_MS) {
       try {
-        return await database.transaction((tx) => write(tx, lines, push));
+        return await database.transaction((tx) => write(tx, lines, sender));
       } catch (error) {
         if (!isPassing(error)) throw error;
         await delay(pause);
       }
     }
-    return database.transaction((tx) => write(tx, lines, push));
+    return database.transaction((tx) => write(tx, lines, sender));
   }
 
   /** Applies a batch. If it is refused, applies its lines one by one: only wrong ones are refused. */
-  async function* apply(lines: readonly PushedLine[], push: Push): AsyncIterable<LineAnswer> {
+  async function* apply(lines: readonly PushedLine[], sender: string): AsyncIterable<LineAnswer> {
     const [first] = lines;
     if (first === undefined) return;
     try {
-      yield* await inTransaction(lines, push);
+      yield* await inTransaction(lines, sender);
     } catch (error) {
       const refusal = refusalOf(error);
       if (refusal === undefined) throw error;
       if (lines.length === 1) {
         yield { line: first.number, result: 'refused', ...reasonOf(refusal) };
-      } else for (const line of lines) yield* apply([line], push);
+      } else for (const line of lines) yield* apply([line], sender);
     }
   }
 
@@ -120,12 +119,12 @@ export function createPushedChanges(parts: {
      * @throws Refusal `too_many_lines` (then no line is applied)
      */
     async push(body: Buffer, sender: string): Promise<LineAnswer[]> {
-      const push = { sender, now: new Date(clock()) };
+      const now = new Date(clock());
       const lines = [...readPushedLines(body)];
       if (lines.length > MAX_LINES) throw tooManyLines(lines.length);
       const answers = new Map<number, LineAnswer>();
       const valid = lines.filter((line): line is PushedLine => {
-        const refusal = isBroken(line) ? invalid(line.problems) : futureOf(line, push.now);
+        const refusal = isBroken(line) ? invalid(line.problems) : futureOf(line, now);
         const { number } = line;
         if (!refusal) return true;
         answers.set(number, { line: number, result: 'refused', ...reasonOf(refusal) });
@@ -134,7 +133,7 @@ export function createPushedChanges(parts: {
       let code: StorageUnavailable['code'] = 'storage_unavailable';
       try {
         for (const batch of batchesOf(valid)) {
-          for await (const one of apply(batch, push)) answers.set(one.line, one);
+          for await (const one of apply(batch, sender)) answers.set(one.line, one);
         }
       } catch (error) {
         if (!(error instanceof StorageUnavailable)) throw error;
@@ -148,11 +147,6 @@ export function createPushedChanges(parts: {
       });
     },
   };
-}
-
-interface Push {
-  readonly sender: string;
-  readonly now: Date;
 }
 
 /** Starts a new batch if the type changes, removals start or end, or a name occurs again. */

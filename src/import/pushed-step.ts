@@ -1,10 +1,10 @@
 /** Compares a batch of pushed lines with the database, and writes the differences. */
 import { deleteAccounts } from '../accounts/account-edits.ts';
+import { isIdentified, type NamedType, namesOf, type Recorded, recordTimes } from '../accounts/known-times.ts';
 import type { Queries } from '../storage/queries.ts';
 import type { ImportChange, ImportFacts, ImportStep } from './change.ts';
 import { createImportIndex } from './import-index.ts';
 import { createFoundProblems, ImportProblems } from './import-problems.ts';
-import { isIdentified, type NamedType, type Recorded, recordTimes } from './known-times.ts';
 import { type AccessRow, removeAccess, suspendAccounts } from './prune.ts';
 import { type PushedLine, removes } from './pushed-line.ts';
 import { compareLines } from './steps.ts';
@@ -63,6 +63,7 @@ function factsOf(now: Date, asksFirst: boolean): ImportFacts {
     asOf: now,
     adoptByName: false,
     asksFirst,
+    skipped: new Set(),
     adopted: { account: nothing(), organization: nothing(), warehouse: nothing() },
     problems: createFoundProblems(),
   };
@@ -151,9 +152,7 @@ export async function recordPushed(tx: Queries, things: readonly LineThing[], no
     if (!isDeletion(line)) {
       return { ...thing, asOf, ...(removes(line) && line.type !== 'account' && { end: 'ended' }) };
     }
-    const names = [{ external: own?.external_id ?? undefined }, { id: own?.id }, { email: own?.email ?? undefined }];
-    const named = names.map((one) => ['account', one] as const);
-    return { ...thing, asOf, end: 'deleted', named };
+    return { ...thing, asOf, end: 'deleted', named: own ? namesOf('account', own) : [] };
   });
   await recordTimes(tx, recorded, { now, byImport: false });
 }

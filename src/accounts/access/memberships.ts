@@ -2,6 +2,7 @@
 import type { Clock } from '../../base/clock.ts';
 import { Refusal, refuseViolations } from '../../base/refusal.ts';
 import type { Database, InTransaction } from '../../storage/queries.ts';
+import { type Changed, knownChange, recordChanges } from '../known-times.ts';
 import { isOrganizationId, isWarehouseId, unknownOrganization, unknownWarehouse } from '../organizations/places.ts';
 import { RIGHTS, type Right, ROLES, type Role, type Subject, type SubjectColumn, subjectColumn } from './reach.ts';
 
@@ -11,15 +12,21 @@ export type Memberships = ReturnType<typeof createMemberships>;
 export function createMemberships(parts: { readonly database: Database; readonly clock: Clock }) {
   const { database, clock } = parts;
 
-  /** Runs a statement that returns the changed rows, then `inTransaction` if there are any. */
+  /**
+   * Runs a statement that returns the changed rows, then `inTransaction` if there are any. A repeated
+   * change counts as known from now on, too.
+   */
   async function change(
     statement: string,
     values: readonly unknown[],
+    changed: Changed,
     inTransaction?: InTransaction,
   ): Promise<boolean> {
-    return database.transaction(async (tx) => {
-      const changed = await tx.query(statement, values);
-      if (changed.length === 0) return false;
+    return knownChange(database, undefined, async (tx, at) => {
+      const rows = await tx.query(statement, values);
+      // Lines do not name machine clients.
+      if (changed.account !== undefined) await recordChanges(tx, at, changed);
+      if (rows.length === 0) return false;
       await inTransaction?.(tx);
       return true;
     });
@@ -49,6 +56,7 @@ export function createMemberships(parts: { readonly database: Database; readonly
               WHERE m.role <> excluded.role
             RETURNING 1`,
           [id, organizationId, role, new Date(clock())],
+          { type: 'membership', account: accountOf(subject), organization: organizationId },
           inTransaction,
         ),
       );
@@ -62,6 +70,7 @@ export function createMemberships(parts: { readonly database: Database; readonly
         `DELETE FROM organization_memberships WHERE ${column[0]} = $1 AND organization_id = $2
           RETURNING 1`,
         [column[1], organizationId],
+        { type: 'membership', account: accountOf(subject), organization: organizationId, end: 'ended' },
         inTransaction,
       );
     },
@@ -97,6 +106,7 @@ export function createMemberships(parts: { readonly database: Database; readonly
               WHERE r.rights <> excluded.rights
             RETURNING 1`,
           [id, warehouseId, RIGHTS.filter((right) => rights.includes(right))],
+          { type: 'warehouse_rights', account: accountOf(subject), warehouse: warehouseId },
           inTransaction,
         ),
       );
@@ -109,6 +119,7 @@ export function createMemberships(parts: { readonly database: Database; readonly
       await change(
         `DELETE FROM warehouse_rights WHERE ${column[0]} = $1 AND warehouse_id = $2 RETURNING 1`,
         [column[1], warehouseId],
+        { type: 'warehouse_rights', account: accountOf(subject), warehouse: warehouseId, end: 'ended' },
         inTransaction,
       );
     },
@@ -130,6 +141,8 @@ export function createMemberships(parts: { readonly database: Database; readonly
     );
   }
 }
+
+const accountOf = (subject: Subject): string | undefined => ('accountId' in subject ? subject.accountId : undefined);
 
 function knownSubject(subject: Subject): SubjectColumn {
   const column = subjectColumn(subject);

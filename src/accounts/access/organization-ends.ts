@@ -8,6 +8,7 @@ import { Refusal } from '../../base/refusal.ts';
 import { transactionOf } from '../../storage/account-turns.ts';
 import type { Database, InTransaction, Queries } from '../../storage/queries.ts';
 import { isAccountId } from '../account.ts';
+import { type Changed, knownChange, recordChanges } from '../known-times.ts';
 import type { OrganizationPolicy } from '../organizations/organization-policy.ts';
 import { isOrganizationId } from '../organizations/places.ts';
 import type { Access } from './access.ts';
@@ -34,18 +35,22 @@ export function createOrganizationEnds(parts: {
 }) {
   const { database, access, clock } = parts;
 
+  /** @param known what lines change, too (see known-times.ts) */
   async function change(
     { organizationId, by, check, inTransaction }: Change,
     work: (tx: Queries, present: Present) => Promise<readonly unknown[]>,
-    accountId = by,
+    known?: Changed,
   ): Promise<boolean> {
     if (!isOrganizationId(organizationId)) return false;
-    return transactionOf(database, by, async (tx) => {
+    const accountId = known?.account ?? by;
+    const run = known ? knownChange : transactionOf<boolean>;
+    return run(database, by, async (tx: Queries, at?: Date) => {
       const ids = [by, accountId].filter((id) => id !== undefined);
       const present = await lockedMembers(tx, organizationId, ids);
       if (by !== undefined && !isAdmin(present.roleOf(by))) return false;
       await check?.(tx);
       const changed = await work(tx, present);
+      if (known && at) await recordChanges(tx, at, known);
       if (changed.length === 0) return false;
       await inTransaction?.(tx);
       return true;
@@ -110,7 +115,8 @@ export function createOrganizationEnds(parts: {
       readonly approved: readonly string[];
     }): Promise<boolean> {
       const decision = { clientIds: approved, isApproved: true, sentence: null };
-      const isChanged = await change(whose, async (tx) => {
+      const known = { type: 'organization', organization: whose.organizationId } as const;
+      const setBoth = async (tx: Queries) => {
         const approvals = approved.length > 0 ? await decide(tx, whose, decision) : [];
         const policies = await tx.query(
           `UPDATE organizations SET asks_first = $2, allows_api_keys = $3
@@ -118,7 +124,8 @@ export function createOrganizationEnds(parts: {
           [whose.organizationId, asksFirst, allowsApiKeys],
         );
         return [...approvals, ...policies];
-      });
+      };
+      const isChanged = await change(whose, setBoth, known);
       if (isChanged) {
         for (const clientId of approved) access.clientBlocks.forget(clientId);
         access.forgetOrganization(whose.organizationId);
@@ -151,7 +158,7 @@ export function createOrganizationEnds(parts: {
             [organizationId, accountId],
           );
         },
-        accountId,
+        { type: 'membership', account: accountId, organization: organizationId, end: 'ended' },
       );
       if (isEnded) access.forget(accountId);
       return isEnded;

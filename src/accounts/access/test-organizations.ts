@@ -1,8 +1,8 @@
 /** The organizations that owners of clients may join, so that their first call finds some stock. */
 import type { Clock } from '../../base/clock.ts';
-import { transactionOf } from '../../storage/account-turns.ts';
 import { byName } from '../../storage/pages.ts';
 import type { Database, InTransaction, Queries } from '../../storage/queries.ts';
+import { knownChange, recordChanges } from '../known-times.ts';
 import type { Access } from './access.ts';
 
 export type TestOrganizations = ReturnType<typeof createTestOrganizations>;
@@ -29,9 +29,15 @@ export function createTestOrganizations(parts: {
     /** Makes the account a viewer who can read each warehouse, or ends this membership. */
     async change(to: 'join' | 'leave', [accountId, id]: [string, string], record: InTransaction) {
       const [statement, more] = to === 'join' ? [JOIN, [new Date(clock())]] : [LEAVE, []];
-      await transactionOf(database, accountId, async (tx) => {
-        const changed = await tx.query(statement, [accountId, id, ...more]);
-        if (changed.length > 0) await record(tx);
+      await knownChange(database, accountId, async (tx, at) => {
+        const changed = await tx.query<{ warehouse: string | null }>(statement, [accountId, id, ...more]);
+        if (changed.length === 0) return;
+        const membership = { type: 'membership', account: accountId, organization: id } as const;
+        const rights = changed.flatMap(({ warehouse }) =>
+          warehouse ? [{ type: 'warehouse_rights', account: accountId, warehouse } as const] : [],
+        );
+        await recordChanges(tx, at, { ...membership, ...(to === 'leave' && { end: 'ended' }) }, ...rights);
+        await record(tx);
       });
       access.forget(accountId);
     },
@@ -47,10 +53,11 @@ const JOIN = `WITH joined AS (
     INSERT INTO warehouse_rights (account_id, organization_id, warehouse_id, rights)
       SELECT account_id, organization_id, w.id, '{read}'
         FROM joined JOIN warehouses w USING (organization_id) FOR KEY SHARE OF w
-  ) SELECT FROM joined`;
+      RETURNING warehouse_id
+  ) SELECT warehouse_id AS warehouse FROM joined LEFT JOIN reading ON true`;
 // Deletes only the role that `JOIN` gives. Any other was given by an owner or admin of the organization.
 const LEAVE = `DELETE FROM organization_memberships
-  WHERE account_id = $1 AND organization_id = $2 AND role = 'viewer' RETURNING 1`;
+  WHERE account_id = $1 AND organization_id = $2 AND role = 'viewer' RETURNING NULL AS warehouse`;
 
 /** Returns the ids that belong to no organization. */
 export const unknownOrganizations = (database: Queries, ids: readonly string[]) =>

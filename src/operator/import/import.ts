@@ -45,7 +45,7 @@ export function addImportCommand(program: Command, operator: Operator): void {
     )
     .option(
       '--as-of <time>',
-      'the time of the data in the file, like 2026-01-31T08:00Z; newer pushed changes are kept. ' +
+      'the time of the data in the file, like 2026-01-31T08:00Z; newer changes are kept. ' +
         'Default: when the file was last modified',
       pastTime,
     )

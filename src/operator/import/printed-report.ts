@@ -38,7 +38,7 @@ export function importReport(
       ...(changes.length > 0 ? [''] : []),
       table(['', 'ADDED', 'CHANGED', 'REMOVED', 'KEPT', 'UNCHANGED'], rows, ''),
       '',
-      ...(newer > 0 ? [`${newer} not applied, because newer changes were pushed.`] : []),
+      ...(newer > 0 ? [`${newer} not applied, because newer changes are known.`] : []),
       closing(changeCount, id),
       ...(orphans > 0 ? [orphansText(orphans)] : []),
       ...(isDryRun && excess ? [`${excess.refusal.message} The import needs --prune-at-most ${excess.needed}.`] : []),

@@ -633,7 +633,8 @@ create table running_import (
   started_at timestamptz not null, expires_at timestamptz not null
 );
 
--- A row is the time of the latest change of an imported record, so that an older line or file does not overwrite it.
+-- A row is the time of the latest change of a record by a line, a file, a command or a page, so that an older line or
+-- file does not overwrite it.
 create table known_times (
   thing text primary key, -- The type and ids of the record; for a deleted account or place, one of its former names.
   account_id text references accounts on delete cascade,
