@@ -153,7 +153,9 @@ export async function explainMachineToken(registries: Registries, value: string)
     }
     if (token.generation >= client.generation) {
       const isLeaked = isFromLeakedSecret(client, token);
-      const why = isLeaked ? 'The secret with which it was got was found in public.' : 'The token was revoked on its own.';
+      const why = isLeaked
+        ? 'The secret with which it was got was found in public.'
+        : 'The token was revoked on its own.';
       return { state: 'revoked', why };
     }
     if (token.generation >= client.endedThrough) return renewedSince(client);
