@@ -232,6 +232,7 @@ describe('views', () => {
       [...source.matchAll(button)].filter(([, style = '']) => style.includes(' danger')).map(([, , , label]) => label),
     );
     expect(dangerous.sort()).to.deep.equal([
+      '<%= page.act %>',
       "<%= t('connections.disconnect') %>",
       "<%= t('connections.disconnect') %>",
       "<%= t('connections.disconnect-all') %>",
@@ -243,8 +244,8 @@ describe('views', () => {
       "<%= t('sign-out.title') %>",
       '<%= t(page.button) %>',
       'Delete client',
-      'Delete client',
       'Remove',
+      'Renew client',
       'Revoke',
     ]);
   });
