@@ -81,7 +81,7 @@ const DOORS: Readonly<Record<string, string>> = {
   'pages/forms': 'form-drafts limit-form notices sent-form submit-results',
   'pages/interaction': 'consent interaction',
   'pages/oauth-clients':
-    'client connect delete links new oauth-clients own-client problems secrets settings test test-run',
+    'client connect delete links new oauth-clients own-client problems renew secrets settings test test-run',
   'pages/password': 'forgot-password password recovery used-link',
   'pages/security': 'mail-choices password-change security sessions sign-in-methods',
   'pages/sign-in':

@@ -213,7 +213,8 @@ describe('the documentation', () => {
           const line = command.replace('nodes --wait 2', 'nodes --wait 1');
           const words = wordsOf(line).map((word) => values[word] ?? word);
           // Type a confirmation for commands that ask for one.
-          const isAsked = words[0] === 'revoke' || /^(remove|remove-secret|delete|end|revoke)$/.test(words[1] ?? '');
+          const isAsked =
+            words[0] === 'revoke' || /^(remove|remove-secret|renew|delete|end|revoke)$/.test(words[1] ?? '');
           if (isAsked && !words.includes('--yes')) words.push('--yes');
           const isMailing = words.includes('--mail');
           const run = operatorWith({

@@ -33,15 +33,19 @@ type Stored = readonly [clientId: string, lifetime: number, generation: number, 
 /** Tells the secrets of one client apart with 48 bits, because there are many of these records. */
 const secretKey = (secretId: string): string => secretId.slice(-8);
 
+/** True if the client got the token with a secret that was found in public since. */
+export const isFromLeakedSecret = (client: Client, { secret }: MachineToken): boolean =>
+  client.leakedSecrets.some((id) => secretKey(id) === secret);
+
 /** True unless the token was revoked: by itself, with the client's generation, or with the secret that leaked. */
 export const isValidFor = async (
   clients: Pick<ClientRegistry, 'hasEndedToken'>,
   client: Client,
-  { key, generation, secret }: MachineToken,
+  token: MachineToken,
 ): Promise<boolean> =>
-  generation >= client.generation &&
-  !client.leakedSecrets.some((id) => secretKey(id) === secret) &&
-  !(await clients.hasEndedToken(client, key));
+  token.generation >= client.generation &&
+  !isFromLeakedSecret(client, token) &&
+  !(await clients.hasEndedToken(client, token.key));
 
 export function createMachineTokens(store: TokenStore): MachineTokens {
   return {

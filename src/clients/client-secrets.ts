@@ -218,6 +218,8 @@ const unusedSecret = (): Refusal =>
     'No change is needed: a public client proves itself with PKCE.',
   );
 
+export const isRenewable = (kind: ClientKind): boolean => NOT_RENEWABLE[kind] === undefined;
+
 /** @throws Refusal `not_renewable` for kinds of clients to which a renewal is no help */
 export function refuseRenewal(kind: ClientKind): void {
   const why = NOT_RENEWABLE[kind];

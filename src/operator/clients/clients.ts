@@ -261,7 +261,8 @@ function addRemoveSecret(clients: Command, operator: Operator): void {
     const left = await registries.clients.removeSecret(client.id, secretId, (tx, { lastFour }) =>
       clientRecord(registries, 'client_secret_removed', client, { last_four: lastFour })(tx),
     );
-    return report(left, 'Removed.');
+    const tokens = 'Access tokens that it got work until they expire: `revoke --client` ends them.';
+    return report(left, client.kind === 'machine' ? `Removed. ${tokens}` : 'Removed.');
   });
 }
 

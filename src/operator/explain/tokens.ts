@@ -2,16 +2,18 @@
 import { CAUSES, type EndingCause } from '../../accounts/activity/activity-words.ts';
 import {
   createTokenFormats,
+  isFromBeforeRenewal,
   type PresentedAccessToken,
   type PresentedRefreshToken,
   type PresentedValue,
   readValue,
 } from '../../authorizations/token-formats.ts';
 import { systemClock } from '../../base/clock.ts';
+import type { Client } from '../../clients/client.ts';
 import type { AuthorizationRecord } from '../../storage/token-store.ts';
 import { inEnglish } from '../../texts/texts.ts';
 import type { Registries } from '../registries.ts';
-import { atSeconds, explainParties, type Facts, findParties, unknownValue } from './credentials.ts';
+import { atSeconds, explainParties, type Facts, findParties, renewedSince, unknownValue } from './credentials.ts';
 import type { Explanation } from './explanation.ts';
 
 const isPast = (seconds: number): boolean => seconds * 1000 <= systemClock();
@@ -69,8 +71,8 @@ async function explainPresented(
   if (!record) return { ...facts, ...unknownValue('The authorization no longer exists.') };
   const forged = value && forgedFault(registries, value, record);
   if (forged) return forged;
-  return explainParties(registries, record, facts, async () => {
-    const end = await endOfConnection(registries, record);
+  return explainParties(registries, record, facts, async (client) => {
+    const end = (await endOfConnection(registries, record)) ?? endOfGeneration(value, record, client);
     const found = end ?? stateOf(value, record, registries.settings.tokens);
     if (!value || registries.keys()) return found;
     return {
@@ -132,6 +134,22 @@ async function endOfConnection(
     remedy: end ? REMEDY[end.cause] : AUTHORIZE_AGAIN,
     ...(end && { revokedAt: end.at }),
   };
+}
+
+/** Returns undefined unless the client was renewed, or everything issued to it has ended. */
+function endOfGeneration(value: PresentedValue | undefined, record: AuthorizationRecord, client: Client) {
+  if (record.clientGeneration < client.endedThrough) {
+    const why = 'The operator ended everything that was issued to the client.';
+    return { state: 'revoked', why, remedy: REMEDY.operator_revoked } as const;
+  }
+  if (value === undefined || !isFromBeforeRenewal({ value, authorization: record }, client)) return undefined;
+  if (value.kind !== 'refresh_token') return renewedSince(client);
+  // While no refresh has followed the renewal, any refresh token works with the new secret.
+  if (record.clientGeneration < client.generation) {
+    const why = 'It was issued before the client was renewed: it works once more, only with a secret of after that.';
+    return { state: 'replaced', why } as const;
+  }
+  return undefined;
 }
 
 function stateOf(

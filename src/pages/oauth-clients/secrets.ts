@@ -7,7 +7,7 @@ import { Refusal } from '../../base/refusal.ts';
 import { type ClientSecret, hasSecret } from '../../clients/client.ts';
 import type { ClientRegistry } from '../../clients/client-registry.ts';
 import { formerSecretsOf, type OwnedClient } from '../../clients/client-row.ts';
-import { MAX_SECRETS, refusedFrom } from '../../clients/client-secrets.ts';
+import { isRenewable, MAX_SECRETS, refusedFrom } from '../../clients/client-secrets.ts';
 import { formOf } from '../../provider/form.ts';
 import { seeOther } from '../page.ts';
 import type { PageKit } from '../page-kit.ts';
@@ -48,6 +48,8 @@ export function clientSecretsPage(parts: {
       live: secretRowsOf(client, clock(), graceSeconds),
       rotateUrl: hasSecret(client.kind) && count < MAX_SECRETS ? `${urlOf(client)}/rotate-secret` : undefined,
       removeUrl: client.secrets.length > 1 ? `${urlOf(client)}/remove-secret` : undefined,
+      renewUrl: isRenewable(client.kind) ? `${urlOf(client)}/renew` : undefined,
+      renewed: momentOrNothing(client.renewedAt),
     });
   }
 
@@ -170,6 +172,8 @@ export interface ShownSecret {
   readonly value: string;
   /** False if the secret was added to a client that already has one. */
   readonly isOfNewClient: boolean;
+  /** True if the client was renewed: all its other secrets have ended. */
+  readonly isOnlyOne?: boolean;
 }
 
 export function clientCreatedPage(parts: {
@@ -193,12 +197,12 @@ export function clientCreatedPage(parts: {
     const client = ownClientOf(ctx);
     const shown = await take(ctx);
     if (!shown) return showGone(ctx);
-    const { value: secret, isOfNewClient } = shown;
+    const { value: secret, isOfNewClient, isOnlyOne } = shown;
     await kit.render(ctx, 'oauth-client-created', {
       heading: isOfNewClient ? 'Your new OAuth client' : 'Your new client secret',
       advice: isOfNewClient
         ? 'Copy the secret now. You won’t see it again.'
-        : 'Copy it now and switch your servers to it. The older secret works until you remove it.',
+        : `Copy it now and switch your servers to it. ${isOnlyOne ? 'All other secrets have ended.' : 'The older secret works until you remove it.'}`,
       name: client.name,
       id: client.id,
       secret,

@@ -19,9 +19,11 @@ declare module '../view-data.ts' {
       readonly notice: Text | undefined;
       readonly form: ClientFormView;
     };
-    readonly 'oauth-client-delete': {
+    readonly 'oauth-client-confirm': {
+      readonly act: string;
       readonly name: string;
-      readonly connectedPeople: string;
+      readonly lead: string;
+      readonly consequences: readonly string[];
       readonly notice: Text | undefined;
       readonly action: string;
       readonly typedName: string;
