@@ -69,8 +69,7 @@ function proxyRemedy({ status, text }: DoctorAnswer): string {
 
 function ownRemedy({ status, text, body }: DoctorAnswer): string | undefined {
   if (status === 421) {
-    // A node of version 0.1 says `answers at … only,`.
-    const [, other = 'another one'] = /answers (?:only )?at ([^\s,]+)/.exec(text) ?? [];
+    const [, other = 'another one'] = /answers only at ([^\s,]+)/.exec(text) ?? [];
     return (
       'pass the Host header on unchanged (nginx: proxy_set_header Host $http_host); the ' +
       `issuer of the node that answered is ${other}`
