@@ -269,7 +269,7 @@ export function createConnections(parts: {
               SELECT account_id FROM connections
               WHERE client_id = $1 AND ended_at IS NULL AND ($3::text IS NULL OR account_id > $3)
                 AND client_generation < (SELECT ended_through FROM clients WHERE id = $1)
-              ORDER BY account_id LIMIT $4 FOR NO KEY UPDATE),
+              ORDER BY account_id LIMIT $4 FOR UPDATE),
             ended AS (
               UPDATE connections n SET ${endedBy(tx, '$2')}
               FROM next
