@@ -264,11 +264,12 @@ export function createConnections(parts: {
     async endSome(clientId, cause, after, inTransaction) {
       const ended = await database.transaction(async (tx) => {
         const connections = await tx.query<EndedConnection>(
+          // The lock skips rows that someone else changes meanwhile, and takes others instead: the batch is full.
           `WITH next AS (
               SELECT account_id FROM connections
               WHERE client_id = $1 AND ended_at IS NULL AND ($3::text IS NULL OR account_id > $3)
                 AND client_generation < (SELECT ended_through FROM clients WHERE id = $1)
-              ORDER BY account_id LIMIT $4),
+              ORDER BY account_id LIMIT $4 FOR UPDATE),
             ended AS (
               UPDATE connections n SET ${endedBy(tx, '$2')}
               FROM next

@@ -312,3 +312,27 @@ describeOn([postgresServer, redisServer], 'operator revoke while Redis is unavai
     expect(body, 'a token that was not revoked').to.include({ active: true });
   });
 });
+
+describeOn([postgresServer], 'operator revoke, while people approve the client again', () => {
+  const on = startSeeded({ on: 'postgres' });
+
+  it('`revoke --client` ends all connections of before, also if a person approves the client again meanwhile', async () => {
+    const { database, connections } = on.service;
+    const { id } = on.clients.confidential;
+    await connectMany(database, id, 1_001);
+    const { revoking } = await database.transaction(async (tx) => {
+      await tx.query(
+        `UPDATE connections SET client_generation = 1, generation = generation + 1
+          WHERE client_id = $1 AND account_id = 'many_000500'`,
+        [id],
+      );
+      const revoking = operatorFor(on.service)(`revoke --client ${id} --yes`);
+      const waiting = "SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
+      await eventually(async () => expect(await database.query(waiting)).to.have.length(1));
+      return { revoking };
+    });
+    expect((await revoking).exitCode).to.equal(0);
+    expect(await connections.countOf(id)).to.equal(1);
+    expect(await connections.endOf('many_000500', id)).to.equal(undefined);
+  });
+});
