@@ -245,7 +245,10 @@ export async function lockKnownTimes(tx: Queries): Promise<Date> {
   return row.at;
 }
 
-/** Whatever waits for the lock in one process uses one connection: the pool is for all requests. */
+/**
+ * Commands and pages that wait for the lock in one process use one connection, and pushes another
+ * (import/pushed-changes.ts): the pool is for all requests.
+ */
 const TURN = 'known times';
 
 /**

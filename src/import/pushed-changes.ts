@@ -4,6 +4,7 @@ import type { Activity } from '../accounts/activity/activity.ts';
 import { isDeleted, isOutdated, lockKnownTimes } from '../accounts/known-times.ts';
 import type { Clock } from '../base/clock.ts';
 import type { Refusal } from '../base/refusal.ts';
+import { createSharedTurns } from '../storage/account-turns.ts';
 import type { Database, Queries } from '../storage/queries.ts';
 import { StorageUnavailable } from '../storage/storage-unavailable.ts';
 import type { ImportActivity } from './change.ts';
@@ -29,6 +30,9 @@ import { findThings } from './things.ts';
 /** Pauses before a batch is retried after a deadlock or without an answer of the database. */
 const RETRY_PAUSES_MS = [100, 400];
 
+/** How many requests wait for the running one. They wait for its lock anyway, but without a connection. */
+const MAX_WAITING = 1_000;
+
 export function createPushedChanges(parts: {
   readonly database: Database;
   readonly clock: Clock;
@@ -39,6 +43,7 @@ export function createPushedChanges(parts: {
   readonly asksFirst: () => boolean;
 }) {
   const { database, clock, removals, activityOf, asksFirst } = parts;
+  const inTurn = createSharedTurns(MAX_WAITING);
 
   /** Applies all lines or none. The lines have one type, and are about different records. */
   async function write(tx: Queries, lines: readonly PushedLine[], sender: string): Promise<LineAnswer[]> {
@@ -86,15 +91,16 @@ export function createPushedChanges(parts: {
   }
 
   async function inTransaction(lines: readonly PushedLine[], sender: string): Promise<LineAnswer[]> {
+    const attempt = () => inTurn('push', () => database.transaction((tx) => write(tx, lines, sender)));
     for (const pause of RETRY_PAUSES_MS) {
       try {
-        return await database.transaction((tx) => write(tx, lines, sender));
+        return await attempt();
       } catch (error) {
         if (!isPassing(error)) throw error;
         await delay(pause);
       }
     }
-    return database.transaction((tx) => write(tx, lines, sender));
+    return attempt();
   }
 
   /** Applies a batch. If it is refused, applies its lines one by one: only wrong ones are refused. */

@@ -33,11 +33,14 @@ interface Row {
   readonly later?: readonly string[];
 }
 
+const IDENTITY = { issuer: 'https://id.example.test', subject: 'unlinked' };
+
 /** Lines that would give back what the changes of the table take. */
 const LATE = {
   account: (n: number) => line.account(`A${n}`),
   active: (n: number) => line.account(`A${n}`, { suspended: false }),
   suspended: (n: number) => line.account(`A${n}`, { suspended: true }),
+  linked: (n: number) => line.account(`A${n}`, { identity: IDENTITY }),
   organization: (n: number) => line.organization(`O${n}`),
   open: (n: number): Line => ({ ...line.organization(`O${n}`), clients: 'open' }),
   warehouse: (n: number) => line.warehouse(`W${n}`, `O${n}`),
@@ -109,6 +112,11 @@ const ROWS: Readonly<Record<string, Row>> = {
   'accounts update --name': {
     change: ({ command, email }) => command(`accounts update ${email} --name Married`),
     late: ['account'],
+  },
+  'links remove': {
+    first: { account: { identity: IDENTITY } },
+    change: ({ command, email }) => command(`links remove ${email} --provider ${IDENTITY.issuer} --yes`),
+    late: ['linked'],
   },
   'organizations delete': {
     change: ({ command, organization }) => command(`organizations delete ${organization} --yes`),
@@ -204,6 +212,7 @@ forEachDeploymentAndEmbedded('late lines', (start) => {
   const state = () =>
     on.service.database.query(`SELECT
       (SELECT json_agg(json_build_array(id, email, name, suspended_at) ORDER BY id) FROM accounts) AS accounts,
+      (SELECT json_agg(json_build_array(account_id, issuer, subject) ORDER BY account_id) FROM account_identities) AS links,
       (SELECT json_agg(json_build_array(id, name, asks_first) ORDER BY id) FROM organizations) AS organizations,
       (SELECT json_agg(json_build_array(id, name) ORDER BY id) FROM warehouses) AS warehouses,
       (SELECT json_agg(json_build_array(account_id, organization_id, role) ORDER BY id) FROM organization_memberships) AS roles,

@@ -3,6 +3,7 @@ import type { Clock } from '../../base/clock.ts';
 import { lockedTransactionOf } from '../../storage/account-turns.ts';
 import type { Database, InTransaction, Queries } from '../../storage/queries.ts';
 import { type Account, type AccountRow, accountFrom, SELECT_ACCOUNTS } from '../account.ts';
+import { knownChange, recordChanges } from '../known-times.ts';
 import type { MethodsOfKind } from '../sign-in-methods.ts';
 import { canBeStrong, type UpstreamStrength } from '../sign-in-strength.ts';
 
@@ -132,12 +133,19 @@ export function createIdentities({ database, clock }: { readonly database: Datab
     /** Returns the identities of an account, oldest first. */
     listOf: (accountId: string): Promise<LinkedIdentity[]> => listOf(accountId, database),
 
-    /** @returns true if there was a link. */
+    /**
+     * Removes a link. The line of the account with the identity, if it was known before, does not bring
+     * the link back.
+     *
+     * @returns true if there was a link.
+     */
     unlink: (accountId: string, issuer: string, inTransaction: InTransaction<Identity>): Promise<boolean> =>
-      database.transaction(async (tx) => {
+      knownChange(database, undefined, async (tx, at) => {
         const gone = await remove(accountId, issuer, tx);
-        if (gone) await inTransaction(tx, gone);
-        return gone !== undefined;
+        if (gone === undefined) return false;
+        await recordChanges(tx, at, { type: 'account', account: accountId });
+        await inTransaction(tx, gone);
+        return true;
       }),
 
     /**
