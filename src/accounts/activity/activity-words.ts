@@ -190,7 +190,10 @@ const WORDS = {
     what: ({ last_four: lastFour }) =>
       message(lastFour === undefined ? 'activity.app_renewed' : 'activity.client_renewed'),
     about: 'client_name',
-    note: (details) => (details.last_four === undefined ? message('activity.app_renewed-note') : ending(details)),
+    note: ({ last_four: lastFour }) =>
+      lastFour === undefined
+        ? message('activity.app_renewed-note')
+        : message('activity.client_renewed-note', { lastFour: `${lastFour}` }),
   },
   client_tested: { what: message('activity.client_tested'), about: 'client_name' },
   client_tokens_revoked: { what: message('activity.client_tokens_revoked'), about: 'client_name' },

@@ -17,7 +17,7 @@ interface Question {
 
 /** @param back the page of the client from which the owner came */
 export function createNameConfirmation(kit: PageKit, back: ClientPart, questionOf: (client: OwnedClient) => Question) {
-  function draw(ctx: Context, typedName = '', problem?: Text): Promise<void> {
+  function draw(ctx: Context, typedName = '', problem?: Text, isWrongName = false): Promise<void> {
     const client = ownClientOf(ctx);
     return kit.render(ctx, 'oauth-client-confirm', {
       ...questionOf(client),
@@ -26,6 +26,7 @@ export function createNameConfirmation(kit: PageKit, back: ClientPart, questionO
       action: ctx.path,
       typedName,
       problem,
+      isWrongName,
       cancel: urlOf(client, back),
     });
   }
@@ -39,7 +40,7 @@ export function createNameConfirmation(kit: PageKit, back: ClientPart, questionO
       const typed = formOf(ctx).get('confirm_name') ?? '';
       if (normalizeClientName(typed) === ownClientOf(ctx).name) return next();
       ctx.status = 422;
-      await draw(ctx, typed, 'This is not the name of the client. Type it exactly as shown above.');
+      await draw(ctx, typed, 'This is not the name of the client. Type it exactly as shown above.', true);
     },
   };
 }

@@ -4,7 +4,7 @@ import type { OneTimeValues } from '../../accounts/one-time-values.ts';
 import type { Clock } from '../../base/clock.ts';
 import { message, type Text } from '../../base/message.ts';
 import { Refusal } from '../../base/refusal.ts';
-import { type ClientSecret, hasSecret } from '../../clients/client.ts';
+import { type ClientKind, type ClientSecret, hasSecret } from '../../clients/client.ts';
 import type { ClientRegistry } from '../../clients/client-registry.ts';
 import { formerSecretsOf, type OwnedClient } from '../../clients/client-row.ts';
 import { isRenewable, MAX_SECRETS, refusedFrom } from '../../clients/client-secrets.ts';
@@ -24,6 +24,9 @@ const PATH = `${CLIENT}/secrets`;
 const ROTATE = `${CLIENT}/rotate-secret`;
 const REMOVE = `${CLIENT}/remove-secret`;
 const REMOVED = 'The secret is removed. Requests that use it are refused from now on.';
+/** Only for machine clients: the other kinds need a person's approval as well. */
+const TOKENS_LEFT =
+  'Access tokens that were got with it stay valid until they expire. Renewing the client ends them at once.';
 
 const partOf = (client: OwnedClient): string => urlOf(client, 'secrets');
 
@@ -92,7 +95,7 @@ export function clientSecretsPage(parts: {
         lastFour: secret.lastFour,
         client: client.name,
       }),
-      ...lastUseOf(secret),
+      ...lastUseOf(secret, client.kind),
       action: ctx.path,
       fields: [{ name: 'secret_id', value: secret.id }],
       button: message('oauth-clients.remove-secret'),
@@ -106,7 +109,11 @@ export function clientSecretsPage(parts: {
       await clients.removeSecret(client.id, formOf(ctx).get('secret_id') ?? '', (tx, secret) =>
         own.record(ctx, 'client_secret_removed', { last_four: secret.lastFour }, tx),
       );
-      await kit.notices.redirect(ctx, partOf(client), REMOVED);
+      await kit.notices.redirect(
+        ctx,
+        partOf(client),
+        client.kind === 'machine' ? `${REMOVED} ${TOKENS_LEFT}` : REMOVED,
+      );
     } catch (error) {
       if (error instanceof Refusal && error.code === 'secret_unknown') ctx.throw(404);
       await drawRefusal(ctx, error);
@@ -126,16 +133,17 @@ export function clientSecretsPage(parts: {
 }
 
 /** Describes the last use of the secret, and whether removing it could break something. */
-function lastUseOf(secret: SecretRow): Pick<ConfirmView, 'warning' | 'consequences'> {
+function lastUseOf(secret: SecretRow, kind: ClientKind): Pick<ConfirmView, 'warning' | 'consequences'> {
   const { lastFour, lastUsed, created, isSafeToRemove } = secret;
   const what = `gate_cs_…${lastFour}`;
   const end =
     'Requests that use it are refused from the next one on; those that use the other secret are ' +
     'not. This cannot be undone.';
   const use = lastUsed ? [`${what} was last used on `, lastUsed] : [`${what} was made on `, created, ' and never used'];
-  if (isSafeToRemove) return { consequences: [use.concat(': it is safe to remove.'), end] };
+  const ends = kind === 'machine' ? [end, TOKENS_LEFT] : [end];
+  if (isSafeToRemove) return { consequences: [use.concat(': it is safe to remove.'), ...ends] };
   const warning = use.concat('. Make sure that nothing needs it any more.');
-  return { warning, consequences: [end] };
+  return { warning, consequences: ends };
 }
 
 /** One day: a job that runs daily would have used the newer secret by then. */

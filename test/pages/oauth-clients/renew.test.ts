@@ -1,12 +1,15 @@
 import { expect } from 'chai';
 import { partnerTokens, tokensOf } from '../../provider/partner-tokens.ts';
+import { eventually } from '../../support/eventually.ts';
+import { startsWithMail } from '../../support/mail-server.ts';
 import { refresh, type TestClient } from '../../support/oauth.ts';
 import { startSeeded } from '../../support/seeded.ts';
 import { type ClientOwner, isSecretValid, LIST, shownOn, signInOwner, textOf } from '../client-owner.ts';
 import { signedIn } from '../signed-in-person.ts';
 
 describe('renewing an OAuth client on its page', () => {
-  const on = startSeeded({ clock: true });
+  const { start, received } = startsWithMail();
+  const on = startSeeded({ on: start, clock: true });
   let owner: ClientOwner;
   let client: Required<TestClient>;
   let path: string;
@@ -60,9 +63,19 @@ describe('renewing an OAuth client on its page', () => {
     expect(own).to.include({ action: 'client_renewed', actor: 'person' });
     expect(before?.action, 'once').not.to.equal('client_renewed');
 
+    await eventually(() => {
+      const mails = received.filter(({ text }) => text.includes('Your OAuth client was renewed after a theft'));
+      expect(
+        mails.map(({ to }) => to),
+        'only the owner',
+      ).to.deep.equal([[on.seeded.person.email]]);
+      expect(mails[0]?.text).to.include('Stock Sync').and.not.include('gate_cs_');
+    });
+
     const again = await owner.submit(await owner.get(`${path}/renew`), { confirm_name: 'Stock Sync' });
     expect(again.status).to.equal(422);
     expect(textOf(again.html)).to.include('The client was renewed a moment ago');
+    expect(again.html, 'the typed name was right').not.to.include('aria-invalid');
     expect(await isSecretValid(on.issuer, renewed)).to.equal(true);
   });
 
