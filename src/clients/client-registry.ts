@@ -34,7 +34,7 @@ export interface ClientRegistry extends ClientCreation, ClientEdits, ClientSecre
   /**
    * Ends everything issued to the client so far, and all approvals: the next request is refused.
    * `Connections.endSome` then marks the connections as ended, up to `finishRevocation`. If that was
-   * interrupted, continues: what was issued since the first call stays.
+   * interrupted within the last hour, continues: what was issued since the first call stays.
    *
    * @param inTransaction runs in the same transaction, unless it continues
    * @returns true if it continues an interrupted revocation
@@ -190,8 +190,9 @@ export function createClientRegistry(parts: {
       const isContinued = await changing(id, async (tx) => {
         const raised = await tx.query(
           `UPDATE clients SET updated_at = $2, generation = generation + 1, ended_through = generation + 1,
-              is_ending = kind <> 'machine'
-            WHERE id = $1 AND NOT is_ending RETURNING 1`,
+              ending_since = CASE WHEN kind <> 'machine' THEN ${tx.now()} END
+            WHERE id = $1 AND (ending_since IS NULL OR ending_since < ${tx.now()} - interval '1 hour')
+            RETURNING 1`,
           [id, new Date(clock())],
         );
         if (raised.length > 0) await inTransaction?.(tx);
@@ -202,7 +203,7 @@ export function createClientRegistry(parts: {
     },
 
     async finishRevocation(id, tx) {
-      await tx.query('UPDATE clients SET is_ending = false WHERE id = $1', [id]);
+      await tx.query('UPDATE clients SET ending_since = NULL WHERE id = $1', [id]);
     },
 
     async endEveryMachineToken(tx) {

@@ -194,7 +194,14 @@ forEachDeployment('operator revoke', (start) => {
 
     expect(await revoke(`--client ${confidential.id} --yes`)).to.include({ connections: 1, continued: false });
     await expectEnded(again.accessToken);
-    expect(await isActive((await grace.tokens(confidential)).accessToken)).to.equal(true);
+    const latest = await grace.tokens(confidential);
+    expect(await isActive(latest.accessToken)).to.equal(true);
+    // A command that was interrupted hours ago was for another incident.
+    await on.service.database.query("UPDATE clients SET ending_since = now() - interval '2 hours' WHERE id = $1", [
+      confidential.id,
+    ]);
+    expect(await revoke(`--client ${confidential.id} --yes`)).to.include({ connections: 1, continued: false });
+    await expectEnded(latest.accessToken);
   });
 
   it('`clients renew` writes as many rows for 5,000 connections as for one', async () => {

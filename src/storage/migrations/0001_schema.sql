@@ -109,7 +109,7 @@ create table clients (
   generation integer not null default 0,
   renewed_at timestamptz, -- When the client was last renewed: all its secrets are newer.
   ended_through integer not null default 0, -- Everything of an earlier generation has ended for good.
-  is_ending boolean not null default false, -- True until all connections of before `ended_through` are marked as ended.
+  ending_since timestamptz, -- When `ended_through` was raised; null once all connections of before are marked as ended.
   leaked_secrets text[] not null default '{}', -- The latest leaked secrets: machine access tokens got with them have ended.
   creation_key text, -- A hash of the form that created the client: a form sent twice creates one client.
   constraint clients_creation_key_key unique (owner_account_id, creation_key),
