@@ -277,7 +277,7 @@ export const recordChanges = (tx: Queries, at: Date, ...changed: readonly Change
     { now: at, byImport: false, isMadeHere: true },
   );
 
-/** Like `recordChanges`, for accounts or places that the transaction deletes. Call it before. */
+/** Like `recordChanges`, for accounts or places that the transaction deletes. Call it before the deletion. */
 export async function recordDeletion(
   tx: Queries,
   at: Date,

@@ -264,7 +264,8 @@ export function createConnections(parts: {
     async endSome(clientId, cause, after, inTransaction) {
       const ended = await database.transaction(async (tx) => {
         const connections = await tx.query<EndedConnection>(
-          // The lock skips rows that someone else changes meanwhile, and takes others instead: the batch is full.
+          // Lock within the limit: a row that another transaction changed meanwhile is replaced by the next one, so the
+          // batch is full.
           `WITH next AS (
               SELECT account_id FROM connections
               WHERE client_id = $1 AND ended_at IS NULL AND ($3::text IS NULL OR account_id > $3)

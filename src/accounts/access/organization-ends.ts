@@ -35,7 +35,7 @@ export function createOrganizationEnds(parts: {
 }) {
   const { database, access, clock } = parts;
 
-  /** @param known what lines change, too (see known-times.ts) */
+  /** @param known the changed record, so that late lines do not undo the change (see known-times.ts) */
   async function change(
     { organizationId, by, check, inTransaction }: Change,
     work: (tx: Queries, present: Present) => Promise<readonly unknown[]>,
