@@ -1,7 +1,8 @@
 /**
  * Makes the hashing of passwords a thousand times cheaper in this process, with unchanged texts: its
  * cost is on purpose, and would be a third of the work of all tests. Programs that a test starts hash
- * as in production.
+ * as in production, and accept no password that was hashed here: .mocharc.cjs omits this file for slow tests,
+ * which sign the same users in at both.
  */
 import { createRequire } from 'node:module';
 import type { Options } from '@node-rs/argon2';

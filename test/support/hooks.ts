@@ -1,7 +1,5 @@
 /** Mocha's hooks after the test files, in each process that runs some, and after the whole run. */
 import { setTimeout as delay } from 'node:timers/promises';
-// Import this for its effect, before any test file imports the package.
-import './cheap-passwords.ts';
 import { endFile, endRun } from './end-of-run.ts';
 // Import this for its effect: the first process creates the folder of the run before it starts
 // others.
