@@ -6,7 +6,7 @@ import { confirmAt } from '../sandbox/called-api.ts';
 import { eventually } from '../support/eventually.ts';
 import { exchangeCode, postForm, refresh, revokeCurrent, type TestClient } from '../support/oauth.ts';
 import { startSeeded } from '../support/seeded.ts';
-import { forEachDeploymentAndEmbedded } from '../support/service.ts';
+import type { Start } from '../support/service.ts';
 import { type Apis, type Check, HELD, type HeldName, type Holdings, hold, openApis, type Timing } from './holdings.ts';
 
 const CONNECTION = ['authorization', 'second authorization', 'code'] as const;
@@ -224,7 +224,8 @@ const CHAINS: readonly Readonly<Record<string, End>>[] = [
 const once: Check = (check) => check();
 const LATER: Timing = { here: eventually, elsewhere: eventually, caching: eventually };
 
-forEachDeploymentAndEmbedded('the end of access', (start) => {
+/** The tests of all ways, for a deployment on which `start` starts services. */
+export function endOfAccess(start: Start): void {
   const many = 100_000;
   const limits = { clientFailures: many, clientFailuresPerAddress: many, clientsPerPerson: many };
   const on = startSeeded({ on: start, clock: true, settings: { limits } });
@@ -304,4 +305,4 @@ forEachDeploymentAndEmbedded('the end of access', (start) => {
     await on.service.clients.resume(id);
     await bearer.expectValid(LATER, false);
   });
-});
+}
