@@ -95,7 +95,7 @@ describe('password hash', () => {
       events.push('compared');
       return isRight;
     });
-    // Promises alone never let the event loop go on, so what another thread computes cannot arrive between them.
+    // Between promises the event loop handles nothing, so what another thread computes cannot arrive there.
     for (let turns = 0; turns < 100; turns += 1) await undefined;
     events.push('meanwhile');
     expect(await comparing).to.equal(false);
