@@ -72,11 +72,11 @@ describeOn([postgresServer], 'the deletion of an account, with 50,000 entries in
     });
   }
 
-  it('reads the log by index only', async () => {
+  it('reads only the entries that name the person', async () => {
     const scanned = await on.service.database.transaction(async (tx) => {
       const count = async () => {
         const [row] = await tx.query<{ read: number }>(
-          `SELECT seq_tup_read::int AS read FROM pg_stat_xact_user_tables
+          `SELECT (seq_tup_read + coalesce(idx_tup_fetch, 0))::int AS read FROM pg_stat_xact_user_tables
             WHERE relname = 'activity'`,
         );
         return row?.read ?? 0;
@@ -85,7 +85,8 @@ describeOn([postgresServer], 'the deletion of an account, with 50,000 entries in
       await deleteAccounts(tx, [PERSON]);
       return (await count()) - before;
     });
-    expect(scanned).to.equal(0);
+    // Each of the three is found, and then read again to be changed.
+    expect(scanned).to.be.within(3, 30);
   });
 });
 
