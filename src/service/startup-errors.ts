@@ -15,7 +15,11 @@ export interface Trouble {
 }
 
 /** Returns undefined for errors of this program itself. */
-export function troubleOf(error: unknown): Trouble | undefined {
+export function troubleOf(thrown: unknown): Trouble | undefined {
+  // A migration meets missing rights on its own connection.
+  const isForeign = (thrown as NodeJS.ErrnoException | undefined)?.code === '42501';
+  const error =
+    isForeign && !(thrown instanceof StorageUnavailable) ? new StorageUnavailable('postgresql', thrown) : thrown;
   if (error instanceof Refusal) return error;
   // The error's own text is for clients: it names neither the store nor the cause.
   if (error instanceof StorageUnavailable && error.code === 'statement_too_long') {
@@ -105,7 +109,16 @@ const STORE_REMEDIES: readonly (readonly [cause: RegExp, remedy: (store: Store) 
     /unknown command|INFO shows neither/i,
     () => 'allow the commands that docs/operations/deploy.md lists under Redis, or use another Redis',
   ],
-  [/^42501|NOPERM/, ({ variable }) => `grant the missing privilege to the account in ${variable}`],
+  [
+    /^42501/,
+    () =>
+      'the tables belong to another role, usually because a superuser restored them: docs/operations/incidents.md, ' +
+      '"A restore gave the tables to another role", has the statements',
+  ],
+  [
+    /NOPERM|executing the script can't run/,
+    ({ variable }) => `grant the missing privilege to the account in ${variable}`,
+  ],
   [/DB index/i, ({ variable }) => `correct the database number at the end of ${variable}`],
   [
     /^(ENOTFOUND|EAI_AGAIN)/,

@@ -4,6 +4,7 @@ import pg from 'pg';
 import type { Clock } from '../base/clock.ts';
 import { randomId } from '../base/random-id.ts';
 import type { OpenDatabase } from './database.ts';
+import type { Queries } from './queries.ts';
 
 export interface DatabaseReport {
   readonly version: string;
@@ -70,3 +71,26 @@ export async function notificationMilliseconds(database: OpenDatabase): Promise<
     client.end().catch(() => {});
   }
 }
+
+/** Returns the owners of tables that this role may not use as its own, with the number of their tables. */
+export const foreignOwners = (database: Queries): Promise<{ readonly owner: string; readonly tables: number }[]> =>
+  // A role without the right to use the schema has no current schema.
+  database.query(
+    `SELECT tableowner AS owner, count(*)::int AS tables FROM pg_tables
+      WHERE schemaname = coalesce(current_schema(), 'public') AND NOT pg_has_role(tableowner, 'USAGE')
+      GROUP BY tableowner ORDER BY tableowner`,
+  );
+
+/** Returns the limits of open connections that apply to this role, and how to raise each. */
+export const connectionLimits = (
+  database: Queries,
+): Promise<{ readonly whose: string; readonly limit: number; readonly remedy: string }[]> =>
+  database.query(
+    `SELECT 'the role ' || rolname AS whose, rolconnlimit AS limit,
+        format('ALTER ROLE %I CONNECTION LIMIT -1', rolname) AS remedy
+      FROM pg_roles WHERE rolname = current_user AND rolconnlimit >= 0 AND NOT rolsuper
+    UNION ALL SELECT 'the database ' || datname, datconnlimit, format('ALTER DATABASE %I CONNECTION LIMIT -1', datname)
+      FROM pg_database WHERE datname = current_database() AND datconnlimit >= 0
+    UNION ALL SELECT 'the server', current_setting('max_connections')::int
+        - current_setting('superuser_reserved_connections')::int, 'max_connections in postgresql.conf'`,
+  );

@@ -171,6 +171,8 @@ export function createRedisStore(parts: {
       const keys = redis instanceof Cluster ? keyOnEachMaster(redis, 'gh:ping') : ['gh:ping'];
       const now = String(clock());
       await reply(Promise.all(keys.map((key) => redis.set(key, now, 'PX', 60_000))));
+      // Also run a script, as every exchange does: an account may lack the right to do so. It finds no record.
+      await reply(Promise.all(keys.map((key) => redis.replaceRecord(key, now, 60_000, clock(), ''))));
     },
 
     async close() {
