@@ -7,12 +7,7 @@ import { listNodes } from '../storage/nodes.ts';
 import { type Check, type Context, check, NeedFailed } from './check.ts';
 import { described, explainConnectionError, PROXY_HELP, unreachable } from './connection-errors.ts';
 import { notChecked, ok, problem, type Verdict, warning } from './findings.ts';
-import { createRequests, type DoctorAnswer, type DoctorRequests } from './requests.ts';
-
-export interface Address extends DoctorRequests {
-  /** The first answer: the metadata of the issuer. */
-  readonly first: DoctorAnswer;
-}
+import { type Address, createRequests, type DoctorAnswer } from './requests.ts';
 
 /** A client may send a `state` of some thousand characters, a user a form of 40 redirect URIs. */
 const LONG_QUERY_BYTES = 6_000;

@@ -1,6 +1,5 @@
 /** The doctor's check of the change stream: holds it open for 3 s, as an API does for months. */
 import { ENDPOINT } from '../provider/endpoints.ts';
-import { type Check, check } from './check.ts';
 import {
   described,
   explainConnectionError,
@@ -9,7 +8,7 @@ import {
   troubled,
   unreachable,
 } from './connection-errors.ts';
-import { notChecked, ok, type Verdict } from './findings.ts';
+import { ok, type Verdict } from './findings.ts';
 import type { DoctorAnswer, DoctorRequests, DoctorStream } from './requests.ts';
 
 const PATH = ENDPOINT.introspectionChanges;
@@ -30,18 +29,6 @@ const STREAM_WATCH: StreamWatch = { watched: 2_900, limit: 6_000 };
 const MAX_AT_ONCE = 7;
 
 const REMEDY = `make the proxy pass the stream on at once, with a timeout of minutes and no cache; ${PROXY_HELP}`;
-
-export const STREAM_CHECK: Check = check(
-  'change_stream',
-  ['visitor'],
-  'the public address',
-  async ({ visitor: { journey, stream } }, { signal }) => {
-    if (!journey.isClientAccepted) return notChecked('the client could not authenticate');
-    const verdict = await stream;
-    signal.throwIfAborted();
-    return verdict;
-  },
-);
 
 /**
  * Watches a stream for three seconds, or up to twelve if something is wrong, so the doctor does

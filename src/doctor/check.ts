@@ -1,11 +1,18 @@
 /** A check of the doctor, and the runner that opens what the checks need. */
 import type { OperatedBy } from '../accounts/activity/activity.ts';
 import type { Variables } from '../config/environment.ts';
+import type { SettingsWithoutSecrets } from '../config/settings.ts';
+import type { OpenDatabase } from '../storage/database.ts';
+import type { DatabaseReport } from '../storage/database-report.ts';
+import type { ListedNode } from '../storage/nodes.ts';
+import type { RedisProblem } from '../storage/redis/redis.ts';
+import type { RedisReport } from '../storage/redis/report.ts';
 import { StorageUnavailable } from '../storage/storage-unavailable.ts';
 import type { StreamWatch } from './change-stream.ts';
 import { type Finding, findingOf, findingText, notChecked, problem, type Verdict } from './findings.ts';
-import type { Provided } from './needs.ts';
+import type { Address } from './requests.ts';
 import { reasonOf, remedyOf } from './store-remedies.ts';
+import type { Visitor } from './visitor.ts';
 
 export interface ExaminationOptions {
   /** The address to connect to; the host of the issuer if absent. */
@@ -16,6 +23,34 @@ export interface ExaminationOptions {
   readonly signal: AbortSignal;
   readonly by: OperatedBy;
   readonly streamWatch?: StreamWatch | undefined;
+}
+
+/** What checks need. */
+export interface Provided {
+  readonly settings: SettingsWithoutSecrets;
+  /** The server answers, but its database may have no schema. */
+  readonly server: { readonly database: OpenDatabase; readonly report: DatabaseReport; readonly where: string };
+  /** A database with the schema of this version, to which the doctor can write. */
+  readonly database: OpenDatabase;
+  readonly tokens: {
+    /** The id stored in this Redis; `none` without Redis, undefined if no node has stored one. */
+    readonly identity: string | undefined;
+    /** False if it answers, but refuses what requests need. */
+    readonly isUsable: boolean;
+    /** Undefined without Redis. */
+    readonly redis?: { readonly reports: readonly RedisReport[]; readonly problems: readonly RedisProblem[] };
+  };
+  /** Every node of the last hour, also silent ones. */
+  readonly nodes: readonly ListedNode[];
+  readonly address: Address;
+  /** A temporary account with its clients, whose change stream is being watched. */
+  readonly visitor: Visitor & {
+    /** What the flow has shown, for the checks after it: that the client could authenticate. */
+    readonly journey: { isClientAccepted: boolean };
+    readonly stream: Promise<Verdict>;
+    /** Returns the network address that the service recorded for the visitor's sign-in. */
+    recordedAddress(): Promise<string | undefined>;
+  };
 }
 
 export type Need = keyof Provided;

@@ -1,9 +1,8 @@
 /** Tests the whole service at its public address, and everything on which it depends. */
 import { ADDRESS_CHECKS, HOPS_CHECK } from './address.ts';
-import { STREAM_CHECK } from './change-stream.ts';
 import { type Check, check, type ExaminationOptions, runChecks } from './check.ts';
 import type { Finding } from './findings.ts';
-import { FLOW_CHECK } from './flow.ts';
+import { FLOW_CHECK, STREAM_CHECK } from './flow.ts';
 import { OPEN } from './needs.ts';
 import { NODE_CHECKS } from './nodes.ts';
 import { PEOPLE_CHECKS } from './people.ts';

@@ -17,12 +17,6 @@ import { notChecked, ok, type Verdict } from './findings.ts';
 import type { DoctorAnswer, Send } from './requests.ts';
 import type { Visitor } from './visitor.ts';
 
-/** What the flow has shown, for the checks after it. */
-export interface Journey {
-  /** True if client authentication passes the proxy, and this deployment answers. */
-  isClientAccepted: boolean;
-}
-
 /** Thrown if the answer to a step is not the expected one. */
 class StepFailed extends Error {
   readonly trouble: Trouble;
@@ -68,6 +62,18 @@ export const FLOW_CHECK: Check = check(
   },
 );
 
+export const STREAM_CHECK: Check = check(
+  'change_stream',
+  ['visitor'],
+  'the public address',
+  async ({ visitor: { journey, stream } }, { signal }) => {
+    if (!journey.isClientAccepted) return notChecked('the client could not authenticate');
+    const verdict = await stream;
+    signal.throwIfAborted();
+    return verdict;
+  },
+);
+
 async function verdictOf(run: Step[1], signal: AbortSignal): Promise<Verdict> {
   try {
     return ok(await run());
@@ -109,7 +115,7 @@ function approval(browser: ReturnType<typeof createBrowser>, { person, client }:
     hasStarted = hasField(page, 'token');
     require(hasStarted, page, 'GET /password', page.status === 410 ? COOKIES_LOST : ANOTHER);
     page = await browser.submit(page, { token: new URL(path, issuer).searchParams.get('token') ?? '' });
-    const isSignedIn = page.status === 200 && page.path.startsWith('/profile');
+    const isSignedIn = page.status === 200 && /^\/profile/.test(page.path);
     require(isSignedIn, page, 'the form of a one-time link', COOKIES_LOST);
     return 'a one-time link signs in (passwords are off, and a provider would need a person)';
   }
@@ -144,7 +150,9 @@ const CLIENT_STEPS: readonly (readonly [name: StepName, shows: string, remedy: s
 ];
 
 /** The steps of the client, from the code to the end of all tokens. */
-function tokensLife(parts: Visitor & { journey: Journey; held: Held; retryWindowSeconds: number; send: Send }): Step[] {
+function tokensLife(
+  parts: Visitor & { journey: { isClientAccepted: boolean }; held: Held; retryWindowSeconds: number; send: Send },
+): Step[] {
   const { client, journey, retryWindowSeconds, send } = parts;
   let held: Held = parts.held;
   /** Authenticates with the header, because a proxy may withhold that header. */
@@ -172,7 +180,7 @@ async function signOut(browser: ReturnType<typeof createBrowser>): Promise<strin
   await browser.submit(await browser.open('/logout'), {});
   const page = await browser.open('/profile');
   // If the service has no passwords, this may redirect to a provider at once.
-  require(!page.path.startsWith('/profile'), page, 'the sign-out form', COOKIES_LOST);
+  require(!/^\/profile/.test(page.path), page, 'the sign-out form', COOKIES_LOST);
   return 'after the sign-out the profile page asks for a sign-in';
 }
 

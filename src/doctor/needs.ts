@@ -8,42 +8,15 @@ import { type OpenDatabase, openDatabase } from '../storage/database.ts';
 import { type DatabaseReport, foreignOwners, reportDatabase } from '../storage/database-report.ts';
 import { compareMigrations } from '../storage/migrate.ts';
 import { type ListedNode, listNodes } from '../storage/nodes.ts';
-import { connectRedis, createRedis, type RedisProblem, redisIdentity, redisProblems } from '../storage/redis/redis.ts';
-import { type RedisReport, reportRedis } from '../storage/redis/report.ts';
+import { connectRedis, createRedis, redisIdentity, redisProblems } from '../storage/redis/redis.ts';
+import { reportRedis } from '../storage/redis/report.ts';
 import { createRedisStore } from '../storage/redis/store.ts';
-import { type Address, openAddress } from './address.ts';
+import { openAddress } from './address.ts';
 import { watchChanges } from './change-stream.ts';
-import { type Context, NeedFailed, type Open } from './check.ts';
+import { type Context, NeedFailed, type Open, type Provided } from './check.ts';
 import { ok, problem, type Verdict, warning } from './findings.ts';
-import type { Journey } from './flow.ts';
 import { reasonOf, remedyOf } from './store-remedies.ts';
-import { createVisitors, type Visitor } from './visitor.ts';
-
-export interface Provided {
-  readonly settings: SettingsWithoutSecrets;
-  /** The server answers, but its database may have no schema. */
-  readonly server: { readonly database: OpenDatabase; readonly report: DatabaseReport; readonly where: string };
-  /** A database with the schema of this version, to which the doctor can write. */
-  readonly database: OpenDatabase;
-  readonly tokens: {
-    /** The id stored in this Redis; `none` without Redis, undefined if no node has stored one. */
-    readonly identity: string | undefined;
-    /** False if it answers, but refuses what requests need. */
-    readonly isUsable: boolean;
-    /** Undefined without Redis. */
-    readonly redis?: { readonly reports: readonly RedisReport[]; readonly problems: readonly RedisProblem[] };
-  };
-  /** Every node of the last hour, also silent ones. */
-  readonly nodes: readonly ListedNode[];
-  readonly address: Address;
-  /** A temporary account with its clients, whose change stream is being watched. */
-  readonly visitor: Visitor & {
-    readonly journey: Journey;
-    readonly stream: Promise<Verdict>;
-    /** Returns the network address that the service recorded for the visitor's sign-in. */
-    recordedAddress(): Promise<string | undefined>;
-  };
-}
+import { createVisitors } from './visitor.ts';
 
 const GIVE_TABLES =
   'give the tables to the role of Gatehouse: docs/operations/incidents.md, "A restore gave the tables to another role"';

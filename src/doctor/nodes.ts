@@ -13,10 +13,10 @@ import { ConfigurationProblems } from '../config/problems.ts';
 import type { SettingsWithoutSecrets } from '../config/settings.ts';
 import { KEY_VARIABLE, keyFacts, keyStates, keyWarnings } from '../service/key-states.ts';
 import { type ListedNode, nodeClocks } from '../storage/nodes.ts';
-import { type Check, check, NeedFailed } from './check.ts';
+import { type Check, check, NeedFailed, type Provided } from './check.ts';
 import { START } from './connection-errors.ts';
 import { notChecked, ok, problem, type Verdict, warning } from './findings.ts';
-import { type Provided, settingsProblems } from './needs.ts';
+import { settingsProblems } from './needs.ts';
 import { clockTrouble } from './stores.ts';
 
 /** Longer than the two seconds in which the service answers even if a store is unavailable. */

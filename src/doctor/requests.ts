@@ -40,6 +40,11 @@ const MAX_ANSWER_BYTES = 4 * 1024 * 1024;
 
 export type DoctorRequests = ReturnType<typeof createRequests>;
 
+export interface Address extends DoctorRequests {
+  /** The first answer: the metadata of the issuer. */
+  readonly first: DoctorAnswer;
+}
+
 /** @param parts.address to connect to; the issuer's if absent. The `Host` is always the issuer's */
 export function createRequests(parts: { issuer: string; address?: string | undefined; signal: AbortSignal }) {
   const { issuer, address = issuer, signal: interruption } = parts;
