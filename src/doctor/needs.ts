@@ -6,11 +6,12 @@ import type { SettingsWithoutSecrets } from '../config/settings.ts';
 import { NoDeployment, requireEmbeddedDatabase } from '../service/deployment.ts';
 import { type OpenDatabase, openDatabase } from '../storage/database.ts';
 import { type DatabaseReport, foreignOwners, reportDatabase } from '../storage/database-report.ts';
-import { compareMigrations } from '../storage/migrate.ts';
+import { compareMigrations, tableNames } from '../storage/migrate.ts';
 import { type ListedNode, listNodes } from '../storage/nodes.ts';
 import { connectRedis, createRedis, redisIdentity, redisProblems } from '../storage/redis/redis.ts';
 import { reportRedis } from '../storage/redis/report.ts';
 import { createRedisStore } from '../storage/redis/store.ts';
+import { StorageUnavailable } from '../storage/storage-unavailable.ts';
 import { openAddress } from './address.ts';
 import { watchChanges } from './change-stream.ts';
 import { type Context, NeedFailed, type Open, type Provided } from './check.ts';
@@ -72,14 +73,14 @@ function speedVerdict({ version, milliseconds }: DatabaseReport, isEmbedded: boo
 async function database({ open, add }: Context): Promise<OpenDatabase> {
   const opened = await open('server');
   const { where } = opened;
-  const foreign = await foreignOwners(opened.database);
-  if (foreign.length > 0) {
-    const owners = foreign.map(({ owner, tables }) => `${tables} table(s) belong to ${owner}`).join(', ');
-    const message = `${owners}, whose rights this role does not have: a superuser restored the dump`;
-    add('database_owner', where, problem(message, GIVE_TABLES));
-    throw new NeedFailed('the tables belong to another role');
-  }
   try {
+    const foreign = await foreignOwners(opened.database, await tableNames());
+    if (foreign.length > 0) {
+      const owners = foreign.map(({ owner, tables }) => `${tables} table(s) belong to ${owner}`).join(', ');
+      const message = `${owners}, and this role may not read them: usually a superuser restored the dump`;
+      add('database_owner', where, problem(message, GIVE_TABLES));
+      throw new NeedFailed('the tables belong to another role');
+    }
     const { pending, newer } = await compareMigrations(opened.database);
     if (pending.length > 0) {
       const missing = `the schema lacks ${shortened(pending)}: no node of this version has started with this database`;
@@ -118,9 +119,7 @@ async function tokens({ open, add, defer }: Context): Promise<Provided['tokens']
     const redisFacts = { reports, problems: await redisProblems(redis) };
     const identity = await redisIdentity(redis);
     // A full Redis answers everything except writes and scripts: then its own checks say why.
-    const failure = await createRedisStore({ redis, clock: systemClock })
-      .ping()
-      .catch((error: unknown) => error);
+    const failure = await createRedisStore({ redis, clock: systemClock }).ping().catch(ofRedis);
     const slowest = Math.max(...reports.map(({ milliseconds }) => milliseconds));
     const count = reports.length === 1 ? 'answers' : `${reports.length} masters answer`;
     if (failure)
@@ -128,10 +127,14 @@ async function tokens({ open, add, defer }: Context): Promise<Provided['tokens']
     else add('redis', where, ok(`${count} in ${slowest.toFixed(1)} ms`));
     return { identity, isUsable: !failure, redis: redisFacts };
   } catch (error) {
-    add('redis', where, problem(`Redis cannot be used: ${reasonOf(error)}`, remedyOf(error)));
+    add('redis', where, problem(`Redis cannot be used: ${reasonOf(error)}`, remedyOf(ofRedis(error))));
     throw new NeedFailed('Redis cannot be used');
   }
 }
+
+/** Redis refuses an unknown command with a plain error, which does not say that it is about Redis. */
+const ofRedis = (error: unknown): StorageUnavailable =>
+  error instanceof StorageUnavailable ? error : new StorageUnavailable('redis', error);
 
 async function nodes({ open }: Context): Promise<readonly ListedNode[]> {
   return listNodes(await open('database'));

@@ -72,13 +72,22 @@ export async function notificationMilliseconds(database: OpenDatabase): Promise<
   }
 }
 
-/** Returns the owners of tables that this role may not use as its own, with the number of their tables. */
-export const foreignOwners = (database: Queries): Promise<{ readonly owner: string; readonly tables: number }[]> =>
+/**
+ * Returns the owners of those of our tables that this role may not read, with the number of their tables.
+ * Tables of other programs in the same schema do not count, nor those of an owner who granted the rights.
+ */
+export const foreignOwners = (
+  database: Queries,
+  names: readonly string[],
+): Promise<{ readonly owner: string; readonly tables: number }[]> =>
   // A role without the right to use the schema has no current schema.
   database.query(
-    `SELECT tableowner AS owner, count(*)::int AS tables FROM pg_tables
-      WHERE schemaname = coalesce(current_schema(), 'public') AND NOT pg_has_role(tableowner, 'USAGE')
-      GROUP BY tableowner ORDER BY tableowner`,
+    `SELECT pg_get_userbyid(relowner) AS owner, count(*)::int AS tables
+      FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace
+      WHERE nspname = coalesce(current_schema(), 'public') AND relkind IN ('r', 'p') AND relname = ANY($1)
+        AND NOT has_table_privilege(pg_class.oid, 'SELECT')
+      GROUP BY relowner ORDER BY owner`,
+    [names],
   );
 
 /** Returns the limits of open connections that apply to this role, and how to raise each. */
@@ -92,5 +101,6 @@ export const connectionLimits = (
     UNION ALL SELECT 'the database ' || datname, datconnlimit, format('ALTER DATABASE %I CONNECTION LIMIT -1', datname)
       FROM pg_database WHERE datname = current_database() AND datconnlimit >= 0
     UNION ALL SELECT 'the server', current_setting('max_connections')::int
-        - current_setting('superuser_reserved_connections')::int, 'max_connections in postgresql.conf'`,
+        - current_setting('superuser_reserved_connections')::int
+        - coalesce(current_setting('reserved_connections', true), '0')::int, 'max_connections in postgresql.conf'`,
   );

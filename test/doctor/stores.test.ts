@@ -171,6 +171,15 @@ describeOn([postgresServer, redisServer], 'operator doctor, checking the stores'
     expect(errors).not.to.contain('bug in Gatehouse');
   });
 
+  it('the doctor accepts tables of other programs, and our own of an owner who granted the rights', async () => {
+    const { url, admin, role } = await withRole();
+    await admin.query(`GRANT USAGE ON SCHEMA public TO ${role};
+      GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO ${role};
+      CREATE TABLE spatial_ref_sys (srid integer)`);
+    const { of } = await withStores(url);
+    expect(of('database_connections').status).to.equal('ok');
+  });
+
   it('the doctor warns of a role that may open fewer connections than the nodes', async () => {
     const { url, admin, role } = await withRole();
     await admin.query(`GRANT pg_read_all_settings TO ${role}; ALTER ROLE ${role} CONNECTION LIMIT 5;
