@@ -107,7 +107,14 @@ const STORE_REMEDIES: readonly (readonly [cause: RegExp, remedy: (store: Store) 
   ],
   [
     /unknown command|INFO shows neither/i,
-    () => 'allow the commands that docs/operations/deploy.md lists under Redis, or use another Redis',
+    () => 'allow the commands that docs/operations/deploy.md lists under "The stores", or use another Redis',
+  ],
+  [
+    /^42501 .*\bschema\b/,
+    ({ variable }) =>
+      `give the schema to the role in ${variable}: \`ALTER SCHEMA public OWNER TO\` that role, as a superuser, in that ` +
+      'database; if a superuser restored a dump, the tables need this too: docs/operations/incidents.md, ' +
+      '"A restore gave the tables to another role", has the statements',
   ],
   [
     /^42501/,
@@ -117,7 +124,9 @@ const STORE_REMEDIES: readonly (readonly [cause: RegExp, remedy: (store: Store) 
   ],
   [
     /NOPERM|executing the script can't run/,
-    ({ variable }) => `grant the missing privilege to the account in ${variable}`,
+    ({ variable }) =>
+      `grant the missing privilege to the account in ${variable}: docs/operations/deploy.md has the whole line of this ` +
+      'user for redis.conf, under "The stores"',
   ],
   [/DB index/i, ({ variable }) => `correct the database number at the end of ${variable}`],
   [
