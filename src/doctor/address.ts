@@ -72,7 +72,7 @@ const ignoredHeader = (nodes: readonly string[]): Verdict =>
  * @param seen.from the doctor's end of its connection; `to` is the other end
  * @param seen.ignoringNodes received `X-Forwarded-For` although their settings declare no proxy
  */
-function hopsVerdict(seen: {
+export function hopsVerdict(seen: {
   readonly recorded: string;
   readonly from: string;
   readonly to: string;
@@ -89,11 +89,13 @@ function hopsVerdict(seen: {
         `overwrite it; ${PROXY_HELP}`,
     );
   }
-  const isAmbiguous = recorded === to || from === to || isPrivate(from);
-  if (ignoringNodes.length > 0 && isAmbiguous) return ignoredHeader(ignoringNodes);
+  // These addresses prove a proxy: no NAT and no connection without a proxy explains them.
+  const isOfProxy = recorded !== from && (recorded === to || /^(127\.|::1$)/.test(recorded));
+  const isAmbiguous = isPrivate(from) || (recorded === from && from === to);
+  if (ignoringNodes.length > 0 && isAmbiguous && !isOfProxy) return ignoredHeader(ignoringNodes);
   if (recorded === from) return ok(`the service saw ${recorded}, the address of the doctor; ${stated}`);
   const other = `the service saw ${recorded} instead of ${from}, the address of the doctor; ${stated}`;
-  if (recorded === to || /^(127\.|::1$)/.test(recorded)) {
+  if (isOfProxy) {
     const sharing = 'It is the address of a proxy, so all people share it and one of them can lock all others out';
     return problem(`${other}. ${sharing}`, RAISE);
   }
@@ -153,7 +155,8 @@ export const ADDRESS_CHECKS: readonly Check[] = [
   check('caching', ['address'], 'the public address', async ({ address: { send } }) => {
     const ask = async () => (await send({ path: '/login' }).catch(() => undefined))?.requestId;
     const [first, second] = [await ask(), await ask()];
-    if (first === undefined || first !== second) return ok('no page is answered from a cache');
+    if (first === undefined || second === undefined) return notChecked('/login was answered without X-Request-Id');
+    if (first !== second) return ok('no page is answered from a cache');
     const message = `two requests for /login got the same answer (${first}), although it says Cache-Control: no-store`;
     return problem(`${message}: one person may see the page of another`, `turn the cache in front off; ${PROXY_HELP}`);
   }),

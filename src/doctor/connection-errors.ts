@@ -38,10 +38,16 @@ function proxyRemedy({ status, text }: DoctorAnswer): string {
   if (/plain HTTP request was sent to HTTPS port/i.test(text)) {
     return 'the port speaks TLS, but the issuer says http: set GATEHOUSE_ISSUER (issuer) to the https origin';
   }
-  const cause = PROXY_CAUSES[status] ?? 'check which server answers there: the proxy must forward every path';
-  return `${cause}; ${PROXY_HELP}`;
+  if (status >= 300 && status < 400) return REDIRECTS;
+  const cause = PROXY_CAUSES[status];
+  if (cause === undefined) return OTHER_SERVER;
+  return cause === FORBIDDEN ? cause : `${cause}; ${PROXY_HELP}`;
 }
 
+const REDIRECTS = 'the proxy redirects elsewhere: the issuer must be the address that answers itself';
+const OTHER_SERVER =
+  'check which server answers there: the proxy must forward every path of the issuer to the nodes, and keep ' +
+  'X-Request-Id in the answers';
 const TOO_LONG = 'the proxy refuses long request lines or headers';
 const FORBIDDEN =
   'a firewall, or a proxy that asks for a password, refuses the request: allow every path of the issuer';

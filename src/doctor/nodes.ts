@@ -78,9 +78,11 @@ async function askReady(url: string): Promise<{ ok: boolean; text: string } | un
 }
 
 /** Returns the failed units of this machine; none if systemd does not run here. */
-async function failedUnits(path: string | undefined): Promise<string[]> {
+async function failedUnits(path: string | undefined, signal: AbortSignal): Promise<string[]> {
   const words = ['list-units', '--failed', '--plain', '--no-legend', 'gatehouse*'];
-  const listed = await promisify(execFile)('systemctl', words, { env: { PATH: path } }).catch(() => undefined);
+  // Without this limit, a bus that hangs would hold the doctor for longer than a minute.
+  const options = { env: { PATH: path }, signal, timeout: LIMITS.timeoutMs };
+  const listed = await promisify(execFile)('systemctl', words, options).catch(() => undefined);
   return (listed?.stdout ?? '').split('\n').flatMap((line) => line.trim().split(/\s/)[0] || []);
 }
 
@@ -177,11 +179,12 @@ export const NODE_CHECKS: readonly Check[] = [
 
   check('node_version', [], process.execPath, () => nodeVerdict(process.versions.node)),
 
-  check('units', [], 'systemd', async (_, { environment }) =>
-    (await failedUnits(environment.PATH)).map((unit) =>
+  check('units', [], 'systemd', async (_, { environment, signal }) =>
+    (await failedUnits(environment.PATH, signal)).map((unit) =>
       problem(
         `the unit ${unit} of this machine has failed`,
-        `read \`journalctl -u ${unit} -n 50\`, correct the cause, then \`systemctl restart ${unit}\``,
+        `read \`journalctl -u ${unit} -n 50\`, correct the cause, then \`systemctl restart ${unit}\`; ` +
+          `for a unit that is no longer used \`systemctl reset-failed ${unit}\``,
         unit,
       ),
     ),

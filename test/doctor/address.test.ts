@@ -2,6 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect } from 'chai';
+import { hopsVerdict } from '../../src/doctor/address.ts';
 import { operatorWith } from '../operator/run-operator.ts';
 import { createOpened } from '../support/opened.ts';
 import { freePort } from '../support/programs.ts';
@@ -268,4 +269,22 @@ describeOn([postgresServer, redisServer, openssl], 'operator doctor, over TLS', 
     const other = await trusting(ca, () => examine(elsewhere));
     expect(other.of('public_address').message).to.contain('a host name other than that of the issuer');
   });
+});
+
+describe('operator doctor, comparing its own address with the recorded one', () => {
+  const [OURS, PROXY, PRIVATE] = ['198.51.100.1', '198.51.100.2', '10.0.0.5'];
+  for (const [says, status, recorded, from, to] of [
+    ['a proxy on this machine', 'problem', '127.0.0.1', OURS, OURS],
+    ['a proxy on this machine, from a private network', 'problem', '127.0.0.1', PRIVATE, PRIVATE],
+    ['the address to which the doctor connected', 'problem', PROXY, OURS, PROXY],
+    ['that address, from a private network', 'problem', PROXY, PRIVATE, PROXY],
+    ['one address for the doctor and the proxy', 'warning', '127.0.0.1', '127.0.0.1', '127.0.0.1'],
+    ['another private address, from a private network', 'warning', '172.18.0.1', PRIVATE, PROXY],
+    ['the address of the doctor', 'ok', OURS, OURS, PROXY],
+  ] as const) {
+    it(`with proxy_hops 0 the doctor reports ${says} as ${status}`, () => {
+      const verdict = hopsVerdict({ recorded, from, to, proxyHops: 0, ignoringNodes: ['node1'] });
+      expect(verdict.status, verdict.message).to.equal(status);
+    });
+  }
 });
