@@ -1,4 +1,4 @@
-/** Concurrent changes: each kind of database makes them one after the other. */
+/** Concurrent changes: the database makes them one after the other. */
 import { expect } from 'chai';
 import { createAccess } from '../../src/accounts/access/access.ts';
 import { createMemberships } from '../../src/accounts/access/memberships.ts';
@@ -19,7 +19,7 @@ import type { OpenDatabase } from '../../src/storage/database.ts';
 import type { Queries } from '../../src/storage/queries.ts';
 import { partner } from '../clients/drafts.ts';
 import { refusalOf } from '../clients/refusals.ts';
-import { forEachDatabase } from '../support/databases.ts';
+import { onPostgres } from '../support/databases.ts';
 import { eventually } from '../support/eventually.ts';
 
 const origin = { address: '203.0.113.7', browser: 'curl/8.5.0' };
@@ -44,8 +44,7 @@ async function collide<Result>(
   const { works } = await database.transaction(async (tx) => {
     await tx.query(`LOCK TABLE ${table} IN SHARE MODE`);
     const works = begin();
-    // The embedded database lets no other transaction begin during this one.
-    if (!database.embedded) await eventually(() => expectWaiting(database, works.length));
+    await eventually(() => expectWaiting(database, works.length));
     return { works };
   });
   return Promise.all(works);
@@ -58,7 +57,7 @@ async function expectWaiting(database: Queries, count: number): Promise<void> {
   expect(waiting).to.have.length(count);
 }
 
-forEachDatabase('concurrent changes', (open) => {
+onPostgres('concurrent changes', (open) => {
   let database: OpenDatabase;
   let parts: Parameters<typeof createClientRegistry>[0];
   let accounts: AccountRegistry;
