@@ -109,13 +109,14 @@ const copyOf = async (answered: IncomingMessage): Promise<Copy> => ({
   body: await buffer(answered),
 });
 
-/** Passes on a stream in groups of eight chunks. */
+/** Passes on a stream when it has eight heartbeats; events may arrive between them. */
 function collect(from: IncomingMessage, to: ServerResponse): void {
   let waiting: Buffer[] = [];
   from.on('data', (chunk: Buffer) => {
     waiting.push(chunk);
-    if (waiting.length < 8) return;
-    to.write(Buffer.concat(waiting));
+    const collected = Buffer.concat(waiting);
+    if ((collected.toString().match(/^:/gm)?.length ?? 0) < 8) return;
+    to.write(collected);
     waiting = [];
   });
 }
