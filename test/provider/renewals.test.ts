@@ -10,6 +10,7 @@ import {
   revokeCurrent,
   type TestClient,
 } from '../support/oauth.ts';
+import { recordedProblems } from '../support/recorded-problems.ts';
 import { addTestClient } from '../support/seed.ts';
 import { startSeeded } from '../support/seeded.ts';
 import { forEachDeploymentAndEmbedded } from '../support/service.ts';
@@ -188,12 +189,14 @@ forEachDeploymentAndEmbedded('renewing a robbed client', (start) => {
     expect(await isActive(await on.partner.tokens(renewed)), 'without a consent page').to.equal(true);
   });
 
-  it('machine tokens of before end, and the new secret gets others', async () => {
+  it('machine tokens of before end, the old secret is refused by name, and the new one gets others', async () => {
     const { machine } = on.clients;
     const before = tokensOf(await clientCredentials(on.issuer, machine));
     const renewed = await renew(machine);
     expect(await isActive(before)).to.equal(false);
     expectRefusal(await clientCredentials(on.issuer, machine), 401, 'invalid_client');
+    const [problem] = await recordedProblems(on.service, machine.id);
+    expect(problem?.cause).to.include('a renewal of the client has ended');
     expect(await isActive(tokensOf(await clientCredentials(on.issuer, renewed)))).to.equal(true);
   });
 
