@@ -199,12 +199,15 @@ describe('node src/main.ts', () => {
         expect: '100-continue',
       },
     });
+    // Listen from the start: a connection that breaks meanwhile then fails this test, not the process.
+    const answered = once(asked, 'response');
+    answered.catch(() => {});
     asked.flushHeaders();
     await once(asked, 'continue');
     service.kill('SIGTERM');
     await eventually(async () => expect(await accepts(new URL(issuer))).to.equal(false));
     asked.end(body);
-    const [answer] = await once(asked, 'response');
+    const [answer] = await answered;
     const page = await text(answer);
     // Although the request has no form token, the answer is complete: it is an error page.
     expect(answer.statusCode).to.equal(403);

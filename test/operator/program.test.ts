@@ -80,9 +80,12 @@ describe('the operator program', () => {
           resolve({ exitCode: Number(error?.code ?? 0), shown }),
         );
         const rest = [...typed];
+        let unanswered = '';
         terminal.stdout?.on('data', (shown: string) => {
+          unanswered += shown;
           const [question, line] = rest[0] ?? [''];
-          if (line === undefined || !shown.includes(question)) return;
+          if (line === undefined || !unanswered.includes(question)) return;
+          unanswered = '';
           rest.shift();
           terminal.stdin?.write(line);
         });
