@@ -7,7 +7,7 @@ import { startSeeded } from '../../../test/support/seeded.ts';
 import { startsOn } from '../../../test/support/service.ts';
 import { bearer, introspectorOf } from './stand-in.ts';
 
-const TIMES = 1_000;
+const TIMES = 300;
 
 describeOn([postgresServer, redisServer], 'a cached caller of an API, with two nodes', () => {
   const on = startSeeded();
