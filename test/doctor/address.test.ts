@@ -9,6 +9,7 @@ import { freePort } from '../support/programs.ts';
 import { describeOn, openssl, postgresServer, redisServer } from '../support/requirements.ts';
 import type { TestService } from '../support/service.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
+import { PATIENCE_MS } from '../support/timeout-factor.ts';
 import { environmentOf, nodeBehind, trusting } from './behind-proxy.ts';
 import { type Examination, examine, examineBy } from './doctor-findings.ts';
 import { type ReverseProxy, startReverseProxy } from './reverse-proxy.ts';
@@ -116,16 +117,16 @@ describeOn([postgresServer, redisServer], 'operator doctor, with a reverse proxy
   for (const [stream, wrong, message] of [
     ['buffer', 'buffers', 'delivered nothing for 1 s'],
     ['collect', 'collects the heartbeats of', 'heartbeats at once'],
-    ['cut', 'ends', 'ended after 1 heartbeat'],
+    ['cut', 'ends', /ended after \d+ heartbeat/],
   ] as const) {
     it(`the doctor detects a proxy that ${wrong} the stream of changes`, async () => {
       proxy.conduct.stream = stream;
       // A short limit is enough if the proxy buffers: nothing arrives at all.
-      const limit = stream === 'buffer' ? 1_000 : 3_500;
+      const limit = stream === 'buffer' ? 1_000 : PATIENCE_MS;
       const run = operatorWith(environment, undefined, { watched: 500, limit });
       const examination = await examineBy(run);
       expectOnly(examination, 'change_stream', 'problem');
-      expect(examination.of('change_stream').message).to.contain(message);
+      expect(examination.of('change_stream').message).to.match(new RegExp(message));
       expect(examination.of('change_stream').remedy).to.contain('at once');
     });
   }
