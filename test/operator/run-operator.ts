@@ -42,7 +42,8 @@ export function operatorWith(
   return async (words, input = '') => {
     const [stdout, stderr] = [createPage(), createPage()];
     const exitCode = await runCommand(listOf(words), {
-      environment,
+      // The systemd of this machine is not under test.
+      environment: { PATH: '/nonexistent', ...environment },
       stdin: Readable.from([input]),
       stdout,
       stderr,
