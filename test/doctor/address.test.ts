@@ -3,7 +3,9 @@ import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect } from 'chai';
 import { hopsVerdict } from '../../src/doctor/address.ts';
+import { listNodes } from '../../src/storage/nodes.ts';
 import { operatorWith } from '../operator/run-operator.ts';
+import { eventually } from '../support/eventually.ts';
 import { createOpened } from '../support/opened.ts';
 import { freePort } from '../support/programs.ts';
 import { describeOn, openssl, postgresServer, redisServer } from '../support/requirements.ts';
@@ -44,6 +46,15 @@ describeOn([postgresServer, redisServer], 'operator doctor, with a reverse proxy
     expect(found, output).to.deep.equal([`${check} ${status}`]);
     expect(exitCode).to.equal(status === 'problem' ? 1 : 0);
   };
+
+  /** Sends a request through the proxy, and waits until the node has recorded that the header arrives. */
+  async function forwardOnce({ database }: TestService): Promise<void> {
+    await fetch(`${issuer}/login`);
+    await eventually(async () => {
+      const nodes = await listNodes(database);
+      expect(nodes.some(({ runsWith }) => runsWith.ignoresForwardedFor)).to.equal(true);
+    });
+  }
 
   it('the doctor accepts a proxy that is configured as documented or appends to X-Forwarded-For', async () => {
     for (const forwardedFor of ['set', 'append'] as const) {
@@ -137,7 +148,7 @@ describeOn([postgresServer, redisServer], 'operator doctor, with a reverse proxy
     const address = `http://127.0.0.1:${other.settings.server.port}`;
     const direct = () => examine(environmentOf(other), '--address', address);
     expect((await direct()).of('proxy_hops').status, 'its own header is ignored').to.equal('not_checked');
-    await fetch(`${issuer}/login`);
+    await forwardOnce(other);
     const examination = await direct();
     expectOnly(examination, 'proxy_hops', 'warning');
     expect(examination.of('proxy_hops').message).to.contain('X-Forwarded-For arrives at');
@@ -175,6 +186,7 @@ describeOn([postgresServer, redisServer], 'operator doctor, with a reverse proxy
     it(`the doctor detects a wrong proxy_hops of ${hops}, and names the address that the service would trust`, async () => {
       const other = await nodeBehind(opened, issuer, { proxyHops: hops });
       Object.assign(proxy.conduct, { forwardedFor: 'append', leadTo: other.settings.server.port });
+      if (hops === 0) await forwardOnce(other);
       const examination = await examine(environmentOf(other));
       expectOnly(examination, 'proxy_hops', status);
       expect(examination.of('proxy_hops').message).to.contain(message);
