@@ -171,6 +171,21 @@ describeOn([postgresServer, redisServer], 'operator doctor, checking the stores'
     expect(errors).not.to.contain('bug in Gatehouse');
   });
 
+  it('a role that may not create tables in the schema, or not use it, is told the statement that helps', async () => {
+    const { url, admin } = await withRole(await freshDatabaseUrl());
+    await admin.query('REVOKE CREATE ON SCHEMA public FROM PUBLIC; GRANT USAGE ON SCHEMA public TO PUBLIC');
+    const migration = operatorWith({ GATEHOUSE_ISSUER: issuer, DATABASE_URL: url });
+    for (const uses of [true, false]) {
+      if (!uses) await admin.query('REVOKE USAGE ON SCHEMA public FROM PUBLIC');
+      const { exitCode, errors } = await migration('migrate');
+      expect(errors).to.contain('permission denied for schema public').and.contain('ALTER SCHEMA public OWNER TO');
+      expect(exitCode).to.equal(1);
+    }
+    const { of } = await withStores(url);
+    expect(of('database_writes').remedy).to.contain('ALTER SCHEMA public OWNER TO');
+    expect(of('flow').status).to.equal('not_checked');
+  });
+
   it('the doctor accepts tables of other programs, and our own of an owner who granted the rights', async () => {
     const { url, admin, role } = await withRole();
     await admin.query(`GRANT USAGE ON SCHEMA public TO ${role};
@@ -203,8 +218,8 @@ describeOn([postgresServer, redisServer], 'operator doctor, checking the stores'
   });
 
   /** Adds a role without rights to a database whose tables belong to the administrator. */
-  async function withRole() {
-    const url = new URL(await freshMigratedDatabaseUrl());
+  async function withRole(databaseUrl?: string) {
+    const url = new URL(databaseUrl ?? (await freshMigratedDatabaseUrl()));
     const admin = new pg.Client(url.href);
     await opened.add(
       admin.connect().then(() => admin),
