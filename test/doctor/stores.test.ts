@@ -14,6 +14,7 @@ import { connectRedis, createRedis } from '../../src/storage/redis/redis.ts';
 import { createRedisStore } from '../../src/storage/redis/store.ts';
 import { StorageUnavailable } from '../../src/storage/storage-unavailable.ts';
 import { operatorWith } from '../operator/run-operator.ts';
+import { failureOf } from '../storage/waiting.ts';
 import { createOpened } from '../support/opened.ts';
 import { freshDatabaseUrl, freshMigratedDatabaseUrl } from '../support/postgres-server.ts';
 import { freePort } from '../support/programs.ts';
@@ -139,22 +140,27 @@ describeOn([postgresServer, redisServer], 'operator doctor, checking the stores'
     expect(of('migrations').message).to.contain('9999_later of a later version');
   });
 
-  it('the doctor detects a Redis account that may run no script, and so does /readyz', async () => {
+  it('the doctor detects a Redis account that may not do what requests do, and so does /readyz', async () => {
     const server = await startRedisServer();
     const redis = await opened.add(Promise.resolve(new Redis(server.url)), async (one) => one.disconnect());
-    await redis.call('ACL', 'SETUSER', 'few', 'on', '>secret', '~*', '&*', '+@all', '-evalsha', '-eval');
     const url = server.url.replace('redis://', 'redis://few:secret@');
-    const { of } = await withStores(await freshMigratedDatabaseUrl(), url);
-    expect(of('redis')).to.include({ status: 'problem', where: 'REDIS_URL' });
-    expect(of('redis').message).to.contain('NOPERM');
-    expect(of('flow').status).to.equal('not_checked');
+    const allowOnly = (...less: string[]) =>
+      redis.call('ACL', 'SETUSER', 'few', 'reset', 'on', '>secret', '~*', '&*', '+@all', ...less);
     const few = createRedis(url);
+    await opened.add(Promise.resolve(few), async (one) => one.disconnect());
+    await allowOnly();
     await connectRedis(few);
-    const failure = await createRedisStore({ redis: few, clock: Date.now })
-      .ping()
-      .catch((error: Error) => error);
+    const { ping } = createRedisStore({ redis: few, clock: Date.now });
+    await ping();
+    for (const less of [['-set'], ['-mget'], ['-getdel'], ['-evalsha', '-eval']]) {
+      await allowOnly(...less);
+      const { of } = await withStores(await freshMigratedDatabaseUrl(), url);
+      expect(of('redis'), `${less}`).to.include({ status: 'problem', where: 'REDIS_URL' });
+      expect(of('redis').message).to.contain('NOPERM');
+      expect(of('flow').status).to.equal('not_checked');
+      expect(await failureOf(ping()), `${less}`).to.be.instanceOf(StorageUnavailable);
+    }
     few.disconnect();
-    expect(failure).to.be.instanceOf(StorageUnavailable);
     redis.disconnect();
     await server.stop();
   });
