@@ -6,6 +6,8 @@ import path from 'node:path';
 import { expect } from 'chai';
 import { Redis } from 'ioredis';
 import pg from 'pg';
+import { check, type Open, runChecks } from '../../src/doctor/check.ts';
+import { ok } from '../../src/doctor/findings.ts';
 import { readyVerdict } from '../../src/doctor/nodes.ts';
 import { clockVerdict } from '../../src/doctor/stores.ts';
 import { openDatabase } from '../../src/storage/database.ts';
@@ -326,6 +328,30 @@ describe('operator doctor, checking nodes, clocks and settings', () => {
     expect([-999, 1_000].map(statusAt)).to.deep.equal(['ok', 'ok']);
     expect([-1_001, 5_000].map(statusAt)).to.deep.equal(['warning', 'warning']);
     expect([-5_001, 60_000].map(statusAt)).to.deep.equal(['problem', 'problem']);
+  });
+
+  it('after a failed statement the doctor goes on; after a lost store it lists what it could not check', async () => {
+    const failing = (name: string, code: string) =>
+      check(name, ['settings'], '', () => {
+        throw new StorageUnavailable('postgresql', Object.assign(new Error('no answer'), { code }));
+      });
+    const fine = (name: string, need: 'settings' | 'nodes') => check(name, [need], '', () => ok('fine'));
+    const open = { settings: async () => ({}), nodes: async () => [] } as unknown as Open;
+    const options = { environment: {}, signal: new AbortController().signal, by: { operator: 'tests' } };
+    const checks = [failing('slow', '57014'), fine('nodes', 'nodes'), failing('lost', '57P01')];
+    const found = await runChecks(
+      [...checks, fine('keys', 'nodes'), fine('mail', 'settings')],
+      open,
+      options,
+      () => {},
+    );
+    expect(found.map(({ check: name, status }) => `${name} ${status}`)).to.deep.equal([
+      'slow problem',
+      'nodes ok',
+      'lost problem',
+      'keys not_checked',
+      'mail ok',
+    ]);
   });
 
   it('if the settings are wrong, the doctor reports all their problems and checks nothing else', async () => {
