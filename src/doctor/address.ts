@@ -152,12 +152,21 @@ export const ADDRESS_CHECKS: readonly Check[] = [
     return ok(`${sizes.join(' and ')} arrive`);
   }),
 
-  check('caching', ['address'], 'the public address', async ({ address: { send } }) => {
-    const ask = async () => (await send({ path: '/login' }).catch(() => undefined))?.requestId;
-    const [first, second] = [await ask(), await ask()];
-    if (first === undefined || second === undefined) return notChecked('/login was answered without X-Request-Id');
-    if (first !== second) return ok('no page is answered from a cache');
-    const message = `two requests for /login got the same answer (${first}), although it says Cache-Control: no-store`;
+  check('caching', ['address'], 'the public address', async ({ address: { send } }, { signal }) => {
+    const ask = async (cookie?: string): Promise<DoctorAnswer | undefined> => {
+      const answer = await send({ path: '/login', headers: cookie ? { cookie } : {} }).catch(() => undefined);
+      signal.throwIfAborted();
+      return answer;
+    };
+    const first = await ask();
+    // Many caches store no answer that sets a cookie. With the cookies of the first answer, no further one does.
+    const cookie = first?.headers.getSetCookie().map((line) => line.split(';')[0]);
+    const answers = [first, await ask(), await ask(cookie?.join('; ')), await ask(cookie?.join('; '))];
+    const ids = answers.map((answer) => answer?.requestId);
+    if (ids.includes(undefined)) return notChecked('/login was not answered, or without X-Request-Id');
+    const same = ids.find((id, index) => ids.indexOf(id) < index);
+    if (same === undefined) return ok('no page is answered from a cache');
+    const message = `two requests for /login got the same answer (${same}), although it says Cache-Control: no-store`;
     return problem(`${message}: one person may see the page of another`, `turn the cache in front off; ${PROXY_HELP}`);
   }),
 ];
