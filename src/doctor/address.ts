@@ -90,10 +90,15 @@ export function hopsVerdict(seen: {
     );
   }
   // These addresses prove a proxy: no NAT and no connection without a proxy explains them.
-  const isOfProxy = recorded !== from && (recorded === to || /^(127\.|::1$)/.test(recorded));
-  const isAmbiguous = isPrivate(from) || (recorded === from && from === to);
+  const isOfProxy = recorded !== from && (recorded === to || isLoopback(recorded));
+  const isShared = from === to || isLoopback(from);
+  // One request of a stranger sets the flag of a node: it proves nothing if the doctor's own address arrived.
+  const isAmbiguous = recorded === from ? isShared : isPrivate(from);
   if (ignoringNodes.length > 0 && isAmbiguous && !isOfProxy) return ignoredHeader(ignoringNodes);
-  if (recorded === from) return ok(`the service saw ${recorded}, the address of the doctor; ${stated}`);
+  if (recorded === from) {
+    const sharing = isShared && proxyHops > 0 ? ' and maybe of a proxy: to be sure, run it on another machine' : '';
+    return ok(`the service saw ${recorded}, the address of the doctor${sharing}; ${stated}`);
+  }
   const other = `the service saw ${recorded} instead of ${from}, the address of the doctor; ${stated}`;
   if (isOfProxy) {
     const sharing = 'It is the address of a proxy, so all people share it and one of them can lock all others out';
@@ -103,6 +108,7 @@ export function hopsVerdict(seen: {
   return warning(`${other}: it is that of a proxy, unless a device in between gives this machine that address`, RAISE);
 }
 
+const isLoopback = (address: string): boolean => /^(127\.|::1$)/.test(address);
 const isPrivate = (address: string): boolean =>
   isIP(address) === 4
     ? /^(127\.|10\.|192\.168\.|169\.254\.|172\.(1[6-9]|2\d|3[01])\.|100\.(6[4-9]|[7-9]\d|1[01]\d|12[0-7])\.)/.test(

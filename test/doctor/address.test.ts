@@ -294,10 +294,18 @@ describe('operator doctor, comparing its own address with the recorded one', () 
     ['one address for the doctor and the proxy', 'warning', '127.0.0.1', '127.0.0.1', '127.0.0.1'],
     ['another private address, from a private network', 'warning', '172.18.0.1', PRIVATE, PROXY],
     ['the address of the doctor', 'ok', OURS, OURS, PROXY],
+    ['its own private address, although a stranger sent the header', 'ok', PRIVATE, PRIVATE, PROXY],
   ] as const) {
     it(`with proxy_hops 0 the doctor reports ${says} as ${status}`, () => {
       const verdict = hopsVerdict({ recorded, from, to, proxyHops: 0, ignoringNodes: ['node1'] });
       expect(verdict.status, verdict.message).to.equal(status);
     });
   }
+
+  it('on the machine of a proxy the doctor says that its address proves little', () => {
+    const seen = { recorded: '127.0.0.1', from: '127.0.0.1', to: '127.0.0.1', proxyHops: 1, ignoringNodes: [] };
+    expect(hopsVerdict(seen)).to.include({ status: 'ok' });
+    expect(hopsVerdict(seen).message).to.include('run it on another machine');
+    expect(hopsVerdict({ ...seen, from: OURS, to: PROXY, recorded: OURS }).message).not.to.include('machine');
+  });
 });
