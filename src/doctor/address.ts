@@ -4,7 +4,7 @@ import { isIP } from 'node:net';
 import { BOGUS_ADDRESS } from '../base/network-address.ts';
 import { ENDPOINT } from '../provider/endpoints.ts';
 import { listNodes } from '../storage/nodes.ts';
-import { type Check, type Context, check, NeedFailed } from './check.ts';
+import { type Check, type Context, check, NeedFailed, PUBLIC } from './check.ts';
 import { described, explainConnectionError, PROXY_HELP, unreachable } from './connection-errors.ts';
 import { notChecked, ok, problem, type Verdict, warning } from './findings.ts';
 import { type Address, createRequests, type DoctorAnswer } from './requests.ts';
@@ -51,7 +51,7 @@ async function addressesOf(url: string): Promise<string> {
 
 /** A check of TLS: not possible over http. */
 const tlsCheck = (name: string, run: (first: DoctorAnswer) => Verdict): Check =>
-  check(name, ['address', 'settings'], 'the public address', ({ address: { first }, settings }, { address }) => {
+  check(name, ['address', 'settings'], PUBLIC, ({ address: { first }, settings }, { address }) => {
     if (new URL(address ?? settings.issuer).protocol === 'https:') return run(first);
     return notChecked(address === undefined ? 'the issuer is http' : `${address} is http`);
   });
@@ -131,9 +131,10 @@ export const ADDRESS_CHECKS: readonly Check[] = [
     return warning('the header Strict-Transport-Security does not arrive', remedy);
   }),
 
-  check('plain_http', ['address', 'settings'], 'the public address', async ({ settings }, { address, signal }) => {
+  check('plain_http', ['address', 'settings'], PUBLIC, async ({ settings }, { address, signal }) => {
     const { protocol, port } = new URL(settings.issuer);
-    if (protocol !== 'https:' || address !== undefined) return notChecked('the issuer or --address is not https');
+    if (address !== undefined) return notChecked('--address bypasses the proxy');
+    if (protocol !== 'https:') return notChecked('the issuer is http');
     if (port !== '') return [];
     // No user may type a password on a page that was loaded without TLS.
     const plain = settings.issuer.replace(/^https:/, 'http:');
@@ -146,7 +147,7 @@ export const ADDRESS_CHECKS: readonly Check[] = [
     return warning(`without TLS the answer is ${described(answer)}`, remedy, plain);
   }),
 
-  check('request_sizes', ['address'], 'the public address', async ({ address: { send } }) => {
+  check('request_sizes', ['address'], PUBLIC, async ({ address: { send } }) => {
     const query = { path: `${ENDPOINT.metadata}?${'x'.repeat(LONG_QUERY_BYTES)}` };
     const body = { path: ENDPOINT.token, form: { filler: 'x'.repeat(LARGE_BODY_BYTES) } };
     const sizes = [`a query of ${LONG_QUERY_BYTES} characters`, `a body of ${LARGE_BODY_BYTES} bytes`];
@@ -158,7 +159,7 @@ export const ADDRESS_CHECKS: readonly Check[] = [
     return ok(`${sizes.join(' and ')} arrive`);
   }),
 
-  check('caching', ['address'], 'the public address', async ({ address: { send } }, { signal }) => {
+  check('caching', ['address'], PUBLIC, async ({ address: { send } }, { signal }) => {
     const ask = async (cookie?: string): Promise<DoctorAnswer | undefined> => {
       const answer = await send({ path: '/login', headers: cookie ? { cookie } : {} }).catch(() => undefined);
       signal.throwIfAborted();

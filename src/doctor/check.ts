@@ -66,6 +66,9 @@ export interface Check {
   run(provided: Provided, context: Context): Promise<Verdicts> | Verdicts;
 }
 
+/** As the place of a check: the issuer. */
+export const PUBLIC = 'issuer';
+
 /** Declares a check, which may use only what it needs. */
 export const check = <Used extends Need>(
   name: string,
@@ -141,7 +144,8 @@ export async function runChecks(
     const provided: Partial<Record<Need, unknown>> = {};
     for (const need of needs) provided[need] = await context.open(need);
     const verdicts = await run(provided as unknown as Provided, context);
-    context.add(name, where, ...[verdicts].flat());
+    const place = where === PUBLIC ? (await context.open('settings')).issuer : where;
+    context.add(name, place, ...[verdicts].flat());
   }
 
   try {

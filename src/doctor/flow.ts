@@ -4,7 +4,7 @@ import { randomId } from '../base/random-id.ts';
 import { authorizationRequest, type Held, STEPS, type StepName, take } from '../provider/client-flow.ts';
 import { ENDPOINT } from '../provider/endpoints.ts';
 import { cookiesVerdict, createBrowser, type DoctorPage, hasField } from './browser.ts';
-import { type Check, check } from './check.ts';
+import { type Check, check, PUBLIC } from './check.ts';
 import {
   described,
   explainConnectionError,
@@ -42,7 +42,7 @@ type Step = readonly [name: string, run: () => Promise<string>];
 export const FLOW_CHECK: Check = check(
   'flow',
   ['visitor', 'address', 'settings'],
-  'the public address',
+  PUBLIC,
   async ({ visitor, address: { send }, settings }, { signal }) => {
     const { issuer, tokens } = settings;
     const browser = createBrowser(issuer, send, { 'x-forwarded-for': BOGUS_ADDRESS });
@@ -65,7 +65,7 @@ export const FLOW_CHECK: Check = check(
 export const STREAM_CHECK: Check = check(
   'change_stream',
   ['visitor'],
-  'the public address',
+  PUBLIC,
   async ({ visitor: { journey, stream } }, { signal }) => {
     if (!journey.isClientAccepted) return notChecked('the client could not authenticate');
     const verdict = await stream;

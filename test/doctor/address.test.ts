@@ -122,6 +122,7 @@ describeOn([postgresServer, redisServer], 'operator doctor, with a reverse proxy
       expect(examination.of(check).message).to.contain(message);
       if (check === 'exchange') expect(examination.of(check).message).to.contain('request req_');
       expect(examination.of(check).remedy).to.contain(remedy);
+      if (check === 'caching' || check === 'exchange') expect(examination.of(check).where).to.equal(issuer);
     });
   }
 
