@@ -83,6 +83,8 @@ export interface Context extends ExaminationOptions {
   /** Opens a need at the first call. @throws NeedFailed */
   open<Name extends Need>(need: Name): Promise<Provided[Name]>;
   add(check: string, where: string, ...verdicts: readonly Verdict[]): void;
+  /** Reports a check that was not made. @param because as in `notChecked` */
+  skip(check: string, because: string): void;
   /** Runs `work` after the last check; the latest first. */
   defer(work: () => unknown): void;
 }
@@ -137,6 +139,7 @@ export async function runChecks(
         say(findingText(finding, []), findings.length);
       }
     },
+    skip,
     defer: (work) => opened.defer(async () => void (await work())),
   };
 

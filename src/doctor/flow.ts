@@ -43,22 +43,25 @@ export const FLOW_CHECK: Check = check(
   'flow',
   ['visitor', 'address', 'settings'],
   PUBLIC,
-  async ({ visitor, address: { send }, settings }, { signal }) => {
+  async ({ visitor, address: { send }, settings }, { add, skip, signal }) => {
     const { issuer, tokens } = settings;
     const browser = createBrowser(issuer, send, { 'x-forwarded-for': BOGUS_ADDRESS });
     const user = approval(browser, visitor, issuer);
     const steps = [...user.steps, ...tokensLife({ ...visitor, ...tokens, send, held: user.held })];
     steps.push(['sign_out', () => signOut(browser)]);
-    const verdicts: Verdict[] = [];
+    let failed: string | undefined;
     for (const [name, run] of steps) {
-      const failed = verdicts.find(({ status }) => status === 'problem')?.check?.replaceAll('_', ' ');
       const began = performance.now();
-      if (failed) verdicts.push({ check: name, ...notChecked(`the previous step failed (${failed})`) });
-      else verdicts.push({ ...(await verdictOf(run, signal)), check: name, ms: performance.now() - began });
+      if (failed !== undefined) skip(name, `the previous step failed (${failed})`);
+      else {
+        const verdict = await verdictOf(run, signal);
+        // Report each step at once: Ctrl-C ends the flow.
+        add(name, issuer, { ...verdict, ms: performance.now() - began });
+        if (verdict.status === 'problem') failed = name.replaceAll('_', ' ');
+      }
     }
-    if (user.hasStarted())
-      verdicts.push({ ...cookiesVerdict([...browser.cookies.values()], issuer), check: 'cookies' });
-    return verdicts;
+    if (user.hasStarted()) add('cookies', issuer, cookiesVerdict([...browser.cookies.values()], issuer));
+    return [];
   },
 );
 

@@ -23,7 +23,7 @@ export interface ProxyConduct {
   strippedAttribute?: 'secure' | 'httponly' | undefined;
   /** How the proxy treats an event stream; by default it passes on each chunk at once. */
   stream?: 'buffer' | 'collect' | 'cut' | undefined;
-  /** Called for a request to the authorization endpoint, which is then never answered. */
+  /** Called for an introspection request, which is then never answered. */
   onStall?: () => void;
 }
 
@@ -55,7 +55,7 @@ export async function startReverseProxy(tls?: { key: string; cert: string }): Pr
 }
 
 async function pass(asked: IncomingMessage, answer: ServerResponse, conduct: ProxyConduct): Promise<void> {
-  if (conduct.onStall && asked.url?.startsWith('/oauth/authorize')) {
+  if (conduct.onStall && asked.url === '/oauth/introspect') {
     conduct.onStall();
     return;
   }
