@@ -179,7 +179,7 @@ describeOn([postgresServer, redisServer], 'operator doctor, checking the stores'
     expect(errors).not.to.contain('bug in Gatehouse');
   });
 
-  it('a role that may not create tables in the schema, or not use it, is told the statement that helps', async () => {
+  it('a role that may not create tables in the schema, or not use it, gets the statement that helps', async () => {
     const { url, admin } = await withRole(await freshDatabaseUrl());
     await admin.query('REVOKE CREATE ON SCHEMA public FROM PUBLIC; GRANT USAGE ON SCHEMA public TO PUBLIC');
     const migration = operatorWith({ GATEHOUSE_ISSUER: issuer, DATABASE_URL: url });
@@ -330,7 +330,7 @@ describe('operator doctor, checking nodes, clocks and settings', () => {
     expect([-5_001, 60_000].map(statusAt)).to.deep.equal(['problem', 'problem']);
   });
 
-  it('after a failed statement the doctor goes on; after a lost store it lists what it could not check', async () => {
+  it('after a failed statement the doctor continues; after a lost store it lists what it could not check', async () => {
     const failing = (name: string, code: string) =>
       check(name, ['settings'], '', () => {
         throw new StorageUnavailable('postgresql', Object.assign(new Error('no answer'), { code }));
