@@ -133,10 +133,15 @@ onPostgresAndRedis('the policy of an organization', (start) => {
     expect((await decide({ decision: 'approve' })).status).to.equal(409);
   });
 
-  it('people who connected a declined client see the reason of the owner, escaped', async () => {
+  it('people who connected a declined client see the reason of the owner, escaped, and both log entries have it', async () => {
     await setPolicy(ASK);
     const token = await connect();
-    await decide({ decision: 'decline', sentence: 'Use <b>Stock Reports</b> instead.' });
+    const sentence = 'Use <b>Stock Reports</b> instead.';
+    await decide({ decision: 'decline', sentence });
+    const logged = await on.service.database.query(
+      "SELECT actor, details->>'sentence' AS sentence FROM activity WHERE action = 'client_barred' ORDER BY id DESC LIMIT 2",
+    );
+    expect(logged).to.have.deep.members(['person', 'organization'].map((actor) => ({ actor, sentence })));
     expect(await reachedWith(token)).to.deep.equal([]);
     for (const page of [
       await person.get('/profile/connections'),
