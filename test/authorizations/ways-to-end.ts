@@ -224,7 +224,7 @@ const CHAINS: readonly Readonly<Record<string, End>>[] = [
 const once: Check = (check) => check();
 const LATER: Timing = { here: eventually, elsewhere: eventually, caching: eventually };
 
-/** The tests of all ways, for a deployment on which `start` starts services. */
+/** Tests every way to end access, with services that `start` starts. */
 export function endOfAccess(start: Start): void {
   const many = 100_000;
   const limits = { clientFailures: many, clientFailuresPerAddress: many, clientsPerPerson: many };
