@@ -1,5 +1,5 @@
-/** Every way to end access, with the tokens in the embedded database. */
-import { startsOn } from '../support/service.ts';
+/** Every way to end access, with the tokens in the embedded database and in Redis. */
+import { forEachDeploymentAndEmbedded } from '../support/service.ts';
 import { endOfAccess } from './ways-to-end.ts';
 
-describe('the end of access, embedded', () => endOfAccess(startsOn('embedded')));
+forEachDeploymentAndEmbedded('every end of access', (start) => endOfAccess(start, 'all'));
