@@ -4,6 +4,8 @@ const { globSync } = require('node:fs');
 const LONGEST = [
   'test/journeys/rolling-restarts.slow.ts',
   'test/many-nodes/crashes.slow.ts',
+  'test/provider/sign-out.slow.ts',
+  'test/storage/year-five.slow.ts',
   'test/provider/races.slow.ts',
   'test/journeys/accessibility.slow.ts',
   'test/journeys/restore.slow.ts',
@@ -13,6 +15,9 @@ const LONGEST = [
   'test/storage/redis-deployments.slow.ts',
   'test/many-nodes/upgrade.slow.ts',
   'test/authorizations/failovers.slow.ts',
+  'test/authorizations/ways-to-end.slow.ts',
+  'test/provider/decisions.slow.ts',
+  'test/import/scale.slow.ts',
   'test/modules/python.slow.ts',
   'test/authorizations/ends.slow.ts',
   'test/deploy/container.slow.ts',

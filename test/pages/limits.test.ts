@@ -246,21 +246,27 @@ onPostgresAndRedis('a limit on the access of a client or an API key', (start) =>
   });
 
   it('a limit can list all places of a user with 200 organizations', async () => {
-    const { memberships, organizations } = on.service;
-    const subject = { accountId: on.seeded.person.accountId };
-    const added: string[] = [];
-    for (let number = 1; number <= 200; number += 1) {
-      const { id: organizationId } = await organizations.add({ name: `Depot ${number}` });
-      for (const name of ['North', 'South']) {
-        added.push((await organizations.addWarehouse({ organizationId, name })).id);
-      }
-      await memberships.setRole(subject, organizationId, 'admin');
-      added.push(organizationId);
-    }
-    await approveWith({ limit_places: 'chosen', place: added });
+    const { database, access } = on.service;
+    const { accountId } = on.seeded.person;
+    const added = await database.query<{ id: string }>(
+      `WITH numbers AS (SELECT to_char(n, 'FM000') AS n FROM generate_series(1, 200) n),
+        organizations AS (INSERT INTO organizations (id, name, created_at)
+          SELECT 'org_depot' || n, 'Depot ' || n, now() FROM numbers RETURNING id),
+        warehouses AS (INSERT INTO warehouses (id, organization_id, name, created_at)
+          SELECT 'wh_' || side || n, 'org_depot' || n, side, now() FROM numbers, unnest('{north,south}'::text[]) side
+          RETURNING id),
+        members AS (INSERT INTO organization_memberships (organization_id, account_id, role, created_at)
+          SELECT 'org_depot' || n, $1, 'admin', now() FROM numbers)
+        SELECT id FROM organizations UNION ALL SELECT id FROM warehouses`,
+      [accountId],
+    );
+    access.forget(accountId);
+    const places = added.map(({ id }) => id);
+    expect(places).to.have.length(600);
+    await approveWith({ limit_places: 'chosen', place: places });
     const { accessToken } = await connect();
     expect(await reachOf(accessToken)).to.have.length(200);
-    await on.service.database.query('DELETE FROM organizations WHERE id = ANY($1)', [added]);
+    await database.query('DELETE FROM organizations WHERE id = ANY($1)', [places]);
   });
 
   it('a user who reaches 5,000 warehouses can approve and deny, with a form of the usual size', async () => {
