@@ -1,6 +1,6 @@
 /** `limits.people_per_unchecked_client`: how many users can connect an unchecked client. */
 import { expect } from 'chai';
-import { signInOwner, textOf } from '../pages/client-owner.ts';
+import { said, signInOwner, textOf } from '../pages/client-owner.ts';
 import { testBrowser } from '../pages/oauth-clients/test-browser.ts';
 import { authorizationUrl, pkce, refresh, type TestClient } from '../support/oauth.ts';
 import { createPerson, type Page, type Person } from '../support/person.ts';
@@ -54,7 +54,9 @@ describe('the limit of users of an unverified client', () => {
   it('beyond the user limit of a client, the next user gets a page with the reason and a link back', async () => {
     const page = await third.open(request(client, { state: 's 1' }));
     expect(page.status).to.equal(403);
-    expect(textOf(page.html)).to.include('You cannot connect this app yet').and.include('has not checked this app yet');
+    expect(textOf(page.html))
+      .to.include(said('errors.too_many_people-heading'))
+      .and.include(said('errors.too_many_people-explanation'));
     const href = page.html.match(/href="(https:[^"]*)"/)?.[1]?.replaceAll('&amp;', '&') ?? '';
     expect(Object.fromEntries(new URL(href).searchParams)).to.include({
       error: 'unauthorized_client',
