@@ -128,8 +128,7 @@ onPostgresAndRedis('the last free place for users of an unverified client', (sta
   let accounts: readonly string[];
 
   before(async () => {
-    const isAlone = on.service.database.embedded;
-    nodes = isAlone ? [on.service] : [on.service, await startTestService({ sharing: on.service })];
+    nodes = [on.service, await startTestService({ sharing: on.service })];
     const add = (_: unknown, n: number) => addPerson(on.service, 'Racer', `r${n}@example.test`);
     const added = await Promise.all(Array.from({ length: PEOPLE }, add));
     accounts = added.map(({ accountId }) => accountId);

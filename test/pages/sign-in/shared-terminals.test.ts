@@ -5,7 +5,7 @@ import { describeInBrowser } from '../../support/browser.ts';
 import { authorizationUrl } from '../../support/oauth.ts';
 import { createPerson, type Page, type Person } from '../../support/person.ts';
 import { startSeeded } from '../../support/seeded.ts';
-import { forEachDeployment, type Overrides } from '../../support/service.ts';
+import { type Overrides, onPostgresAndRedis } from '../../support/service.ts';
 import { said } from '../client-owner.ts';
 
 const MINUTE = 60;
@@ -22,7 +22,7 @@ const SHARED: Overrides = {
 const sessionCookie = ({ headers }: Page): string =>
   headers.getSetCookie().find((line) => line.startsWith('gate_session=')) ?? '';
 
-forEachDeployment('a shared terminal', (start) => {
+onPostgresAndRedis('a shared terminal', (start) => {
   let found: Overrides = {};
   const on = startSeeded({ on: start, clock: true, settings: SHARED, reloaded: () => found });
 
