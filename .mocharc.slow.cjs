@@ -15,6 +15,7 @@ const LONGEST = [
   'test/storage/redis-deployments.slow.ts',
   'test/many-nodes/upgrade.slow.ts',
   'test/authorizations/failovers.slow.ts',
+  'test/authorizations/random-walk.slow.ts',
   'test/authorizations/ways-to-end.slow.ts',
   'test/provider/decisions.slow.ts',
   'test/import/scale.slow.ts',
