@@ -328,7 +328,7 @@ export async function startService(given: ServiceParts) {
         // Only now, because a browser whose reconnection is refused gives up the stream for good.
         onUnreachable: () => requestStreams.reopen(),
       };
-      await Promise.all(everyone.map((server) => departure.leave(server, leaving)));
+      await departure.leave(everyone, leaving);
     },
     /** Answers requests in progress, then closes everything, the last opened first. */
     close: () => closing.disposeAsync(),

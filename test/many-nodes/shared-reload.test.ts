@@ -168,24 +168,31 @@ describeOn([postgresServer, redisServer], 'a reload of several nodes', () => {
   it('`reload` names a node that lives and does not answer in time', async () => {
     await addNode('other:mute', -600);
     const third = await node('third', first, () => ({}), 1_000);
-    const { nodes } = await reload(1, third);
-    const mute = nodes.find((one: { node: string }) => one.node === 'other:mute');
-    expect(mute).to.include({ taken: false }).and.property('text').contains('has not answered');
-    const own = nodes.find((one: { node: string }) => one.node.endsWith(portOf(third)));
-    expect(own).to.include({ taken: true });
-    await third.close();
+    try {
+      const { nodes } = await reload(1, third);
+      const mute = nodes.find((one: { node: string }) => one.node === 'other:mute');
+      expect(mute).to.include({ taken: false }).and.property('text').contains('has not answered');
+      const own = nodes.find((one: { node: string }) => one.node.endsWith(portOf(third)));
+      expect(own).to.include({ taken: true });
+    } finally {
+      await third.close();
+    }
   });
 
   it('`reload` ends at once if the node of this machine is stopped while it waits', async () => {
     await addNode('other:mute', -600);
-    const third = await start({ settings: read('third'), sharing: first, reloaded: () => ({}) });
+    // Longer than a test may take.
+    const third = await node('third', first, () => ({}), 600_000);
     const waiting = operatorAt(third)(['reload', '--json']);
-    await eventually(async () =>
-      expect((await rowOf(second))?.runsWith.reload).to.deep.include({
-        request: (await rowOf(third))?.runsWith.reload?.request,
-      }),
-    );
-    await third.close();
+    try {
+      await eventually(async () =>
+        expect((await rowOf(second))?.runsWith.reload).to.deep.include({
+          request: (await rowOf(third))?.runsWith.reload?.request,
+        }),
+      );
+    } finally {
+      await third.close();
+    }
     const { exitCode, output } = await waiting;
     expect(exitCode).to.equal(1);
     expect(output).to.contain('has not answered');

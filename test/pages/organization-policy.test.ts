@@ -9,7 +9,7 @@ import type { Fields } from '../support/person.ts';
 import { addPerson } from '../support/seed.ts';
 import { startSeeded } from '../support/seeded.ts';
 import { onPostgresAndRedis, startTestService } from '../support/service.ts';
-import { textOf } from './client-owner.ts';
+import { said, textOf } from './client-owner.ts';
 import { fieldOf, type SignedInPerson, signedIn } from './signed-in-person.ts';
 
 const ASK = { clients: 'ask', api_keys: 'allow' };
@@ -124,7 +124,7 @@ onPostgresAndRedis('the policy of an organization', (start) => {
     expect(textOf(page.html)).to.match(/Approve Route Planner for Northern Logistics \?/);
     expect(textOf(page.html)).to.match(/Registered .* connected by 1 person/);
     const answer = await owner.follow(await decide({ decision: 'approve' }));
-    expect(textOf(answer.html)).to.include('Route Planner is approved.');
+    expect(textOf(answer.html)).to.include(said('organization-decision.done-approve', { app: 'Route Planner' }));
     expect(await reachedWith(token)).to.deep.equal(NORTHERN);
     const [entry] = await on.service.activity.of(on.seeded.person.accountId, { limit: 1 });
     expect(entry).to.include({ action: 'client_admitted', actor: 'organization' });
@@ -229,7 +229,7 @@ onPostgresAndRedis('the policy of an organization', (start) => {
     const answer = await owner.follow(await setPolicy({ clients: 'open', api_keys: 'refuse' }));
     expect(await reachedWith(key)).to.deep.equal([]);
     expect(await reachedWith(token)).to.deep.equal(NORTHERN);
-    expect(textOf(answer.html)).to.include('Personal API keys have no access here.');
+    expect(textOf(answer.html)).to.include(said('organization.keys-policy'));
     expect(textOf(answer.html)).to.not.include('Export');
     const [{ id } = { id: '' }] = await on.service.apiKeys.listOf(on.seeded.person.accountId);
     const theirs = await person.get(`/profile/api-keys/${id}/limit`);

@@ -157,7 +157,7 @@ async function settingsOf(options: StartOptions): Promise<Settings> {
   const issuer = changes.issuer ?? `http://localhost:${port}`;
   const base = sharing?.settings ?? DEFAULTS;
   const { dataDirectory, databaseUrl } = changes.storage ?? {};
-  const isPlaced = sharing ?? (deployment === undefined && (dataDirectory ?? databaseUrl));
+  const isPlaced = sharing ?? (deployment === undefined && (dataDirectory || databaseUrl));
   const place = isPlaced ? {} : await placeOf(deployment ?? usualDeployment);
   const { mail: _, ...rest } = { mail: undefined, ...base };
   return changedBy(

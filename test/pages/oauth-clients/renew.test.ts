@@ -4,7 +4,7 @@ import { eventually } from '../../support/eventually.ts';
 import { startsWithMail } from '../../support/mail-server.ts';
 import { refresh, type TestClient } from '../../support/oauth.ts';
 import { startSeeded } from '../../support/seeded.ts';
-import { type ClientOwner, isSecretValid, LIST, shownOn, signInOwner, textOf } from '../client-owner.ts';
+import { type ClientOwner, isSecretValid, LIST, said, shownOn, signInOwner, textOf } from '../client-owner.ts';
 import { signedIn } from '../signed-in-person.ts';
 
 describe('renewing an OAuth client on its page', () => {
@@ -58,7 +58,7 @@ describe('renewing an OAuth client on its page', () => {
     expect(await found('last_four')).not.to.include('client_renewed');
     expect(await found('127.0.0.1')).not.to.include('client_renewed');
     const other = await signedIn(on.service, on.seeded.other);
-    expect(textOf((await other.get('/profile/activity')).html)).to.include('App secured after a theft at its provider');
+    expect(textOf((await other.get('/profile/activity')).html)).to.include(said('activity.app_renewed'));
     const [own, before] = await on.service.activity.of(on.seeded.person.accountId, { limit: 2 });
     expect(own).to.include({ action: 'client_renewed', actor: 'person' });
     expect(before?.action, 'once').not.to.equal('client_renewed');
