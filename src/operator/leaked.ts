@@ -10,8 +10,8 @@ import { Refusal } from '../base/refusal.ts';
 import { tryMail } from './accounts/mailing.ts';
 import { readToken, STANDARD_INPUT_IS_SAFER, WrongUsage } from './command/arguments.ts';
 import type { Operator, Report } from './command/operator.ts';
-import { NAME } from './explain/token-shape.ts';
 import type { Registries } from './registries.ts';
+import { NAME } from './show/forms.ts';
 
 export function addLeakedCommand(program: Command, operator: Operator): void {
   program
@@ -73,7 +73,7 @@ const nothingFound = (): Refusal =>
   new Refusal(
     'no_values',
     'The text contains no value of this service: nothing was done.',
-    'Check that the values were copied completely: `explain -` says what is wrong with one.',
+    'Check that the values were copied completely: `show -` says what is wrong with one.',
   );
 
 const withoutKeys = (): Refusal =>

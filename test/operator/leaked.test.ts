@@ -61,11 +61,11 @@ describe('operator leaked', () => {
     expect(output).to.include('- client secret: Night Sync (…').and.include(', refused from 20');
     expect(received.at(-1)?.text).to.include('https[:]//x[.]example/1');
     expect((await clientCredentials(on.issuer, machine)).status).to.equal(401);
-    const { secrets } = await valueFrom(run(), `clients show ${machine.id}`);
-    expect(secrets[0].leaked_at).to.be.a('string');
-    const explained = await valueFrom(run(), 'explain -', { input: machine.secret ?? '' });
-    expect(explained.state).to.equal('revoked');
-    expect(explained.why).to.include('found in public');
+    const [{ content }] = await valueFrom(run(), `show ${machine.id}`);
+    expect(content.secrets[0].leaked_at).to.be.a('string');
+    const [shown] = await valueFrom(run(), 'show -', { input: machine.secret ?? '' });
+    expect(shown.state).to.equal('revoked');
+    expect(shown.why).to.include('found in public');
   });
 
   it('a value can be the argument, and texts without values, unreadable files and missing keys are refused', async () => {

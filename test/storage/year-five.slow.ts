@@ -26,7 +26,6 @@ const UNKNOWN_KEY = 'key_unknown000000000';
 /** Options for each command, in the order of the steps; POPULAR is the client that everyone uses. */
 const COMMANDS: Readonly<Record<string, readonly string[]>> = {
   'accounts list': ['', '--match 249999@many', '--state suspended', '--owing-a-passkey', '--json'],
-  'accounts show': [account],
   'accounts add': ['--email new@many.test --name New --invite'],
   'accounts invite': [account],
   'accounts update': [`${account} --new-email changed@many.test`],
@@ -57,7 +56,6 @@ const COMMANDS: Readonly<Record<string, readonly string[]>> = {
   'memberships set': [`--account ${account} --organization ${organization} --role admin`],
   'memberships remove': [`--account ${account} --organization ${organization}`],
   'clients list': ['', '--kind machine', '--suspended', '--owner-suspended', `--owner ${account}`, '--json'],
-  'clients show': ['POPULAR', client],
   'clients add': ['--kind machine --name Nightly-Export'],
   'clients update': [`${client} --name Changed-Name`],
   'clients suspend': [client],
@@ -71,7 +69,7 @@ const COMMANDS: Readonly<Record<string, readonly string[]>> = {
   'api-keys list': ['', '--account HEAVY', '--match hash', '--json'],
   'blocks list': [`--organization ${organization}`, '--client POPULAR'],
   'problems list': ['', '--client POPULAR', '--account HEAVY', '--json'],
-  explain: [
+  show: [
     'POPULAR',
     client,
     leftClient,

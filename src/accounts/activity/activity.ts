@@ -281,7 +281,7 @@ const onPage = (details: string, address: string): string => `id < $2 AND ($4::t
 const ON_PAGE = onPage('details', 'address');
 
 /** People see that the client was renewed, but not by whom or from where, and nothing about its secret. */
-const RENEWAL_DETAILS = `details - 'last_four'`;
+const RENEWAL_DETAILS = `details - 'last_four' - 'ended_secrets'`;
 const RENEWAL_COLUMNS = `id, at, NULL, CASE actor WHEN 'person' THEN 'client' ELSE actor END, action,
   ${RENEWAL_DETAILS}, NULL, NULL, NULL, NULL, NULL, NULL`;
 const ON_PAGE_OF_RENEWALS = onPage(RENEWAL_DETAILS, 'NULL');

@@ -1,5 +1,6 @@
 /** The activity of all users, for operators: searched by user, subject and time. */
 import type { Queries } from '../../storage/queries.ts';
+import type { PlaceKind } from '../organizations/places.ts';
 import { ACTIVITY_COLUMNS, type ActivityRecord, type ActivityRow, activityFrom } from './activity.ts';
 import { type Action, actionInEnglish } from './activity-words.ts';
 
@@ -13,6 +14,10 @@ export interface AuditQuestion {
   readonly lastFour?: string | undefined;
   /** The request that caused the record, `req_…`. */
   readonly requestId?: string | undefined;
+  /** A detail of the record with exactly this text. @see Details */
+  readonly detail?: readonly [name: 'api_key_id' | 'passkey_id' | 'session_id' | `${PlaceKind}_id`, text: string];
+  /** The last four characters of a secret that a renewal of its client has ended. */
+  readonly endedSecret?: string | undefined;
   /** The import that caused the record, `imp_…`. */
   readonly importId?: string | undefined;
   /** The earliest time of a record, inclusive. */
@@ -49,7 +54,7 @@ export function createAudit({ database }: { readonly database: Queries }) {
   /** Returns the newest records first. */
   async function find(question: AuditQuestion): Promise<AuditRecord[]> {
     const { accountId, clientId, action, actor, lastFour, requestId, importId } = question;
-    const { since, until, before, limit } = question;
+    const { detail, endedSecret, since, until, before, limit } = question;
     const asked = [
       ['account_id = $', accountId],
       [`${DETAIL.clientId} = $`, clientId],
@@ -58,6 +63,8 @@ export function createAudit({ database }: { readonly database: Queries }) {
       [`${DETAIL.lastFour} = $`, lastFour],
       ['request_id = $', requestId],
       [`${DETAIL.importId} = $`, importId],
+      [`details ->> '${detail?.[0]}' = $`, detail?.[1]],
+      ["details -> 'ended_secrets' ? $", endedSecret],
       ['at >= $', since],
       ['at < $', until],
     ].filter(([, value]) => value !== undefined);

@@ -3,8 +3,8 @@ import { readValue } from '../../authorizations/token-formats.ts';
 import type { ValueKind } from '../../base/random-id.ts';
 import { Refusal } from '../../base/refusal.ts';
 import type { Report } from '../command/operator.ts';
-import { NAME, shapeOf } from '../explain/token-shape.ts';
 import type { Registries } from '../registries.ts';
+import { NAME, shapeOf } from '../show/forms.ts';
 
 export async function revokeToken(registries: Registries, value: string): Promise<Report> {
   const { kind, faults } = shapeOf(value);
@@ -110,5 +110,5 @@ const notActive = (kind: ValueKind): Refusal =>
   new Refusal(
     'token_not_alive',
     `There is no active ${NAME[kind]} with this value: nothing was revoked.`,
-    'The token may have ended already: see `explain`.',
+    'The token may have ended already: see `show`.',
   );

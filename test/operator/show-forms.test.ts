@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { withChecksum } from '../../src/base/random-id.ts';
-import { shapeOf } from '../../src/operator/explain/token-shape.ts';
+import { shapeOf } from '../../src/operator/show/forms.ts';
 
 const x = (length: number): string => 'x'.repeat(length);
 const TOKEN = withChecksum(`gate_at_${x(89)}`);

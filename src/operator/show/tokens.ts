@@ -1,5 +1,6 @@
-/** Explains a token or a code, from the token store and the recorded revocations. */
+/** Answers about tokens and codes, from the token store and the recorded revocations. */
 import { CAUSES, type EndingCause } from '../../accounts/activity/activity-words.ts';
+import { isFromLeakedSecret, isValidFor } from '../../authorizations/machine-tokens.ts';
 import {
   createTokenFormats,
   isFromBeforeRenewal,
@@ -13,8 +14,8 @@ import type { Client } from '../../clients/client.ts';
 import type { AuthorizationRecord } from '../../storage/token-store.ts';
 import { inEnglish } from '../../texts/texts.ts';
 import type { Registries } from '../registries.ts';
-import { atSeconds, explainParties, type Facts, findParties, renewedSince, unknownValue } from './credentials.ts';
-import type { Explanation } from './explanation.ts';
+import type { Answer } from './answer.ts';
+import { atSeconds, endIn, type Facts, findParties, standingOf, unknownValue } from './standing.ts';
 
 const isPast = (seconds: number): boolean => seconds * 1000 <= systemClock();
 
@@ -37,21 +38,17 @@ const REMEDY: Readonly<Record<EndingCause, string>> = {
 };
 
 /** @param text a code, an access token or a refresh token */
-export async function explainToken(registries: Registries, text: string): Promise<Explanation> {
+export async function showToken(registries: Registries, text: string): Promise<Answer> {
   const value = readValue(text);
   if (!value) return { state: 'malformed', why: 'The last characters of this value are wrong.' };
-  return explainPresented(registries, value.authorizationId, value);
+  return showPresented(registries, value.authorizationId, value);
 }
 
 /** @param id the public ID, as in the log and in answers to resource servers */
-export const explainAuthorization = (registries: Registries, id: string): Promise<Explanation> =>
-  explainPresented(registries, id, undefined);
+export const showAuthorization = (registries: Registries, id: string): Promise<Answer> =>
+  showPresented(registries, id, undefined);
 
-async function explainPresented(
-  registries: Registries,
-  id: string,
-  value: PresentedValue | undefined,
-): Promise<Explanation> {
+async function showPresented(registries: Registries, id: string, value: PresentedValue | undefined): Promise<Answer> {
   const store = await registries.tokenStore();
   const record = await store.readAuthorization(id);
   const facts = factsOf(value, record);
@@ -71,16 +68,45 @@ async function explainPresented(
   if (!record) return { ...facts, ...unknownValue('The authorization no longer exists.') };
   const forged = value && forgedFault(registries, value, record);
   if (forged) return forged;
-  return explainParties(registries, record, facts, async (client) => {
+  return standingOf(registries, record, facts, async (client) => {
     const end = (await endOfConnection(registries, record)) ?? endOfGeneration(value, record, client);
     const found = end ?? stateOf(value, record, registries.settings.tokens);
     if (!value || registries.keys()) return found;
-    return {
-      ...found,
-      why: `${found.why} Its authenticity was not checked, because this environment has no token keys.`,
-    };
+    const unchecked = 'Its authenticity was not checked, because this environment has no token keys.';
+    return { ...found, why: `${found.why} ${unchecked}` };
   });
 }
+
+export async function showMachineToken(registries: Registries, value: string): Promise<Answer> {
+  const token = await (await registries.machineTokens()).find(value);
+  if (!token) return unknownValue('A machine access token is deleted when it expires or is revoked on its own.');
+  const { clientId, issuedAt, expiresAt, generation } = token;
+  const facts = { issuedAt: atSeconds(issuedAt), expiresAt: atSeconds(expiresAt) };
+  return standingOf(registries, { clientId }, facts, async (client) => {
+    if (await isValidFor(registries.clients, client, token)) return VALID;
+    if (generation >= client.generation) {
+      const why = isFromLeakedSecret(client, token)
+        ? 'The secret with which it was got was found in public.'
+        : 'The token was revoked on its own.';
+      return { state: 'revoked', why };
+    }
+    if (generation >= client.endedThrough) return renewedSince(client);
+    const ended = await endIn(registries, { clientId, action: 'client_tokens_revoked' });
+    const why = 'The operator ended all tokens of the client.';
+    const remedy = 'The client can get a new token with its secret.';
+    return { state: 'revoked', why, remedy, ...(ended?.revokedAt && { revokedAt: ended.revokedAt }) };
+  });
+}
+
+/** Answers about a value that was issued before the client was renewed. */
+const renewedSince = ({ renewedAt }: Client): Answer => ({
+  state: 'revoked',
+  why: 'It was issued before the client was renewed after a theft.',
+  remedy: 'The client gets new tokens with its new secret, and with its refresh tokens if it acts for people.',
+  ...(renewedAt && { revokedAt: renewedAt }),
+});
+
+const VALID: Answer = { state: 'active', why: 'This token is valid: introspection answers active.' };
 
 function factsOf(value: PresentedValue | undefined, record: AuthorizationRecord | undefined): Facts {
   if (!value) {
@@ -122,7 +148,7 @@ function forgedFault(registries: Registries, value: PresentedValue, { secret }: 
 async function endOfConnection(
   { connections }: Registries,
   { accountId, clientId, generation }: AuthorizationRecord,
-): Promise<Explanation | undefined> {
+): Promise<Answer | undefined> {
   if (generation === undefined) return undefined;
   if ((await connections.generationOf(accountId, clientId)) === generation) return undefined;
   const end = await connections.endOf(accountId, clientId);
@@ -156,7 +182,7 @@ function stateOf(
   value: PresentedValue | undefined,
   record: AuthorizationRecord,
   settings: Registries['settings']['tokens'],
-): Explanation {
+): Answer {
   switch (value?.kind) {
     case undefined:
       return authorizationState(record);
@@ -169,32 +195,23 @@ function stateOf(
   }
 }
 
-function authorizationState(record: AuthorizationRecord): Explanation {
+function authorizationState(record: AuthorizationRecord): Answer {
   const { endsAt, rotation, usableUntil } = record;
   if (rotation < 0) return codeState(record);
   if (isPast(usableUntil) || (endsAt !== undefined && isPast(endsAt))) {
     const why = 'The last refresh token of this authorization expired unused.';
     return { state: 'expired', why, remedy: AUTHORIZE_AGAIN };
   }
-  return {
-    state: 'active',
-    why: `This authorization is valid, and was refreshed ${rotation} times.`,
-  };
+  return { state: 'active', why: `This authorization is valid, and was refreshed ${rotation} times.` };
 }
 
-function accessTokenState({ expiresAt }: PresentedAccessToken): Explanation {
-  if (!isPast(expiresAt)) {
-    return { state: 'active', why: 'This token is valid: introspection answers active.' };
-  }
+function accessTokenState({ expiresAt }: PresentedAccessToken): Answer {
+  if (!isPast(expiresAt)) return VALID;
   const remedy = 'The client can get a new one with its refresh token.';
-  return {
-    state: 'expired',
-    why: 'This access token has expired; its authorization is active.',
-    remedy,
-  };
+  return { state: 'expired', why: 'This access token has expired; its authorization is active.', remedy };
 }
 
-function codeState({ rotation, usableUntil }: AuthorizationRecord): Explanation {
+function codeState({ rotation, usableUntil }: AuthorizationRecord): Answer {
   if (rotation >= 0) {
     return {
       state: 'used',
@@ -211,7 +228,7 @@ function refreshTokenState(
   value: PresentedRefreshToken,
   record: AuthorizationRecord,
   settings: Registries['settings']['tokens'],
-): Explanation {
+): Answer {
   const { endsAt, usableUntil, rotation } = record;
   if (endsAt !== undefined && isPast(endsAt)) {
     const why = 'The authorization of this token has reached its maximum age (tokens.absolute_age).';
@@ -228,7 +245,7 @@ function replacedState(
   { rotation }: PresentedRefreshToken,
   record: AuthorizationRecord,
   { retryWindowSeconds }: Registries['settings']['tokens'],
-): Explanation {
+): Answer {
   const at = new Date(record.rotatedAt).toISOString();
   const retryUntil = new Date(record.rotatedAt + retryWindowSeconds * 1000);
   const isPredecessor = rotation === record.rotation - 1;
