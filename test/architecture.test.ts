@@ -72,6 +72,7 @@ const DOORS: Readonly<Record<string, string>> = {
   'config/schema': 'connected json-schema kinds known-settings schema',
   'host/metrics': 'durations metrics',
   'operator/accounts': 'accounts api-keys mailing sessions',
+  'operator/clients': 'client-report clients',
   'operator/command': 'arguments confirmation names operator report',
   'operator/import': 'import printed-report',
   'operator/places': 'memberships places',
