@@ -115,7 +115,8 @@ export function createClientSecrets(parts: {
           [id],
         );
         await insertSecret(tx, id, secret, new Date(clock()));
-        await inTransaction?.(tx, { last_four: secret.lastFour, ended_secrets: ended.map((one) => one.last_four) });
+        const endedSecrets = ended.map((one) => one.last_four).sort();
+        await inTransaction?.(tx, { last_four: secret.lastFour, ended_secrets: endedSecrets });
       });
       return { client: await readChanged(id), secret: secret.value };
     },

@@ -165,7 +165,7 @@ describe('operator clients', () => {
     expect(await records()).to.deep.equal([
       change('client_renewed', ada, app, {
         last_four: renewed.client_secret.slice(-4),
-        ended_secrets: app.secrets.map(({ last_four: lastFour }: { last_four: string }) => lastFour),
+        ended_secrets: [app.client_secret, rotated.client_secret].map((secret) => secret.slice(-4)).sort(),
       }),
     ]);
     expect((await run(`show ${app.id}`)).output).to.match(/Renewed +20\d\d-/);
