@@ -23,13 +23,20 @@ export interface ReadSettingsFile {
  *
  * If the default file is missing, every setting has its default; any other file must exist.
  *
- * @throws ConfigurationProblems if the file cannot be read or is not a YAML mapping.
+ * @throws ConfigurationProblems if the file cannot be read, is empty, or is not a YAML mapping.
  */
 export function readSettingsFile(file: string): ReadSettingsFile {
   const source = sourceOf(file);
   if (source === undefined) return { content: {}, lineOf: () => undefined };
-  const { value, lineOf } = parsed(file, source);
-  const content = value ?? {};
+  const { value: content, lineOf } = parsed(file, source);
+  // An editor on a full disk leaves an empty file; with the defaults, links of the service would lead to localhost.
+  if (content === null) {
+    throw problem({
+      path: file,
+      message: 'contains no setting',
+      remedy: 'restore the file, perhaps from a full disk; `{}` in it says that every setting has its default',
+    });
+  }
   if (typeof content !== 'object' || Array.isArray(content)) {
     throw problem({
       path: file,
