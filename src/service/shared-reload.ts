@@ -2,9 +2,10 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import packageFile from '../../package.json' with { type: 'json' };
+import type { Activity } from '../accounts/activity/activity.ts';
 import { signInImpact } from '../accounts/sign-in-impact.ts';
 import type { Clock } from '../base/clock.ts';
-import { comparableSettings, settingsDigest } from '../config/node-settings.ts';
+import { changeOf, comparableSettings, settingsDigest } from '../config/node-settings.ts';
 import { problemLines, type Reload, reloaded } from '../config/reload.ts';
 import type { Settings } from '../config/settings.ts';
 import type { ChangeFeed } from '../storage/change-feed.ts';
@@ -21,6 +22,7 @@ export function createSharedReload(parts: {
   readonly changes: ChangeFeed;
   readonly clock: Clock;
   readonly log: Pick<Logger, 'warn'>;
+  readonly activity: Pick<Activity, 'record'>;
   readonly node: string;
   readonly reload: () => Promise<Reload>;
   readonly loadSettings: () => Settings;
@@ -47,11 +49,21 @@ export function createSharedReload(parts: {
     answer = { request: Math.max(request, answer.request), at: new Date(clock()).toISOString() };
     if (outcome.status === 'fulfilled') {
       await beat();
+      await recordReload(outcome.value);
       return outcome.value;
     }
     answer = { ...answer, problems: problemLines(outcome.reason) };
     await beat();
     throw outcome.reason;
+  }
+
+  /** Records the names of what changed, never a value: it may be a secret. */
+  async function recordReload({ changed }: Reload): Promise<void> {
+    if (changed.length === 0) return;
+    const details = { node, changed, settings: settingsDigest(comparableSettings(settings())) };
+    await parts.activity
+      .record({ action: 'settings_reloaded', actor: 'operator', details })
+      .catch((err: unknown) => log.warn({ err }, 'the audit log has no entry of this reload'));
   }
 
   async function poll(): Promise<void> {
@@ -80,13 +92,16 @@ export function createSharedReload(parts: {
     /** Reloads this node only. */
     here: () => take(answer.request),
 
-    /** Returns what a reload would change here. `impact` is absent if the database fails. */
+    /** Returns what a reload would change here, with values that are no secrets. `impact` is absent if the database fails. */
     async preview() {
-      const next = reloaded(settings(), parts.loadSettings());
+      const found = parts.loadSettings();
+      const next = reloaded(settings(), found);
       const impact = await signInImpact(database, settings().signIn, next.settings.signIn).catch((err: unknown) =>
         log.warn({ err }, 'the people whom a reload affects are unknown'),
       );
-      return { ...shown(next), ...(impact && { impact }) };
+      const values = [...next.changed, ...next.needsRestart].map((name) => [name, changeOf(name, settings(), found)]);
+      const known = Object.fromEntries(values.filter(([, change]) => change !== undefined));
+      return { ...shown(next), values: known, ...(impact && { impact }) };
     },
 
     /**
