@@ -1,5 +1,6 @@
 /** `show` of values other than tokens: ids in logs and on pages, links, URLs of pages. */
 import { expect } from 'chai';
+import { createAudit } from '../../src/accounts/activity/audit.ts';
 import { createSessionList } from '../../src/accounts/session-list.ts';
 import { type SignedInPerson, signedIn } from '../pages/signed-in-person.ts';
 import { eventually } from '../support/eventually.ts';
@@ -137,6 +138,30 @@ onPostgresAndRedis('operator show, for ids and links', (start) => {
       return tx.query(`EXPLAIN ${asked[0]?.replace('$1', "'ses_'")}`);
     });
     expect(JSON.stringify(plan)).to.include('browser_sessions_public_id');
+  });
+
+  it('the end of a record is found with an index', async () => {
+    const { database } = on.service;
+    const fill = `INSERT INTO activity (at, actor, action, details)
+      SELECT now(), 'person', 'client_renewed', jsonb_build_object('ended_secrets', jsonb_build_array('s' || n))
+        FROM generate_series(1, 19000) AS n`;
+    const plans: string[] = [];
+    const undone = database.transaction(async (tx) => {
+      await tx.query(fill);
+      await tx.query('ANALYZE activity');
+      const query = async (text: string, values: readonly unknown[]) => {
+        if (/FROM activity\s+WHERE id/.test(text))
+          plans.push(JSON.stringify(await tx.query(`EXPLAIN ${text}`, values)));
+        return tx.query(text, values);
+      };
+      const audit = createAudit({ database: { ...database, query } as never });
+      const found = await audit.find({ action: 'client_renewed', details: { ended_secrets: ['s7'] }, limit: 1 });
+      expect(found).to.have.length(1);
+      throw new Error('undone');
+    });
+    await undone.catch(({ message }) => expect(message).to.equal('undone'));
+    for (const plan of plans) expect(plan).to.contain('activity_ends');
+    expect(plans).not.to.deep.equal([]);
   });
 
   it('`show` recognizes a session that its user signed out', async () => {

@@ -1,6 +1,7 @@
 /** No statement of a page, a command or a job outgrows its time limit on a database in its fifth year. */
 import { expect } from 'chai';
 import type { Command } from 'commander';
+import { newValue } from '../../src/base/random-id.ts';
 import { createProgram } from '../../src/operator/program/program.ts';
 import { openDatabase } from '../../src/storage/database.ts';
 import { migrate } from '../../src/storage/migrate.ts';
@@ -80,6 +81,11 @@ const COMMANDS: Readonly<Record<string, readonly string[]>> = {
     `${account}/POPULAR`,
     IDS.request,
     `${IDS.request.slice(0, -3)}fff`,
+    newValue('client_secret'),
+    newValue('api_key'),
+    UNKNOWN_KEY,
+    `pk_${'x'.repeat(16)}`,
+    `org_${'x'.repeat(16)}`,
   ],
   audit: [
     '',

@@ -1,8 +1,7 @@
 /** The activity of all users, for operators: searched by user, subject and time. */
 import type { Queries } from '../../storage/queries.ts';
-import type { PlaceKind } from '../organizations/places.ts';
 import { ACTIVITY_COLUMNS, type ActivityRecord, type ActivityRow, activityFrom } from './activity.ts';
-import { type Action, actionInEnglish } from './activity-words.ts';
+import { type Action, actionInEnglish, type Details } from './activity-words.ts';
 
 export interface AuditQuestion {
   /** The account whose log contains the record. */
@@ -10,14 +9,10 @@ export interface AuditQuestion {
   readonly clientId?: string | undefined;
   readonly action?: ActivityRecord['action'] | undefined;
   readonly actor?: ActivityRecord['actor'] | undefined;
-  /** The last four characters of the secret or API key that the record is about. */
-  readonly lastFour?: string | undefined;
   /** The request that caused the record, `req_…`. */
   readonly requestId?: string | undefined;
-  /** A detail of the record with exactly this text. @see Details */
-  readonly detail?: readonly [name: 'api_key_id' | 'passkey_id' | 'session_id' | `${PlaceKind}_id`, text: string];
-  /** The last four characters of a secret that a renewal of its client has ended. */
-  readonly endedSecret?: string | undefined;
+  /** Details of the record; of a list, some entries. An index has the actions that end something. */
+  readonly details?: Details | undefined;
   /** The import that caused the record, `imp_…`. */
   readonly importId?: string | undefined;
   /** The earliest time of a record, inclusive. */
@@ -53,18 +48,16 @@ const MAX_GROUPED = 5_000;
 export function createAudit({ database }: { readonly database: Queries }) {
   /** Returns the newest records first. */
   async function find(question: AuditQuestion): Promise<AuditRecord[]> {
-    const { accountId, clientId, action, actor, lastFour, requestId, importId } = question;
-    const { detail, endedSecret, since, until, before, limit } = question;
+    const { accountId, clientId, action, actor, requestId, importId } = question;
+    const { details, since, until, before, limit } = question;
     const asked = [
       ['account_id = $', accountId],
       [`${DETAIL.clientId} = $`, clientId],
       ['action = $', action],
       ['actor = $', actor],
-      [`${DETAIL.lastFour} = $`, lastFour],
       ['request_id = $', requestId],
       [`${DETAIL.importId} = $`, importId],
-      [`details ->> '${detail?.[0]}' = $`, detail?.[1]],
-      ["details -> 'ended_secrets' ? $", endedSecret],
+      ['details @> $', details && JSON.stringify(details)],
       ['at >= $', since],
       ['at < $', until],
     ].filter(([, value]) => value !== undefined);
@@ -161,6 +154,5 @@ const IDS = `SELECT greatest(coalesce(${lastBefore('$1')}, 0) - 1000,
       ELSE coalesce(${lastBefore('$2')}, 0) + 1000 END::float8 AS last`;
 const DETAIL = {
   clientId: "(details ->> 'client_id')",
-  lastFour: "(details ->> 'last_four')",
   importId: "(details ->> 'import_id')",
 };

@@ -1,7 +1,7 @@
 /** Answers about people, clients, places and what belongs to them; tokens have their own file. */
 import { limitSentence } from '../../accounts/access/access-limit.ts';
 import type { Account } from '../../accounts/account.ts';
-import { CAUSES } from '../../accounts/activity/activity-words.ts';
+import { CAUSES, type Details } from '../../accounts/activity/activity-words.ts';
 import type { ApiKey } from '../../accounts/api-keys/api-key.ts';
 import { describeBrowser } from '../../accounts/browser-names.ts';
 import type { PlaceKind } from '../../accounts/organizations/places.ts';
@@ -74,8 +74,8 @@ export async function showClientSecret(registries: Registries, value: string): P
     };
   }
   const end =
-    (await endIn(registries, { action: 'client_secret_removed', lastFour })) ??
-    (await endIn(registries, { action: 'client_renewed', endedSecret: lastFour }));
+    (await endIn(registries, { action: 'client_secret_removed', details: { last_four: lastFour } })) ??
+    (await endIn(registries, { action: 'client_renewed', details: { ended_secrets: [lastFour] } }));
   if (!end) return { ...unknownValue('Removed client secrets are not stored.'), lastFour };
   return {
     ...end,
@@ -86,22 +86,21 @@ export async function showClientSecret(registries: Registries, value: string): P
 }
 
 export async function showApiKey(registries: Registries, value: string): Promise<Answer> {
-  const key = await registries.apiKeys.findKept(value);
-  if (key) return apiKeyState(registries, key);
-  const lastFour = value.slice(-4);
-  return apiKeyEnd(await endIn(registries, { action: 'api_key_revoked', lastFour }));
+  return apiKeyAnswer(registries, await registries.apiKeys.findKept(value), { last_four: value.slice(-4) });
 }
 
 export async function showApiKeyId(registries: Registries, id: string): Promise<Answer> {
-  const key = await registries.apiKeys.findById(id);
-  if (key) return apiKeyState(registries, key);
-  return apiKeyEnd(await endIn(registries, { action: 'api_key_revoked', detail: ['api_key_id', id] }));
+  return apiKeyAnswer(registries, await registries.apiKeys.findById(id), { api_key_id: id });
 }
 
 const NEW_KEY = 'The person can create a new one on the profile page.';
 
-const apiKeyEnd = (end: Answer | undefined): Answer =>
-  end ? { ...end, remedy: NEW_KEY } : unknownValue('A key is deleted a month after it expires.');
+/** @param details of the audit entry, if the key was revoked */
+async function apiKeyAnswer(registries: Registries, key: ApiKey | undefined, details: Details): Promise<Answer> {
+  if (key) return apiKeyState(registries, key);
+  const end = await endIn(registries, { action: 'api_key_revoked', details });
+  return end ? { ...end, remedy: NEW_KEY } : unknownValue('A key is deleted a month after it expires.');
+}
 
 async function apiKeyState(registries: Registries, key: ApiKey): Promise<Answer> {
   const { accountId, createdAt, expiresAt, lastUsedAt, lastFour, name } = key;
@@ -164,7 +163,7 @@ export const showPlace =
       if (!(error instanceof Refusal)) throw error;
     });
     if (!place) {
-      const question = { action: `${kind}_removed`, detail: [`${kind}_id`, id] } as const;
+      const question = { action: `${kind}_removed`, details: { [`${kind}_id`]: id } } as const;
       return (await endIn(registries, question, `${kind}_name`)) ?? unknown(`${kind} with this ID`);
     }
     const { warehouses, ...lost } = await organizations.dependents(kind, id);
@@ -258,7 +257,11 @@ async function sessionState(registries: Registries, session: RecordedSession): P
   if (!account) return { ...facts, state: 'revoked', why: 'The account of the person was deleted.' };
   if (account.isSuspended) return { ...facts, ...accountSuspended(account) };
   if (account.endedSessions.includes(uid)) {
-    const question = { accountId, action: 'signed_out_elsewhere', detail: ['session_id', sessionId(session)] } as const;
+    const question = {
+      accountId,
+      action: 'signed_out_elsewhere',
+      details: { session_id: sessionId(session) },
+    } as const;
     const end = await endIn(registries, question);
     return { ...facts, ...end, state: 'revoked', why: `${where} was ended. ${end?.why ?? ''}`.trim() };
   }
@@ -277,7 +280,7 @@ async function sessionState(registries: Registries, session: RecordedSession): P
 export async function showPasskey(registries: Registries, id: string): Promise<Answer> {
   const passkey = await registries.passkeys.find(id);
   if (!passkey) {
-    const end = await endIn(registries, { action: 'passkey_removed', detail: ['passkey_id', id] });
+    const end = await endIn(registries, { action: 'passkey_removed', details: { passkey_id: id } });
     return end ?? unknown('passkey with this ID');
   }
   const { accountId, name, createdAt, lastUsedAt } = passkey;
