@@ -1,5 +1,5 @@
 /** Reads reports of values that were found in public: a scanner's JSON list, or any text. */
-import { formTest, SECRET_KINDS, type SecretKind } from '../base/random-id.ts';
+import { formTest, percentDecoded, SECRET_KINDS, type SecretKind, secretsIn } from '../base/random-id.ts';
 import { Refusal } from '../base/refusal.ts';
 import { cut, withoutSecrets } from '../clients/client-problems.ts';
 
@@ -27,9 +27,8 @@ export function findValues(text: string): readonly FoundValue[] {
   const list = parsed(text);
   const reported = Array.isArray(list) ? valuesIn(list).found : [];
   const known = new Set(reported.map(({ token }) => token));
-  const tokens = text.match(/gate_(?!ci_)[a-z]+_[A-Za-z0-9_-]+/g) ?? [];
-  const others = tokens.filter((token) => !known.has(token)).map((token) => ({ token }));
-  return [...reported, ...valuesIn(others).found];
+  const others = secretsIn(percentDecoded(text)).filter(({ value }) => !known.has(value));
+  return [...reported, ...others.map(({ kind, value }) => ({ kind, token: value, foundAt: '' }))];
 }
 
 /** @returns `malformed`: the entries that cannot be used, by their position, from 0 */

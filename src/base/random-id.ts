@@ -29,18 +29,18 @@ export const ACCOUNT_ID = /^acc_[A-Za-z0-9_-]{16}$/;
 export type ValueKind = keyof typeof FORMS;
 
 /**
- * For each kind of value: the prefix, known to secret scanners, and the length of the rest without
+ * For each kind of value: its name, the prefix, known to secret scanners, and the length of the rest without
  * the checksum, in `[A-Za-z0-9_-]` characters. A refresh token ends with its number of rotations, so
  * its length varies. Every kind except `client_id` ends with a checksum.
  */
 export const FORMS = {
-  access_token: { prefix: 'gate_at_', minLength: 89, maxLength: 89 },
-  machine_token: { prefix: 'gate_mt_', minLength: 43, maxLength: 43 },
-  refresh_token: { prefix: 'gate_rt_', minLength: 66, maxLength: 73 },
-  code: { prefix: 'gate_ac_', minLength: 65, maxLength: 65 },
-  client_secret: { prefix: 'gate_cs_', minLength: 43, maxLength: 43 },
-  api_key: { prefix: 'gate_key_', minLength: 43, maxLength: 43 },
-  client_id: { prefix: 'gate_ci_', minLength: 22, maxLength: 22 },
+  access_token: { name: 'access token', prefix: 'gate_at_', minLength: 89, maxLength: 89 },
+  machine_token: { name: 'machine access token', prefix: 'gate_mt_', minLength: 43, maxLength: 43 },
+  refresh_token: { name: 'refresh token', prefix: 'gate_rt_', minLength: 66, maxLength: 73 },
+  code: { name: 'authorization code', prefix: 'gate_ac_', minLength: 65, maxLength: 65 },
+  client_secret: { name: 'client secret', prefix: 'gate_cs_', minLength: 43, maxLength: 43 },
+  api_key: { name: 'API key', prefix: 'gate_key_', minLength: 43, maxLength: 43 },
+  client_id: { name: 'client ID', prefix: 'gate_ci_', minLength: 22, maxLength: 22 },
 } as const;
 
 export type SecretKind = Exclude<ValueKind, 'client_id'>;
@@ -78,6 +78,51 @@ export function formTest(kind: ValueKind): (value: string) => boolean {
   if (kind === 'client_id') return (value) => pattern.test(value);
   return (value) => pattern.test(withoutChecksum(value));
 }
+
+export interface PlacedSecret {
+  readonly kind: SecretKind;
+  readonly value: string;
+  /** The part of the text that contains the value, with the line breaks in it. */
+  readonly start: number;
+  readonly end: number;
+}
+
+/** A line break in a value, as mail programs, quotes and terminals insert them. */
+const BREAK = '(?:=?\\r?\\n[ \\t>|]*)?';
+const brokenPrefix = (kind: SecretKind): string => [...FORMS[kind].prefix].join(BREAK);
+const ANY_PREFIX = new RegExp(SECRET_KINDS.map((kind) => `(${brokenPrefix(kind)})`).join('|'), 'g');
+const CHARACTERS = new RegExp(`${BREAK}[A-Za-z0-9_-]`, 'g');
+const BODIES = SECRET_KINDS.map(
+  (kind) => new RegExp(`(?:${BREAK}[A-Za-z0-9_-]){1,${FORMS[kind].maxLength + CHECKSUM_LENGTH}}`, 'y'),
+);
+
+/** Finds each secret, whatever surrounds it: its checksum says where it ends. */
+export function secretsIn(text: string): readonly PlacedSecret[] {
+  const found: PlacedSecret[] = [];
+  ANY_PREFIX.lastIndex = 0;
+  for (let match = ANY_PREFIX.exec(text); match; match = ANY_PREFIX.exec(text)) {
+    const start = match.index;
+    const place = match.slice(1).findIndex((prefix) => prefix !== undefined);
+    const [kind, body] = [SECRET_KINDS[place], BODIES[place]];
+    if (!kind || !body) continue;
+    body.lastIndex = ANY_PREFIX.lastIndex;
+    const { prefix, minLength } = FORMS[kind];
+    const characters = body.exec(text)?.[0].match(CHARACTERS) ?? [];
+    for (let length = characters.length; length >= minLength + CHECKSUM_LENGTH; length--) {
+      const taken = characters.slice(0, length);
+      const value = prefix + taken.map((character) => character.slice(-1)).join('');
+      if (!withoutChecksum(value)) continue;
+      ANY_PREFIX.lastIndex += taken.join('').length;
+      found.push({ kind, value, start, end: ANY_PREFIX.lastIndex });
+      break;
+    }
+  }
+  return found;
+}
+
+/** Decodes the ASCII characters of URLs, also of a URL that is a parameter of another. */
+export const percentDecoded = (text: string): string =>
+  text.replace(/%(?:25)*([0-7][0-9a-f])/gi, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)));
 
 /** Returns a new random value, with 6 bits for each character before the checksum. */
 export function newValue(kind: 'client_secret' | 'api_key' | 'client_id' | 'machine_token'): string {

@@ -6,12 +6,12 @@ import { hasMailbox } from '../accounts/mail/mail.ts';
 import { findValues } from '../authorizations/leaked-report.ts';
 import { createLeakedValues, type Leak } from '../authorizations/leaked-values.ts';
 import { systemClock } from '../base/clock.ts';
+import { FORMS } from '../base/random-id.ts';
 import { Refusal } from '../base/refusal.ts';
 import { tryMail } from './accounts/mailing.ts';
 import { readToken, STANDARD_INPUT_IS_SAFER, WrongUsage } from './command/arguments.ts';
 import type { Operator, Report } from './command/operator.ts';
 import type { Registries } from './registries.ts';
-import { NAME } from './show/forms.ts';
 
 export function addLeakedCommand(program: Command, operator: Operator): void {
   program
@@ -61,7 +61,7 @@ async function endLeaked(registries: Registries, text: string): Promise<Report> 
   await ended;
   const lines = leaks.map(({ kind, name, refusedFrom }) => {
     const from = refusedFrom ? `, refused from ${refusedFrom.toISOString()}` : '';
-    return `- ${NAME[kind]}: ${name}${from}`;
+    return `- ${FORMS[kind].name}: ${name}${from}`;
   });
   return {
     value: { found: found.length, ended: leaks },

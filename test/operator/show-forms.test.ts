@@ -1,9 +1,15 @@
 import { expect } from 'chai';
+import { findValues } from '../../src/authorizations/leaked-report.ts';
 import { withChecksum } from '../../src/base/random-id.ts';
-import { shapeOf } from '../../src/operator/show/forms.ts';
+import { publicForm, shapeOf, valuesIn } from '../../src/operator/show/forms.ts';
 
 const x = (length: number): string => 'x'.repeat(length);
 const TOKEN = withChecksum(`gate_at_${x(89)}`);
+const REFRESH = withChecksum(`gate_rt_${x(66)}`);
+const SECRET = withChecksum(`gate_cs_${x(43)}`);
+const CLIENT = `gate_ci_${x(22)}`;
+const ACCOUNT = `acc_${x(16)}`;
+const LINK = `${'aB3'.repeat(14)}c`;
 
 describe('the format of a value', () => {
   it('each kind of value that Gatehouse issues is recognized', () => {
@@ -43,6 +49,83 @@ describe('the format of a value', () => {
       [TOKEN.toUpperCase(), 'is in the wrong letter case: copy it again'],
     ] as const) {
       expect(shapeOf(value).faults[0], JSON.stringify(value)).to.contain(fault);
+    }
+  });
+});
+
+describe('the values in a text', () => {
+  const found = (text: string) => valuesIn(text).map((one) => (one.faults.length > 0 ? 'malformed' : one.text));
+
+  it('a secret is found by `show` and `leaked` in whatever surrounds it, also across line breaks', () => {
+    for (const text of [
+      `{"message":"{\\"token\\":\\"${TOKEN}\\"}"}`,
+      `“${TOKEN}” and **${TOKEN}**`,
+      `Bearer%20${TOKEN}`,
+      `token=3D${TOKEN}`,
+      `A=${TOKEN}\0B=1`,
+      `${TOKEN}_ and _${TOKEN}_`,
+      `token=${TOKEN.slice(0, 20)}=\r\n${TOKEN.slice(20)} end`,
+      `> ${TOKEN.slice(0, 5)}\n> ${TOKEN.slice(5)}\n> more`,
+      `https://app.example/#access_token=${TOKEN}&state=1`,
+      `?next=https%253A%252F%252Fx%252F%253Ftoken%253D${TOKEN}%2526a`,
+    ]) {
+      expect(found(text), text).to.deep.equal([TOKEN]);
+      expect([...new Set(findValues(text).map(({ token }) => token))], text).to.deep.equal([TOKEN]);
+    }
+    const both = `https://app.example/?access_token=${TOKEN}&refresh_token=${REFRESH}`;
+    expect(found(both)).to.deep.equal([TOKEN, REFRESH]);
+  });
+
+  it('IDs, links and addresses are found in URLs, quotes and escaped JSON', () => {
+    for (const [text, ...values] of [
+      [`https://${CLIENT}:${SECRET}@auth.example/`, CLIENT, SECRET],
+      [`POST /profile/oauth-clients/${CLIENT}/edit`, CLIENT],
+      [`{\\"account\\":\\"${ACCOUNT}\\"}`, ACCOUNT],
+      [`“${ACCOUNT}”, /accounts/${ACCOUNT}/x and ${ACCOUNT}.csv`, ACCOUNT],
+      [`'${ACCOUNT}/${CLIENT}'`, `${ACCOUNT}/${CLIENT}`],
+      [`connection=${ACCOUNT}%2F${CLIENT}`, `${ACCOUNT}/${CLIENT}`],
+      [`https://app.example/reset?token=${LINK}&email=kim@example.com`, LINK, 'kim@example.com'],
+      [`[reset](https://app.example/reset?token=${LINK}), then`, LINK],
+      [`https://app.example/reset?token=${LINK}, then`, LINK],
+      [`?next=https%3A%2F%2Fx.example%2F%3Ftoken%3D${LINK}`, LINK],
+      ["o'brien@example.com", "o'brien@example.com"],
+      ["'kim@example.com' and o'brien@example.com.", 'kim@example.com', "o'brien@example.com"],
+    ] as const) {
+      expect(found(text), text).to.deep.equal(values);
+    }
+  });
+
+  it('a value that was cut off is malformed, and no ID; the beginning of a value in prose is neither', () => {
+    for (const length of [43, 22]) {
+      const [cut] = valuesIn(TOKEN.slice(0, length));
+      expect(cut.faults.join()).to.contain('it was cut off');
+    }
+    expect(found(`see ${TOKEN.slice(0, -3)} and ${ACCOUNT}`)).to.deep.equal(['malformed', ACCOUNT]);
+    expect(found(`aggregate_key_identifier gate_at_… ${ACCOUNT}`)).to.deep.equal([ACCOUNT]);
+    expect(found(`investigate_at_home_with_friends ${ACCOUNT}`)).to.deep.equal([ACCOUNT]);
+  });
+
+  it('what may be a secret of another service is not shown', () => {
+    for (const [text, shown] of [
+      [`id:${SECRET.slice(0, 45)}@auth.example`, ''],
+      ['postgres://u:s3cret@db.example/x', ''],
+      ['redis://:p4ss@redis.example', ''],
+      ['pk_live_0123456789', ''],
+      ['aB3defghijklmnopqrstuv', '…stuv'],
+      ['s3cret@other.example', '…@other.example'],
+    ] as const) {
+      expect(
+        valuesIn(text).map((one) => publicForm(one, true)),
+        text,
+      ).to.deep.equal([shown]);
+    }
+  });
+
+  it('the time to read a text grows only with its length', () => {
+    for (const part of ['.', 'a', '@', "a'", 'a@', '://a', 'gate_at_', 'gate_rt_\n', '%25', '=\n', 'acc_']) {
+      const begin = process.cpuUsage();
+      valuesIn(`${part.repeat(part.length > 5 ? 10_000 : 100_000)}x ${ACCOUNT}`);
+      expect(process.cpuUsage(begin).user, part).to.be.below(3_000_000);
     }
   });
 });

@@ -73,7 +73,7 @@ function answerValue(found: FoundValue, answer: Answer): object {
   const { kind = found.kind ?? null, state, why, remedy = null, name, organization, account, client } = answer;
   const { lastFour, content, log = [] } = answer;
   return {
-    value: publicForm(found),
+    value: publicForm(found, state === 'unknown'),
     kind,
     state,
     why,
@@ -95,7 +95,7 @@ function answerText(found: FoundValue, answer: Answer): string {
   const { kind, state, why, remedy, name, organization, account, client, content, log = [] } = answer;
   const what = kind === 'link' ? 'one-time link' : found.kind ? kindName(kind ?? found.kind) : 'not a Gatehouse value';
   const facts = [
-    ['Value', publicForm(found)],
+    ['Value', publicForm(found, state === 'unknown')],
     ['Name', name],
     ['Belongs to', organization && `${organization.name} (${organization.id})`],
     ['Account', account && ('email' in account ? `${account.email} (${account.id})` : account.id)],

@@ -1,6 +1,7 @@
 /** Finds the values and IDs in a text, by their form alone, and names the faults of those that are wrong. */
 import { isAccountId } from '../../accounts/account.ts';
 import { isApiKeyId } from '../../accounts/api-keys/api-key.ts';
+import { normalizeEmail } from '../../accounts/email.ts';
 import { isOrganizationId, isWarehouseId } from '../../accounts/organizations/places.ts';
 import { isPasskeyId } from '../../accounts/passkeys/passkey.ts';
 import { isSessionId } from '../../accounts/session-list.ts';
@@ -9,6 +10,10 @@ import {
   FORMS,
   holdsSecret,
   isClientId,
+  percentDecoded,
+  SECRET_KINDS,
+  type SecretKind,
+  secretsIn,
   type ValueKind,
   withoutChecksum,
 } from '../../base/random-id.ts';
@@ -28,6 +33,10 @@ function isConnectionId(id: string): boolean {
   return isAccountId(accountId) && isClientId(clientId) && rest.length === 0;
 }
 
+/** False for a URL or a query with an address in it. */
+const isEmail = (id: string): boolean =>
+  normalizeEmail(id) !== undefined && !/[\s"`<>()[\],;:/\\]|^\??[\w-]+=/.test(id);
+
 const IDS = {
   connection: { name: 'connection', test: isConnectionId },
   account: { name: 'account', test: isAccountId, prefix: 'acc_' },
@@ -37,7 +46,7 @@ const IDS = {
   api_key_id: { name: 'API key', test: isApiKeyId, prefix: 'key_' },
   passkey: { name: 'passkey', test: isPasskeyId, prefix: 'pk_' },
   request: { name: 'request', test: (id) => /^req_[0-9a-f]{16}$/.test(id), prefix: 'req_' },
-  email: { name: 'email address', test: (id) => /^[^\s@]+@[^\s@]+$/.test(id) },
+  email: { name: 'email address', test: isEmail },
   authorization: { name: 'authorization', test: (id) => /^[\w-]{22}$/.test(id) },
   // The token of a one-time link, or a session in the URL of a page: only the database can tell.
   opaque: { name: 'value of 43 characters', test: (id) => /^[\w-]{43}$/.test(id) },
@@ -48,27 +57,19 @@ export type Kind = ValueKind | IdKind;
 
 const ID_FORMS: readonly (readonly [IdKind, IdForm])[] = Object.entries(IDS) as never;
 
-export const NAME: Readonly<Record<ValueKind, string>> = {
-  access_token: 'access token',
-  machine_token: 'machine access token',
-  refresh_token: 'refresh token',
-  code: 'authorization code',
-  client_secret: 'client secret',
-  api_key: 'API key',
-  client_id: 'client ID',
-};
+export const kindName = (kind: Kind): string => ({ ...FORMS, ...IDS })[kind].name;
 
-export const kindName = (kind: Kind): string => (kind in IDS ? IDS[kind as IdKind].name : NAME[kind as ValueKind]);
+const isSecret = (kind: Kind): kind is SecretKind => (SECRET_KINDS as readonly Kind[]).includes(kind);
 
-const isSecret = ({ kind, text }: FoundValue): boolean =>
-  kind === undefined || kind === 'opaque' || (kind in NAME && kind !== 'client_id') || holdsSecret(text);
-
-/** Returns an ID itself; of a secret only its kind and its last characters, of a faulty text nothing. */
-export function publicForm(found: FoundValue): string {
-  const { text, kind, faults } = found;
-  if (!isSecret(found)) return text;
+/**
+ * Returns an ID itself; of a secret, and of what no store knows but may be a secret of another
+ * service, only the ends; of a faulty text nothing.
+ */
+export function publicForm({ text, kind, faults }: FoundValue, isUnknown: boolean): string {
   if (kind === undefined || faults.length > 0) return '';
-  return `${kind === 'opaque' ? '' : FORMS[kind as ValueKind].prefix}…${text.slice(-4)}`;
+  if (kind === 'email' && isUnknown) return `…${text.slice(text.lastIndexOf('@'))}`;
+  if (kind === 'opaque' || (kind === 'authorization' && isUnknown)) return `…${text.slice(-4)}`;
+  return isSecret(kind) ? `${FORMS[kind].prefix}…${text.slice(-4)}` : text;
 }
 
 export interface Shape {
@@ -78,38 +79,58 @@ export interface Shape {
   readonly faults: readonly string[];
 }
 
-export interface FoundValue {
+export interface FoundValue extends Omit<Shape, 'kind'> {
   readonly text: string;
   readonly kind: Kind | undefined;
-  /** Clauses that continue "the value …"; empty if the form is valid. */
-  readonly faults: readonly string[];
 }
 
-/** What separates values in logs, JSON, CSV and prose: no value of ours contains any of it. */
-const WORDS = /https?:\/\/[^\s"'`<>]+|[^\s"'`<>()[\]{},;|=&?:]+/g;
+const ADDRESS = '[^\\s\\p{C}"`<>()\\[\\]{},;|=&?:\\\\*/%#“”‘’«»…!\'@]';
+
+/** What may be an ID: a connection, an address outside of a URL's user part, a prefix, 22 or 43 characters. */
+const CANDIDATES = new RegExp(
+  [
+    '(?<![A-Za-z0-9])acc_[\\w-]{16}/gate_ci_[\\w-]{22}(?![\\w-])',
+    `(?<!://[^\\s/?#]{0,200})(?<!${ADDRESS})(?:${ADDRESS}|(?<=\\w)'(?=\\w)){1,64}@${ADDRESS}+\\.${ADDRESS}+`,
+    '(?:(?<![A-Za-z0-9])|(?<==3D))[a-z]{2,4}_[\\w-]+',
+    '(?<![\\w.-])(?:[\\w-]{43}|[\\w-]{22})(?![\\w@-]|\\.\\w)',
+  ].join('|'),
+  'gu',
+);
 
 /**
  * Returns each value and ID of ours in a text once. If there is none, returns what is wrong with the
  * text. In longer texts, an ordinary word is never taken for an incomplete ID.
  */
-export function valuesIn(text: string): readonly [FoundValue, ...FoundValue[]] {
-  const words = (text.match(WORDS) ?? []).map((word) => word.replace(/[.!]+$/, ''));
-  const found = words.flatMap((word) => valueIn(word, words.length === 1));
-  const [first, ...others] = new Map(found.map((one) => [one.text, one])).values();
-  if (first) return [first, ...others];
-  if (words.length > 1) return [{ text, kind: undefined, faults: ['contains no value or ID of Gatehouse'] }];
-  return [wrongValue(text.trim())];
+export function valuesIn(given: string): readonly [FoundValue, ...FoundValue[]] {
+  const alone = given.trim();
+  const whole = wholeValue(alone);
+  // A client that sends an invisible character after a value is refused.
+  if (whole || /^gate_[\w-]+\p{C}+$/u.test(alone)) return [whole ?? wrongValue(given.replace(/\r?\n$/, ''))];
+  const text = percentDecoded(given);
+  const secrets = secretsIn(text);
+  const found = secrets.map(
+    ({ kind, value, start }) => [start, { text: value, kind, faults: [] } as FoundValue] as const,
+  );
+  let rest = '';
+  // Write spaces for a secret, so that no part of it is taken for an ID.
+  for (const { start, end } of secrets) rest += text.slice(rest.length, start).padEnd(end - rest.length);
+  for (const { 0: word, index } of `${rest}${text.slice(rest.length)}`.matchAll(CANDIDATES)) {
+    const one = candidate(word.replace(/(?<!\.)\.+$/, ''));
+    if (one) found.push([index, one]);
+  }
+  const sorted = found.sort(([a], [b]) => a - b).map(([, one]) => [one.text, one] as const);
+  const [first, ...others] = new Map(sorted).values();
+  const isOneWord = !/\s/.test(alone);
+  if (isOneWord && (!first || (first.faults.length > 0 && alone.startsWith(first.text)))) return [wrongValue(alone)];
+  return first ? [first, ...others] : [{ text, kind: undefined, faults: ['contains no value or ID of Gatehouse'] }];
 }
 
-function valueIn(word: string, isAlone: boolean): readonly FoundValue[] {
-  if (/^https?:\/\//.test(word) && URL.canParse(word)) {
-    const { searchParams, pathname } = new URL(word);
-    const parts = [...pathname.split('/'), ...searchParams.values()].reverse();
-    return parts.flatMap((part) => wholeValue(part) ?? []).slice(0, 1);
-  }
+/** Returns an ID, or a value of ours that was cut off or mistyped. */
+function candidate(word: string): FoundValue | undefined {
   const whole = wholeValue(word);
-  if (whole) return isAlone || !isOrdinary(whole) ? [whole] : [];
-  return isAlone || PREFIXES.some((prefix) => word.includes(prefix)) ? [wrongValue(word)] : [];
+  if (whole) return isOrdinary(whole) ? undefined : whole;
+  const prefix = PREFIXES.find((prefix) => word.startsWith(prefix));
+  return prefix && word.length >= prefix.length + 8 ? wrongValue(word) : undefined;
 }
 
 /** True for a long word without mixed case: 22 or 43 random characters always have that. */
@@ -119,6 +140,8 @@ const isOrdinary = ({ kind, text }: FoundValue): boolean =>
 function wholeValue(text: string): FoundValue | undefined {
   const { kind, faults } = shapeOf(text);
   if (kind && faults.length === 0) return { text, kind, faults };
+  // A token that was cut to 22 or 43 characters is no ID, and what contains a secret is no address.
+  if (holdsSecret(text) || (kind && text.startsWith(FORMS[kind].prefix))) return undefined;
   const [id] = ID_FORMS.find(([, { test }]) => test(text)) ?? [];
   return id && { text, kind: id, faults: [] };
 }
