@@ -86,7 +86,15 @@ export async function showClientSecret(registries: Registries, value: string): P
 }
 
 export async function showApiKey(registries: Registries, value: string): Promise<Answer> {
-  return apiKeyAnswer(registries, await registries.apiKeys.findKept(value), { last_four: value.slice(-4) });
+  const key = await registries.apiKeys.findKept(value);
+  const lastFour = value.slice(-4);
+  const answer = await apiKeyAnswer(registries, key, { last_four: lastFour });
+  if (key) return answer;
+  if (answer.state === 'unknown') return { ...answer, lastFour };
+  return {
+    ...answer,
+    why: `No account has this key. About one with the same last characters, the audit log says: ${answer.why}`,
+  };
 }
 
 export async function showApiKeyId(registries: Registries, id: string): Promise<Answer> {
@@ -246,7 +254,8 @@ export async function showOpaque(registries: Registries, value: string): Promise
   const session = await registries.sessionList.find(value);
   if (session) return { kind: 'session', ...(await sessionState(registries, session)) };
   const remedy = `\`accounts invite\` creates another link; ${SESSIONS}`;
-  return unknown('one-time link with this value. Links that were used or replaced are not stored', remedy);
+  const why = 'one-time link or session with this value. Used links are not stored, and session cookies not looked up';
+  return unknown(why, remedy);
 }
 
 async function sessionState(registries: Registries, session: RecordedSession): Promise<Answer> {
