@@ -4,7 +4,7 @@ import { type AuditRecord, auditEntry } from '../../accounts/activity/audit.ts';
 import type { Client } from '../../clients/client.ts';
 import { auditLine } from '../audit.ts';
 import type { Report } from '../command/operator.ts';
-import { REFUSED } from '../command/report.ts';
+import { printable, REFUSED } from '../command/report.ts';
 import { type FoundValue, kindName, publicForm } from './forms.ts';
 
 export type State =
@@ -28,7 +28,9 @@ export type State =
   | 'off'
   /** The form is valid, but no store knows the value: never issued here, or deleted long ago. */
   | 'unknown'
-  | 'malformed';
+  | 'malformed'
+  /** A store was away. */
+  | 'not_answered';
 
 /** A record that may be gone: then only its ID is known. */
 type Gone = { readonly id: string };
@@ -64,7 +66,7 @@ export interface Answer {
 
 /** @param answers each with the value that it is about, in the order of the text */
 export const answersReport = (answers: readonly (readonly [FoundValue, Answer])[]): Report => ({
-  ...(answers.some(([, { state }]) => state === 'malformed') && { exitCode: REFUSED }),
+  ...(answers.some(([, { state }]) => state === 'malformed' || state === 'not_answered') && { exitCode: REFUSED }),
   value: answers.map(([found, answer]) => answerValue(found, answer)),
   text: answers.map(([found, answer]) => answerText(found, answer)).join('\n\n'),
 });
@@ -111,6 +113,7 @@ function answerText(found: FoundValue, answer: Answer): string {
     ...log.map(auditLine),
   ]
     .filter((line) => line !== undefined && line !== '')
+    .flatMap((line) => `${line}`.split('\n').map(printable))
     .join('\n');
 }
 

@@ -1,5 +1,7 @@
 /** `operator show`: what the values and IDs in a text are, whether they are valid, and if not, since when and why. */
 import type { Command } from 'commander';
+import { Refusal } from '../../base/refusal.ts';
+import { isAway } from '../../storage/storage-unavailable.ts';
 import { readToken, STANDARD_INPUT_IS_SAFER } from '../command/arguments.ts';
 import type { Operator } from '../command/operator.ts';
 import type { Registries } from '../registries.ts';
@@ -22,7 +24,7 @@ import {
 import { showAuthorization, showMachineToken, showToken } from './tokens.ts';
 
 export function addShowCommand(program: Command, operator: Operator): void {
-  const { run, print } = operator;
+  const { run, print, progress } = operator;
   program
     .command('show')
     .description(
@@ -38,13 +40,17 @@ export function addShowCommand(program: Command, operator: Operator): void {
     )
     .action(async (argument: string) => {
       const found = valuesIn(await readToken(argument, operator));
+      if (found.length > MAX_VALUES) throw tooManyValues();
       // Values in a wrong form were never issued: no store is opened for them.
       if (found.every(({ faults }) => faults.length > 0)) {
         return print(answersReport(found.map((one) => [one, malformed(one)])));
       }
       return run(async (registries) => {
         const answers: (readonly [FoundValue, Answer])[] = [];
-        for (const one of found) answers.push([one, await answerTo(registries, one)]);
+        for (const one of found) {
+          answers.push([one, await answerTo(registries, one).catch((error) => notAnswered(error, found.length))]);
+          progress.show('Looked up', answers.length, found.length);
+        }
         return answersReport(answers);
       });
     });
@@ -77,6 +83,17 @@ async function answerTo(registries: Registries, found: FoundValue): Promise<Answ
   const { kind, text, faults } = found;
   return kind === undefined || faults.length > 0 ? malformed(found) : SHOW[kind](registries, text);
 }
+
+/** A text with several values is answered as far as possible. */
+function notAnswered(error: unknown, values: number): Answer {
+  if (values === 1 || !isAway(error)) throw error;
+  return { state: 'not_answered', why: 'A store did not answer.', remedy: 'Run the command again.' };
+}
+
+const MAX_VALUES = 1_000;
+
+const tooManyValues = (): Refusal =>
+  new Refusal('too_many_values', `The text has more than ${MAX_VALUES} values and IDs.`, 'Show a part of the text.');
 
 const malformed = ({ faults }: FoundValue): Answer => ({
   state: 'malformed',
