@@ -69,7 +69,10 @@ async function showPresented(registries: Registries, id: string, value: Presente
   const forged = value && forgedFault(registries, value, record);
   if (forged) return forged;
   return standingOf(registries, record, facts, async (client) => {
-    const end = (await endOfConnection(registries, record)) ?? endOfGeneration(value, record, client);
+    const end =
+      (await endOfConnection(registries, record)) ??
+      endOfGeneration(value, record, client) ??
+      (await endOfLimit(registries, record));
     const found = end ?? stateOf(value, record, registries.settings.tokens);
     if (!value || registries.keys()) return found;
     const unchecked = 'Its authenticity was not checked, because this environment has no token keys.';
@@ -162,6 +165,13 @@ async function endOfConnection(
   };
 }
 
+/** The limit ends an authorization at once; a job records it later. */
+async function endOfLimit({ connections }: Registries, { accountId, clientId, generation }: AuthorizationRecord) {
+  if (generation === undefined || (await connections.find(accountId, clientId))) return undefined;
+  const why = 'The time limit of the connection has passed.';
+  return { state: 'revoked', why, remedy: REMEDY.time_limit } as const;
+}
+
 /** Returns undefined unless the client was renewed, or everything issued to it has ended. */
 function endOfGeneration(value: PresentedValue | undefined, record: AuthorizationRecord, client: Client) {
   if (record.clientGeneration < client.endedThrough) {
@@ -187,7 +197,7 @@ function stateOf(
     case undefined:
       return authorizationState(record);
     case 'access_token':
-      return accessTokenState(value);
+      return accessTokenState(value, record);
     case 'refresh_token':
       return refreshTokenState(value, record, settings);
     case 'code':
@@ -205,8 +215,12 @@ function authorizationState(record: AuthorizationRecord): Answer {
   return { state: 'active', why: `This authorization is valid, and was refreshed ${rotation} times.` };
 }
 
-function accessTokenState({ expiresAt }: PresentedAccessToken): Answer {
+function accessTokenState({ expiresAt }: PresentedAccessToken, { usableUntil }: AuthorizationRecord): Answer {
   if (!isPast(expiresAt)) return VALID;
+  if (isPast(usableUntil)) {
+    const why = 'This access token and the last refresh token of its authorization have expired.';
+    return { state: 'expired', why, remedy: AUTHORIZE_AGAIN };
+  }
   const remedy = 'The client can get a new one with its refresh token.';
   return { state: 'expired', why: 'This access token has expired; its authorization is active.', remedy };
 }
