@@ -293,7 +293,7 @@ forEachDeployment('operator revoke', (start) => {
 describeOn([postgresServer, redisServer], 'operator revoke while Redis is unavailable', () => {
   const start = startsOn('postgres+redis');
 
-  it('without Redis, `revoke --account` and `--client` still work; `--token` reports the outage and records nothing', async () => {
+  it('without Redis, `revoke --account` and `--client` still work; `--token` reports the outage and records nothing, `show` answers the rest', async () => {
     const redis = await startRedisServer();
     const settings = { storage: { redisUrl: redis.url } };
     const service = await start({ settings });
@@ -308,6 +308,9 @@ describeOn([postgresServer, redisServer], 'operator revoke while Redis is unavai
     const error = await refusalFrom(run, `revoke --token ${mine?.accessToken}`);
     expect(error).to.include({ code: 'storage_unavailable' });
     expect(error.message).to.match(/^Redis does not answer/);
+    const text = `${mine?.accessToken} of ${person.email}`;
+    const shown = await valueFrom(run, 'show -', { input: text, exitCode: 1 });
+    expect(shown.map(({ state }: { state: string }) => state)).to.deep.equal(['not_answered', 'active']);
     const recorded = "SELECT action FROM activity WHERE actor = 'operator' AND account_id = $1";
     expect(await service.database.query(recorded, [person.accountId])).to.deep.equal([]);
 
