@@ -96,7 +96,8 @@ export function hopsVerdict(seen: {
   const isAmbiguous = recorded === from ? isShared : isPrivate(from);
   if (ignoringNodes.length > 0 && isAmbiguous && !isOfProxy) return ignoredHeader(ignoringNodes);
   if (recorded === from) {
-    const sharing = isShared && proxyHops > 0 ? ' and maybe of a proxy: to be sure, run it on another machine' : '';
+    const sharing =
+      isShared && proxyHops > 0 ? ' and maybe of a proxy: to be sure, run the doctor on another machine' : '';
     return ok(`the service saw ${recorded}, the address of the doctor${sharing}; ${stated}`);
   }
   const other = `the service saw ${recorded} instead of ${from}, the address of the doctor; ${stated}`;

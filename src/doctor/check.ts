@@ -66,7 +66,7 @@ export interface Check {
   run(provided: Provided, context: Context): Promise<Verdicts> | Verdicts;
 }
 
-/** As the place of a check: the issuer. */
+/** Stands for the issuer, which only the settings know. */
 export const PUBLIC = 'issuer';
 
 /** Declares a check, which may use only what it needs. */
@@ -155,7 +155,8 @@ export async function runChecks(
     for (const each of checks) {
       if (options.signal.aborted) break;
       // Do not ask again: each check would wait for the timeout.
-      if (isLost && each.needs.some((need) => STORES.has(need))) skip(each.name, 'a store no longer answers');
+      if (isLost && each.needs.some((need) => STORES.has(need)))
+        skip(each.name, 'a store did not answer or refused an earlier check');
       else
         await runOne(each).catch((error: unknown) => {
           if (error instanceof NeedFailed) return skip(each.name, error.message);

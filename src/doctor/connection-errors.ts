@@ -23,7 +23,10 @@ export function described({ status, body, text, requestId, headers }: DoctorAnsw
   }
   const { error, error_description: description } = body;
   const [, heading] = /<h1[^>]*>(.*?)<\/h1>/s.exec(text) ?? [];
-  const page = heading?.replace(/<[^>]*>|\s+/g, ' ').trim();
+  const page = heading
+    ?.replace(/<[^>]*>/g, ' ')
+    .replace(/\s+/g, ' ')
+    .trim();
   const words = error === undefined ? page && `the page “${page}”` : `${error} (${description})`;
   return [`${status}${words ? ` ${words}` : ''}`, `request ${requestId}`].join(', ');
 }

@@ -16,10 +16,10 @@ export interface Trouble {
 
 /** Returns undefined for errors of this program itself. */
 export function troubleOf(thrown: unknown): Trouble | undefined {
-  // A migration meets missing rights on its own connection.
-  const isForeign = (thrown as NodeJS.ErrnoException | undefined)?.code === '42501';
+  // The connection of a migration throws the error of `pg` itself.
+  const lacksPrivilege = (thrown as NodeJS.ErrnoException | undefined)?.code === '42501';
   const error =
-    isForeign && !(thrown instanceof StorageUnavailable) ? new StorageUnavailable('postgresql', thrown) : thrown;
+    lacksPrivilege && !(thrown instanceof StorageUnavailable) ? new StorageUnavailable('postgresql', thrown) : thrown;
   if (error instanceof Refusal) return error;
   // The error's own text is for clients: it names neither the store nor the cause.
   if (error instanceof StorageUnavailable && error.code === 'statement_too_long') {

@@ -86,7 +86,7 @@ export async function migrate(
     }
     return [...started];
   } catch (error) {
-    // The runner reports a refused table of its own without the code of PostgreSQL.
+    // The runner wraps the error for its own table, without PostgreSQL's code.
     const isCoded = error instanceof Error && 'code' in error;
     if (!database.embedded && !isCoded && !(await mayCreateTables(client))) throw schemaRefused();
     throw error;
@@ -95,7 +95,7 @@ export async function migrate(
   }
 }
 
-/** Also true if the client cannot say. */
+/** Returns true also if the query fails. */
 async function mayCreateTables(client: pg.Client): Promise<boolean> {
   const asked = client.query<{ may: boolean }>("SELECT has_schema_privilege(current_schema(), 'CREATE') AS may");
   const [row] = await asked.then(({ rows }) => rows).catch(() => []);
@@ -234,7 +234,8 @@ export async function requireSchema(
 /** False for a database on which Gatehouse was never started. @throws StorageUnavailable */
 export async function hasSchema({ query }: Pick<OpenDatabase, 'query'>): Promise<boolean> {
   const [row] = await query<{ present: boolean; hidden: boolean }>(
-    `SELECT to_regclass('${TABLE}') IS NOT NULL AS present, current_schema() IS NULL AS hidden`,
+    `SELECT to_regclass('${TABLE}') IS NOT NULL AS present, current_schema() IS NULL
+      AND to_regnamespace('public') IS NOT NULL AS hidden`,
   );
   // Without the right to use the schema, a role finds no table there.
   if (row?.hidden) throw schemaRefused();

@@ -306,7 +306,7 @@ describe('operator doctor, comparing its own address with the recorded one', () 
   it('on the machine of a proxy the doctor says that its address proves little', () => {
     const seen = { recorded: '127.0.0.1', from: '127.0.0.1', to: '127.0.0.1', proxyHops: 1, ignoringNodes: [] };
     expect(hopsVerdict(seen)).to.include({ status: 'ok' });
-    expect(hopsVerdict(seen).message).to.include('run it on another machine');
+    expect(hopsVerdict(seen).message).to.include('run the doctor on another machine');
     expect(hopsVerdict({ ...seen, from: OURS, to: PROXY, recorded: OURS }).message).not.to.include('machine');
   });
 });

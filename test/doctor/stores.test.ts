@@ -142,13 +142,13 @@ describeOn([postgresServer, redisServer], 'operator doctor, checking the stores'
     expect(of('migrations').message).to.contain('9999_later of a later version');
   });
 
-  it('the doctor detects a Redis account that may not do what requests do, and so does /readyz', async () => {
+  it('the doctor detects a Redis account that may not do what requests do, and so does the check of /readyz', async () => {
     const server = await startRedisServer();
     const redis = await opened.add(Promise.resolve(new Redis(server.url)), async (one) => one.disconnect());
     const url = server.url.replace('redis://', 'redis://few:secret@');
     const allowOnly = (...less: string[]) =>
       redis.call('ACL', 'SETUSER', 'few', 'reset', 'on', '>secret', '~*', '&*', '+@all', ...less);
-    const few = createRedis(url);
+    const few = createRedis(url, { timeoutFactor: TIMEOUT_FACTOR });
     await opened.add(Promise.resolve(few), async (one) => one.disconnect());
     await allowOnly();
     await connectRedis(few);
@@ -160,7 +160,8 @@ describeOn([postgresServer, redisServer], 'operator doctor, checking the stores'
       expect(of('redis'), `${less}`).to.include({ status: 'problem', where: 'REDIS_URL' });
       expect(of('redis').message).to.contain('NOPERM');
       expect(of('flow').status).to.equal('not_checked');
-      expect(await failureOf(ping()), `${less}`).to.be.instanceOf(StorageUnavailable);
+      const failure = expect(await failureOf(ping()), `${less}`).to.be.instanceOf(StorageUnavailable);
+      failure.and.property('reason').contains('NOPERM');
     }
     few.disconnect();
     redis.disconnect();
