@@ -5,7 +5,7 @@ import type { Client } from '../../clients/client.ts';
 import { auditLine } from '../audit.ts';
 import type { Report } from '../command/operator.ts';
 import { printable, REFUSED } from '../command/report.ts';
-import { type FoundValue, kindName, publicForm } from './forms.ts';
+import { type FoundValue, kindName, publicForm } from './find.ts';
 
 export type State =
   | 'active'

@@ -6,7 +6,7 @@ import { readToken, STANDARD_INPUT_IS_SAFER } from '../command/arguments.ts';
 import type { Operator } from '../command/operator.ts';
 import type { Registries } from '../registries.ts';
 import { type Answer, answersReport } from './answer.ts';
-import { type FoundValue, type Kind, valuesIn } from './forms.ts';
+import { type FoundValue, type Kind, valuesIn } from './find.ts';
 import {
   showAccount,
   showApiKey,

@@ -1,7 +1,8 @@
 import { expect } from 'chai';
 import { findValues } from '../../src/authorizations/leaked-report.ts';
 import { withChecksum } from '../../src/base/random-id.ts';
-import { publicForm, shapeOf, valuesIn } from '../../src/operator/show/forms.ts';
+import { shapeOf } from '../../src/base/value-faults.ts';
+import { publicForm, valuesIn } from '../../src/operator/show/find.ts';
 
 const x = (length: number): string => 'x'.repeat(length);
 const TOKEN = withChecksum(`gate_at_${x(89)}`);
@@ -10,6 +11,8 @@ const SECRET = withChecksum(`gate_cs_${x(43)}`);
 const CLIENT = `gate_ci_${x(22)}`;
 const ACCOUNT = `acc_${x(16)}`;
 const LINK = `${'aB3'.repeat(14)}c`;
+const EMAIL = 'kim@example.com';
+const encoded = (text: string): string => Buffer.from(text).toString('base64');
 
 describe('the format of a value', () => {
   it('each kind of value that Gatehouse issues is recognized', () => {
@@ -68,6 +71,12 @@ describe('the values in a text', () => {
       `> ${TOKEN.slice(0, 5)}\n> ${TOKEN.slice(5)}\n> more`,
       `https://app.example/#access_token=${TOKEN}&state=1`,
       `?next=https%253A%252F%252Fx%252F%253Ftoken%253D${TOKEN}%2526a`,
+      `a chat shows ${TOKEN.replaceAll('_', '\\_')}`,
+      `${TOKEN.slice(0, 30)}\u00ad${TOKEN.slice(30, 60)}\u200b${TOKEN.slice(60)} was copied from a page`,
+      `export TOKEN=${TOKEN.slice(0, 40)}\\\n  ${TOKEN.slice(40)}`,
+      `a terminal: ${TOKEN.slice(0, 40)}   \n${TOKEN.slice(40)}`,
+      Buffer.from(`Token: ${TOKEN}\r\n`, 'utf16le').toString(),
+      `Authorization: Basic ${encoded(`reporting-service:${TOKEN}`)}`,
     ]) {
       expect(found(text), text).to.deep.equal([TOKEN]);
       expect([...new Set(findValues(text).map(({ token }) => token))], text).to.deep.equal([TOKEN]);
@@ -88,8 +97,51 @@ describe('the values in a text', () => {
       [`[reset](https://app.example/reset?token=${LINK}), then`, LINK],
       [`https://app.example/reset?token=${LINK}, then`, LINK],
       [`?next=https%3A%2F%2Fx.example%2F%3Ftoken%3D${LINK}`, LINK],
+      [`${TOKEN.slice(0, -3)},${TOKEN}`, 'malformed', TOKEN],
+      [`"authorization":"Basic ${encoded(`${CLIENT}:${SECRET}`)}"`, CLIENT, SECRET],
+      [`log_${ACCOUNT}.txt`, ACCOUNT],
+      [`client_id_${CLIENT}`, CLIENT],
+      [`_${ACCOUNT}_ and ${CLIENT}-`, ACCOUNT, CLIENT],
+      [`{"connection":"${ACCOUNT}\\/${CLIENT}"}`, `${ACCOUNT}/${CLIENT}`],
       ["o'brien@example.com", "o'brien@example.com"],
       ["'kim@example.com' and o'brien@example.com.", 'kim@example.com', "o'brien@example.com"],
+    ] as const) {
+      expect(found(text), text).to.deep.equal(values);
+    }
+  });
+
+  it('an escape before a value is not part of it', () => {
+    for (const [text, ...values] of [
+      [`{"text":"Owner:\\n${EMAIL}"}`, EMAIL],
+      [`{"text":"\\u003c${EMAIL}\\u003e"}`, EMAIL],
+      [`{"text":"j\\u00f6rg@example.com"}`, 'jörg@example.com'],
+      [`{"log":"{\\"text\\":\\"Owner:\\\\n${EMAIL}\\"}"}`, EMAIL],
+      [`{"text":"a\\n${ACCOUNT}\\t${CLIENT}\\u0026token=${LINK}"}`, ACCOUNT, CLIENT, LINK],
+      // Here the letter belongs to the name.
+      ['{"user":"CORP\\\\nora@example.com"}', 'nora@example.com'],
+      ['the user CORP\\nora@example.com', 'nora@example.com'],
+      [`\u001b[36m${EMAIL}\u001b[0m \u001b[36m${ACCOUNT}\u001b[0m`, EMAIL, ACCOUNT],
+      [`<a href=3D"https://x.example/?login_hint=3D${EMAIL}&token=3D${LINK}">`, EMAIL, LINK],
+      [`${x(40)} https://x.example/reset?token=3D${LINK.slice(0, 9)}=\r\n${LINK.slice(9)} end`, LINK],
+      [`EMPTY=\n${EMAIL}`, EMAIL],
+      [`https://x.example/reset?token=3D${LINK.slice(2)}`, `3D${LINK.slice(2)}`],
+    ] as const) {
+      expect(found(text), text).to.deep.equal(values);
+    }
+  });
+
+  it('an address is found next to quotes, names, parameters and an origin', () => {
+    for (const [text, ...values] of [
+      [`{"origin":"https://app.example","email":"${EMAIL}"}`, EMAIL],
+      [`https://app.example,${EMAIL}`, EMAIL],
+      [`'${EMAIL}'`, EMAIL],
+      [`“${EMAIL}”`, EMAIL],
+      [`_${EMAIL}_`, EMAIL],
+      [`${EMAIL}&token=${LINK}`, EMAIL, LINK],
+      [`x.y=${EMAIL}`, EMAIL],
+      [`login_hint%3D${EMAIL}`, EMAIL],
+      ['from j%C3%B6rg@example.com and %F6%3Dkim@example.com', 'jörg@example.com', EMAIL],
+      ['a&b=c@example.com', 'a&b=c@example.com'],
     ] as const) {
       expect(found(text), text).to.deep.equal(values);
     }
@@ -102,6 +154,8 @@ describe('the values in a text', () => {
     }
     expect(found(`see ${TOKEN.slice(0, -3)} and ${ACCOUNT}`)).to.deep.equal(['malformed', ACCOUNT]);
     expect(found(`aggregate_key_identifier gate_at_… ${ACCOUNT}`)).to.deep.equal([ACCOUNT]);
+    expect(found(`gate_key_rotation and gate_at_beginning ${ACCOUNT}`)).to.deep.equal([ACCOUNT]);
+    expect(found(`counterrevolutionaries ${ACCOUNT}`)).to.deep.equal([ACCOUNT]);
     expect(found(`investigate_at_home_with_friends ${ACCOUNT}`)).to.deep.equal([ACCOUNT]);
   });
 
@@ -122,7 +176,23 @@ describe('the values in a text', () => {
   });
 
   it('the time to read a text grows only with its length', () => {
-    for (const part of ['.', 'a', '@', "a'", 'a@', '://a', 'gate_at_', 'gate_rt_\n', '%25', '=\n', 'acc_']) {
+    for (const part of [
+      '.',
+      'a',
+      '@',
+      "a'",
+      'a@',
+      '://a',
+      'gate_at_',
+      'gate_rt_\n',
+      '%25',
+      '=\n',
+      'acc_',
+      '\\',
+      '"a":',
+      '_',
+      'g ',
+    ]) {
       const begin = process.cpuUsage();
       valuesIn(`${part.repeat(part.length > 5 ? 10_000 : 100_000)}x ${ACCOUNT}`);
       expect(process.cpuUsage(begin).user, part).to.be.below(3_000_000);
