@@ -312,9 +312,11 @@ describeOn([postgresServer, redisServer], 'operator revoke while Redis is unavai
     const error = await refusalFrom(run, `revoke --token ${mine?.accessToken}`);
     expect(error).to.include({ code: 'storage_unavailable' });
     expect(error.message).to.match(/^Redis does not answer/);
-    const text = `${mine?.accessToken} of ${person.email}`;
+    const text = `${mine?.accessToken} of ${person.email}, and a secret of a store: aB3defghijklmnopqrstuv`;
     const shown = await valueFrom(run, 'show -', { input: text, exitCode: 1 });
-    expect(shown.map(({ state }: { state: string }) => state)).to.deep.equal(['not_answered', 'active']);
+    const states = shown.map(({ state }: { state: string }) => state);
+    expect(states).to.deep.equal(['not_answered', 'active', 'not_answered']);
+    expect(shown[2]).to.include({ kind: 'authorization', value: '…stuv' });
     const recorded = "SELECT action FROM activity WHERE actor = 'operator' AND account_id = $1";
     expect(await service.database.query(recorded, [person.accountId])).to.deep.equal([]);
 

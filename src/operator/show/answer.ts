@@ -71,11 +71,14 @@ export const answersReport = (answers: readonly (readonly [FoundValue, Answer])[
   text: answers.map(([found, answer]) => answerText(found, answer)).join('\n\n'),
 });
 
+/** False for what may be a secret of another service. */
+const isKnown = (state: State): boolean => state !== 'unknown' && state !== 'not_answered';
+
 function answerValue(found: FoundValue, answer: Answer): object {
   const { kind = found.kind ?? null, state, why, remedy = null, name, organization, account, client } = answer;
   const { lastFour, content, log = [] } = answer;
   return {
-    value: publicForm(found, state === 'unknown'),
+    value: publicForm(found, !isKnown(state)),
     kind,
     state,
     why,
@@ -97,7 +100,7 @@ function answerText(found: FoundValue, answer: Answer): string {
   const { kind, state, why, remedy, name, organization, account, client, content, log = [] } = answer;
   const what = kind === 'link' ? 'one-time link' : found.kind ? kindName(kind ?? found.kind) : 'not a Gatehouse value';
   const facts = [
-    ['Value', publicForm(found, state === 'unknown')],
+    ['Value', publicForm(found, !isKnown(state))],
     ['Name', name],
     ['Belongs to', organization && `${organization.name} (${organization.id})`],
     ['Account', account && ('email' in account ? `${account.email} (${account.id})` : account.id)],

@@ -114,9 +114,9 @@ function wholeValue(text: string): FoundValue | undefined {
 
 function wrongValue(text: string): FoundValue {
   const id = ID_KINDS.find((kind) => IDS[kind].prefix !== '' && text.startsWith(IDS[kind].prefix));
-  return id
-    ? { text, kind: id, faults: ['is not a complete ID'] }
-    : { text, kind: undefined, faults: shapeOf(text).faults };
+  if (id) return { text, kind: id, faults: ['is not a complete ID'] };
+  const { kind, faults } = shapeOf(text);
+  return { text, kind, faults };
 }
 
 const isSecret = (kind: Kind): kind is SecretKind => (SECRET_KINDS as readonly Kind[]).includes(kind);

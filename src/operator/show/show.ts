@@ -1,7 +1,7 @@
 /** `operator show`: what the values and IDs in a text are, whether they are valid, and if not, since when and why. */
 import type { Command } from 'commander';
 import { Refusal } from '../../base/refusal.ts';
-import { isAway } from '../../storage/storage-unavailable.ts';
+import { StorageUnavailable } from '../../storage/storage-unavailable.ts';
 import { readToken, STANDARD_INPUT_IS_SAFER } from '../command/arguments.ts';
 import type { Operator } from '../command/operator.ts';
 import type { Registries } from '../registries.ts';
@@ -86,7 +86,7 @@ async function answerTo(registries: Registries, found: FoundValue): Promise<Answ
 
 /** A text with several values is answered as far as possible. */
 function notAnswered(error: unknown, values: number): Answer {
-  if (values === 1 || !isAway(error)) throw error;
+  if (values === 1 || !(error instanceof StorageUnavailable)) throw error;
   return { state: 'not_answered', why: 'A store did not answer.', remedy: 'Run the command again.' };
 }
 
