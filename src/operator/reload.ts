@@ -8,7 +8,7 @@ import { isReachedFromElsewhere, operatorsUrl, reloadCredentials } from '../conf
 import { ConfigurationProblems } from '../config/problems.ts';
 import { describeReload } from '../config/reload.ts';
 import type { Operator, Report } from './command/operator.ts';
-import { REFUSED } from './command/report.ts';
+import { printable, REFUSED } from './command/report.ts';
 
 /** A long time, because the service runs concurrent reloads one after the other. */
 const LIMITS = { timeoutMs: 60_000, maxBytes: 4 * 1024 * 1024 };
@@ -130,7 +130,9 @@ function reportPreview(outcome: Outcome): Report {
         /^Settings reloaded[:.]/,
         'Dry run, nothing was reloaded. After a reload:',
       ),
-      ...Object.entries(values).map(([name, [from, to]]) => `${name}: ${from} → ${to}`),
+      ...Object.entries(values).map(([name, [from, to]]) =>
+        printable(`${name}: ${from === to ? `${to} (password changed)` : `${from} → ${to}`}`),
+      ),
       ...(lines ?? ['How many people this affects is unknown: the database does not answer.']),
     ].join('\n'),
     exitCode: impact ? 0 : REFUSED,
