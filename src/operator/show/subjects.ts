@@ -74,8 +74,8 @@ export async function showClientSecret(registries: Registries, value: string): P
     };
   }
   const end =
-    (await endIn(registries, { action: 'client_secret_removed', details: { last_four: lastFour } })) ??
-    (await endIn(registries, { action: 'client_renewed', details: { ended_secrets: [lastFour] } }));
+    (await endIn(registries, { end: { action: 'client_secret_removed', details: { last_four: lastFour } } })) ??
+    (await endIn(registries, { end: { action: 'client_renewed', details: { ended_secrets: [lastFour] } } }));
   if (!end) return { ...unknownValue('Removed client secrets are not stored.'), lastFour };
   return {
     ...end,
@@ -106,7 +106,7 @@ const NEW_KEY = 'The person can create a new one on the profile page.';
 /** @param details of the audit entry, if the key was revoked */
 async function apiKeyAnswer(registries: Registries, key: ApiKey | undefined, details: Details): Promise<Answer> {
   if (key) return apiKeyState(registries, key);
-  const end = await endIn(registries, { action: 'api_key_revoked', details });
+  const end = await endIn(registries, { end: { action: 'api_key_revoked', details } });
   return end ? { ...end, remedy: NEW_KEY } : unknownValue('A key is deleted a month after it expires.');
 }
 
@@ -171,7 +171,7 @@ export const showPlace =
       if (!(error instanceof Refusal)) throw error;
     });
     if (!place) {
-      const question = { action: `${kind}_removed`, details: { [`${kind}_id`]: id } } as const;
+      const question = { end: { action: `${kind}_removed`, details: { [`${kind}_id`]: id } } } as const;
       return (await endIn(registries, question, `${kind}_name`)) ?? unknown(`${kind} with this ID`);
     }
     const { warehouses, ...lost } = await organizations.dependents(kind, id);
@@ -268,8 +268,7 @@ async function sessionState(registries: Registries, session: RecordedSession): P
   if (account.endedSessions.includes(uid)) {
     const question = {
       accountId,
-      action: 'signed_out_elsewhere',
-      details: { session_id: sessionId(session) },
+      end: { action: 'signed_out_elsewhere', details: { session_id: sessionId(session) } },
     } as const;
     const end = await endIn(registries, question);
     return { ...facts, ...end, state: 'revoked', why: `${where} was ended. ${end?.why ?? ''}`.trim() };
@@ -289,7 +288,7 @@ async function sessionState(registries: Registries, session: RecordedSession): P
 export async function showPasskey(registries: Registries, id: string): Promise<Answer> {
   const passkey = await registries.passkeys.find(id);
   if (!passkey) {
-    const end = await endIn(registries, { action: 'passkey_removed', details: { passkey_id: id } });
+    const end = await endIn(registries, { end: { action: 'passkey_removed', details: { passkey_id: id } } });
     return end ?? unknown('passkey with this ID');
   }
   const { accountId, name, createdAt, lastUsedAt } = passkey;

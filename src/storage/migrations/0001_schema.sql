@@ -554,8 +554,9 @@ create index activity_at on activity (at);
 -- Without what people do all the time: the latest entry of such an action is found without an index.
 create index activity_rare_action on activity (action, id desc)
   where action <> 'signed_in' and action <> 'connected' and action <> 'disconnected' and action <> 'tokens_revoked';
--- The ends of records, which are found by the ID or the last characters of what has ended.
-create index activity_ends on activity using gin (details jsonb_path_ops)
+-- The ends of records, which are found by the ID or the last characters of what has ended. Each search reads the whole
+-- list of entries that are not in the tree yet, so it has at most 128 kB.
+create index activity_ends on activity using gin (details jsonb_path_ops) with (gin_pending_list_limit = 128)
   where action in ('api_key_revoked', 'passkey_removed', 'signed_out_elsewhere', 'organization_removed',
     'warehouse_removed', 'client_secret_removed', 'client_renewed');
 create index activity_other_actor on activity (actor, id desc) where actor <> 'person';
