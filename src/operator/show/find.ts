@@ -33,6 +33,10 @@ export interface FoundValue {
   readonly kind: Kind | undefined;
   /** Clauses that continue "the value …"; empty if the form is valid. */
   readonly faults: readonly string[];
+  /** Where a text with several values has this one, which is not shown because it is wrong. */
+  readonly line?: number;
+  /** True if the whole text has no value. */
+  readonly isNothing?: true;
 }
 
 const ID_KINDS = Object.keys(IDS) as readonly IdKind[];
@@ -78,13 +82,19 @@ export function valuesIn(given: string): readonly [FoundValue, ...FoundValue[]] 
   rest += text.slice(rest.length);
   for (const match of rest.matchAll(FOUND)) {
     const one = foundBy(match);
-    if (one) found.push([match.index, one]);
+    if (one) found.push([match.index, one.faults.length > 0 ? { ...one, ...lineOf(one.text, given) } : one]);
   }
   const sorted = found.sort(([a], [b]) => a - b).map(([, one]) => [one.text, one] as const);
   const [first, ...others] = new Map(sorted).values();
   const isWrong = first ? first.faults.length > 0 && others.length === 0 && alone.startsWith(first.text) : true;
   if (isWrong && !/\s/.test(alone)) return [wrongValue(alone)];
-  return first ? [first, ...others] : [{ text, kind: undefined, faults: ['contains no value or ID of Gatehouse'] }];
+  const faults = ['contains no value or ID of Gatehouse'];
+  return first ? [first, ...others] : [{ text, kind: undefined, faults, isNothing: true }];
+}
+
+function lineOf(value: string, text: string): Pick<FoundValue, 'line'> {
+  const index = text.indexOf(value);
+  return index < 0 ? {} : { line: text.slice(0, index).split('\n').length };
 }
 
 const valid = (kind: Kind, text: string): FoundValue => ({ text, kind, faults: [] });
