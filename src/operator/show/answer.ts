@@ -7,29 +7,25 @@ import type { Client } from '../../clients/client.ts';
 import type { Report } from '../command/operator.ts';
 import type { Registries } from '../registries.ts';
 
+/**
+ * `used`: an exchanged code. `replaced`: a refresh token that still returns its successor. `reused`: one whose
+ * use would end its authorization. `refused` and `done`: requests. `off`: the settings disable this kind.
+ * `unknown`: never issued here, or deleted long ago. `not_answered`: a store was away.
+ */
 export type State =
   | 'active'
   | 'expired'
-  /** The state of a code that was exchanged. */
   | 'used'
-  /** A refresh token that was replaced, but returns the same successor within the retry window. */
   | 'replaced'
-  /** A refresh token whose use would end its authorization. */
   | 'reused'
   | 'revoked'
-  | 'client_suspended'
-  | 'account_suspended'
+  | `${'client' | 'account'}_suspended`
   | 'no_password_yet'
-  /** The state of a request that was refused. */
   | 'refused'
-  /** The state of a request that succeeded. */
   | 'done'
-  /** The settings disable this kind of value. */
   | 'off'
-  /** The form is valid, but no store knows the value: never issued here, or deleted long ago. */
   | 'unknown'
   | 'malformed'
-  /** A store was away. */
   | 'not_answered';
 
 /**
@@ -70,6 +66,13 @@ export interface Answer {
   readonly log?: readonly AuditRecord[] | undefined;
 }
 
+export const as = (state: State, why: string, remedy?: string, times: Times = {}): Answer => ({
+  state,
+  why,
+  remedy,
+  times,
+});
+
 /** How many audit entries the answer about a client or a person has. */
 export const LOG_LENGTH = 5;
 
@@ -77,7 +80,7 @@ export const LOG_LENGTH = 5;
 export function entryText(entry: AuditRecord): string {
   const { what, about, note } = actionInEnglish(entry);
   const { actor, by } = entry;
-  const thing = [about, note && `(${note})`].filter(Boolean).join(' ');
+  const thing = sentences(about ?? '', note ? `(${note})` : '');
   const who = actor === 'person' ? 'a person' : `the ${actor}`;
   return `${what}${thing && `: ${thing}`}, by ${who}${by?.reason ? ` (${by.reason})` : ''}.`;
 }
@@ -147,9 +150,11 @@ export async function withParties(
     return { ...found, ...suspended('account', account.email, { ...times, suspended_at: account.suspendedAt }) };
   if (state !== 'active' || !account || !client) return found;
   const connected = await registries.connections.find(account.id, client.id);
-  const limits = [await excludedSentences(registries, account.id, client.id), limitSentence(connected?.limit ?? {})];
-  return { ...found, why: [found.why, ...limits].filter(Boolean).join(' ') };
+  const excluded = await excludedSentences(registries, account.id, client.id);
+  return { ...found, why: sentences(found.why, ...excluded, limitSentence(connected?.limit ?? {})) };
 }
+
+export const sentences = (...all: readonly string[]): string => all.filter(Boolean).join(' ');
 
 const suspended = (kind: 'client' | 'account', name: string, times: Times) => ({
   state: `${kind}_suspended` as const,
@@ -161,19 +166,15 @@ const suspended = (kind: 'client' | 'account', name: string, times: Times) => ({
 export const reachesNothing = (because: string, where: readonly { readonly name: string }[]): string =>
   where.length === 0 ? '' : `${because}: it reaches nothing in ${where.map(({ name }) => name).join(', ')}.`;
 
-/** Returns sentences about the person's organizations that the client does not reach, if any. */
-async function excludedSentences({ access }: Registries, accountId: string, clientId: string): Promise<string> {
+/** Returns sentences about the person's organizations that the client does not reach; empty ones if there are none. */
+async function excludedSentences({ access }: Registries, accountId: string, clientId: string): Promise<string[]> {
   const all = await access.accessOf({ accountId });
   const ids = all.map(({ id }) => id);
   const excluded = (await access.clientBlocks.exclusions(ids, [clientId])).get(clientId) ?? [];
   const named = (isBlocked: boolean) =>
     all.filter(({ id }) => excluded.some((one) => one.organizationId === id && (one.why === 'blocked') === isBlocked));
-  return [
-    reachesNothing('Organizations block the client', named(true)),
-    reachesNothing('Organizations ask first and have not approved the client', named(false)),
-  ]
-    .filter(Boolean)
-    .join(' ');
+  const unapproved = 'Organizations ask first and have not approved the client';
+  return [reachesNothing('Organizations block the client', named(true)), reachesNothing(unapproved, named(false))];
 }
 
 /** @param forgotten a sentence that says when such a value is forgotten */

@@ -19,24 +19,19 @@ import { accessText } from '../places/places.ts';
 import type { Registries } from '../registries.ts';
 import {
   type Answer,
+  as,
   type EndQuestion,
   entryText,
   LOG_LENGTH,
   type Parties,
   reachesNothing,
+  sentences,
   unknownValue,
   whatEnded,
   withParties,
 } from './answer.ts';
 import type { Kind } from './find.ts';
-import {
-  endedBy,
-  findPresented,
-  findToken,
-  machineTokenState,
-  type PresentedRecord,
-  presentedState,
-} from './tokens.ts';
+import { endedBy, findPresented, findToken, machineTokenState, type Presented, presentedState } from './tokens.ts';
 
 const isPast = (time: Date): boolean => time.getTime() <= systemClock();
 
@@ -74,7 +69,7 @@ const subject =
 const none = (what: string, remedy?: string): Answer => ({ state: 'unknown', why: `There is no ${what}.`, remedy });
 
 const PRESENTED = {
-  parties: ({ record, ended }: PresentedRecord) => record ?? ended ?? {},
+  parties: ({ record, ended }: Presented) => record ?? ended ?? {},
   answer: presentedState,
   missing: { state: 'malformed', why: 'The last characters of this value are wrong.' },
 } as const;
@@ -182,56 +177,8 @@ export const SUBJECTS: Readonly<Record<Kind, Show>> = {
   warehouse: place('warehouse'),
 
   /** Account ID and client ID, as `connections list` shows them. */
-  connection: subject({
-    find: async (_registries, id) => partiesOf(id),
-    parties: (whose) => whose,
-    async answer(whose, { connections }, id) {
-      const [connected] = (await connections.listBoth(whose)).items;
-      if (connected) {
-        const times = { issued_at: connected.connectedAt, last_used_at: connected.lastUsedAt };
-        const remedy = `\`connections end ${id}\` ends it.`;
-        return { state: 'active', why: 'The person has connected the client.', remedy, times };
-      }
-      const end = await connections.endOf(whose.accountId, whose.clientId);
-      if (!end) return { state: 'unknown', why: 'The person never connected the client.' };
-      return { ...endedBy('connection', end), remedy: undefined };
-    },
-    missing: unknownValue(),
-  }),
-
-  request: subject({
-    async find({ clientProblems, audit }, id) {
-      const problem = await clientProblems.ofRequest(id);
-      const [done] = problem ? [] : await audit.find({ requestId: id, limit: 1 });
-      return problem || done ? { problem, done } : undefined;
-    },
-    async answer({ problem, done }, { clients }, id) {
-      if (problem) {
-        const { step, error, cause, clientId, clientName, at } = problem;
-        return {
-          state: 'refused',
-          why: `The ${step} request of the client was answered with ${error}: ${cause}`,
-          remedy: `\`problems list --client ${clientId}\` shows all problems of the client.`,
-          client: (await clients.find(clientId)) ?? { id: clientId, name: clientName },
-          times: { issued_at: at },
-        };
-      }
-      return {
-        state: 'done',
-        why: `The audit log has this request: ${done ? entryText(done) : ''}`,
-        remedy: `\`audit --request ${id}\` shows everything that it changed.`,
-        account: done?.accountId === undefined ? undefined : { id: done.accountId },
-        times: { issued_at: done?.at },
-      };
-    },
-    missing: {
-      state: 'unknown',
-      why:
-        'The stores have only requests that changed something, and for each client the last ' +
-        '100 refused requests of 7 days.',
-      remedy: 'Search the log for this ID: the log has a line for each request.',
-    },
-  }),
+  connection: connectionState,
+  request: requestState,
 
   /** The public ID, as `sessions list` shows it. */
   session: subject({
@@ -265,36 +212,40 @@ export const SUBJECTS: Readonly<Record<Kind, Show>> = {
     answer({ name, createdAt, lastUsedAt }, { settings }) {
       const times = { issued_at: createdAt, last_used_at: lastUsedAt };
       if (settings.signIn.passkeys) {
-        return { state: 'active', why: `The person signs in with the passkey “${name}”.`, times };
+        return as('active', `The person signs in with the passkey “${name}”.`, undefined, times);
       }
       const why = `The passkey “${name}” cannot be used: passkeys are turned off.`;
-      return { state: 'off', why, remedy: '`sign_in.passkeys` turns them on.', times };
+      return as('off', why, '`sign_in.passkeys` turns them on.', times);
     },
     ends: (id) => [{ end: { action: 'passkey_removed', details: { passkey_id: id } } }],
     missing: none('passkey with this ID'),
   }),
 };
 
-function partiesOf(connection: string) {
-  const [accountId = '', clientId = ''] = connection.split('/');
-  return { accountId, clientId };
+async function connectionState(registries: Registries, id: string): Promise<Answer> {
+  const [accountId = '', clientId = ''] = id.split('/');
+  const whose = { accountId, clientId };
+  const [connected] = (await registries.connections.listBoth(whose)).items;
+  const end = connected ? undefined : await registries.connections.endOf(accountId, clientId);
+  const never = as('unknown', 'The person never connected the client.');
+  if (!connected)
+    return withParties(registries, whose, end ? { ...endedBy('connection', end), remedy: undefined } : never);
+  const times = { issued_at: connected.connectedAt, last_used_at: connected.lastUsedAt };
+  const remedy = `\`connections end ${id}\` ends it.`;
+  return withParties(registries, whose, as('active', 'The person has connected the client.', remedy, times));
 }
 
 async function apiKeyState(key: ApiKey, { access }: Registries): Promise<Answer> {
   const { id, accountId, createdAt, expiresAt, lastUsedAt, lastFour, name } = key;
   const times = { issued_at: createdAt, expires_at: expiresAt, last_used_at: lastUsedAt };
   if (expiresAt && isPast(expiresAt)) {
-    return { state: 'expired', why: `The key “${name}” has expired.`, remedy: NEW_KEY, lastFour, times };
+    return { ...as('expired', `The key “${name}” has expired.`, NEW_KEY, times), lastFour };
   }
   const allowing = await access.accessThrough(accountId, {});
   const refusing = (await access.accessOf({ accountId })).filter(({ id }) => allowing.every((one) => one.id !== id));
-  const sentences = [
-    `The key “${name}” is valid: introspection answers active.`,
-    reachesNothing('Organizations allow no API keys', refusing),
-    limitSentence(key),
-  ];
-  const remedy = `\`api-keys revoke ${id}\` revokes the key.`;
-  return { state: 'active', why: sentences.filter(Boolean).join(' '), remedy, lastFour, times };
+  const unreached = reachesNothing('Organizations allow no API keys', refusing);
+  const why = sentences(`The key “${name}” is valid: introspection answers active.`, unreached, limitSentence(key));
+  return { ...as('active', why, `\`api-keys revoke ${id}\` revokes the key.`, times), lastFour };
 }
 
 async function accountState(account: Account, registries: Registries): Promise<Answer> {
@@ -305,10 +256,34 @@ async function accountState(account: Account, registries: Registries): Promise<A
   };
   const signInMethods = await listSignInMethods(account, registries);
   if (signInMethods.length > 0) {
-    return { ...about, state: 'active', why: `The person signs in with ${methodWords({ signInMethods })}.` };
+    return { ...as('active', `The person signs in with ${methodWords({ signInMethods })}.`), ...about };
   }
   const remedy = `\`accounts invite ${account.email}\` creates a one-time link.`;
   return { ...about, state: 'no_password_yet', why: 'The person has no sign-in method yet.', remedy };
+}
+
+async function requestState({ clientProblems, audit, clients }: Registries, id: string): Promise<Answer> {
+  const problem = await clientProblems.ofRequest(id);
+  if (problem) {
+    const { step, error, cause, clientId, clientName, at } = problem;
+    const why = `The ${step} request of the client was answered with ${error}: ${cause}`;
+    const remedy = `\`problems list --client ${clientId}\` shows all problems of the client.`;
+    const client = (await clients.find(clientId)) ?? { id: clientId, name: clientName };
+    return { ...as('refused', why, remedy, { issued_at: at }), client };
+  }
+  const [done] = await audit.find({ requestId: id, limit: 1 });
+  if (!done) {
+    const why =
+      'The stores have only requests that changed something, and for each client the last ' +
+      '100 refused requests of 7 days.';
+    return as('unknown', why, `Search the log for ${id}: the log has a line for each request.`);
+  }
+  const remedy = `\`audit --request ${id}\` shows everything that it changed.`;
+  const account = done.accountId === undefined ? undefined : { id: done.accountId };
+  return {
+    ...as('done', `The audit log has this request: ${entryText(done)}`, remedy, { issued_at: done.at }),
+    account,
+  };
 }
 
 function place(kind: PlaceKind): Show {
@@ -345,22 +320,21 @@ async function sessionState(session: RecordedSession, registries: Registries): P
   if (account?.endedSessions.includes(uid)) {
     const end = { action: 'signed_out_elsewhere', details: { session_id: id } } as const;
     const ended = await whatEnded(registries, { accountId, end });
-    const why = `${where} was ended. ${ended?.why ?? ''}`.trim();
-    return { state: 'revoked', why, times: { ...times, ...ended?.times } };
+    return {
+      state: 'revoked',
+      why: sentences(`${where} was ended.`, ended?.why ?? ''),
+      times: { ...times, ...ended?.times },
+    };
   }
   if (account && generation < account.sessionGeneration) {
     const why = `${where} was ended with all others of the person, or of all people: signed out everywhere, or a new password.`;
     const remedy = `\`audit --account ${account.email}\` or \`audit --action signed_out_everywhere\` shows when and by whom.`;
-    return { state: 'revoked', why, remedy, times };
+    return as('revoked', why, remedy, times);
   }
   const active = (await activeAmong(registries, [session])).get(uid);
-  if (!active) return { state: 'expired', why: `${where} was signed out there, or has expired.`, times };
-  return {
-    state: 'active',
-    why: `${where} is signed in.`,
-    remedy: `\`sessions end ${id}\` ends it.`,
-    times: { ...times, expires_at: active.endsAt, last_used_at: active.lastSeen },
-  };
+  if (!active) return as('expired', `${where} was signed out there, or has expired.`, undefined, times);
+  const until = { ...times, expires_at: active.endsAt, last_used_at: active.lastSeen };
+  return as('active', `${where} is signed in.`, `\`sessions end ${id}\` ends it.`, until);
 }
 
 const PURPOSES = {
@@ -370,9 +344,10 @@ const PURPOSES = {
 } as const;
 
 function linkState({ purpose, createdAt, expiresAt }: KeptLink): Answer {
-  const about = { kind: 'link', times: { issued_at: createdAt, expires_at: expiresAt } } as const;
+  const times = { issued_at: createdAt, expires_at: expiresAt };
   const what = `This is ${PURPOSES[purpose]}`;
-  if (!isPast(expiresAt)) return { ...about, state: 'active', why: `${what}. The link has not been used yet.` };
-  const remedy = '`accounts invite` creates another one.';
-  return { ...about, state: 'expired', why: `${what}. The link expired unused.`, remedy };
+  const answer = isPast(expiresAt)
+    ? as('expired', `${what}. The link expired unused.`, '`accounts invite` creates another one.', times)
+    : as('active', `${what}. The link has not been used yet.`, undefined, times);
+  return { ...answer, kind: 'link' };
 }

@@ -14,7 +14,7 @@ import type { Client } from '../../clients/client.ts';
 import type { AuthorizationRecord } from '../../storage/token-store.ts';
 import { inEnglish } from '../../texts/texts.ts';
 import type { Registries } from '../registries.ts';
-import { type Answer, type State, type Times, unknownValue, whatEnded } from './answer.ts';
+import { type Answer, as, type Times, unknownValue, whatEnded } from './answer.ts';
 
 const atSeconds = (seconds: number): Date => new Date(seconds * 1000);
 const isPast = (seconds: number): boolean => seconds * 1000 <= systemClock();
@@ -34,19 +34,13 @@ const REMEDY: Readonly<Record<EndingCause, string>> = {
   time_limit: 'The person chose until when it was connected: they may connect the client again.',
 };
 
-const as = (state: State, why: string, remedy?: string, times: Times = {}): Answer => ({ state, why, remedy, times });
-
 /** No token of the authorization can become valid again. */
 const AUTHORIZE_AGAIN = 'The client must send the person through the authorization again.';
 const expired = (why: string): Answer => as('expired', why, AUTHORIZE_AGAIN);
 const VALID = as('active', 'This token is valid: introspection answers active.');
 
-export interface PresentedRecord {
-  /** Absent if only the ID of the authorization was presented. */
-  readonly value?: PresentedValue | undefined;
-  readonly record?: AuthorizationRecord | undefined;
-  readonly ended?: RecordedEnd | undefined;
-}
+/** What the stores have about an authorization, and the value that was presented, if it is not only an ID. */
+export type Presented = Awaited<ReturnType<typeof findPresented>>;
 
 export async function findPresented(registries: Registries, id: string, value?: PresentedValue) {
   const record = await (await registries.tokenStore()).readAuthorization(id);
@@ -54,12 +48,12 @@ export async function findPresented(registries: Registries, id: string, value?: 
 }
 
 /** @param text a code, an access token or a refresh token; undefined for one that could not have been issued */
-export async function findToken(registries: Registries, text: string): Promise<PresentedRecord | undefined> {
+export async function findToken(registries: Registries, text: string): Promise<Presented | undefined> {
   const value = readValue(text);
   return value && findPresented(registries, value.authorizationId, value);
 }
 
-export async function presentedState(found: PresentedRecord, registries: Registries): Promise<Answer> {
+export async function presentedState(found: Presented, registries: Registries): Promise<Answer> {
   const { value, record, ended } = found;
   const times = timesOf(value, record);
   const { why, ...answer } = await stateOf(found, registries);
@@ -68,7 +62,7 @@ export async function presentedState(found: PresentedRecord, registries: Registr
   return { ...answer, why: `${why}${isUnchecked ? unchecked : ''}`, times: { ...times, ...answer.times } };
 }
 
-async function stateOf({ value, record, ended }: PresentedRecord, registries: Registries): Promise<Answer> {
+async function stateOf({ value, record, ended }: Presented, registries: Registries): Promise<Answer> {
   // The recorded revocation decides, whatever the token store has.
   if (ended) return endedBy('authorization', ended);
   if (!record) return unknownValue('The authorization no longer exists.');
@@ -99,11 +93,8 @@ async function endOf(
   if (generation !== undefined && (await connections.generationOf(accountId, clientId)) !== generation) {
     const end = await connections.endOf(accountId, clientId);
     if (end) return endedBy('connection', end);
-    return as(
-      'revoked',
-      'The connection was ended, and the person has connected the client again since.',
-      AUTHORIZE_AGAIN,
-    );
+    const why = 'The connection was ended, and the person has connected the client again since.';
+    return as('revoked', why, AUTHORIZE_AGAIN);
   }
   if (client && record.clientGeneration < client.endedThrough) {
     return as('revoked', 'The operator ended everything that was issued to the client.', REMEDY.operator_revoked);
@@ -112,10 +103,8 @@ async function endOf(
     if (value.kind !== 'refresh_token') return renewedSince(client);
     // While no refresh has followed the renewal, any refresh token works with the new secret.
     if (record.clientGeneration < client.generation) {
-      return as(
-        'replaced',
-        'It was issued before the client was renewed: it works once more, only with a secret of after that.',
-      );
+      const why = 'It was issued before the client was renewed: it works once more, only with a secret of after that.';
+      return as('replaced', why);
     }
   }
   // The limit ends an authorization at once; a job records it later.
@@ -124,29 +113,24 @@ async function endOf(
 }
 
 /** Answers about a value that was issued before the client was renewed. */
-const renewedSince = ({ renewedAt }: Client): Answer =>
-  as(
-    'revoked',
-    'It was issued before the client was renewed after a theft.',
-    'The client gets new tokens with its new secret, and with its refresh tokens if it acts for people.',
-    { revoked_at: renewedAt },
-  );
+function renewedSince({ renewedAt }: Client): Answer {
+  const remedy = 'The client gets new tokens with its new secret, and with its refresh tokens if it acts for people.';
+  const why = 'It was issued before the client was renewed after a theft.';
+  return as('revoked', why, remedy, { revoked_at: renewedAt });
+}
 
 function timesOf(value: PresentedValue | undefined, record: AuthorizationRecord | undefined): Times {
   if (value?.kind === 'access_token') {
     return { issued_at: atSeconds(value.issuedAt), expires_at: atSeconds(value.expiresAt) };
   }
   if (!record) return {};
-  const { rotation } = record;
-  const [approved, until, rotated] = [
-    atSeconds(record.approvedAt),
-    atSeconds(record.usableUntil),
-    new Date(record.rotatedAt),
-  ];
-  if (!value) return { issued_at: approved, expires_at: until };
-  if (value.kind === 'code') return { issued_at: approved, expires_at: rotation < 0 ? until : undefined };
-  const current = rotation === value.rotation ? { issued_at: rotated, expires_at: until } : {};
-  return { ...current, rotated_at: rotation > 0 ? rotated : undefined };
+  const { approvedAt, rotation, rotatedAt, usableUntil } = record;
+  const until = { expires_at: atSeconds(usableUntil) };
+  if (value?.kind !== 'refresh_token') {
+    return { issued_at: atSeconds(approvedAt), ...(value && rotation >= 0 ? {} : until) };
+  }
+  const current = rotation === value.rotation ? { issued_at: new Date(rotatedAt), ...until } : {};
+  return { ...current, rotated_at: rotation > 0 ? new Date(rotatedAt) : undefined };
 }
 
 function stateOfRecord(
@@ -164,9 +148,8 @@ function stateOfRecord(
   }
   if (value?.kind === 'code' || (!value && rotation < 0)) {
     if (rotation >= 0) return USED;
-    return isUnusable
-      ? expired('The client did not exchange it in time.')
-      : as('active', 'This code was not exchanged yet.');
+    if (isUnusable) return expired('The client did not exchange it in time.');
+    return as('active', 'This code was not exchanged yet.');
   }
   if (!value) {
     if (isUnusable || isTooOld) return expired('The last refresh token of this authorization expired unused.');
@@ -174,9 +157,8 @@ function stateOfRecord(
   }
   if (isTooOld) return expired('The authorization of this token has reached its maximum age (tokens.absolute_age).');
   if (value.rotation < rotation) return replacedState(value, record, settings);
-  return isUnusable
-    ? expired('This refresh token expired unused.')
-    : as('active', 'This is the current refresh token.');
+  if (isUnusable) return expired('This refresh token expired unused.');
+  return as('active', 'This is the current refresh token.');
 }
 
 const USED = as(
@@ -211,25 +193,20 @@ function replacedState(
 }
 
 export async function machineTokenState(token: MachineToken, registries: Registries): Promise<Answer> {
-  const times = { issued_at: atSeconds(token.issuedAt), expires_at: atSeconds(token.expiresAt) };
   const client = await registries.clients.find(token.clientId);
   const answer = client ? await endOfMachineToken(token, client, registries) : VALID;
+  const times = { issued_at: atSeconds(token.issuedAt), expires_at: atSeconds(token.expiresAt) };
   return { ...answer, times: { ...times, ...answer.times } };
 }
 
 async function endOfMachineToken(token: MachineToken, client: Client, registries: Registries): Promise<Answer> {
   if (await isValidFor(registries.clients, client, token)) return VALID;
   if (token.generation >= client.generation) {
-    const isLeaked = isFromLeakedSecret(client, token);
-    return as(
-      'revoked',
-      isLeaked ? 'The secret with which it was got was found in public.' : 'The token was revoked on its own.',
-    );
+    if (!isFromLeakedSecret(client, token)) return as('revoked', 'The token was revoked on its own.');
+    return as('revoked', 'The secret with which it was got was found in public.');
   }
   if (token.generation >= client.endedThrough) return renewedSince(client);
   const ended = await whatEnded(registries, { clientId: client.id, action: 'client_tokens_revoked' });
   const remedy = 'The client can get a new token with its secret.';
-  return as('revoked', 'The operator ended all tokens of the client.', remedy, {
-    revoked_at: ended?.times?.revoked_at,
-  });
+  return { ...as('revoked', 'The operator ended all tokens of the client.', remedy), times: ended?.times ?? {} };
 }
