@@ -26,6 +26,8 @@ export interface NewActivity {
   readonly accountId?: string | undefined;
   readonly details?: Details;
   readonly origin?: Origin | undefined;
+  /** Who ran the command that a service carried out; commands of their own name the operator once for all entries. */
+  readonly by?: OperatedBy | undefined;
 }
 
 /** The operator who ran a command, and the reason that they gave. */
@@ -40,7 +42,6 @@ export interface ActivityRecord extends NewActivity {
   readonly id: number;
   readonly at: Date;
   readonly details: Details;
-  readonly by?: OperatedBy;
   /** The id of the causing request, as in its log lines; absent for operator commands. */
   readonly requestId?: string;
   /** From the `traceparent` header of the causing request. */
@@ -85,8 +86,8 @@ export function createActivity(parts: {
   readonly by?: OperatedBy;
 }) {
   const { database, clock, by } = parts;
-  const operatedBy = (actor: NewActivity['actor']): [string | null, string | null] =>
-    actor === 'operator' ? [by?.operator ?? null, by?.reason ?? null] : [null, null];
+  const operatedBy = (actor: NewActivity['actor'], given = by): [string | null, string | null] =>
+    actor === 'operator' ? [given?.operator ?? null, given?.reason ?? null] : [null, null];
   /** Refused sign-ins that are not recorded yet, by account and cause. */
   const refused = new Map<string, { entry: NewActivity; since: number; count: number }>();
 
@@ -106,7 +107,7 @@ export function createActivity(parts: {
    *   is recorded.
    */
   async function insert(
-    { action, actor, accountId, details = {}, origin }: NewActivity,
+    { action, actor, accountId, details = {}, origin, by }: NewActivity,
     tx: Queries,
     { late = false } = {},
   ): Promise<boolean> {
@@ -125,7 +126,7 @@ export function createActivity(parts: {
         action,
         JSON.stringify(details),
         ...valuesOf(origin),
-        ...operatedBy(actor),
+        ...operatedBy(actor, by),
         origin?.session?.uid ?? null,
         origin?.session?.generation ?? null,
         ...idsOfRequest(),
@@ -136,6 +137,17 @@ export function createActivity(parts: {
 
   return {
     record,
+
+    /** Returns the details of the latest entry of a rare action. */
+    async latest(action: Action): Promise<Details | undefined> {
+      // Without MATERIALIZED, PostgreSQL may look for it in the whole log.
+      const [entry] = await database.query<{ details: Details }>(
+        `WITH few AS MATERIALIZED (SELECT id, details FROM activity WHERE action = $1)
+          SELECT details FROM few ORDER BY id DESC LIMIT 1`,
+        [action],
+      );
+      return entry?.details;
+    },
 
     /**
      * Records the first refused sign-in at once, and counts equal ones, so that an attacker cannot
