@@ -215,6 +215,10 @@ describeOn([postgresServer, redisServer], 'a reload of several nodes', () => {
     await eventually(() => expect(third.logLines.join('')).to.contain('has other settings than these nodes'));
     expect(second.logLines.join('')).not.to.contain('has other settings');
     expect(await secondsOf(third)).to.equal('20m');
+    const [started] = await first.database.query<{ details: object }>(
+      "SELECT details FROM activity WHERE action = 'settings_reloaded' AND actor = 'service' ORDER BY id DESC",
+    );
+    expect(started?.details).to.deep.include({ node: (await rowOf(third))?.node, changed: [], needs_restart: [] });
     const { nodes } = await reload();
     expect(nodes).to.have.length(3);
     await third.close();
