@@ -77,7 +77,6 @@ const DOORS: Readonly<Record<string, string>> = {
   'operator/import': 'import printed-report',
   'operator/places': 'memberships places',
   'operator/program': 'run-operator',
-  'operator/show': 'forms show',
   'pages/first-sign-in': 'first-sign-in question',
   'pages/forms': 'form-drafts limit-form notices sent-form submit-results',
   'pages/interaction': 'consent interaction',
