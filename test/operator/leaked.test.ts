@@ -48,7 +48,7 @@ describe('operator leaked', () => {
       'In an alert ',
     ]);
     const again = await run()('leaked -', text);
-    expect(again.output).to.include('Found 3 values; 0 of them were valid');
+    expect(again.output).to.include('Found 2 values; 0 of them were valid');
     expect(`${again.output}${again.errors}`).not.to.include(value);
   });
 

@@ -28,7 +28,7 @@ export function addShowCommand(program: Command, operator: Operator): void {
         `URLs of pages that contain one of them.\n${STANDARD_INPUT_IS_SAFER}`,
     )
     .action(async (argument: string) => {
-      const text = await readToken(argument, operator);
+      const text = await readToken(argument, operator, 'One line (hidden; for a longer text: show - < FILE): ');
       if (text.length > MAX_LENGTH) throw refused('text_too_long', `is longer than ${MAX_LENGTH} characters.`);
       const found = valuesIn(text);
       if (found.length > MAX_VALUES)
