@@ -46,8 +46,9 @@ const COLOR = new RegExp(`${String.fromCharCode(27)}\\[[\\d;]*[A-Za-z]`, 'g');
 /** The name of a member. JSON that is a text in other JSON has backslashes before its quotes. */
 const MEMBER = /"[\w.-]{1,99}(\\{0,9})" *:/g;
 const ESCAPE = /(?<!\\)(\\+)(?:u([0-9a-fA-F]{4})|([nrtbf/]))/g;
+const SOFT_BREAK = /=\r?\n/g;
 /** Quoted-printable breaks a line at 76 characters (RFC 2045 §6.7); a shorter one may end with an empty parameter. */
-const SOFT_BREAK = /(?<=[^\n]{60})=\r?\n/g;
+const MIN_BROKEN_LINE = 60;
 const INVISIBLE = /[\u00ad\u200b\u200c\u2060\ufeff]|\u200d/g;
 
 /** Returns a text without its encodings, for `secretsIn` and the search for IDs. */
@@ -63,12 +64,16 @@ export function decoded(text: string): string {
     if (hex !== undefined) return String.fromCharCode(Number.parseInt(hex, 16));
     return letter === '/' ? '/' : ' ';
   });
-  const mail = plain.replace(SOFT_BREAK, '').replaceAll('=3D', '=');
-  // Outside of a mail, a parameter may begin with 3D.
-  if (mail !== plain) plain = `${plain}\n\n${mail}`;
-  return percentDecoded(plain)
+  return percentDecoded(withoutTransferEncoding(plain))
     .replaceAll('\\_', '_')
     .replace(/\bBasic\s+([\w+/-]{40,}={0,2})/gi, (_, pair: string) => ` ${Buffer.from(pair, 'base64')} `);
+}
+
+function withoutTransferEncoding(text: string): string {
+  const isLong = (end: number): boolean => end - text.lastIndexOf('\n', end) > MIN_BROKEN_LINE;
+  const mail = text.replace(SOFT_BREAK, (all, end: number) => (isLong(end) ? '' : all)).replaceAll('=3D', '=');
+  // Keep the text, too: outside of a mail, a parameter may begin with 3D.
+  return mail === text ? text : `${text}\n\n${mail}`;
 }
 
 /** Decodes URLs, also a URL that is a parameter of another. */
