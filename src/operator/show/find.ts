@@ -46,6 +46,11 @@ const PREFIX = `gate_(?:${Object.values(FORMS)
 const BEFORE_AT = '[^\\s\\p{C}"`<>()\\[\\]{},;|=&?:\\\\*/%#“”‘’«»…!\'@]';
 const LABEL = '[\\p{L}\\p{M}\\p{N}-]+';
 
+// The words of a longer name are no value that was cut off.
+const CUT = `${PREFIX}(?=[a-z_-]{0,99}[A-Z0-9])[\\w-]{8,}`;
+/** Also finds a value after an encoded character, which ends with a letter or digit. */
+const CUT_OFF = new RegExp(CUT, 'g');
+
 /** The kinds are the names of the groups. A user and a password in a URL are no address. */
 const FOUND = new RegExp(
   [
@@ -53,8 +58,7 @@ const FOUND = new RegExp(
       `(?<email>(?:${BEFORE_AT}|(?<=\\w)'(?=\\w)){1,64}@${LABEL}(?:\\.${LABEL})+)`,
     `(?<![A-Za-z0-9])(?:${ID_KINDS.map((kind) => `(?<${kind}>${IDS[kind].prefix}${IDS[kind].rest})`).join('|')}|` +
       '(?<client_id>gate_ci_[\\w-]{22}))(?![A-Za-z0-9])',
-    // The words of a longer name are no value that was cut off.
-    `(?<![A-Za-z0-9])(?<cut>${PREFIX}(?=[a-z_-]{0,99}[A-Z0-9])[\\w-]{8,})`,
+    `(?<![A-Za-z0-9])(?<cut>${CUT})`,
     `(?<![\\w.-])(?!${PREFIX}|_[a-z]{3}_)(?:(?<opaque>[\\w-]{43})|(?<authorization>[\\w-]{22}))(?![\\w@-]|\\.\\w)`,
   ].join('|'),
   'gu',
@@ -82,7 +86,7 @@ export function valuesIn(given: string): readonly [FoundValue, ...FoundValue[]] 
   rest += text.slice(rest.length);
   for (const match of rest.matchAll(FOUND)) {
     const one = foundBy(match);
-    if (one) found.push([match.index, one.faults.length > 0 ? { ...one, ...lineOf(one.text, given) } : one]);
+    if (one) found.push([match.index, one]);
   }
   const sorted = found.sort(([a], [b]) => a - b).map(([, one]) => [one.text, one] as const);
   const [first, ...others] = new Map(sorted).values();
@@ -92,9 +96,21 @@ export function valuesIn(given: string): readonly [FoundValue, ...FoundValue[]] 
   return first ? [first, ...others] : [{ text, kind: undefined, faults, isNothing: true }];
 }
 
-function lineOf(value: string, text: string): Pick<FoundValue, 'line'> {
-  const index = text.indexOf(value);
-  return index < 0 ? {} : { line: text.slice(0, index).split('\n').length };
+/** Adds its first line to each value that was cut off, unless it is the whole text. */
+export function withLines(values: readonly FoundValue[], text: string): readonly FoundValue[] {
+  if (values.length === 1 && values[0]?.text === text.trim()) return values;
+  const lines = new Map<string, number>();
+  let line = 1;
+  let end = 0;
+  for (const { 0: value, index } of text.matchAll(CUT_OFF)) {
+    line += text.slice(end, index).split('\n').length - 1;
+    end = index;
+    if (!lines.has(value)) lines.set(value, line);
+  }
+  return values.map((one) => {
+    const found = one.faults.length > 0 ? lines.get(one.text) : undefined;
+    return found === undefined ? one : { ...one, line: found };
+  });
 }
 
 const valid = (kind: Kind, text: string): FoundValue => ({ text, kind, faults: [] });

@@ -9,7 +9,7 @@ import type { Operator, Report } from '../command/operator.ts';
 import { printable, REFUSED } from '../command/report.ts';
 import type { Registries } from '../registries.ts';
 import { type Answer, TIMES } from './answer.ts';
-import { type FoundValue, kindName, publicForm, valuesIn } from './find.ts';
+import { type FoundValue, kindName, publicForm, valuesIn, withLines } from './find.ts';
 import { SUBJECTS } from './subjects.ts';
 
 export function addShowCommand(program: Command, operator: Operator): void {
@@ -30,9 +30,10 @@ export function addShowCommand(program: Command, operator: Operator): void {
     .action(async (argument: string) => {
       const text = await readToken(argument, operator, 'One line (hidden; for a longer text: show - < FILE): ');
       if (text.length > MAX_LENGTH) throw refused('text_too_long', `is longer than ${MAX_LENGTH} characters.`);
-      const found = valuesIn(text);
-      if (found.length > MAX_VALUES)
-        throw refused('too_many_values', `has more than ${MAX_VALUES}: ${kindsOf(found)}.`);
+      const values = valuesIn(text);
+      if (values.length > MAX_VALUES)
+        throw refused('too_many_values', `has more than ${MAX_VALUES}: ${kindsOf(values)}.`);
+      const found = withLines(values, text);
       // Values in a wrong form were never issued: no store is opened for them.
       if (found.every(({ faults }) => faults.length > 0)) {
         return print(answersReport(found.map((one) => [one, malformed(one)])));
