@@ -3,6 +3,7 @@ import { timingSafeEqual } from 'node:crypto';
 import { isIP } from 'node:net';
 import Koa, { type Context, type Middleware, type Next } from 'koa';
 import type { Logger } from 'pino';
+import type { OperatedBy } from '../base/operated-by.ts';
 import { ConfigurationProblems } from '../config/problems.ts';
 import { isDecodable } from '../config/urls.ts';
 import { answerAudit, type ReadAudit } from './audit.ts';
@@ -17,11 +18,6 @@ import { clockRefusal, type Readiness, reasonNotReady, type Store, type StoreSta
 import { checkRepeatedHeaders, requireChecked, shownHost } from './request-checks.ts';
 import { requestLog } from './request-log.ts';
 import { hideUnconfigured, requireSender, type SenderParts } from './sender-paths.ts';
-
-interface OperatedBy {
-  readonly operator: string;
-  readonly reason?: string;
-}
 
 export interface OperatorsHostParts {
   readonly log: Logger;

@@ -1,7 +1,7 @@
 /** `operator reload`: makes the local service read its settings again. */
 import type { Command } from 'commander';
 import { z } from 'zod';
-import type { OperatedBy } from '../accounts/activity/activity.ts';
+import type { OperatedBy } from '../base/operated-by.ts';
 import { AnswerRefused, fetchAnswer } from '../base/outgoing-requests.ts';
 import { Refusal } from '../base/refusal.ts';
 import { findKeys, loadSettingsWithoutSecrets } from '../config/load.ts';

@@ -2,9 +2,10 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import packageFile from '../../package.json' with { type: 'json' };
-import type { Activity, OperatedBy } from '../accounts/activity/activity.ts';
+import type { Activity } from '../accounts/activity/activity.ts';
 import { signInImpact } from '../accounts/sign-in-impact.ts';
 import type { Clock } from '../base/clock.ts';
+import type { OperatedBy } from '../base/operated-by.ts';
 import { changeOf, comparableSettings, settingsDigest } from '../config/node-settings.ts';
 import { problemLines, type Reload, reloaded } from '../config/reload.ts';
 import type { Settings } from '../config/settings.ts';

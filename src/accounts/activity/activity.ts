@@ -1,6 +1,7 @@
 /** The security log: what happened to an account, for its user and for the operator's audit. */
 import type { Clock } from '../../base/clock.ts';
 import { currentRequest } from '../../base/current-request.ts';
+import type { OperatedBy } from '../../base/operated-by.ts';
 import { deleteExpired } from '../../storage/cleaning.ts';
 import type { Queries } from '../../storage/queries.ts';
 import { isAway } from '../../storage/storage-unavailable.ts';
@@ -28,13 +29,6 @@ export interface NewActivity {
   readonly origin?: Origin | undefined;
   /** Who ran the command that a service carried out; commands of their own name the operator once for all entries. */
   readonly by?: OperatedBy | undefined;
-}
-
-/** The operator who ran a command, and the reason that they gave. */
-export interface OperatedBy {
-  /** The account of the operating system. */
-  readonly operator: string;
-  readonly reason?: string | undefined;
 }
 
 export interface ActivityRecord extends NewActivity {
