@@ -23,7 +23,7 @@ export function createSharedReload(parts: {
   readonly changes: ChangeFeed;
   readonly clock: Clock;
   readonly log: Pick<Logger, 'warn'>;
-  readonly activity: Pick<Activity, 'record' | 'latest'>;
+  readonly activity: Pick<Activity, 'record'>;
   readonly node: string;
   readonly reload: () => Promise<Reload>;
   readonly loadSettings: () => Settings;
@@ -73,19 +73,11 @@ export function createSharedReload(parts: {
 
   const ownDigest = (): string => settingsDigest(comparableSettings(settings()));
 
-  /** Records a start with settings that no reload has announced. */
-  async function recordStart(): Promise<void> {
-    const latest = await parts.activity.latest('settings_reloaded');
-    if (latest === undefined || latest.settings === ownDigest()) return;
-    const details = { node, changed: [], needs_restart: [], settings: ownDigest() };
-    await parts.activity.record({ action: 'settings_reloaded', actor: 'service', details });
-  }
-
   async function poll(): Promise<void> {
-    const { number, isFresh } = await latestReloadRequest(database);
+    const { number, isFresh, by } = await latestReloadRequest(database);
     if (number <= answer.request) return;
     if (state === 'starting' && !isFresh) answer = { request: number };
-    else await take(number);
+    else await take(number, by);
   }
 
   /** Reloads if there is a new request. If the database fails, the next heartbeat tries again. */
@@ -128,7 +120,7 @@ export function createSharedReload(parts: {
       const { taken, request } = await inTurn(async () => {
         const before = await latestReloadRequest(database).catch(() => undefined);
         const taken = await take(before?.number ?? 0, by);
-        const asked = await requestReload(database).catch(() => undefined);
+        const asked = await requestReload(database, by).catch(() => undefined);
         // The reload covers the request unless another came between, perhaps after a change.
         if (asked && asked.previous === before?.number) {
           answer = { ...answer, request: asked.number };
@@ -144,7 +136,6 @@ export function createSharedReload(parts: {
     /** Reports a difference to other nodes, and finds a late request. */
     async start(): Promise<void> {
       await warnOfDifference().catch(() => {});
-      await recordStart().catch(() => {});
       await checkRequests();
       state = 'running';
       await beat();

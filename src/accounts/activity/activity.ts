@@ -132,17 +132,6 @@ export function createActivity(parts: {
   return {
     record,
 
-    /** Returns the details of the latest entry of a rare action. */
-    async latest(action: Action): Promise<Details | undefined> {
-      // Without MATERIALIZED, PostgreSQL may look for it in the whole log.
-      const [entry] = await database.query<{ details: Details }>(
-        `WITH few AS MATERIALIZED (SELECT id, details FROM activity WHERE action = $1)
-          SELECT details FROM few ORDER BY id DESC LIMIT 1`,
-        [action],
-      );
-      return entry?.details;
-    },
-
     /**
      * Records the first refused sign-in at once, and counts equal ones, so that an attacker cannot
      * fill the log: `writeRefused` records their number.

@@ -689,7 +689,8 @@ create table key_sightings (
 -- is a time in milliseconds since 1970, so that numbers also grow after the restore of an older backup.
 create table settings_reload (
   is_only boolean primary key default true check (is_only),
-  number bigint not null, previous bigint not null
+  number bigint not null, previous bigint not null,
+  operator text, reason text -- As in `activity`, for the entry of each node that reloads.
 );
 
 -- The only row is updated to find out whether the server can write.
