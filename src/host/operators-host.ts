@@ -154,7 +154,6 @@ function requireCredential(accepted: () => readonly string[] | undefined): Middl
   };
 }
 
-/** A failed reload keeps the settings; the answer (422) lists problems of the file. */
 /** Who runs the command, as the command says: a user of this machine, or one who has the keys. */
 function operatorOf(ctx: Context): OperatedBy | undefined {
   const named = (header: string) => decodedHeader(ctx.get(header));
@@ -168,6 +167,7 @@ function decodedHeader(value: string): string | undefined {
   return /^\P{C}{1,500}$/u.test(text) ? text : undefined;
 }
 
+/** A failed reload keeps the settings; the answer (422) lists problems of the file. */
 function answerReload(work: (ctx: Context) => Promise<object>): Middleware {
   return async function answerReload(ctx) {
     // Nodes may take longer to answer than a connection may be idle.
