@@ -118,7 +118,7 @@ describe('the documentation', () => {
           'copy.yaml': path.join(ROOT, 'config/gatehouse.yaml'),
           'http://10.0.0.2:3000': service.issuer,
         };
-        const restoring = { GATEHOUSE_CONFIG: file('restored.yaml', '') };
+        const restoring = { GATEHOUSE_CONFIG: file('restored.yaml', '{}') };
         for (const command of new Set(commands)) {
           // Run each command of the doctor only once, because it changes nothing.
           if (examined.has(command)) continue;

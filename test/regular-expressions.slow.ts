@@ -32,9 +32,11 @@ const EXCEPTIONS: readonly string[] = [
 const BUILT: Readonly<Record<string, string>> = {
   'texts/name-rules.ts': 'one class of characters, from the names of scripts',
   'base/random-id.ts': 'one class of characters with a limited repetition',
+  'base/secrets-in-text.ts': 'repetitions are limited by the length of a secret, and a test measures their time',
   'config/urls.ts': 'reads addresses that the operator configures',
   'doctor/browser.ts': 'reads pages of the service that the operator examines',
   'operator/gatehouse.ts': 'reads what systemd says of the unit of the service',
+  'operator/show/find.ts': 'repetitions are limited by the length of an ID or address, and a test measures their time',
   'storage/redis/report.ts': 'reads the INFO of Redis',
 };
 

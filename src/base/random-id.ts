@@ -29,18 +29,18 @@ export const ACCOUNT_ID = /^acc_[A-Za-z0-9_-]{16}$/;
 export type ValueKind = keyof typeof FORMS;
 
 /**
- * For each kind of value: the prefix, known to secret scanners, and the length of the rest without
+ * For each kind of value: its name, the prefix, known to secret scanners, and the length of the rest without
  * the checksum, in `[A-Za-z0-9_-]` characters. A refresh token ends with its number of rotations, so
  * its length varies. Every kind except `client_id` ends with a checksum.
  */
 export const FORMS = {
-  access_token: { prefix: 'gate_at_', minLength: 89, maxLength: 89 },
-  machine_token: { prefix: 'gate_mt_', minLength: 43, maxLength: 43 },
-  refresh_token: { prefix: 'gate_rt_', minLength: 66, maxLength: 73 },
-  code: { prefix: 'gate_ac_', minLength: 65, maxLength: 65 },
-  client_secret: { prefix: 'gate_cs_', minLength: 43, maxLength: 43 },
-  api_key: { prefix: 'gate_key_', minLength: 43, maxLength: 43 },
-  client_id: { prefix: 'gate_ci_', minLength: 22, maxLength: 22 },
+  access_token: { name: 'access token', prefix: 'gate_at_', minLength: 89, maxLength: 89 },
+  machine_token: { name: 'machine access token', prefix: 'gate_mt_', minLength: 43, maxLength: 43 },
+  refresh_token: { name: 'refresh token', prefix: 'gate_rt_', minLength: 66, maxLength: 73 },
+  code: { name: 'authorization code', prefix: 'gate_ac_', minLength: 65, maxLength: 65 },
+  client_secret: { name: 'client secret', prefix: 'gate_cs_', minLength: 43, maxLength: 43 },
+  api_key: { name: 'API key', prefix: 'gate_key_', minLength: 43, maxLength: 43 },
+  client_id: { name: 'client ID', prefix: 'gate_ci_', minLength: 22, maxLength: 22 },
 } as const;
 
 export type SecretKind = Exclude<ValueKind, 'client_id'>;

@@ -97,11 +97,12 @@ export function createClientSecrets(parts: {
      * Ends all secrets of a client that was robbed, and makes one new secret. What was issued before
      * is refused; refresh tokens work once more, but only together with the new secret.
      *
+     * @param inTransaction receives the details of its audit entry: the last characters of the secrets
      * @throws Refusal `client_unknown`, `not_renewable` or `renewed_just_now`
      */
     async renew(
       id: string,
-      inTransaction?: InTransaction<{ readonly lastFour: string }>,
+      inTransaction?: InTransaction<{ readonly last_four: string; readonly ended_secrets: readonly string[] }>,
     ): Promise<{ client: Client; secret: string }> {
       const secret = newClientSecret();
       await changeSecrets(id, async (tx, kind) => {
@@ -109,9 +110,13 @@ export function createClientSecrets(parts: {
         const raised = await tx.query(RENEW, [id, new Date(clock())]);
         // Two people may act at once: the secret that the first one was shown must stay.
         if (raised.length === 0) throw renewedJustNow();
-        await tx.query('DELETE FROM client_secrets WHERE client_id = $1', [id]);
+        const ended = await tx.query<{ last_four: string }>(
+          'DELETE FROM client_secrets WHERE client_id = $1 RETURNING last_four',
+          [id],
+        );
         await insertSecret(tx, id, secret, new Date(clock()));
-        await inTransaction?.(tx, secret);
+        const endedSecrets = ended.map((one) => one.last_four).sort();
+        await inTransaction?.(tx, { last_four: secret.lastFour, ended_secrets: endedSecrets });
       });
       return { client: await readChanged(id), secret: secret.value };
     },

@@ -2,7 +2,8 @@
 import { createHash } from 'node:crypto';
 import { mayBeInAFile } from './environment.ts';
 import { type KnownSetting, knownSettings } from './schema/known-settings.ts';
-import type { SettingsWithoutSecrets } from './settings.ts';
+import type { Settings, SettingsWithoutSecrets } from './settings.ts';
+import { withoutPassword } from './urls.ts';
 import { valueAt } from './validate.ts';
 
 /**
@@ -20,6 +21,20 @@ export function comparableSettings(settings: SettingsWithoutSecrets): Record<str
 /** Returns eight characters that are the same for the same settings. */
 export const settingsDigest = (settings: Readonly<Record<string, string>>): string =>
   fingerprint(JSON.stringify(Object.entries(settings).sort()));
+
+/** Returns the old and the new value of a setting; undefined for a secret, and for a list or a longer text. */
+export function changeOf(name: string, before: Settings, after: Settings): [string, string] | undefined {
+  const setting = knownSettings.get(name);
+  if (setting === undefined) return undefined;
+  const [from, to] = [before, after].map((settings) => valueAt(settings, setting.codePath));
+  if ([from, to].some((value) => typeof value === 'object' || String(value).length > MAX_SHOWN_LENGTH))
+    return undefined;
+  const text = (value: unknown) => {
+    if (typeof value !== 'string') return shown(setting, value);
+    return setting.mayHoldPassword || value.includes('@') ? withoutPassword(value) : value;
+  };
+  return [text(from), text(to)];
+}
 
 function shown({ variable = '', expectation }: KnownSetting, value: unknown): string {
   if (value === undefined) return 'none';

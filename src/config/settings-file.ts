@@ -23,13 +23,13 @@ export interface ReadSettingsFile {
  *
  * If the default file is missing, every setting has its default; any other file must exist.
  *
- * @throws ConfigurationProblems if the file cannot be read or is not a YAML mapping.
+ * @throws ConfigurationProblems if the file cannot be read, is empty, or is not a YAML mapping.
  */
 export function readSettingsFile(file: string): ReadSettingsFile {
   const source = sourceOf(file);
   if (source === undefined) return { content: {}, lineOf: () => undefined };
-  const { value, lineOf } = parsed(file, source);
-  const content = value ?? {};
+  const { value: content, lineOf } = parsed(file, source);
+  if (content === null) throw withoutSetting(file);
   if (typeof content !== 'object' || Array.isArray(content)) {
     throw problem({
       path: file,
@@ -38,9 +38,19 @@ export function readSettingsFile(file: string): ReadSettingsFile {
     });
   }
   // In YAML, a heading with only comments below it is null: use the defaults for its settings.
-  const settings = Object.entries(content).filter(([name, value]) => value !== null || !isHeading(name));
+  const given = Object.entries(content);
+  const settings = given.filter(([name, value]) => value !== null || !isHeading(name));
+  if (settings.length === 0 && given.length > 0) throw withoutSetting(file);
   return { content: Object.fromEntries(settings), lineOf };
 }
+
+/** An editor on a full disk leaves nothing, or the first lines; with the defaults, links would lead to localhost. */
+const withoutSetting = (file: string): ConfigurationProblems =>
+  problem({
+    path: file,
+    message: 'contains no setting',
+    remedy: 'restore the file, perhaps from a full disk; `{}` in it says that every setting has its default',
+  });
 
 function sourceOf(file: string): string | undefined {
   try {

@@ -107,7 +107,7 @@ async function readOn(
     const page = await read();
     for (const { record, line } of page.entries) {
       if (signal.aborted) break;
-      const text = json ? JSON.stringify(line) : printable(rowOf(record).filter(Boolean).join('  '));
+      const text = json ? JSON.stringify(line) : auditLine(record);
       next = line.cursor;
       // Wait for a slow reader: the log may be larger than the memory.
       if (!stdout.write(`${text}\n`)) await once(stdout, 'drain', { signal }).catch(() => {});
@@ -144,6 +144,9 @@ function rowOf(record: AuditRecord): string[] {
     record.requestId ?? '',
   ];
 }
+
+/** An entry in one line. */
+export const auditLine = (record: AuditRecord): string => printable(rowOf(record).filter(Boolean).join('  '));
 
 const tableOf = (found: readonly AuditRecord[]): string =>
   table(HEADING, found.map(rowOf), 'No entry matches these options.');

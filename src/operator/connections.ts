@@ -105,7 +105,7 @@ const unknown = (email: string, name: string): Refusal =>
   new Refusal(
     'connection_unknown',
     `${email} has no connection to ${name}.`,
-    'See `connections list`. `explain` shows ended connections.',
+    'See `connections list`. `show` shows ended connections.',
   );
 
 const dayOf = (time: Date | null): string => time?.toISOString().slice(0, 10) ?? 'never';

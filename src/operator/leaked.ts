@@ -6,11 +6,11 @@ import { hasMailbox } from '../accounts/mail/mail.ts';
 import { findValues } from '../authorizations/leaked-report.ts';
 import { createLeakedValues, type Leak } from '../authorizations/leaked-values.ts';
 import { systemClock } from '../base/clock.ts';
+import { FORMS } from '../base/random-id.ts';
 import { Refusal } from '../base/refusal.ts';
 import { tryMail } from './accounts/mailing.ts';
 import { readToken, STANDARD_INPUT_IS_SAFER, WrongUsage } from './command/arguments.ts';
 import type { Operator, Report } from './command/operator.ts';
-import { NAME } from './explain/token-shape.ts';
 import type { Registries } from './registries.ts';
 
 export function addLeakedCommand(program: Command, operator: Operator): void {
@@ -61,7 +61,7 @@ async function endLeaked(registries: Registries, text: string): Promise<Report> 
   await ended;
   const lines = leaks.map(({ kind, name, refusedFrom }) => {
     const from = refusedFrom ? `, refused from ${refusedFrom.toISOString()}` : '';
-    return `- ${NAME[kind]}: ${name}${from}`;
+    return `- ${FORMS[kind].name}: ${name}${from}`;
   });
   return {
     value: { found: found.length, ended: leaks },
@@ -73,7 +73,7 @@ const nothingFound = (): Refusal =>
   new Refusal(
     'no_values',
     'The text contains no value of this service: nothing was done.',
-    'Check that the values were copied completely: `explain -` says what is wrong with one.',
+    'Check that the values were copied completely: `show -` says what is wrong with one.',
   );
 
 const withoutKeys = (): Refusal =>

@@ -1,7 +1,7 @@
 /** The registries that commands work on, opened for one command. */
 import { createMemberships, type Memberships } from '../accounts/access/memberships.ts';
 import { createOrganizationEnds } from '../accounts/access/organization-ends.ts';
-import type { NewActivity, OperatedBy } from '../accounts/activity/activity.ts';
+import type { NewActivity } from '../accounts/activity/activity.ts';
 import type { Action } from '../accounts/activity/activity-words.ts';
 import { type Audit, createAudit } from '../accounts/activity/audit.ts';
 import { createOrganizations, type Organizations } from '../accounts/organizations/organizations.ts';
@@ -17,6 +17,7 @@ import { createMachineTokens, type MachineTokens } from '../authorizations/machi
 import { createOrganizationEndings, type OrganizationEndings } from '../authorizations/organization-endings.ts';
 import { createOrganizationReach, type OrganizationReach } from '../authorizations/organization-reach.ts';
 import { systemClock } from '../base/clock.ts';
+import type { OperatedBy } from '../base/operated-by.ts';
 import type { Client } from '../clients/client.ts';
 import type { Variables } from '../config/environment.ts';
 import { findKeys, loadSettingsWithoutSecrets } from '../config/load.ts';

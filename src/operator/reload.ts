@@ -1,6 +1,7 @@
 /** `operator reload`: makes the local service read its settings again. */
 import type { Command } from 'commander';
 import { z } from 'zod';
+import type { OperatedBy } from '../base/operated-by.ts';
 import { AnswerRefused, fetchAnswer } from '../base/outgoing-requests.ts';
 import { Refusal } from '../base/refusal.ts';
 import { findKeys, loadSettingsWithoutSecrets } from '../config/load.ts';
@@ -8,7 +9,7 @@ import { isReachedFromElsewhere, operatorsUrl, reloadCredentials } from '../conf
 import { ConfigurationProblems } from '../config/problems.ts';
 import { describeReload } from '../config/reload.ts';
 import type { Operator, Report } from './command/operator.ts';
-import { REFUSED } from './command/report.ts';
+import { printable, REFUSED } from './command/report.ts';
 
 /** A long time, because the service runs concurrent reloads one after the other. */
 const LIMITS = { timeoutMs: 60_000, maxBytes: 4 * 1024 * 1024 };
@@ -18,6 +19,8 @@ const OUTCOME = z.union([
   z.object({
     changed: z.array(z.string()),
     needs_restart: z.array(z.string()),
+    /** The old and the new value, in a dry run, of each setting that contains no secret. */
+    values: z.record(z.string(), z.tuple([z.string(), z.string()])).exactOptional(),
     impact: z.array(z.object({ effect: z.string(), people: z.number() })).exactOptional(),
     nodes: z.array(z.object({ node: z.string(), taken: z.boolean(), text: z.string() })).exactOptional(),
   }),
@@ -36,7 +39,7 @@ const OUTCOME = z.union([
   z.object({ code: z.literal('not_reloaded') }),
 ]);
 
-export function addReloadCommand(program: Command, { announce, print, environment }: Operator): void {
+export function addReloadCommand(program: Command, { announce, print, environment, by }: Operator): void {
   program
     .command('reload')
     .description('make the running service read its settings and secrets again, without a restart')
@@ -49,7 +52,7 @@ export function addReloadCommand(program: Command, { announce, print, environmen
         'loopback, the command needs the keys of the service. SIGHUP\nreloads one process; ' +
         'its log shows the result.',
     )
-    .option('--dry-run', 'only print what a reload would change on this machine, and for whom')
+    .option('--dry-run', 'only print what a reload would change on this machine, from what to what, and for whom')
     .action(async ({ dryRun }: { readonly dryRun?: true }) => {
       const settings = loadSettingsWithoutSecrets({ environment });
       const { server } = settings;
@@ -65,7 +68,7 @@ export function addReloadCommand(program: Command, { announce, print, environmen
       }
       const url = operatorsUrl(server, '/reload');
       const method = dryRun ? 'GET' : 'POST';
-      const outcome = await reload(url, method, keys ? reloadCredentials(keys) : []);
+      const outcome = await reload(url, method, keys ? reloadCredentials(keys) : [], by());
       print(dryRun ? reportPreview(outcome) : reportReload(outcome));
     });
 }
@@ -73,8 +76,8 @@ export function addReloadCommand(program: Command, { announce, print, environmen
 type Outcome = Extract<z.infer<typeof OUTCOME>, { changed: unknown }>;
 
 /** @throws ConfigurationProblems or Refusal; the service then continues unchanged */
-async function reload(url: string, method: string, credentials: string[]): Promise<Outcome> {
-  const answer = await ask(url, method, credentials);
+async function reload(url: string, method: string, credentials: string[], by: OperatedBy): Promise<Outcome> {
+  const answer = await ask(url, method, by, credentials);
   if (answer.status === 401 && answer.headers.get('www-authenticate') === 'Bearer') {
     throw new Refusal(
       'keys_differ',
@@ -119,7 +122,7 @@ const ONLY_HERE =
   'No other node has answered, because the database of this node does not answer. Send SIGHUP to the other processes.';
 
 function reportPreview(outcome: Outcome): Report {
-  const { impact, changed, needs_restart: needsRestart } = outcome;
+  const { impact, changed, needs_restart: needsRestart, values = {} } = outcome;
   const lines = impact?.map(({ effect, people }) => `${people} of the people ${effect}.`);
   return {
     value: outcome,
@@ -128,6 +131,9 @@ function reportPreview(outcome: Outcome): Report {
         /^Settings reloaded[:.]/,
         'Dry run, nothing was reloaded. After a reload:',
       ),
+      ...Object.entries(values).map(([name, [from, to]]) =>
+        printable(`${name}: ${from === to ? `${to} (password changed)` : `${from} → ${to}`}`),
+      ),
       ...(lines ?? ['How many people this affects is unknown: the database does not answer.']),
     ].join('\n'),
     exitCode: impact ? 0 : REFUSED,
@@ -135,11 +141,20 @@ function reportPreview(outcome: Outcome): Report {
 }
 
 /** Sends the request with each credential in turn, until the service accepts one. */
-async function ask(url: string, method: string, [credential, ...others]: readonly string[]): Promise<Response> {
-  const headers = credential === undefined ? {} : { authorization: `Bearer ${credential}` };
+async function ask(
+  url: string,
+  method: string,
+  by: OperatedBy,
+  [credential, ...others]: readonly string[],
+): Promise<Response> {
+  const headers = {
+    'gatehouse-operator': encodeURIComponent(by.operator),
+    ...(by.reason !== undefined && { 'gatehouse-reason': encodeURIComponent(by.reason) }),
+    ...(credential !== undefined && { authorization: `Bearer ${credential}` }),
+  };
   try {
     const answer = await fetchAnswer(url, { method, headers }, LIMITS);
-    return answer.status === 401 && others.length > 0 ? await ask(url, method, others) : answer;
+    return answer.status === 401 && others.length > 0 ? await ask(url, method, by, others) : answer;
   } catch (cause) {
     const instead = cause instanceof AnswerRefused ? `, but there is ${cause.message}` : '';
     throw new Refusal(

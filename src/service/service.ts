@@ -169,6 +169,7 @@ export async function startService(given: ServiceParts) {
     changes,
     clock,
     log,
+    activity: registries.activity,
     node,
     loadSettings,
     settings: () => current.settings,

@@ -38,12 +38,12 @@ describe('environment variables', () => {
   });
 
   it('the variable PORT also changes the port of the default issuer', () => {
-    expect(settingsOf('', { PORT: '4567' }).issuer).to.equal('http://localhost:4567');
-    expect(settingsOf('', { PORT: '80' }).issuer).to.equal('http://localhost');
+    expect(settingsOf('{}', { PORT: '4567' }).issuer).to.equal('http://localhost:4567');
+    expect(settingsOf('{}', { PORT: '80' }).issuer).to.equal('http://localhost');
   });
 
   it('an empty environment variable is treated as unset', () => {
-    const settings = settingsOf('', { PORT: '', DATABASE_URL: ' ', GATEHOUSE_COOKIE_KEYS: '' });
+    const settings = settingsOf('{}', { PORT: '', DATABASE_URL: ' ', GATEHOUSE_COOKIE_KEYS: '' });
     expect(settings.storage).not.to.have.property('databaseUrl');
   });
 
@@ -81,7 +81,7 @@ describe('environment variables', () => {
     };
     // A file that could not be read causes no further problems, such as a report of missing
     // secrets.
-    expect(pathsOf('', environment)).to.have.members([
+    expect(pathsOf('{}', environment)).to.have.members([
       'DATABASE_URL_FILE',
       'GATEHOUSE_COOKIE_KEYS_FILE',
       'GATEHOUSE_TOKEN_KEYS',
@@ -90,7 +90,7 @@ describe('environment variables', () => {
 
   it('the cookie keys and the token keys are required if the database is not embedded', () => {
     const { DATABASE_URL } = production;
-    const problems = problemsOf('', { DATABASE_URL });
+    const problems = problemsOf('{}', { DATABASE_URL });
     const both = ['GATEHOUSE_COOKIE_KEYS', 'GATEHOUSE_TOKEN_KEYS'];
     expect(problems.map(({ path }) => path)).to.deep.equal(both);
     for (const { message, remedy } of problems) {
@@ -101,7 +101,7 @@ describe('environment variables', () => {
 
   it('the error for an invalid environment variable shows no secret', () => {
     const { message } = refusalOf(() =>
-      settingsOf('', {
+      settingsOf('{}', {
         GATEHOUSE_COOKIE_KEYS: `${'k'.repeat(32)},hunter2`,
         GATEHOUSE_TOKEN_KEYS: 'swordfish',
         DATABASE_URL: 'oracle://scott:tiger@db',
@@ -128,7 +128,7 @@ describe('environment variables', () => {
       const yaml = key ? `${heading}: { ${key}: ${value} }` : `${heading}: ${value}`;
       const [{ file: _, line, ...inFile } = {}] = problemsOf(yaml) as Partial<ConfigurationProblem>[];
       expect(line, yaml).to.equal(1);
-      const [inVariable] = problemsOf('', { [variable]: value });
+      const [inVariable] = problemsOf('{}', { [variable]: value });
       expect(inFile.path).to.equal(setting);
       expect(inVariable).to.deep.equal({ ...inFile, path: `${setting} (from ${variable})` });
     }
@@ -136,7 +136,7 @@ describe('environment variables', () => {
 
   it('the error for an invalid URL names the variable or file that contains it', () => {
     for (const name of ['DATABASE_URL', 'REDIS_URL', 'SMTP_URL']) {
-      const [problem] = problemsOf('', {
+      const [problem] = problemsOf('{}', {
         [`${name}_FILE`]: fileWith('http://x:swordfish@y', name),
       });
       expect(problem?.path).to.match(new RegExp(`_url \\(from ${name}_FILE\\)$`));
@@ -158,7 +158,7 @@ describe('environment variables', () => {
         'unset it and write `tokens.retry_window` into the settings file: this setting has no variable',
     };
     const variables = Object.fromEntries(Object.keys(remedies).map((name) => [name, '3000']));
-    const problems = problemsOf('', variables);
+    const problems = problemsOf('{}', variables);
     expect(Object.fromEntries(problems.map(({ path, remedy }) => [path, remedy]))).to.deep.equal(remedies);
     expect(JSON.stringify(problems)).not.to.contain('3000');
   });
@@ -173,12 +173,12 @@ describe('environment variables', () => {
     const variables = Object.fromEntries(Object.keys(remedies).map((name) => [name, '1']));
     const found = unknownVariables({ ...variables, GATEHOUSE_SERVICE_HOST: '10.0.0.1' });
     expect(Object.fromEntries(found.map(({ path, remedy }) => [path, remedy]))).to.deep.equal(remedies);
-    const { warnings } = inspectSettings({ environment: variables, file: fileWith('') });
+    const { warnings } = inspectSettings({ environment: variables, file: fileWith('{}') });
     expect(warnings.map(({ path }) => path)).to.include.members(Object.keys(remedies));
   });
 
   it('environment variables of other programs are ignored', () => {
-    settingsOf('', {
+    settingsOf('{}', {
       // Kubernetes adds these to every pod if there is a service named gatehouse.
       GATEHOUSE_PORT: 'tcp://10.0.0.1:3000',
       GATEHOUSE_PORT_3000_TCP_ADDR: '10.0.0.1',

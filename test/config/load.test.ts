@@ -10,7 +10,7 @@ import { checkSettings, directory, fileWith, pathsOf, problemsOf, refusalOf, set
 
 describe('the settings file', () => {
   it('the settings have the documented defaults', () => {
-    const settings = settingsOf('');
+    const settings = settingsOf('{}');
     expect(settings.tokens).to.deep.equal({
       authorizationCodeSeconds: 600,
       accessTokenSeconds: 3600,
@@ -155,7 +155,7 @@ colour: red
         yaml,
       ).to.deep.equal([path]);
     }
-    expect(inspectSettings({ environment: {}, file: fileWith('') }).warnings).to.deep.equal([]);
+    expect(inspectSettings({ environment: {}, file: fileWith('{}') }).warnings).to.deep.equal([]);
   });
 
   it('an unknown key in the settings file is refused, with the name that was probably meant', () => {
@@ -219,6 +219,13 @@ colour: red
     expect(pathsOf('- a list')).to.have.lengthOf(1);
     expect(pathsOf('log: *nothing')).to.have.lengthOf(1);
     expect(pathsOf('log: 1\nlog: 2')[0]).to.match(/line 2, column 1$/);
+  });
+
+  it('a settings file without any setting is refused: a full disk leaves such a file behind', () => {
+    for (const yaml of ['', '\n', '# issuer: https://auth.example.com\n', '---\n', 'server:\n', 'log:\n  # level']) {
+      const [problem] = problemsOf(yaml);
+      expect(problem?.message, JSON.stringify(yaml)).to.equal('contains no setting');
+    }
   });
 
   it('a YAML tag in the settings file is refused, because tags are not evaluated', () => {

@@ -53,7 +53,7 @@ describe('rules across settings', () => {
   });
 
   it('the two listeners must have different ports', () => {
-    expect(pathsOf('', { PORT: '3001' })).to.deep.equal(['server.operators_port']);
+    expect(pathsOf('{}', { PORT: '3001' })).to.deep.equal(['server.operators_port']);
   });
 
   it('the URL of the API, which receives access tokens, must use https or be on this machine', () => {
@@ -77,7 +77,7 @@ describe('rules across settings', () => {
   });
 
   it('the settings for mail require a sender, which is exactly one valid address', () => {
-    expect(pathsOf('', { SMTP_URL: 'smtp://mail.example.com:587' })).to.deep.equal(['mail.from']);
+    expect(pathsOf('{}', { SMTP_URL: 'smtp://mail.example.com:587' })).to.deep.equal(['mail.from']);
     const senders = ['gate', 'a@b c', 'Gate gate@b.c', '<gate@b.c>', 'a@b.c\r\nBcc: x@y.z'];
     senders.push('a@b.c:25', 'Gate <a(x)@b.c>', 'a@b.c, x@y.z', '"a"@b.c');
     for (const from of senders) {
@@ -97,7 +97,7 @@ describe('rules across settings', () => {
   it('without a data directory, a database URL is required', () => {
     const off = 'storage: { data_directory: off }';
     expect(pathsOf(off)).to.deep.equal(['storage.database_url']);
-    expect(pathsOf('', { GATEHOUSE_DATA_DIR: 'off' })).to.deep.equal(['storage.database_url']);
+    expect(pathsOf('{}', { GATEHOUSE_DATA_DIR: 'off' })).to.deep.equal(['storage.database_url']);
     settingsOf(off, database);
   });
 
@@ -105,13 +105,13 @@ describe('rules across settings', () => {
     const redis = { REDIS_URL: 'redis://localhost' };
     expect(pathsOf(HTTPS, redis)).to.deep.equal(['storage.redis_url (from REDIS_URL)']);
     settingsOf(HTTPS, { ...redis, ...database });
-    settingsOf('', redis);
+    settingsOf('{}', redis);
   });
 
   it('demo data is allowed only in the embedded database and for a loopback issuer', () => {
-    expect(settingsOf('').demo).to.equal(true);
+    expect(settingsOf('{}').demo).to.equal(true);
     expect(settingsOf('demo: false').demo).to.equal(false);
-    expect(settingsOf('', database).demo).to.equal(false);
+    expect(settingsOf('{}', database).demo).to.equal(false);
     expect(pathsOf('demo: true', database)).to.deep.equal(['demo']);
     expect(pathsOf(`demo: true\n${HTTPS}`)).to.deep.equal(['demo']);
   });
@@ -124,7 +124,7 @@ describe('rules across settings', () => {
   });
 
   it('a refused setting does not cause errors about other settings', () => {
-    expect(pathsOf('', { ...database, DATABASE_URL: 'mysql://db', REDIS_URL: 'x' })).to.have.members([
+    expect(pathsOf('{}', { ...database, DATABASE_URL: 'mysql://db', REDIS_URL: 'x' })).to.have.members([
       'storage.database_url (from DATABASE_URL)',
       'storage.redis_url (from REDIS_URL)',
     ]);
@@ -134,12 +134,12 @@ describe('rules across settings', () => {
     const refused = `http://redis:6379 redis://a:1,b:2 redis+sentinel://a:1,b:2
       redis+cluster://a:1/x redis:// redis://host:port redis://:50%@redis`;
     for (const REDIS_URL of wordsOf(refused)) {
-      expect(pathsOf('', { REDIS_URL }), REDIS_URL).to.have.lengthOf(1);
+      expect(pathsOf('{}', { REDIS_URL }), REDIS_URL).to.have.lengthOf(1);
     }
     const accepted = `redis://localhost rediss://user:p%40ss@redis.example.com:6380/2
       redis://[::1]:6379 redis+sentinel://:pw@a:26379,b:26379/mymaster
       rediss+cluster://a:7000,b:7001,c:7002`;
-    for (const REDIS_URL of wordsOf(accepted)) settingsOf('', { REDIS_URL });
+    for (const REDIS_URL of wordsOf(accepted)) settingsOf('{}', { REDIS_URL });
     const notPostgres = [
       'db.example.com:5432',
       'mysql://db/gatehouse',

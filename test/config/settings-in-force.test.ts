@@ -17,7 +17,7 @@ import { startSeeded } from '../support/seeded.ts';
 import { windowOf } from '../support/stopwatch.ts';
 import { settingsOf } from './configuration.ts';
 
-const DEFAULTS = settingsOf('');
+const DEFAULTS = settingsOf('{}');
 const TESTS = path.join(import.meta.dirname, '..');
 const HERE = 'config/settings-in-force.test.ts';
 

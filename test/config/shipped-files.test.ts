@@ -24,7 +24,7 @@ describe('config/gatehouse.yaml', () => {
   const text = shipped('gatehouse.yaml');
 
   it('config/gatehouse.yaml has the same effect as no settings file', () => {
-    expect(checkSettings({ environment: {}, file: defaultFile })).to.deep.equal(settingsOf(''));
+    expect(checkSettings({ environment: {}, file: defaultFile })).to.deep.equal(settingsOf('{}'));
   });
 
   it('config/gatehouse.yaml shows every setting with its default', () => {
@@ -93,7 +93,12 @@ describe('config/gatehouse.schema.json', () => {
   });
 
   it('the JSON Schema accepts and refuses the same settings as the service', () => {
-    const valid = ['', 'server:', 'tokens: { absolute_age: off }', 'tokens: { retry_window: 90s }'];
+    const valid = [
+      '{}',
+      'server:\nlog: { level: info }',
+      'tokens: { absolute_age: off }',
+      'tokens: { retry_window: 90s }',
+    ];
     for (const yaml of valid) {
       settingsOf(yaml);
       expect(accepts(yaml), yaml).to.equal(true);

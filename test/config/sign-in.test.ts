@@ -36,7 +36,7 @@ describe('the settings of sign-in providers', () => {
         strongAmr: [],
       },
     ]);
-    expect(settingsOf('').signIn).to.deep.equal({
+    expect(settingsOf('{}').signIn).to.deep.equal({
       passwords: true,
       passkeys: true,
       providers: [],
@@ -54,7 +54,7 @@ describe('the settings of sign-in providers', () => {
   });
 
   it('passkeys are enabled only if the issuer has a host name; otherwise check-config warns', () => {
-    const inspected = (issuer: string, yaml = '') =>
+    const inspected = (issuer: string, yaml = '{}') =>
       inspectSettings({ environment: { GATEHOUSE_ISSUER: issuer }, file: fileWith(yaml) });
     const warned = ({ warnings }: ReturnType<typeof inspected>): boolean =>
       warnings.some(({ path }) => path === 'sign_in.passkeys');
@@ -165,7 +165,7 @@ describe('the settings of sign-in providers', () => {
   it('the settings can require more than a password only if another method is enabled', () => {
     const { signIn } = settingsOf('sign_in: { require: passkey-or-upstream, require_grace: 2d }');
     expect(signIn.requireGraceSeconds).to.equal(2 * 86_400);
-    expect(settingsOf('').signIn.require).to.equal('off');
+    expect(settingsOf('{}').signIn.require).to.equal('off');
     const refused = problemsOf('sign_in: { require: passkey-or-upstream, passkeys: false }');
     expect(refused.map(({ path }) => path)).to.deep.equal(['sign_in.require']);
   });

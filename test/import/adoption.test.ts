@@ -156,7 +156,7 @@ describe('existing data in an import', () => {
       'added membership A1',
       'changed warehouse ',
       'removed warehouse_rights A2',
-      `removed warehouse_rights ${(await value('accounts show goes@example.test')).id}`,
+      `removed warehouse_rights ${(await value('show goes@example.test'))[0].account.id}`,
     ]);
     expect(changes.find(({ type }: Line) => type === 'warehouse')).to.deep.include({
       organization: { before: 'O1', after: 'O2' },

@@ -1,23 +1,26 @@
 /** `operator reload`: its report about the settings that the node has read again. */
 import { createServer } from 'node:http';
+import { userInfo } from 'node:os';
 import { expect } from 'chai';
 import { ConfigurationProblems } from '../../src/config/problems.ts';
 import { fileWith, keysOfEnvironment } from '../config/configuration.ts';
-import { operatorWith, type RunOperator, valueFrom } from '../operator/run-operator.ts';
+import { operatorWith, type RunOperator, storesOf, valueFrom } from '../operator/run-operator.ts';
 import { freePort } from '../support/programs.ts';
-import { type Overrides, startsOn } from '../support/service.ts';
+import { type Overrides, startsOn, type TestService } from '../support/service.ts';
 
 describe('operator reload', () => {
   const start = startsOn();
   let found: () => Overrides;
   let operator: RunOperator;
+  let service: TestService;
 
   const operatorAt = (port: string | number): RunOperator => operatorWith({ GATEHOUSE_OPERATORS_PORT: String(port) });
 
   let operatorsUrl: string;
 
   before(async () => {
-    ({ operatorsUrl } = await start({ reloaded: () => found() }));
+    service = await start({ reloaded: () => found() });
+    ({ operatorsUrl } = service);
     operator = operatorAt(new URL(operatorsUrl).port);
   });
 
@@ -30,6 +33,27 @@ describe('operator reload', () => {
     found = () => ({ tokens: { machineAccessTokenSeconds: 180 }, server: { reusePort: true } });
     const { output } = await operator(['reload']);
     expect(output).to.equal('Settings reloaded.\nTakes effect at the next start: server.reuse_port\n');
+  });
+
+  it('a reload that changes settings leaves one audit entry, with their names and without their values', async () => {
+    found = () => ({ tokens: { machineAccessTokenSeconds: 240 }, server: { reusePort: true } });
+    await operator(['reload', '--reason', 'ticket 4711']);
+    await operator(['reload']);
+    const entries = await service.database.query<{ actor: string; details: object }>(
+      "SELECT actor, details, operator, reason FROM activity WHERE action = 'settings_reloaded' ORDER BY id DESC",
+    );
+    const [{ node, settings }] = (await valueFrom(operatorWith(storesOf(service)), 'nodes')).nodes;
+    const waiting = ['server.reuse_port'];
+    const details = { node, changed: ['tokens.machine_access_token'], needs_restart: waiting, settings };
+    const [entry, announced, ...first] = entries;
+    const by = { actor: 'operator', operator: userInfo().username, reason: 'ticket 4711' };
+    expect(entry).to.deep.equal({ ...by, details });
+    // The others are those of the test before.
+    expect(announced?.details).to.deep.include({ changed: [], needs_restart: waiting });
+    expect(first).to.have.length(1);
+    const { output } = await operatorWith(storesOf(service))('audit --action settings_reloaded');
+    expect(output).to.contain('Settings reloaded').and.contain('tokens.machine_access_token');
+    expect(output + JSON.stringify(entries)).not.to.contain('240');
   });
 
   it('`reload` prints each problem with its remedy', async () => {

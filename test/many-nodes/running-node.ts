@@ -60,7 +60,7 @@ export async function launchNode({
   sharing,
   main = MAIN,
   issuer,
-  settings = '',
+  settings = '{}',
   environment: more = {},
   address,
   logFile,

@@ -55,7 +55,7 @@ describeOn([postgresServer, redisServer], 'processes with server.reuse_port', ()
   });
 
   it('a process without server.reuse_port cannot start on a port that others share', async () => {
-    const refused = await launchNode({ ...here(), settings: '' });
+    const refused = await launchNode({ ...here(), settings: '{}' });
     expect(await refused.exitCode).to.equal(1);
     expect(refused.output()).to.include('EADDRINUSE');
   });

@@ -1,5 +1,6 @@
 /** `operator reload` on several nodes: each reads its own file, and the command names their answers. */
 import { writeFileSync } from 'node:fs';
+import { userInfo } from 'node:os';
 import path from 'node:path';
 import { expect } from 'chai';
 import { loadSettings } from '../../src/config/load.ts';
@@ -82,6 +83,27 @@ describeOn([postgresServer, redisServer], 'a reload of several nodes', () => {
     expect((await operatorAt(first)('nodes')).output)
       .to.contain('LAST RELOAD')
       .and.contain('taken');
+  });
+
+  it('the audit entry of each node names the operator and the reason of `reload`', async () => {
+    write('first', 13);
+    write('second', 14);
+    await reload(0, first, ['reload', '--reason', 'ticket 4711']);
+    const operator = userInfo().username;
+    const expectEntry = (service: TestService, reason: string | null) =>
+      eventually(async () => {
+        const [entry] = await first.database.query(
+          `SELECT operator, reason FROM activity WHERE action = 'settings_reloaded' AND details->>'node' = $1
+            ORDER BY id DESC LIMIT 1`,
+          [(await rowOf(service))?.node],
+        );
+        expect(entry).to.deep.equal({ operator, reason });
+      });
+    for (const service of [first, second]) await expectEntry(service, 'ticket 4711');
+    // A reason belongs to one request only.
+    write('second', 12);
+    await reload();
+    await expectEntry(second, null);
   });
 
   it('`reload` exits with 1 and names the node that refused its file, without values of the file', async () => {

@@ -98,7 +98,7 @@ describe('operator passkeys', () => {
     await passkeys.handleOf(accountId);
     await passkeys.add(made);
     expect((await run('accounts list')).output).to.match(/Ada +active +passkey$/m);
-    expect((await run(`accounts show ${email}`)).output).to.include('Sign-in methods: passkey.');
+    expect((await run(`show ${email}`)).output).to.include('Sign-in methods: passkey.');
     const [one] = await value(`passkeys list --account ${email}`);
     expect(one).to.include({ name: 'Phone', synced: true, last_used_at: null });
     expect((await run(`passkeys list ${email}`)).output).to.match(/^pk_.* Phone +yes /m);

@@ -109,7 +109,7 @@ describe('operator accounts, while a service keeps the embedded database open', 
     const client = await value(
       'clients add --kind confidential --name Sync --redirect-uri https://a.example/ --owner kim@example.test',
     );
-    const lea = (await value('accounts show lea@example.test')).account_id;
+    const lea = (await value('show lea@example.test'))[0].account.id;
     await createConnections(parts()).rememberConsent({
       accountId: lea,
       clientId: client.id,

@@ -75,7 +75,7 @@ describe('operator check-config', () => {
   });
 
   it('`check-config` derives unset values as the service does', async () => {
-    const run = operatorWith({ PORT: '4567', GATEHOUSE_CONFIG: fileWith('') });
+    const run = operatorWith({ PORT: '4567', GATEHOUSE_CONFIG: fileWith('{}') });
     expect((await valueFrom(run, 'check-config')).settings).to.deep.include({
       issuer: { value: 'http://localhost:4567', from: 'default' },
       'server.proxy_hops': { value: 0, from: 'default' },

@@ -48,7 +48,7 @@ describe('operator clients', () => {
     expect(native.redirect_uris).to.deep.equal(['com.example.app:/cb', 'http://[::1]/cb']);
     const server = await addClient('--kind resource-server');
     expect(server.client_secret).to.be.a('string');
-    const shown = await run(`clients show ${owned.client_id}`);
+    const shown = await run(`show ${owned.client_id}`);
     expect(shown.output).to.contain('https://app.example/cb').and.contain('never used');
     const listed = await run('clients list --json');
     expect(JSON.parse(listed.output).map(({ id }: { id: string }) => id)).to.include.members([
@@ -174,9 +174,12 @@ describe('operator clients', () => {
     expect(again.message).to.contain('renewed a moment ago');
     expect(matchesSecret(await find(app.id), renewed.client_secret)).to.equal(true);
     expect(await records()).to.deep.equal([
-      change('client_renewed', ada, app, { last_four: renewed.client_secret.slice(-4) }),
+      change('client_renewed', ada, app, {
+        last_four: renewed.client_secret.slice(-4),
+        ended_secrets: [app.client_secret, rotated.client_secret].map((secret) => secret.slice(-4)).sort(),
+      }),
     ]);
-    expect((await run(`clients show ${app.id}`)).output).to.match(/Renewed +20\d\d-/);
+    expect((await run(`show ${app.id}`)).output).to.match(/Renewed +20\d\d-/);
 
     const robot = await addClient('--kind machine');
     const { output } = await run(`clients renew ${robot.id} --yes`);
@@ -253,7 +256,6 @@ describe('operator clients', () => {
 
   it('client commands refuse unknown clients, invalid values and wrong usage', async () => {
     for (const [code, line] of [
-      ['client_unknown', `clients show ${NO_CLIENT}`],
       ['client_unknown', `clients transfer ${NO_CLIENT} --to-operator`],
       ['client_unknown', `clients rotate-secret ${NO_CLIENT}`],
       ['client_unknown', `clients remove-secret ${NO_CLIENT} --secret sec_`],
@@ -279,7 +281,7 @@ describe('operator clients', () => {
     const owned = await addOwned();
     const update = (options: string) => value(`clients update ${owned.id} ${options}`);
     expect(await update('--verified')).to.include({ verified: true, verified_by: OPERATOR });
-    const shown = `clients show ${owned.id}`;
+    const shown = `show ${owned.id}`;
     expect((await run(shown)).output).to.match(new RegExp(`Verified +by ${OPERATOR}, 20\\d\\d-`));
     await update('--verified --homepage https://app.example/ --privacy https://app.example/p');
     expect((await find(owned.id))?.isVerified).to.equal(true);

@@ -138,8 +138,8 @@ describe('operator edits, on a running service', () => {
     const taken = await refusal(`accounts update king@example.test --new-email oscar@example.test`);
     expect(taken.code).to.equal('email_taken');
 
-    const shown = await value('accounts show king@example.test');
-    expect(shown).to.include({ name: 'Grace King', connections: 1, api_keys: 1 });
+    const [{ content }] = await value('show king@example.test');
+    expect(content).to.include({ name: 'Grace King', connections: 1, api_keys: 1 });
     const owner = await refusal(`accounts delete ${on.seeded.other.email} --yes`);
     expect(owner.code).to.equal('account_owns_clients');
     expect((await refusal('accounts delete king@example.test')).code).to.equal('confirmation_needed');

@@ -90,14 +90,14 @@ describe('sessions end --all, on a running service', () => {
     expect(listed).to.have.length(1);
   });
 
-  it('explain says that the session was ended with all others', async () => {
+  it('`show` says that the session was ended with all others', async () => {
     await signedIn();
     const { email } = on.seeded.person;
     const [{ id }] = await run(`sessions list --account ${email}`);
     await run(END_ALL);
-    const explained = await run(`explain ${id}`);
-    expect(explained.state).to.equal('revoked');
-    expect(explained.why).to.include('or of all people');
+    const [shown] = await run(`show ${id}`);
+    expect(shown.state).to.equal('revoked');
+    expect(shown.why).to.include('or of all people');
   });
 });
 

@@ -81,9 +81,9 @@ describe('the operator program of a shell', () => {
       expect(added.shown).to.contain('Added account').and.not.contain('forklifts');
       expect(added.exitCode).to.equal(0);
       const token = withChecksum(`gate_at_${'x'.repeat(89)}`);
-      const explained = await onTerminal('explain', [['Token (hidden): ', `${token}\n`]]);
-      expect(explained.shown).to.contain('Access token: unknown').and.not.contain(token);
-      expect(explained.exitCode).to.equal(0);
+      const answer = await onTerminal('show', [['show - < FILE): ', `${token}\n`]]);
+      expect(answer.shown).to.contain('Access token: unknown').and.not.contain(token);
+      expect(answer.exitCode).to.equal(0);
     });
   });
 });

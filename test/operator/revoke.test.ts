@@ -277,9 +277,9 @@ forEachDeployment('operator revoke', (start) => {
     const refusals = [
       [secret, 'not_a_token', `clients rotate-secret ${confidential.id}`],
       [confidential.id, 'not_a_token', `revoke --client ${confidential.id}`],
-      [inactive.accessToken, 'token_not_alive', '`explain`'],
-      [inactive.refreshToken, 'token_not_alive', '`explain`'],
-      [withChecksum(`gate_mt_${'x'.repeat(43)}`), 'token_not_alive', '`explain`'],
+      [inactive.accessToken, 'token_not_alive', '`show`'],
+      [inactive.refreshToken, 'token_not_alive', '`show`'],
+      [withChecksum(`gate_mt_${'x'.repeat(43)}`), 'token_not_alive', '`show`'],
       [inactive.accessToken.slice(0, -1), 'token_malformed', 'Copy the whole value again.'],
     ] as const;
     for (const [value, code, remedy] of refusals) {
@@ -297,7 +297,7 @@ forEachDeployment('operator revoke', (start) => {
 describeOn([postgresServer, redisServer], 'operator revoke while Redis is unavailable', () => {
   const start = startsOn('postgres+redis');
 
-  it('without Redis, `revoke --account` and `--client` still work; `--token` reports the outage and records nothing', async () => {
+  it('without Redis, `revoke --account` and `--client` still work; `--token` reports the outage and records nothing, `show` answers the rest', async () => {
     const redis = await startRedisServer();
     const settings = { storage: { redisUrl: redis.url } };
     const service = await start({ settings });
@@ -312,6 +312,11 @@ describeOn([postgresServer, redisServer], 'operator revoke while Redis is unavai
     const error = await refusalFrom(run, `revoke --token ${mine?.accessToken}`);
     expect(error).to.include({ code: 'storage_unavailable' });
     expect(error.message).to.match(/^Redis does not answer/);
+    const text = `${mine?.accessToken} of ${person.email}, and a secret of a store: aB3defghijklmnopqrstuv`;
+    const shown = await valueFrom(run, 'show -', { input: text, exitCode: 1 });
+    const states = shown.map(({ state }: { state: string }) => state);
+    expect(states).to.deep.equal(['not_answered', 'active', 'not_answered']);
+    expect(shown[2]).to.include({ kind: 'authorization', value: '…stuv' });
     const recorded = "SELECT action FROM activity WHERE actor = 'operator' AND account_id = $1";
     expect(await service.database.query(recorded, [person.accountId])).to.deep.equal([]);
 

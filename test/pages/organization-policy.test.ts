@@ -281,10 +281,10 @@ onPostgresAndRedis('the policy of an organization', (start) => {
     const [request, ...others] = await valueFrom(run, `organizations requests ${id}`);
     expect(request).to.include({ id: client().id, name: 'Route Planner', people: 1 });
     expect(others).to.deep.equal([]);
-    expect((await run(`explain ${token}`)).output).to.match(
+    expect((await run(`show ${token}`)).output).to.match(
       /have not approved the client: it reaches nothing in Northern Logistics/,
     );
-    expect((await run(`explain ${key}`)).output).to.include(
+    expect((await run(`show ${key}`)).output).to.include(
       'Organizations allow no API keys: it reaches nothing in Northern Logistics.',
     );
     const ids = `${id} ${client().id}`;

@@ -108,8 +108,10 @@ const tables = (popular: string, heavy: string, owner: string): string[][] => [
           CASE WHEN n % 5 = 0 THEN '${heavy}' ELSE ${account(`1 + n % ${PEOPLE}`)} END,
           CASE WHEN n % 10 = 0 THEN 'client' ELSE 'person' END,
           CASE n % 10 WHEN 0 THEN 'tokens_revoked' WHEN 1 THEN 'connected' WHEN 2 THEN 'sign_in_failed'
+            WHEN 3 THEN CASE WHEN n % 20 = 3 THEN 'api_key_revoked' ELSE 'signed_in' END
             ELSE 'signed_in' END,
-          CASE WHEN n % 10 < 2 THEN jsonb_build_object('client_id', '${popular}', 'client_name', 'Route Planner')
+          CASE WHEN n % 20 = 3 THEN jsonb_build_object('api_key_id', 'key_' || n, 'last_four', '0000')
+            WHEN n % 10 < 2 THEN jsonb_build_object('client_id', '${popular}', 'client_name', 'Route Planner')
             ELSE '{}'::jsonb END,
           '192.0.2.1', 'Firefox', ${request('n')}
         FROM generate_series(1, 1000000) AS n`,

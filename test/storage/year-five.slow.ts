@@ -1,6 +1,7 @@
 /** No statement of a page, a command or a job outgrows its time limit on a database in its fifth year. */
 import { expect } from 'chai';
 import type { Command } from 'commander';
+import { newValue } from '../../src/base/random-id.ts';
 import { createProgram } from '../../src/operator/program/program.ts';
 import { openDatabase } from '../../src/storage/database.ts';
 import { migrate } from '../../src/storage/migrate.ts';
@@ -26,7 +27,6 @@ const UNKNOWN_KEY = 'key_unknown000000000';
 /** Options for each command, in the order of the steps; POPULAR is the client that everyone uses. */
 const COMMANDS: Readonly<Record<string, readonly string[]>> = {
   'accounts list': ['', '--match 249999@many', '--state suspended', '--owing-a-passkey', '--json'],
-  'accounts show': [account],
   'accounts add': ['--email new@many.test --name New --invite'],
   'accounts invite': [account],
   'accounts update': [`${account} --new-email changed@many.test`],
@@ -57,7 +57,6 @@ const COMMANDS: Readonly<Record<string, readonly string[]>> = {
   'memberships set': [`--account ${account} --organization ${organization} --role admin`],
   'memberships remove': [`--account ${account} --organization ${organization}`],
   'clients list': ['', '--kind machine', '--suspended', '--owner-suspended', `--owner ${account}`, '--json'],
-  'clients show': ['POPULAR', client],
   'clients add': ['--kind machine --name Nightly-Export'],
   'clients update': [`${client} --name Changed-Name`],
   'clients suspend': [client],
@@ -71,7 +70,7 @@ const COMMANDS: Readonly<Record<string, readonly string[]>> = {
   'api-keys list': ['', '--account HEAVY', '--match hash', '--json'],
   'blocks list': [`--organization ${organization}`, '--client POPULAR'],
   'problems list': ['', '--client POPULAR', '--account HEAVY', '--json'],
-  explain: [
+  show: [
     'POPULAR',
     client,
     leftClient,
@@ -82,6 +81,14 @@ const COMMANDS: Readonly<Record<string, readonly string[]>> = {
     `${account}/POPULAR`,
     IDS.request,
     `${IDS.request.slice(0, -3)}fff`,
+    newValue('client_secret'),
+    newValue('api_key'),
+    UNKNOWN_KEY,
+    `pk_${'x'.repeat(16)}`,
+    `org_${'x'.repeat(16)}`,
+    `ses_${'x'.repeat(16)}`,
+    'nobody@many.test',
+    `${account},${client},${IDS.request}`,
   ],
   audit: [
     '',

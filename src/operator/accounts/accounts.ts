@@ -52,7 +52,7 @@ function addAccounts(program: Command, operator: Operator): void {
         const account = await accounts.add({ email, name, password: given?.password }, (tx, { id }) =>
           recordChange('account_added', { accountId: id })(tx),
         );
-        const report = accountReport('Added', account);
+        const report = changeReport('Added', account);
         if (isInvited) return joined(report, await invite(registries, account));
         if (!given?.isGenerated) return report;
         const { password } = given;
@@ -63,7 +63,7 @@ function addAccounts(program: Command, operator: Operator): void {
 
   aboutAccount(accounts.command('invite'), operator, async (account, registries) => {
     if (account.isSuspended) throw suspended(account);
-    return joined(accountReport('Invited', account), await invite(registries, account));
+    return joined(changeReport('Invited', account), await invite(registries, account));
   }).description('create a link with which the person sets the password, or signs in if passwords are off');
 
   addList(accounts, operator, LIST, async (registries, page, options: AccountFilters) => {
@@ -79,23 +79,6 @@ function addAccounts(program: Command, operator: Operator): void {
       'only owners and admins of organizations and owners of clients (see sign_in.require) ' +
         'who have neither a passkey nor a provider',
     );
-
-  aboutAccount(accounts.command('show'), operator, async (account, registries) => {
-    const listed = { ...account, signInMethods: await listSignInMethods(account, registries) };
-    const owned = await registries.clients.listByOwner(account.id);
-    const { text, counts } = await reachOf(account, registries);
-    const clients = owned.map(({ id }) => id);
-    return {
-      value: { ...accountValue(account), signs_in_with: listed.signInMethods, ...counts, clients },
-      text: [
-        `${account.id}: ${account.name} <${account.email}>, ${stateOf(listed)}`,
-        `Sign-in methods: ${methodWords(listed)}.`,
-        `Created ${account.createdAt.toISOString()}; external id: ` + `${account.externalId ?? 'none'}`,
-        `The account has ${text}.`,
-        ...(clients.length > 0 ? [`The account owns ${clients.join(', ')}.`] : []),
-      ].join('\n'),
-    };
-  }).description('show one account and what belongs to it');
 
   const update = accounts
     .command('update')
@@ -122,7 +105,7 @@ function addAccounts(program: Command, operator: Operator): void {
       changed = await accounts.changeEmail(accountId, newEmail, recordOf('email'));
     }
     if (name !== undefined) changed = await accounts.rename(accountId, name, recordOf('name'));
-    return accountReport('Changed', changed);
+    return changeReport('Changed', changed);
   });
 
   aboutAccount(addYesOption(accounts.command('delete')), operator, async (account, registries) => {
@@ -135,7 +118,7 @@ function addAccounts(program: Command, operator: Operator): void {
       accountId: account.id,
       details: counts,
     });
-    const { value, text: done } = accountReport('Deleted', await registries.accounts.remove(account.id, record));
+    const { value, text: done } = changeReport('Deleted', await registries.accounts.remove(account.id, record));
     return { value: { ...value, ...counts, deleted: true }, text: done };
   }).description('delete an account and everything that acts for its person; the audit log keeps the account ID');
 
@@ -144,7 +127,7 @@ function addAccounts(program: Command, operator: Operator): void {
     aboutAccount(command, operator, async (account, registries) => {
       const { accounts, recordChange } = registries;
       const record = recordChange(action, { accountId: account.id });
-      const report = accountReport(done, await accounts[change](account.id, record));
+      const report = changeReport(done, await accounts[change](account.id, record));
       const owned = change === 'suspend' && (await ownedClientsReport(account, registries));
       return owned ? joined(report, owned) : report;
     });
@@ -196,6 +179,23 @@ async function reachOf({ id }: Account, { connections, apiKeys, access }: Regist
   return { counts, text };
 }
 
+/** Returns one account and what belongs to it. */
+export async function accountReport(registries: Registries, account: Account): Promise<Report> {
+  const listed = { ...account, signInMethods: await listSignInMethods(account, registries) };
+  const clients = (await registries.clients.listByOwner(account.id)).map(({ id }) => id);
+  const { text, counts } = await reachOf(account, registries);
+  return {
+    value: { ...accountValue(account), signs_in_with: listed.signInMethods, ...counts, clients },
+    text: [
+      `${account.id}: ${account.name} <${account.email}>, ${stateOf(listed)}`,
+      `Sign-in methods: ${methodWords(listed)}.`,
+      `Created ${account.createdAt.toISOString()}; external id: ${account.externalId ?? 'none'}`,
+      `The account has ${text}.`,
+      ...(clients.length > 0 ? [`The account owns ${clients.join(', ')}.`] : []),
+    ].join('\n'),
+  };
+}
+
 export async function listSignInMethods(
   { id, hasPassword }: Account,
   { identities, passkeys }: Registries,
@@ -222,7 +222,7 @@ function suspended({ email }: Account): Refusal {
   return new Refusal('account_suspended', `The account ${email} is suspended.`, remedy);
 }
 
-function accountReport(done: string, account: Account): Report & { readonly value: object } {
+function changeReport(done: string, account: Account): Report & { readonly value: object } {
   const { id, email, name } = account;
   return { value: accountValue(account), text: `${done} account ${id}: ${name} <${email}>.` };
 }

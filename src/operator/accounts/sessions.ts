@@ -139,5 +139,5 @@ const unknown = (id: string): Refusal =>
   new Refusal(
     'session_unknown',
     `There is no session ${isSessionId(id) ? id : 'with this ID'}, or it was already ended.`,
-    'See `sessions list`, or `explain` with its ID.',
+    'See `sessions list`, or `show` with its ID.',
   );

@@ -3,7 +3,7 @@ import type { Client } from '../../clients/client.ts';
 import type { Report } from '../command/operator.ts';
 
 /** @param done what was done to the client; absent if the command only shows the client */
-export const report = (client: Client, done?: string): Report => ({
+export const clientReport = (client: Client, done?: string): Report => ({
   value: clientValue(client),
   text: [clientText(client), done].filter(Boolean).join('\n'),
 });

@@ -14,7 +14,7 @@ import { aboutClient, accountNamed } from '../command/names.ts';
 import type { Operator, Report } from '../command/operator.ts';
 import { addList, type ListForm } from '../command/report.ts';
 import { clientRecord, type Registries } from '../registries.ts';
-import { clientValue, report, stateOf } from './client-report.ts';
+import { clientReport, clientValue, stateOf } from './client-report.ts';
 
 const KINDS: readonly ClientKind[] = ['confidential', 'public', 'machine', 'resource-server'];
 
@@ -36,7 +36,6 @@ export function addClientCommands(program: Command, operator: Operator): void {
   const clients = program.command('clients').description('registered OAuth clients');
   addAdd(clients, operator);
   addClientList(clients, operator);
-  addShow(clients, operator);
   addUpdate(clients, operator);
   addSuspendAndResume(clients, operator);
   addTransfer(clients, operator);
@@ -161,11 +160,11 @@ function addUpdate(clients: Command, operator: Operator): void {
           naming: namingBy(allowName),
         })
       : client;
-    if (!verified && !unverified) return report(edited, 'Changed.');
+    if (!verified && !unverified) return clientReport(edited, 'Changed.');
     const mark = { verified: verified ? 'yes' : 'no' };
     const marking = clientRecord(registries, 'client_changed', edited, mark);
     const marked = await clients.verify(client.id, verified === true, marking);
-    return report(marked, verified ? VERIFIED : 'Changed.');
+    return clientReport(marked, verified ? VERIFIED : 'Changed.');
   });
 }
 
@@ -180,13 +179,6 @@ interface UpdateOptions extends ClientLinks {
   readonly unverified?: true;
 }
 
-function addShow(clients: Command, operator: Operator): void {
-  const show = clients
-    .command('show')
-    .description('show one client with its redirect URIs and the last characters of its secrets');
-  aboutClient(show, operator, async (client) => report(client));
-}
-
 const SUSPENSION = [
   ['suspend', 'client_suspended', 'Suspended.', 'refuse the client and everything issued to it, from now on'],
   ['resume', 'client_resumed', 'Resumed.', 'end a suspension'],
@@ -197,7 +189,7 @@ function addSuspendAndResume(clients: Command, operator: Operator): void {
     const command = clients.command(change).description(description);
     aboutClient(command, operator, async (client, registries) => {
       const record = clientRecord(registries, action, client);
-      return report(await registries.clients[change](client.id, record), done);
+      return clientReport(await registries.clients[change](client.id, record), done);
     });
   }
 }
@@ -214,7 +206,7 @@ function addTransfer(clients: Command, operator: Operator): void {
     });
   aboutClient(transfer, operator, async (client, registries, { owner }: TransferOptions) => {
     const account = owner === undefined ? undefined : await accountNamed(registries, owner);
-    if (client.ownerAccountId === account?.id) return report(client, 'Nothing changed: same owner.');
+    if (client.ownerAccountId === account?.id) return clientReport(client, 'Nothing changed: same owner.');
     // Record this in the logs of both owners, or once if the client has none before and after.
     const logs = new Set([client.ownerAccountId, account?.id]);
     if (logs.size > 1) logs.delete(undefined);
@@ -224,7 +216,7 @@ function addTransfer(clients: Command, operator: Operator): void {
         await clientRecord(registries, 'client_transferred', about)(tx);
       }
     });
-    return report(moved, 'Transferred.');
+    return clientReport(moved, 'Transferred.');
   });
 }
 
@@ -262,7 +254,7 @@ function addRemoveSecret(clients: Command, operator: Operator): void {
       clientRecord(registries, 'client_secret_removed', client, { last_four: lastFour })(tx),
     );
     const tokens = 'Access tokens that it got work until they expire: `revoke --client` ends them.';
-    return report(left, client.kind === 'machine' ? `Removed. ${tokens}` : 'Removed.');
+    return clientReport(left, client.kind === 'machine' ? `Removed. ${tokens}` : 'Removed.');
   });
 }
 
@@ -273,8 +265,8 @@ function addRenew(clients: Command, operator: Operator): void {
   aboutClient(renew, operator, async (found, registries) => {
     refuseRenewal(found.kind);
     await operator.confirm(`Ends every secret, access token and code of ${found.name}.`);
-    const { client, secret } = await registries.clients.renew(found.id, (tx, { lastFour }) =>
-      clientRecord(registries, 'client_renewed', found, { last_four: lastFour })(tx),
+    const { client, secret } = await registries.clients.renew(found.id, (tx, details) =>
+      clientRecord(registries, 'client_renewed', found, details)(tx),
     );
     await mailRenewal(registries, client);
     return {

@@ -4,7 +4,7 @@ import type { Member } from '../../accounts/access/access.ts';
 import { type Organization, RIGHTS, type Right, ROLES, type Role, type Subject } from '../../accounts/access/reach.ts';
 import type { FoundPlace, PlaceKind } from '../../accounts/organizations/places.ts';
 import { Refusal } from '../../base/refusal.ts';
-import type { PageRequest } from '../../storage/pages.ts';
+import { countText, type PageRequest } from '../../storage/pages.ts';
 import { WrongUsage } from '../command/arguments.ts';
 import { accountNamed, clientNamed } from '../command/names.ts';
 import type { Operator, Report } from '../command/operator.ts';
@@ -97,6 +97,17 @@ export function addMembershipCommands(program: Command, operator: Operator): voi
         return listReport(operator, memberList(kind), given, find);
       });
     });
+}
+
+/** How many members `show` prints of an organization or a warehouse. */
+const SHOWN = 20;
+
+/** Returns the first members of an organization, or the first that can reach a warehouse. */
+export async function membersReport({ access }: Registries, kind: PlaceKind, id: string): Promise<Report> {
+  const { heading, row, value, nothing } = memberList(kind);
+  const { items, more } = await access.reachedBy(kind, id, { limit: SHOWN });
+  const rest = more > 0 ? `\nThere are ${countText(more)} more: \`memberships list --${kind} ${id}\`.` : '';
+  return { value: items.map(value), text: table(heading, items.map(row), nothing) + rest };
 }
 
 const memberList = (kind: PlaceKind): ListForm<Member> => ({

@@ -12,7 +12,6 @@ const EXAMPLES: Readonly<Record<string, readonly string[]>> = {
     'accounts list --state suspended',
     'accounts list --match example.com --limit 50 --after acc_VcX0bq7mWcXk2f1S',
   ],
-  'accounts show': ['accounts show ada@example.com'],
   'accounts update': [
     'accounts update ada@example.com --name "Ada King"',
     'accounts update ada@example.com --new-email ada.king@example.com',
@@ -90,7 +89,6 @@ const EXAMPLES: Readonly<Record<string, readonly string[]>> = {
     'clients update gate_ci_Vc0bq7mWcXk2f1SqXk0V7b --name "Acme Sync 2"',
     'clients update gate_ci_Vc0bq7mWcXk2f1SqXk0V7b --redirect-uri https://acme.example/callback',
   ],
-  'clients show': ['clients show gate_ci_Vc0bq7mWcXk2f1SqXk0V7b'],
   'clients suspend': ['clients suspend gate_ci_Vc0bq7mWcXk2f1SqXk0V7b'],
   'clients resume': ['clients resume gate_ci_Vc0bq7mWcXk2f1SqXk0V7b'],
   'clients transfer': ['clients transfer gate_ci_Vc0bq7mWcXk2f1SqXk0V7b --owner ada@example.com'],
@@ -104,7 +102,7 @@ const EXAMPLES: Readonly<Record<string, readonly string[]>> = {
     'revoke --token - < leaked-token.txt',
   ],
   leaked: ['leaked - < found.txt', 'leaked report.json --reason "ticket 4711"'],
-  explain: ['explain', 'explain - < token.txt', 'explain gate_ci_Vc0bq7mWcXk2f1SqXk0V7b'],
+  show: ['show', 'show - < found.txt', 'show gate_ci_Vc0bq7mWcXk2f1SqXk0V7b', 'show ada@example.com'],
   audit: [
     'audit --since 7d --actor operator',
     'audit --account ada@example.com --action sign_in_failed --limit 20',

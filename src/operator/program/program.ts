@@ -14,7 +14,6 @@ import type { Operator } from '../command/operator.ts';
 import { WIDTH } from '../command/report.ts';
 import { addConnectionCommands } from '../connections.ts';
 import { addDoctorCommand } from '../doctor.ts';
-import { addExplainCommand } from '../explain/explain.ts';
 import { addImportCommand } from '../import/import.ts';
 import { addKeyCommands } from '../keys.ts';
 import { addLeakedCommand } from '../leaked.ts';
@@ -25,6 +24,7 @@ import { addOrganizationCommands, addWarehouseCommands } from '../places/places.
 import { addProblemCommands } from '../problems.ts';
 import { addReloadCommand } from '../reload.ts';
 import { addRevokeCommand } from '../revoke/revoke.ts';
+import { addShowCommand } from '../show/show.ts';
 import { addExamples } from './examples.ts';
 
 /** @param json silences commander, because the caller prints errors as JSON */
@@ -65,7 +65,7 @@ export function createProgram(operator: Operator, { json }: { readonly json: boo
   addRevokeCommand(program, operator);
   addLeakedCommand(program, operator);
   addProblemCommands(program, operator);
-  addExplainCommand(program, operator);
+  addShowCommand(program, operator);
   addAuditCommand(program, operator);
   addImportCommand(program, operator);
   addChangesCommand(program, operator);
@@ -82,16 +82,13 @@ export function createProgram(operator: Operator, { json }: { readonly json: boo
 /** Commands that change nothing. The others first print the deployment on which they act. */
 export const READ_ONLY: readonly string[] = [
   'accounts list',
-  'accounts show',
   'api-keys list',
   'audit',
   'blocks list',
   'check-config',
   'clients list',
-  'clients show',
   'connections list',
   'doctor',
-  'explain',
   'keys generate',
   'keys list',
   'links list',
@@ -102,6 +99,7 @@ export const READ_ONLY: readonly string[] = [
   'passkeys list',
   'problems list',
   'sessions list',
+  'show',
   'warehouses list',
 ];
 

@@ -1,9 +1,9 @@
 /** Revokes one token, with its authorization if there is one. */
 import { readValue } from '../../authorizations/token-formats.ts';
-import type { ValueKind } from '../../base/random-id.ts';
+import { FORMS, type ValueKind } from '../../base/random-id.ts';
 import { Refusal } from '../../base/refusal.ts';
+import { shapeOf } from '../../base/value-faults.ts';
 import type { Report } from '../command/operator.ts';
-import { NAME, shapeOf } from '../explain/token-shape.ts';
 import type { Registries } from '../registries.ts';
 
 export async function revokeToken(registries: Registries, value: string): Promise<Report> {
@@ -109,6 +109,6 @@ const notAToken = (what: string, remedy: string): Refusal =>
 const notActive = (kind: ValueKind): Refusal =>
   new Refusal(
     'token_not_alive',
-    `There is no active ${NAME[kind]} with this value: nothing was revoked.`,
-    'The token may have ended already: see `explain`.',
+    `There is no active ${FORMS[kind].name} with this value: nothing was revoked.`,
+    'The token may have ended already: see `show`.',
   );

@@ -43,9 +43,7 @@ export function renewClientPage(parts: {
     const { id, name } = ownClientOf(ctx);
     const { id: accountId } = accountOf(ctx);
     try {
-      const { secret } = await clients.renew(id, (tx, { lastFour }) =>
-        own.record(ctx, 'client_renewed', { last_four: lastFour }, tx),
-      );
+      const { secret } = await clients.renew(id, (tx, details) => own.record(ctx, 'client_renewed', details, tx));
       mail?.notify(accountId, 'client_renewed', { ...browserDetails(ctx), about: name });
       const shown: ShownSecret = { clientId: id, value: secret, isOfNewClient: false, isOnlyOne: true };
       seeOther(ctx, `${urlOf({ id })}/created?once=${await oneTimeValues.store(accountId, shown)}`);

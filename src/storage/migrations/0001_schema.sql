@@ -554,6 +554,11 @@ create index activity_at on activity (at);
 -- Without what people do all the time: the latest entry of such an action is found without an index.
 create index activity_rare_action on activity (action, id desc)
   where action <> 'signed_in' and action <> 'connected' and action <> 'disconnected' and action <> 'tokens_revoked';
+-- The ends of records, which are found by the ID or the last characters of what has ended. Each search reads the whole
+-- list of entries that are not in the tree yet, so it has at most 128 kB.
+create index activity_ends on activity using gin (details jsonb_path_ops) with (gin_pending_list_limit = 128)
+  where action in ('api_key_revoked', 'passkey_removed', 'signed_out_elsewhere', 'organization_removed',
+    'warehouse_removed', 'client_secret_removed', 'client_renewed');
 create index activity_other_actor on activity (actor, id desc) where actor <> 'person';
 create index activity_client_id on activity ((details ->> 'client_id'), id desc)
   where details ->> 'client_id' is not null;
@@ -684,7 +689,8 @@ create table key_sightings (
 -- is a time in milliseconds since 1970, so that numbers also grow after the restore of an older backup.
 create table settings_reload (
   is_only boolean primary key default true check (is_only),
-  number bigint not null, previous bigint not null
+  number bigint not null, previous bigint not null,
+  operator text, reason text -- As in `activity`, for the entry of each node that reloads.
 );
 
 -- The only row is updated to find out whether the server can write.

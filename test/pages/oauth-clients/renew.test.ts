@@ -55,7 +55,9 @@ describe('renewing an OAuth client on its page', () => {
     const found = async (text: string) =>
       (await on.service.activity.of(on.seeded.other.accountId, { limit: 50, text })).map(({ action }) => action);
     expect(await found('stock sync')).to.include('client_renewed');
-    expect(await found('last_four')).not.to.include('client_renewed');
+    for (const hidden of ['last_four', 'ended_secrets']) {
+      expect(await found(hidden)).not.to.include('client_renewed');
+    }
     expect(await found('127.0.0.1')).not.to.include('client_renewed');
     const other = await signedIn(on.service, on.seeded.other);
     expect(textOf((await other.get('/profile/activity')).html)).to.include(said('activity.app_renewed'));

@@ -1,5 +1,8 @@
-/** Determines from the form alone what kind of value a text is meant to be, and its faults. */
-import { CHECKSUM_LENGTH, FORMS, type ValueKind, withoutChecksum } from '../../base/random-id.ts';
+/** Says what is wrong with the form of a value: values in a wrong form were never issued. */
+import { CHECKSUM_LENGTH, FORMS, type ValueKind, withoutChecksum } from './random-id.ts';
+
+const KINDS = Object.keys(FORMS) as readonly ValueKind[];
+const PREFIXES = KINDS.map((kind) => FORMS[kind].prefix);
 
 export interface Shape {
   /** Absent if the value contains none of our prefixes. */
@@ -7,19 +10,6 @@ export interface Shape {
   /** Clauses that continue "the value …"; empty if the form is valid. */
   readonly faults: readonly string[];
 }
-
-const KINDS = Object.keys(FORMS) as readonly ValueKind[];
-const PREFIXES = KINDS.map((kind) => FORMS[kind].prefix);
-
-export const NAME: Readonly<Record<ValueKind, string>> = {
-  access_token: 'access token',
-  machine_token: 'machine access token',
-  refresh_token: 'refresh token',
-  code: 'authorization code',
-  client_secret: 'client secret',
-  api_key: 'API key',
-  client_id: 'client ID',
-};
 
 export function shapeOf(value: string): Shape {
   const kind = KINDS.find((kind) => value.includes(FORMS[kind].prefix));
@@ -55,8 +45,8 @@ function unknownFormFault(value: string): string {
 
 /** Shows one character, by name if it is invisible: more may be part of a secret. */
 function shown(text: string): string {
-  const [first = ''] = text;
-  const more = [...text].length > 1 ? ` and ${[...text].length - 1} more` : '';
+  const first = String.fromCodePoint(text.codePointAt(0) ?? 0);
+  const more = text.length > first.length ? ` and ${text.length - first.length} more` : '';
   return (INVISIBLE[first] ?? (/\p{C}|\p{Z}/u.test(first) ? codePoint(first) : `'${first}'`)) + more;
 }
 
