@@ -139,7 +139,10 @@ function portOf(server: Server | undefined): number | undefined {
   return address && typeof address === 'object' ? address.port : undefined;
 }
 
-/** Stops accepting connections, and resolves when the requests in progress are answered or cut. */
+/**
+ * Stops accepting connections, and resolves when the requests in progress are answered or cut. Unlike
+ * `leave`, it does not wait for a client that still reads an answer.
+ */
 export async function drain(server: Server): Promise<void> {
   const closed = new Promise((resolve) => server.close(resolve));
   // Repeat this: an answer that ends later, such as a stream, leaves another idle connection.
@@ -236,6 +239,7 @@ export function createDeparture() {
      * @param options.onClosed called when the ports are closed: new connections go to other nodes
      * @param options.onUnreachable called each second once the ports are closed and requests have
      *   ceased (or after four seconds): new ones go to other nodes, so streams should end then
+     * @param options.timeoutFactor factor for the time after which the remaining connections are cut
      */
     async leave(
       servers: readonly Server[],
@@ -243,7 +247,8 @@ export function createDeparture() {
         delayMs = 0,
         onClosed,
         onUnreachable,
-      }: { delayMs?: number; onClosed?: () => void; onUnreachable?: () => void } = {},
+        timeoutFactor = 1,
+      }: { delayMs?: number; onClosed?: () => void; onUnreachable?: () => void; timeoutFactor?: number } = {},
     ): Promise<void> {
       if (delayMs > REUSE_MS) {
         phase = 'announced';
@@ -258,14 +263,14 @@ export function createDeparture() {
       );
       phase = 'closed';
       onClosed?.();
-      await closeWhenAnswered(servers, left, answers, onUnreachable);
+      await closeWhenAnswered(servers, left, answers, DRAIN_LIMIT_MS * timeoutFactor, onUnreachable);
     },
   };
 }
 
 /**
  * Closes the connections of servers whose ports are closed, and resolves when none is left: idle
- * ones once requests have ceased (see `LINGER_MS`), all after `DRAIN_LIMIT_MS`.
+ * ones once requests have ceased (see `LINGER_MS`), all after `limitMs`.
  *
  * @param left resolves when all connections are closed
  * @param onUnreachable called at each sweep after which requests have ceased
@@ -274,6 +279,7 @@ async function closeWhenAnswered(
   servers: readonly Server[],
   left: Promise<unknown>,
   answers: Answers,
+  limitMs: number,
   onUnreachable: (() => void) | undefined,
 ): Promise<void> {
   let sweeps = 0;
@@ -285,7 +291,7 @@ async function closeWhenAnswered(
   for (const server of servers) server.on('request', markAsked);
   const cut = setTimeout(() => {
     for (const server of servers) server.closeAllConnections();
-  }, DRAIN_LIMIT_MS);
+  }, limitMs);
   const idle = setInterval(() => {
     sweeps += 1;
     // While requests arrive, the next one may be on its way on any idle connection. When a stream ends, its proxy may
@@ -294,15 +300,25 @@ async function closeWhenAnswered(
     isAsked = false;
     sent = answers.sent;
     if (!hasCeased && sweeps < MAX_LINGERS) return;
-    // For Node.js a connection is idle as soon as its answer is written, even if the client still reads it.
-    const isStillRead = [...answers.open].some((answer) => answer.writableEnded && !answer.writableFinished);
-    if (!isStillRead) for (const server of servers) server.closeIdleConnections();
+    closeIdleConnections(servers, answers);
     onUnreachable?.();
   }, LINGER_MS);
   await left;
   for (const server of servers) server.off('request', markAsked);
   clearInterval(idle);
   clearTimeout(cut);
+}
+
+/**
+ * Closes the idle connections, but not those on which a client still reads its answer: for Node.js a connection is
+ * idle as soon as its answer is written.
+ */
+function closeIdleConnections(servers: readonly Server[], answers: Answers): void {
+  const stillRead = [...answers.open].filter((answer) => answer.writableEnded && !answer.writableFinished);
+  // Node.js closes no connection with an answer that is not `finished`, and reads nothing else in between.
+  for (const answer of stillRead) answer.finished = false;
+  for (const server of servers) server.closeIdleConnections();
+  for (const answer of stillRead) answer.finished = true;
 }
 
 /**

@@ -13,6 +13,7 @@ import {
 } from '../../src/host/listeners.ts';
 import { failureOf } from '../storage/waiting.ts';
 import { eventually } from '../support/eventually.ts';
+import { TIMEOUT_FACTOR } from '../support/timeout-factor.ts';
 
 /** Limits in the proportions of production, but much shorter. */
 const LIMITS = {
@@ -376,6 +377,7 @@ describe('a listener', () => {
     const { reply, end, socket } = send(Number(new URL(addressOf(server)).port), request('/stream'));
     await eventually(() => expect(reply()).to.include('/stream'));
     const left = leave([server], {
+      timeoutFactor: TIMEOUT_FACTOR,
       // The listener looks for idle connections after a second.
       onClosed() {
         setTimeout(() => endStream(), 900);
@@ -386,25 +388,33 @@ describe('a listener', () => {
     expect(reply()).to.include('/later');
   });
 
-  it('a listener that shuts down sends the whole answer to a client that reads it slowly', async () => {
+  it('a listener that shuts down sends the whole answer to a client that reads it slowly, and closes idle connections meanwhile', async () => {
     const { ServerResponse, leave } = createDeparture();
     const port = await open({ limits: USUAL, ServerResponse });
     const [server] = servers;
     if (!server) throw new Error('nothing listens');
+    const idle = send(port, 'GET / HTTP/1.1\r\nHost: x\r\n\r\n');
+    await eventually(() => expect(idle.reply().endsWith(BODY)).to.equal(true));
     // The answer exceeds the buffers of both sockets.
     const { socket, reply, end } = send(port, 'GET /large HTTP/1.1\r\nHost: x\r\n\r\n');
     await once(socket, 'data');
     socket.pause();
     // Two sweeps for idle connections see the answer written, but not read.
     let sweeps = 0;
+    let stillOpen: number | undefined;
+    const readOn = async (): Promise<void> => {
+      stillOpen = await connections();
+      socket.resume();
+    };
     const onUnreachable = (): void => {
       sweeps += 1;
-      if (sweeps === 2) setImmediate(() => socket.resume());
+      if (sweeps === 2) setImmediate(readOn);
     };
     // If the answer is cut, no second sweep comes: read what arrived.
-    const left = leave([server], { onUnreachable }).finally(() => socket.resume());
-    await Promise.all([left, end]);
+    const left = leave([server], { onUnreachable, timeoutFactor: TIMEOUT_FACTOR }).finally(() => socket.resume());
+    await Promise.all([left, end, idle.end]);
     expect(reply().endsWith('x'.repeat(20_000_000))).to.equal(true);
+    expect(stillOpen, 'only the connection of the slow client is open').to.equal(1);
   });
 
   it('connections above the maximum are closed at once, and logged once', async () => {

@@ -42,13 +42,15 @@ export const textOf = (html: string): string =>
     .replace(/&#39;/g, "'")
     .replace(/\s+/g, ' ');
 
-/** Returns the English text of this key as `textOf` returns it. */
+/** Returns the English text of this key as `textOf` returns it. @throws Error if it is empty: every page includes that */
 export function said(key: string, values: Values = {}): string {
   const shown = (part: ReturnType<Texts['parts']>[number]): string => {
     if (typeof part === 'string') return part;
     return 'parts' in part ? ` ${part.parts.map(shown).join('')} ` : english.moment(part);
   };
-  return english.parts(key, values).map(shown).join('').replace(/\s+/g, ' ').trim();
+  const text = english.parts(key, values).map(shown).join('').replace(/\s+/g, ' ').trim();
+  if (text === '') throw new Error(`the text ${key} is empty`);
+  return text;
 }
 const english = textsFor('en');
 
