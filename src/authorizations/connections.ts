@@ -10,7 +10,7 @@ import { createSharedTurns, transactionOf } from '../storage/account-turns.ts';
 import type { ChangeFeed } from '../storage/change-feed.ts';
 import type { WriteUses } from '../storage/last-used.ts';
 import type { Page, PageRequest } from '../storage/pages.ts';
-import { BEYOND_LOST, type Database, type InTransaction, type Queries } from '../storage/queries.ts';
+import { beyondLost, type Database, type InTransaction, type Queries } from '../storage/queries.ts';
 import {
   type ConnectedClient,
   type ListedConnection,
@@ -306,13 +306,15 @@ export function createConnections(parts: {
     async endEveryAuthorization(onProgress) {
       let done = 0;
       let after: string | undefined;
+      // First, so that a connection that is made meanwhile has this generation, or is raised below.
+      await database.query(`UPDATE first_generation SET value = ${beyondLost('value')}`);
       for (;;) {
         const rows = await database.query<{ account_id: string; connections: number }>(
           `WITH next AS (
               SELECT account_id FROM connections WHERE $1::text IS NULL OR account_id > $1
               ORDER BY account_id LIMIT $2),
             raised AS (
-              UPDATE connections n SET generation = generation + ${BEYOND_LOST}
+              UPDATE connections n SET generation = ${beyondLost('generation')}
               FROM (SELECT DISTINCT account_id FROM next) AS whose
               WHERE n.account_id = whose.account_id RETURNING n.account_id)
             SELECT account_id, count(*)::integer AS connections FROM raised

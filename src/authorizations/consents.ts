@@ -41,8 +41,6 @@ export interface NewConsent extends RememberedConsent {
 /** The stored connection; `isNew` is false if the user was connected already. */
 type Connected = { readonly generation: number; readonly clientGeneration: number; readonly isNew: boolean };
 
-const FIRST_GENERATION = 1;
-
 /** SQL: the connection `n` was ended, or `now` is after the end date that its user set. */
 export const hasEnded = (now: string): string => `(n.ended_at IS NOT NULL OR coalesce(n.limit_until <= ${now}, false))`;
 
@@ -101,7 +99,7 @@ const insertAt = (now: string): string => `
         limit_read_only = CASE WHEN ${TAKES_LIMIT} THEN excluded.limit_read_only
           ELSE n.limit_read_only END,
         limit_until = CASE WHEN ${TAKES_LIMIT} THEN excluded.limit_until ELSE n.limit_until END
-      WHERE (SELECT (page_generation IS NULL OR n.generation = page_generation)
+      WHERE (SELECT (page_session IS NULL OR n.generation = coalesce(page_generation, excluded.generation))
           AND (NOT page_shows_limit OR ${ENDED}
             OR ${isLimit('page_places', 'page_read_only', 'page_until')}) FROM given)
     RETURNING generation, client_generation AS "clientGeneration", approved_at = connected_at AS "isNew"`;
@@ -143,7 +141,7 @@ async function insert(
     max_people: maxPeople ?? 0,
     page_session: page?.sessionUid,
     page_session_generation: page?.sessionGeneration,
-    page_generation: page && (page.generation ?? FIRST_GENERATION),
+    page_generation: page?.generation,
     page_shows_limit: page?.limit !== undefined,
     page_places: page?.limit?.places,
     page_read_only: page?.limit?.isReadOnly,

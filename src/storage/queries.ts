@@ -50,3 +50,10 @@ export function createParameters() {
  * lost generation, because nothing is revoked a million times.
  */
 export const BEYOND_LOST = 1_000_000;
+
+/**
+ * SQL: a generation that is higher than every lost one. It follows the clock in seconds, so it is also higher
+ * than those of an earlier restore of the same backup.
+ */
+export const beyondLost = (generation: string): string =>
+  `greatest(${generation} + ${BEYOND_LOST}, (extract(epoch FROM clock_timestamp()) - 1700000000)::integer)`;

@@ -177,6 +177,26 @@ forEachDeployment('operator revoke', (start) => {
     await expectEnded(latest.accessToken);
   });
 
+  it('`revoke --all` also ends what was issued since an earlier restore of the same backup', async () => {
+    const { database } = on.service;
+    const restore = async () => {
+      await database.query('UPDATE connections SET generation = 1');
+      await database.query('UPDATE first_generation SET value = 1');
+    };
+    const backedUp = await grace.tokens(on.clients.confidential);
+    await restore();
+    await revoke('--all --yes');
+    await expectEnded(backedUp.accessToken);
+    const since = await grace.tokens(on.clients.confidential);
+    expect(await isActive(since.accessToken)).to.equal(true);
+    // The generations follow the clock in seconds.
+    await eventually(async () => {
+      await restore();
+      await revoke('--all --yes');
+      expect(await isActive(since.accessToken)).to.equal(false);
+    });
+  });
+
   it('`clients renew` writes as many rows for 5,000 connections as for one', async () => {
     const { database } = on.service;
     const tables = await database.query<{ name: string }>(

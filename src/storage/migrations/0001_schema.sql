@@ -300,6 +300,15 @@ create trigger clients_withdraw_approvals after update of owner_account_id, redi
 
 -- Connections and authorizations
 
+-- The only row is the generation with which connections begin. `revoke --all` raises it: a restored database may lack a
+-- connection whose tokens still exist, and the person may connect the client again.
+create table first_generation (
+  is_the_only_one boolean primary key default true check (is_the_only_one),
+  value integer not null
+);
+insert into first_generation (value) values (1);
+create function first_generation() returns integer language sql stable as 'select value from first_generation';
+
 -- A row is a person who connected a client. It stays after the connection has ended.
 create table connections (
   account_id text not null references accounts on delete cascade,
@@ -313,7 +322,7 @@ create table connections (
   limit_places text[], -- Ids of organizations and warehouses; null for all, also for later ones.
   limit_read_only boolean not null default false,
   limit_until timestamptz, -- When the connection ends by itself.
-  generation integer not null default 1, -- Authorizations of an earlier generation have ended.
+  generation integer not null default first_generation(), -- Authorizations of an earlier generation have ended.
   client_generation integer not null default 0, -- That of the client at the last approval.
   ended_at timestamptz, ended_cause text,
   primary key (account_id, client_id)
