@@ -97,23 +97,34 @@ export function createClientSecrets(parts: {
      * Ends all secrets of a client that was robbed, and makes one new secret. What was issued before
      * is refused; refresh tokens work once more, but only together with the new secret.
      *
+     * @returns `client`: undefined if it could not be read afterwards, which must not lose the secret;
+     *   `lastFour`: of the first secret if the same form was sent before
      * @throws Refusal `client_unknown`, `not_renewable` or `renewed_just_now`
      */
     async renew(
       id: string,
       inTransaction?: InTransaction<{ readonly lastFour: string }>,
-    ): Promise<{ client: Client; secret: string }> {
-      const secret = newClientSecret();
-      await changeSecrets(id, async (tx, kind) => {
+      form?: RenewalForm,
+    ): Promise<{ client: Client | undefined; secret: string; lastFour: string }> {
+      const made = newClientSecret();
+      const secret = form ? { ...made, id: `sec_${form.key.slice(0, 16)}` } : made;
+      await form?.keep(secret);
+      const lastFour = await changeSecrets(id, async (tx, kind) => {
         refuseRenewal(kind);
+        const [before] = await tx.query<{ lastFour: string }>(
+          'SELECT last_four AS "lastFour" FROM client_secrets WHERE id = $1 AND client_id = $2',
+          [secret.id, id],
+        );
+        if (before) return before.lastFour;
         const raised = await tx.query(RENEW, [id, new Date(clock())]);
         // Two people may act at once: the secret that the first one was shown must stay.
         if (raised.length === 0) throw renewedJustNow();
         await tx.query('DELETE FROM client_secrets WHERE client_id = $1', [id]);
         await insertSecret(tx, id, secret, new Date(clock()));
         await inTransaction?.(tx, secret);
+        return secret.lastFour;
       });
-      return { client: await readChanged(id), secret: secret.value };
+      return { client: await readChanged(id).catch(() => undefined), secret: secret.value, lastFour };
     },
 
     /** Marks a secret that was found in public. Undefined if it is unknown, or marked already. */
@@ -138,6 +149,13 @@ export function createClientSecrets(parts: {
         return refused.length;
       }),
   };
+}
+
+interface RenewalForm {
+  /** A hash of the form: one that is sent twice renews the client once. */
+  readonly key: string;
+  /** Called before the client is renewed, so that the secret can be shown even if the answer is lost. */
+  keep(secret: Pick<NewClientSecret, 'value' | 'lastFour'>): Promise<unknown>;
 }
 
 /** A secret that was found in public, and its client. */

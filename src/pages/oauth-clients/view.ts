@@ -29,6 +29,7 @@ declare module '../view-data.ts' {
       readonly typedName: string;
       readonly problem: Text | undefined;
       /** True if the problem is the typed name. */
+      readonly creationKey: string;
       readonly isWrongName: boolean;
       readonly cancel: string;
     };
