@@ -262,7 +262,7 @@ function addRemoveSecret(clients: Command, operator: Operator): void {
       clientRecord(registries, 'client_secret_removed', client, { last_four: lastFour })(tx),
     );
     const tokens = 'Access tokens that it got work until they expire: `revoke --client` ends them.';
-    return report(left, client.kind === 'machine' ? `Removed. ${tokens}` : 'Removed.');
+    return report(left, client.kind === 'machine' && !secret?.leakedAt ? `Removed. ${tokens}` : 'Removed.');
   });
 }
 
