@@ -183,8 +183,7 @@ export function createConnections(parts: {
             consented_owned_since IS NOT DISTINCT FROM date_trunc('milliseconds', c.owned_since)
               AS "isSameOwner"
           FROM connections n JOIN clients c ON c.id = client_id
-          WHERE account_id = $1 AND client_id = $2 AND NOT ${hasEnded('$3')}
-            AND n.client_generation >= c.ended_through`,
+          WHERE account_id = $1 AND client_id = $2 AND NOT ${hasEnded('$3')}`,
         [accountId, clientId, new Date(clock())],
       );
       return row && { ...row, limit: limitFrom(row.limit) };

@@ -2,6 +2,7 @@
 import type { ConnectionLimit } from '../accounts/access/access-limit.ts';
 import type { Organization } from '../accounts/access/reach.ts';
 import { SESSION_GENERATION } from '../accounts/account.ts';
+import { isCurrent } from '../clients/client-row.ts';
 import type { Database, InTransaction, Queries } from '../storage/queries.ts';
 import { isFullFor } from './client-standing.ts';
 
@@ -42,16 +43,14 @@ export interface NewConsent extends RememberedConsent {
 type Connected = { readonly generation: number; readonly clientGeneration: number; readonly isNew: boolean };
 
 /** SQL: the connection `n` was ended, or `now` is after the end date that its user set. */
-export const hasEnded = (now: string): string => `(n.ended_at IS NOT NULL OR coalesce(n.limit_until <= ${now}, false))`;
+export const hasEnded = (now: string): string => `(NOT ${isCurrent()} OR coalesce(n.limit_until <= ${now}, false))`;
 
 /** SQL condition: the connection `n` has this limit. */
 export const isLimit = (places: string, isReadOnly: string, until: string): string =>
   `(n.limit_places IS NOT DISTINCT FROM ${places}::text[] AND n.limit_read_only = ${isReadOnly}
     AND n.limit_until IS NOT DISTINCT FROM ${until}::timestamptz)`;
 
-/** SQL: as `hasEnded`, or ended with all connections of its client, and its row was not changed yet. */
-const ENDED = `(${hasEnded('excluded.connected_at')}
-  OR n.client_generation < (SELECT ended_through FROM given))`;
+const ENDED = hasEnded('excluded.connected_at');
 const TAKES_LIMIT = `(${ENDED} OR (SELECT chooses_limit FROM given))`;
 
 /**
@@ -61,7 +60,7 @@ const TAKES_LIMIT = `(${ENDED} OR (SELECT chooses_limit FROM given))`;
  */
 const insertAt = (now: string): string => `
   WITH given AS (
-    SELECT ${now} AS now, c.generation AS client_generation, c.ended_through, given.* FROM json_to_record($1) AS given (
+    SELECT ${now} AS now, c.generation AS client_generation, given.* FROM json_to_record($1) AS given (
       account_id text, client_id text, name text, hosts text[],
       owned_since timestamptz, access jsonb, chooses_limit boolean, limit_places text[],
       limit_read_only boolean, limit_until timestamptz, max_people integer,

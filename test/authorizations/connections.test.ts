@@ -3,6 +3,7 @@ import { NO_LIMIT } from '../../src/accounts/access/access-limit.ts';
 import { createPeople } from '../../src/accounts/access/people.ts';
 import { createAccountRegistry } from '../../src/accounts/account-registry.ts';
 import { createSessionList } from '../../src/accounts/session-list.ts';
+import { createClientStandings } from '../../src/authorizations/client-standing.ts';
 import { type Connections, connectionId, createConnections } from '../../src/authorizations/connections.ts';
 import { createClientRegistry } from '../../src/clients/client-registry.ts';
 import { silentChangeFeed } from '../../src/storage/change-feed.ts';
@@ -175,6 +176,36 @@ onPostgres('connections', (open) => {
     expect(await find()).to.equal(undefined);
     expect(await connections.listOf(accountId)).to.deep.equal([]);
     expect(await connections.countOf(clientId)).to.equal(0);
+  });
+
+  it('no list, count or limit contains a connection that ended with its client, also while its row is not marked', async () => {
+    const { accountId, clientId } = connection;
+    await connect();
+    const clients = createClientRegistry(parts());
+    const standings = createClientStandings({ database });
+    const seen = async () => ({
+      own: (await connections.listOf(accountId)).length,
+      acting: (await connections.listActing(accountId, 9)).length,
+      both: (await connections.listBoth({ clientId })).items.length,
+      people: await connections.countOf(clientId),
+      others: (await standings.find(clientId, await addAccount()))?.people,
+      isConnected: (await standings.find(clientId, accountId))?.isConnected,
+      isEnding: (await clients.find(clientId))?.endingSince !== undefined,
+    });
+    expect(await seen()).to.deep.equal({
+      own: 1,
+      acting: 1,
+      both: 1,
+      people: 1,
+      others: 1,
+      isConnected: true,
+      isEnding: false,
+    });
+    await clients.revoke(clientId);
+    const none = { own: 0, acting: 0, both: 0, people: 0, others: 0, isConnected: false, isEnding: true };
+    expect(await seen()).to.deep.equal(none);
+    await connect();
+    expect(await seen()).to.include({ own: 1, acting: 1, both: 1, people: 1, others: 1, isConnected: true });
   });
 
   it('a renewed connection has new dates, and keeps the incremented generation', async () => {

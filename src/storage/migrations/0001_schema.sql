@@ -328,7 +328,8 @@ create table connections (
   primary key (account_id, client_id)
 );
 create index connections_client_id on connections (client_id);
-create index connections_connected on connections (client_id, account_id) where ended_at is null;
+create index connections_connected on connections (client_id, account_id) include (client_generation)
+  where ended_at is null;
 create index connections_latest on connections (client_id, connected_at, account_id) where ended_at is null;
 create index connections_limit_until on connections (limit_until) where limit_until is not null and ended_at is null;
 create trigger connections_named after insert or update or delete on connections
