@@ -23,7 +23,7 @@ export interface ConnectedClient {
   readonly connectedAt: Date;
   /** The latest approval; the first one is `connectedAt`. */
   readonly approvedAt: Date;
-  /** The user's access at the approval; null for approvals from before this was recorded. */
+  /** The user's access at the approval. */
   readonly approvedAccess: readonly Organization[];
   /** Accurate to five minutes; null until the client is used. */
   readonly lastUsedAt: Date | null;

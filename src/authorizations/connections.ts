@@ -128,7 +128,7 @@ export type Whose =
 
 /** The approved consent, and the generation of the authorizations that were issued for it. */
 export interface ConnectedConsent extends RememberedConsent {
-  /** The user's access at the approval; null for approvals from before this was recorded. */
+  /** The user's access at the approval. */
   readonly access: readonly Organization[];
   /** False if the client got another owner since, also if this node has not read that yet. */
   readonly isSameOwner: boolean;

@@ -294,7 +294,7 @@ function addRenew(clients: Command, operator: Operator): void {
   });
 }
 
-/** Returns why the owner was not mailed; undefined if the mail was accepted, or there is nobody to mail. */
+/** Returns why the owner was not mailed; undefined if the mail was accepted, or the client has no owner to mail. */
 async function mailRenewal({ accounts, ...registries }: Registries, client: Client): Promise<string | undefined> {
   const owner = client.ownerAccountId === undefined ? undefined : await accounts.find(client.ownerAccountId);
   if (!owner || owner.isSuspended || !hasMailbox(owner)) return undefined;
