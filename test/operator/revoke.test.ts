@@ -148,7 +148,9 @@ forEachDeployment('operator revoke', (start) => {
     }
     expect(await records()).to.deep.equal(['client_tokens_revoked oscar']);
     const again = await grace.tokens(confidential);
-    const left = await on.service.connections.countOf(confidential.id);
+    expect(await on.service.connections.countOf(confidential.id), 'without those that have ended').to.equal(1);
+    const unmarked = 'SELECT FROM connections WHERE client_id = $1 AND ended_at IS NULL';
+    const left = (await on.service.database.query(unmarked, [confidential.id])).length;
     // Another operator suspends the client meanwhile.
     await on.service.clients.suspend(confidential.id);
     expect(await revoke(`--client ${confidential.id} --yes`)).to.deep.equal({

@@ -65,7 +65,7 @@ export async function revokeClient(registries: Registries, clientId: string, ope
     });
     after = ended.at(-1)?.accountId;
     count += ended.length;
-    progress.show('Connections ended', count, people > MAX_PEOPLE ? undefined : people);
+    progress.show('Connections ended', count, isContinued || people > MAX_PEOPLE ? undefined : people);
   }
   return {
     value: { client_id: clientId, connections: count, continued: isContinued, suspended: client.isSuspended },
