@@ -109,7 +109,7 @@ export async function listConnections(
           CASE WHEN ${IS_LIMITED} THEN 'yes' ELSE '' END AS limited
         FROM connections n
         JOIN clients c ON c.id = n.client_id JOIN accounts a ON a.id = n.account_id
-        WHERE ${isCurrent('c.ended_through')}
+        WHERE ${isCurrent()}
           AND (n.account_id = $1 OR $1::text IS NULL) AND (n.client_id = $2 OR $2::text IS NULL)`,
       order: ['"connectedAt"', '"accountId"', '"clientId"'],
       isDescending: true,

@@ -109,19 +109,15 @@ export const MAX_PEOPLE = 10_000;
  * SQL: the connection `n` is the user's until now, whatever its end date says. `revoke --client` ends all
  * connections at once by a number of the client, and marks the rows later.
  *
- * @param endedThrough that of the client; read once for the whole statement if its client is a parameter
+ * @param client a parameter, if there is one: then its number is read once for the whole statement
  */
-export const isCurrent = (endedThrough = endedThroughOf('n.client_id')): string =>
-  `(n.ended_at IS NULL AND n.client_generation >= ${endedThrough})`;
-
-export function endedThroughOf(client: string): string {
-  return `(SELECT ended_through FROM clients WHERE id = ${client})`;
-}
+export const isCurrent = (client = 'n.client_id'): string =>
+  `(n.ended_at IS NULL AND n.client_generation >= (SELECT ended_through FROM clients WHERE id = ${client}))`;
 
 /** SQL: how many users have connected the client; `MAX_PEOPLE + 1` stands for any more. */
 export const countOfPeople = (client: string): string =>
   `(SELECT count(*)::integer FROM (SELECT FROM connections n
-    WHERE client_id = ${client} AND ${isCurrent(endedThroughOf(client))} LIMIT ${MAX_PEOPLE + 1}) AS counted)`;
+    WHERE client_id = ${client} AND ${isCurrent(client)} LIMIT ${MAX_PEOPLE + 1}) AS counted)`;
 
 /** Returns the result of `countOfPeople` in words. */
 export const peopleText = (count: number): string => countText(count, MAX_PEOPLE);
