@@ -4,6 +4,7 @@ import type { Clock } from '../base/clock.ts';
 import { formTest, newValue, randomId, sha256 } from '../base/random-id.ts';
 import { Refusal } from '../base/refusal.ts';
 import type { Database, InTransaction, Queries } from '../storage/queries.ts';
+import { StorageUnavailable } from '../storage/storage-unavailable.ts';
 import { type Client, type ClientKind, type ClientSecret, hasSecret } from './client.ts';
 
 export type ClientSecrets = ReturnType<typeof createClientSecrets>;
@@ -108,12 +109,16 @@ export function createClientSecrets(parts: {
     ): Promise<{ client: Client | undefined; secret: string; lastFour: string }> {
       const made = newClientSecret();
       const secret = form ? { ...made, id: `sec_${form.key.slice(0, 16)}` } : made;
+      const keptAt = clock();
       await form?.keep(secret);
       const lastFour = await changeSecrets(id, async (tx, kind) => {
         refuseRenewal(kind);
+        // A node that slept meanwhile would renew when the secret cannot be shown any more.
+        if (clock() - keptAt > 60_000) throw new StorageUnavailable('postgresql', new Error('the lock took a minute'));
+        // Later, the form of a page that was opened again renews again.
         const [before] = await tx.query<{ lastFour: string }>(
-          'SELECT last_four AS "lastFour" FROM client_secrets WHERE id = $1 AND client_id = $2',
-          [secret.id, id],
+          'SELECT last_four AS "lastFour" FROM client_secrets WHERE id = $1 AND client_id = $2 AND created_at > $3',
+          [secret.id, id, new Date(clock() - SHOWN_MS)],
         );
         if (before) return before.lastFour;
         const raised = await tx.query(RENEW, [id, new Date(clock())]);
@@ -150,6 +155,9 @@ export function createClientSecrets(parts: {
       }),
   };
 }
+
+/** How long the secret of a renewal can be shown, and its form sent again. */
+const SHOWN_MS = 5 * 60_000;
 
 interface RenewalForm {
   /** A hash of the form: one that is sent twice renews the client once. */

@@ -45,14 +45,10 @@ export function renewClientPage(parts: {
     const { id, name } = ownClientOf(ctx);
     const { id: accountId } = accountOf(ctx);
     const sent = sentFormFrom(formOf(ctx), [id]);
-    let isFirst = false;
     try {
       const { lastFour } = await clients.renew(
         id,
-        async (tx, secret) => {
-          isFirst = true;
-          await own.record(ctx, 'client_renewed', { last_four: secret.lastFour }, tx);
-        },
+        (tx, secret) => own.record(ctx, 'client_renewed', { last_four: secret.lastFour }, tx),
         {
           key: sent.key,
           keep(secret) {
@@ -61,7 +57,8 @@ export function renewClientPage(parts: {
           },
         },
       );
-      if (isFirst) mail?.notify(accountId, 'client_renewed', { ...browserDetails(ctx), about: name });
+      // Also if the form was sent again: the answer to the first one, and its mail, may be lost.
+      mail?.notify(accountId, 'client_renewed', { ...browserDetails(ctx), about: name });
       seeOther(ctx, `${urlOf({ id })}/created?once=${sent.shownAs(lastFour)}`);
     } catch (error) {
       if (!(error instanceof Refusal)) throw error;

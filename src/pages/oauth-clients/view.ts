@@ -28,8 +28,8 @@ declare module '../view-data.ts' {
       readonly action: string;
       readonly typedName: string;
       readonly problem: Text | undefined;
-      /** True if the problem is the typed name. */
       readonly creationKey: string;
+      /** True if the problem is the typed name. */
       readonly isWrongName: boolean;
       readonly cancel: string;
     };

@@ -116,8 +116,8 @@ describeOn([postgresServer], 'renewing an OAuth client on its page, with all tok
     await database.query(`CREATE TRIGGER refused BEFORE INSERT ON token_records FOR EACH ROW
       WHEN (new.kind = 'shown_once') EXECUTE FUNCTION refuse()`);
     const page = await owner.get(`${LIST}/${own.id}/renew`);
-    const refused = await owner.submit(page, { confirm_name: 'Unkept Sync' });
-    await database.query('DROP FUNCTION refuse CASCADE');
+    const submitted = owner.submit(page, { confirm_name: 'Unkept Sync' });
+    const refused = await submitted.finally(() => database.query('DROP FUNCTION refuse CASCADE'));
     expect(refused.status).to.equal(503);
     expect(await isSecretValid(on.issuer, own)).to.equal(true);
   });
