@@ -7,7 +7,6 @@ import {
   limitFrom,
 } from '../accounts/access/access-limit.ts';
 import type { Organization } from '../accounts/access/reach.ts';
-import { isCurrent } from '../clients/client-row.ts';
 import { type Page, type PageRequest, pageOf } from '../storage/pages.ts';
 import type { Queries } from '../storage/queries.ts';
 import { hasEnded } from './consents.ts';
@@ -109,7 +108,8 @@ export async function listConnections(
           CASE WHEN ${IS_LIMITED} THEN 'yes' ELSE '' END AS limited
         FROM connections n
         JOIN clients c ON c.id = n.client_id JOIN accounts a ON a.id = n.account_id
-        WHERE ${isCurrent()}
+        -- As isCurrent, but without a look-up for each row.
+        WHERE n.ended_at IS NULL AND n.client_generation >= c.ended_through
           AND (n.account_id = $1 OR $1::text IS NULL) AND (n.client_id = $2 OR $2::text IS NULL)`,
       order: ['"connectedAt"', '"accountId"', '"clientId"'],
       isDescending: true,

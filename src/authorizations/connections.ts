@@ -4,6 +4,7 @@ import { createPeople, type People, type Person, type PersonConnection } from '.
 import type { Organization } from '../accounts/access/reach.ts';
 import type { EndingCause } from '../accounts/activity/activity-words.ts';
 import type { Clock } from '../base/clock.ts';
+import { Refusal } from '../base/refusal.ts';
 import type { Client } from '../clients/client.ts';
 import { countOfPeople } from '../clients/client-row.ts';
 import { createSharedTurns, transactionOf } from '../storage/account-turns.ts';
@@ -67,8 +68,8 @@ export interface Connections {
    *   another node may have connected the user and the client a moment ago
    */
   generationOf(accountId: string, clientId: string, seen?: number): Promise<number | undefined>;
-  /** Counts the users of a client; `MAX_PEOPLE + 1` stands for any more. */
-  countOf(clientId: string): Promise<number>;
+  /** See `countOfPeople`. */
+  countOf(clientId: string, which?: 'current' | 'unmarked'): Promise<number>;
   /**
    * Ends connections and all their authorizations with one statement that raises the generations.
    * That needs neither a list of authorizations nor the token store.
@@ -231,8 +232,9 @@ export function createConnections(parts: {
       return person && generationIn(person, clientId);
     },
 
-    async countOf(clientId) {
-      const [row] = await database.query<{ count: number }>(`SELECT ${countOfPeople('$1')} AS count`, [clientId]);
+    async countOf(clientId, which) {
+      const count = countOfPeople('$1', which);
+      const [row] = await database.query<{ count: number }>(`SELECT ${count} AS count`, [clientId]);
       return row?.count ?? 0;
     },
 
@@ -305,8 +307,13 @@ export function createConnections(parts: {
     async endEveryAuthorization(onProgress) {
       let done = 0;
       let after: string | undefined;
-      // First, so that a connection that is made meanwhile has this generation, or is raised below.
-      await database.query(`UPDATE first_generation SET value = ${beyondLost('value')}`);
+      // First, so that a connection that is made meanwhile has this generation, or is raised below: the lock waits for
+      // approvals that began before.
+      const first = await database.transaction(async (tx) => {
+        await tx.query('LOCK TABLE connections IN SHARE ROW EXCLUSIVE MODE');
+        return tx.query(`UPDATE first_generation SET value = ${beyondLost('value')} RETURNING 1`);
+      });
+      if (first.length === 0) throw firstGenerationMissing();
       for (;;) {
         const rows = await database.query<{ account_id: string; connections: number }>(
           `WITH next AS (
@@ -337,3 +344,10 @@ export function createConnections(parts: {
     },
   };
 }
+
+const firstGenerationMissing = (): Refusal =>
+  new Refusal(
+    'first_generation_missing',
+    'the table first_generation has lost its row, without which nobody can connect a client',
+    'run `INSERT INTO first_generation (value) VALUES (1)` in the database, and then this command again',
+  );

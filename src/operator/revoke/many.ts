@@ -52,7 +52,8 @@ export async function revokeClient(registries: Registries, clientId: string, ope
   const client = await clientNamed(registries, clientId);
   if (client.kind === 'resource-server') throw withoutTokens(client);
   if (client.kind === 'machine') return revokeMachine(registries, client, operator);
-  const people = await registries.connections.countOf(clientId);
+  // An interrupted command has left unmarked ones to this one.
+  const people = await registries.connections.countOf(clientId, 'unmarked');
   const { name } = client;
   await confirm(`Ends the connections of ${peopleText(people)} people to ${name}.`);
   const record = clientRecord(registries, 'client_tokens_revoked', client, { people: peopleText(people) });

@@ -307,6 +307,11 @@ create table first_generation (
   value integer not null
 );
 insert into first_generation (value) values (1);
+create function keep_first_generation() returns trigger language plpgsql as $$ begin
+  raise exception 'first_generation must keep its row: without it nobody can connect a client';
+end $$;
+create trigger first_generation_kept before delete or truncate on first_generation
+  for each statement execute function keep_first_generation();
 create function first_generation() returns integer language sql stable as 'select value from first_generation';
 
 -- A row is a person who connected a client. It stays after the connection has ended.
@@ -328,8 +333,9 @@ create table connections (
   primary key (account_id, client_id)
 );
 create index connections_client_id on connections (client_id);
-create index connections_connected on connections (client_id, account_id) include (client_generation)
-  where ended_at is null;
+create index connections_connected on connections (client_id, account_id) where ended_at is null;
+-- For counts: they leave out connections that ended with their client, whose rows are marked later.
+create index connections_current on connections (client_id, client_generation, account_id) where ended_at is null;
 create index connections_latest on connections (client_id, connected_at, account_id) where ended_at is null;
 create index connections_limit_until on connections (limit_until) where limit_until is not null and ended_at is null;
 create trigger connections_named after insert or update or delete on connections
