@@ -5,7 +5,7 @@ import { Refusal, refuseViolations } from '../base/refusal.ts';
 import { transactionOf } from '../storage/account-turns.ts';
 import type { ChangeFeed } from '../storage/change-feed.ts';
 import { mapPage, type Page, type PageRequest, pageOf } from '../storage/pages.ts';
-import { BEYOND_LOST, type Database, type InTransaction, type Queries } from '../storage/queries.ts';
+import type { Database, InTransaction, Queries } from '../storage/queries.ts';
 import { createPeople, type People } from './access/people.ts';
 import {
   ACCOUNT_COLUMNS,
@@ -206,7 +206,7 @@ export function createAccountRegistry(parts: {
       database.transaction(async (tx) => {
         // Follow the clock: the lost history of an older database may include another such end.
         const raised = await tx.query(`UPDATE session_cutoff SET generation =
-          greatest(generation + ${BEYOND_LOST}, extract(epoch FROM clock_timestamp()) * 1000000)
+          greatest(generation + 1, extract(epoch FROM clock_timestamp()) * 1000000)
           RETURNING 1`);
         if (raised.length === 0) {
           throw new Refusal(

@@ -5,6 +5,7 @@ import { createClientBlocks } from '../../src/accounts/access/client-blocks.ts';
 import { createPlaces } from '../../src/accounts/organizations/places.ts';
 import { createOrganizationReach } from '../../src/authorizations/organization-reach.ts';
 import { openDatabase } from '../../src/storage/database.ts';
+import { rowsIn } from '../support/databases.ts';
 import { eventually } from '../support/eventually.ts';
 import { introspect } from '../support/oauth.ts';
 import { describeOn, postgresServer } from '../support/requirements.ts';
@@ -273,12 +274,3 @@ describeOn([postgresServer], 'the page of a large organization', () => {
     expect(await count(`organizations WHERE id = '${id}'`)).to.equal(0);
   });
 });
-
-/** Returns how many rows each node of a plan returned in all its loops. */
-function rowsIn(plan: unknown): number[] {
-  if (typeof plan !== 'object' || plan === null) return [];
-  const node = plan as Record<string, unknown>;
-  const own = Number(node['Actual Rows'] ?? 0) + Number(node['Rows Removed by Filter'] ?? 0);
-  const loops = Number(node['Actual Loops'] ?? 1);
-  return [own * loops, ...Object.values(node).flatMap(rowsIn)];
-}

@@ -56,7 +56,7 @@ describe('the first sign-in with a provider', () => {
       const added = await browser.travel(await browser.submit(page, { link_with: 'platform' }));
       expect(added.html).to.include('from now on');
     },
-    'a link that an import or a node of the previous version adds': () => addImportedLink(),
+    'a link that an import adds': () => addImportedLink(),
     'a passkey': async () => addPasskey(on.service.issuer, await signedIn(), { name: 'Phone' }),
   };
   for (const [what, add] of Object.entries(NEW_METHODS)) {

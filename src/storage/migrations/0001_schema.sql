@@ -300,6 +300,20 @@ create trigger clients_withdraw_approvals after update of owner_account_id, redi
 
 -- Connections and authorizations
 
+-- The only row is the generation with which connections begin. `revoke --all` raises it: a restored database may lack a
+-- connection whose tokens still exist, and the person may connect the client again.
+create table first_generation (
+  is_the_only_one boolean primary key default true check (is_the_only_one),
+  value integer not null
+);
+insert into first_generation (value) values (1);
+create function keep_first_generation() returns trigger language plpgsql as $$ begin
+  raise exception 'first_generation must keep its row: without it nobody can connect a client';
+end $$;
+create trigger first_generation_kept before delete or truncate on first_generation
+  for each statement execute function keep_first_generation();
+create function first_generation() returns integer language sql stable as 'select value from first_generation';
+
 -- A row is a person who connected a client. It stays after the connection has ended.
 create table connections (
   account_id text not null references accounts on delete cascade,
@@ -313,13 +327,15 @@ create table connections (
   limit_places text[], -- Ids of organizations and warehouses; null for all, also for later ones.
   limit_read_only boolean not null default false,
   limit_until timestamptz, -- When the connection ends by itself.
-  generation integer not null default 1, -- Authorizations of an earlier generation have ended.
+  generation integer not null default first_generation(), -- Authorizations of an earlier generation have ended.
   client_generation integer not null default 0, -- That of the client at the last approval.
   ended_at timestamptz, ended_cause text,
   primary key (account_id, client_id)
 );
 create index connections_client_id on connections (client_id);
 create index connections_connected on connections (client_id, account_id) where ended_at is null;
+-- For counts: they leave out connections that ended with their client, whose rows are marked later.
+create index connections_current on connections (client_id, client_generation, account_id) where ended_at is null;
 create index connections_latest on connections (client_id, connected_at, account_id) where ended_at is null;
 create index connections_limit_until on connections (limit_until) where limit_until is not null and ended_at is null;
 create trigger connections_named after insert or update or delete on connections
