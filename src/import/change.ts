@@ -1,9 +1,9 @@
 /** The changes of one import step: how a report shows them, and how they are written. */
 import type { NewActivity } from '../accounts/activity/activity.ts';
+import type { ImportKey, LineOf, Numbered } from '../changes/line.ts';
 import type { Queries } from '../storage/queries.ts';
 import type { ImportIndex } from './import-index.ts';
 import type { FoundProblems } from './import-problems.ts';
-import type { ImportKey, LineOf, Numbered } from './line.ts';
 
 /**
  * A `removed` account is suspended, because accounts are never deleted. `kept`: no longer in the

@@ -1,7 +1,8 @@
 /** Checks that the lines of an import file are consistent. Uses no store, and changes nothing. */
+
+import { type ImportKey, type ImportLine, type ImportSource, isBroken, type Numbered } from '../changes/line.ts';
 import { createImportIndex, type ImportIndex } from './import-index.ts';
 import { createFoundProblems } from './import-problems.ts';
-import { type ImportKey, type ImportLine, type ImportSource, isBroken, type Numbered } from './line.ts';
 
 /**
  * Reads the file twice, because a line may refer to a later line.

@@ -2,7 +2,7 @@
 import { ROLES, type Role } from '../accounts/access/reach.ts';
 import { emailKey } from '../accounts/email.ts';
 import type { Identity } from '../accounts/identities/identities.ts';
-import type { ImportKey } from './line.ts';
+import type { ImportKey } from '../changes/line.ts';
 
 export interface ImportIndex {
   /** @returns an earlier line about the same thing; that line stays the defining one */

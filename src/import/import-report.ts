@@ -1,7 +1,8 @@
 /** Counts an import's changes, lists the first ones, and stores the result of the last import. */
+
+import { IMPORT_TYPES, type ImportType } from '../changes/line.ts';
 import type { Queries } from '../storage/queries.ts';
 import type { ChangeKind, ImportChange, ImportStep } from './change.ts';
-import { IMPORT_TYPES, type ImportType } from './line.ts';
 import type { PruneExcess } from './prune-limit.ts';
 
 export type ImportCounts = Record<ChangeKind | 'unchanged', number>;

@@ -3,13 +3,13 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { Activity } from '../accounts/activity/activity.ts';
 import type { Clock } from '../base/clock.ts';
 import { randomId } from '../base/random-id.ts';
+import type { ImportType } from '../changes/line.ts';
 import type { Database } from '../storage/queries.ts';
 import { StorageUnavailable } from '../storage/storage-unavailable.ts';
 import type { ImportFacts, ImportStep } from './change.ts';
 import { type ImportLock, ImportLockLost, type ImportLockOptions, lockImports } from './import-lock.ts';
 import { type BrokenImport, createFoundProblems, ImportInterrupted, ImportProblems } from './import-problems.ts';
 import { createImportTally, type ImportReport, recordImport } from './import-report.ts';
-import type { ImportType } from './line.ts';
 import { type Pruned, type PruneLimit, pruneExcess } from './prune-limit.ts';
 import { type Compare, type ImportPlan, stepsOf } from './steps.ts';
 

@@ -1,8 +1,8 @@
 /** The time of the latest change of each record: an older line or file must not overwrite it. */
 import { emailKey } from '../accounts/email.ts';
 import { sha256 } from '../base/random-id.ts';
+import type { ImportType } from '../changes/line.ts';
 import type { Queries } from '../storage/queries.ts';
-import type { ImportType } from './line.ts';
 
 /** The names by which a line refers to an account or a place. */
 export interface Names {

@@ -1,7 +1,8 @@
 /** Compares the memberships and rights of an import with the database, and writes differences. */
+
+import type { ImportKey, LineOf, Numbered } from '../changes/line.ts';
 import type { Queries } from '../storage/queries.ts';
 import { type AdoptedType, adoptedIds, columnsOf, type ImportFacts, type ImportStep } from './change.ts';
-import type { ImportKey, LineOf, Numbered } from './line.ts';
 
 type AccessType = 'membership' | 'warehouse_rights';
 type AccessLine = Numbered<LineOf<AccessType>>;

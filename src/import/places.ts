@@ -1,5 +1,6 @@
 /** Compares organizations and warehouses of an import with the database, and writes differences. */
 import { randomId } from '../base/random-id.ts';
+import type { PlaceType } from '../changes/line.ts';
 import type { Queries } from '../storage/queries.ts';
 import {
   adopt,
@@ -12,7 +13,6 @@ import {
   type ImportStep,
   type SetLine,
 } from './change.ts';
-import type { PlaceType } from './line.ts';
 import { compareMoves, type Move } from './moves.ts';
 
 type PlaceLine = SetLine<'organization'> | SetLine<'warehouse'>;

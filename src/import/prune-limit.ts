@@ -1,6 +1,6 @@
 /** Limits what `--prune` removes: a truncated export would otherwise remove nearly everything. */
 import { Refusal } from '../base/refusal.ts';
-import { IMPORT_TYPES, type ImportType, PLURALS } from './line.ts';
+import { IMPORT_TYPES, type ImportType, PLURALS } from '../changes/line.ts';
 
 /** `import.prune_at_most` or `--prune-at-most`: `10%` of each kind, or a number of each. */
 export type PruneLimit = string;

@@ -1,10 +1,18 @@
 /** The steps of an import, in order: dependents are added last and removed first. */
+
+import {
+  batchesOf,
+  type ImportLine,
+  type ImportSource,
+  type ImportType,
+  type LineOf,
+  type Numbered,
+} from '../changes/line.ts';
 import type { Queries } from '../storage/queries.ts';
 import { compareAccounts } from './accounts.ts';
 import type { ImportFacts, ImportStep, SetLine } from './change.ts';
 import type { ImportIndex } from './import-index.ts';
 import { isAnythingNewer, isOf, isOutdated, type NamedType, recordTimes } from './known-times.ts';
-import { batchesOf, type ImportLine, type ImportSource, type ImportType, type LineOf, type Numbered } from './line.ts';
 import { compareAccess } from './memberships.ts';
 import { comparePlaces } from './places.ts';
 import { PRUNED_TYPES, prunePage } from './prune.ts';

@@ -1,5 +1,7 @@
 /** Finds the records that lines name. Refuses unknown names, and names of different records. */
 import { Refusal } from '../base/refusal.ts';
+import type { Numbered } from '../changes/line.ts';
+import { type PushedLine, removes } from '../changes/pushed-line.ts';
 import type { Queries } from '../storage/queries.ts';
 import type { ImportIndex } from './import-index.ts';
 import {
@@ -12,8 +14,6 @@ import {
   readTimes,
   type Thing,
 } from './known-times.ts';
-import type { Numbered } from './line.ts';
-import { type PushedLine, removes } from './pushed-line.ts';
 
 /** The record that a line is about. An id is absent if its account or place does not exist. */
 export interface LineThing<Line extends PushedLine | Numbered = PushedLine> extends Thing {

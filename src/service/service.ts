@@ -10,6 +10,9 @@ import { createEndings } from '../authorizations/endings.ts';
 import { readLeakReport } from '../authorizations/leaked-report.ts';
 import { createLeakedValues } from '../authorizations/leaked-values.ts';
 import type { Clock } from '../base/clock.ts';
+import { createChanges } from '../changes/engine.ts';
+import { createPushedChanges } from '../changes/push.ts';
+import { createRemovalLimit } from '../changes/removal-limit.ts';
 import { neededCredentials } from '../config/operators-listener.ts';
 import { createReload } from '../config/reload.ts';
 import type { Settings } from '../config/settings.ts';
@@ -19,8 +22,6 @@ import { addressOf, createDeparture, drain, listenOnHost } from '../host/listene
 import { createMetrics } from '../host/metrics/metrics.ts';
 import { createOperatorsHost, OPERATORS_HEADERS } from '../host/operators-host.ts';
 import { securityHeaders } from '../host/security-headers.ts';
-import { createPushedChanges } from '../import/pushed-changes.ts';
-import { createRemovalLimit } from '../import/removal-limit.ts';
 import { createChangeStreams } from '../provider/introspection-changes.ts';
 import { startCleaning } from '../storage/cleaning.ts';
 import { startKeySightings } from '../storage/key-sightings.ts';
@@ -228,7 +229,7 @@ export async function startService(given: ServiceParts) {
   }
 
   const pushedChanges = createPushedChanges({
-    database,
+    changes: createChanges({ database }),
     clock,
     removals: createRemovalLimit({
       clock,

@@ -157,7 +157,7 @@ export async function findPlace(queries: Queries, kind: PlaceKind, id: string): 
   return place;
 }
 
-/** Accepts visible text, as an import does (import/line.ts). @throws Refusal `name_invalid` */
+/** Accepts visible text, as an import does (changes/line.ts). @throws Refusal `name_invalid` */
 export const acceptedExternalId = (entered: string | undefined): string | null =>
   entered === undefined ? null : displayName(entered);
 

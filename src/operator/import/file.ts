@@ -6,8 +6,8 @@ import path from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { systemClock } from '../../base/clock.ts';
 import { Refusal } from '../../base/refusal.ts';
-import type { BrokenLine, ImportSource, Numbered } from '../../import/line.ts';
-import { MAX_LINE_BYTES, readImportLine, TOO_LONG } from '../../import/line-reader.ts';
+import type { BrokenLine, ImportSource, Numbered } from '../../changes/line.ts';
+import { MAX_LINE_BYTES, readImportLine, TOO_LONG } from '../../changes/line-reader.ts';
 import { WrongUsage } from '../command/arguments.ts';
 import type { Surroundings } from '../command/operator.ts';
 

@@ -2,10 +2,10 @@
 import { hostname } from 'node:os';
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { systemClock } from '../../base/clock.ts';
+import { importJsonSchema } from '../../changes/line.ts';
+import { MAX_AHEAD_MS } from '../../changes/pushed-line.ts';
 import { checkImport } from '../../import/check.ts';
 import { newImportId } from '../../import/importer.ts';
-import { importJsonSchema } from '../../import/line.ts';
-import { MAX_AHEAD_MS } from '../../import/pushed-line.ts';
 import { parseTime, shareOrNumber, WrongUsage } from '../command/arguments.ts';
 import { addYesOption } from '../command/confirmation.ts';
 import type { Operator } from '../command/operator.ts';

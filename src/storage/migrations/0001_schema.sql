@@ -150,7 +150,7 @@ create table warehouse_rights (
   constraint warehouse_rights_account_key unique (account_id, warehouse_id),
   constraint warehouse_rights_client_key unique (client_id, warehouse_id),
   constraint warehouse_rights_warehouse_fkey foreign key (organization_id, warehouse_id)
-    references warehouses (organization_id, id) on delete cascade,
+    references warehouses (organization_id, id) on delete cascade on update cascade,
   constraint warehouse_rights_account_membership_fkey foreign key (account_id, organization_id)
     references organization_memberships (account_id, organization_id) on delete cascade,
   constraint warehouse_rights_client_membership_fkey foreign key (client_id, organization_id)

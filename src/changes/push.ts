@@ -1,13 +1,12 @@
-/** Applies pushed lines in their order, in batches, with the steps of the import. */
+/** Applies pushed lines in their order, in batches. */
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Activity } from '../accounts/activity/activity.ts';
 import type { Clock } from '../base/clock.ts';
 import type { Refusal } from '../base/refusal.ts';
-import type { Database, Queries } from '../storage/queries.ts';
+import type { Queries } from '../storage/queries.ts';
 import { StorageUnavailable } from '../storage/storage-unavailable.ts';
-import type { ImportActivity } from './change.ts';
-import { LOCK_BATCH } from './importer.ts';
-import { isDeleted, isOutdated } from './known-times.ts';
+import type { Difference } from './change.ts';
+import type { Changes } from './engine.ts';
 import { isBroken } from './line.ts';
 import {
   futureOf,
@@ -15,6 +14,7 @@ import {
   invalid,
   isPassing,
   type LineAnswer,
+  lineRefused,
   MAX_LINES,
   notDone,
   reasonOf,
@@ -22,16 +22,16 @@ import {
   tooManyLines,
 } from './pushed-answers.ts';
 import { type PushedLine, readPushedLines, removes } from './pushed-line.ts';
-import { isRemoval, recordPushed, stepOf } from './pushed-step.ts';
 import type { RemovalLimit } from './removal-limit.ts';
-import { BATCH_SIZE } from './steps.ts';
-import { findThings } from './things.ts';
+import { type Resolved, resolve } from './resolve.ts';
+import { isDeleted, isOutdated, readTimes } from './times.ts';
 
 /** Pauses before a batch is retried after a deadlock or without an answer of the database. */
 const RETRY_PAUSES_MS = [100, 400];
+const BATCH_SIZE = 500;
 
 export function createPushedChanges(parts: {
-  readonly database: Database;
+  readonly changes: Changes;
   readonly clock: Clock;
   readonly removals: RemovalLimit;
   /** Returns a log that records changes with the name of the sender. */
@@ -39,63 +39,63 @@ export function createPushedChanges(parts: {
   /** Returns true if a new organization asks first, unless its line says otherwise. */
   readonly asksFirst: () => boolean;
 }) {
-  const { database, clock, removals, activityOf, asksFirst } = parts;
+  const { changes, clock, removals, activityOf, asksFirst } = parts;
 
   /** Applies all lines or none. The lines have one type, and are about different records. */
-  async function write(tx: Queries, lines: readonly PushedLine[], { sender, now }: Push): Promise<LineAnswer[]> {
-    await tx.query(LOCK_BATCH);
-    const answers = new Map<number, LineAnswer>();
-    const answer = ({ number: line }: PushedLine, result: LineAnswer['result'], why?: Refusal) =>
-      void answers.set(line, { line, result, ...(why && reasonOf(why)) });
-    const { things, times } = await findThings(tx, lines);
-    const current = things.filter((thing) => {
-      const { line, missing } = thing;
-      if (isOutdated(times, thing, line.as_of ?? now, { isImport: false })) answer(line, 'outdated');
-      else if (missing === undefined) return true;
-      else if (removes(line) && isDeleted(times, thing)) answer(line, 'unchanged');
-      else answer(line, 'refused', missing);
-      return false;
+  const write = (lines: readonly PushedLine[], { sender }: Push): Promise<LineAnswer[]> =>
+    changes.transaction(async (tx, now) => {
+      const answers = new Map<number, LineAnswer>();
+      const answer = (line: number, result: LineAnswer['result'], why?: Refusal): void =>
+        void answers.set(line, { line, result, ...(why && reasonOf(why)) });
+      const resolved = await resolve(tx, lines, now);
+      const known = resolved.filter(({ missing }) => !missing).map(({ change }) => change);
+      const records = known.map(({ id, account_id, warehouse_id, organization_id }) =>
+        [id, account_id, warehouse_id ?? organization_id].join(' '),
+      );
+      // Two lines name the same record differently: the caller then applies the lines one by one.
+      if (new Set(records).size < records.length) throw lineRefused('Two lines name the same record');
+      await answerMissing(tx, resolved, answer);
+      const { differences, outdated, problems } = await changes.make(tx, now, known, {
+        by: { actor: 'operator', isSystem: true, asksFirst: asksFirst(), details: { by: 'changes' } },
+        activity: activityOf(sender),
+        allow: (_, found) => limited(tx, found, (line) => answer(line, 'held_back')),
+      });
+      if (problems[0]) throw lineRefused(problems[0].message);
+      for (const { number = 0 } of outdated) answer(number, 'outdated');
+      const changed = new Set(differences.map(({ change }) => change.number));
+      for (const { number = 0 } of known) {
+        if (!answers.has(number)) answer(number, changed.has(number) ? 'ok' : 'unchanged');
+      }
+      return lines.flatMap(({ number }) => answers.get(number) ?? []);
     });
 
-    let allowed = current;
-    let step = await stepOf(tx, allowed, { now, asksFirst: asksFirst() });
-    const wanted = step.changes.filter(isRemoval).length;
-    if (wanted > 0) {
-      let left = await removals.left(tx, wanted);
-      const costs = Map.groupBy(step.changes.filter(isRemoval), ({ line }) => line);
-      allowed = current.filter(({ line }) => {
-        const cost = costs.get(line.number)?.length ?? 0;
-        if (cost > Math.max(0, left)) {
-          answer(line, 'held_back');
-          return false;
-        }
-        left -= cost;
-        return true;
-      });
-      if (allowed.length < current.length) step = await stepOf(tx, allowed, { now, asksFirst: asksFirst() });
-      const removed = step.changes.filter(isRemoval).length;
-      if (removed > 0) await removals.record(tx, removed);
+  /** Leaves out lines that remove more than the limit allows. A line may remove several records. */
+  async function limited(tx: Queries, found: readonly Difference[], holdBack: (line: number) => void) {
+    const removing = found.filter(isRemoval);
+    if (removing.length === 0) return found;
+    let left = Math.max(0, await removals.left(tx, removing.length));
+    const isHeldBack = new Set<number>();
+    for (const [line = 0, { length: cost }] of Map.groupBy(removing, ({ change }) => change.number)) {
+      if (cost <= left) left -= cost;
+      else isHeldBack.add(line);
     }
-    const changed = new Set(step.changes.map(({ line }) => line));
-    if (changed.size > 0) {
-      const records = await step.write(tx);
-      await activityOf(sender).recordAll(records.map(asPushed), tx);
-    }
-    for (const { line } of allowed) answer(line, changed.has(line.number) ? 'ok' : 'unchanged');
-    await recordPushed(tx, allowed, now);
-    return lines.flatMap(({ number }) => answers.get(number) ?? []);
+    isHeldBack.forEach(holdBack);
+    const allowed = found.filter(({ change: { number = 0 } }) => !isHeldBack.has(number));
+    const made = allowed.filter(isRemoval).length;
+    if (made > 0) await removals.record(tx, made);
+    return allowed;
   }
 
   async function inTransaction(lines: readonly PushedLine[], push: Push): Promise<LineAnswer[]> {
     for (const pause of RETRY_PAUSES_MS) {
       try {
-        return await database.transaction((tx) => write(tx, lines, push));
+        return await write(lines, push);
       } catch (error) {
         if (!isPassing(error)) throw error;
         await delay(pause);
       }
     }
-    return database.transaction((tx) => write(tx, lines, push));
+    return write(lines, push);
   }
 
   /** Applies a batch. If it is refused, applies its lines one by one: only wrong ones are refused. */
@@ -174,7 +174,7 @@ function* batchesOf(lines: readonly PushedLine[]): Iterable<readonly PushedLine[
   if (batch.length > 0) yield batch;
 }
 
-/** Returns the names of a line. If two names mean one record, `stepOf` refuses the batch. */
+/** Returns the names of a line. If two names mean one record, `write` refuses the batch. */
 function ownNames(line: PushedLine): string[] {
   if (line.type === 'membership' || line.type === 'warehouse_rights') {
     const { account, account_id, account_email } = line;
@@ -190,8 +190,25 @@ function ownNames(line: PushedLine): string[] {
   );
 }
 
-const asPushed = (record: ImportActivity) => ({
-  ...record,
-  actor: 'operator' as const,
-  details: { ...record.details, by: 'changes' },
-});
+/** Answers lines with unknown or contradictory names. */
+async function answerMissing(
+  tx: Queries,
+  resolved: readonly Resolved[],
+  answer: (line: number, result: LineAnswer['result'], why?: Refusal) => void,
+): Promise<void> {
+  const lost = resolved.filter(({ missing }) => missing);
+  if (lost.length === 0) return;
+  const times = await readTimes(
+    tx,
+    lost.map(({ change }) => change),
+  );
+  for (const { line, change, missing } of lost) {
+    if (isOutdated(times, change)) answer(line.number, 'outdated');
+    else if (removes(line) && isDeleted(times, change)) answer(line.number, 'unchanged');
+    else answer(line.number, 'refused', missing);
+  }
+}
+
+/** A suspension is a removal, too: it ends the person's access. */
+const isRemoval = ({ kind, fields }: Difference): boolean =>
+  kind === 'removed' || (kind === 'changed' && fields.suspended?.[1] === true);

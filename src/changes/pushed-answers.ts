@@ -1,7 +1,6 @@
 /** The answers to pushed lines: why a line was not applied, and what to do about it. */
 import { Refusal } from '../base/refusal.ts';
 import { StorageUnavailable } from '../storage/storage-unavailable.ts';
-import { ImportProblems } from './import-problems.ts';
 import { MAX_AHEAD_MS, type PushedLine } from './pushed-line.ts';
 
 /** The result of one line. `not_done`: PostgreSQL did not answer. */
@@ -25,14 +24,14 @@ const isOvertaken = (error: unknown): boolean =>
 
 /** Returns why the line is refused; undefined if the line did not cause the error. */
 export function refusalOf(error: unknown): Refusal | undefined {
-  if (error instanceof ImportProblems) return problem(error.problems[0]?.message ?? '');
+  if (error instanceof Refusal) return error;
   const constraint = error instanceof Error && 'constraint' in error && error.constraint;
   if (typeof constraint === 'string') return (VIOLATIONS[constraint] ?? overtaken)();
   return isOvertaken(error) ? overtaken() : undefined;
 }
 
-/** Splits a message of the import into the problem and, after the semicolon, the remedy. */
-function problem(text: string): Refusal {
+/** Splits a message of the engine into the problem and, after the semicolon, the remedy. */
+export function lineRefused(text: string): Refusal {
   const [message = '', ...remedy] = text.split('; ');
   return new Refusal('line_refused', `${message}.`, remedy.join('; ') || 'Correct the line.');
 }

@@ -1,0 +1,255 @@
+/** The only writer of people, places, memberships and rights: compares, writes, logs and keeps times. */
+import { deleteAccounts } from '../accounts/account-edits.ts';
+import type { Activity, Origin } from '../accounts/activity/activity.ts';
+import { emailKey } from '../accounts/email.ts';
+import { createTurns } from '../storage/account-turns.ts';
+import type { Database, Queries } from '../storage/queries.ts';
+import { accountProblems } from './account-rules.ts';
+import type { By, Change, ChangeType, Difference, Fields, FieldValue, Row } from './change.ts';
+import { KINDS, rowAfter } from './kinds.ts';
+import { isOutdated, readTimes, recordTimes } from './times.ts';
+
+export interface Outcome {
+  readonly differences: readonly Difference[];
+  /** Changes that were not made, because something newer is known. */
+  readonly outdated: readonly Change[];
+  /** If there are any, nothing was written. */
+  readonly problems: readonly ChangeProblem[];
+}
+
+export interface ChangeProblem {
+  readonly change: Change;
+  readonly message: string;
+}
+
+export interface Options {
+  readonly by: By;
+  readonly activity: Pick<Activity, 'recordAll'>;
+  readonly origin?: Origin | undefined;
+  /** Leaves out changes that would remove too much. */
+  readonly allow?: (tx: Queries, found: readonly Difference[]) => Promise<readonly Difference[]>;
+}
+
+export type Changes = ReturnType<typeof createChanges>;
+
+/** Create it once for each process: changes take turns, so that they wait with one connection for each other. */
+export function createChanges({ database }: { readonly database: Database }) {
+  const inTurn = createTurns(1);
+
+  return {
+    /**
+     * Runs `work` while no other process changes people, places or access: what it compares is still
+     * true when it writes. `now` is the time of the database, because clocks of nodes differ.
+     */
+    transaction: <Result>(work: (tx: Queries, now: Date) => Promise<Result>): Promise<Result> =>
+      inTurn(() =>
+        database.transaction(async (tx) => {
+          const [row] = await tx.query<{ now: Date }>(
+            `SELECT ${tx.now()} AS now FROM (SELECT ${LOCK} OFFSET 0) AS locked`,
+          );
+          return work(tx, row?.now ?? new Date(Number.NaN));
+        }),
+      ),
+    make,
+  };
+}
+
+/** Imports take it for each batch (import/importer.ts). */
+const LOCK = "pg_advisory_xact_lock(hashtext('gatehouse import'))";
+
+/**
+ * Makes the changes true, and records when they were known.
+ *
+ * @param tx a transaction of `transaction` @param now its time
+ * @param changes have one type, and are about different records
+ */
+async function make(
+  tx: Queries,
+  now: Date,
+  changes: readonly Change[],
+  { by, activity, origin, allow }: Options,
+): Promise<Outcome> {
+  if (changes.length === 0) return { differences: [], outdated: [], problems: [] };
+  const times = await readTimes(tx, changes);
+  const [outdated, current] = partition(changes, (change) => isOutdated(times, change));
+  const { found, problems } = await compare(tx, current, by, now);
+  if (problems.length > 0) return { differences: [], outdated, problems };
+  const differences = allow ? await allow(tx, found) : found;
+  await write(tx, differences, now);
+  const entries = differences.flatMap((one) =>
+    KINDS[one.change.type].log(one).map((entry) => ({
+      ...entry,
+      actor: by.actor,
+      details: { ...entry.details, ...by.details },
+    })),
+  );
+  if (entries.length > 0) await activity.recordAll(entries, tx, origin);
+  const made = new Set(differences.map(({ change }) => change));
+  const isHeldBack = new Set(found.map(({ change }) => change).filter((change) => !made.has(change)));
+  const known = new Set([...current.filter((change) => !isHeldBack.has(change)), ...made]);
+  await recordTimes(tx, [...known], differences, { times, now });
+  return { differences, outdated, problems };
+}
+
+function partition<Item>(items: readonly Item[], isFirst: (item: Item) => boolean): [Item[], Item[]] {
+  const { first = [], second = [] } = Object.groupBy(items, (item) => (isFirst(item) ? 'first' : 'second'));
+  return [first, second];
+}
+
+/** Reads the present rows, and returns what the changes would do. */
+async function compare(tx: Queries, changes: readonly Change[], by: By, now: Date) {
+  const problems: ChangeProblem[] = [];
+  const [first] = changes;
+  if (!first) return { found: [], problems };
+  const { find, context, values, fixed } = KINDS[first.type];
+  const columns = [...new Set(['id', ...values, ...fixed])].filter((one) => one !== 'password_hash');
+  const lines = changes.map(({ set, identity, ...change }, at) => ({
+    at,
+    ...change,
+    email_key: set?.email === undefined ? null : emailKey(set.email),
+    ...identity,
+  }));
+  const rows = await tx.query<{ at: number; before: Row | null; context: Row | null }>(
+    `SELECT l.at, ${context} AS context, CASE WHEN t.id IS NOT NULL THEN
+        (SELECT to_jsonb(x) FROM (SELECT ${columns.map((one) => `t.${one}`).join(', ')}) x) END AS before
+      FROM jsonb_to_recordset($1::jsonb) AS l (at int, id text, account_id text, client_id text,
+        organization_id text, warehouse_id text, email_key text, issuer text, subject text)
+      ${find} ORDER BY l.at`,
+    [JSON.stringify(lines)],
+  );
+  const found = rows.flatMap(({ at, before, context }): Difference[] => {
+    const change = changes[at] as Change;
+    if (before === null && !change.set) return [];
+    if (change.end === 'removed' || change.end === 'deleted') {
+      return [{ change, kind: 'removed', fields: {}, before, after: { ...before, ...context } }];
+    }
+    const after = { ...rowAfter(change, before, by, now), ...context };
+    const messages =
+      change.type === 'account'
+        ? accountProblems(change, before, context ?? {})
+        : unconfirmedMove(change, before, after, context?.home);
+    problems.push(...messages.map((message) => ({ change, message })));
+    const fields = {
+      ...fieldsOf(change.type, before, after),
+      ...(change.identity && context?.linked == null && { identity: identityField(change.identity) }),
+    };
+    if (before && Object.keys(fields).length === 0) return [];
+    const kind = before ? (change.end ? 'removed' : 'changed') : 'added';
+    return [{ change, kind, fields, before, after }];
+  });
+  const lost = await lostRights(tx, found);
+  return { found: [...found, ...lost], problems };
+}
+
+const identityField = ({ issuer, subject }: NonNullable<Change['identity']>) =>
+  [null, `${subject} at ${issuer}`] as const;
+
+const HIDDEN = ['suspended_by_import', 'email_key'];
+
+function fieldsOf(type: ChangeType, before: Row | null, after: Row): Fields {
+  const shown = (row: Row | null, column: string): FieldValue =>
+    column === 'suspended_at' ? row?.[column] != null : ((row?.[column] ?? null) as FieldValue);
+  return Object.fromEntries(
+    KINDS[type].values
+      .filter((column) => !HIDDEN.includes(column) && String(shown(before, column)) !== String(shown(after, column)))
+      .map((column) => [
+        column === 'suspended_at' ? 'suspended' : column,
+        [shown(before, column), shown(after, column)] as const,
+      ]),
+  );
+}
+
+/** A move changes who has access to the warehouse, so the line must name both organizations. */
+function unconfirmedMove({ type, formerOrganization }: Change, before: Row | null, after: Row, home: unknown) {
+  if (type !== 'warehouse' || !before || before.organization_id === after.organization_id) return [];
+  if (formerOrganization === before.organization_id) return [];
+  return [
+    home === null
+      ? 'organization: the warehouse belongs to an organization that was not imported; give ' +
+        'that organization an external_id first (organizations update), or give the warehouse ' +
+        'another external_id'
+      : `organization: the warehouse belongs to ${JSON.stringify(home)}; to move it, ` +
+        `add "former_organization":${JSON.stringify(home)}`,
+  ];
+}
+
+/** Returns the ends of rights of people and machine clients who are not members of a warehouse's new organization. */
+async function lostRights(tx: Queries, found: readonly Difference[]): Promise<Difference[]> {
+  const moved = found.filter(
+    ({ change, before, fields }) => change.type === 'warehouse' && before && fields.organization_id,
+  );
+  if (moved.length === 0) return [];
+  const rows = await tx.query<Row>(
+    `SELECT r.id, r.account_id, r.client_id, r.organization_id, o.name AS organization_name, r.warehouse_id,
+        w.name AS warehouse_name, r.rights
+      FROM jsonb_to_recordset($1::jsonb) AS l (id text, organization_id text)
+      JOIN warehouse_rights r ON r.warehouse_id = l.id
+      JOIN warehouses w ON w.id = l.id JOIN organizations o ON o.id = r.organization_id
+      WHERE NOT EXISTS (SELECT FROM organization_memberships m WHERE m.organization_id = l.organization_id
+        AND (m.account_id = r.account_id OR m.client_id = r.client_id)) ORDER BY r.id`,
+    [JSON.stringify(moved.map(({ after }) => after))],
+  );
+  return rows.map((row) => {
+    const { account_id, client_id, organization_id, warehouse_id } = row as Readonly<Record<string, string | null>>;
+    const ids = { account_id, client_id, organization_id, warehouse_id };
+    const move = moved.find(({ after }) => after.id === warehouse_id)?.change;
+    const change = {
+      ...(Object.fromEntries(Object.entries(ids).filter(([, id]) => id !== null)) as Partial<Change>),
+      ...(move?.number !== undefined && { number: move.number }),
+      type: 'warehouse_rights',
+      asOf: move?.asOf,
+      end: 'removed',
+    } as const;
+    return { change, kind: 'removed', fields: {}, before: row, after: row };
+  });
+}
+
+/** Writes nothing without differences: even an UPDATE of no row would make nodes drop cached access. */
+async function write(tx: Queries, differences: readonly Difference[], now: Date): Promise<void> {
+  const [ended, kept] = partition(differences, ({ kind, change }) => kind === 'removed' && change.end !== 'suspended');
+  for (const [type, some] of Map.groupBy(ended, ({ change }) => change.type)) {
+    const { table, id } = KINDS[type];
+    const ids = some.map(({ after }) => after.id);
+    if (type === 'account') await deleteAccounts(tx, ids.map(String));
+    else await tx.query(`DELETE FROM ${table} WHERE id = ANY($1::${id}[])`, [ids]);
+  }
+  const [first] = kept;
+  if (!first) return;
+  const { type } = first.change;
+  const { table, values, fixed } = KINDS[type];
+  const [added, changed] = partition(kept, ({ kind }) => kind === 'added');
+  const isWritten = changed.filter(({ fields }) => Object.keys(fields).some((field) => field !== 'identity'));
+  if (isWritten.length > 0) {
+    // The rights in a moved warehouse follow it, because their foreign key does (ON UPDATE CASCADE).
+    await tx.query(
+      `UPDATE ${table} t SET ${values.map((one) => `${one} = l.${one}`).join(', ')}
+        FROM jsonb_populate_recordset(NULL::${table}, $1::jsonb) l WHERE t.id = l.id`,
+      [JSON.stringify(isWritten.map(({ after }) => after))],
+    );
+  }
+  if (added.length > 0) {
+    const columns = [...new Set([...fixed, ...values])].join(', ');
+    await tx.query(
+      `INSERT INTO ${table} (${columns})
+        SELECT ${columns} FROM jsonb_populate_recordset(NULL::${table}, $1::jsonb)`,
+      [JSON.stringify(added.map(({ after }) => after))],
+    );
+  }
+  if (type === 'account') await followAccounts(tx, kept, now);
+}
+
+async function followAccounts(tx: Queries, made: readonly Difference[], now: Date): Promise<void> {
+  const linked = made.filter(({ fields }) => fields.identity);
+  if (linked.length > 0) {
+    await tx.query(
+      `INSERT INTO account_identities (account_id, issuer, subject, created_at)
+        SELECT account_id, issuer, subject, $2
+        FROM jsonb_to_recordset($1::jsonb) AS line (account_id text, issuer text, subject text)`,
+      [JSON.stringify(linked.map(({ change, after }) => ({ account_id: after.id, ...change.identity }))), now],
+    );
+  }
+  const readdressed = made.filter(({ before, fields }) => before && fields.email);
+  if (readdressed.length === 0) return;
+  // A link that was mailed to the former address must not set the password any more.
+  await tx.query('DELETE FROM password_links WHERE account_id = ANY($1)', [readdressed.map(({ after }) => after.id)]);
+}

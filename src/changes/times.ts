@@ -1,0 +1,112 @@
+/** When each record was last known to be as it is: what is known of an earlier time must not overwrite it. */
+import { emailKey } from '../accounts/email.ts';
+import { sha256 } from '../base/random-id.ts';
+import type { Queries } from '../storage/queries.ts';
+import type { Change, Difference, NamedType, Names } from './change.ts';
+
+interface KnownTime {
+  readonly asOf: Date;
+  readonly endedAsOf: Date | null;
+}
+
+export type KnownTimes = ReadonlyMap<string, KnownTime>;
+
+const PARTS = {
+  organization: ['id'],
+  warehouse: ['id'],
+  account: ['id'],
+  membership: ['account_id', 'organization_id'],
+  warehouse_rights: ['account_id', 'warehouse_id'],
+} as const;
+
+/** Returns undefined if the account or place is missing, and for machine clients, which no line names. */
+function keyOf(change: Change): string | undefined {
+  const ids = PARTS[change.type].map((part) => change[part]);
+  return ids.every((id) => id !== undefined) ? [change.type, ...ids].join(' ') : undefined;
+}
+
+/** Returns a key for each name of a deleted account or place. Hashes addresses: personal data. */
+const deletedKeys = ([type, { external, id, email }]: readonly [NamedType, Names]): string[] => [
+  ...(external ? [`deleted ${type} external ${external}`] : []),
+  ...(id ? [`deleted ${type} id ${id}`] : []),
+  ...(email ? [`deleted ${type} email ${sha256(emailKey(email))}`] : []),
+];
+
+/** Returns keys of what the record depends on: an end of one of them also ended the record. */
+function dependencies({ type, account_id, organization_id, named = [] }: Change): string[] {
+  const membership =
+    type === 'warehouse_rights' ? keyOf({ type: 'membership', account_id, organization_id }) : undefined;
+  return [...named.flatMap(deletedKeys), ...(membership === undefined ? [] : [membership])];
+}
+
+export async function readTimes(tx: Queries, changes: readonly Change[]): Promise<KnownTimes> {
+  const keys = changes.flatMap((change) => [keyOf(change) ?? [], dependencies(change)].flat());
+  const rows = await tx.query<KnownTime & { readonly thing: string }>(
+    'SELECT thing, as_of AS "asOf", ended_as_of AS "endedAsOf" FROM known_times WHERE thing = ANY($1)',
+    [[...new Set(keys)]],
+  );
+  return new Map(rows.map((row) => [row.thing, row]));
+}
+
+/** Returns true if the account or a place that the change names is known to have been deleted. */
+export const isDeleted = (times: KnownTimes, { named = [] }: Change): boolean =>
+  named.flatMap(deletedKeys).some((key) => times.has(key));
+
+/** Returns true if the record, or what it depends on, was changed or ended after the time of the change. */
+export function isOutdated(times: KnownTimes, change: Change): boolean {
+  const { asOf } = change;
+  if (asOf === undefined) return false;
+  const isNewer = (at: Date | null | undefined): boolean => at != null && at > asOf;
+  return (
+    isNewer(times.get(`${keyOf(change)}`)?.asOf) ||
+    dependencies(change).some((key) => isNewer(times.get(key)?.endedAsOf))
+  );
+}
+
+/** How long the time of a removal is kept. */
+const REMEMBERED_MS = 30 * 86_400_000;
+
+/**
+ * Records the time of each change, even if the change did nothing. Writes no row that stays the same.
+ *
+ * @param times read before; a change that is made now gets a later time than each of these
+ */
+export async function recordTimes(
+  tx: Queries,
+  changes: readonly Change[],
+  differences: readonly Difference[],
+  { times, now }: { readonly times: KnownTimes; readonly now: Date },
+): Promise<void> {
+  const before = new Map(differences.map((one) => [one.change, one.before]));
+  const rows = changes.flatMap((change) => {
+    const { type, end, id, account_id, organization_id, warehouse_id } = change;
+    const thing = keyOf(change);
+    if (thing === undefined) return [];
+    // The clock of the system that sent the present time may be ahead.
+    const known = times.get(thing)?.asOf.getTime() ?? 0;
+    const as_of = change.asOf ?? new Date(Math.max(now.getTime(), known + 1));
+    const isNamed = type === 'account' || type === 'organization' || type === 'warehouse';
+    if (isNamed && (end === 'deleted' || end === 'removed')) {
+      const { external_id: external, email } = (before.get(change) ?? {}) as Record<string, string>;
+      // Without ids: rows with the id of a deleted account or place are deleted with it (foreign keys).
+      return deletedKeys([type, { external, id, email }]).map((key) => ({ thing: key, as_of, ended: true }));
+    }
+    const ids = { account_id, organization_id, warehouse_id, ...(isNamed && { [`${type}_id`]: id }) };
+    return [{ thing, ...ids, as_of, ended: end === 'removed' }];
+  });
+  if (rows.length === 0) return;
+  await tx.query(
+    `INSERT INTO known_times AS known
+        (thing, account_id, organization_id, warehouse_id, as_of, by_import, ended_as_of, expires_at)
+      SELECT DISTINCT ON (thing) thing, account_id, organization_id, warehouse_id, as_of, false,
+        CASE WHEN ended THEN as_of END, CASE WHEN ended THEN $2::timestamptz END
+      FROM jsonb_to_recordset($1::jsonb) AS line (thing text, account_id text, organization_id text,
+        warehouse_id text, as_of timestamptz, ended boolean)
+      ON CONFLICT (thing) DO UPDATE SET as_of = excluded.as_of, by_import = false,
+        organization_id = excluded.organization_id, expires_at = excluded.expires_at,
+        ended_as_of = greatest(known.ended_as_of, excluded.ended_as_of)
+      WHERE known.as_of <> excluded.as_of OR known.by_import
+        OR (known.expires_at IS NULL) <> (excluded.expires_at IS NULL)`,
+    [JSON.stringify(rows), new Date(now.getTime() + REMEMBERED_MS)],
+  );
+}
