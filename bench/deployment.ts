@@ -2,7 +2,6 @@
 import { writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import manifest from '../package.json' with { type: 'json' };
-import { createMemberships } from '../src/accounts/access/memberships.ts';
 import { createAccountRegistry } from '../src/accounts/account-registry.ts';
 import { createOrganizations } from '../src/accounts/organizations/organizations.ts';
 import { systemClock } from '../src/base/clock.ts';
@@ -12,6 +11,7 @@ import { type DatabaseOptions, openDatabase } from '../src/storage/database.ts';
 import { freshDataDirectory } from '../test/support/embedded-postgres.ts';
 import { atEndOfRun } from '../test/support/end-of-run.ts';
 import { eventually } from '../test/support/eventually.ts';
+import { createMemberships } from '../test/support/memberships.ts';
 import type { TestClient } from '../test/support/oauth.ts';
 import { freshMigratedDatabaseUrl } from '../test/support/postgres-server.ts';
 import { freePort, startProgram } from '../test/support/programs.ts';

@@ -63,7 +63,7 @@ const PROGRAMS: Readonly<Record<string, readonly string[]>> = {
  */
 const DOORS: Readonly<Record<string, string>> = {
   'accounts/access':
-    'access access-difference access-limit client-blocks memberships organization-ends people reach test-organizations',
+    'access access-difference access-limit client-blocks organization-ends people reach test-organizations',
   'accounts/activity': 'activity activity-words audit audit-output audit-trail',
   'accounts/api-keys': 'api-key api-keys',
   'accounts/identities': 'identities resolve-identity upstream-sessions',

@@ -1,5 +1,4 @@
 /** The registries that commands work on, opened for one command. */
-import { createMemberships, type Memberships } from '../accounts/access/memberships.ts';
 import { createOrganizationEnds } from '../accounts/access/organization-ends.ts';
 import type { NewActivity, OperatedBy } from '../accounts/activity/activity.ts';
 import type { Action } from '../accounts/activity/activity-words.ts';
@@ -17,6 +16,7 @@ import { createMachineTokens, type MachineTokens } from '../authorizations/machi
 import { createOrganizationEndings, type OrganizationEndings } from '../authorizations/organization-endings.ts';
 import { createOrganizationReach, type OrganizationReach } from '../authorizations/organization-reach.ts';
 import { systemClock } from '../base/clock.ts';
+import { createMemberships, type Memberships } from '../changes/memberships.ts';
 import type { Client } from '../clients/client.ts';
 import type { Variables } from '../config/environment.ts';
 import { findKeys, loadSettingsWithoutSecrets } from '../config/load.ts';
@@ -130,7 +130,7 @@ export async function withRegistries<Result>(
       ends: createOrganizationEnds({ ...parts, access }),
     }),
     organizationReach: createOrganizationReach(parts),
-    memberships: createMemberships(parts),
+    memberships: createMemberships({ database, engine: registries.engine, activity }),
     importer: createImporter({ ...parts, activity, asksFirst }),
     disconnect: createDisconnect(connections, activity),
     disconnectSome: createDisconnectSome(connections, activity),

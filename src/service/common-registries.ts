@@ -17,6 +17,7 @@ import { createConnections } from '../authorizations/connections.ts';
 import { createClientRemoval } from '../authorizations/endings.ts';
 import { createRevocations } from '../authorizations/revocations.ts';
 import type { Clock } from '../base/clock.ts';
+import { createChanges } from '../changes/engine.ts';
 import { createClientProblems, type MailedOwner } from '../clients/client-problems.ts';
 import { createClientRegistry } from '../clients/client-registry.ts';
 import { createClientRequests } from '../clients/client-requests.ts';
@@ -88,6 +89,7 @@ export function createCommonRegistries(parts: {
     },
   });
   return {
+    engine: createChanges({ database }),
     people,
     clients,
     removeClient: createClientRemoval({ clients, connections, activity }),

@@ -10,7 +10,6 @@ import { createEndings } from '../authorizations/endings.ts';
 import { readLeakReport } from '../authorizations/leaked-report.ts';
 import { createLeakedValues } from '../authorizations/leaked-values.ts';
 import type { Clock } from '../base/clock.ts';
-import { createChanges } from '../changes/engine.ts';
 import { createPushedChanges } from '../changes/push.ts';
 import { createRemovalLimit } from '../changes/removal-limit.ts';
 import { neededCredentials } from '../config/operators-listener.ts';
@@ -229,7 +228,7 @@ export async function startService(given: ServiceParts) {
   }
 
   const pushedChanges = createPushedChanges({
-    changes: createChanges({ database }),
+    changes: registries.engine,
     clock,
     removals: createRemovalLimit({
       clock,

@@ -1,7 +1,6 @@
 /** Concurrent changes: each kind of database makes them one after the other. */
 import { expect } from 'chai';
 import { createAccess } from '../../src/accounts/access/access.ts';
-import { createMemberships } from '../../src/accounts/access/memberships.ts';
 import { createOrganizationEnds } from '../../src/accounts/access/organization-ends.ts';
 import { type AccountRegistry, createAccountRegistry } from '../../src/accounts/account-registry.ts';
 import { createActivity } from '../../src/accounts/activity/activity.ts';
@@ -21,6 +20,7 @@ import { partner } from '../clients/drafts.ts';
 import { refusalOf } from '../clients/refusals.ts';
 import { forEachDatabase } from '../support/databases.ts';
 import { eventually } from '../support/eventually.ts';
+import { createMemberships } from '../support/memberships.ts';
 
 const origin = { address: '203.0.113.7', browser: 'curl/8.5.0' };
 

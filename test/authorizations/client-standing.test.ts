@@ -1,6 +1,5 @@
 /** What a consent page says about its client: limited counts and words, never names of users. */
 import { expect } from 'chai';
-import { createMemberships } from '../../src/accounts/access/memberships.ts';
 import { createAccountRegistry } from '../../src/accounts/account-registry.ts';
 import { createOrganizations } from '../../src/accounts/organizations/organizations.ts';
 import { type ClientStanding, createClientStandings } from '../../src/authorizations/client-standing.ts';
@@ -11,6 +10,7 @@ import { describeStanding } from '../../src/pages/words/client-standing.ts';
 import { silentChangeFeed } from '../../src/storage/change-feed.ts';
 import { inEnglish } from '../../src/texts/texts.ts';
 import { testDatabase } from '../support/databases.ts';
+import { createMemberships } from '../support/memberships.ts';
 
 const DAY = 86_400_000;
 

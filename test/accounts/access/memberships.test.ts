@@ -1,5 +1,4 @@
 import { expect } from 'chai';
-import { createMemberships } from '../../../src/accounts/access/memberships.ts';
 import { createAccountRegistry } from '../../../src/accounts/account-registry.ts';
 import { createOrganizations } from '../../../src/accounts/organizations/organizations.ts';
 import { systemClock } from '../../../src/base/clock.ts';
@@ -8,6 +7,7 @@ import { silentChangeFeed } from '../../../src/storage/change-feed.ts';
 import { partner } from '../../clients/drafts.ts';
 import { refusalOf } from '../../clients/refusals.ts';
 import { testDatabase } from '../../support/databases.ts';
+import { createMemberships } from '../../support/memberships.ts';
 
 describe('memberships', () => {
   const database = testDatabase();

@@ -1,6 +1,5 @@
 /** A node's cache of users and their access, while another node changes the data. */
 import { expect } from 'chai';
-import { createMemberships } from '../../../src/accounts/access/memberships.ts';
 import { createPeople, type People } from '../../../src/accounts/access/people.ts';
 import { createAccountRegistry } from '../../../src/accounts/account-registry.ts';
 import { createOrganizations } from '../../../src/accounts/organizations/organizations.ts';
@@ -9,6 +8,7 @@ import { listenForChanges, silentChangeFeed } from '../../../src/storage/change-
 import { openDatabase } from '../../../src/storage/database.ts';
 import { startTcpProxy, type TcpProxy } from '../../storage/tcp-proxy.ts';
 import { eventually } from '../../support/eventually.ts';
+import { createMemberships } from '../../support/memberships.ts';
 import { createOpened } from '../../support/opened.ts';
 import { freshMigratedDatabaseUrl } from '../../support/postgres-server.ts';
 import { describeOn, postgresServer } from '../../support/requirements.ts';
