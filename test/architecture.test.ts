@@ -12,10 +12,10 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   storage: [],
   clients: ['storage', 'texts'],
   accounts: ['storage', 'texts'],
-  authorizations: ['storage', 'clients', 'accounts'],
+  authorizations: ['storage', 'clients', 'accounts', 'changes'],
   provider: ['config', 'storage', 'clients', 'accounts', 'authorizations'],
   upstream: ['config'],
-  pages: ['provider', 'upstream', 'authorizations', 'clients', 'accounts', 'texts'],
+  pages: ['provider', 'upstream', 'authorizations', 'clients', 'accounts', 'changes', 'texts'],
   host: ['pages', 'provider', 'config', 'texts'],
   changes: ['storage', 'accounts'],
   import: ['storage', 'accounts', 'changes'],
@@ -34,7 +34,18 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'host',
   ],
   'main.ts': ['service', 'config', 'host', 'accounts'],
-  doctor: ['service', 'texts', 'config', 'storage', 'clients', 'accounts', 'authorizations', 'provider', 'upstream'],
+  doctor: [
+    'service',
+    'texts',
+    'config',
+    'storage',
+    'clients',
+    'accounts',
+    'changes',
+    'authorizations',
+    'provider',
+    'upstream',
+  ],
   operator: [
     'service',
     'doctor',
@@ -62,8 +73,7 @@ const PROGRAMS: Readonly<Record<string, readonly string[]>> = {
  * named like the folder. All other files are private to their folder.
  */
 const DOORS: Readonly<Record<string, string>> = {
-  'accounts/access':
-    'access access-difference access-limit client-blocks organization-ends people reach test-organizations',
+  'accounts/access': 'access access-difference access-limit client-blocks people reach',
   'accounts/activity': 'activity activity-words audit audit-output audit-trail',
   'accounts/api-keys': 'api-key api-keys',
   'accounts/identities': 'identities resolve-identity upstream-sessions',

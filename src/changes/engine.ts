@@ -1,6 +1,6 @@
 /** The only writer of people, places, memberships and rights: compares, writes, logs and keeps times. */
 import { deleteAccounts } from '../accounts/account-edits.ts';
-import type { Activity, Origin } from '../accounts/activity/activity.ts';
+import type { Activity } from '../accounts/activity/activity.ts';
 import { emailKey } from '../accounts/email.ts';
 import { createTurns } from '../storage/account-turns.ts';
 import type { Database, Queries } from '../storage/queries.ts';
@@ -25,7 +25,6 @@ export interface ChangeProblem {
 export interface Options {
   readonly by: By;
   readonly activity: Pick<Activity, 'recordAll'>;
-  readonly origin?: Origin | undefined;
   /** Leaves out changes that would remove too much. */
   readonly allow?: (tx: Queries, found: readonly Difference[]) => Promise<readonly Difference[]>;
 }
@@ -62,13 +61,10 @@ const LOCK = "pg_advisory_xact_lock(hashtext('gatehouse import'))";
  *
  * @param tx a transaction of `transaction` @param now its time
  * @param changes have one type, and are about different records
+ * @param options absent for a caller that writes its own audit entries
  */
-async function make(
-  tx: Queries,
-  now: Date,
-  changes: readonly Change[],
-  { by, activity, origin, allow }: Options,
-): Promise<Outcome> {
+async function make(tx: Queries, now: Date, changes: readonly Change[], options?: Options): Promise<Outcome> {
+  const { by = { actor: 'service' }, activity, allow } = options ?? {};
   if (changes.length === 0) return { differences: [], outdated: [], problems: [] };
   const times = await readTimes(tx, changes);
   const [outdated, current] = partition(changes, (change) => isOutdated(times, change));
@@ -83,7 +79,7 @@ async function make(
       details: { ...entry.details, ...by.details },
     })),
   );
-  if (entries.length > 0) await activity.recordAll(entries, tx, origin);
+  if (entries.length > 0) await activity?.recordAll(entries, tx);
   const made = new Set(differences.map(({ change }) => change));
   const isHeldBack = new Set(found.map(({ change }) => change).filter((change) => !made.has(change)));
   const known = new Set([...current.filter((change) => !isHeldBack.has(change)), ...made]);
@@ -119,7 +115,9 @@ async function compare(tx: Queries, changes: readonly Change[], by: By, now: Dat
   );
   const found = rows.flatMap(({ at, before, context }): Difference[] => {
     const change = changes[at] as Change;
-    if (before === null && !change.set) return [];
+    // A change of a place or a person that was deleted meanwhile has no name, and must not add it again.
+    const canAdd = change.set && (change.id === undefined || change.set.name !== undefined);
+    if (before === null && !canAdd) return [];
     if (change.end === 'removed' || change.end === 'deleted') {
       return [{ change, kind: 'removed', fields: {}, before, after: { ...before, ...context } }];
     }

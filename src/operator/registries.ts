@@ -1,5 +1,5 @@
 /** The registries that commands work on, opened for one command. */
-import { createOrganizationEnds } from '../accounts/access/organization-ends.ts';
+
 import type { NewActivity, OperatedBy } from '../accounts/activity/activity.ts';
 import type { Action } from '../accounts/activity/activity-words.ts';
 import { type Audit, createAudit } from '../accounts/activity/audit.ts';
@@ -17,6 +17,7 @@ import { createOrganizationEndings, type OrganizationEndings } from '../authoriz
 import { createOrganizationReach, type OrganizationReach } from '../authorizations/organization-reach.ts';
 import { systemClock } from '../base/clock.ts';
 import { createMemberships, type Memberships } from '../changes/memberships.ts';
+import { createOrganizationEnds } from '../changes/organization-ends.ts';
 import type { Client } from '../clients/client.ts';
 import type { Variables } from '../config/environment.ts';
 import { findKeys, loadSettingsWithoutSecrets } from '../config/load.ts';
@@ -110,7 +111,7 @@ export async function withRegistries<Result>(
     ...(by && { by }),
   });
   opened.defer(() => registries.close());
-  const { access, activity, connections, revocations } = registries;
+  const { engine, access, activity, connections, revocations } = registries;
   const asksFirst = settings.organizations.clients === 'ask';
   let store: Promise<TokenStore> | undefined;
   const tokenStore = (): Promise<TokenStore> => {
@@ -127,10 +128,10 @@ export async function withRegistries<Result>(
     organizations: createOrganizations({ ...parts, asksFirst }),
     organizationEndings: createOrganizationEndings({
       activity,
-      ends: createOrganizationEnds({ ...parts, access }),
+      ends: createOrganizationEnds({ ...parts, engine, access }),
     }),
     organizationReach: createOrganizationReach(parts),
-    memberships: createMemberships({ database, engine: registries.engine, activity }),
+    memberships: createMemberships({ database, engine, activity }),
     importer: createImporter({ ...parts, activity, asksFirst }),
     disconnect: createDisconnect(connections, activity),
     disconnectSome: createDisconnectSome(connections, activity),

@@ -1,7 +1,6 @@
 /** Concurrent changes: each kind of database makes them one after the other. */
 import { expect } from 'chai';
 import { createAccess } from '../../src/accounts/access/access.ts';
-import { createOrganizationEnds } from '../../src/accounts/access/organization-ends.ts';
 import { type AccountRegistry, createAccountRegistry } from '../../src/accounts/account-registry.ts';
 import { createActivity } from '../../src/accounts/activity/activity.ts';
 import { createApiKeys } from '../../src/accounts/api-keys/api-keys.ts';
@@ -11,6 +10,8 @@ import { createPasskeys } from '../../src/accounts/passkeys/passkeys.ts';
 import { createPasswordChanges } from '../../src/accounts/password-links/password-changes.ts';
 import { createPasswordLinks } from '../../src/accounts/password-links/password-links.ts';
 import { systemClock } from '../../src/base/clock.ts';
+import { createChanges } from '../../src/changes/engine.ts';
+import { createOrganizationEnds } from '../../src/changes/organization-ends.ts';
 import { type ClientRegistry, createClientRegistry } from '../../src/clients/client-registry.ts';
 import { createAccountTurns } from '../../src/storage/account-turns.ts';
 import { silentChangeFeed } from '../../src/storage/change-feed.ts';
@@ -184,7 +185,7 @@ forEachDatabase('concurrent changes', (open) => {
     for (const { id: accountId } of people) {
       await memberships.setRole({ accountId }, organizationId, 'owner');
     }
-    const ends = createOrganizationEnds({ ...parts, access: createAccess(parts) });
+    const ends = createOrganizationEnds({ ...parts, engine: createChanges(parts), access: createAccess(parts) });
     const outcomes = await collide(database, 'organization_memberships', () =>
       people.map(({ id }) => refusalOf(ends.endMembership({ organizationId, by: id, accountId: id }))),
     );

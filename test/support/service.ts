@@ -4,6 +4,7 @@ import { pino } from 'pino';
 import { createOrganizations, type Organizations } from '../../src/accounts/organizations/organizations.ts';
 import { type Clock, systemClock } from '../../src/base/clock.ts';
 import { logMixin } from '../../src/base/current-request.ts';
+import { type Changes, createChanges } from '../../src/changes/engine.ts';
 import type { Memberships } from '../../src/changes/memberships.ts';
 import { settingsFile } from '../../src/config/schema/schema.ts';
 import { type Settings, settingsFrom } from '../../src/config/settings.ts';
@@ -33,6 +34,7 @@ export interface TestService extends Service {
   readonly clock: Clock;
   /** Write access to organizations, which only operators have; the service itself only reads them. */
   readonly organizations: Organizations;
+  readonly engine: Changes;
   readonly memberships: Memberships;
   /** Each log entry as one line of JSON. */
   readonly logLines: readonly string[];
@@ -91,6 +93,7 @@ export async function startTestService(options: StartOptions = {}): Promise<Test
     issuer: settings.issuer,
     clock,
     organizations: sharing?.organizations ?? createOrganizations({ database, clock }),
+    engine: createChanges({ database }),
     memberships: sharing?.memberships ?? createMemberships({ database }),
     logLines,
   };

@@ -3,6 +3,8 @@ import { isClientId } from '../../base/random-id.ts';
 import { isAccountId } from '../account.ts';
 
 export type Role = 'owner' | 'admin' | 'member' | 'viewer';
+
+export const isAdmin = (role: Role | undefined): boolean => role === 'owner' || role === 'admin';
 export type Right = 'read' | 'write' | 'manage';
 
 /** An organization in the form of introspection responses. */

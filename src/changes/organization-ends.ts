@@ -2,16 +2,17 @@
  * Lets owners, admins and the operator decide which clients and API keys reach an organization, and
  * owners and admins end memberships of other members (operators do this in memberships.ts).
  */
-import type { Clock } from '../../base/clock.ts';
-import { isClientId } from '../../base/random-id.ts';
-import { Refusal } from '../../base/refusal.ts';
-import { transactionOf } from '../../storage/account-turns.ts';
-import type { Database, InTransaction, Queries } from '../../storage/queries.ts';
-import { isAccountId } from '../account.ts';
-import type { OrganizationPolicy } from '../organizations/organization-policy.ts';
-import { isOrganizationId } from '../organizations/places.ts';
-import type { Access } from './access.ts';
-import type { Role } from './reach.ts';
+
+import type { Access } from '../accounts/access/access.ts';
+import { isAdmin, type Role } from '../accounts/access/reach.ts';
+import { isAccountId } from '../accounts/account.ts';
+import type { OrganizationPolicy } from '../accounts/organizations/organization-policy.ts';
+import { isOrganizationId } from '../accounts/organizations/places.ts';
+import type { Clock } from '../base/clock.ts';
+import { isClientId } from '../base/random-id.ts';
+import { Refusal } from '../base/refusal.ts';
+import type { Database, InTransaction, Queries } from '../storage/queries.ts';
+import type { Changes } from './engine.ts';
 
 export type OrganizationEnds = ReturnType<typeof createOrganizationEnds>;
 
@@ -25,31 +26,44 @@ interface Change {
   readonly inTransaction?: InTransaction;
 }
 
-export const isAdmin = (role: Role | undefined): boolean => role === 'owner' || role === 'admin';
-
 export function createOrganizationEnds(parts: {
   readonly database: Database;
+  readonly engine: Changes;
   readonly access: Access;
   readonly clock: Clock;
 }) {
-  const { database, access, clock } = parts;
+  const { database, engine, access, clock } = parts;
 
-  async function change(
+  const change = (of: Change, work: (tx: Queries, present: Present) => Promise<readonly unknown[]>): Promise<boolean> =>
+    checked(of, () => database.transaction((tx) => changeIn(tx, of, (present) => work(tx, present))));
+
+  /** Like `change`, for what lines of other systems change, too: an older line must not undo it. */
+  const changeRecords = (
+    of: Change,
+    accountId: string | undefined,
+    work: (tx: Queries, now: Date, present: Present) => Promise<readonly unknown[]>,
+  ): Promise<boolean> =>
+    checked(of, () =>
+      engine.transaction((tx, now) => changeIn(tx, of, (present) => work(tx, now, present), accountId)),
+    );
+
+  const checked = async ({ organizationId, by }: Change, work: () => Promise<boolean>): Promise<boolean> =>
+    isOrganizationId(organizationId) && (await database.inTurn(by, work));
+
+  async function changeIn(
+    tx: Queries,
     { organizationId, by, check, inTransaction }: Change,
-    work: (tx: Queries, present: Present) => Promise<readonly unknown[]>,
+    work: (present: Present) => Promise<readonly unknown[]>,
     accountId = by,
   ): Promise<boolean> {
-    if (!isOrganizationId(organizationId)) return false;
-    return transactionOf(database, by, async (tx) => {
-      const ids = [by, accountId].filter((id) => id !== undefined);
-      const present = await lockedMembers(tx, organizationId, ids);
-      if (by !== undefined && !isAdmin(present.roleOf(by))) return false;
-      await check?.(tx);
-      const changed = await work(tx, present);
-      if (changed.length === 0) return false;
-      await inTransaction?.(tx);
-      return true;
-    });
+    const ids = [by, accountId].filter((id) => id !== undefined);
+    const present = await lockedMembers(tx, organizationId, ids);
+    if (by !== undefined && !isAdmin(present.roleOf(by))) return false;
+    await check?.(tx);
+    const changed = await work(present);
+    if (changed.length === 0) return false;
+    await inTransaction?.(tx);
+    return true;
   }
 
   /** Stores decisions about clients that people can connect; returns those that changed. */
@@ -110,14 +124,11 @@ export function createOrganizationEnds(parts: {
       readonly approved: readonly string[];
     }): Promise<boolean> {
       const decision = { clientIds: approved, isApproved: true, sentence: null };
-      const isChanged = await change(whose, async (tx) => {
+      const isChanged = await changeRecords(whose, undefined, async (tx, now) => {
         const approvals = approved.length > 0 ? await decide(tx, whose, decision) : [];
-        const policies = await tx.query(
-          `UPDATE organizations SET asks_first = $2, allows_api_keys = $3
-            WHERE id = $1 AND (asks_first <> $2 OR allows_api_keys <> $3) RETURNING id`,
-          [whose.organizationId, asksFirst, allowsApiKeys],
-        );
-        return [...approvals, ...policies];
+        const set = { asks_first: asksFirst, allows_api_keys: allowsApiKeys };
+        const { differences } = await engine.make(tx, now, [{ type: 'organization', id: whose.organizationId, set }]);
+        return [...approvals, ...differences];
       });
       if (isChanged) {
         for (const clientId of approved) access.clientBlocks.forget(clientId);
@@ -138,21 +149,14 @@ export function createOrganizationEnds(parts: {
     }: Change & { readonly accountId: string; readonly by: string }): Promise<boolean> {
       if (!isAccountId(accountId)) return false;
       const { organizationId, by } = whose;
-      const isEnded = await change(
-        whose,
-        async (tx, { roleOf, owners }) => {
-          if (roleOf(accountId) === 'owner') {
-            if (roleOf(by) !== 'owner') throw protectedOwner();
-            if (owners.every((owner) => owner === accountId)) throw lastOwner();
-          }
-          return tx.query(
-            `DELETE FROM organization_memberships WHERE organization_id = $1 AND account_id = $2
-              RETURNING 1`,
-            [organizationId, accountId],
-          );
-        },
-        accountId,
-      );
+      const isEnded = await changeRecords(whose, accountId, async (tx, now, { roleOf, owners }) => {
+        if (roleOf(accountId) === 'owner') {
+          if (roleOf(by) !== 'owner') throw protectedOwner();
+          if (owners.every((owner) => owner === accountId)) throw lastOwner();
+        }
+        const ids = { account_id: accountId, organization_id: organizationId };
+        return (await engine.make(tx, now, [{ type: 'membership', ...ids, end: 'removed' }])).differences;
+      });
       if (isEnded) access.forget(accountId);
       return isEnded;
     },
