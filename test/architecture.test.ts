@@ -18,7 +18,6 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   pages: ['provider', 'upstream', 'authorizations', 'clients', 'accounts', 'changes', 'texts'],
   host: ['pages', 'provider', 'config', 'texts'],
   changes: ['storage', 'accounts'],
-  import: ['storage', 'accounts', 'changes'],
   service: [
     'texts',
     'config',
@@ -27,7 +26,6 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'accounts',
     'authorizations',
     'changes',
-    'import',
     'provider',
     'upstream',
     'pages',
@@ -50,7 +48,6 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'service',
     'doctor',
     'changes',
-    'import',
     'texts',
     'config',
     'storage',

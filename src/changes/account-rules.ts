@@ -2,14 +2,28 @@
 import { newEmailProblem } from '../accounts/email.ts';
 import type { Change, Row } from './change.ts';
 
-/** @param context the accounts that have the address or the identity now (kinds.ts) */
-export function accountProblems({ id, set = {}, identity }: Change, before: Row | null, context: Row): string[] {
+/** What the file of an import says of the account that has an address now: the file gives it another one, or not. */
+export type Holder = 'moves' | 'newer' | 'absent';
+
+/**
+ * @param context the accounts that have the address or the identity now (kinds.ts)
+ * @param holders by id; empty if the change is of no file
+ */
+export function accountProblems(
+  { id, set = {}, identity }: Change,
+  before: Row | null,
+  context: Row,
+  holders: ReadonlyMap<string, Holder>,
+): string[] {
   const { holder, holder_external_id: external, linked, subject } = context;
   const { email } = set;
   const problems: string[] = [];
   const own = before?.id ?? id;
   if (email !== undefined) {
-    if (holder != null && holder !== own) problems.push(takenEmail(String(holder), external));
+    const inFile = holders.get(String(holder));
+    if (holder != null && holder !== own && inFile !== 'moves') {
+      problems.push(takenEmail(String(holder), external, inFile));
+    }
     const isRefused = newEmailProblem(email);
     if (isRefused) problems.push(refusedEmail(email, isRefused));
   }
@@ -28,11 +42,19 @@ export function accountProblems({ id, set = {}, identity }: Change, before: Row 
   return problems;
 }
 
-const takenEmail = (holder: string, external: unknown): string =>
-  external === null
-    ? `email: the account ${holder}, which was not imported, has this address; change one of the two`
-    : `email: the account with the external_id ${JSON.stringify(external)} has this address; use that ` +
-      'external_id, or first send a line that gives that account another address';
+function takenEmail(holder: string, external: unknown, inFile: Holder | undefined): string {
+  if (external === null) {
+    return `email: the account ${holder}, which was not imported, has this address; change one of the two`;
+  }
+  const account = `email: the account with the external_id ${JSON.stringify(external)}`;
+  if (inFile === undefined) {
+    const remedy = 'or first send a line that gives that account another address';
+    return `${account} has this address; use that external_id, ${remedy}`;
+  }
+  const why = inFile === 'newer' ? 'was changed after the file was written' : 'is not in the file';
+  const remedy = 'or add a line that gives that account another address';
+  return `${account}, which ${why}, has this address; use that external_id, ${remedy}`;
+}
 
 const refusedEmail = (email: string, { other }: { readonly other?: string }): string =>
   other === undefined

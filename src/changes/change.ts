@@ -26,6 +26,8 @@ export interface Change extends Ids {
   readonly named?: readonly (readonly [NamedType, Names])[];
   /** The id of the organization that a moved warehouse leaves. */
   readonly formerOrganization?: string | undefined;
+  /** True for rights in a warehouse that the file has in another organization than the database. */
+  readonly isElsewhere?: boolean;
   readonly identity?: Identity | undefined;
 }
 

@@ -4,10 +4,11 @@ import type { Activity } from '../accounts/activity/activity.ts';
 import { emailKey } from '../accounts/email.ts';
 import { createTurns } from '../storage/account-turns.ts';
 import type { Database, Queries } from '../storage/queries.ts';
-import { accountProblems } from './account-rules.ts';
+import { accountProblems, type Holder } from './account-rules.ts';
 import type { By, Change, ChangeType, Difference, Fields, FieldValue, Row } from './change.ts';
 import { KINDS, rowAfter } from './kinds.ts';
-import { isOutdated, readTimes, recordTimes } from './times.ts';
+import type { FileRules } from './pages.ts';
+import { isOutdated, type KnownTimes, readTimes, recordTimes } from './times.ts';
 
 export interface Outcome {
   readonly differences: readonly Difference[];
@@ -15,6 +16,8 @@ export interface Outcome {
   readonly outdated: readonly Change[];
   /** If there are any, nothing was written. */
   readonly problems: readonly ChangeProblem[];
+  /** What was known before. */
+  readonly times: KnownTimes;
 }
 
 export interface ChangeProblem {
@@ -27,6 +30,10 @@ export interface Options {
   readonly activity: Pick<Activity, 'recordAll'>;
   /** Leaves out changes that would remove too much. */
   readonly allow?: (tx: Queries, found: readonly Difference[]) => Promise<readonly Difference[]>;
+  /** What the file of an import says of records whose lines come later, or were not written in a dry run. */
+  readonly file?: FileRules;
+  /** True to compare without writing; then `tx` may be the database itself. */
+  readonly isDryRun?: boolean;
 }
 
 export type Changes = ReturnType<typeof createChanges>;
@@ -53,7 +60,6 @@ export function createChanges({ database }: { readonly database: Database }) {
   };
 }
 
-/** Imports take it for each batch (import/importer.ts). */
 const LOCK = "pg_advisory_xact_lock(hashtext('gatehouse import'))";
 
 /**
@@ -64,15 +70,19 @@ const LOCK = "pg_advisory_xact_lock(hashtext('gatehouse import'))";
  * @param options absent for a caller that writes its own audit entries
  */
 async function make(tx: Queries, now: Date, changes: readonly Change[], options?: Options): Promise<Outcome> {
-  const { by = { actor: 'service' }, activity, allow } = options ?? {};
-  if (changes.length === 0) return { differences: [], outdated: [], problems: [] };
+  const { by = { actor: 'service' }, activity, allow, file, isDryRun = false } = options ?? {};
+  if (changes.length === 0) return { differences: [], outdated: [], problems: [], times: new Map() };
   const times = await readTimes(tx, changes);
-  const [outdated, current] = partition(changes, (change) => isOutdated(times, change));
-  const { found, problems } = await compare(tx, current, by, now);
-  if (problems.length > 0) return { differences: [], outdated, problems };
+  const isImport = file !== undefined;
+  const [outdated, current] = partition(changes, (change) => isOutdated(times, change, isImport));
+  const { found, problems, movedOut } = await compare(tx, current, { by, now, file });
+  if (isDryRun) return { differences: found, outdated, problems, times };
+  if (problems.length > 0) return { differences: [], outdated, problems, times };
   const differences = allow ? await allow(tx, found) : found;
+  await moveOut(tx, movedOut);
   await write(tx, differences, now);
-  const entries = differences.flatMap((one) =>
+  const [added, others] = partition(differences, ({ kind }) => kind === 'added');
+  const entries = [...added, ...others].flatMap((one) =>
     KINDS[one.change.type].log(one).map((entry) => ({
       ...entry,
       actor: by.actor,
@@ -83,8 +93,8 @@ async function make(tx: Queries, now: Date, changes: readonly Change[], options?
   const made = new Set(differences.map(({ change }) => change));
   const isHeldBack = new Set(found.map(({ change }) => change).filter((change) => !made.has(change)));
   const known = new Set([...current.filter((change) => !isHeldBack.has(change)), ...made]);
-  await recordTimes(tx, [...known], differences, { times, now });
-  return { differences, outdated, problems };
+  await recordTimes(tx, [...known], differences, { times, now, isImport, fileId: file?.fileId });
+  return { differences, outdated, problems, times };
 }
 
 function partition<Item>(items: readonly Item[], isFirst: (item: Item) => boolean): [Item[], Item[]] {
@@ -93,10 +103,14 @@ function partition<Item>(items: readonly Item[], isFirst: (item: Item) => boolea
 }
 
 /** Reads the present rows, and returns what the changes would do. */
-async function compare(tx: Queries, changes: readonly Change[], by: By, now: Date) {
+async function compare(
+  tx: Queries,
+  changes: readonly Change[],
+  { by, now, file }: { readonly by: By; readonly now: Date; readonly file: FileRules | undefined },
+) {
   const problems: ChangeProblem[] = [];
   const [first] = changes;
-  if (!first) return { found: [], problems };
+  if (!first) return { found: [], problems, movedOut: [] };
   const { find, context, values, fixed } = KINDS[first.type];
   const columns = [...new Set(['id', ...values, ...fixed])].filter((one) => one !== 'password_hash');
   const lines = changes.map(({ set, identity, ...change }, at) => ({
@@ -113,6 +127,11 @@ async function compare(tx: Queries, changes: readonly Change[], by: By, now: Dat
       ${find} ORDER BY l.at`,
     [JSON.stringify(lines)],
   );
+  const isTaken = rows.flatMap(({ at, before, context }) => {
+    const holder = context?.holder;
+    return holder == null || holder === (before?.id ?? changes[at]?.id) ? [] : [String(holder)];
+  });
+  const holders = file && isTaken.length > 0 ? await file.holders(tx, isTaken) : new Map<string, Holder>();
   const found = rows.flatMap(({ at, before, context }): Difference[] => {
     const change = changes[at] as Change;
     // A change of a place or a person that was deleted meanwhile has no name, and must not add it again.
@@ -124,7 +143,7 @@ async function compare(tx: Queries, changes: readonly Change[], by: By, now: Dat
     const after = { ...rowAfter(change, before, by, now), ...context };
     const messages =
       change.type === 'account'
-        ? accountProblems(change, before, context ?? {})
+        ? accountProblems(change, before, context ?? {}, holders)
         : unconfirmedMove(change, before, after, context?.home);
     problems.push(...messages.map((message) => ({ change, message })));
     const fields = {
@@ -135,8 +154,9 @@ async function compare(tx: Queries, changes: readonly Change[], by: By, now: Dat
     const kind = before ? (change.end ? 'removed' : 'changed') : 'added';
     return [{ change, kind, fields, before, after }];
   });
-  const lost = await lostRights(tx, found);
-  return { found: [...found, ...lost], problems };
+  const lost = await lostRights(tx, found, file);
+  const movedOut = [...holders].flatMap(([id, holder]) => (holder === 'moves' ? [id] : []));
+  return { found: [...found, ...lost], problems, movedOut };
 }
 
 const identityField = ({ issuer, subject }: NonNullable<Change['identity']>) =>
@@ -172,21 +192,26 @@ function unconfirmedMove({ type, formerOrganization }: Change, before: Row | nul
 }
 
 /** Returns the ends of rights of people and machine clients who are not members of a warehouse's new organization. */
-async function lostRights(tx: Queries, found: readonly Difference[]): Promise<Difference[]> {
+async function lostRights(tx: Queries, found: readonly Difference[], file?: FileRules): Promise<Difference[]> {
   const moved = found.filter(
     ({ change, before, fields }) => change.type === 'warehouse' && before && fields.organization_id,
   );
   if (moved.length === 0) return [];
-  const rows = await tx.query<Row>(
+  const all = await tx.query<Row>(
     `SELECT r.id, r.account_id, r.client_id, r.organization_id, o.name AS organization_name, r.warehouse_id,
-        w.name AS warehouse_name, r.rights
+        w.name AS warehouse_name, r.rights, l.organization_id AS new_organization_id,
+        a.external_id AS account, coalesce(a.email, c.name) AS subject_name
       FROM jsonb_to_recordset($1::jsonb) AS l (id text, organization_id text)
       JOIN warehouse_rights r ON r.warehouse_id = l.id
       JOIN warehouses w ON w.id = l.id JOIN organizations o ON o.id = r.organization_id
+      LEFT JOIN accounts a ON a.id = r.account_id LEFT JOIN clients c ON c.id = r.client_id
       WHERE NOT EXISTS (SELECT FROM organization_memberships m WHERE m.organization_id = l.organization_id
         AND (m.account_id = r.account_id OR m.client_id = r.client_id)) ORDER BY r.id`,
     [JSON.stringify(moved.map(({ after }) => after))],
   );
+  const idsIn = (row: Row) => ({ account: String(row.account_id), organization: String(row.new_organization_id) });
+  const members = file && all.length > 0 ? await file.members(tx, all.map(idsIn)) : new Set<string>();
+  const rows = all.filter((row) => !members.has(Object.values(idsIn(row)).join(' ')));
   return rows.map((row) => {
     const { account_id, client_id, organization_id, warehouse_id } = row as Readonly<Record<string, string | null>>;
     const ids = { account_id, client_id, organization_id, warehouse_id };
@@ -200,6 +225,13 @@ async function lostRights(tx: Queries, found: readonly Difference[]): Promise<Di
     } as const;
     return { change, kind: 'removed', fields: {}, before: row, after: row };
   });
+}
+
+/** Clears addresses within the transaction; each account's own line then sets the new one. */
+async function moveOut(tx: Queries, ids: readonly string[]): Promise<void> {
+  if (ids.length === 0) return;
+  const moving = "'moving-' || id || '@gatehouse.invalid'";
+  await tx.query(`UPDATE accounts SET email = ${moving}, email_key = ${moving} WHERE id = ANY($1)`, [ids]);
 }
 
 /** Writes nothing without differences: even an UPDATE of no row would make nodes drop cached access. */

@@ -4,8 +4,12 @@ import { sha256 } from '../base/random-id.ts';
 import type { Queries } from '../storage/queries.ts';
 import type { Change, Difference, NamedType, Names } from './change.ts';
 
-interface KnownTime {
+export interface KnownTime {
   readonly asOf: Date;
+  /** True if an import wrote it: another import overwrites it even with an older file. */
+  readonly byImport: boolean;
+  /** The file that names the record; see the table known_files. */
+  readonly fileId: string | null;
   readonly endedAsOf: Date | null;
 }
 
@@ -39,10 +43,15 @@ function dependencies({ type, account_id, organization_id, named = [] }: Change)
   return [...named.flatMap(deletedKeys), ...(membership === undefined ? [] : [membership])];
 }
 
+/** Returns the key of the warehouse, if it is in another organization than the file says: a newer move may be why. */
+const moved = ({ warehouse_id, isElsewhere }: Change): string[] => (isElsewhere ? [`warehouse ${warehouse_id}`] : []);
+
 export async function readTimes(tx: Queries, changes: readonly Change[]): Promise<KnownTimes> {
-  const keys = changes.flatMap((change) => [keyOf(change) ?? [], dependencies(change)].flat());
+  const keys = changes.flatMap((change) => [keyOf(change) ?? [], dependencies(change), moved(change)].flat());
   const rows = await tx.query<KnownTime & { readonly thing: string }>(
-    'SELECT thing, as_of AS "asOf", ended_as_of AS "endedAsOf" FROM known_times WHERE thing = ANY($1)',
+    `SELECT thing, greatest(k.as_of, f.as_of) AS "asOf", by_import AS "byImport", file_id AS "fileId",
+        ended_as_of AS "endedAsOf"
+      FROM known_times k LEFT JOIN known_files f ON f.id = k.file_id WHERE thing = ANY($1)`,
     [[...new Set(keys)]],
   );
   return new Map(rows.map((row) => [row.thing, row]));
@@ -52,16 +61,40 @@ export async function readTimes(tx: Queries, changes: readonly Change[]): Promis
 export const isDeleted = (times: KnownTimes, { named = [] }: Change): boolean =>
   named.flatMap(deletedKeys).some((key) => times.has(key));
 
-/** Returns true if the record, or what it depends on, was changed or ended after the time of the change. */
-export function isOutdated(times: KnownTimes, change: Change): boolean {
+/**
+ * Returns true if the record, or what it depends on, was changed or ended after the time of the change.
+ *
+ * @param isImport the times of two imports are not compared: the one that runs last wins
+ */
+export function isOutdated(times: KnownTimes, change: Change, isImport = false): boolean {
   const { asOf } = change;
   if (asOf === undefined) return false;
-  const isNewer = (at: Date | null | undefined): boolean => at != null && at > asOf;
+  const isNewer = (key: string, which: 'asOf' | 'endedAsOf'): boolean => {
+    const known = times.get(key);
+    const at = known?.[which];
+    return at != null && at > asOf && !(isImport && known?.byImport);
+  };
   return (
-    isNewer(times.get(`${keyOf(change)}`)?.asOf) ||
-    dependencies(change).some((key) => isNewer(times.get(key)?.endedAsOf))
+    [`${keyOf(change)}`, ...moved(change)].some((key) => isNewer(key, 'asOf')) ||
+    dependencies(change).some((key) => isNewer(key, 'endedAsOf'))
   );
 }
+
+/**
+ * SQL condition: a change after `asOf` says that the record, or one inside it, exists. An import of an
+ * older file without the record must then not remove the record.
+ *
+ * @param ids SQL expressions for the ids of the record's account and places
+ * @param asOf the SQL parameter with the time of the file
+ */
+export const existsLater = (
+  ids: { readonly account?: string; readonly organization?: string; readonly warehouse?: string },
+  asOf: string,
+): string =>
+  `EXISTS (SELECT FROM known_times t WHERE t.as_of > ${asOf} AND NOT t.by_import AND t.expires_at IS NULL
+    ${Object.entries(ids)
+      .map(([part, id]) => `AND t.${part}_id = ${id}`)
+      .join(' ')})`;
 
 /** How long the time of a removal is kept. */
 const REMEMBERED_MS = 30 * 86_400_000;
@@ -70,18 +103,30 @@ const REMEMBERED_MS = 30 * 86_400_000;
  * Records the time of each change, even if the change did nothing. Writes no row that stays the same.
  *
  * @param times read before; a change that is made now gets a later time than each of these
+ * @param isImport then records of the file `fileId` that did not change have the time of that file
  */
 export async function recordTimes(
   tx: Queries,
   changes: readonly Change[],
   differences: readonly Difference[],
-  { times, now }: { readonly times: KnownTimes; readonly now: Date },
+  {
+    times,
+    now,
+    isImport = false,
+    fileId = null,
+  }: {
+    readonly times: KnownTimes;
+    readonly now: Date;
+    readonly isImport?: boolean;
+    readonly fileId?: string | null | undefined;
+  },
 ): Promise<void> {
   const before = new Map(differences.map((one) => [one.change, one.before]));
   const rows = changes.flatMap((change) => {
     const { type, end, id, account_id, organization_id, warehouse_id } = change;
     const thing = keyOf(change);
     if (thing === undefined) return [];
+    if (fileId !== null && times.get(thing)?.fileId === fileId && !before.has(change)) return [];
     // The clock of the system that sent the present time may be ahead.
     const known = times.get(thing)?.asOf.getTime() ?? 0;
     const as_of = change.asOf ?? new Date(Math.max(now.getTime(), known + 1));
@@ -92,21 +137,22 @@ export async function recordTimes(
       return deletedKeys([type, { external, id, email }]).map((key) => ({ thing: key, as_of, ended: true }));
     }
     const ids = { account_id, organization_id, warehouse_id, ...(isNamed && { [`${type}_id`]: id }) };
-    return [{ thing, ...ids, as_of, ended: end === 'removed' }];
+    return [{ thing, ...ids, as_of, ended: end === 'removed', file_id: end === undefined ? fileId : null }];
   });
   if (rows.length === 0) return;
   await tx.query(
     `INSERT INTO known_times AS known
-        (thing, account_id, organization_id, warehouse_id, as_of, by_import, ended_as_of, expires_at)
-      SELECT DISTINCT ON (thing) thing, account_id, organization_id, warehouse_id, as_of, false,
+        (thing, account_id, organization_id, warehouse_id, as_of, by_import, file_id, ended_as_of, expires_at)
+      SELECT DISTINCT ON (thing) thing, account_id, organization_id, warehouse_id, as_of, $3::boolean, file_id,
         CASE WHEN ended THEN as_of END, CASE WHEN ended THEN $2::timestamptz END
       FROM jsonb_to_recordset($1::jsonb) AS line (thing text, account_id text, organization_id text,
-        warehouse_id text, as_of timestamptz, ended boolean)
-      ON CONFLICT (thing) DO UPDATE SET as_of = excluded.as_of, by_import = false,
+        warehouse_id text, as_of timestamptz, ended boolean, file_id text)
+      ON CONFLICT (thing) DO UPDATE SET as_of = excluded.as_of, by_import = excluded.by_import, file_id = excluded.file_id,
         organization_id = excluded.organization_id, expires_at = excluded.expires_at,
         ended_as_of = greatest(known.ended_as_of, excluded.ended_as_of)
-      WHERE known.as_of <> excluded.as_of OR known.by_import
+      WHERE known.as_of <> excluded.as_of OR known.by_import <> excluded.by_import
+        OR known.file_id IS DISTINCT FROM excluded.file_id
         OR (known.expires_at IS NULL) <> (excluded.expires_at IS NULL)`,
-    [JSON.stringify(rows), new Date(now.getTime() + REMEMBERED_MS)],
+    [JSON.stringify(rows), new Date(now.getTime() + REMEMBERED_MS), isImport],
   );
 }

@@ -16,13 +16,13 @@ import { createMachineTokens, type MachineTokens } from '../authorizations/machi
 import { createOrganizationEndings, type OrganizationEndings } from '../authorizations/organization-endings.ts';
 import { createOrganizationReach, type OrganizationReach } from '../authorizations/organization-reach.ts';
 import { systemClock } from '../base/clock.ts';
+import { createImporter, type Importer } from '../changes/import.ts';
 import { createMemberships, type Memberships } from '../changes/memberships.ts';
 import { createOrganizationEnds } from '../changes/organization-ends.ts';
 import type { Client } from '../clients/client.ts';
 import type { Variables } from '../config/environment.ts';
 import { findKeys, loadSettingsWithoutSecrets } from '../config/load.ts';
 import type { Settings, SettingsWithoutSecrets } from '../config/settings.ts';
-import { createImporter, type Importer } from '../import/importer.ts';
 import { type CommonRegistries, createCommonRegistries } from '../service/common-registries.ts';
 import { requireEmbeddedDatabase, requireTables } from '../service/deployment.ts';
 import { silentChangeFeed } from '../storage/change-feed.ts';
@@ -132,7 +132,7 @@ export async function withRegistries<Result>(
     }),
     organizationReach: createOrganizationReach(parts),
     memberships: createMemberships({ database, engine, activity }),
-    importer: createImporter({ ...parts, activity, asksFirst }),
+    importer: createImporter({ ...parts, engine, activity, asksFirst }),
     disconnect: createDisconnect(connections, activity),
     disconnectSome: createDisconnectSome(connections, activity),
     audit: createAudit(parts),

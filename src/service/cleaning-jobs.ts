@@ -6,6 +6,7 @@ import { createTimeLimitJob } from '../authorizations/endings.ts';
 import type { LeakedValues } from '../authorizations/leaked-values.ts';
 import type { Clock } from '../base/clock.ts';
 import { pushedChangesCleaning } from '../changes/removal-limit.ts';
+import { importLinesCleaning } from '../changes/runs.ts';
 import type { Settings } from '../config/settings.ts';
 import { type CleaningJob, vacuumJob } from '../storage/cleaning.ts';
 import type { Database } from '../storage/queries.ts';
@@ -81,6 +82,7 @@ export function cleaningJobs(parts: {
     erased_people: createErasureJob(database),
     refused_sign_ins: () => activity.writeRefused().then(() => 0),
     revocations: revocations.removeExpired,
+    import_lines: importLinesCleaning({ database }),
     pushed_changes: pushedChangesCleaning({ database, clock }),
     leaked_secrets: parts.leakedValues.refuseDueSecrets,
     time_limits: createTimeLimitJob(connections, activity),

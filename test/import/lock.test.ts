@@ -2,7 +2,7 @@
 import { Readable } from 'node:stream';
 import { mock } from 'node:test';
 import { expect } from 'chai';
-import { lockImports } from '../../src/import/import-lock.ts';
+import { beginRun } from '../../src/changes/runs.ts';
 import { runOperator } from '../../src/operator/program/run-operator.ts';
 import { setUpOperator } from '../operator/operator-suite.ts';
 import { createPage, variablesOf } from '../operator/run-operator.ts';
@@ -30,7 +30,11 @@ forEachDatabase('parallel imports', (open) => {
   };
   const small = fileOf(organization('O1'), account('A1'), membership('A1', 'O1'));
   /** Takes the lock as an import on another machine would. */
-  const lockElsewhere = () => lockImports(parts().database, { startedBy: 'ada, process 1 on web-1' });
+  async function lockElsewhere() {
+    const run = await beginRun(parts().database, 'ada, process 1 on web-1');
+    await run.takeTurn();
+    return run;
+  }
   const query = (statement: string) => parts().database.query(statement);
 
   it('after parallel imports the database has the state of the last file', async () => {
@@ -91,21 +95,21 @@ forEachDatabase('parallel imports', (open) => {
   it('an import starts after the lock of a crashed one has expired', async () => {
     await lockElsewhere();
     expect((await refusal(`import ${small} --no-wait`)).code).to.equal('import_running');
-    await query("UPDATE running_import SET expires_at = clock_timestamp() - interval '1 second'");
+    await query("UPDATE import_runs SET expires_at = clock_timestamp() - interval '1 second'");
     expect((await value(`import ${small} --no-wait`)).counts.accounts).to.include({ added: 1 });
   });
 
   it('an import extends its lock while it runs', async () => {
     const secondsLeft = async (): Promise<number> => {
       const [row] = await parts().database.query<{ left: number }>(
-        `SELECT extract(epoch FROM expires_at - clock_timestamp())::float8 AS "left" FROM running_import`,
+        `SELECT extract(epoch FROM expires_at - clock_timestamp())::float8 AS "left" FROM import_runs`,
       );
       return row?.left ?? 0;
     };
     mock.timers.enable({ apis: ['setInterval'] });
     try {
       const lock = await lockElsewhere();
-      await query("UPDATE running_import SET expires_at = clock_timestamp() + interval '1 second'");
+      await query("UPDATE import_runs SET expires_at = clock_timestamp() + interval '1 second'");
       expect(await secondsLeft()).to.be.below(2);
       mock.timers.tick(10_000);
       await eventually(async () => expect(await secondsLeft()).to.be.above(10));
@@ -120,12 +124,12 @@ forEachDatabase('parallel imports', (open) => {
     const lock = await lockElsewhere();
     const tryToWrite = () => database.transaction((tx) => lock.requireHeld(tx)).then(() => 'held', String);
     expect(await tryToWrite()).to.equal('held');
-    await query("UPDATE running_import SET expires_at = clock_timestamp() - interval '1 second'");
+    await query("UPDATE import_runs SET expires_at = clock_timestamp() - interval '1 second'");
     expect(await tryToWrite(), 'the lock has expired, but no other import has it').to.equal('held');
     const next = await lockElsewhere();
     expect(await tryToWrite()).to.equal('Error');
     await lock[Symbol.asyncDispose]();
-    expect(await query('SELECT FROM running_import'), 'the lock of the next import stays').to.have.length(1);
+    expect(await query('SELECT FROM import_runs'), 'the lock of the next import stays').to.have.length(1);
     await next[Symbol.asyncDispose]();
   });
 
@@ -136,7 +140,7 @@ forEachDatabase('parallel imports', (open) => {
       [`${small} --prune`, 'confirmation_needed'],
     ]) {
       expect((await refusal(`import ${options}`)).code).to.equal(code);
-      expect(await query('SELECT FROM running_import')).to.deep.equal([]);
+      expect(await query('SELECT FROM import_runs')).to.deep.equal([]);
     }
   });
 });

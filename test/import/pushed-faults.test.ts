@@ -1,7 +1,7 @@
 /** Pushed changes during other pushed changes, during an import, and without PostgreSQL. */
 import { setTimeout as delay } from 'node:timers/promises';
 import { expect } from 'chai';
-import { lockImports } from '../../src/import/import-lock.ts';
+import { beginRun } from '../../src/changes/runs.ts';
 import { operatorOn, valueFrom } from '../operator/run-operator.ts';
 import { startTcpProxy } from '../storage/tcp-proxy.ts';
 import { eventually } from '../support/eventually.ts';
@@ -48,7 +48,8 @@ describeOn([postgresServer], 'pushed changes on PostgreSQL', () => {
     const first = 'A1000';
     await push(service, [organization('O2'), account(first), membership(first, 'O2')]);
     {
-      await using _lock = await lockImports(service.database, { startedBy: 'ada' });
+      await using run = await beginRun(service.database, 'ada');
+      await run.takeTurn();
       const left = { ...membership(first, 'O2'), removed: true };
       expect((await push(service, [left])).results).to.deep.equal(['ok']);
     }

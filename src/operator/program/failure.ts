@@ -2,8 +2,8 @@
 import { CommanderError } from 'commander';
 import { DataDirectoryRefused } from '../../base/data-directory.ts';
 import type { Refusal } from '../../base/refusal.ts';
+import { ImportInterrupted, ImportProblems } from '../../changes/problems.ts';
 import { ConfigurationProblems } from '../../config/problems.ts';
-import { ImportInterrupted, ImportProblems } from '../../import/import-problems.ts';
 import { NoDeployment } from '../../service/deployment.ts';
 import { troubleOf } from '../../service/startup-errors.ts';
 import { EmbeddedPostgresInUse } from '../../storage/embedded/postgres.ts';

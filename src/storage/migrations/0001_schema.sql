@@ -615,13 +615,36 @@ create table last_import (
   succeeded_at timestamptz not null, changes jsonb not null
 );
 
--- The only row is the import that runs. Advisory locks would not do: all connections of the embedded database share
--- one session.
-create table running_import (
-  is_the_only_one boolean primary key default true check (is_the_only_one),
-  holder text not null, started_by text not null,
+-- A row is an import or a dry run that runs; only one of them writes. Advisory locks would not do: all connections of
+-- the embedded database share one session. This table and the next one are unlogged: a crash of the server empties both,
+-- so that no import continues without its lines.
+create unlogged table import_runs (
+  id text primary key, writes boolean not null, started_by text not null,
   started_at timestamptz not null, expires_at timestamptz not null
 );
+create unique index import_runs_one_writer on import_runs (writes) where writes;
+
+-- A row is a line of a file that is being imported.
+create unlogged table import_lines (
+  import_id text not null,
+  type text not null, number integer not null,
+  key text not null, -- The external id of the record, or those of its account and place with U+001F between them.
+  account text, place text, -- The external ids that the line names; the place of a warehouse is its organization.
+  former text, home text, -- The former external id, and that of the former organization.
+  email_key text, identity text,
+  id text, -- Of an account or place: its record's, a new one, or null if it was deleted later than the file.
+  line jsonb, -- Null if the line is invalid.
+  primary key (import_id, type, number)
+);
+-- Each ends with the number, without which the planner would walk the primary key to find the first line.
+create index import_lines_key on import_lines (import_id, type, key, number);
+create index import_lines_id on import_lines (import_id, id) where id is not null;
+create index import_lines_email_key on import_lines (import_id, type, email_key, number) where email_key is not null;
+create index import_lines_former on import_lines (import_id, type, former, number) where former is not null;
+create index import_lines_identity on import_lines (import_id, type, identity, number) where identity is not null;
+
+-- A row is a set of records that an import found in its file, and the latest time at which such a file named all of them.
+create table known_files (id text primary key, as_of timestamptz not null);
 
 -- A row is the time of the latest change of an imported record, so that an older line or file does not overwrite it.
 create table known_times (
@@ -631,6 +654,7 @@ create table known_times (
   warehouse_id text references warehouses on delete cascade,
   as_of timestamptz not null,
   by_import boolean not null, -- True if an import wrote the row. A later import overwrites it even with an older file.
+  file_id text references known_files, -- The record was also known at the time of this file.
   -- The latest as_of of a removal. Older lines about records that depended on this one are outdated.
   ended_as_of timestamptz,
   expires_at timestamptz -- When to delete the row; null while the record exists.
@@ -639,6 +663,7 @@ create index known_times_account_id on known_times (account_id) where account_id
 create index known_times_organization_id on known_times (organization_id) where organization_id is not null;
 create index known_times_warehouse_id on known_times (warehouse_id) where warehouse_id is not null;
 create index known_times_pushed on known_times (as_of) where not by_import;
+create index known_times_file_id on known_times (file_id, thing) where file_id is not null;
 create index known_times_expires_at on known_times (expires_at) where expires_at is not null;
 
 -- A row is a number of removals that were pushed at one time; their sum in the last hour is limited.

@@ -13,7 +13,7 @@ const MAX_SHOWN = 100;
 export class ImportProblems extends Error {
   readonly code = 'import_problems';
   readonly remedy = 'Nothing was changed. Correct the file, or the program that writes it, and import it ' + 'again.';
-  /** The problems found first, ordered by line. */
+  /** The first problems in the order of the lines. */
   readonly problems: readonly ImportProblem[];
   /** Number of all problems, including those that are not listed. */
   readonly count: number;
@@ -27,20 +27,18 @@ export class ImportProblems extends Error {
 }
 
 export function createFoundProblems() {
-  const shown: ImportProblem[] = [];
+  let found: ImportProblem[] = [];
   let count = 0;
+  const first = (): ImportProblem[] => found.toSorted((a, b) => a.line - b.line).slice(0, MAX_SHOWN);
   return {
     add(line: number, message: string): void {
       count += 1;
-      if (shown.length < MAX_SHOWN) shown.push({ line, message });
+      found.push({ line, message });
+      if (found.length > 2 * MAX_SHOWN) found = first();
     },
     /** @throws ImportProblems if there are any. */
     refuse(): void {
-      if (count === 0) return;
-      throw new ImportProblems(
-        shown.sort((a, b) => a.line - b.line),
-        count,
-      );
+      if (count > 0) throw new ImportProblems(first(), count);
     },
   };
 }

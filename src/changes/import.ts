@@ -1,0 +1,300 @@
+/** Brings accounts, organizations, warehouses and memberships to the state in a file. */
+import { setTimeout as delay } from 'node:timers/promises';
+import type { Activity } from '../accounts/activity/activity.ts';
+import type { Clock } from '../base/clock.ts';
+import type { Database, Queries } from '../storage/queries.ts';
+import { StorageUnavailable } from '../storage/storage-unavailable.ts';
+import type { By, Change, Difference } from './change.ts';
+import type { Changes, Outcome } from './engine.ts';
+import { chooseFile, forgetFiles } from './known-files.ts';
+import type { BrokenLine, ImportType, Numbered } from './line.ts';
+import { fileRules, forgetIds, PASSES, type Plan, pageOf, type StagedLine } from './pages.ts';
+import { createFoundProblems, ImportInterrupted, ImportProblems } from './problems.ts';
+import { type Absent, PRUNED_TYPES, type Pruned, type PruneLimit, pruneExcess, prunePage } from './prune.ts';
+import { createImportTally, type ImportChange, type ImportReport, recordImport } from './report.ts';
+import { beginRun, type Run, RunLost } from './runs.ts';
+import { checkRules, isNamed, keyOfId, PAGE_SIZE, stage } from './stage.ts';
+
+/** Called with the number of lines done so far. */
+type ShowProgress = (lines: number) => void;
+
+/** Pauses before each retry of a page: a busy database must not end the import. */
+const RETRY_PAUSES_MS = [250, 1_000];
+/** Pages of people wait for each batch of an import, and are refused after 0.9 s. */
+const MAX_BATCH_MS = 300;
+const MIN_PAGE_SIZE = 50;
+
+export type Importer = ReturnType<typeof createImporter>;
+
+export function createImporter(parts: {
+  readonly database: Database;
+  readonly engine: Changes;
+  readonly clock: Clock;
+  readonly activity: Pick<Activity, 'recordAll'>;
+  /** True if a new organization asks first, unless its line says otherwise; false by default. */
+  readonly asksFirst?: boolean;
+}) {
+  const { database, engine, clock, activity, asksFirst = false } = parts;
+
+  /**
+   * Compares all lines, and all records that the file lacks.
+   *
+   * @param write absent for a dry run, which compares in the same way
+   */
+  async function compareAll(run: Run, plan: Plan, { show, write }: { show?: ShowProgress; write?: Writing }) {
+    const tally = createImportTally();
+    const problems = createFoundProblems();
+    const pruned = new Map<ImportType, Pruned>();
+    /** The files that the records were last found in, and how many records. */
+    const files = new Map<string, number>();
+    const by: By = { actor: 'operator', isSystem: true, asksFirst, details: { by: 'import', import_id: run.id } };
+    const options = { by, activity, file: fileRules(plan, write?.fileId), isDryRun: write === undefined };
+    let size = PAGE_SIZE;
+
+    /** Runs a page; writes in a transaction of its own, in which the page is read as well. */
+    async function inTransaction<Result>(work: (tx: Queries, now: Date) => Promise<Result>): Promise<Result> {
+      if (!write) return withRetries(() => work(database, new Date(clock())));
+      return withRetries(() =>
+        engine.transaction(async (tx, now) => {
+          const begin = performance.now();
+          await run.requireHeld(tx);
+          const result = await work(tx, now);
+          if (performance.now() - begin > MAX_BATCH_MS) size = Math.max(MIN_PAGE_SIZE, Math.floor(size / 2));
+          return result;
+        }),
+      );
+    }
+
+    async function make(tx: Queries, now: Date, changes: readonly Change[]): Promise<Outcome> {
+      const outcome = await engine.make(tx, now, changes, options);
+      for (const { fileId } of outcome.times.values()) if (fileId) files.set(fileId, (files.get(fileId) ?? 0) + 1);
+      return outcome;
+    }
+
+    let done = 0;
+    for (const pass of PASSES) {
+      const [type] = pass;
+      let after: number | undefined = 0;
+      while (after !== undefined) {
+        const from: number = after;
+        const page = await inTransaction(async (tx, now) => {
+          const found = await pageOf(tx, plan, pass, { after: from, size });
+          const outcome = await make(tx, now, found.changes);
+          await forgetIds(tx, plan, outcome.outdated);
+          const wrong = [...found.problems, ...outcome.problems.map(({ change, message }) => ({ ...change, message }))];
+          for (const { number = 0, message } of wrong) problems.add(number, message);
+          if (write) problems.refuse();
+          return { ...found, ...outcome, changes: await shownOf(tx, outcome.differences, found.lines, plan) };
+        });
+        const newer = page.newer + page.outdated.length;
+        tally.add(type, { changes: page.changes, newer, lines: page.lines.size });
+        if (write) write.kept += page.changes.length;
+        done += page.lines.size;
+        if (page.lines.size > 0) show?.(done);
+        after = page.next;
+      }
+    }
+    for (const type of plan.prune ? PRUNED_TYPES : []) {
+      let after: string | undefined;
+      do {
+        const from: string | undefined = after;
+        const page = await inTransaction(async (tx, now) => {
+          const found = await prunePage(tx, plan, type, { after: from, size });
+          const gone = found.gone.map(({ change }) => change);
+          return { ...found, ...(await make(tx, now, gone)) };
+        });
+        const made = new Set(page.differences.map(({ change }) => change));
+        const removed = page.gone.filter(({ change }) => made.has(change));
+        const changes = [
+          ...removed.map((one) => shownAbsent(one, 'removed')),
+          ...page.kept.map((one) => shownAbsent(one, 'kept')),
+        ];
+        tally.add(type, { changes, newer: page.newer + page.outdated.length, lines: 0 });
+        if (write) write.kept += removed.length;
+        const before = pruned.get(type) ?? { present: 0, removed: 0 };
+        pruned.set(type, { present: before.present + page.present, removed: before.removed + removed.length });
+        after = page.next;
+      } while (after !== undefined);
+    }
+    // If the lines are still there now, they were there for every page.
+    await run.requireHeld(database);
+    problems.refuse();
+    return { report: tally.report(), pruned, files };
+  }
+
+  return {
+    /** @param startedBy the operator, the process and the machine */
+    begin: (startedBy: string): Promise<Run> => beginRun(database, startedBy),
+
+    /**
+     * Stores the lines of the file until the run is disposed.
+     *
+     * @returns the number of lines @throws ImportProblems with everything that is wrong within the file
+     */
+    async stage(run: Run, file: AsyncIterable<readonly (Numbered | BrokenLine)[]>): Promise<number> {
+      const problems = createFoundProblems();
+      const staged = await stage(database, run.id, file, problems);
+      await checkRules(database, run.id, staged, problems);
+      await run.requireHeld(database);
+      problems.refuse();
+      return staged.lines;
+    },
+
+    /**
+     * Returns what `carryOut` would change; writes nothing.
+     *
+     * @throws ImportProblems
+     */
+    async compare(
+      run: Run,
+      plan: ImportPlan,
+      { pruneAtMost, show }: { readonly pruneAtMost: PruneLimit; readonly show?: ShowProgress },
+    ): Promise<Comparison> {
+      const all = { ...plan, importId: run.id };
+      const { report, pruned, files } = await compareAll(run, all, { ...(show && { show }) });
+      const excess = pruneExcess(pruned, pruneAtMost);
+      return { report: { ...report, ...(excess && { excess }) }, files };
+    },
+
+    /**
+     * Writes the differences, a few hundred lines per transaction, so as not to block a running
+     * service. Repeat an interrupted import: the repetition writes only the missing differences.
+     * Each run also records in the database that it ran.
+     *
+     * @throws ImportInterrupted
+     */
+    async carryOut(
+      run: Run,
+      plan: ImportPlan,
+      { files, show }: Pick<Comparison, 'files'> & { readonly show?: ShowProgress },
+    ): Promise<void> {
+      const all = { ...plan, importId: run.id };
+      const write = { kept: 0, fileId: '' };
+      try {
+        write.fileId = await withRetries(() => chooseFile(database, all, files));
+        const { report } = await compareAll(run, all, { write, ...(show && { show }) });
+        await withRetries(() => recordImport(database, new Date(clock()), report));
+        await withRetries(() => forgetFiles(database));
+      } catch (error) {
+        throw interruption(error, { kept: write.kept, id: run.id }) ?? error;
+      }
+    },
+  };
+}
+
+export type ImportPlan = Omit<Plan, 'importId'>;
+
+export interface Comparison {
+  readonly report: ImportReport;
+  /** The files that the records were last found in, and how many records (known-files.ts). */
+  readonly files: ReadonlyMap<string, number>;
+}
+
+interface Writing {
+  /** How many changes were written. */
+  kept: number;
+  fileId: string;
+}
+
+/** Retrying is safe: if an attempt has written but its answer was lost, no difference is left. */
+async function withRetries<Result>(attempt: () => Promise<Result>): Promise<Result> {
+  for (const pause of RETRY_PAUSES_MS) {
+    try {
+      return await attempt();
+    } catch (error) {
+      if (!(error instanceof StorageUnavailable)) throw error;
+      await delay(pause);
+    }
+  }
+  return attempt();
+}
+
+function interruption(error: unknown, broken: { id: string; kept: number }): ImportInterrupted | undefined {
+  if (error instanceof StorageUnavailable) {
+    const reason = `the database does not answer (${error.reason})`;
+    return new ImportInterrupted(broken, reason, error);
+  }
+  if (error instanceof RunLost) {
+    const reason = 'this import made no progress for so long that another import has started';
+    return new ImportInterrupted(broken, reason, error);
+  }
+  const meanwhile = 'another process changed the same data in the meantime';
+  if (error instanceof ImportProblems) {
+    const [first] = error.problems;
+    return new ImportInterrupted(broken, `${meanwhile} (line ${first?.line}: ${first?.message})`, error);
+  }
+  // A violated constraint means a change after the comparison, such as an address taken since.
+  const isOvertaken = error instanceof Error && 'constraint' in error && error.constraint;
+  return isOvertaken ? new ImportInterrupted(broken, meanwhile, error) : undefined;
+}
+
+/** Shows differences with the names that their lines use. */
+async function shownOf(
+  tx: Queries,
+  differences: readonly Difference[],
+  lines: ReadonlyMap<number, StagedLine>,
+  { importId }: Plan,
+): Promise<ImportChange[]> {
+  const isLost = ({ change: { type, end } }: Difference) => type === 'warehouse_rights' && end !== undefined;
+  const lost = differences.filter(isLost);
+  const rows =
+    lost.length > 0 &&
+    (await tx.query<{ id: string; key: string | null }>(
+      `SELECT s.id, ${keyOfId('s.id')} AS key FROM unnest($2::text[]) AS s (id)`,
+      [importId, lost.map(({ change }) => change.account_id ?? null)],
+    ));
+  const keys = new Map((rows || []).map(({ id, key }) => [id, key]));
+  return differences.map((one) => {
+    const line = lines.get(one.change.number ?? 0) ?? {};
+    return isLost(one) ? shownLost(one, line, keys) : shown(one, line);
+  });
+}
+
+function shown({ change: { type }, kind, fields, before, after }: Difference, line: StagedLine): ImportChange {
+  const { account = '', organization = '', warehouse = '', external_id = '' } = line;
+  if (type === 'membership') {
+    const role = [before?.role ?? null, after.role] as never;
+    return { change: kind, key: { type, account, organization }, fields: { role } };
+  }
+  if (type === 'warehouse_rights') {
+    const rights = [before?.rights ?? null, after.rights] as never;
+    return { change: kind, key: { type, account, warehouse }, fields: { rights } };
+  }
+  const { asks_first: asks, organization_id: moved, suspended, ...others } = fields;
+  const policy = (isAsking: unknown): string => (isAsking === true ? 'ask' : 'open');
+  const all = {
+    ...others,
+    ...(suspended && { suspended }),
+    ...(asks && { clients: [policy(asks[0]), policy(asks[1])] as const }),
+    ...(moved && { organization: [line.former_organization ?? null, organization] as const }),
+  };
+  const some = kind === 'added' ? { ...(suspended?.[1] === true && { suspended }) } : all;
+  return {
+    change: kind,
+    key: { type, external_id },
+    name: (type === 'account' ? line.email : line.name) ?? '',
+    ...(Object.keys(some).length > 0 && { fields: some }),
+  };
+}
+
+/** Shows rights that end because their warehouse moves. */
+function shownLost({ after }: Difference, line: StagedLine, keys: ReadonlyMap<string, string | null>): ImportChange {
+  const { account_id, client_id, account: external, subject_name, rights } = after as Readonly<Record<string, never>>;
+  return {
+    change: 'removed',
+    key: {
+      type: 'warehouse_rights',
+      account: keys.get(account_id as never) ?? external ?? account_id ?? client_id ?? '',
+      warehouse: line.external_id ?? '',
+    },
+    name: subject_name ?? '',
+    fields: { rights: [rights ?? null, null] },
+  };
+}
+
+function shownAbsent({ change: { type }, key, name, present }: Absent, change: 'removed' | 'kept'): ImportChange {
+  const fields = isNamed(type)
+    ? type === 'account' && { suspended: [false, true] as const }
+    : { [type === 'membership' ? 'role' : 'rights']: [present ?? null, null] as const };
+  return { change, key, ...(name !== undefined && { name }), ...(fields && { fields }) };
+}

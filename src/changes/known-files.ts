@@ -1,0 +1,62 @@
+/**
+ * When everything in a file was known: one row for all records that the file names, so that a nightly import that
+ * changes nothing does not write the time of each record.
+ */
+import type { Queries } from '../storage/queries.ts';
+import type { Plan } from './pages.ts';
+import { hasLine, keyOfBoth, keyOfId, PAGE_SIZE } from './stage.ts';
+
+const keyOfPart = (part: string): string =>
+  `CROSS JOIN LATERAL (SELECT ${keyOfId(`k.${part}_id`)} AS key OFFSET 0) ${part}`;
+
+/** SQL: takes records that the file does not name out of the set, and keeps their time. */
+const TAKE_OUT = `WITH page AS MATERIALIZED (
+    SELECT thing, account_id, organization_id, warehouse_id FROM known_times
+      WHERE file_id = $2 AND thing > $3 ORDER BY thing LIMIT $4),
+  absent AS (
+    SELECT k.thing FROM page k ${['account', 'organization', 'warehouse'].map(keyOfPart).join(' ')}
+      WHERE NOT coalesce(CASE split_part(k.thing, ' ', 1)
+        WHEN 'account' THEN account.key IS NOT NULL
+        WHEN 'organization' THEN organization.key IS NOT NULL
+        WHEN 'warehouse' THEN warehouse.key IS NOT NULL
+        WHEN 'membership' THEN ${hasLine('membership', keyOfBoth('account.key', 'organization.key'))}
+        ELSE ${hasLine('warehouse_rights', keyOfBoth('account.key', 'warehouse.key'))} END, false)),
+  taken_out AS (
+    UPDATE known_times k SET file_id = NULL, as_of = greatest(k.as_of, f.as_of)
+      FROM absent, known_files f WHERE k.thing = absent.thing AND k.file_id = $2 AND f.id = $2)
+  SELECT CASE WHEN count(*) = $4 THEN max(thing) END AS next FROM page`;
+
+/**
+ * Chooses the set of records that has most records in common with the file, and gives it the time of the file. From
+ * then on an older line about one of them is outdated, because the file says something newer.
+ *
+ * @param known how many records of the file are in each set
+ * @returns the id of the set; a new one if the file is older than the set, whose records keep their time
+ */
+export async function chooseFile(
+  database: Queries,
+  { importId, asOf }: Plan,
+  known: ReadonlyMap<string, number>,
+): Promise<string> {
+  const [id] = [...known].sort(([, a], [, b]) => b - a)[0] ?? [];
+  const [file] = await database.query<{ as_of: Date }>('SELECT as_of FROM known_files WHERE id = $1', [id ?? null]);
+  if (id === undefined || file === undefined || file.as_of > asOf) {
+    await database.query('INSERT INTO known_files (id, as_of) VALUES ($1, $2) ON CONFLICT DO NOTHING', [
+      importId,
+      asOf,
+    ]);
+    return importId;
+  }
+  if (file.as_of.getTime() === asOf.getTime()) return id;
+  let after: string | null = '';
+  while (after !== null) {
+    const [page]: { next: string | null }[] = await database.query(TAKE_OUT, [importId, id, after, PAGE_SIZE]);
+    after = page?.next ?? null;
+  }
+  await database.query('UPDATE known_files SET as_of = $2 WHERE id = $1', [id, asOf]);
+  return id;
+}
+
+/** Deletes sets without records. */
+export const forgetFiles = (database: Queries): Promise<unknown> =>
+  database.query('DELETE FROM known_files f WHERE NOT EXISTS (SELECT FROM known_times k WHERE k.file_id = f.id)');

@@ -1,0 +1,284 @@
+/** The staged lines of an import as changes, a page at a time: the names in them get ids. */
+import { randomId } from '../base/random-id.ts';
+import type { Queries } from '../storage/queries.ts';
+import type { Change, NamedType } from './change.ts';
+import type { ImportType } from './line.ts';
+import { isNamed, keyOfBoth, keyOfId, lineWith, PREFIXES, TABLES } from './stage.ts';
+
+export interface Plan {
+  readonly importId: string;
+  /** True to remove records that were imported before and are not in the file. */
+  readonly prune: boolean;
+  /** True to adopt places that were created by hand, by the name that they have in the file. */
+  readonly adoptByName: boolean;
+  /** The time as of which the file describes the data. */
+  readonly asOf: Date;
+}
+
+/** Warehouses move after the memberships: members of their new organization keep their rights. */
+export const PASSES: readonly (readonly [type: ImportType, isMove: boolean])[] = [
+  ['organization', false],
+  ['warehouse', false],
+  ['account', false],
+  ['membership', false],
+  ['warehouse', true],
+  ['warehouse_rights', false],
+];
+
+export type StagedLine = Readonly<Record<string, string | undefined>>;
+
+export interface Page {
+  readonly changes: readonly Change[];
+  readonly lines: ReadonlyMap<number, StagedLine>;
+  /** How many lines name an account or place that was deleted after the time of the file. */
+  readonly newer: number;
+  readonly problems: readonly { readonly number: number; readonly message: string }[];
+  /** The number after which the next page begins; undefined after the last page. */
+  readonly next: number | undefined;
+}
+
+interface Row {
+  readonly number: number;
+  readonly line: StagedLine;
+  readonly key: string;
+  readonly id: string | null;
+  readonly account_id: string | null;
+  readonly organization_id: string | null;
+  readonly warehouse_id: string | null;
+  readonly home_id?: string | null;
+  readonly own?: string | null;
+  readonly before?: string | null;
+  readonly is_elsewhere?: boolean;
+}
+
+const linesSql = (type: ImportType): string =>
+  `(SELECT * FROM import_lines WHERE import_id = $1 AND type = '${type}' AND number > $2
+    AND (home IS NOT NULL) = $4 AND line IS NOT NULL ORDER BY number LIMIT $3) l`;
+
+/** SQL for the id of what the line names. OFFSET 0 keeps PostgreSQL from planning all look-ups as one join. */
+const named = (type: NamedType, key: string, alias: string): string =>
+  `CROSS JOIN LATERAL (SELECT ${lineWith(type, key, 'id')} AS id OFFSET 0) ${alias}`;
+
+const ofPlace = (type: NamedType): string => {
+  const table = TABLES[type];
+  const [organization, home, other] =
+    type === 'warehouse'
+      ? [
+          lineWith('organization', 'l.place', 'id'),
+          `coalesce(${lineWith('organization', 'l.home', 'id')},
+            (SELECT o.id FROM organizations o WHERE o.external_id = l.home))`,
+          'NULL',
+        ]
+      : ['NULL', 'NULL', type === 'account' ? 'accounts' : 'NULL'];
+  // An account that was created by hand is adopted by its address.
+  const byEmail = '(SELECT t.id FROM accounts t WHERE t.email_key = l.email_key AND t.external_id IS NULL)';
+  return `SELECT l.number, l.line, l.key, l.id, NULL AS account_id, NULL AS warehouse_id,
+      ${organization} AS organization_id, ${home} AS home_id,
+      (SELECT t.id FROM ${table} t WHERE t.external_id = l.key) AS own,
+      (SELECT t.id FROM ${table} t WHERE t.external_id = l.former) AS before,
+      ${other === 'accounts' ? byEmail : 'NULL'} AS holder
+    FROM ${linesSql(type)} ORDER BY l.number`;
+};
+
+const SELECT: Readonly<Record<ImportType, string>> = {
+  organization: ofPlace('organization'),
+  warehouse: ofPlace('warehouse'),
+  account: ofPlace('account'),
+  membership: `SELECT l.number, l.line, l.key, NULL AS id, a.id AS account_id, o.id AS organization_id, NULL AS warehouse_id
+    FROM ${linesSql('membership')} ${named('account', 'l.account', 'a')} ${named('organization', 'l.place', 'o')}
+    ORDER BY l.number`,
+  warehouse_rights: `SELECT l.number, l.line, l.key, NULL AS id, a.id AS account_id, o.id AS organization_id,
+      w.id AS warehouse_id,
+      EXISTS (SELECT FROM warehouses t WHERE t.id = w.id AND t.organization_id <> o.id) AS is_elsewhere
+    FROM ${linesSql('warehouse_rights')} ${named('account', 'l.account', 'a')} ${named('warehouse', 'l.place', 'w')}
+      CROSS JOIN LATERAL (SELECT ${lineWith('warehouse', 'l.place', 'place')} AS key OFFSET 0) h
+      ${named('organization', 'h.key', 'o')}
+    ORDER BY l.number`,
+};
+
+export async function pageOf(
+  tx: Queries,
+  plan: Plan,
+  [type, isMove]: (typeof PASSES)[number],
+  { after, size }: { readonly after: number; readonly size: number },
+): Promise<Page> {
+  const rows = await tx.query<Row & { holder?: string | null }>(SELECT[type], [plan.importId, after, size, isMove]);
+  const page = {
+    lines: new Map(rows.map(({ number, line }) => [number, line])),
+    next: rows.length < size ? undefined : rows.at(-1)?.number,
+  };
+  if (isNamed(type)) {
+    const { ids, problems } = await identify(tx, plan, type, rows);
+    const changes = rows.map((row) => changeOf(type, { ...row, id: ids.get(row.number) ?? null }, plan));
+    return { ...page, changes, newer: 0, problems };
+  }
+  const known = rows.filter(
+    (row) =>
+      row.account_id !== null && row.organization_id !== null && (type === 'membership' || row.warehouse_id !== null),
+  );
+  const changes = known.map((row) => changeOf(type, row, plan));
+  return { ...page, changes, newer: rows.length - known.length, problems: [] };
+}
+
+/** Finds the record of each line, and stores its id with the line: later lines name it. */
+async function identify(
+  tx: Queries,
+  plan: Plan,
+  type: NamedType,
+  rows: readonly (Row & { readonly holder?: string | null })[],
+) {
+  const problems: { number: number; message: string }[] = [];
+  const ids = new Map<number, string>();
+  const byName =
+    plan.adoptByName && type !== 'account'
+      ? await findByName(
+          tx,
+          plan,
+          type,
+          rows.filter(({ own, before }) => !own && !before),
+        )
+      : undefined;
+  for (const { number, line, key, id, own, before, holder } of rows) {
+    if (own && before) problems.push({ number, message: bothIdsExist(`${line.former_external_id}`) });
+    const found = own ?? before ?? holder ?? byName?.adopt(number, line, key, problems);
+    const given = found ?? id;
+    if (given !== null) ids.set(number, given);
+  }
+  const changed = rows.flatMap(({ number, id }) => {
+    const given = ids.get(number);
+    return given === undefined || given === id ? [] : [{ number, id: given }];
+  });
+  if (changed.length > 0) {
+    await tx.query(
+      `UPDATE import_lines l SET id = g.id FROM jsonb_to_recordset($2::jsonb) AS g (number integer, id text)
+        WHERE l.import_id = $1 AND l.type = '${type}' AND l.number = g.number`,
+      [plan.importId, JSON.stringify(changed)],
+    );
+  }
+  // A line without an id is outdated, unless the deletion of its record was forgotten since.
+  for (const { number } of rows) if (!ids.has(number)) ids.set(number, randomId(PREFIXES[type], 16));
+  return { ids, problems };
+}
+
+/** Finds places that were created by hand and have the name of a line. */
+async function findByName(tx: Queries, { importId }: Plan, type: 'organization' | 'warehouse', rows: readonly Row[]) {
+  const home = type === 'warehouse' ? 't.organization_id' : 'NULL';
+  const found = await tx.query<{ id: string; name: string; home: string | null; taken_by: string | null }>(
+    `SELECT t.id, t.name, ${home} AS home, ${keyOfId('t.id')} AS taken_by FROM ${TABLES[type]} t
+      WHERE t.external_id IS NULL AND t.name = ANY($2) ORDER BY t.id`,
+    [importId, rows.map(({ line }) => line.name)],
+  );
+  const takenBy = new Map(found.map(({ id, taken_by }) => [id, taken_by]));
+  const homes = new Map(rows.map(({ number, organization_id }) => [number, organization_id]));
+  return {
+    /** Returns the id of the only place with that name; adds a problem if there are several. */
+    adopt(
+      number: number,
+      { name }: StagedLine,
+      key: string,
+      problems: { number: number; message: string }[],
+    ): string | undefined {
+      const same = found.filter((one) => one.name === name && one.home === homes.get(number));
+      const [one] = same;
+      if (!one) return undefined;
+      const other = takenBy.get(one.id);
+      if (same.length === 1 && (other === null || other === key)) {
+        takenBy.set(one.id, key);
+        return one.id;
+      }
+      const why =
+        same.length > 1
+          ? `${same.length} ${type}s that were not imported have the name ${JSON.stringify(name)}`
+          : `the line of ${JSON.stringify(other)} has the same name, and it matches one that was not imported`;
+      problems.push({ number, message: `name: ${why}; set the external_id on the right one first (${type}s update)` });
+      return undefined;
+    },
+  };
+}
+
+const bothIdsExist = (former: string): string =>
+  `former_external_id: the database has both ${JSON.stringify(former)} and the ` +
+  'external_id; delete one of the two first, or leave former_external_id out';
+
+/** Dependent lines then know that the record was deleted after the time of the file. */
+export async function forgetIds(tx: Queries, { importId }: Plan, outdated: readonly Change[]): Promise<void> {
+  const [first] = outdated;
+  if (!first || !isNamed(first.type)) return;
+  await tx.query(
+    `UPDATE import_lines l SET id = NULL WHERE import_id = $1 AND type = '${first.type}' AND number = ANY($2)
+      AND NOT EXISTS (SELECT FROM ${TABLES[first.type]} t WHERE t.id = l.id)`,
+    [importId, outdated.map(({ number }) => number)],
+  );
+}
+
+function changeOf(type: ImportType, row: Row, { asOf }: Plan): Change {
+  const { number, line, organization_id } = row;
+  const { external_id, name, email, suspended, role, rights, clients, identity } = line as never;
+  return {
+    type,
+    number,
+    asOf,
+    ...present({
+      id: row.id,
+      account_id: row.account_id,
+      organization_id,
+      warehouse_id: row.warehouse_id,
+      formerOrganization: row.home_id,
+      identity,
+    }),
+    ...(row.is_elsewhere && { isElsewhere: true }),
+    named: namesOf(type, line),
+    set: {
+      external_id,
+      name,
+      email,
+      suspended,
+      role,
+      rights,
+      ...(clients !== undefined && { asks_first: clients === 'ask' }),
+      ...(type === 'warehouse' && organization_id !== null && { organization_id }),
+    },
+  };
+}
+
+const present = (values: object): Partial<Change> =>
+  Object.fromEntries(Object.entries(values).filter(([, value]) => value != null));
+
+/** Deleted accounts and places are remembered by the names that a file gives them. */
+function namesOf(type: ImportType, line: StagedLine): NonNullable<Change['named']> {
+  const names = (['account', 'organization', 'warehouse'] as const).flatMap((part) =>
+    line[part] === undefined ? [] : [[part, { external: line[part] }] as const],
+  );
+  return isNamed(type) ? [...names, [type, { external: line.external_id }]] : names;
+}
+
+/** What the engine must know of the file: a dry run has not written the lines of earlier pages. */
+export const fileRules = ({ importId, asOf }: Plan, fileId: string | undefined) => ({
+  fileId,
+
+  /** Returns what the file says of accounts that have the address of another line. */
+  async holders(tx: Queries, ids: readonly string[]): Promise<ReadonlyMap<string, 'moves' | 'newer' | 'absent'>> {
+    const rows = await tx.query<{ id: string; is_staged: boolean; is_newer: boolean }>(
+      `SELECT h.id, ${keyOfId('h.id')} IS NOT NULL AS is_staged, EXISTS (SELECT FROM known_times t
+          WHERE t.thing = 'account ' || h.id AND t.as_of > $3 AND NOT t.by_import) AS is_newer
+        FROM unnest($2::text[]) AS h (id)`,
+      [importId, ids, asOf],
+    );
+    return new Map(
+      rows.map(({ id, is_staged, is_newer }) => [id, is_newer ? 'newer' : is_staged ? 'moves' : 'absent']),
+    );
+  },
+
+  /** Returns those of these subjects that become members in the file, as `account organization`. */
+  async members(tx: Queries, pairs: readonly { readonly account: string; readonly organization: string }[]) {
+    const rows = await tx.query<{ account: string; organization: string }>(
+      `SELECT p.account, p.organization FROM jsonb_to_recordset($2::jsonb) AS p (account text, organization text)
+        WHERE EXISTS (SELECT FROM import_lines e WHERE e.import_id = $1 AND e.type = 'membership'
+          AND e.key = ${keyOfBoth(keyOfId('p.account'), keyOfId('p.organization'))})`,
+      [importId, JSON.stringify(pairs)],
+    );
+    return new Set(rows.map(({ account, organization }) => `${account} ${organization}`));
+  },
+});
+
+export type FileRules = ReturnType<typeof fileRules>;
