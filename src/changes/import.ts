@@ -14,6 +14,7 @@ import { type Absent, PRUNED_TYPES, type Pruned, type PruneLimit, pruneExcess, p
 import { createImportTally, type ImportChange, type ImportReport, recordImport } from './report.ts';
 import { beginRun, type Run, RunLost } from './runs.ts';
 import { checkRules, isNamed, keyOfId, PAGE_SIZE, stage } from './stage.ts';
+import { fileIdOf } from './times.ts';
 
 /** Called with the number of lines done so far. */
 type ShowProgress = (lines: number) => void;
@@ -22,7 +23,7 @@ type ShowProgress = (lines: number) => void;
 const RETRY_PAUSES_MS = [250, 1_000];
 /** Pages of people wait for each batch of an import, and are refused after 0.9 s. */
 const MAX_BATCH_MS = 300;
-const MIN_PAGE_SIZE = 50;
+const MIN_BATCH_SIZE = 50;
 
 export type Importer = ReturnType<typeof createImporter>;
 
@@ -45,7 +46,7 @@ export function createImporter(parts: {
     const tally = createImportTally();
     const problems = createFoundProblems();
     const pruned = new Map<ImportType, Pruned>();
-    /** The files that the records were last found in, and how many records. */
+    /** How many records of the file are in each set of records (known-files.ts). */
     const files = new Map<string, number>();
     const by: By = { actor: 'operator', isSystem: true, asksFirst, details: { by: 'import', import_id: run.id } };
     const options = { by, activity, file: fileRules(plan, write?.fileId), isDryRun: write === undefined };
@@ -59,7 +60,7 @@ export function createImporter(parts: {
           const begin = performance.now();
           await run.requireHeld(tx);
           const result = await work(tx, now);
-          if (performance.now() - begin > MAX_BATCH_MS) size = Math.max(MIN_PAGE_SIZE, Math.floor(size / 2));
+          size = sizeAfter(size, performance.now() - begin);
           return result;
         }),
       );
@@ -67,7 +68,10 @@ export function createImporter(parts: {
 
     async function make(tx: Queries, now: Date, changes: readonly Change[]): Promise<Outcome> {
       const outcome = await engine.make(tx, now, changes, options);
-      for (const { fileId } of outcome.times.values()) if (fileId) files.set(fileId, (files.get(fileId) ?? 0) + 1);
+      for (const change of changes) {
+        const fileId = fileIdOf(outcome.times, change);
+        if (fileId) files.set(fileId, (files.get(fileId) ?? 0) + 1);
+      }
       return outcome;
     }
 
@@ -186,7 +190,7 @@ export type ImportPlan = Omit<Plan, 'importId'>;
 
 export interface Comparison {
   readonly report: ImportReport;
-  /** The files that the records were last found in, and how many records (known-files.ts). */
+  /** How many records of the file are in each set of records (known-files.ts). */
   readonly files: ReadonlyMap<string, number>;
 }
 
@@ -194,6 +198,12 @@ interface Writing {
   /** How many changes were written. */
   kept: number;
   fileId: string;
+}
+
+/** Returns the size of the batch after one that took so long. */
+function sizeAfter(size: number, ms: number): number {
+  if (ms > MAX_BATCH_MS) return Math.max(MIN_BATCH_SIZE, Math.floor(size / 2));
+  return ms < MAX_BATCH_MS / 3 ? Math.min(PAGE_SIZE, size * 2) : size;
 }
 
 /** Retrying is safe: if an attempt has written but its answer was lost, no difference is left. */

@@ -6,6 +6,8 @@ import type { Queries } from '../storage/queries.ts';
 import type { Plan } from './pages.ts';
 import { hasLine, keyOfBoth, keyOfId, PAGE_SIZE } from './stage.ts';
 
+const COUNTED_AT_ONCE = 20_000;
+
 const keyOfPart = (part: string): string =>
   `CROSS JOIN LATERAL (SELECT ${keyOfId(`k.${part}_id`)} AS key OFFSET 0) ${part}`;
 
@@ -38,7 +40,7 @@ export async function chooseFile(
   { importId, asOf }: Plan,
   known: ReadonlyMap<string, number>,
 ): Promise<string> {
-  const [id] = [...known].sort(([, a], [, b]) => b - a)[0] ?? [];
+  const [id, inFile] = [...known].sort(([, a], [, b]) => b - a)[0] ?? [];
   const [file] = await database.query<{ as_of: Date }>('SELECT as_of FROM known_files WHERE id = $1', [id ?? null]);
   if (id === undefined || file === undefined || file.as_of > asOf) {
     await database.query('INSERT INTO known_files (id, as_of) VALUES ($1, $2) ON CONFLICT DO NOTHING', [
@@ -48,13 +50,29 @@ export async function chooseFile(
     return importId;
   }
   if (file.as_of.getTime() === asOf.getTime()) return id;
-  let after: string | null = '';
+  let after = (await countOf(database, id)) === inFile ? null : '';
   while (after !== null) {
     const [page]: { next: string | null }[] = await database.query(TAKE_OUT, [importId, id, after, PAGE_SIZE]);
     after = page?.next ?? null;
   }
   await database.query('UPDATE known_files SET as_of = $2 WHERE id = $1', [id, asOf]);
   return id;
+}
+
+/** Counts in steps, because a statement has a time limit. */
+async function countOf(database: Queries, id: string): Promise<number> {
+  let count = 0;
+  let after: string | null = '';
+  while (after !== null) {
+    const [page]: { count: number; next: string | null }[] = await database.query(
+      `SELECT count(*)::int AS count, CASE WHEN count(*) = $3 THEN max(thing) END AS next FROM (
+        SELECT thing FROM known_times WHERE file_id = $1 AND thing > $2 ORDER BY thing LIMIT $3) k`,
+      [id, after, COUNTED_AT_ONCE],
+    );
+    count += page?.count ?? 0;
+    after = page?.next ?? null;
+  }
+  return count;
 }
 
 /** Deletes sets without records. */

@@ -57,6 +57,10 @@ export async function readTimes(tx: Queries, changes: readonly Change[]): Promis
   return new Map(rows.map((row) => [row.thing, row]));
 }
 
+/** Returns the set of records (known-files.ts) that contains the record of the change. */
+export const fileIdOf = (times: KnownTimes, change: Change): string | null | undefined =>
+  times.get(`${keyOf(change)}`)?.fileId;
+
 /** Returns true if the account or a place that the change names is known to have been deleted. */
 export const isDeleted = (times: KnownTimes, { named = [] }: Change): boolean =>
   named.flatMap(deletedKeys).some((key) => times.has(key));
