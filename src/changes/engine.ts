@@ -25,6 +25,8 @@ export interface ChangeProblem {
 export interface Options {
   readonly by: By;
   readonly activity: Pick<Activity, 'recordAll'>;
+  /** True to compare only: nothing is written. */
+  readonly isDryRun?: boolean;
   /** Leaves out changes that would remove too much. */
   readonly allow?: (tx: Queries, found: readonly Difference[]) => Promise<readonly Difference[]>;
 }
@@ -64,13 +66,14 @@ const LOCK = "pg_advisory_xact_lock(hashtext('gatehouse import'))";
  * @param options absent for a caller that writes its own audit entries
  */
 async function make(tx: Queries, now: Date, changes: readonly Change[], options?: Options): Promise<Outcome> {
-  const { by = { actor: 'service' }, activity, allow } = options ?? {};
+  const { by = { actor: 'service' }, activity, isDryRun, allow } = options ?? {};
   if (changes.length === 0) return { differences: [], outdated: [], problems: [] };
   const times = await readTimes(tx, changes);
   const [outdated, current] = partition(changes, (change) => isOutdated(times, change));
   const { found, problems } = await compare(tx, current, by, now);
   if (problems.length > 0) return { differences: [], outdated, problems };
   const differences = allow ? await allow(tx, found) : found;
+  if (isDryRun) return { differences, outdated, problems };
   await write(tx, differences, now);
   const entries = differences.flatMap((one) =>
     KINDS[one.change.type].log(one).map((entry) => ({

@@ -31,7 +31,7 @@ export interface ImportStep {
   write(tx: Queries): Promise<ImportActivity[]>;
   /** Records the time of each compared record. Called after `write`, even if nothing changed. */
   recordTimes?(tx: Queries): Promise<void>;
-  /** Number of lines and imported records that are not applied because of newer pushed changes. */
+  /** Number of lines and imported records that are not applied because of newer changes. */
   readonly newer?: number;
 }
 
@@ -56,6 +56,8 @@ export interface ImportFacts {
   /** True if a new organization asks first, unless its line says otherwise. */
   readonly asksFirst: boolean;
   readonly adopted: Readonly<Record<AdoptedType, Adopted>>;
+  /** The accounts and places that the import does not add, because they were deleted after its time. */
+  readonly skipped: Set<string>;
 }
 
 export type AdoptedType = 'organization' | 'warehouse' | 'account';

@@ -1,6 +1,7 @@
 /** Brings accounts, organizations, warehouses and memberships to the state in a file. */
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Activity } from '../accounts/activity/activity.ts';
+import { lockKnownTimes } from '../accounts/known-times.ts';
 import type { Clock } from '../base/clock.ts';
 import { randomId } from '../base/random-id.ts';
 import type { ImportType } from '../changes/line.ts';
@@ -28,8 +29,6 @@ type ShowProgress = (lines: number) => void;
 
 /** Pauses before each retry of a batch: a busy database must not end the import. */
 const RETRY_PAUSES_MS = [250, 1_000];
-/** Each batch of an import or of pushed changes takes this lock, so that one writes after the other. */
-export const LOCK_BATCH = "SELECT pg_advisory_xact_lock(hashtext('gatehouse import'))";
 
 export function createImporter(parts: {
   readonly database: Database;
@@ -47,6 +46,7 @@ export function createImporter(parts: {
     problems: createFoundProblems(),
     adoptByName,
     asksFirst,
+    skipped: new Set(),
     adopted: { organization: nothing(), warehouse: nothing(), account: nothing() },
   });
 
@@ -54,7 +54,7 @@ export function createImporter(parts: {
   async function write({ lock, id }: CarryOutOptions, compare: Compare): Promise<ImportStep> {
     return database.transaction(async (tx) => {
       await lock.requireHeld(tx);
-      await tx.query(LOCK_BATCH);
+      await lockKnownTimes(tx);
       const step = await compare(tx);
       if (step.changes.some(({ change }) => change !== 'kept')) {
         const records = await step.write(tx);

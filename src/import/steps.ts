@@ -1,5 +1,6 @@
 /** The steps of an import, in order: dependents are added last and removed first. */
 
+import { isAnythingNewer, isOf, isOutdated, type NamedType, recordTimes } from '../accounts/known-times.ts';
 import {
   batchesOf,
   type ImportLine,
@@ -12,11 +13,10 @@ import type { Queries } from '../storage/queries.ts';
 import { compareAccounts } from './accounts.ts';
 import type { ImportFacts, ImportStep, SetLine } from './change.ts';
 import type { ImportIndex } from './import-index.ts';
-import { isAnythingNewer, isOf, isOutdated, type NamedType, recordTimes } from './known-times.ts';
 import { compareAccess } from './memberships.ts';
 import { comparePlaces } from './places.ts';
 import { PRUNED_TYPES, prunePage } from './prune.ts';
-import { findThings } from './things.ts';
+import { findThings, type LineThing } from './things.ts';
 
 /** Maximum number of lines per batch and rows per page: far below the limits of a query. */
 export const BATCH_SIZE = 500;
@@ -95,14 +95,23 @@ async function compareCurrent(
   lines: readonly Numbered[],
   facts: ImportFacts,
 ): Promise<ImportStep> {
-  const { asOf, now, index } = facts;
+  const { asOf, now, index, skipped } = facts;
   let current = lines;
+  let adopting: readonly Numbered[] = [];
   if (await isAnythingNewer(queries, asOf)) {
     const { things, times } = await findThings(queries, lines, index);
-    const kept = things.filter((thing) => !isOutdated(times, thing, asOf, { isImport: true }));
+    const isCurrent = (thing: LineThing<Numbered>) =>
+      !isOutdated(times, thing, asOf, { isImport: true }) &&
+      !thing.named.some(([type, { external }]) => skipped.has(`${type} ${external}`));
+    const [kept, older] = [things.filter(isCurrent), things.filter((thing) => !isCurrent(thing))];
     current = kept.map(({ line }) => line);
+    adopting = older.flatMap(adoptionOnly);
+    // The file's other lines about a record that this import does not add must not miss the record.
+    for (const { line, own } of older) {
+      if ('external_id' in line && own === undefined) skipped.add(`${type} ${line.external_id}`);
+    }
   }
-  const step = await compareLines(queries, type, current as never, facts);
+  const step = await compareLines(queries, type, [...current, ...adopting] as never, facts);
   return {
     ...step,
     newer: lines.length - current.length,
@@ -114,6 +123,13 @@ async function compareCurrent(
     },
   };
 }
+
+/** An older line still gives a person that a command added their external id, and nothing else. */
+const adoptionOnly = ({ line, own }: LineThing<Numbered>): Numbered[] => {
+  if (line.type !== 'account' || own?.name === undefined || own.external_id !== null) return [];
+  const { suspended: _, ...rest } = line;
+  return [{ ...rest, name: own.name }];
+};
 
 export function compareLines<Type extends ImportType>(
   queries: Queries,

@@ -1,9 +1,5 @@
 /** Finds the records that lines name. Refuses unknown names, and names of different records. */
-import { Refusal } from '../base/refusal.ts';
-import type { Numbered } from '../changes/line.ts';
-import { type PushedLine, removes } from '../changes/pushed-line.ts';
-import type { Queries } from '../storage/queries.ts';
-import type { ImportIndex } from './import-index.ts';
+
 import {
   findNamed,
   type KnownTimes,
@@ -13,7 +9,12 @@ import {
   type Names,
   readTimes,
   type Thing,
-} from './known-times.ts';
+} from '../accounts/known-times.ts';
+import { Refusal } from '../base/refusal.ts';
+import type { Numbered } from '../changes/line.ts';
+import { type PushedLine, removes } from '../changes/pushed-line.ts';
+import type { Queries } from '../storage/queries.ts';
+import type { ImportIndex } from './import-index.ts';
 
 /** The record that a line is about. An id is absent if its account or place does not exist. */
 export interface LineThing<Line extends PushedLine | Numbered = PushedLine> extends Thing {
@@ -79,7 +80,11 @@ export async function findThings<Line extends AnyLine>(
     ];
     const thing = { type: line.type, line, named };
     try {
-      return { ...thing, ...partsOf(line, found, index) };
+      const parts = partsOf(line, found, index);
+      // The line would add the account: its address, too, must not be that of a later deleted account.
+      const { email } = namesIn(line, OWN);
+      const isAdded = line.type === 'account' && 'own' in parts && parts.own === undefined && email;
+      return { ...thing, ...parts, ...(isAdded && { named: [...named, ['account', { email }] as const] }) };
     } catch (error) {
       if (error instanceof Refusal) return { ...thing, missing: error };
       throw error;

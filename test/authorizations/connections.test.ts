@@ -61,7 +61,7 @@ forEachDatabase('connections', (open) => {
     }
     await connect();
     const renewed = await connect();
-    expect(renewed).to.deep.equal({ generation: 3, isNew: false });
+    expect(renewed).to.deep.equal({ generation: 3, clientGeneration: 0, isNew: false });
   });
 
   it('an approval is stored only if session and connection have not changed since the consent page was shown', async () => {

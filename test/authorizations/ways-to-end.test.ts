@@ -56,157 +56,170 @@ const revokeAsHolder =
 
 const asOwner = async ({ on }: Holdings) => signedIn(on.service, on.seeded.other);
 
-const ENDS: Readonly<Record<string, End>> = {
-  'the account is suspended': {
-    end: ({ on, person }) => on.service.accounts.suspend(person.accountId),
-    undo: ({ on, person }) => on.service.accounts.resume(person.accountId),
-    ends: PERSON,
-  },
-  'the account is deleted': {
-    end: command(({ person }) => `accounts delete ${person.email}`),
-    ends: PERSON,
-    isElsewhere: true,
-    isFinal: true,
-  },
-  'the client is suspended': {
-    end: ({ on, client }) => on.service.clients.suspend(client.id),
-    undo: ({ on, client }) => on.service.clients.resume(client.id),
-    ends: CLIENT,
-  },
-  'the client is deleted by its owner': {
-    async end(held) {
-      const path = `/profile/oauth-clients/${held.client.id}/delete`;
-      await confirmAt(await asOwner(held), path, { confirm_name: held.client.name });
+/** One after another for the same credentials, because it takes seconds to get them all. */
+const CHAINS: readonly Readonly<Record<string, End>>[] = [
+  {
+    'the holder revokes an access token that is not the latest one': {
+      end: revokeAsHolder(({ first }) => first.former),
+      ends: ['authorization'],
+      isShared: true,
     },
-    ends: CLIENT,
-    isFinal: true,
-  },
-  'the machine client is suspended': {
-    end: ({ on, machine }) => on.service.clients.suspend(machine.id),
-    undo: ({ on, machine }) => on.service.clients.resume(machine.id),
-    ends: [...MACHINE, 'machine secret'],
-  },
-  'the machine client is deleted': {
-    end: command(({ machine }) => `clients delete ${machine.id}`),
-    ends: [...MACHINE, 'machine secret'],
-    isElsewhere: true,
-  },
-  'the person disconnects the client': {
-    end: ({ browser, client }) => confirmAt(browser, `/profile/connections/${client.id}/disconnect`),
-    ends: CONNECTION,
-  },
-  'the person disconnects all clients': {
-    end: ({ browser }) => confirmAt(browser, '/profile/connections/disconnect-all'),
-    ends: [...CONNECTION, 'authorization of another client'],
-  },
-  'the person revokes an API key': {
-    end: ({ browser, keys: [key] }) => confirmAt(browser, `/profile/api-keys/${key?.id}/revoke`),
-    ends: ['API key'],
-  },
-  'the holder revokes an access token that is not the latest one': {
-    end: revokeAsHolder(({ first }) => first.former),
-    ends: ['authorization'],
-    isShared: true,
-  },
-  'the holder revokes the machine token': {
-    end: revokeAsHolder(({ machineToken }) => machineToken),
-    ends: ['machine token'],
-    isShared: true,
-  },
-  'the client revokes the access token (RFC 7009)': {
-    end: revokeBy(({ first, client }) => [first.accessToken, client, 'refresh_token']),
-    ends: ['authorization'],
-    isShared: true,
-  },
-  'the client revokes the refresh token (RFC 7009)': {
-    end: revokeBy(({ first, client }) => [first.refreshToken, client, 'nonsense']),
-    ends: ['authorization'],
-    isShared: true,
-  },
-  'the client revokes a refresh token that was replaced (RFC 7009)': {
-    end: revokeBy(({ first, client }) => [first.replaced, client]),
-    ends: ['authorization'],
-    isShared: true,
-  },
-  'the machine client revokes its token (RFC 7009)': {
-    end: revokeBy(({ machineToken, machine }) => [machineToken, machine]),
-    ends: ['machine token'],
-    isShared: true,
-  },
-  'a refresh token is used again': {
-    async end({ on, first, client }) {
-      const next = await refresh(on.issuer, client, first.refreshToken);
-      expect((await refresh(on.issuer, client, String(next.body.refresh_token))).status).to.equal(200);
-      expect((await refresh(on.issuer, client, first.refreshToken)).status).to.equal(400);
+    'the holder revokes the machine token': {
+      end: revokeAsHolder(({ machineToken }) => machineToken),
+      ends: ['machine token'],
+      isShared: true,
     },
-    ends: ['authorization'],
-    isShared: true,
-  },
-  'a code is used again': {
-    async end({ on, code, client }) {
-      expect((await exchangeCode(on.issuer, client, code)).status).to.equal(200);
-      expect((await exchangeCode(on.issuer, client, code)).status).to.equal(400);
+    'the person revokes an API key': {
+      end: ({ browser, keys: [key] }) => confirmAt(browser, `/profile/api-keys/${key?.id}/revoke`),
+      ends: ['API key'],
     },
-    ends: ['code'],
-    isShared: true,
-  },
-  'an operator revokes everything that acts for the account': {
-    end: command(({ person }) => `revoke --account ${person.email}`),
-    ends: PERSON,
-    isElsewhere: true,
-  },
-  'an operator revokes everything that the client holds': {
-    end: command(({ client }) => `revoke --client ${client.id}`),
-    ends: CLIENT,
-    isElsewhere: true,
-  },
-  'an operator revokes everything that the machine client holds': {
-    end: command(({ machine }) => `revoke --client ${machine.id}`),
-    ends: MACHINE,
-    isElsewhere: true,
-  },
-  'an operator revokes one token': {
-    end: command(({ first }) => `revoke --token ${first.refreshToken}`),
-    ends: ['authorization'],
-    isElsewhere: true,
-  },
-  'the organization blocks the client': {
-    async end(held) {
-      const path = `/profile/organizations/${held.organizationId}/clients/${held.client.id}/end`;
-      await confirmAt(await asOwner(held), path);
+    'the person signs out': {
+      end: ({ browser }) => browser.fillIn('/logout'),
+      ends: ['browser'],
     },
-    empties: CLIENT,
-  },
-  'the person’s membership is removed': {
-    async end(held) {
-      const { organizationId, person } = held;
-      const path = `/profile/organizations/${organizationId}/people/${person.accountId}/end`;
-      await confirmAt(await asOwner(held), path);
+    'the organization blocks the client': {
+      async end(held) {
+        const path = `/profile/organizations/${held.organizationId}/clients/${held.client.id}/end`;
+        await confirmAt(await asOwner(held), path);
+      },
+      empties: CLIENT,
     },
-    empties: [...CONNECTION, 'authorization of another client', ...KEYS],
   },
-  'the machine client’s membership is removed': {
-    end: ({ on, machine, organizationId }) => on.service.memberships.remove({ clientId: machine.id }, organizationId),
-    empties: MACHINE,
-    isElsewhere: true,
+  {
+    'the client revokes the access token (RFC 7009)': {
+      end: revokeBy(({ first, client }) => [first.accessToken, client, 'refresh_token']),
+      ends: ['authorization'],
+      isShared: true,
+    },
+    'the machine client revokes its token (RFC 7009)': {
+      end: revokeBy(({ machineToken, machine }) => [machineToken, machine]),
+      ends: ['machine token'],
+      isShared: true,
+    },
+    'the person sets a new password': {
+      end: ({ browser, person }) =>
+        browser.fillIn('/profile/security', {
+          current_password: person.password,
+          new_password: 'eight blue pallets, stacked',
+        }),
+      ends: ['second browser'],
+    },
+    'the person’s membership is removed': {
+      async end(held) {
+        const { organizationId, person } = held;
+        const path = `/profile/organizations/${organizationId}/people/${person.accountId}/end`;
+        await confirmAt(await asOwner(held), path);
+      },
+      empties: [...CONNECTION, 'authorization of another client', ...KEYS],
+    },
   },
-  'the person signs out': {
-    end: ({ browser }) => browser.fillIn('/logout'),
-    ends: ['browser'],
+  {
+    'the client revokes the refresh token (RFC 7009)': {
+      end: revokeBy(({ first, client }) => [first.refreshToken, client, 'nonsense']),
+      ends: ['authorization'],
+      isShared: true,
+    },
+    'the person signs out everywhere else': {
+      end: ({ browser }) => browser.send('/profile/security/sign-out-everywhere'),
+      ends: ['second browser'],
+    },
+    'the machine client’s membership is removed': {
+      end: ({ on, machine, organizationId }) => on.service.memberships.remove({ clientId: machine.id }, organizationId),
+      empties: MACHINE,
+      isElsewhere: true,
+    },
+    'the person disconnects all clients': {
+      end: ({ browser }) => confirmAt(browser, '/profile/connections/disconnect-all'),
+      ends: [...CONNECTION, 'authorization of another client'],
+    },
   },
-  'the person signs out everywhere else': {
-    end: ({ browser }) => browser.send('/profile/security/sign-out-everywhere'),
-    ends: ['second browser'],
+  {
+    'the client revokes a refresh token that was replaced (RFC 7009)': {
+      end: revokeBy(({ first, client }) => [first.replaced, client]),
+      ends: ['authorization'],
+      isShared: true,
+    },
+    'the account is suspended': {
+      end: ({ on, person }) => on.service.accounts.suspend(person.accountId),
+      undo: ({ on, person }) => on.service.accounts.resume(person.accountId),
+      ends: PERSON,
+    },
+    'the client is suspended': {
+      end: ({ on, client }) => on.service.clients.suspend(client.id),
+      undo: ({ on, client }) => on.service.clients.resume(client.id),
+      ends: CLIENT,
+    },
+    'the machine client is suspended': {
+      end: ({ on, machine }) => on.service.clients.suspend(machine.id),
+      undo: ({ on, machine }) => on.service.clients.resume(machine.id),
+      ends: [...MACHINE, 'machine secret'],
+    },
+    'an operator revokes everything that the machine client holds': {
+      end: command(({ machine }) => `revoke --client ${machine.id}`),
+      ends: MACHINE,
+      isElsewhere: true,
+    },
+    'an operator revokes everything that the client holds': {
+      end: command(({ client }) => `revoke --client ${client.id}`),
+      ends: CLIENT,
+      isElsewhere: true,
+    },
   },
-  'the person sets a new password': {
-    end: ({ browser, person }) =>
-      browser.fillIn('/profile/security', {
-        current_password: person.password,
-        new_password: 'eight blue pallets, stacked',
-      }),
-    ends: ['second browser'],
+  {
+    'a refresh token is used again': {
+      async end({ on, first, client }) {
+        const next = await refresh(on.issuer, client, first.refreshToken);
+        expect((await refresh(on.issuer, client, String(next.body.refresh_token))).status).to.equal(200);
+        expect((await refresh(on.issuer, client, first.refreshToken)).status).to.equal(400);
+      },
+      ends: ['authorization'],
+      isShared: true,
+    },
+    'the person disconnects the client': {
+      end: ({ browser, client }) => confirmAt(browser, `/profile/connections/${client.id}/disconnect`),
+      ends: CONNECTION,
+    },
+    'the machine client is deleted': {
+      end: command(({ machine }) => `clients delete ${machine.id}`),
+      ends: [...MACHINE, 'machine secret'],
+      isElsewhere: true,
+    },
+    'an operator revokes everything that acts for the account': {
+      end: command(({ person }) => `revoke --account ${person.email}`),
+      ends: PERSON,
+      isElsewhere: true,
+    },
   },
-};
+  {
+    'an operator revokes one token': {
+      end: command(({ first }) => `revoke --token ${first.refreshToken}`),
+      ends: ['authorization'],
+      isElsewhere: true,
+    },
+    'a code is used again': {
+      async end({ on, code, client }) {
+        expect((await exchangeCode(on.issuer, client, code)).status).to.equal(200);
+        expect((await exchangeCode(on.issuer, client, code)).status).to.equal(400);
+      },
+      ends: ['code'],
+      isShared: true,
+    },
+    'the client is deleted by its owner': {
+      async end(held) {
+        const path = `/profile/oauth-clients/${held.client.id}/delete`;
+        await confirmAt(await asOwner(held), path, { confirm_name: held.client.name });
+      },
+      ends: CLIENT,
+      isFinal: true,
+    },
+    'the account is deleted': {
+      end: command(({ person }) => `accounts delete ${person.email}`),
+      ends: PERSON,
+      isElsewhere: true,
+      isFinal: true,
+    },
+  },
+];
 
 const once: Check = (check) => check();
 const LATER: Timing = { here: eventually, elsewhere: eventually, caching: eventually };
@@ -223,34 +236,58 @@ forEachDeploymentAndEmbedded('the end of access', (start) => {
     apis = await openApis(on, isAlone ? on.service : await start({ sharing: on.service, clock }));
   });
 
-  for (const [title, { end, ends = [], empties = [], undo, ...way }] of Object.entries(ENDS)) {
-    const rest = HELD.filter((name) => !ends.includes(name));
-    const isConnectionEnd = ends.includes('second authorization');
-
-    it(`${title}: exactly the affected credentials lose access`, async () => {
+  for (const chain of CHAINS) {
+    it(`exactly the affected credentials lose access: ${Object.keys(chain).join('; then ')}`, async () => {
       const held = await hold(apis);
-      const { credentials } = held;
-      const refused = (timing = LATER) => Promise.all(ends.map((name) => credentials[name].expectRefused(timing)));
-      for (const name of [...ends, ...empties]) await credentials[name].cache();
-
-      await end(held);
-      const here = way.isElsewhere ? eventually : once;
-      const elsewhere = way.isShared ? once : eventually;
-      await refused({ here, elsewhere, caching: eventually });
-      on.clock.advance(60);
-      await on.service.clean();
-      await refused();
-      await Promise.all(rest.map((name) => credentials[name].expectValid(LATER, empties.includes(name))));
-
-      if (undo) {
-        await undo(held);
-        for (const name of ends) await credentials[name].expectValid(LATER, false);
-      } else if (ends.includes('authorization') && !way.isFinal) {
-        expect(await held.isConnected(), 'the consent is stored').to.equal(!isConnectionEnd);
-        await (await held.reconnect()).expectValid(LATER, false);
-        await refused();
+      const gone = new Set<HeldName>();
+      const emptied = new Set<HeldName>();
+      for (const [title, step] of Object.entries(chain)) {
+        await expectEnded(held, step, gone, emptied).catch((error: Error) => {
+          error.message = `${title}: ${error.message}`;
+          throw error;
+        });
       }
+      if (gone.has('code')) return;
+      expect((await exchangeCode(apis.elsewhere.issuer, held.client, held.code)).status).to.equal(200);
     });
+  }
+
+  /** Ends what is not among `gone`, to which it adds what stays ended. */
+  async function expectEnded(
+    held: Holdings,
+    { end, ends = [], empties = [], undo, ...way }: End,
+    gone: Set<HeldName>,
+    emptied: Set<HeldName>,
+  ): Promise<void> {
+    const { credentials } = held;
+    const ending = ends.filter((name) => !gone.has(name));
+    const emptying = empties.filter((name) => !gone.has(name));
+    const rest = HELD.filter((name) => !gone.has(name) && !ends.includes(name));
+    const refused = (timing = LATER) => Promise.all(ending.map((name) => credentials[name].expectRefused(timing)));
+    const valid = (names: readonly HeldName[]) =>
+      Promise.all(names.map((name) => credentials[name].expectValid(LATER, emptied.has(name))));
+    for (const name of [...ending, ...emptying]) await credentials[name].cache();
+
+    await end(held);
+    for (const name of emptying) emptied.add(name);
+    const here = way.isElsewhere ? eventually : once;
+    const elsewhere = way.isShared ? once : eventually;
+    await refused({ here, elsewhere, caching: eventually });
+    on.clock.advance(60);
+    await on.service.clean();
+    await refused();
+    await valid(rest);
+
+    if (undo) {
+      await undo(held);
+      await valid(ending);
+      return;
+    }
+    for (const name of ending) gone.add(name);
+    if (!ending.includes('authorization') || way.isFinal) return;
+    expect(await held.isConnected(), 'the consent is stored').to.equal(!ends.includes('second authorization'));
+    await (await held.reconnect()).expectValid(LATER, false);
+    await refused();
   }
 
   it('an API whose own client is suspended accepts no caller until the client is resumed', async () => {

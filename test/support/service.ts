@@ -129,7 +129,7 @@ const suiteOn = (body: (start: Start) => void, deployment: Deployment) => () => 
  */
 export function forEachDeployment(title: string, body: (start: Start) => void): void {
   describeOn([postgresServer], `${title}, PostgreSQL`, suiteOn(body, 'postgres'));
-  defineWithRedis(title, body);
+  onPostgresAndRedis(title, body);
 }
 
 /**
@@ -138,10 +138,11 @@ export function forEachDeployment(title: string, body: (start: Start) => void): 
  */
 export function forEachDeploymentAndEmbedded(title: string, body: (start: Start) => void): void {
   describe(`${title}, embedded`, suiteOn(body, 'embedded'));
-  defineWithRedis(title, body);
+  onPostgresAndRedis(title, body);
 }
 
-function defineWithRedis(title: string, body: (start: Start) => void): void {
+/** Defines the suite for the deployment that most operators run: rules of pages and commands hold on every store. */
+export function onPostgresAndRedis(title: string, body: (start: Start) => void): void {
   const suite = suiteOn(body, 'postgres+redis');
   describeOn([postgresServer, redisServer], `${title}, PostgreSQL and Redis`, suite);
 }

@@ -5,6 +5,7 @@ import { refuseViolations } from '../../base/refusal.ts';
 import { byName, type Page, type PageRequest, pageOf } from '../../storage/pages.ts';
 import type { Database, InTransaction } from '../../storage/queries.ts';
 import { displayName } from '../display-name.ts';
+import { knownChange, recordChanges } from '../known-times.ts';
 import type { OrganizationPolicy } from './organization-policy.ts';
 import {
   acceptedExternalId,
@@ -100,13 +101,14 @@ export function createOrganizations(parts: {
       };
       await refuseViolations(
         takenBy(externalId),
-        database.transaction(async (tx) => {
+        knownChange(database, undefined, async (tx, at) => {
           const { id, name, createdAt } = organization;
           await tx.query(
             `INSERT INTO organizations (id, name, created_at, external_id, asks_first)
               VALUES ($1, $2, $3, $4, $5)`,
             [id, name, createdAt, organization.externalId, asksFirst],
           );
+          await recordChanges(tx, at, { type: 'organization', organization: id });
           await inTransaction?.(tx, organization);
         }),
       );
@@ -139,12 +141,13 @@ export function createOrganizations(parts: {
           ...takenBy(externalId),
           warehouses_organization_id_fkey: () => unknownOrganization(organizationId),
         },
-        database.transaction(async (tx) => {
+        knownChange(database, undefined, async (tx, at) => {
           await tx.query(
             `INSERT INTO warehouses (id, organization_id, name, created_at, external_id)
               VALUES ($1, $2, $3, $4, $5)`,
             [warehouse.id, organizationId, warehouse.name, warehouse.createdAt, warehouse.externalId],
           );
+          await recordChanges(tx, at, { type: 'warehouse', warehouse: warehouse.id });
           await inTransaction?.(tx, warehouse);
         }),
       );

@@ -2,6 +2,7 @@
 import { Refusal, refuseViolations } from '../../base/refusal.ts';
 import type { Database, InTransaction, Queries } from '../../storage/queries.ts';
 import { displayName } from '../display-name.ts';
+import { knownChange, type NamedRow, recordChanges, recordDeletion } from '../known-times.ts';
 
 export type PlaceKind = 'organization' | 'warehouse';
 
@@ -74,7 +75,10 @@ export function createPlaces(database: Database) {
               external_id = coalesce($3, external_id)
             WHERE id = $1 RETURNING id, name, external_id AS "externalId"`,
           [id, name === undefined ? null : displayName(name), acceptedExternalId(externalId)],
-          inTransaction,
+          async (tx, place, at) => {
+            await recordChanges(tx, at, { type: kind, [kind]: id });
+            await inTransaction?.(tx, place);
+          },
         ),
       ),
 
@@ -88,7 +92,16 @@ export function createPlaces(database: Database) {
     async remove(kind: PlaceKind, id: string, inTransaction?: InTransaction<Place>): Promise<Place> {
       const { table, isOfPlace, steps } = PLACES[kind];
       const found = 'id, name, external_id AS "externalId"';
-      const place = await change(kind, `SELECT ${found} FROM ${table} WHERE id = $1`, [id], inTransaction);
+      const select = `SELECT ${found} FROM ${table} WHERE id = $1`;
+      const place = await change(kind, select, [id], async (tx, one, at) => {
+        // Late lines do nothing from now on, although the steps have only begun.
+        const rows = (type: PlaceKind, key: string) =>
+          tx.query<NamedRow>(`SELECT id, external_id FROM ${PLACES[type].table} WHERE ${key} = $1`, [id]);
+        await recordDeletion(tx, at, kind, await rows(kind, 'id'));
+        if (kind === 'organization')
+          await recordDeletion(tx, at, 'warehouse', await rows('warehouse', 'organization_id'));
+        await inTransaction?.(tx, one);
+      });
       for (const access of steps) {
         let ended: unknown[];
         do {
@@ -128,14 +141,14 @@ export function createPlaces(database: Database) {
     kind: PlaceKind,
     statement: string,
     [id, ...values]: readonly [string, ...(string | null)[]],
-    inTransaction?: InTransaction<Place>,
+    inTransaction: (tx: Queries, place: Place, at: Date) => Promise<void>,
   ): Promise<Place> {
     const { isId, unknown } = PLACES[kind];
     if (!isId(id)) throw unknown(id);
-    return database.transaction(async (tx) => {
+    return knownChange(database, undefined, async (tx, at) => {
       const [place] = await tx.query<Place>(statement, [id, ...values]);
       if (place === undefined) throw unknown(id);
-      await inTransaction?.(tx, place);
+      await inTransaction(tx, place, at);
       return place;
     });
   }
