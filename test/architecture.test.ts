@@ -78,7 +78,7 @@ const DOORS: Readonly<Record<string, string>> = {
   'accounts/api-keys': 'api-key api-keys',
   'accounts/identities': 'identities resolve-identity upstream-sessions',
   'accounts/mail': 'account-mail letter mail',
-  'accounts/organizations': 'organization-policy organizations places taken-names',
+  'accounts/organizations': 'organization-policy places taken-names',
   'accounts/passkeys': 'ceremonies passkey passkeys',
   'accounts/password-links': 'link-mail password-changes password-links',
   'accounts/passwords': 'common-passwords password work',
@@ -113,8 +113,6 @@ const WRITERS: Readonly<Record<string, 'records the time' | 'writes what no line
   'src/accounts/account-edits.ts': 'records the time',
   // A new account has no time: a line that is older may still give it an external id.
   'src/accounts/account-registry.ts': 'records the time',
-  'src/accounts/organizations/organizations.ts': 'records the time',
-  'src/accounts/organizations/places.ts': 'records the time',
   // The demo is added only to a database without accounts.
   'src/accounts/demo.ts': 'writes what no line changes',
   'src/accounts/doctor-accounts.ts': 'writes what no line changes',

@@ -5,13 +5,13 @@ import { type AccountRegistry, createAccountRegistry } from '../../src/accounts/
 import { createActivity } from '../../src/accounts/activity/activity.ts';
 import { createApiKeys } from '../../src/accounts/api-keys/api-keys.ts';
 import { seedDemo } from '../../src/accounts/demo.ts';
-import { createOrganizations } from '../../src/accounts/organizations/organizations.ts';
 import { createPasskeys } from '../../src/accounts/passkeys/passkeys.ts';
 import { createPasswordChanges } from '../../src/accounts/password-links/password-changes.ts';
 import { createPasswordLinks } from '../../src/accounts/password-links/password-links.ts';
 import { systemClock } from '../../src/base/clock.ts';
 import { createChanges } from '../../src/changes/engine.ts';
 import { createOrganizationEnds } from '../../src/changes/organization-ends.ts';
+import { createOrganizations } from '../../src/changes/organizations.ts';
 import { type ClientRegistry, createClientRegistry } from '../../src/clients/client-registry.ts';
 import { createAccountTurns } from '../../src/storage/account-turns.ts';
 import { silentChangeFeed } from '../../src/storage/change-feed.ts';
