@@ -1,4 +1,4 @@
-/** Concurrent changes: each kind of database makes them one after the other. */
+/** Concurrent changes: the database makes them one after the other. */
 import { expect } from 'chai';
 import { createAccess } from '../../src/accounts/access/access.ts';
 import { type AccountRegistry, createAccountRegistry } from '../../src/accounts/account-registry.ts';
@@ -19,7 +19,7 @@ import type { OpenDatabase } from '../../src/storage/database.ts';
 import type { Queries } from '../../src/storage/queries.ts';
 import { partner } from '../clients/drafts.ts';
 import { refusalOf } from '../clients/refusals.ts';
-import { forEachDatabase } from '../support/databases.ts';
+import { onPostgres } from '../support/databases.ts';
 import { eventually } from '../support/eventually.ts';
 import { createMemberships } from '../support/memberships.ts';
 
@@ -45,8 +45,7 @@ async function collide<Result>(
   const { works } = await database.transaction(async (tx) => {
     await tx.query(`LOCK TABLE ${table} IN SHARE MODE`);
     const works = begin();
-    // The embedded database lets no other transaction begin during this one.
-    if (!database.embedded) await eventually(() => expectWaiting(database, works.length));
+    await eventually(() => expectWaiting(database, works.length));
     return { works };
   });
   return Promise.all(works);
@@ -59,7 +58,7 @@ async function expectWaiting(database: Queries, count: number): Promise<void> {
   expect(waiting).to.have.length(count);
 }
 
-forEachDatabase('concurrent changes', (open) => {
+onPostgres('concurrent changes', (open) => {
   let database: OpenDatabase;
   let parts: Parameters<typeof createClientRegistry>[0];
   let accounts: AccountRegistry;
