@@ -100,7 +100,7 @@ export async function connectPeople(
     const draft = authorizations.draft();
     const accountId = accountIdOf(number % count);
     const { id: clientId, redirectUri } = client;
-    await authorizations.begin(draft, { accountId, clientId, generation: 1, redirectUri });
+    await authorizations.begin(draft, { accountId, clientId, generation: 1, clientGeneration: 0, redirectUri });
     const found = await authorizations.find(authorizations.codeOf(draft));
     const issued = found && (await authorizations.exchange(found.authorization));
     if (typeof issued !== 'object') throw new Error(`no token was issued: ${issued}`);

@@ -12,7 +12,8 @@ import { type RedisServer, startRedisServer } from '../test/support/redis-server
 import { seed } from '../test/support/seed.ts';
 import { startTestService, type TestService } from '../test/support/service.ts';
 
-export type RedisKind = 'single' | 'sentinel';
+/** `volatile`: a single Redis that stores nothing on a disk. */
+export type RedisKind = 'single' | 'volatile' | 'sentinel';
 export type Setup = Awaited<ReturnType<typeof startSetup>>;
 
 const YEAR = 365 * 86_400;
@@ -37,8 +38,9 @@ export function groupOf({ sentinel, replica }: RedisGroup) {
 /** Starts a Redis, or a master with a replica and a Sentinel. */
 export async function startRedis(kind: RedisKind): Promise<RedisGroup> {
   const settings = { 'repl-diskless-sync-delay': '0' };
-  const master = await startRedisServer(settings);
-  if (kind === 'single') {
+  const more = kind === 'volatile' ? { appendonly: 'no' } : { 'enable-debug-command': 'local' };
+  const master = await startRedisServer({ ...settings, ...more });
+  if (kind !== 'sentinel') {
     const { url } = master;
     const none = { swap: () => {}, follow: async () => {}, untilReplicated: async () => {} };
     return { master, replica: undefined, sentinel: undefined, url, ...none };
@@ -74,23 +76,22 @@ export async function startRedis(kind: RedisKind): Promise<RedisGroup> {
 export async function startSetup(kind: RedisKind) {
   const postgres = await startPostgresServer();
   const redis = await startRedis(kind);
-  const feed = await startTcpProxy(Number(new URL(postgres.url).port));
-  const feedUrl = new URL(postgres.url);
-  feedUrl.port = String(feed.port);
+  const links = await Promise.all([1, 2].map(() => startTcpProxy(Number(new URL(postgres.url).port))));
+  const [nodeUrl = '', feedUrl = ''] = links.map(({ port }) => postgres.url.replace(/:\d+(?=\/|$)/, `:${port}`));
   // The time limits of production, on which the result depends.
   const timeoutFactor = 1;
   const other = await startTestService({
     timeoutFactor,
     settings: {
-      storage: { databaseUrl: feedUrl.href, redisUrl: redis.url },
+      storage: { databaseUrl: feedUrl, redisUrl: redis.url },
       // In a long run the clock of the API is advanced by hours.
       tokens: { accessTokenSeconds: YEAR },
     },
   });
   const port = await freePort();
-  const reached = { issuer: `http://localhost:${port}`, databaseUrl: postgres.url };
+  const reached = { issuer: `http://localhost:${port}`, databaseUrl: nodeUrl };
   const lifeline: Lifeline & { urls: Partial<typeof reached> & { redisUrl?: string } } = await createLifeline(
-    kind === 'single' ? { ...reached, redisUrl: redis.url } : reached,
+    kind === 'sentinel' ? reached : { ...reached, redisUrl: redis.url },
   );
   const { issuer = '', ...storage } = lifeline.urls;
   const settings = { issuer, server: { port }, storage };
@@ -114,7 +115,8 @@ export async function startSetup(kind: RedisKind) {
   return {
     postgres,
     redis,
-    feed,
+    /** The connections of each node to PostgreSQL; an API uses the second node. */
+    links,
     stream,
     lifeline,
     isAccepted,
@@ -180,7 +182,7 @@ export async function startSetup(kind: RedisKind) {
       await node.close();
       await lifeline.close();
       await other.close();
-      for (const proxy of [feed, stream]) await proxy.close();
+      for (const proxy of [...links, stream]) await proxy.close();
       for (const server of [redis.master, redis.replica]) await server?.stop();
       await postgres.stop();
     },

@@ -3,6 +3,7 @@ import { cpSync, rmSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import pg from 'pg';
 import { ask, askSentinel, untilMaster } from '../test/support/redis-groups.ts';
+import type { RedisServer } from '../test/support/redis-server.ts';
 import { groupOf, type RedisKind, type Setup, startSetup } from './ends-setup.ts';
 import { table } from './table.ts';
 
@@ -10,6 +11,8 @@ import { table } from './table.ts';
 const TOKENS_PER_ROUND = 4;
 /** How long a fault lasts during which revocations may be answered 503. */
 const FAULT_MS = 3_000;
+/** Longer, because then the time limits of the service pass several times. */
+const SLOW_MS = 6_000;
 /** The client repeats a revocation this long after a 503. */
 const RETRY_MS = 250;
 const MAX_RETRIES = 200;
@@ -74,8 +77,8 @@ const FAULTS: readonly Fault[] = [
   {
     name: 'LISTEN half-open',
     redis: 'single',
-    async begin({ feed }) {
-      feed.silence();
+    async begin({ links }) {
+      links[1]?.silence();
       return async () => {};
     },
   },
@@ -111,6 +114,57 @@ const FAULTS: readonly Fault[] = [
         cpSync(backup, directory, { recursive: true });
         rmSync(backup, { recursive: true });
         await master.restart();
+      };
+    },
+  },
+  {
+    name: 'records put back by hand',
+    redis: 'single',
+    async begin({ redis: { master } }) {
+      const records = await recordsOf(master);
+      return async () => {
+        for (const { key, value } of records) await ask(master, 'SET', key, value, 'EX', '3600');
+      };
+    },
+  },
+  {
+    name: 'older dump, same replication id',
+    redis: 'single',
+    async begin({ redis: { master } }) {
+      const replicationId = await replicationIdOf(master);
+      await ask(master, 'SAVE');
+      return async () => {
+        // Replaces the data by the file, while the process and so its replication id stay.
+        await ask(master, 'DEBUG', 'RELOAD', 'NOSAVE');
+        if ((await replicationIdOf(master)) !== replicationId) throw new Error('another replication id');
+      };
+    },
+  },
+  {
+    name: 'Redis flushed',
+    redis: 'single',
+    async begin({ redis: { master } }) {
+      await ask(master, 'FLUSHALL');
+      return async () => {};
+    },
+  },
+  {
+    name: 'Redis restarted, no persistence',
+    redis: 'volatile',
+    async begin({ redis: { master } }) {
+      await master.kill();
+      await master.restart();
+      return async () => {};
+    },
+  },
+  {
+    name: 'PostgreSQL slow (2 s)',
+    redis: 'single',
+    durationMs: SLOW_MS,
+    async begin({ links }) {
+      for (const link of links) link.delay(2_000);
+      return async () => {
+        for (const link of links) link.delay(0);
       };
     },
   },
@@ -152,7 +206,7 @@ const FAULTS: readonly Fault[] = [
 /** Runs this many rounds of each fault, or only of the faults whose name contains `name`. */
 export async function measureEnds(rounds: number, name = ''): Promise<readonly FaultResult[]> {
   const results: FaultResult[] = [];
-  for (const kind of ['single', 'sentinel'] as const) {
+  for (const kind of ['single', 'volatile', 'sentinel'] as const) {
     const faults = FAULTS.filter((fault) => fault.redis === kind && fault.name.includes(name));
     if (faults.length === 0) continue;
     const setup = await startSetup(kind);
@@ -184,6 +238,15 @@ export const endsTable = (results: readonly FaultResult[]): string =>
       return [fault, ...[answered, activeAgain, p99, longest, unavailable].map(String)];
     }),
   );
+
+/** Returns the records of all authorizations. */
+async function recordsOf(server: RedisServer): Promise<readonly { key: string; value: string }[]> {
+  const keys = (await ask(server, 'KEYS', 'gh:z:*')) as string[];
+  return Promise.all(keys.map(async (key) => ({ key, value: String(await ask(server, 'GET', key)) })));
+}
+
+const replicationIdOf = async (server: RedisServer): Promise<string | undefined> =>
+  /^master_replid:(\w+)/m.exec(String(await ask(server, 'INFO', 'replication')))?.[1];
 
 async function runRound(setup: Setup, fault: Fault, result: FaultResult): Promise<void> {
   const tokens = await setup.rememberedTokens(TOKENS_PER_ROUND);

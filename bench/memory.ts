@@ -64,12 +64,13 @@ async function openRedis(url: string) {
     // Access tokens are computed, not stored, so they take no memory, however many are active.
     async writeAuthorization(): Promise<void> {
       const draft = authorizations.draft();
-      const approval = { accountId, clientId, generation: 1, redirectUri, codeChallenge };
+      const approval = { accountId, clientId, generation: 1, clientGeneration: 0, redirectUri, codeChallenge };
       await authorizations.begin(draft, approval);
       const found = await authorizations.find(authorizations.codeOf(draft));
       if (found) await authorizations.exchange(found.authorization);
     },
-    writeMachineToken: () => store.write('machine_token', newValue('machine_token'), [clientId, HOUR], issuedAt + HOUR),
+    writeMachineToken: () =>
+      store.write('machine_token', newValue('machine_token'), [clientId, HOUR, 0, 'abcdefgh'], issuedAt + HOUR),
   };
 }
 

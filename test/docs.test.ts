@@ -1,4 +1,5 @@
 /** The docs are correct and complete, and their commands and programs work. */
+import { execFileSync } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect } from 'chai';
@@ -9,8 +10,8 @@ import { openDatabase } from '../src/storage/database.ts';
 import { keysOf, operatorWith, storesOf, valueFrom } from './operator/run-operator.ts';
 import { type MailServer, startMailServer } from './support/mail-server.ts';
 import { startPostgresServer } from './support/postgres-server.ts';
-import { freePort, startProgram } from './support/programs.ts';
-import { describeOn, postgresServer } from './support/requirements.ts';
+import { findProgram, freePort, startProgram } from './support/programs.ts';
+import { describeOn, postgresServer, required } from './support/requirements.ts';
 import { startSeeded } from './support/seeded.ts';
 import { temporaryDirectory } from './support/temporary-directory.ts';
 import { TIMEOUT_FACTOR } from './support/timeout-factor.ts';
@@ -59,6 +60,8 @@ const wordsOf = (command: string): string[] =>
   [...command.replace(/ [<>] \S+/g, '').matchAll(/"([^"]*)"|(\S+)/g)].map(([, quoted, plain]) => quoted ?? plain ?? '');
 
 const jsonLinesIn = (text: string): string => /```json\n(\{"type".*?)```/s.exec(text)?.[1] ?? '';
+
+const psql = { program: findProgram('psql'), remedy: 'psql (Debian package postgresql-client)' };
 
 const UNKNOWN_KEY = withChecksum(`gate_key_${'x'.repeat(43)}`);
 
@@ -210,7 +213,8 @@ describe('the documentation', () => {
           const line = command.replace('nodes --wait 2', 'nodes --wait 1');
           const words = wordsOf(line).map((word) => values[word] ?? word);
           // Type a confirmation for commands that ask for one.
-          const isAsked = words[0] === 'revoke' || /^(remove|remove-secret|delete|end|revoke)$/.test(words[1] ?? '');
+          const isAsked =
+            words[0] === 'revoke' || /^(remove|remove-secret|renew|delete|end|revoke)$/.test(words[1] ?? '');
           if (isAsked && !words.includes('--yes')) words.push('--yes');
           const isMailing = words.includes('--mail');
           const run = operatorWith({
@@ -228,16 +232,25 @@ describe('the documentation', () => {
     }
   });
 
-  describeOn([postgresServer], 'the documented SQL', () => {
-    it('the documented SQL creates a role and a database with all the permissions that the service needs', async () => {
+  describeOn([postgresServer, psql], 'the documented SQL', () => {
+    const textBehind = (page: string, pattern: RegExp): string =>
+      pattern.exec(textOf(path.join(ROOT, 'docs/operations', page)))?.[1] ?? '';
+    let superuser: URL;
+    let url: URL;
+
+    before(async () => {
       const server = await startPostgresServer();
-      const [, block = ''] = /```sql\n(.*?)```/s.exec(textOf(path.join(ROOT, 'docs/operations/deploy.md'))) ?? [];
       const client = new pg.Client({ connectionString: server.url });
       await client.connect();
+      const block = textBehind('deploy.md', /```sql\n(.*?)```/s);
       for (const statement of block.split(';\n').filter(Boolean)) await client.query(statement);
       await client.end();
-      const url = new URL('/gatehouse', server.url);
+      superuser = new URL('/gatehouse', server.url);
+      url = new URL(superuser);
       url.username = 'gatehouse';
+    });
+
+    it('the documented SQL creates a role and a database with all the permissions that the service needs', async () => {
       const run = operatorWith({ DATABASE_URL: url.href });
       const migrated = await valueFrom(run, 'migrate');
       expect(migrated.migrations).to.deep.equal(['0001_schema']);
@@ -249,6 +262,26 @@ describe('the documentation', () => {
       });
       // Run the readiness check, which also needs the permission to write.
       expect(await database.ping().finally(() => database.close())).to.be.above(0);
+    });
+
+    it('the documented SQL gives tables that a superuser restored to the role of Gatehouse', async () => {
+      const run = operatorWith({ DATABASE_URL: url.href });
+      await valueFrom(run, 'migrate');
+      const asSuperuser = (input: string): string =>
+        execFileSync(required(psql), ['--set=ON_ERROR_STOP=1', superuser.href], { input, encoding: 'utf8' });
+      asSuperuser(`
+        ALTER SCHEMA public OWNER TO CURRENT_USER;
+        SELECT format('ALTER TABLE %I OWNER TO CURRENT_USER', tablename) FROM pg_tables WHERE schemaname = 'public' \\gexec
+        SELECT format('ALTER ROUTINE %s OWNER TO CURRENT_USER', oid::regprocedure) FROM pg_proc
+          WHERE pronamespace = 'public'::regnamespace \\gexec
+      `);
+      const { exitCode } = await run(['accounts', 'list']);
+      expect(exitCode).not.to.equal(0);
+      const answer = asSuperuser(
+        textBehind('incidents.md', /su - postgres -c 'psql [^\n]* <<'END'\n(ALTER SCHEMA .*?)END\n/s),
+      );
+      expect(answer).to.match(/ gatehouse\n\(1 row\)/);
+      await valueFrom(run, ['accounts', 'add', '--email', 'kim@example.com', '--name', 'Kim', '--invite']);
     });
   });
 

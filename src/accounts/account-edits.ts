@@ -4,8 +4,17 @@ import type { Database, InTransaction, Queries } from '../storage/queries.ts';
 import { ACCOUNT_COLUMNS, type Account, type AccountRow, accountFrom, isAccountId } from './account.ts';
 import { emailKey, newEmailProblem, normalizeEmail } from './email.ts';
 import { eraseFromLog } from './erasure.ts';
+import { knownChange, type NamedRow, recordDeletion } from './known-times.ts';
 
 export type AccountEdits = ReturnType<typeof createAccountEdits>;
+
+/** Changes the row and records the time; `inTransaction` runs in the same transaction. */
+export type AccountChange = (
+  id: string,
+  assignments: string,
+  values: readonly unknown[],
+  inTransaction?: InTransaction<Account>,
+) => Promise<Account>;
 
 export function createAccountEdits({
   database,
@@ -13,13 +22,7 @@ export function createAccountEdits({
   forget,
 }: {
   readonly database: Database;
-  /** Changes the row; `inTransaction` runs in the same transaction. */
-  readonly change: (
-    id: string,
-    assignments: string,
-    values: readonly unknown[],
-    inTransaction: InTransaction<Account>,
-  ) => Promise<Account>;
+  readonly change: AccountChange;
   readonly forget: (id: string) => void;
 }) {
   return {
@@ -50,7 +53,9 @@ export function createAccountEdits({
       if (!isAccountId(id)) throw unknownAccount(id);
       const removed = await refuseViolations(
         { clients_owner_account_id_fkey: () => ownerOfClients(id) },
-        database.transaction(async (tx) => {
+        knownChange(database, id, async (tx, at) => {
+          const named = 'SELECT id, external_id, email_key AS email FROM accounts WHERE id = $1';
+          await recordDeletion(tx, at, 'account', await tx.query<NamedRow>(named, [id]));
           const [account] = await deleteAccounts(tx, [id]);
           if (account === undefined) throw unknownAccount(id);
           await inTransaction?.(tx, account);

@@ -5,7 +5,7 @@ import { Refusal, refuseViolations } from '../base/refusal.ts';
 import { transactionOf } from '../storage/account-turns.ts';
 import type { ChangeFeed } from '../storage/change-feed.ts';
 import { mapPage, type Page, type PageRequest, pageOf } from '../storage/pages.ts';
-import { BEYOND_LOST, type Database, type InTransaction } from '../storage/queries.ts';
+import { BEYOND_LOST, type Database, type InTransaction, type Queries } from '../storage/queries.ts';
 import { createPeople, type People } from './access/people.ts';
 import {
   ACCOUNT_COLUMNS,
@@ -19,9 +19,17 @@ import {
   SELECT_ACCOUNTS,
   type SignInMethodKind,
 } from './account.ts';
-import { type AccountEdits, acceptedEmail, createAccountEdits, takenEmail, unknownAccount } from './account-edits.ts';
+import {
+  type AccountChange,
+  type AccountEdits,
+  acceptedEmail,
+  createAccountEdits,
+  takenEmail,
+  unknownAccount,
+} from './account-edits.ts';
 import { displayName } from './display-name.ts';
 import { emailKey } from './email.ts';
+import { knownChange, recordChanges } from './known-times.ts';
 import { hashPassword, refusePassword } from './passwords/password.ts';
 import { OWES_STRONG_METHOD, type StrongMethods } from './strong-sign-ins.ts';
 
@@ -88,20 +96,25 @@ export function createAccountRegistry(parts: {
   const { database, clock, people = createPeople(parts) } = parts;
   const forget = (id: string): void => people.forget('accounts', id);
 
-  /** @param assignments for `SET`; `values` begin at `$2`. */
+  /**
+   * @param assignments for `SET`; `values` begin at `$2`.
+   * @param run `knownChange` for columns that lines change, too
+   */
   async function change(
     id: string,
     assignments: string,
     values: readonly unknown[],
     inTransaction?: InTransaction<Account>,
+    run: typeof knownChange | typeof transactionOf<Account> = transactionOf,
   ): Promise<Account> {
     if (!isAccountId(id)) throw unknownAccount(id);
-    const changed = await transactionOf(database, id, async (tx) => {
+    const changed = await run(database, id, async (tx: Queries, at?: Date) => {
       const [row] = await tx.query<AccountRow>(
         `UPDATE accounts SET ${assignments} WHERE id = $1 RETURNING ${ACCOUNT_COLUMNS}`,
         [id, ...values],
       );
       if (row === undefined) throw unknownAccount(id);
+      if (at) await recordChanges(tx, at, { type: 'account', account: id });
       const account = accountFrom(row);
       await inTransaction?.(tx, account);
       return account;
@@ -109,6 +122,9 @@ export function createAccountRegistry(parts: {
     forget(id);
     return changed;
   }
+
+  const changeKnown: AccountChange = (id, assignments, values, inTransaction) =>
+    change(id, assignments, values, inTransaction, knownChange);
 
   return {
     find: async (id) => (await people.find(id))?.account,
@@ -167,17 +183,18 @@ export function createAccountRegistry(parts: {
 
     // Keep the time of the first suspension. Mark it as the operator's: no import may end it.
     suspend: (id, inTransaction) =>
-      change(
+      changeKnown(
         id,
         'suspended_at = coalesce(suspended_at, $2), suspended_by_import = false',
         [new Date(clock())],
         inTransaction,
       ),
-    resume: (id, inTransaction) => change(id, 'suspended_at = NULL, suspended_by_import = false', [], inTransaction),
+    resume: (id, inTransaction) =>
+      changeKnown(id, 'suspended_at = NULL, suspended_by_import = false', [], inTransaction),
 
-    ...createAccountEdits({ database, change, forget }),
+    ...createAccountEdits({ database, change: changeKnown, forget }),
 
-    rename: async (id, name, inTransaction) => change(id, 'name = $2', [displayName(name)], inTransaction),
+    rename: async (id, name, inTransaction) => changeKnown(id, 'name = $2', [displayName(name)], inTransaction),
 
     setUnwantedMail: (id, unwanted) => change(id, 'unwanted_mail = $2', [unwanted]),
 

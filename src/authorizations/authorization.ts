@@ -26,6 +26,8 @@ interface Approval {
   readonly clientId: string;
   /** The connection's generation; absent for a client test, which has no connection. */
   readonly generation?: number;
+  /** The client's generation. */
+  readonly clientGeneration: number;
   readonly redirectUri: string;
   /** RFC 7636 §4.2, method S256. */
   readonly codeChallenge?: string;
@@ -44,8 +46,11 @@ interface Parties extends Pick<Person, 'account' | 'organizations' | 'policies'>
   readonly limit?: ConnectionLimit | undefined;
 }
 
-/** The connection has ended (also by its date), or the client or account is suspended or deleted. */
-export type InactiveReason = 'ended' | 'client_unavailable' | 'account_unavailable';
+/**
+ * The authorization or its connection has ended (also by its date), the value was issued before the
+ * client was renewed, or the client or account is suspended or deleted.
+ */
+export type InactiveReason = 'ended' | 'renewed' | 'client_unavailable' | 'account_unavailable';
 
 /** The tokens of a token response (RFC 6749 §5.1). */
 export interface IssuedTokens {
@@ -81,13 +86,26 @@ export interface Authorizations {
    */
   find(value: string): Promise<Found | undefined>;
 
-  /** Returns the account and client of the authorization, or why it is inactive. */
-  resolveParties(authorization: Authorization): Promise<Parties | InactiveReason>;
+  /**
+   * Returns the account and client of the authorization, or why it is inactive. A refresh token from
+   * before a renewal of the client is still active: `refresh` requires a client that was authenticated since.
+   */
+  resolveParties(found: Found): Promise<Parties | InactiveReason>;
 
   /** Consumes the code. @param until the latest expiry of the access token */
   exchange(authorization: Authorization, until?: Date): Promise<IssuedTokens | NothingIssued>;
-  /** Replaces the refresh token of this rotation. @param until as for `exchange` */
-  refresh(authorization: Authorization, rotation: number, until?: Date): Promise<IssuedTokens | NothingIssued>;
+  /**
+   * Replaces the refresh token of this rotation.
+   *
+   * @param client as it was authenticated, so that an earlier secret counts for nothing
+   * @param until as for `exchange`
+   */
+  refresh(
+    authorization: Authorization,
+    rotation: number,
+    client: Pick<Client, 'generation'>,
+    until?: Date,
+  ): Promise<IssuedTokens | NothingIssued>;
 
   /** Confirms in the background that the client received this token, because it was used. */
   confirmUse(found: Found<PresentedAccessToken>): void;
@@ -116,12 +134,12 @@ export function createAuthorizations(parts: {
   /** Uses the store's time, so that nodes with different clocks agree when a token expires. */
   function tokensFrom(
     authorization: Authorization,
-    rotation: number,
+    clientGeneration: number,
     issue: Issue,
     until: Date | undefined,
   ): IssuedTokens | NothingIssued {
     if (!('now' in issue)) return issue.outcome;
-    const { now: issuedAt } = issue;
+    const { now: issuedAt, rotation } = issue;
     // An access token must not outlive its authorization, nor the connection.
     const end = authorization.endsAt ?? Number.POSITIVE_INFINITY;
     const limit = until ? Math.floor(until.getTime() / 1000) : Number.POSITIVE_INFINITY;
@@ -129,7 +147,7 @@ export function createAuthorizations(parts: {
     // The clock of the store may be ahead of the one by which the caller compared the limit.
     if (expiresAt <= issuedAt) return 'missing';
     return {
-      accessToken: formats.accessToken(authorization, rotation, { issuedAt, expiresAt }),
+      accessToken: formats.accessToken(authorization, rotation, { issuedAt, expiresAt, clientGeneration }),
       expiresInSeconds: expiresAt - issuedAt,
       refreshToken: formats.refreshToken(authorization, rotation),
       isRetry: issue.outcome === 'retried',
@@ -147,7 +165,7 @@ export function createAuthorizations(parts: {
     draft: () => ({ id: randomId('', 22), secret: randomId('', 22) }),
     codeOf: formats.code,
 
-    async begin({ id, secret }, { redirectUri, codeChallenge, ...approval }) {
+    async begin({ id, secret }, { redirectUri, codeChallenge, clientGeneration, ...approval }) {
       const { authorizationCodeSeconds: codeSeconds, accessTokenSeconds } = lifetimes;
       const hashes = {
         redirectUriHash: hashRequestValue(redirectUri),
@@ -161,6 +179,7 @@ export function createAuthorizations(parts: {
         {
           codeSeconds,
           absoluteSeconds: isTest ? codeSeconds + accessTokenSeconds : lifetimes.absoluteAgeSeconds,
+          clientGeneration,
         },
       );
     },
@@ -173,7 +192,7 @@ export function createAuthorizations(parts: {
       return findGenuine(value);
     },
 
-    async resolveParties({ id, accountId, clientId, generation }) {
+    async resolveParties({ value, authorization: { id, accountId, clientId, generation, clientGeneration } }) {
       const [client, person] = await Promise.all([
         clients.find(clientId),
         people.find(accountId, hasGeneration(clientId, generation ?? 0)),
@@ -181,7 +200,9 @@ export function createAuthorizations(parts: {
       if (!client || client.isSuspended) return 'client_unavailable';
       if (!person || person.account.isSuspended) return 'account_unavailable';
       // A failover or a restored backup may bring an ended authorization back into the token store.
-      if (await people.hasEnded(person, id)) return 'ended';
+      if (clientGeneration < client.endedThrough || (await people.hasEnded(person, id))) return 'ended';
+      const issuedIn = value.kind === 'access_token' ? value.clientGeneration : clientGeneration;
+      if (value.kind !== 'refresh_token' && issuedIn < client.generation) return 'renewed';
       // A client test has no connection, and so no limit.
       if (generation === undefined) return { ...person, client };
       const [, current, limit] = connectionIn(person, clientId) ?? [];
@@ -192,14 +213,14 @@ export function createAuthorizations(parts: {
     async exchange(authorization, until) {
       const attempt = randomId('', 8);
       const issue = await store.exchangeCode(authorization.id, { attempt, refreshSeconds });
-      return tokensFrom(authorization, 0, issue, until);
+      return tokensFrom(authorization, authorization.clientGeneration, issue, until);
     },
 
-    async refresh(authorization, rotation, until) {
+    async refresh(authorization, rotation, { generation: clientGeneration }, until) {
       const attempt = randomId('', 8);
-      const step = { from: rotation, attempt, refreshSeconds, retryWindowSeconds };
+      const step = { from: rotation, attempt, refreshSeconds, retryWindowSeconds, clientGeneration };
       const issue = await store.rotate(authorization.id, step);
-      return tokensFrom(authorization, rotation + 1, issue, until);
+      return tokensFrom(authorization, clientGeneration, issue, until);
     },
 
     confirmUse({ value: { rotation }, authorization: { id, ...record } }) {

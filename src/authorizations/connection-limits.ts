@@ -19,7 +19,7 @@ export interface EndedConnection extends Connection {
  * before that.
  */
 export const endedBy = ({ now }: Queries, cause: string): string =>
-  `generation = generation + 1, ended_at = greatest(${now()}, n.connected_at), ended_cause = ${cause},
+  `generation = n.generation + 1, ended_at = greatest(${now()}, n.connected_at), ended_cause = ${cause},
     limit_places = NULL, limit_read_only = false, limit_until = NULL`;
 
 /** Implements `Connections.limit`. */

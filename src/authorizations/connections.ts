@@ -86,7 +86,8 @@ export interface Connections {
     within?: Queries,
   ): Promise<readonly EndedConnection[]>;
   /**
-   * Ends `BATCH` connections of a client, as `end` does: more would take too long in one statement.
+   * Marks `BATCH` connections that `ClientRegistry.revoke` has ended, as `end` does: more would take too
+   * long in one statement. Skips users who have approved the client again.
    *
    * @param after the account whose connection was ended last; undefined for the first batch
    * @returns the ended connections, ordered by account; fewer than `BATCH` when none is left
@@ -132,6 +133,8 @@ export interface ConnectedConsent extends RememberedConsent {
   /** False if the client got another owner since, also if this node has not read that yet. */
   readonly isSameOwner: boolean;
   readonly generation: number;
+  /** The client's present generation. */
+  readonly clientGeneration: number;
   readonly limit: ConnectionLimit;
 }
 
@@ -174,12 +177,14 @@ export function createConnections(parts: {
     async find(accountId, clientId) {
       const [row] = await database.query<ConnectedConsent & { limit: LimitJson }>(
         `SELECT consented_name AS name, consented_hosts AS hosts, approved_access AS access,
-            consented_owned_since AS "ownedSince", generation, ${LIMIT_COLUMN} AS limit,
+            consented_owned_since AS "ownedSince", n.generation, c.generation AS "clientGeneration",
+            ${LIMIT_COLUMN} AS limit,
             -- Pages know times in milliseconds.
             consented_owned_since IS NOT DISTINCT FROM date_trunc('milliseconds', c.owned_since)
               AS "isSameOwner"
           FROM connections n JOIN clients c ON c.id = client_id
-          WHERE account_id = $1 AND client_id = $2 AND NOT ${hasEnded('$3')}`,
+          WHERE account_id = $1 AND client_id = $2 AND NOT ${hasEnded('$3')}
+            AND n.client_generation >= c.ended_through`,
         [accountId, clientId, new Date(clock())],
       );
       return row && { ...row, limit: limitFrom(row.limit) };
@@ -259,14 +264,18 @@ export function createConnections(parts: {
     async endSome(clientId, cause, after, inTransaction) {
       const ended = await database.transaction(async (tx) => {
         const connections = await tx.query<EndedConnection>(
+          // Lock within the limit: a row that another transaction changed meanwhile is replaced by the next one, so the
+          // batch is full.
           `WITH next AS (
               SELECT account_id FROM connections
               WHERE client_id = $1 AND ended_at IS NULL AND ($3::text IS NULL OR account_id > $3)
-              ORDER BY account_id LIMIT $4),
+                AND client_generation < (SELECT ended_through FROM clients WHERE id = $1)
+              ORDER BY account_id LIMIT $4 FOR UPDATE),
             ended AS (
               UPDATE connections n SET ${endedBy(tx, '$2')}
               FROM next
               WHERE n.client_id = $1 AND n.account_id = next.account_id AND n.ended_at IS NULL
+                AND n.client_generation < (SELECT ended_through FROM clients WHERE id = $1)
               RETURNING n.account_id)
             SELECT account_id AS "accountId", c.id AS "clientId", c.name
             FROM ended JOIN clients c ON c.id = $1 ORDER BY account_id`,

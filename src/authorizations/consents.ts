@@ -39,7 +39,7 @@ export interface NewConsent extends RememberedConsent {
 }
 
 /** The stored connection; `isNew` is false if the user was connected already. */
-type Connected = { readonly generation: number; readonly isNew: boolean };
+type Connected = { readonly generation: number; readonly clientGeneration: number; readonly isNew: boolean };
 
 const FIRST_GENERATION = 1;
 
@@ -51,7 +51,9 @@ export const isLimit = (places: string, isReadOnly: string, until: string): stri
   `(n.limit_places IS NOT DISTINCT FROM ${places}::text[] AND n.limit_read_only = ${isReadOnly}
     AND n.limit_until IS NOT DISTINCT FROM ${until}::timestamptz)`;
 
-const ENDED = hasEnded('excluded.connected_at');
+/** SQL: as `hasEnded`, or ended with all connections of its client, and its row was not changed yet. */
+const ENDED = `(${hasEnded('excluded.connected_at')}
+  OR n.client_generation < (SELECT ended_through FROM given))`;
 const TAKES_LIMIT = `(${ENDED} OR (SELECT chooses_limit FROM given))`;
 
 /**
@@ -61,18 +63,19 @@ const TAKES_LIMIT = `(${ENDED} OR (SELECT chooses_limit FROM given))`;
  */
 const insertAt = (now: string): string => `
   WITH given AS (
-    SELECT ${now} AS now, given.* FROM json_to_record($1) AS given (
+    SELECT ${now} AS now, c.generation AS client_generation, c.ended_through, given.* FROM json_to_record($1) AS given (
       account_id text, client_id text, name text, hosts text[],
       owned_since timestamptz, access jsonb, chooses_limit boolean, limit_places text[],
       limit_read_only boolean, limit_until timestamptz, max_people integer,
       page_session text, page_session_generation bigint, page_generation integer,
       page_shows_limit boolean, page_places text[], page_read_only boolean, page_until timestamptz)
+      JOIN clients c ON c.id = given.client_id
   )
   INSERT INTO connections AS n (account_id, client_id, connected_at, approved_at,
-      consented_name, consented_hosts, consented_owned_since, approved_access,
+      consented_name, consented_hosts, consented_owned_since, approved_access, client_generation,
       limit_places, limit_read_only, limit_until)
     SELECT given.account_id, given.client_id, given.now, given.now,
-        given.name, given.hosts, given.owned_since, given.access,
+        given.name, given.hosts, given.owned_since, given.access, given.client_generation,
         given.limit_places, given.limit_read_only, given.limit_until
       FROM given JOIN accounts ON accounts.id = given.account_id
       WHERE (given.page_session IS NULL OR (suspended_at IS NULL
@@ -88,10 +91,11 @@ const insertAt = (now: string): string => `
         consented_hosts = excluded.consented_hosts,
         consented_owned_since = excluded.consented_owned_since,
         approved_access = excluded.approved_access,
+        client_generation = excluded.client_generation,
         connected_at = CASE WHEN ${ENDED} THEN excluded.connected_at ELSE n.connected_at END,
         last_used_at = CASE WHEN ${ENDED} THEN NULL ELSE n.last_used_at END,
         ended_at = NULL,
-        -- Its date has come, and the job that ends it has not: its authorizations end here.
+        -- Its row does not say yet that it has ended: its authorizations end here.
         generation = n.generation + CASE WHEN ${ENDED} AND n.ended_at IS NULL THEN 1 ELSE 0 END,
         limit_places = CASE WHEN ${TAKES_LIMIT} THEN excluded.limit_places ELSE n.limit_places END,
         limit_read_only = CASE WHEN ${TAKES_LIMIT} THEN excluded.limit_read_only
@@ -100,7 +104,7 @@ const insertAt = (now: string): string => `
       WHERE (SELECT (page_generation IS NULL OR n.generation = page_generation)
           AND (NOT page_shows_limit OR ${ENDED}
             OR ${isLimit('page_places', 'page_read_only', 'page_until')}) FROM given)
-    RETURNING generation, approved_at = connected_at AS "isNew"`;
+    RETURNING generation, client_generation AS "clientGeneration", approved_at = connected_at AS "isNew"`;
 
 /** Implements `Connections.rememberConsent`. */
 export function rememberConsent(

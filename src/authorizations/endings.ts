@@ -100,11 +100,16 @@ export interface Endings {
   end(end: End, onFirst?: () => void): Promise<void>;
   /** Returns whether this client's authorization or machine token with this value was ended by itself. */
   hasEnded(value: string, clientId: string): Promise<boolean>;
+  /**
+   * Announces the end of a token that the token store does not have. If it has lost the token, an API
+   * that cached the caller before would accept them for minutes after this revocation.
+   */
+  announceUnknown(value: string, clientId: string): Promise<void>;
 }
 
 export function createEndings(parts: {
   store: TokenStore;
-  revocations: Pick<Revocations, 'record' | 'find' | 'hasEndedToken'>;
+  revocations: Pick<Revocations, 'record' | 'find' | 'hasEndedToken' | 'announce'>;
   /** The present lifetime of refresh tokens. */
   refreshTokenSeconds: () => number;
   /** Absent in an operator command. Notifies this node before the request is answered. */
@@ -134,6 +139,17 @@ export function createEndings(parts: {
       if (isMachineToken(value)) return revocations.hasEndedToken({ machineToken: value, clientId });
       const id = readValue(value)?.authorizationId;
       return id !== undefined && (await revocations.find(id))?.clientId === clientId;
+    },
+
+    async announceUnknown(value, clientId) {
+      const announce = async (topic: 'authorizations' | 'clients', key: string): Promise<void> => {
+        await revocations.announce(topic, key);
+        changes.announce(topic, key);
+      };
+      const id = readValue(value)?.authorizationId;
+      if (isMachineToken(value)) await announce('clients', clientId);
+      // The id follows the account, which is not known.
+      else if (id !== undefined) await announce('authorizations', `- ${id}`);
     },
   };
 }

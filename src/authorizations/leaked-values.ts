@@ -13,7 +13,7 @@ import type { Connections } from './connections.ts';
 import type { Endings } from './endings.ts';
 import type { FoundValue } from './leaked-report.ts';
 import { createMachineTokens, isValidFor } from './machine-tokens.ts';
-import { createTokenFormats, readValue } from './token-formats.ts';
+import { createTokenFormats, isFromBeforeRenewal, readValue } from './token-formats.ts';
 
 /** A valid value that was found in public, and was ended. Contains no secret. */
 export interface Leak extends Pick<FoundValue, 'kind' | 'foundAt'> {
@@ -58,11 +58,14 @@ export function createLeakedValues(parts: {
     const until = value.kind === 'access_token' ? value.expiresAt : record.usableUntil;
     if (until <= epochSeconds(clock)) return;
     const { accountId, clientId, generation } = record;
+    const client = await clients.find(clientId);
+    // Without a secret of after the renewal, a value of before gives no access: the authorization stays.
+    if (client && isFromBeforeRenewal({ value, authorization: record }, client)) return;
     if (generation !== undefined) {
       const present = await connections.generationOf(accountId, clientId, generation);
       if (generation !== present) return;
     }
-    const name = (await clients.find(clientId))?.name ?? clientId;
+    const name = client?.name ?? clientId;
     const authorization = { id: value.authorizationId, ...record };
     await endings.end({ authorization, cause: 'leaked', ...leaked }, () =>
       announce({ ...found, accountId, clientId, name }),

@@ -11,6 +11,8 @@ export interface MachineToken {
   readonly clientId: string;
   /** The client's generation at issue. The token is invalid once the client has a later generation. */
   readonly generation: number;
+  /** The secret with which the client got the token, as `secretKey`. */
+  readonly secret: string;
   /** Seconds since the epoch. */
   readonly issuedAt: number;
   readonly expiresAt: number;
@@ -19,19 +21,31 @@ export interface MachineToken {
 export interface MachineTokens {
   /** Reads only the token store: the caller must check `isValidFor`. */
   find(value: string): Promise<MachineToken | undefined>;
-  /** @param token contains the client as it authenticated, so that a later revocation applies */
-  keep(value: string, token: Pick<MachineToken, 'issuedAt' | 'expiresAt'> & { readonly client: Client }): Promise<void>;
+  /** @param token contains the client and secret as authenticated, so that a later revocation applies */
+  keep(
+    value: string,
+    token: Pick<MachineToken, 'issuedAt' | 'expiresAt'> & { readonly client: Client; readonly secretId: string },
+  ): Promise<void>;
 }
 
-/** Omits a generation of 0 to save space, because there are many of these records. */
-type Stored = readonly [clientId: string, lifetime: number, generation?: number];
+type Stored = readonly [clientId: string, lifetime: number, generation: number, secret: string];
 
-/** True unless the token was revoked, by itself or with all machine tokens of its client. */
+/** Tells the secrets of one client apart with 48 bits, because there are many of these records. */
+const secretKey = (secretId: string): string => secretId.slice(-8);
+
+/** True if the client got the token with a secret that was found in public since. */
+export const isFromLeakedSecret = (client: Client, { secret }: MachineToken): boolean =>
+  client.leakedSecrets.some((id) => secretKey(id) === secret);
+
+/** True unless the token was revoked: by itself, with the client's generation, or with the secret that leaked. */
 export const isValidFor = async (
   clients: Pick<ClientRegistry, 'hasEndedToken'>,
   client: Client,
-  { key, generation }: MachineToken,
-): Promise<boolean> => generation >= client.tokenGeneration && !(await clients.hasEndedToken(client, key));
+  token: MachineToken,
+): Promise<boolean> =>
+  token.generation >= client.generation &&
+  !isFromLeakedSecret(client, token) &&
+  !(await clients.hasEndedToken(client, token.key));
 
 export function createMachineTokens(store: TokenStore): MachineTokens {
   return {
@@ -39,16 +53,14 @@ export function createMachineTokens(store: TokenStore): MachineTokens {
       if (!isMachineToken(value)) return undefined;
       const record = await store.read<Stored>('machine_token', value);
       if (!record) return undefined;
-      const [clientId, lifetime, generation = 0] = record.data;
+      const [clientId, lifetime, generation, secret] = record.data;
       const { expiresAt } = record;
       const key = keyOf(value);
-      return { key, clientId, generation, expiresAt, issuedAt: expiresAt - lifetime };
+      return { key, clientId, generation, secret, expiresAt, issuedAt: expiresAt - lifetime };
     },
 
-    async keep(value, { client, issuedAt, expiresAt }) {
-      const lifetime = expiresAt - issuedAt;
-      const { id, tokenGeneration } = client;
-      const data: Stored = tokenGeneration === 0 ? [id, lifetime] : [id, lifetime, tokenGeneration];
+    async keep(value, { client: { id, generation }, secretId, issuedAt, expiresAt }) {
+      const data: Stored = [id, expiresAt - issuedAt, generation, secretKey(secretId)];
       await store.write('machine_token', value, data, expiresAt);
     },
   };

@@ -56,6 +56,8 @@ export interface Revocations {
   hasEndedToken(token: Pick<MachineTokenEnd, 'machineToken' | 'clientId'>): Promise<boolean>;
   /** Undefined unless this authorization was ended by itself, not with its whole connection. */
   find(id: string): Promise<RecordedEnd | undefined>;
+  /** Announces an end without a record of it. @throws StorageUnavailable */
+  announce(topic: 'authorizations' | 'clients', key: string): Promise<void>;
   /** Removes the revocations of an account that is being deleted. */
   forgetAccount(accountId: string, tx: Queries): Promise<void>;
   /** Removes the revocations of what could not be used any more, even if the token store still had it. */
@@ -120,6 +122,11 @@ export function createRevocations(parts: {
   }
 
   return {
+    async announce(topic, key) {
+      const { values, use } = createParameters();
+      await database.query(`SELECT ${announcementSql(topic, key, use)}`, values);
+    },
+
     async record(end, storage) {
       const { values, use } = createParameters();
       const sql = 'machineToken' in end ? machineTokenSql(end, storage, use) : authorizationSql(end, storage, use);

@@ -1,6 +1,8 @@
 /** Makes, parses and verifies codes and tokens. */
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import { FORMS, formTest, randomId, withChecksum, withoutChecksum } from '../base/random-id.ts';
+import type { Client } from '../clients/client.ts';
+import type { AuthorizationRecord } from '../storage/token-store.ts';
 
 /**
  * Codes and tokens are computed, not stored: the authorization's id (22 characters), the MAC (43),
@@ -13,7 +15,10 @@ import { FORMS, formTest, randomId, withChecksum, withoutChecksum } from '../bas
  */
 const VALUE = /^gate_(at|rt|ac)_([A-Za-z0-9_-]{22})([A-Za-z0-9_-]{43})([A-Za-z0-9_-]*)$/;
 
-/** Access tokens contain: issued at, expires at (seconds since the epoch), rotation, 6 random bytes. */
+/**
+ * Access tokens contain: issued at, expires at (seconds since the epoch), rotation, the client's generation
+ * (3 bytes), 3 random bytes.
+ */
 const ACCESS_CLAIMS_BYTES = 18;
 
 interface Value {
@@ -40,6 +45,8 @@ export interface PresentedAccessToken extends Value {
   readonly expiresAt: number;
   /** The rotation of the refresh token that was issued with this access token. */
   readonly rotation: number;
+  /** The generation of the client as it was authenticated. */
+  readonly clientGeneration: number;
 }
 
 /** A parsed code or token; it may be forged until `isGenuine` has checked it. */
@@ -70,6 +77,7 @@ export function readValue(value: string): PresentedValue | undefined {
     issuedAt: bytes.readUInt32BE(0),
     expiresAt: bytes.readUInt32BE(4),
     rotation: bytes.readUInt32BE(8),
+    clientGeneration: bytes.readUIntBE(12, 3),
   };
 }
 
@@ -101,13 +109,18 @@ export function createTokenFormats(keys: readonly [string, ...string[]]) {
     accessToken(
       source: ValueSource,
       rotation: number,
-      { issuedAt, expiresAt }: { readonly issuedAt: number; readonly expiresAt: number },
+      {
+        issuedAt,
+        expiresAt,
+        clientGeneration,
+      }: Pick<PresentedAccessToken, 'issuedAt' | 'expiresAt' | 'clientGeneration'>,
     ): string {
       const claims = Buffer.alloc(ACCESS_CLAIMS_BYTES);
       claims.writeUInt32BE(issuedAt, 0);
       claims.writeUInt32BE(expiresAt, 4);
       claims.writeUInt32BE(rotation, 8);
-      claims.write(randomId('', 8), 12, 'base64url');
+      claims.writeUIntBE(clientGeneration, 12, 3);
+      claims.write(randomId('', 4), 15, 'base64url');
       return make('access_token', source, claims.toString('base64url'));
     },
 
@@ -119,4 +132,20 @@ export function createTokenFormats(keys: readonly [string, ...string[]]) {
       );
     },
   };
+}
+
+/** True if the value was issued before the client was last renewed. */
+export function isFromBeforeRenewal(
+  {
+    value,
+    authorization,
+  }: {
+    readonly value: PresentedValue;
+    readonly authorization: Pick<AuthorizationRecord, 'clientGeneration' | 'sinceRotation'>;
+  },
+  { generation }: Pick<Client, 'generation'>,
+): boolean {
+  if (value.kind === 'access_token') return value.clientGeneration < generation;
+  const { clientGeneration, sinceRotation } = authorization;
+  return clientGeneration < generation || (value.kind === 'refresh_token' && value.rotation < sinceRotation);
 }

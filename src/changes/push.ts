@@ -42,7 +42,7 @@ export function createPushedChanges(parts: {
   const { changes, clock, removals, activityOf, asksFirst } = parts;
 
   /** Applies all lines or none. The lines have one type, and are about different records. */
-  const write = (lines: readonly PushedLine[], { sender }: Push): Promise<LineAnswer[]> =>
+  const write = (lines: readonly PushedLine[], sender: string): Promise<LineAnswer[]> =>
     changes.transaction(async (tx, now) => {
       const answers = new Map<number, LineAnswer>();
       const answer = (line: number, result: LineAnswer['result'], why?: Refusal): void =>
@@ -86,30 +86,30 @@ export function createPushedChanges(parts: {
     return allowed;
   }
 
-  async function inTransaction(lines: readonly PushedLine[], push: Push): Promise<LineAnswer[]> {
+  async function inTransaction(lines: readonly PushedLine[], sender: string): Promise<LineAnswer[]> {
     for (const pause of RETRY_PAUSES_MS) {
       try {
-        return await write(lines, push);
+        return await write(lines, sender);
       } catch (error) {
         if (!isPassing(error)) throw error;
         await delay(pause);
       }
     }
-    return write(lines, push);
+    return write(lines, sender);
   }
 
   /** Applies a batch. If it is refused, applies its lines one by one: only wrong ones are refused. */
-  async function* apply(lines: readonly PushedLine[], push: Push): AsyncIterable<LineAnswer> {
+  async function* apply(lines: readonly PushedLine[], sender: string): AsyncIterable<LineAnswer> {
     const [first] = lines;
     if (first === undefined) return;
     try {
-      yield* await inTransaction(lines, push);
+      yield* await inTransaction(lines, sender);
     } catch (error) {
       const refusal = refusalOf(error);
       if (refusal === undefined) throw error;
       if (lines.length === 1) {
         yield { line: first.number, result: 'refused', ...reasonOf(refusal) };
-      } else for (const line of lines) yield* apply([line], push);
+      } else for (const line of lines) yield* apply([line], sender);
     }
   }
 
@@ -120,12 +120,12 @@ export function createPushedChanges(parts: {
      * @throws Refusal `too_many_lines` (then no line is applied)
      */
     async push(body: Buffer, sender: string): Promise<LineAnswer[]> {
-      const push = { sender, now: new Date(clock()) };
+      const now = new Date(clock());
       const lines = [...readPushedLines(body)];
       if (lines.length > MAX_LINES) throw tooManyLines(lines.length);
       const answers = new Map<number, LineAnswer>();
       const valid = lines.filter((line): line is PushedLine => {
-        const refusal = isBroken(line) ? invalid(line.problems) : futureOf(line, push.now);
+        const refusal = isBroken(line) ? invalid(line.problems) : futureOf(line, now);
         const { number } = line;
         if (!refusal) return true;
         answers.set(number, { line: number, result: 'refused', ...reasonOf(refusal) });
@@ -134,7 +134,7 @@ export function createPushedChanges(parts: {
       let code: StorageUnavailable['code'] = 'storage_unavailable';
       try {
         for (const batch of batchesOf(valid)) {
-          for await (const one of apply(batch, push)) answers.set(one.line, one);
+          for await (const one of apply(batch, sender)) answers.set(one.line, one);
         }
       } catch (error) {
         if (!(error instanceof StorageUnavailable)) throw error;
@@ -148,11 +148,6 @@ export function createPushedChanges(parts: {
       });
     },
   };
-}
-
-interface Push {
-  readonly sender: string;
-  readonly now: Date;
 }
 
 /** Starts a new batch if the type changes, removals start or end, or a name occurs again. */

@@ -2,7 +2,7 @@
 import { emailKey } from '../accounts/email.ts';
 import { sha256 } from '../base/random-id.ts';
 import type { Queries } from '../storage/queries.ts';
-import type { Change, Difference, NamedType, Names } from './change.ts';
+import type { Change, Difference, NamedType, Names, Row } from './change.ts';
 
 export interface KnownTime {
   readonly asOf: Date;
@@ -159,4 +159,19 @@ export async function recordTimes(
         OR (known.expires_at IS NULL) <> (excluded.expires_at IS NULL)`,
     [JSON.stringify(rows), new Date(now.getTime() + REMEMBERED_MS), isImport],
   );
+}
+
+/** Records that accounts or places end now. Call it before they are deleted. */
+export async function recordDeletions(
+  tx: Queries,
+  now: Date,
+  type: NamedType,
+  rows: readonly (Row & { readonly id: string })[],
+): Promise<void> {
+  const made = rows.map((before) => {
+    const change: Change = { type, id: before.id, end: 'removed' };
+    return { change, kind: 'removed' as const, fields: {}, before, after: before };
+  });
+  const changes = made.map(({ change }) => change);
+  await recordTimes(tx, changes, made, { times: await readTimes(tx, changes), now });
 }

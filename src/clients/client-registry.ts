@@ -32,15 +32,21 @@ export interface ClientRegistry extends ClientCreation, ClientEdits, ClientSecre
   /** @throws Refusal `client_unknown` */
   resume(id: string, inTransaction?: InTransaction): Promise<Client>;
   /**
-   * Revokes all machine access tokens issued so far: the next request with one is refused.
+   * Ends everything issued to the client so far, and all approvals: the next request is refused.
+   * `Connections.endSome` then marks the connections as ended, up to `finishRevocation`. If that was
+   * interrupted within the last hour, continues: what was issued since the first call stays.
    *
+   * @param inTransaction runs in the same transaction, unless it continues
+   * @returns true if it continues an interrupted revocation
    * @throws Refusal `client_unknown`
    */
-  endMachineTokens(id: string, inTransaction?: InTransaction): Promise<Client>;
+  revoke(id: string, inTransaction?: InTransaction): Promise<boolean>;
+  /** Call this in the transaction that marks the last connections. */
+  finishRevocation(id: string, tx: Queries): Promise<void>;
   /** Returns whether the client's machine access token with this key was revoked by itself. */
   hasEndedToken(client: Client, key: string): Promise<boolean>;
   /**
-   * Like `endMachineTokens` for all machine clients, because a restored database lacks revocations.
+   * Ends the tokens of all machine clients, because a restored database lacks revocations.
    *
    * @param tx the caller's transaction, in which it revokes other access as well
    */
@@ -179,13 +185,29 @@ export function createClientRegistry(parts: {
     resume: (id, inTransaction) => change(id, 'suspended_at = NULL', [], inTransaction),
 
     hasEndedToken: ({ id, endedTokens }, key) => isEnded(id, endedTokens, key),
-    endMachineTokens: (id, inTransaction) => change(id, 'token_generation = token_generation + 1', [], inTransaction),
+
+    async revoke(id, inTransaction) {
+      const isContinued = await changing(id, async (tx) => {
+        const raised = await tx.query(
+          `UPDATE clients SET updated_at = $2, generation = generation + 1, ended_through = generation + 1,
+              ending_since = CASE WHEN kind <> 'machine' THEN ${tx.now()} END
+            WHERE id = $1 AND (ending_since IS NULL OR ending_since < ${tx.now()} - interval '1 hour')
+            RETURNING 1`,
+          [id, new Date(clock())],
+        );
+        if (raised.length > 0) await inTransaction?.(tx);
+        return raised.length === 0;
+      });
+      await readChanged(id);
+      return isContinued;
+    },
+
+    async finishRevocation(id, tx) {
+      await tx.query('UPDATE clients SET ending_since = NULL WHERE id = $1', [id]);
+    },
 
     async endEveryMachineToken(tx) {
-      await tx.query(
-        `UPDATE clients SET token_generation = token_generation + ${BEYOND_LOST}
-          WHERE kind = 'machine'`,
-      );
+      await tx.query(`UPDATE clients SET generation = generation + ${BEYOND_LOST} WHERE kind = 'machine'`);
     },
 
     async transfer(id, owner, inTransaction) {

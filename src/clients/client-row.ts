@@ -9,7 +9,8 @@ import { type Client, type ClientKind, type ClientSecret, clientVersion, normali
 /** Append `WHERE` and `ORDER BY` to this query; `c` is the table of clients. */
 export const SELECT_CLIENTS = `
   SELECT c.id, c.kind, c.name, c.owner_account_id, a.name AS owner_name, c.owned_since,
-    c.redirect_uris, c.native, c.suspended_at, c.created_at, c.last_used_at, c.token_generation,
+    c.redirect_uris, c.native, c.suspended_at, c.created_at, c.last_used_at, c.generation,
+    c.ended_through, c.renewed_at, c.leaked_secrets,
     c.homepage_url, c.support_url, c.privacy_url, c.verified_at, c.verified_by,
     (SELECT coalesce(json_agg(s ORDER BY s.created_at, s.id), '[]')
       FROM client_secrets s WHERE s.client_id = c.id) AS secrets,
@@ -28,7 +29,10 @@ export interface ClientRow {
   readonly suspended_at: Date | null;
   readonly created_at: Date;
   readonly last_used_at: Date | null;
-  readonly token_generation: number;
+  readonly generation: number;
+  readonly ended_through: number;
+  readonly renewed_at: Date | null;
+  readonly leaked_secrets: readonly string[];
   readonly homepage_url: string | null;
   readonly support_url: string | null;
   readonly privacy_url: string | null;
@@ -61,7 +65,10 @@ export function clientFrom(row: ClientRow): Client {
     ...(row.suspended_at !== null && { suspendedAt: row.suspended_at }),
     createdAt: row.created_at,
     ...(row.last_used_at !== null && { lastUsedAt: row.last_used_at }),
-    tokenGeneration: row.token_generation,
+    generation: row.generation,
+    endedThrough: row.ended_through,
+    ...(row.renewed_at !== null && { renewedAt: row.renewed_at }),
+    leakedSecrets: row.leaked_secrets,
     endedTokens: endedIdsFrom(row.ended_tokens),
     links: normalizeLinks({
       homepage: row.homepage_url ?? '',

@@ -93,6 +93,29 @@ export function createClientSecrets(parts: {
       return readChanged(id);
     },
 
+    /**
+     * Ends all secrets of a client that was robbed, and makes one new secret. What was issued before
+     * is refused; refresh tokens work once more, but only together with the new secret.
+     *
+     * @throws Refusal `client_unknown`, `not_renewable` or `renewed_just_now`
+     */
+    async renew(
+      id: string,
+      inTransaction?: InTransaction<{ readonly lastFour: string }>,
+    ): Promise<{ client: Client; secret: string }> {
+      const secret = newClientSecret();
+      await changeSecrets(id, async (tx, kind) => {
+        refuseRenewal(kind);
+        const raised = await tx.query(RENEW, [id, new Date(clock())]);
+        // Two people may act at once: the secret that the first one was shown must stay.
+        if (raised.length === 0) throw renewedJustNow();
+        await tx.query('DELETE FROM client_secrets WHERE client_id = $1', [id]);
+        await insertSecret(tx, id, secret, new Date(clock()));
+        await inTransaction?.(tx, secret);
+      });
+      return { client: await readChanged(id), secret: secret.value };
+    },
+
     /** Marks a secret that was found in public. Undefined if it is unknown, or marked already. */
     async markLeaked(value: string, record: InTransaction<LeakedSecret>): Promise<LeakedSecret | undefined> {
       const marked = await database.transaction(async (tx) => {
@@ -128,8 +151,16 @@ export interface LeakedSecret extends Pick<ClientSecret, 'lastFour' | 'leakedAt'
 
 const RETURN_LEAKED = `RETURNING c.id AS "clientId", c.name, c.kind, s.last_four AS "lastFour",
   s.leaked_at AS "leakedAt", c.owner_account_id AS "ownerAccountId"`;
-const MARK_LEAKED = `UPDATE client_secrets s SET leaked_at = $2 FROM clients c
-  WHERE c.id = s.client_id AND s.secret_hash = $1 AND s.leaked_at IS NULL ${RETURN_LEAKED}`;
+/** Ids of leaked secrets are kept on the client, because the secret may be removed before its tokens expire. */
+const MAX_LEAKED = 100;
+const MARK_LEAKED = `WITH marked AS (
+    UPDATE client_secrets s SET leaked_at = $2 FROM clients c
+      WHERE c.id = s.client_id AND s.secret_hash = $1 AND s.leaked_at IS NULL ${RETURN_LEAKED}, s.id),
+  tokens AS (
+    UPDATE clients c SET leaked_secrets = (c.leaked_secrets || marked.id)[
+        greatest(1, cardinality(c.leaked_secrets) + 2 - ${MAX_LEAKED}):]
+      FROM marked WHERE c.id = marked."clientId" AND c.kind = 'machine')
+  SELECT * FROM marked`;
 const REFUSE_LEAKED = `UPDATE client_secrets s
   SET refused_at = $1
   FROM clients c WHERE c.id = s.client_id AND s.refused_at IS NULL
@@ -148,6 +179,11 @@ export const refusedFrom = (
   graceSeconds: number,
 ): Date | undefined =>
   refusedAt ?? (leakedAt && new Date(leakedAt.getTime() + (kind === 'machine' ? 0 : graceSeconds * 1000)));
+
+const RENEW = `UPDATE clients
+  SET updated_at = $2, generation = generation + 1, renewed_at = clock_timestamp(), leaked_secrets = '{}'
+  WHERE id = $1 AND (renewed_at IS NULL OR renewed_at < clock_timestamp() - interval '1 minute')
+  RETURNING 1`;
 
 interface StoredSecret {
   readonly id: string;
@@ -180,6 +216,32 @@ const unusedSecret = (): Refusal =>
     'secret_unused',
     'A public client has no secret.',
     'No change is needed: a public client proves itself with PKCE.',
+  );
+
+export const isRenewable = (kind: ClientKind): boolean => NOT_RENEWABLE[kind] === undefined;
+
+/** @throws Refusal `not_renewable` for kinds of clients to which a renewal is no help */
+export function refuseRenewal(kind: ClientKind): void {
+  const why = NOT_RENEWABLE[kind];
+  if (why) throw new Refusal('not_renewable', ...why);
+}
+
+const NOT_RENEWABLE: { readonly [Kind in ClientKind]?: readonly [message: string, remedy: string] } = {
+  public: [
+    'A public client has no secret, so a thief of its tokens cannot be told from the client.',
+    '`revoke --client` ends everything that was issued to it: people must then approve it again.',
+  ],
+  'resource-server': [
+    'A resource server has no tokens that could end.',
+    'Add a secret with `clients rotate-secret`, and remove the stolen one with `clients remove-secret`.',
+  ],
+};
+
+const renewedJustNow = (): Refusal =>
+  new Refusal(
+    'renewed_just_now',
+    'The client was renewed a moment ago: nothing was changed.',
+    'Use the secret that was shown then. If it is lost, renew the client again after a minute.',
   );
 
 const fullSecrets = (): Refusal =>

@@ -42,8 +42,14 @@ export interface Client {
   readonly createdAt: Date;
   /** Accurate to a few minutes when the client was read from the database; absent if never used. */
   readonly lastUsedAt?: Date;
-  /** Machine access tokens that were issued under an earlier generation are invalid. */
-  readonly tokenGeneration: number;
+  /** What was issued under an earlier generation is invalid, except refresh tokens: see `endedThrough`. */
+  readonly generation: number;
+  /** Authorizations of an earlier generation have ended. */
+  readonly endedThrough: number;
+  /** When the client was last renewed; absent if it never was. */
+  readonly renewedAt?: Date;
+  /** Ids of secrets that leaked, stored or not: machine access tokens that were got with them are invalid. */
+  readonly leakedSecrets: readonly string[];
   /** Keys of the machine access tokens that were revoked one by one, until they expire; undefined if they are too many. */
   readonly endedTokens: readonly string[] | undefined;
   /** Oldest first; empty for public clients. */
@@ -84,7 +90,7 @@ export function clientVersion(client: Omit<Client, 'version'>): string {
     isNative,
     isSuspended,
     secrets,
-    client.tokenGeneration,
+    client.generation,
     client.links,
     client.isVerified,
     client.ownedSince,

@@ -35,7 +35,7 @@ export function issuerProblem(issuer: string): { message: string; remedy: string
   }
   if (protocol === 'http:' && !isLoopbackOrigin(issuer)) {
     return {
-      message: 'is http on a host that is not loopback: passwords and tokens would be sent ' + 'unencrypted',
+      message: 'is http on a host that is not loopback: passwords and tokens would be sent unencrypted',
       remedy: `put a TLS proxy in front and write \`${origin.replace('http:', 'https:')}\``,
     };
   }

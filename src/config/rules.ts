@@ -76,7 +76,7 @@ const rules: readonly Rule[] = [
     setting: 'server.reuse_port',
     dependsOn: ['storage.database_url'],
     isBroken: ({ values: { server, storage } }) => server.reuse_port && storage.database_url === undefined,
-    message: 'lets several processes share the port, but only one process can use the embedded ' + 'database',
+    message: 'lets several processes share the port, but only one process can use the embedded database',
     remedy: 'set DATABASE_URL to use PostgreSQL, or write `false`',
   },
   {
@@ -132,7 +132,7 @@ const rules: readonly Rule[] = [
     dependsOn: ['issuer', 'storage.database_url'],
     isBroken: ({ values, settings: { isLoopback } }) =>
       values.demo === true && !(isLoopback && values.storage.database_url === undefined),
-    message: 'would create an account with a publicly known password on a deployment that others ' + 'can reach',
+    message: 'would create an account with a publicly known password on a deployment that others can reach',
     remedy: 'remove it; demo data needs the embedded database and a loopback issuer',
   },
   {
@@ -163,8 +163,7 @@ const oddities: readonly Omit<Rule, 'dependsOn'>[] = [
     setting: 'tokens.absolute_age',
     isBroken: ({ values: { tokens } }) =>
       tokens.absolute_age !== undefined && tokens.absolute_age < tokens.access_token,
-    message:
-      'is shorter than tokens.access_token: an authorization would end before its first ' + 'access token expires',
+    message: 'is shorter than tokens.access_token: an authorization would end before its first access token expires',
     remedy: 'write a longer duration, such as `365d`',
   },
   {
@@ -191,7 +190,7 @@ const oddities: readonly Omit<Rule, 'dependsOn'>[] = [
       (signIn.providers ?? []).some(
         ({ match, create, scopes }) => (match === 'verified_email' || create) && !scopes.includes('email'),
       ),
-    message: 'has a provider without the scope `email`, but accounts are found or created by ' + 'email address',
+    message: 'has a provider without the scope `email`, but accounts are found or created by email address',
     remedy: 'add `email` to its `scopes`',
   },
   {

@@ -130,7 +130,7 @@ function readSecretsFile(file: string): Secrets | undefined {
     // Show neither the parser's message nor the content: both contain keys.
     throw problem(
       file,
-      `does not contain cookieKeys and tokenKeys of at least ${MIN_KEY_LENGTH} characters ` + 'each',
+      `does not contain cookieKeys and tokenKeys of at least ${MIN_KEY_LENGTH} characters each`,
       GET_KEYS_BACK,
     );
   } finally {
@@ -159,7 +159,7 @@ function makeSecretsFile(file: string): Secrets {
       throw problem(
         file,
         `cannot be written (${code})`,
-        'let this process write to the data directory, or set GATEHOUSE_COOKIE_KEYS and ' + 'GATEHOUSE_TOKEN_KEYS',
+        'let this process write to the data directory, or set GATEHOUSE_COOKIE_KEYS and GATEHOUSE_TOKEN_KEYS',
       );
     }
   } finally {

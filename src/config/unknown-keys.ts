@@ -40,9 +40,7 @@ function remedyOf(path: readonly string[], key: string): string {
 
 function remedyInList(path: readonly string[], key: string): string {
   if (key === 'client_secret') {
-    return (
-      'write it into a separate file, which only this service may read, and name that file ' + 'in `client_secret_file`'
-    );
+    return 'write it into a separate file, which only this service may read, and name that file in `client_secret_file`';
   }
   const keys = settingsInList(path);
   const meant = nearestWord(key, keys);

@@ -70,7 +70,7 @@ async function firstAnswer(findings: Findings, target: AddressToCheck): Promise<
 function wrongIssuer(answer: DoctorAnswer, issuer: string): Trouble | undefined {
   if (answer.status === 200 && answer.body.issuer === issuer) return undefined;
   return {
-    message: `the metadata at this address has the issuer ${answer.body.issuer}: ` + `${described(answer)}`,
+    message: `the metadata at this address has the issuer ${answer.body.issuer}: ${described(answer)}`,
     remedy: 'give every node and the doctor the same issuer (GATEHOUSE_ISSUER)',
   };
 }
@@ -86,7 +86,7 @@ function certificateVerdict(ends: Date | undefined): Verdict {
   const message = `valid for ${days} more days`;
   if (days >= MIN_CERTIFICATE_DAYS) return ok(message);
   const remedy =
-    'renew the certificate, and check that it is renewed automatically and that the proxy is ' + 'then reloaded';
+    'renew the certificate, and check that it is renewed automatically and that the proxy is then reloaded';
   return warning(`only ${message}`, remedy);
 }
 

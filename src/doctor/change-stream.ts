@@ -22,9 +22,8 @@ const STREAM_WATCH: StreamWatch = { watched: 2_900, limit: 6_000 };
 const MAX_AT_ONCE = 7;
 
 const REMEDY =
-  'make the proxy pass the stream on at once: without buffering, caching or compression, ' +
-  'and with a timeout of minutes (nginx: proxy_buffering off; proxy_cache off; ' +
-  'proxy_read_timeout 60s)';
+  'make the proxy pass the stream on at once: without buffering, caching or compression, and with a timeout of ' +
+  'minutes (nginx: proxy_buffering off; proxy_cache off; proxy_read_timeout 60s)';
 
 /**
  * Watches a stream for three seconds, or up to twelve if something is wrong, so the doctor does

@@ -37,7 +37,7 @@ export function explainConnectionError(answer: DoctorAnswer): Trouble | undefine
 
 function proxyRemedy({ status, text }: DoctorAnswer): string {
   if (/plain HTTP request was sent to HTTPS port/i.test(text)) {
-    return 'the port speaks TLS, but the issuer says http: set GATEHOUSE_ISSUER (issuer) to the ' + 'https origin';
+    return 'the port speaks TLS, but the issuer says http: set GATEHOUSE_ISSUER (issuer) to the https origin';
   }
   if (status === 504) {
     return (
@@ -53,12 +53,10 @@ function proxyRemedy({ status, text }: DoctorAnswer): string {
   }
   if (status === 413) return 'raise the maximum body size of the proxy (nginx: client_max_body_size)';
   if (status === 414 || status === 431 || status === 400) {
-    return (
-      'raise the maximum size of request line and headers of the proxy (nginx: ' + 'large_client_header_buffers 4 16k)'
-    );
+    return 'raise the maximum size of request line and headers of the proxy (nginx: large_client_header_buffers 4 16k)';
   }
   if (status === 401 || status === 403) {
-    return 'a firewall, or a proxy that asks for a password, refuses the request: allow every ' + 'path of the issuer';
+    return 'a firewall, or a proxy that asks for a password, refuses the request: allow every path of the issuer';
   }
   if (status >= 300 && status < 400) {
     return 'the proxy redirects elsewhere: the issuer must be the address that answers itself';
@@ -71,8 +69,7 @@ function proxyRemedy({ status, text }: DoctorAnswer): string {
 
 function ownRemedy({ status, text, body }: DoctorAnswer): string | undefined {
   if (status === 421) {
-    // A node of version 0.1 says `answers at … only,`.
-    const [, other = 'another one'] = /answers (?:only )?at ([^\s,]+)/.exec(text) ?? [];
+    const [, other = 'another one'] = /answers only at ([^\s,]+)/.exec(text) ?? [];
     return (
       'pass the Host header on unchanged (nginx: proxy_set_header Host $http_host); the ' +
       `issuer of the node that answered is ${other}`
@@ -80,7 +77,7 @@ function ownRemedy({ status, text, body }: DoctorAnswer): string | undefined {
   }
   if (status === 429) return 'too many failures came from this address: wait, and try again';
   if (status === 503 || body.error === 'temporarily_unavailable') {
-    return 'a store of that node is unavailable: `/readyz` on its operators’ listener names the ' + 'store';
+    return 'a store of that node is unavailable: `/readyz` on its operators’ listener names the store';
   }
   if (status >= 500) return 'search the log of the nodes for the request id';
   return undefined;
@@ -124,16 +121,14 @@ const CONNECTION_ERRORS: readonly (Trouble & { readonly codes: RegExp })[] = [
   {
     codes: /^(ECONNRESET|EPIPE|HPE_.*)$/,
     message: 'the connection was closed without an answer',
-    remedy:
-      'see the log of the proxy, and check the scheme: a TLS port does not answer http, ' + 'nor a plain port https',
+    remedy: 'see the log of the proxy, and check the scheme: a TLS port does not answer http, nor a plain port https',
   },
   {
     codes: /SELF_SIGNED|UNABLE_TO_VERIFY|UNABLE_TO_GET_ISSUER/,
     message: 'the certificate was issued by an authority that this machine does not trust',
     remedy:
-      'for your own authority, set NODE_EXTRA_CA_CERTS=/path/to/ca.pem, here and for every ' +
-      'client; otherwise send the intermediate certificates, too (nginx: the full chain in ' +
-      'ssl_certificate)',
+      'for your own authority, set NODE_EXTRA_CA_CERTS=/path/to/ca.pem, here and for every client; otherwise send ' +
+      'the intermediate certificates, too (nginx: the full chain in ssl_certificate)',
   },
   {
     codes: /CERT_HAS_EXPIRED|CERT_NOT_YET_VALID/,
@@ -148,6 +143,6 @@ const CONNECTION_ERRORS: readonly (Trouble & { readonly codes: RegExp })[] = [
   {
     codes: /^(EPROTO|ERR_SSL_.*)$/,
     message: 'the server at the public address does not speak TLS correctly',
-    remedy: 'the issuer says https: make the proxy listen with TLS on that port (nginx: listen ' + '443 ssl)',
+    remedy: 'the issuer says https: make the proxy listen with TLS on that port (nginx: listen 443 ssl)',
   },
 ];

@@ -65,7 +65,7 @@ function speedVerdict({ version, milliseconds }: DatabaseReport, isEmbedded: boo
 export function remedyOf(error: unknown): string {
   return (
     troubleOf(error)?.remedy ??
-    'check that the database is running, and that the URL, its account and its password ' + 'are correct'
+    'check that the database is running, and that the URL, its account and its password are correct'
   );
 }
 
@@ -84,8 +84,8 @@ async function checkMigrations(findings: Findings, database: OpenDatabase, where
     return true;
   }
   const missing = problem(
-    `the schema lacks ${shortened(pending)}: no node of this version has started with this ` + 'database',
-    'run `gatehouse migrate`, or start a node of this version with storage.auto_migrate: ' + 'true',
+    `the schema lacks ${shortened(pending)}: no node of this version has started with this database`,
+    'run `gatehouse migrate`, or start a node of this version with storage.auto_migrate: true',
   );
   findings.add('migrations', where, missing);
   findings.notChecked(CHECKS.slice(1), 'a migration is pending');
@@ -118,7 +118,7 @@ export function clockTrouble({ whose, than, aheadMs }: ClockDifference): Verdict
   const verdict = size > CLOCK_PROBLEM_MS ? problem : warning;
   return verdict(
     `${whose} is ${seconds} ${than}`,
-    'synchronize both clocks with chrony or systemd-timesyncd: token lifetimes depend on ' + 'them',
+    'synchronize both clocks with chrony or systemd-timesyncd: token lifetimes depend on them',
   );
 }
 

@@ -38,19 +38,14 @@ export const notChecked = (because: string): Verdict => ({
   message: `not checked: ${because}`,
 });
 
-export interface Findings {
-  readonly all: readonly Finding[];
-  /** @param where the place for warnings and problems that name no place */
-  add(check: string, where: string, ...verdicts: readonly Verdict[]): void;
-  /** @param because the reason, as the end of a sentence: "the database does not answer" */
-  notChecked(checks: readonly string[], because: string): void;
-}
+export type Findings = ReturnType<typeof createFindings>;
 
-export function createFindings(say: (text: string) => void): Findings {
+export function createFindings(say: (text: string) => void) {
   const all: Finding[] = [];
   return {
-    all,
-    add(check, where, ...verdicts) {
+    all: all as readonly Finding[],
+    /** @param where the place for warnings and problems that name no place */
+    add(check: string, where: string, ...verdicts: readonly Verdict[]): void {
       for (const { status, message, remedy, ms, ...own } of verdicts) {
         const place = own.where ?? where;
         const about = remedy ? { status, check, where: place } : { check, status };
@@ -60,7 +55,8 @@ export function createFindings(say: (text: string) => void): Findings {
         say(findingText(finding));
       }
     },
-    notChecked(checks, because) {
+    /** @param because the reason, as the end of a sentence: "the database does not answer" */
+    notChecked(checks: readonly string[], because: string): void {
       const verdict = notChecked(because);
       all.push(...checks.map((check): Finding => ({ check, ...verdict })));
       const [check = '', ...others] = checks;

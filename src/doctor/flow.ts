@@ -49,9 +49,8 @@ const HEADER_LOST =
   'if the client is unknown, another deployment answers; otherwise the proxy removes the ' +
   'Authorization header: pass it on';
 const REPEATED =
-  'if the answer says “already used”, the proxy sent the POST twice: it must never repeat ' +
-  'one (nginx: no non_idempotent in proxy_next_upstream); otherwise check that every node ' +
-  'has the same stores and keys';
+  'if the answer says “already used”, the proxy sent the POST twice: it must never repeat one (nginx: no ' +
+  'non_idempotent in proxy_next_upstream); otherwise check that every node has the same stores and keys';
 
 type Check = readonly [name: string, run: () => Promise<string>];
 

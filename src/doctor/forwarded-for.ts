@@ -26,9 +26,8 @@ export function hopsVerdict(seen: SeenAddress): Verdict {
     return problem(
       'the service accepted an X-Forwarded-For that the doctor invented ' +
         `(${BOGUS_ADDRESS}): any client can pretend to have any address; ${stated}`,
-      'lower it to the number of proxies that append to the header; if a proxy passes the ' +
-        'header on unchanged, make it overwrite the header (nginx: proxy_set_header ' +
-        'X-Forwarded-For $remote_addr)',
+      'lower it to the number of proxies that append to the header; if a proxy passes the header on unchanged, make ' +
+        'it overwrite the header (nginx: proxy_set_header X-Forwarded-For $remote_addr)',
     );
   }
   const isSurelyProxys = isLoopback(recorded) || recorded === to;
@@ -54,15 +53,12 @@ export function hopsVerdict(seen: SeenAddress): Verdict {
   }
   if (isPrivate(recorded) && !isPrivate(to)) {
     return warning(
-      `${proxysAddress}a private address although the issuer has a public one, so probably ` +
-        `that of a proxy; ${stated}`,
+      `${proxysAddress}a private address although the issuer has a public one, so probably that of a proxy; ${stated}`,
       RAISE,
     );
   }
   if (isPrivate(from)) {
-    return ok(
-      `the service saw ${recorded}: correct if this network uses that address towards the ` + `outside; ${stated}`,
-    );
+    return ok(`the service saw ${recorded}: correct if this network uses that address towards the outside; ${stated}`);
   }
   return warning(
     `${proxysAddress}correct only if a device in between gives this machine that address, ` +
@@ -78,8 +74,7 @@ const OWN_ADDRESSES: readonly string[] = ['127.0.0.1', '::1'];
 export const ignoredHeader = (nodes: readonly string[]): Verdict =>
   warning(
     `X-Forwarded-For arrives at ${nodes.join(', ')}, but proxy_hops is 0 there: if there ` +
-      'is a proxy in front, all people share its address and one of them can lock all others ' +
-      'out',
+      'is a proxy in front, all people share its address and one of them can lock all others out',
     `${RAISE}; without a proxy, a client invented the header and you need not do anything`,
   );
 

@@ -32,7 +32,7 @@ export async function checkMail(
           `An operator of ${issuer} sent this mail with \`gatehouse doctor --mail\` to test ` +
           'mail delivery. You need not do anything.',
       });
-      message = `${host} accepted one test mail to ${testMailTo}: check whether it arrives, and in ` + 'which folder';
+      message = `${host} accepted one test mail to ${testMailTo}: check whether it arrives, and in which folder`;
     }
     add(ok(message, performance.now() - start));
   } catch (error) {
@@ -73,9 +73,8 @@ const TROUBLES = [
     codes: ['ECONNECTION', 'ESOCKET', 'ETIMEDOUT', 'EDNS'],
     says: 'does not answer as a mail server',
     remedy:
-      'check that the host and port in SMTP_URL are correct, that the mail server is ' +
-      'running and speaks TLS as in SMTP_URL (smtps:// from the first byte, smtp:// with ' +
-      'STARTTLS), and that this machine can connect to it',
+      'check that the host and port in SMTP_URL are correct, that the mail server is running and speaks TLS as in ' +
+      'SMTP_URL (smtps:// from the first byte, smtp:// with STARTTLS), and that this machine can connect to it',
   },
 ];
 

@@ -68,7 +68,7 @@ function settingsVerdicts(nodes: readonly ListedNode[], settings: SettingsWithou
   }
   const differing = problem(
     `the settings of the nodes differ: ${listed(among)}`,
-    'give every node the same settings file and variables, then reload or restart every ' + 'node',
+    'give every node the same settings file and variables, then reload or restart every node',
     nodes.map(({ node }) => node).join(', '),
   );
   const other = warning(
@@ -110,11 +110,9 @@ function filesVerdicts(nodes: readonly ListedNode[]): Verdict[] {
   if (tight.length === 0) return [ok('the open-files limit of every node allows server.max_connections')];
   return tight.map(({ node, runsWith }) =>
     warning(
-      `its limit of ${runsWith.openFiles} open files is too low for the ` +
-        `${runsWith.maxConnections} connections of server.max_connections: at the limit, new ` +
-        'connections fail with EMFILE, also those to a store',
-      'set LimitNOFILE=65536 in the systemd unit of the node (elsewhere `ulimit -n`), or lower ' +
-        'server.max_connections',
+      `its limit of ${runsWith.openFiles} open files is too low for the ${runsWith.maxConnections} connections of ` +
+        'server.max_connections: at the limit, new connections fail with EMFILE, also those to a store',
+      'set LimitNOFILE=65536 in the systemd unit of the node (elsewhere `ulimit -n`), or lower server.max_connections',
       node,
     ),
   );

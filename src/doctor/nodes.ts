@@ -35,9 +35,8 @@ export async function checkNodes(
     const silent = problem(
       `${node} has been silent for ${Math.round(silentMs / 1000)} s without a shutdown: it ` +
         'is frozen, was killed, or cannot reach the database',
-      'check the process, and restart it if it still exists (a frozen process keeps ' +
-        'connections without answering them); a node that no longer exists is removed from ' +
-        'the list after an hour',
+      'check the process, and restart it if it still exists (a frozen process keeps connections without answering ' +
+        'them); a node that no longer exists is removed from the list after an hour',
     );
     findings.add('nodes', node, silent);
   }

@@ -37,7 +37,7 @@ export async function checkProviders(
       if (error === undefined) {
         if (redirect === 'refused') {
           return problem(
-            `${id} accepts our client, but answers 400 to a sign-in with the redirect URI ` + `${redirectUri}`,
+            `${id} accepts our client, but answers 400 to a sign-in with the redirect URI ${redirectUri}`,
             `register ${redirectUri} as a redirect URI of client ` +
               `${settings.clientId} at the provider; it must match exactly`,
           );
@@ -52,17 +52,16 @@ export async function checkProviders(
       if (!(error instanceof UpstreamRefusal)) {
         return problem(
           `the provider ${id} cannot be used from this machine: ${error.message}`,
-          'check that this machine can connect to the provider and trusts its certificate ' +
-            '(NODE_EXTRA_CA_CERTS for your own authority); or open ' +
-            '{issuer}/.well-known/openid-configuration, and copy its `issuer` exactly into ' +
-            'the settings',
+          'check that this machine can connect to the provider and trusts its certificate (NODE_EXTRA_CA_CERTS for ' +
+            'your own authority); or open {issuer}/.well-known/openid-configuration, and copy its `issuer` exactly ' +
+            'into the settings',
           `sign_in.providers, ${settings.issuer}`,
         );
       }
       if (unread) {
         return warning(
           `${id} answers; our secret was not tested, because ${secret} ${unread.message}`,
-          'run the doctor as the user of the service, or make the file readable for this ' + 'user',
+          'run the doctor as the user of the service, or make the file readable for this user',
           secret,
         );
       }

@@ -11,19 +11,7 @@ const BROWSER_ID = /^[A-Za-z0-9_-]{43}$/;
 /** The account id or nothing, the mark of the session, and a MAC over these and the browser id. */
 const TOKEN = /^((?:acc_[A-Za-z0-9_-]{16})?)\.([A-Za-z0-9_-]{22})\.([A-Za-z0-9_-]{43})$/;
 
-export interface FormTokens {
-  /** Returns this browser's random id, kept until the browser is closed; sets a missing one. */
-  browserOf(ctx: Context): string;
-  formToken(ctx: Context, visitor: Visitor | undefined): string;
-  /** Route step after `readForm`: throws a 403 unless the form is ours and sent from our origin. */
-  requireFormToken(ctx: Context, next: Next): Promise<void>;
-  /** After `requireFormToken`: the account of the rendered page; undefined if not signed in. */
-  formAccount(ctx: Context): string | undefined;
-  /** After `requireFormToken`: compares the session of the rendered page with the visitor's. */
-  formSession(ctx: Context, visitor: Visitor | undefined): FormSession;
-  /** Route step: throws a 403 unless the request came from a page of ours. */
-  requireSameOrigin(ctx: Context, next: Next): Promise<void>;
-}
+export type FormTokens = ReturnType<typeof createFormTokens>;
 
 interface SentToken {
   readonly accountId: string;
@@ -39,7 +27,7 @@ export function createFormTokens(parts: {
   issuer: string;
   /** The first key signs; forms signed with any of the keys are accepted. */
   keys: readonly [string, ...string[]];
-}): FormTokens {
+}) {
   const { issuer, keys } = parts;
   const cookie = ownCookie(issuer, 'form');
   const seals = createSeals('form', keys);
@@ -51,7 +39,10 @@ export function createFormTokens(parts: {
     return value !== undefined && BROWSER_ID.test(value) ? value : undefined;
   };
 
-  /** Sets only one cookie in a new browser, even if it is called several times for one answer. */
+  /**
+   * Returns this browser's random id, kept until the browser is closed; sets a missing one. Sets only
+   * one cookie in a new browser, even if it is called several times for one answer.
+   */
   function browserOf(ctx: Context): string {
     const known = browserIdOf(ctx) ?? given.find(ctx);
     if (known !== undefined) return known;
@@ -71,12 +62,13 @@ export function createFormTokens(parts: {
   return {
     browserOf,
 
-    formToken(ctx, visitor) {
+    formToken(ctx: Context, visitor: Visitor | undefined): string {
       const holder = `${visitor?.account.id ?? ''}.${markOf(visitor)}`;
       return `${holder}.${seals.macOf(`${browserOf(ctx)}.${holder}`)}`;
     },
 
-    requireFormToken(ctx, next) {
+    /** Route step after `readForm`: throws a 403 unless the form is ours and sent from our origin. */
+    requireFormToken(ctx: Context, next: Next): Promise<void> {
       refuseOtherOrigins(ctx);
       const browserId = browserIdOf(ctx);
       const token = TOKEN.exec(formOf(ctx).get('form_token') ?? '');
@@ -88,15 +80,18 @@ export function createFormTokens(parts: {
       return next();
     },
 
-    formAccount: (ctx) => sent.get(ctx).accountId || undefined,
+    /** After `requireFormToken`: the account of the rendered page; undefined if not signed in. */
+    formAccount: (ctx: Context): string | undefined => sent.get(ctx).accountId || undefined,
 
-    formSession(ctx, visitor) {
+    /** After `requireFormToken`: compares the session of the rendered page with the visitor's. */
+    formSession(ctx: Context, visitor: Visitor | undefined): FormSession {
       const token = sent.get(ctx);
       if (token.accountId !== (visitor?.account.id ?? '')) return 'somebody else';
       return token.mark === markOf(visitor) ? 'this session' : 'another session';
     },
 
-    requireSameOrigin(ctx, next) {
+    /** Route step: throws a 403 unless the request came from a page of ours. */
+    requireSameOrigin(ctx: Context, next: Next): Promise<void> {
       refuseOtherOrigins(ctx);
       // Browsers send at least one of the two with a POST; a request with neither proves nothing.
       if (!ctx.get('sec-fetch-site') && !ctx.get('origin')) ctx.throw(403, 'no origin');

@@ -2,19 +2,14 @@
 import type { IncomingMessage } from 'node:http';
 import { BOGUS_ADDRESS } from '../base/network-address.ts';
 
-export interface ForwardedWatch {
-  readonly isSeen: boolean;
-  see(request: IncomingMessage): void;
-}
-
 /** @param onFirst called only once; not called for a header with only the doctor's bogus address */
-export function createForwardedWatch(onFirst: () => void): ForwardedWatch {
+export function createForwardedWatch(onFirst: () => void) {
   let isSeen = false;
   return {
-    get isSeen() {
+    get isSeen(): boolean {
       return isSeen;
     },
-    see({ headers: { 'x-forwarded-for': addresses } }) {
+    see({ headers: { 'x-forwarded-for': addresses } }: IncomingMessage): void {
       if (isSeen || addresses === undefined || addresses === BOGUS_ADDRESS) return;
       isSeen = true;
       onFirst();

@@ -43,14 +43,9 @@ export interface HostParts {
   readonly pages: readonly Route[];
 }
 
-export interface Host {
-  /** Answers every request of the listener. */
-  readonly handle: RequestHandler;
-  /** Every route with its own steps; steps that all requests share run before them. */
-  readonly routes: readonly Route[];
-}
+export type Host = ReturnType<typeof createHost>;
 
-export function createHost(parts: HostParts): Host {
+export function createHost(parts: HostParts) {
   const { settings, log, observeRequest } = parts;
   const { issuer } = settings;
   const headers = securityHeaders(issuer);
@@ -92,12 +87,15 @@ export function createHost(parts: HostParts): Host {
     if (!ctx.headerSent) sendAnswer(ctx, uncaught(ctx), headers.data);
   }
   const showPage = app.callback();
+  /** Answers every request of the listener. */
   const handle: RequestHandler = (request, response) => {
     const ctx = app.createContext(request, response) as Context;
     const steps = stepsOf(ctx);
     return steps ? answerProgram(ctx, steps) : showPage(request, response);
   };
-  return { handle, routes: [...listRoutes(forPrograms), ...engine, ...forBrowsers] };
+  /** Every route with its own steps; steps that all requests share run before them. */
+  const routes: readonly Route[] = [...listRoutes(forPrograms), ...engine, ...forBrowsers];
+  return { handle, routes };
 }
 
 /** Nothing on a profile page is named with a NUL, and PostgreSQL accepts no value with one. */

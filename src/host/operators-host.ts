@@ -10,7 +10,7 @@ import { type ExactRoutes, exactRoutes, listRoutes } from './exact-routes.ts';
 import { logKoaErrors } from './failures.ts';
 import type { Host } from './host.ts';
 import { answerLeaks, type EndLeaked } from './leaks.ts';
-import type { MetricsText } from './metrics/metrics.ts';
+import type { Metrics } from './metrics/metrics.ts';
 import { answerChanges, type PushChanges } from './pushed-changes.ts';
 import { clockRefusal, type Readiness, reasonNotReady, type Store, type StoreState } from './readiness.ts';
 import { checkRepeatedHeaders, requireChecked, shownHost } from './request-checks.ts';
@@ -22,7 +22,7 @@ export interface OperatorsHostParts {
   /** `server.operators_host`: the only name that is accepted besides localhost. */
   readonly operatorsHost: string;
   readonly readiness: Readiness;
-  readonly metrics: () => Promise<MetricsText>;
+  readonly metrics: Metrics['text'];
   /** Both throw ConfigurationProblems if the settings have problems; `preview` changes nothing. */
   readonly reload: {
     readonly preview: () => Promise<object>;

@@ -20,15 +20,7 @@ export type StoreStates = Readonly<Record<Store, StoreState>>;
 /** Writes to the store. @returns the time by the store's clock, in milliseconds since the epoch */
 export type Probe = () => Promise<number>;
 
-export interface Readiness {
-  /** Probes both stores now; does not wait longer than a request would. */
-  ask(): Promise<StoreStates>;
-  /** Like `ask`, but at most once a second: callers within that second share the result. */
-  stores(): Promise<StoreStates>;
-  readonly isDraining: boolean;
-  /** Makes this process not ready, so that load balancers send it no new requests. */
-  startDraining(): void;
-}
+export type Readiness = ReturnType<typeof createReadiness>;
 
 /** Shorter than the 2 s within which every request is answered. */
 const PROBE_TIMEOUT_MS = 1_800;
@@ -45,7 +37,7 @@ export function createReadiness(parts: {
   readonly clock: Clock;
   readonly timeShift: () => number;
   readonly onAnswer: (states: StoreStates) => void;
-}): Readiness {
+}) {
   const { probes, clock, timeShift, onAnswer } = parts;
   let isDraining = false;
   let shared: { readonly states: Promise<StoreStates>; readonly since: number } | undefined;
@@ -68,6 +60,7 @@ export function createReadiness(parts: {
     }
   }
 
+  /** Probes both stores now; does not wait longer than a request would. */
   async function ask(): Promise<StoreStates> {
     const database = stateOf(probes.database);
     const tokens = probes.tokens ? stateOf(probes.tokens) : database;
@@ -78,15 +71,17 @@ export function createReadiness(parts: {
 
   return {
     ask,
-    stores() {
+    /** Like `ask`, but at most once a second: callers within that second share the result. */
+    stores(): Promise<StoreStates> {
       const now = performance.now();
       if (!shared || now - shared.since >= RESULT_SHARED_MS) shared = { states: ask(), since: now };
       return shared.states;
     },
-    get isDraining() {
+    get isDraining(): boolean {
       return isDraining;
     },
-    startDraining() {
+    /** Makes this process not ready, so that load balancers send it no new requests. */
+    startDraining(): void {
       isDraining = true;
     },
   };

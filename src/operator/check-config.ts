@@ -16,9 +16,8 @@ export function addCheckConfigCommand(program: Command, { print, environment }: 
   program
     .command('check-config')
     .description(
-      'report every problem and warning of the settings file and the environment, or every ' +
-        'setting and its source; resolves the host names of the stores, but opens no ' +
-        'database and no port',
+      'report every problem and warning of the settings file and the environment, or every setting and its source; ' +
+        'resolves the host names of the stores, but opens no database and no port',
     )
     .argument('[file]', 'the settings file; default: GATEHOUSE_CONFIG, else config/gatehouse.yaml')
     .option('--schema', 'print the JSON Schema of the settings file instead')
@@ -101,7 +100,7 @@ function inspectionText({ file, settings, effectiveSettings, effectiveSecrets }:
   const { issuer, server, storage, mail } = settings;
   const database = storage.databaseUrl === undefined ? `embedded, in ${storage.dataDirectory}` : 'PostgreSQL, by URL';
   return [
-    'The settings are valid. Everything that needs no open database was built from them ' + 'without errors.',
+    'The settings are valid. Everything that needs no open database was built from them without errors.',
     '',
     `File:     ${file ?? 'none, so every setting has its default'}`,
     `Issuer:   ${issuer}`,

@@ -14,12 +14,11 @@ export function addDoctorCommand(program: Command, operator: Operator): void {
   program
     .command('doctor')
     .description(
-      'test the running service: its stores, its public address, and a complete ' +
-        'authorization with a temporary client',
+      'test the running service: its stores, its public address, and a complete authorization with a temporary client',
     )
     .option(
       '--address <url>',
-      'connect to this URL instead of the issuer, but send the issuer’s host name: tests ' + 'one node behind a proxy',
+      'connect to this URL instead of the issuer, but send the issuer’s host name: tests one node behind a proxy',
       origin,
     )
     .option('--mail <address>', 'send one test mail to this address; default: no mail is sent', mailbox)

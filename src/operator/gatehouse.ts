@@ -16,7 +16,7 @@ const ANY_INSTANCE = 'gatehouse@3001.service';
 
 const AS_ROOT = 'Run it as root: sudo gatehouse …';
 const NO_ENVIRONMENT =
-  'Create it: see the example deploy/systemd/environment (docs/operations/deploy.md lists ' + 'what else is needed).';
+  'Create it: see the example deploy/systemd/environment (docs/operations/deploy.md lists what else is needed).';
 
 /** `initgroups` exists on POSIX systems; Node's types do not have it. */
 type Posix = NodeJS.Process & { initgroups(user: string, group: number): void };

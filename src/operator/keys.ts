@@ -23,7 +23,7 @@ export function addKeyCommands(program: Command, { run, print, stderr }: Operato
 
   keys
     .command('list', { isDefault: true })
-    .description('list every key by its fingerprint: which one signs, and when an older one can be ' + 'removed')
+    .description('list every key by its fingerprint: which one signs, and when an older one can be removed')
     .action(() => run(async (registries) => listReport(await keyFacts(registries))));
 
   keys
@@ -41,8 +41,7 @@ export function addKeyCommands(program: Command, { run, print, stderr }: Operato
 function rotationSteps(kind: KeyKind | undefined): string[] {
   const variable = kind ? KEY_VARIABLE[kind] : Object.values(KEY_VARIABLE).join(' or ');
   return [
-    'Rotate in three steps. Finish each step on every node before the next. Write into ' +
-      `${variable}, comma-separated`,
+    `Rotate in three steps. Finish each step on every node before the next. Write into ${variable}, comma-separated`,
     '(embedded deployment: into the list in data/secrets.json):',
     '1. old,new   every node accepts the new key, but none signs with it yet',
     '2. new,old   the new key signs, the old one is still accepted',

@@ -12,7 +12,7 @@ export function addMigrateCommand(
 ): void {
   program
     .command('migrate')
-    .description('migrate the database schema to this version; nodes of the previous version keep ' + 'running')
+    .description('migrate the database schema to this version; nodes of the previous version keep running')
     .option('--dry-run', 'list the pending migrations without running them', false)
     .action(async ({ dryRun }: { dryRun: boolean }) => {
       const settings = loadSettingsWithoutSecrets({ environment });

@@ -32,7 +32,7 @@ export function addNodesCommand(program: Command, { print, progress, environment
     .description('list every process of the service: its version, state and last heartbeat')
     .option(
       '--wait <number>',
-      'wait until this many nodes are ready; only heartbeats after the start of this ' + 'command count',
+      'wait until this many nodes are ready; only heartbeats after the start of this command count',
       wholeNumber(MAX_NODES),
     )
     .option('--within <duration>', 'maximum time for --wait, such as 5m', seconds, 120)
@@ -148,6 +148,6 @@ function describeReload({ runsWith }: ListedNode): string {
 const describeState = ({ state }: ListedNode): string => state.replace('_', ' ');
 
 const describeNode = (node: ListedNode): string =>
-  `${node.node} is ${describeState(node)}; its last heartbeat was ` + `${Math.round(node.silentMs / 1000)} s ago.`;
+  `${node.node} is ${describeState(node)}; its last heartbeat was ${Math.round(node.silentMs / 1000)} s ago.`;
 
 const toMoment = (time: Date): string => `${time.toISOString().slice(0, 19)}Z`;

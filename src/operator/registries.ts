@@ -3,7 +3,6 @@
 import type { NewActivity, OperatedBy } from '../accounts/activity/activity.ts';
 import type { Action } from '../accounts/activity/activity-words.ts';
 import { type Audit, createAudit } from '../accounts/activity/audit.ts';
-import { createOrganizations, type Organizations } from '../accounts/organizations/organizations.ts';
 import {
   createDisconnect,
   createDisconnectSome,
@@ -19,6 +18,7 @@ import { systemClock } from '../base/clock.ts';
 import { createImporter, type Importer } from '../changes/import.ts';
 import { createMemberships, type Memberships } from '../changes/memberships.ts';
 import { createOrganizationEnds } from '../changes/organization-ends.ts';
+import { createOrganizations, type Organizations } from '../changes/organizations.ts';
 import type { Client } from '../clients/client.ts';
 import type { Variables } from '../config/environment.ts';
 import { findKeys, loadSettingsWithoutSecrets } from '../config/load.ts';
@@ -125,7 +125,7 @@ export async function withRegistries<Result>(
     keys: () => findKeys({ environment }),
     database,
     ...registries,
-    organizations: createOrganizations({ ...parts, asksFirst }),
+    organizations: createOrganizations({ ...parts, engine, asksFirst }),
     organizationEndings: createOrganizationEndings({
       activity,
       ends: createOrganizationEnds({ ...parts, engine, access }),

@@ -59,7 +59,7 @@ export function addReloadCommand(program: Command, { announce, print, environmen
       if (server.operatorsPort === 0) {
         throw new Refusal(
           'unknown_port',
-          'server.operators_port is 0: the service chose its port itself, and this command ' + 'cannot find it.',
+          'server.operators_port is 0: the service chose its port itself, and this command cannot find it.',
           'Send SIGHUP to the process instead, or set a fixed port.',
         );
       }
@@ -88,15 +88,15 @@ async function reload(url: string, method: string, credentials: string[]): Promi
   if (outcome === undefined) {
     throw new Refusal(
       'not_gatehouse',
-      `The server at ${url} is not the operators' listener of Gatehouse: ` + `it answered ${answer.status}.`,
-      'Check that server.operators_port is that of the running service, or send SIGHUP to ' + 'the process.',
+      `The server at ${url} is not the operators' listener of Gatehouse: it answered ${answer.status}.`,
+      'Check that server.operators_port is that of the running service, or send SIGHUP to the process.',
     );
   }
   if ('problems' in outcome) throw new ConfigurationProblems(outcome.problems);
   if ('code' in outcome) {
     throw new Refusal(
       outcome.code,
-      'The service could not be built from these settings, and keeps running with the ' + 'previous ones.',
+      'The service could not be built from these settings, and keeps running with the previous ones.',
       'See the log of the service for the cause.',
     );
   }
@@ -116,8 +116,7 @@ function reportReload(outcome: Outcome): Report {
 }
 
 const ONLY_HERE =
-  'No other node has answered, because the database of this node does not answer. ' +
-  'Send SIGHUP to the other processes.';
+  'No other node has answered, because the database of this node does not answer. Send SIGHUP to the other processes.';
 
 function reportPreview(outcome: Outcome): Report {
   const { impact, changed, needs_restart: needsRestart } = outcome;

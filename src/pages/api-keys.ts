@@ -267,7 +267,7 @@ export function apiKeysPage(parts: {
       section: 'api-keys',
       heading: message('api-keys.revoke-heading', { key: key.name }),
       consequences: [
-        `Whatever uses the key ending in ${key.lastFour} is refused from the next call on. ` + 'This cannot be undone.',
+        `Whatever uses the key ending in ${key.lastFour} is refused from the next call on. This cannot be undone.`,
       ],
       action: ctx.path,
       button: message('api-keys.revoke'),

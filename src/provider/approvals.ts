@@ -11,7 +11,7 @@ import {
 } from '../accounts/access/access-limit.ts';
 import type { Activity } from '../accounts/activity/activity.ts';
 import type { ConnectedNow } from '../authorizations/approval-requests.ts';
-import type { Connections } from '../authorizations/connections.ts';
+import type { ConnectedConsent, Connections } from '../authorizations/connections.ts';
 import { requestOrigin } from '../base/request-state.ts';
 import { type Client, type ClientLinks, isSameLinks, redirectHosts } from '../clients/client.ts';
 import type { BrowserSession } from './browser-sessions.ts';
@@ -97,14 +97,14 @@ export function createApprovals(parts: ApprovalsParts) {
      * Connects the user and the client, as the page showed it.
      *
      * @param session the session in which the user approved
-     * @returns the generation of the connection; undefined (nothing is stored) if the page is
+     * @returns the generations of the connection and client; undefined (nothing is stored) if the page is
      *   outdated (see `Connections.rememberConsent`), or if `maxPeople` have connected the client
      */
     async keep(
       ctx: Context,
       asked: Asked,
       session: Pick<BrowserSession, 'generation' | 'uid'>,
-    ): Promise<number | undefined> {
+    ): Promise<Pick<ConnectedConsent, 'generation' | 'clientGeneration'> | undefined> {
       const { accountId, clientId, name, hosts, ownedSince } = asked;
       const shown = limitFrom(asked.limit);
       const limit = asked.chosenLimit ? limitFrom(asked.chosenLimit) : shown;
@@ -139,7 +139,7 @@ export function createApprovals(parts: ApprovalsParts) {
       );
       if (connected === undefined) return undefined;
       if (connected.isNew) mail?.notify(ctx, { accountId, client: { id: clientId, name }, limit });
-      return connected.generation;
+      return connected;
     },
   };
 }

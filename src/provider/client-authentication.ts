@@ -3,7 +3,7 @@ import type { Context } from 'koa';
 import type { Answer, NextStep } from '../base/answer.ts';
 import type { Clock } from '../base/clock.ts';
 import { requestState } from '../base/request-state.ts';
-import type { Client } from '../clients/client.ts';
+import type { Client, ClientSecret } from '../clients/client.ts';
 import type { ClientRegistry } from '../clients/client-registry.ts';
 import { findSecret, refusedFrom } from '../clients/client-secrets.ts';
 import type { LastUsed } from '../storage/last-used.ts';
@@ -15,10 +15,13 @@ import { OAuthError } from './oauth-error.ts';
 export type ClientAuthentication = ReturnType<typeof createClientAuthentication>;
 
 const authenticated = requestState<Client>('requireClient');
+const usedSecret = requestState<ClientSecret>('the secret of requireClient');
 
 export const authenticatedClient = authenticated.get;
 /** Like `authenticatedClient`; undefined if no client was authenticated, or not yet. */
 export const findAuthenticatedClient = authenticated.find;
+/** Returns the secret with which the client was authenticated; a public client has none. */
+export const authenticatedSecret = usedSecret.get;
 
 export function createClientAuthentication(parts: {
   clients: ClientRegistry;
@@ -32,11 +35,13 @@ export function createClientAuthentication(parts: {
   const { clients, failures, lastUsed, issuer, clock, graceSeconds } = parts;
 
   /** Records the use of the secret. Returns the cause of the refusal, if it must be refused. */
-  function secretProblem(client: Client, presented: string): string | undefined {
+  function secretProblem(ctx: Context, client: Client, presented: string): string | undefined {
     const secret = findSecret(client, presented);
+    if (!secret && client.renewedAt && presented) return RENEWED_SECRET;
     if (!secret) return presented ? WRONG_SECRET : WRONG_METHOD;
     const until = refusedFrom(client, secret, graceSeconds);
     if (until && until.getTime() <= clock()) return LEAKED_SECRET;
+    usedSecret.set(ctx, secret);
     lastUsed.record('client_secret', secret.id);
     lastUsed.record('client', client.id);
     return undefined;
@@ -61,7 +66,7 @@ export function createClientAuthentication(parts: {
     if (mayBePage) requireOwnPage(client, ctx);
     const publicProblem = secret === undefined ? undefined : WRONG_METHOD;
     const isPublic = client.kind === 'public';
-    const problem = isPublic ? publicProblem : secretProblem(client, secret ?? '');
+    const problem = isPublic ? publicProblem : secretProblem(ctx, client, secret ?? '');
     if (problem) throw await refusal(problem);
     authenticated.set(ctx, client);
   }
@@ -109,6 +114,7 @@ const PROXY_HEADER = 'X-Gatehouse-Authorization';
 
 const WRONG_METHOD = 'a confidential client must send its secret, and a public one has none to send';
 const WRONG_SECRET = 'client_secret is not one of the live secrets of the client';
+const RENEWED_SECRET = `${WRONG_SECRET}: a renewal of the client has ended the earlier ones`;
 const LEAKED_SECRET = 'client secret was found in public and is no longer accepted';
 
 interface Credentials {

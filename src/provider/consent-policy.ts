@@ -94,19 +94,21 @@ async function isApproved(ctx: KoaContextWithOIDC, parts: ConsentPolicyParts): P
   if (asked && !isStillSo(asked, clientOf(oidc.client))) return false;
   if (oidc.params?.redirect_uri === testRedirectUri) {
     // A client test always asks for consent, because it never has a connection and creates none.
-    if (asked) grant(ctx, { ...authorizations.draft() });
+    const { generation: clientGeneration } = clientOf(oidc.client);
+    if (asked) grant(ctx, { ...authorizations.draft(), clientGeneration });
     return asked !== undefined;
   }
   // The redirect URI may have been removed since the engine checked it at the start.
   if (!oidc.client?.redirectUriAllowed(String(oidc.params?.redirect_uri))) {
     throw new errors.InvalidRedirectUri();
   }
-  const generation = await generationFor(ctx, asked, parts);
-  if (generation === undefined) {
+  const approved = await approvedFor(ctx, asked, parts);
+  if (approved === undefined) {
     await requireRoom(ctx, parts);
     return false;
   }
-  grant(ctx, { ...authorizations.draft(), generation });
+  const { generation, clientGeneration } = approved;
+  grant(ctx, { ...authorizations.draft(), generation, clientGeneration });
   return true;
 }
 
@@ -134,11 +136,11 @@ function answeredPage({ oidc }: KoaContextWithOIDC): Asked | undefined {
  * Stores the approval. This happens here, after the interaction was removed from the token store:
  * only one of several answers gets this far, and the code is issued for that one.
  */
-async function generationFor(
+async function approvedFor(
   ctx: KoaContextWithOIDC,
   asked: Asked | undefined,
   { connections, approvals }: ConsentPolicyParts,
-): Promise<number | undefined> {
+): Promise<Pick<ConnectedConsent, 'generation' | 'clientGeneration'> | undefined> {
   const { client, account, session } = ctx.oidc;
   if (asked)
     return approvals.keep(ctx, asked, {
@@ -146,7 +148,7 @@ async function generationFor(
       uid: session?.uid ?? '',
     });
   const remembered = await connections.find(account?.accountId ?? '', clientOf(client).id);
-  return remembered && !mustAsk(ctx, remembered) ? remembered.generation : undefined;
+  return remembered && !mustAsk(ctx, remembered) ? remembered : undefined;
 }
 
 function mustAsk({ oidc }: KoaContextWithOIDC, remembered: ConnectedConsent): boolean {
@@ -160,6 +162,7 @@ function mustAsk({ oidc }: KoaContextWithOIDC, remembered: ConnectedConsent): bo
 
 interface Draft extends ValueSource {
   readonly generation?: number;
+  readonly clientGeneration: number;
 }
 
 const drafts = new WeakMap<object, Draft>();
@@ -195,6 +198,7 @@ export async function saveCode(
     accountId,
     clientId,
     redirectUri,
+    clientGeneration: draft.clientGeneration,
     ...(draft.generation !== undefined && { generation: draft.generation }),
     ...(codeChallenge !== undefined && { codeChallenge }),
   });

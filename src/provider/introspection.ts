@@ -155,7 +155,7 @@ async function describe(
   const { id, accountId, clientId } = authorization;
   ctx.state.authorizationId = id;
   if (!mayAsk(ctx, clientId)) return undefined;
-  const parties = await authorizations.resolveParties(authorization);
+  const parties = await authorizations.resolveParties(found);
   if (typeof parties === 'string') return undefined;
   authorizations.confirmUse(found);
   const { account, limit } = parties;

@@ -1,9 +1,10 @@
 /** Lets clients revoke tokens: `POST /oauth/revoke` (RFC 7009) and `POST /oauth/token/revoke`. */
 import type { Context } from 'koa';
 import { isApiKey } from '../accounts/api-keys/api-key.ts';
-import type { Authorizations } from '../authorizations/authorization.ts';
+import type { Authorizations, Found } from '../authorizations/authorization.ts';
 import type { Endings } from '../authorizations/endings.ts';
 import type { MachineTokens } from '../authorizations/machine-tokens.ts';
+import { isFromBeforeRenewal } from '../authorizations/token-formats.ts';
 import type { Answer, NextStep, Step } from '../base/answer.ts';
 import { requestOrigin } from '../base/request-state.ts';
 import type { ClientRegistry } from '../clients/client-registry.ts';
@@ -46,7 +47,10 @@ export function revocation(parts: RevocationParts & { readonly authentication: C
       }
       if (token) await token.end(ctx);
       // A client repeats its request if it received no answer.
-      else if (!(await parts.endings.hasEnded(value, clientId))) await countGuess(ctx);
+      else if (!(await parts.endings.hasEnded(value, clientId))) {
+        await countGuess(ctx);
+        await parts.endings.announceUnknown(value, clientId);
+      }
       // Clients ignore the body (RFC 7009 §2.2), but some libraries expect JSON in every response.
       return { body: {} };
     },
@@ -56,7 +60,7 @@ export function revocation(parts: RevocationParts & { readonly authentication: C
 interface RevocationParts {
   readonly authorizations: Pick<Authorizations, 'find'>;
   readonly machineTokens: MachineTokens;
-  readonly endings: Pick<Endings, 'end' | 'hasEnded'>;
+  readonly endings: Pick<Endings, 'end' | 'hasEnded' | 'announceUnknown'>;
   readonly failures: Pick<FailureLimits, 'answerOf'>;
 }
 
@@ -64,6 +68,8 @@ interface RevocationParts {
 interface PresentedToken {
   readonly clientId: string;
   readonly kind: 'access_token' | 'refresh_token';
+  /** Absent for a machine token, which ends alone. */
+  readonly found?: Found;
   /** Ends the token's authorization, or only the token if it has none. */
   end(ctx: Context): Promise<void>;
 }
@@ -85,6 +91,7 @@ async function findToken(
   return {
     clientId: authorization.clientId,
     kind: found.value.kind,
+    found,
     async end(ctx) {
       ctx.state.authorizationId = authorization.id;
       const why = { cause: 'client_revoked', actor: 'client', origin: requestOrigin(ctx) } as const;
@@ -133,12 +140,13 @@ export function revokeCurrentToken(
       const value = bearerOf(ctx);
       if (isApiKey(value)) throw invalidToken('API keys are revoked on the profile page');
       const token = await findToken(value, parts);
-      if (token?.kind !== 'access_token') {
+      const client = token && (await clients.find(token.clientId));
+      if (token?.kind !== 'access_token' || (client && token.found && isFromBeforeRenewal(token.found, client))) {
         const refusal = invalidToken('the access token is unknown, expired or revoked');
         throw isFromPage(ctx) ? refusal : await failures.answerOf(ctx, refusal);
       }
       ctx.state.clientId = token.clientId;
-      if (isFromPage(ctx)) requireOwnPage(await clients.find(token.clientId), ctx);
+      if (isFromPage(ctx)) requireOwnPage(client, ctx);
       await token.end(ctx);
       return { body: undefined };
     },

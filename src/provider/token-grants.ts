@@ -16,6 +16,7 @@ import { type Clock, epochSeconds } from '../base/clock.ts';
 import { newValue, sha256 } from '../base/random-id.ts';
 import { requestOrigin } from '../base/request-state.ts';
 import type { Client } from '../clients/client.ts';
+import { authenticatedSecret } from './client-authentication.ts';
 import { OAuthError } from './oauth-error.ts';
 import type { ProviderOutcomes } from './outcomes.ts';
 
@@ -60,6 +61,8 @@ async function exchangeCode(parts: TokenGrantParts, client: Client, form: URLSea
   const { code, redirect_uri: redirectUri } = requireFields(form, 'code', 'redirect_uri');
   const authorization = await findAuthorization(ctx, parts, client, code, 'code');
   const until = await requireActive(authorization, parts);
+  // Checked here also for a node that knows the client as it was before: its secret may be stolen.
+  if (authorization.clientGeneration !== client.generation) throw invalidGrant(INACTIVE_REASONS.renewed);
   requireVerifier(authorization, form.get('code_verifier'));
   if (hashRequestValue(redirectUri) !== authorization.redirectUriHash) {
     throw invalidGrant('redirect_uri is not the one of the authorization request');
@@ -75,17 +78,18 @@ async function refreshTokens(parts: TokenGrantParts, client: Client, form: URLSe
   const authorization = await findAuthorization(ctx, parts, client, value, 'refresh_token');
   const until = await requireActive(authorization, parts);
   const { rotation } = authorization.presented;
-  const issuing = parts.authorizations.refresh(authorization, rotation, until);
+  const issuing = parts.authorizations.refresh(authorization, rotation, client, until);
   return respondWith(ctx, parts, { authorization, kind: 'refresh_token', issuing });
 }
 
 /** Issues a token to a machine client: RFC 6749 §4.4. */
-async function issueMachineToken(parts: TokenGrantParts, client: Client): Promise<TokenResponse> {
+async function issueMachineToken(parts: TokenGrantParts, client: Client, _form: URLSearchParams, ctx: Context) {
   const { machineTokens, machineTokenLifetimeSeconds: lifetime, clock } = parts;
   const value = newValue('machine_token');
   const issuedAt = epochSeconds(clock);
-  await machineTokens.keep(value, { client, issuedAt, expiresAt: issuedAt + lifetime });
-  return { access_token: value, expires_in: lifetime, token_type: 'Bearer' };
+  const { id: secretId } = authenticatedSecret(ctx);
+  await machineTokens.keep(value, { client, secretId, issuedAt, expiresAt: issuedAt + lifetime });
+  return { access_token: value, expires_in: lifetime, token_type: 'Bearer' } as const;
 }
 
 type Kind = 'code' | 'refresh_token';
@@ -133,18 +137,19 @@ async function findAuthorization<Wanted extends Kind>(
 
 const INACTIVE_REASONS: Readonly<Record<InactiveReason, string>> = {
   ended: 'the authorization was revoked',
+  renewed: 'it was issued before the client was renewed: send the person through the authorization again',
   account_unavailable: 'the account of this authorization is suspended or gone',
   client_unavailable: 'the client is suspended or gone',
 };
 
 /** Returns the date on which the connection ends; undefined if the user set none. */
 async function requireActive(
-  authorization: Authorization,
+  { presented: value, ...authorization }: PresentedAuthorization<PresentedValue>,
   { authorizations }: TokenGrantParts,
 ): Promise<Date | undefined> {
-  const parties = await authorizations.resolveParties(authorization);
+  const parties = await authorizations.resolveParties({ value, authorization });
   if (typeof parties === 'string') {
-    const refuse = parties === 'ended' ? invalidGrant : hiddenGrant;
+    const refuse = parties === 'ended' || parties === 'renewed' ? invalidGrant : hiddenGrant;
     throw refuse(INACTIVE_REASONS[parties]);
   }
   return parties.limit?.until ?? undefined;
@@ -212,12 +217,14 @@ const REFUSALS: Readonly<Record<Kind, Readonly<Record<NothingIssued, string>>>> 
     expired: 'authorization code has expired',
     too_old: 'authorization code has expired',
     missing: 'the authorization was revoked',
+    renewed: INACTIVE_REASONS.renewed,
   },
   refresh_token: {
     replayed: 'refresh token was already used, so the whole authorization was revoked',
     expired: 'refresh token has expired',
     too_old: 'the authorization has reached its greatest age, connect again',
     missing: 'refresh token was revoked',
+    renewed: 'the client was renewed: refresh tokens of before need its new secret',
   },
 };
 

@@ -1,20 +1,19 @@
 /** Everything above the open stores that depends on the settings: a reload replaces all of it. */
 import type { Context } from 'koa';
 import type { Logger } from 'pino';
-import { type AccountMail, createAccountMail } from '../accounts/mail/account-mail.ts';
+import { createAccountMail } from '../accounts/mail/account-mail.ts';
 import { createBackgroundMail, createSendMail } from '../accounts/mail/mail.ts';
 import { createOneTimeValues } from '../accounts/one-time-values.ts';
 import { createPasswordLinkRequests, MAX_LINKS_AN_HOUR } from '../accounts/password-links/link-mail.ts';
 import { createStrongSignIns } from '../accounts/strong-sign-ins.ts';
 import { createApprovalRequests } from '../authorizations/approval-requests.ts';
 import type { Endings } from '../authorizations/endings.ts';
-import type { AttemptLimit, CreateAttemptLimit } from '../base/attempt-limits.ts';
+import type { CreateAttemptLimit } from '../base/attempt-limits.ts';
 import type { Clock } from '../base/clock.ts';
 import { createSeals } from '../base/seals.ts';
 import { problemsOfKnown } from '../clients/client-problems.ts';
 import type { Settings } from '../config/settings.ts';
 import { createBrand } from '../host/brand.ts';
-import type { RequestHandler } from '../host/broken-requests.ts';
 import { createFormTokens } from '../host/form-token.ts';
 import { createHost } from '../host/host.ts';
 import { createMetrics, type Metrics } from '../host/metrics/metrics.ts';
@@ -26,7 +25,6 @@ import { createNotices } from '../pages/forms/notices.ts';
 import { submitResults } from '../pages/forms/submit-results.ts';
 import { createLanguageOf } from '../pages/language.ts';
 import { foundVisitor, visitorOf } from '../pages/page.ts';
-import type { Route } from '../pages/routes.ts';
 import { refreshSession } from '../pages/sign-in/current-session.ts';
 import type { SignInPolicy } from '../pages/sign-in/sign-in-policy.ts';
 import { createPageKit } from '../pages/signed-in.ts';
@@ -57,23 +55,10 @@ export interface ApplicationParts {
   readonly changeStreams: ChangeStreams;
 }
 
-export interface Application {
-  /** Undefined if the service sends no mail. */
-  readonly approvalRequests: ReturnType<typeof createApprovalRequests> | undefined;
-  /** Answers every request of the public listener. */
-  readonly handle: RequestHandler;
-  /** All routes of the public listener. */
-  readonly routes: readonly Route[];
-  /** Absent if the service sends no mail. */
-  readonly mail: AccountMail | undefined;
-  /** Counts wrong secrets of senders at the operators' listener. */
-  readonly wrongSecrets: AttemptLimit;
-  /** Finishes the background work. Requests in progress can still be answered. */
-  close(): Promise<void>;
-}
+export type Application = ReturnType<typeof createApplication>;
 
 /** Builds the provider, the pages and the host. Opens nothing. */
-export function createApplication(parts: ApplicationParts): Application {
+export function createApplication(parts: ApplicationParts) {
   const { settings, clock, log, database, store, registries } = parts;
   const { createAttemptLimit, endings, changeStreams, metrics = createMetrics() } = parts;
   const { accounts, clients } = registries;
@@ -268,10 +253,14 @@ export function createApplication(parts: ApplicationParts): Application {
   return {
     handle,
     routes,
+    /** Undefined if the service sends no mail. */
     mail,
+    /** Undefined if the service sends no mail. */
     approvalRequests: requests,
+    /** Counts wrong secrets of senders at the operators' listener. */
     wrongSecrets: createWrongSecretLimit(createAttemptLimit, settings.limits, log),
-    async close() {
+    /** Finishes the background work. Requests in progress can still be answered. */
+    async close(): Promise<void> {
       await server.authorizations.close();
       await background.close();
     },

@@ -126,7 +126,7 @@ function differences(kind: KeyKind, { keys, nodes }: KeyFacts): KeyWarning[] {
   const here = { name: 'this configuration', accepts: fingerprintsOf(kind, keys) };
   const all = nodes.map((node) => ({ name: `node ${node.node}`, accepts: listOf(kind, node) }));
   const parties = [here, ...all];
-  const remedy = `compare ${KEY_VARIABLE[kind]} of both: every node must accept a key before a node signs ` + 'with it';
+  const remedy = `compare ${KEY_VARIABLE[kind]} of both: every node must accept a key before a node signs with it`;
   return parties.flatMap(({ name, accepts: [signs = ''] }) =>
     parties
       .filter(({ accepts }) => !accepts.includes(signs))
@@ -172,7 +172,7 @@ function ownWarnings(state: KeyState, now: number): KeyWarning[] {
     return [
       {
         kind,
-        message: `the ${kind} key ${fingerprint} is still accepted, but no value signed with it is ` + 'valid any more',
+        message: `the ${kind} key ${fingerprint} is still accepted, but no value signed with it is valid any more`,
         remedy: `remove it from ${KEY_VARIABLE[kind]} and reload the nodes (keys in a variable: restart)`,
       },
     ];

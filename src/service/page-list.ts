@@ -32,6 +32,7 @@ import { newClientPage } from '../pages/oauth-clients/new.ts';
 import { clientListPage } from '../pages/oauth-clients/oauth-clients.ts';
 import { createOwnClientPages } from '../pages/oauth-clients/own-client.ts';
 import { clientProblemsPage } from '../pages/oauth-clients/problems.ts';
+import { renewClientPage } from '../pages/oauth-clients/renew.ts';
 import { clientCreatedPage, clientSecretsPage } from '../pages/oauth-clients/secrets.ts';
 import { clientSettingsPage } from '../pages/oauth-clients/settings.ts';
 import { clientTestCallback, clientTestPage } from '../pages/oauth-clients/test.ts';
@@ -216,6 +217,7 @@ export function listPages(parts: {
     connectPage({ kit, own, issuer, api }),
     clientSettingsPage({ kit, own, clients }),
     clientSecretsPage({ kit, own, clock, clients, oneTimeValues, graceSeconds }),
+    renewClientPage({ kit, own, clients, oneTimeValues, mail }),
     clientProblemsPage({ kit, own, clientProblems }),
     clientCreatedPage({ kit, own, oneTimeValues, issuer, api }),
     clientTestCallback({ kit, clients, activity, clientTests, oneTimeValues, runTest }),

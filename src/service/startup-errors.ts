@@ -36,7 +36,7 @@ export function troubleOf(error: unknown): Trouble | undefined {
     return {
       code: error.code,
       message: `${store.name} ${remedy ? 'cannot be used' : 'does not answer'} (${error.reason})`,
-      remedy: remedy ?? `check that it is running and that its URL is correct (${store.variable}), then ` + 'try again',
+      remedy: remedy ?? `check that it is running and that its URL is correct (${store.variable}), then try again`,
       mayPass: mayPass || remedy === undefined,
     };
   }
@@ -152,9 +152,8 @@ function causesOf(error: unknown): string[] {
 /** Keyed by system call and error code, or by the code alone. */
 const SYSTEM_REMEDIES: Readonly<Record<string, string>> = {
   'listen EADDRINUSE':
-    'stop the process that listens there (often another Gatehouse; with server.reuse_port: ' +
-    'true several share the port), or choose another port: server.port (PORT), ' +
-    'server.operators_port (GATEHOUSE_OPERATORS_PORT)',
+    'stop the process that listens there (often another Gatehouse; with server.reuse_port: true several share the ' +
+    'port), or choose another port: server.port (PORT), server.operators_port (GATEHOUSE_OPERATORS_PORT)',
   'listen EACCES': 'choose a port above 1023, or allow the service to use this one',
   'listen EADDRNOTAVAIL': 'set server.host and server.operators_host to addresses of this machine',
   'getaddrinfo ENOTFOUND': 'correct the host name in server.host or server.operators_host',

@@ -51,10 +51,11 @@ const MAX_WAITING_OF_ALL = 1_000;
 
 /**
  * Runs at most `max` functions at once. Further ones wait and start in the order of their calls; if
- * 1,000 wait, the next one is refused with StorageUnavailable `too_many_waiting`.
+ * 1,000 wait, the next one is refused with StorageUnavailable `too_many_waiting`. If a store does not
+ * answer, those that wait fail at once: they would fail like this, too, one by one and too late.
  */
 export function createTurns(max: number) {
-  const waiting: (() => void)[] = [];
+  const waiting: Waiting[] = [];
   let free = max;
   return async <Result>(work: () => Promise<Result>): Promise<Result> => {
     if (waiting.length >= MAX_WAITING_OF_ALL) {
@@ -62,12 +63,19 @@ export function createTurns(max: number) {
       throw new StorageUnavailable('postgresql', cause, 'too_many_waiting');
     }
     if (free > 0) free -= 1;
-    else await new Promise<void>((resolve) => waiting.push(resolve));
+    else {
+      const turn: Waiting = Promise.withResolvers();
+      waiting.push(turn);
+      await turn.promise;
+    }
     try {
       return await work();
+    } catch (error) {
+      if (isAway(error)) for (const one of waiting.splice(0)) one.reject(error);
+      throw error;
     } finally {
       const next = waiting.shift();
-      if (next) next();
+      if (next) next.resolve();
       else free += 1;
     }
   };

@@ -72,9 +72,9 @@ export async function migrate(
     });
   const applyAll = async (): Promise<void> => {
     await compareMigrations({ ...database, query: async (text) => (await client.query(text)).rows });
+    // The first migration stores it as the comment of the table, in its own transaction.
+    await client.query(`SET gatehouse.schema = '${await schemaFingerprint()}'`);
     await run();
-    if (!started.has(FIRST)) return;
-    await client.query(`COMMENT ON TABLE ${TABLE} IS '${await schemaFingerprint()}'`);
   };
   try {
     if (!database.embedded) await repeatWithLocks(database, client, applyAll, onWait);
@@ -228,8 +228,7 @@ export async function compareMigrations(
       )
     : [];
   const applied = rows.map(({ name }) => name);
-  const created = rows[0]?.fingerprint ?? (await schemaFingerprint());
-  if (rows.length > 0 && (!applied.includes(FIRST) || created !== (await schemaFingerprint()))) {
+  if (rows[0] && (!applied.includes(FIRST) || rows[0].fingerprint !== (await schemaFingerprint()))) {
     throw await unknownSchema(database);
   }
   const files = await readdir(MIGRATIONS);

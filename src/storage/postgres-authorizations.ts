@@ -25,10 +25,13 @@ interface AuthorizationRow {
   readonly rotated_at: string;
   readonly confirmed: boolean;
   readonly usable_until: string;
+  readonly client_generation: number;
+  readonly since_rotation: number;
 }
 
 interface IssueRow {
   readonly attempt: string;
+  readonly rotation: number;
   readonly now: string;
   readonly usable_until: string;
 }
@@ -41,9 +44,9 @@ const clockTable = (shift: string): string => `
 const BEGIN = `
   INSERT INTO authorizations (key, account_id, client_id, generation, secret, redirect_uri_hash,
     code_challenge_hash, approved_at, ends_at, rotation, attempt, rotated_at, confirmed,
-    usable_until, forgotten_at)
+    usable_until, forgotten_at, client_generation)
   SELECT $2, $3, $4, $5::integer, $6, $7, $8, now, now + $10::bigint, -1, '', ms, false,
-    now + $9::bigint, now + $9::bigint + ${REMEMBER_CODE_SECONDS}
+    now + $9::bigint, now + $9::bigint + ${REMEMBER_CODE_SECONDS}, $11::integer
   FROM ${clockTable('$1')}`;
 
 const READ_AUTHORIZATION = `
@@ -61,32 +64,40 @@ const EXCHANGE = `
   FROM ${clockTable('$1')}
   WHERE ${isThere}
     AND (a.rotation = -1 AND a.usable_until > now OR a.rotation = 0 AND a.attempt = $3)
-  RETURNING a.attempt, now, a.usable_until`;
+  RETURNING a.attempt, a.rotation, now, a.usable_until`;
 
 const EXCHANGED_BEFORE = 'a.rotation > 0 OR a.rotation = 0 AND a.attempt <> $3';
 
-const isCurrent = 'a.rotation <= $4::integer';
-const isRetry = `a.rotation = $4::integer + 1
+// The client was renewed: any refresh token is accepted, and belongs to the client's generation then.
+const isFirst = 'a.client_generation < $6::integer';
+const isCurrent = `(${isFirst} OR a.rotation <= $4::integer)`;
+const isRetry = `(a.rotation = $4::integer + 1 OR a.rotation = a.since_rotation)
   AND (a.attempt = $3 OR $5::bigint > 0 AND (NOT a.confirmed OR ms - a.rotated_at < $5 * 1000))`;
 
+const nextRotation = 'greatest(a.rotation, $4::integer) + 1';
+
 // Accept a token ahead of the record ($4 > rotation): the store lost its last writes, and the
-// client can continue with that token. A retry changes nothing.
+// client can continue with that token. If the exchange was lost, too (-1), usable_until is the
+// expiry of the code, and not of this token. A retry changes nothing. Refuse a client that was authenticated
+// as it was before a renewal (the record's generation is later): the caller may have a stolen secret.
 const ROTATE = `
   UPDATE authorizations a SET
-    rotation = $4 + 1,
+    rotation = CASE WHEN ${isCurrent} THEN ${nextRotation} ELSE a.rotation END,
+    since_rotation = CASE WHEN ${isFirst} THEN ${nextRotation} ELSE a.since_rotation END,
+    client_generation = $6,
     attempt = CASE WHEN ${isCurrent} THEN $3 ELSE a.attempt END,
     rotated_at = CASE WHEN ${isCurrent} THEN ms ELSE a.rotated_at END,
     confirmed = CASE WHEN ${isCurrent} THEN false ELSE a.confirmed END,
-    usable_until = CASE WHEN ${isCurrent} THEN ${usableUntil('$6')} ELSE a.usable_until END,
-    forgotten_at = CASE WHEN ${isCurrent} THEN ${usableUntil('$6')} + ${REMEMBER_EXPIRED_SECONDS}
+    usable_until = CASE WHEN ${isCurrent} THEN ${usableUntil('$7')} ELSE a.usable_until END,
+    forgotten_at = CASE WHEN ${isCurrent} THEN ${usableUntil('$7')} + ${REMEMBER_EXPIRED_SECONDS}
       ELSE a.forgotten_at END
   FROM ${clockTable('$1')}
-  WHERE ${isThere} AND a.rotation >= 0 AND (a.ends_at IS NULL OR a.ends_at > now)
-    AND a.usable_until > now AND (${isCurrent} OR ${isRetry})
-  RETURNING a.attempt, now, a.usable_until`;
+  WHERE ${isThere} AND (a.ends_at IS NULL OR a.ends_at > now) AND a.client_generation <= $6
+    AND (a.rotation < 0 OR a.usable_until > now) AND (${isCurrent} OR ${isRetry})
+  RETURNING a.attempt, a.rotation, now, a.usable_until`;
 
 // The token is older than the predecessor, or is a predecessor that can no longer be retried.
-const ROTATED_BEFORE = `a.rotation > $4::integer AND NOT (${isRetry})
+const ROTATED_BEFORE = `a.client_generation = $6::integer AND a.rotation > $4::integer AND NOT (${isRetry})
   AND (a.ends_at IS NULL OR a.ends_at > now)`;
 
 // Checks the condition again: the row may have changed since the first statement refused the token.
@@ -118,25 +129,26 @@ export function createPostgresAuthorizations(parts: {
     [text, usedBefore]: readonly [text: string, usedBefore: string],
     [shift, key, attempt, ...rest]: readonly [number, string, string, ...number[]],
     refreshSeconds: number,
+    clientGeneration = Number.POSITIVE_INFINITY,
   ): Promise<Issue> {
     const values = [shift, key, attempt, ...rest];
     const [row] = await database.query<IssueRow>(text, [...values, refreshSeconds]);
     if (row) {
       const outcome = row.attempt === attempt ? 'issued' : 'retried';
-      return { outcome, now: Number(row.now), usableUntil: Number(row.usable_until) };
+      return { outcome, now: Number(row.now), usableUntil: Number(row.usable_until), rotation: row.rotation };
     }
     const replayed = await database.query(IS_REPLAYED(usedBefore), values);
     if (replayed.length > 0) return { outcome: 'replayed' };
     const left = await readAuthorization(key);
-    // The record shows that the store lost the exchange of the code: treat the token as unknown.
-    if (!left || (text === ROTATE && left.rotation < 0)) return { outcome: 'missing' };
+    if (!left) return { outcome: 'missing' };
+    if (left.clientGeneration > clientGeneration) return { outcome: 'renewed' };
     return { outcome: left.endsAt !== undefined && isOver(left.endsAt) ? 'too_old' : 'expired' };
   }
 
   const isOver = (seconds: number): boolean => seconds * 1000 <= clock();
 
   return {
-    async beginAuthorization(id, facts, { codeSeconds, absoluteSeconds }) {
+    async beginAuthorization(id, facts, { codeSeconds, absoluteSeconds, clientGeneration = 0 }) {
       await database.query(BEGIN, [
         timeShift(),
         keyOf(id),
@@ -148,6 +160,7 @@ export function createPostgresAuthorizations(parts: {
         facts.codeChallengeHash ?? null,
         codeSeconds,
         absoluteSeconds ?? null,
+        clientGeneration,
       ]);
     },
 
@@ -161,10 +174,10 @@ export function createPostgresAuthorizations(parts: {
       return issue([EXCHANGE, EXCHANGED_BEFORE], values, refreshSeconds);
     },
 
-    async rotate(id, { from, attempt, refreshSeconds, retryWindowSeconds }) {
+    async rotate(id, { from, attempt, refreshSeconds, retryWindowSeconds, clientGeneration = 0 }) {
       if (!isStorableId(id)) return { outcome: 'missing' };
-      const values = [timeShift(), keyOf(id), attempt, from, retryWindowSeconds] as const;
-      return issue([ROTATE, ROTATED_BEFORE], values, refreshSeconds);
+      const values = [timeShift(), keyOf(id), attempt, from, retryWindowSeconds, clientGeneration] as const;
+      return issue([ROTATE, ROTATED_BEFORE], values, refreshSeconds, clientGeneration);
     },
 
     async confirmRotation(id, rotation) {
@@ -196,5 +209,7 @@ function authorizationFrom(row: AuthorizationRow): AuthorizationRecord {
     rotatedAt: Number(row.rotated_at),
     isConfirmed: row.confirmed,
     usableUntil: Number(row.usable_until),
+    clientGeneration: row.client_generation,
+    sinceRotation: row.since_rotation,
   };
 }

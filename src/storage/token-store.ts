@@ -40,17 +40,28 @@ export interface AuthorizationRecord extends AuthorizationFacts {
   readonly isConfirmed: boolean;
   /** Seconds since the epoch until which the code, then the current refresh token, can be used. */
   readonly usableUntil: number;
+  /** The client's generation at the approval, or at the first refresh after a renewal of the client. */
+  readonly clientGeneration: number;
+  /** The first rotation of that generation. */
+  readonly sinceRotation: number;
 }
 
 /** Result of an exchange or a refresh. Times are seconds since the epoch, by the store's clock. */
 export type Issue =
-  | { readonly outcome: 'issued' | 'retried'; readonly now: number; readonly usableUntil: number }
+  | {
+      readonly outcome: 'issued' | 'retried';
+      readonly now: number;
+      readonly usableUntil: number;
+      /** The rotation of the tokens to issue. */
+      readonly rotation: number;
+    }
   /**
    * `replayed`: the code or the refresh token was used before. Nothing was written: the caller must
    * end the authorization. `expired`: not used in time. `too_old`: the maximum age is reached.
-   * `missing`: the authorization does not exist (any more).
+   * `missing`: the authorization does not exist (any more). `renewed`: the authorization has a later
+   * generation than the client as it was authenticated. Nothing was written.
    */
-  | { readonly outcome: 'replayed' | 'expired' | 'too_old' | 'missing' };
+  | { readonly outcome: 'replayed' | 'expired' | 'too_old' | 'missing' | 'renewed' };
 
 /** The part of the store for authorizations. `TokenStore` says what every method guarantees. */
 export interface AuthorizationStore {
@@ -58,7 +69,12 @@ export interface AuthorizationStore {
   beginAuthorization(
     id: string,
     facts: AuthorizationFacts,
-    lifetimes: { readonly codeSeconds: number; readonly absoluteSeconds: number | undefined },
+    start: {
+      readonly codeSeconds: number;
+      readonly absoluteSeconds: number | undefined;
+      /** 0 if absent. */
+      readonly clientGeneration?: number;
+    },
   ): Promise<void>;
 
   readAuthorization(id: string): Promise<AuthorizationRecord | undefined>;
@@ -71,7 +87,13 @@ export interface AuthorizationStore {
    *
    * If the direct predecessor of the current token is presented again, the outcome is `retried` and
    * nothing is written: within the retry window, and later as long as the current token is not
-   * confirmed. An older token is a replay, and with a window of 0 so is the predecessor.
+   * confirmed. An older token is a replay, and with a window of 0 so is the predecessor. A token that
+   * is ahead of the record is accepted, because the store has lost its last writes: also if it has
+   * lost the exchange of the code, as long as it keeps the record.
+   *
+   * If the client was renewed since, any refresh token is accepted once, and the authorization gets the
+   * client's generation. All older tokens are predecessors of this rotation: the client may have an
+   * older token than an attacker who refreshed with the client's former secret.
    */
   rotate(
     id: string,
@@ -80,6 +102,8 @@ export interface AuthorizationStore {
       readonly attempt: string;
       readonly refreshSeconds: number;
       readonly retryWindowSeconds: number;
+      /** The generation of the client as it was authenticated; 0 if absent. */
+      readonly clientGeneration?: number;
     },
   ): Promise<Issue>;
 

@@ -52,9 +52,8 @@ function externalIdOf(name: string, value: unknown): string | undefined {
   if (Number.isSafeInteger(value) && !Object.is(value, -0)) return String(value);
   if (value === undefined || value === null || typeof value === 'string') return textOf(value);
   throw new Error(
-    `the claim ${name} is neither a text nor a whole number up to ` +
-      `${Number.MAX_SAFE_INTEGER}, so it does not identify an account reliably: make the ` +
-      'provider send it as a text',
+    `the claim ${name} is neither a text nor a whole number up to ${Number.MAX_SAFE_INTEGER}, so it does not ` +
+      'identify an account reliably: make the provider send it as a text',
   );
 }
 

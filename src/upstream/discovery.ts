@@ -28,23 +28,7 @@ export const ALGORITHMS: readonly string[] = [
 
 type DiscoveredProvider = Pick<SignInProvider, 'issuer' | 'clientId' | 'endpointHosts'>;
 
-export interface Discovery {
-  /**
-   * Concurrent calls share one request. For some time after a failure, calls return older metadata
-   * or throw immediately.
-   *
-   * @throws UpstreamAway
-   */
-  metadata(): Promise<ServerMetadata>;
-}
-
-export function createDiscovery({
-  provider,
-  clock,
-}: {
-  readonly provider: DiscoveredProvider;
-  readonly clock: Clock;
-}): Discovery {
+export function createDiscovery({ provider, clock }: { readonly provider: DiscoveredProvider; readonly clock: Clock }) {
   let known: { readonly metadata: ServerMetadata; readonly until: number } | undefined;
   let failed: { readonly error: UpstreamAway; readonly until: number } | undefined;
   let asking: Promise<ServerMetadata> | undefined;
@@ -66,7 +50,13 @@ export function createDiscovery({
   }
 
   return {
-    async metadata() {
+    /**
+     * Concurrent calls share one request. For some time after a failure, calls return older metadata
+     * or throw immediately.
+     *
+     * @throws UpstreamAway
+     */
+    async metadata(): Promise<ServerMetadata> {
       const now = clock();
       if (known && now < known.until) return known.metadata;
       if (failed && now < failed.until) {

@@ -27,7 +27,7 @@ import { claimsOf, textOf, type UpstreamClaims } from './claims.ts';
 import { createDiscovery } from './discovery.ts';
 import { UpstreamAway, UpstreamRefusal } from './failures.ts';
 import { createProviderFetch, type ProviderFetch, TIME_LIMIT_SECONDS } from './fetching.ts';
-import { createLogoutCheck, type UpstreamLogout } from './logout-token.ts';
+import { createLogoutCheck } from './logout-token.ts';
 import { CLOCK_TOLERANCE_SECONDS, requireShortLife } from './token-times.ts';
 
 /** Values for checking the provider's answer; stored in this service, not in the browser. */
@@ -62,37 +62,7 @@ export interface UpstreamPerson {
   claims(): Promise<UpstreamClaims>;
 }
 
-export interface UpstreamProvider {
-  readonly settings: SignInProvider;
-  /** @throws UpstreamAway */
-  begin(request: {
-    readonly state: string;
-    readonly flow: UpstreamFlow;
-    readonly loginHint?: string | undefined;
-  }): Promise<URL>;
-  /**
-   * Exchanges the code of the callback. Accepts only a signed ID token for this sign-in.
-   *
-   * @param query of the callback request
-   * @throws UpstreamAway, UpstreamRefusal
-   */
-  finish(query: URLSearchParams, expected: UpstreamFlow & { state: string }): Promise<UpstreamPerson>;
-  /**
-   * Checks our client with an invalid code: the provider may refuse only that.
-   *
-   * @throws UpstreamAway, or UpstreamRefusal if the provider refuses our client ID or secret
-   */
-  checkClient(): Promise<void>;
-  /**
-   * Sends a request with `prompt=none`: a provider redirects to a registered redirect URI (OpenID
-   * Connect Core §3.1.2.6), and must not redirect to others (RFC 6749 §4.1.2.1). Some do neither.
-   *
-   * @throws UpstreamAway
-   */
-  checkRedirectUri(): Promise<'registered' | 'refused' | 'unknown'>;
-  /** @throws UpstreamAway, UpstreamRefusal */
-  checkLogout(token: string): Promise<UpstreamLogout>;
-}
+export type UpstreamProvider = ReturnType<typeof createUpstreamProvider>;
 
 const WHEN_PROVED = JSON.stringify({ id_token: { auth_time: null } });
 
@@ -127,7 +97,7 @@ export function createUpstreamProvider({
   readonly issuer: string;
   readonly settings: SignInProvider;
   readonly clock: Clock;
-}): UpstreamProvider {
+}) {
   const { metadata } = createDiscovery({ provider: settings, clock });
   const fetchFromProvider = createProviderFetch(settings.issuer);
   const redirectUri = callbackUrl(issuer, settings);
@@ -135,7 +105,9 @@ export function createUpstreamProvider({
   return {
     settings,
 
-    async begin({ state, flow, loginHint }) {
+    /** @throws UpstreamAway */
+    async begin(request: { state: string; flow: UpstreamFlow; loginHint?: string | undefined }): Promise<URL> {
+      const { state, flow, loginHint } = request;
       const known = await metadata();
       const configuration = configurationFor(settings, known, fetchFromProvider);
       return buildAuthorizationUrl(configuration, {
@@ -155,7 +127,14 @@ export function createUpstreamProvider({
       });
     },
 
-    async finish(query, { state, nonce, codeVerifier, begunAt, isFresh }) {
+    /**
+     * Exchanges the code of the callback. Accepts only a signed ID token for this sign-in.
+     *
+     * @param query of the callback request
+     * @throws UpstreamAway, UpstreamRefusal
+     */
+    async finish(query: URLSearchParams, expected: UpstreamFlow & { state: string }): Promise<UpstreamPerson> {
+      const { state, nonce, codeVerifier, begunAt, isFresh } = expected;
       // Load the keys for each sign-in, so that new and withdrawn keys take effect immediately.
       const configuration = configurationFor(settings, await metadata(), fetchFromProvider);
       return explained(async () => {
@@ -172,7 +151,7 @@ export function createUpstreamProvider({
         requireMeantForUs(token, settings, clock);
         const provedAt = timeOf(token, epochSeconds(clock));
         if (isFresh && (provedAt ?? 0) < begunAt - CLOCK_TOLERANCE_SECONDS) {
-          throw new Error('the provider did not ask the person to sign in again: auth_time is missing or ' + 'too old');
+          throw new Error('the provider did not ask the person to sign in again: auth_time is missing or too old');
         }
         let claims: Promise<UpstreamClaims> | undefined;
         return {
@@ -190,7 +169,13 @@ export function createUpstreamProvider({
       });
     },
 
-    async checkRedirectUri() {
+    /**
+     * Sends a request with `prompt=none`: a provider redirects to a registered redirect URI (OpenID
+     * Connect Core §3.1.2.6), and must not redirect to others (RFC 6749 §4.1.2.1). Some do neither.
+     *
+     * @throws UpstreamAway
+     */
+    async checkRedirectUri(): Promise<'registered' | 'refused' | 'unknown'> {
       const { authorization_endpoint: endpoint = '' } = await metadata();
       const query = new URLSearchParams({
         client_id: settings.clientId,
@@ -217,7 +202,12 @@ export function createUpstreamProvider({
       return 'unknown';
     },
 
-    async checkClient() {
+    /**
+     * Checks our client with an invalid code: the provider may refuse only that.
+     *
+     * @throws UpstreamAway, or UpstreamRefusal if the provider refuses our client ID or secret
+     */
+    async checkClient(): Promise<void> {
       const configuration = configurationFor(settings, await metadata(), fetchFromProvider);
       const wrong = { redirect_uri: redirectUri, code: 'none', code_verifier: 'none'.repeat(11) };
       try {
@@ -228,6 +218,7 @@ export function createUpstreamProvider({
       }
     },
 
+    /** @throws UpstreamAway, UpstreamRefusal */
     checkLogout: createLogoutCheck({ provider: settings, metadata, clock }),
   };
 }

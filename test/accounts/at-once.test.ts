@@ -1,17 +1,17 @@
-/** Concurrent changes: each kind of database makes them one after the other. */
+/** Concurrent changes: the database makes them one after the other. */
 import { expect } from 'chai';
 import { createAccess } from '../../src/accounts/access/access.ts';
 import { type AccountRegistry, createAccountRegistry } from '../../src/accounts/account-registry.ts';
 import { createActivity } from '../../src/accounts/activity/activity.ts';
 import { createApiKeys } from '../../src/accounts/api-keys/api-keys.ts';
 import { seedDemo } from '../../src/accounts/demo.ts';
-import { createOrganizations } from '../../src/accounts/organizations/organizations.ts';
 import { createPasskeys } from '../../src/accounts/passkeys/passkeys.ts';
 import { createPasswordChanges } from '../../src/accounts/password-links/password-changes.ts';
 import { createPasswordLinks } from '../../src/accounts/password-links/password-links.ts';
 import { systemClock } from '../../src/base/clock.ts';
 import { createChanges } from '../../src/changes/engine.ts';
 import { createOrganizationEnds } from '../../src/changes/organization-ends.ts';
+import { createOrganizations } from '../../src/changes/organizations.ts';
 import { type ClientRegistry, createClientRegistry } from '../../src/clients/client-registry.ts';
 import { createAccountTurns } from '../../src/storage/account-turns.ts';
 import { silentChangeFeed } from '../../src/storage/change-feed.ts';
@@ -19,7 +19,7 @@ import type { OpenDatabase } from '../../src/storage/database.ts';
 import type { Queries } from '../../src/storage/queries.ts';
 import { partner } from '../clients/drafts.ts';
 import { refusalOf } from '../clients/refusals.ts';
-import { forEachDatabase } from '../support/databases.ts';
+import { onPostgres } from '../support/databases.ts';
 import { eventually } from '../support/eventually.ts';
 import { createMemberships } from '../support/memberships.ts';
 
@@ -45,8 +45,7 @@ async function collide<Result>(
   const { works } = await database.transaction(async (tx) => {
     await tx.query(`LOCK TABLE ${table} IN SHARE MODE`);
     const works = begin();
-    // The embedded database lets no other transaction begin during this one.
-    if (!database.embedded) await eventually(() => expectWaiting(database, works.length));
+    await eventually(() => expectWaiting(database, works.length));
     return { works };
   });
   return Promise.all(works);
@@ -59,7 +58,7 @@ async function expectWaiting(database: Queries, count: number): Promise<void> {
   expect(waiting).to.have.length(count);
 }
 
-forEachDatabase('concurrent changes', (open) => {
+onPostgres('concurrent changes', (open) => {
   let database: OpenDatabase;
   let parts: Parameters<typeof createClientRegistry>[0];
   let accounts: AccountRegistry;

@@ -7,7 +7,7 @@ import { systemClock } from '../../src/base/clock.ts';
 import { silentChangeFeed } from '../../src/storage/change-feed.ts';
 import type { OpenDatabase } from '../../src/storage/database.ts';
 import { refusalOf } from '../clients/refusals.ts';
-import { forEachDatabase } from '../support/databases.ts';
+import { onPostgres } from '../support/databases.ts';
 import { atEndOfFile } from '../support/end-of-run.ts';
 import { startMailServer } from '../support/mail-server.ts';
 
@@ -129,7 +129,7 @@ describe('the key of an email address', () => {
   });
 });
 
-forEachDatabase('accounts and spellings of their addresses', (open) => {
+onPostgres('accounts and spellings of their addresses', (open) => {
   let database: OpenDatabase;
   const accounts = () => createAccountRegistry({ database, changes: silentChangeFeed, clock: systemClock });
 

@@ -9,7 +9,7 @@ import type { Database } from '../../src/storage/queries.ts';
 import type { Line } from '../import/import-file.ts';
 import { push, SENDERS } from '../import/pushing.ts';
 import { operatorFor, valueFrom } from '../operator/run-operator.ts';
-import { forEachDatabase } from '../support/databases.ts';
+import { onPostgres } from '../support/databases.ts';
 import { describeOn, postgresServer } from '../support/requirements.ts';
 import { startSeeded } from '../support/seeded.ts';
 
@@ -38,7 +38,7 @@ const addEntries = (
     [account, JSON.stringify(details), count],
   );
 
-describeOn([postgresServer], 'the deletion of an account, with 200,000 entries in the log', () => {
+describeOn([postgresServer], 'the deletion of an account, with 50,000 entries in the log', () => {
   const on = startSeeded({ on: 'postgres', settings: { senders: SENDERS } });
 
   before('fill the log', async () => {
@@ -46,7 +46,7 @@ describeOn([postgresServer], 'the deletion of an account, with 200,000 entries i
     await database.query(`INSERT INTO activity (at, account_id, actor, action, details)
       SELECT now(), 'acc_' || n, 'operator', 'membership_removed',
           jsonb_build_object('import_id', n, 'organization_name', 'Quay')
-        FROM generate_series(1, 200000) n`);
+        FROM generate_series(1, 50000) n`);
     await database.query('ANALYZE activity');
   });
 
@@ -72,11 +72,11 @@ describeOn([postgresServer], 'the deletion of an account, with 200,000 entries i
     });
   }
 
-  it('reads the log by index only', async () => {
+  it('reads only the entries that name the person', async () => {
     const scanned = await on.service.database.transaction(async (tx) => {
       const count = async () => {
         const [row] = await tx.query<{ read: number }>(
-          `SELECT seq_tup_read::int AS read FROM pg_stat_xact_user_tables
+          `SELECT (seq_tup_read + coalesce(idx_tup_fetch, 0))::int AS read FROM pg_stat_xact_user_tables
             WHERE relname = 'activity'`,
         );
         return row?.read ?? 0;
@@ -85,7 +85,8 @@ describeOn([postgresServer], 'the deletion of an account, with 200,000 entries i
       await deleteAccounts(tx, [PERSON]);
       return (await count()) - before;
     });
-    expect(scanned).to.equal(0);
+    // Each of the three is found, and then read again to be changed.
+    expect(scanned).to.be.within(3, 30);
   });
 });
 
@@ -99,7 +100,7 @@ async function entriesWith(database: Database): Promise<number> {
   return rows.length;
 }
 
-forEachDatabase('the log of a deleted user', (open) => {
+onPostgres('the log of a deleted user', (open) => {
   it('is erased up to a limit with the account, and the rest by the job', async () => {
     const database = await open();
     const parts = { database, changes: silentChangeFeed, clock: systemClock };

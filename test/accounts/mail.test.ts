@@ -32,6 +32,7 @@ const NOTICES = [
   'new_device',
   'new_connection',
   'new_api_key',
+  'client_renewed',
 ] as const;
 /** Notices that name no app, key or sign-in method. */
 const UNNAMED: readonly string[] = ['password_changed', 'new_device', 'unrecognized_ended'];

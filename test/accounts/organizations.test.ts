@@ -1,11 +1,10 @@
 import { expect } from 'chai';
-import { createOrganizations } from '../../src/accounts/organizations/organizations.ts';
-import { systemClock } from '../../src/base/clock.ts';
+import { createOrganizations } from '../../src/changes/organizations.ts';
 import { refusalOf } from '../clients/refusals.ts';
 import { testDatabase } from '../support/databases.ts';
 
 describe('organizations', () => {
-  const organizations = createOrganizations({ database: testDatabase(), clock: systemClock });
+  const organizations = createOrganizations({ database: testDatabase() });
 
   it('organizations are listed with their number of warehouses, sorted by name, with 9 before 10', async () => {
     const sued = await organizations.add({ name: 'Süd' });

@@ -5,6 +5,7 @@ import { createActivity, SessionEnded } from '../../src/accounts/activity/activi
 import { createPasswordChanges } from '../../src/accounts/password-links/password-changes.ts';
 import { createPasswordLinks } from '../../src/accounts/password-links/password-links.ts';
 import { createSignIn } from '../../src/accounts/password-sign-in.ts';
+import { inTurn } from '../../src/accounts/passwords/work.ts';
 import { silentChangeFeed } from '../../src/storage/change-feed.ts';
 import { testDatabase } from '../support/databases.ts';
 import { workOf } from '../support/stopwatch.ts';
@@ -131,13 +132,17 @@ describe('links to set a password', () => {
   it('a password change that was requested before a recovery is refused if its hash is ready only after the recovery', async () => {
     const before = await changes.changeByLink(await make(), PASSWORD, origin);
     const generation = before?.account.sessionGeneration ?? 0;
-    // An attacker who knows the password changes it; hashing the new one takes until after the
-    // recovery.
+    // An attacker who knows the password changes it; the hash of the new one waits until after the
+    // recovery. At most three are made at once.
+    const { promise: isRecovered, resolve: endRecovery } = Promise.withResolvers<void>();
+    const busy = [1, 2, 3].map((number) => inTurn({ email: `busy-${number}@demo.test` }, () => isRecovered));
     const late = changes
       .change(account, ANOTHER, { ...origin, session: { uid: 'theirs', generation } })
       .catch((error) => error);
     const recovered = await changes.useLink(await make(), origin);
     expect(recovered?.account).to.include({ hasPassword: true });
+    endRecovery();
+    await Promise.all(busy);
     expect(await late).to.be.instanceOf(SessionEnded);
     const attempt = { email: account.email, password: ANOTHER };
     expect(await createSignIn({ database })(attempt)).to.equal('refused');

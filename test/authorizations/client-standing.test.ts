@@ -1,10 +1,10 @@
 /** What a consent page says about its client: limited counts and words, never names of users. */
 import { expect } from 'chai';
 import { createAccountRegistry } from '../../src/accounts/account-registry.ts';
-import { createOrganizations } from '../../src/accounts/organizations/organizations.ts';
 import { type ClientStanding, createClientStandings } from '../../src/authorizations/client-standing.ts';
 import { createConnections } from '../../src/authorizations/connections.ts';
 import { systemClock } from '../../src/base/clock.ts';
+import { createOrganizations } from '../../src/changes/organizations.ts';
 import { createClientRegistry } from '../../src/clients/client-registry.ts';
 import { describeStanding } from '../../src/pages/words/client-standing.ts';
 import { silentChangeFeed } from '../../src/storage/change-feed.ts';

@@ -8,9 +8,9 @@ import { createClientRegistry } from '../../src/clients/client-registry.ts';
 import { silentChangeFeed } from '../../src/storage/change-feed.ts';
 import type { OpenDatabase } from '../../src/storage/database.ts';
 import { createTestClock, type TestClock } from '../support/clock.ts';
-import { forEachDatabase } from '../support/databases.ts';
+import { onPostgres } from '../support/databases.ts';
 
-forEachDatabase('connections', (open) => {
+onPostgres('connections', (open) => {
   const consent = { name: 'Partner', hosts: ['app.example'], access: [] };
   let database: OpenDatabase;
   let connections: Connections;
@@ -61,7 +61,7 @@ forEachDatabase('connections', (open) => {
     }
     await connect();
     const renewed = await connect();
-    expect(renewed).to.deep.equal({ generation: 3, isNew: false });
+    expect(renewed).to.deep.equal({ generation: 3, clientGeneration: 0, isNew: false });
   });
 
   it('an approval is stored only if session and connection have not changed since the consent page was shown', async () => {

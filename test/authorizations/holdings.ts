@@ -36,8 +36,8 @@ interface Credential {
   /** Makes an API cache the caller who has this credential. */
   readonly cache: () => Promise<unknown>;
   /**
-   * Asserts that every endpoint accepts the credential. @param isEmpty true if the credential
-   * reaches no organization
+   * Asserts that every endpoint accepts the credential; a code stays unused. @param isEmpty true if
+   * the credential reaches no organization
    */
   readonly expectValid: (timing: Timing, isEmpty: boolean) => Promise<unknown>;
   /** Asserts that every endpoint refuses the credential. */
@@ -170,7 +170,15 @@ export async function hold(apis: Apis): Promise<Holdings> {
     credentials: {
       authorization: tokensWith(first, client, before.accessToken),
       'second authorization': tokensWith(second, client),
-      code: grant(apis, (at) => exchangeCode(at, client, code)),
+      code: grant(
+        apis,
+        (at) => exchangeCode(at, client, code),
+        async (at) => {
+          // A wrong redirect URI does not consume the code, and is refused last.
+          const { text } = await exchangeCode(at, client, code, { redirect_uri: 'https://elsewhere.example.test/' });
+          return text.includes('redirect_uri is not');
+        },
+      ),
       'authorization of another client': tokensWith(ofOtherClient, otherClient),
       'authorization of another person': tokensWith(ofOtherPerson, client),
       'API key': keyWith(keys[0]),
@@ -228,9 +236,22 @@ function bearer({ on, elsewhere, asking, caching }: Apis, value: string, organiz
   };
 }
 
-/** A code, refresh token or client secret, checked at the token endpoint. */
-function grant({ on, elsewhere }: Apis, ask: (issuer: string) => Promise<Answer>): Credential {
+/**
+ * A code, refresh token or client secret, checked at the token endpoint.
+ *
+ * @param wouldAccept for a code, which works only once: whether the node would exchange it
+ */
+function grant(
+  { on, elsewhere }: Apis,
+  ask: (issuer: string) => Promise<Answer>,
+  wouldAccept?: (issuer: string) => Promise<boolean>,
+): Credential {
+  /** Lets a node learn of a change before the code is presented: afterwards the code is used. */
+  const expectKnown = async (issuer: string, isActive: boolean): Promise<void> => {
+    if (wouldAccept) expect(await wouldAccept(issuer), 'the node would exchange the code').to.equal(isActive);
+  };
   const refuses = async (issuer: string): Promise<void> => {
+    await expectKnown(issuer, false);
     const { status, body, text } = await ask(issuer);
     const error = status === 401 ? 'invalid_client' : 'invalid_grant';
     expect({ status, error: body.error }, text).to.deep.equal({
@@ -238,14 +259,14 @@ function grant({ on, elsewhere }: Apis, ask: (issuer: string) => Promise<Answer>
       error,
     });
   };
+  const accepts = async (issuer: string): Promise<void> => {
+    if (wouldAccept) return expectKnown(issuer, true);
+    const { status, text } = await ask(issuer);
+    expect(status, text).to.equal(200);
+  };
   return {
     cache: async () => {},
-    async expectValid(timing) {
-      await timing.elsewhere(async () => {
-        const { status, text } = await ask(elsewhere.issuer);
-        expect(status, text).to.equal(200);
-      });
-    },
+    expectValid: (timing) => timing.elsewhere(() => accepts(elsewhere.issuer)),
     async expectRefused(timing) {
       await timing.here(() => refuses(on.issuer));
       await timing.elsewhere(() => refuses(elsewhere.issuer));

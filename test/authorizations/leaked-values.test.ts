@@ -218,6 +218,24 @@ forEachDeployment('a value that was found in public', (start) => {
     await on.service.apply(settings);
   });
 
+  it("a machine client's leaked secret ends the tokens that were got with it, also when it is removed; another's stay", async () => {
+    const machine = await addTestClient(on.service, 'Public Machine', { kind: 'machine' });
+    const { secret } = await on.service.clients.addSecret(machine.id);
+    const tokenBy = async (one = machine.secret) => {
+      const { body } = await clientCredentials(on.issuer, { ...machine, secret: one ?? '' });
+      return String(body.access_token);
+    };
+    const [leaked, other] = [await tokenBy(), await tokenBy(secret)];
+    await report(machine.secret ?? '');
+    expect([await on.partner.isActive(leaked), await on.partner.isActive(other)]).to.deep.equal([false, true]);
+    // A rotation removes the row of the leaked secret, and an ordinary removal ends no token.
+    const third = await on.service.clients.addSecret(machine.id);
+    const kept = third.client.secrets.find(({ lastFour }) => lastFour === secret.slice(-4));
+    await on.service.clients.removeSecret(machine.id, kept?.id ?? '');
+    expect((await on.service.clients.find(machine.id))?.secrets).to.have.length(1);
+    expect([await on.partner.isActive(leaked), await on.partner.isActive(other)]).to.deep.equal([false, true]);
+  });
+
   it("a machine client's secret is refused at once, and so is every secret with a grace period of 0s", async () => {
     const { accountId } = on.seeded.other;
     const machine = await addTestClient(on.service, 'Public Machine', {

@@ -17,8 +17,14 @@ export class ModelMemberships {
   readonly #reach: ReachModel;
   readonly #times = new Map<string, KnownTime>();
 
+  /** By person and warehouse, the time at which a command gave the rights that the person has. */
+  readonly #rights = new Map<string, number>();
+
   constructor(reach: ReachModel) {
     this.#reach = reach;
+    // Commands set the memberships with which a walk begins.
+    for (const name of ['person', 'other']) this.byCommand(name, this.#roleOf(name));
+    this.#rights.set('person rotterdam', this.now);
   }
 
   /** @returns the expected result of the line */
@@ -36,9 +42,22 @@ export class ModelMemberships {
     const known = this.#times.get(name);
     const isNewer = known !== undefined && known.asOf > asOf && !known.isImport;
     // An import compares memberships that exist or that its file contains.
+    const isWithin = ['hamburg', 'rotterdam'].some((one) => (this.#rights.get(`${name} ${one}`) ?? -Infinity) > asOf);
+    if (isWithin && role === undefined) return;
     if (isNewer && (role !== undefined || known.forgottenAt === undefined)) return;
     if (role === undefined && this.#roleOf(name) === undefined) return;
     this.#set(name, role, { asOf, isImport: true });
+  }
+
+  /** A command or a page is newer than all before, and known even if it changes nothing. */
+  byCommand(name: string, role: Role | undefined): void {
+    this.#set(name, role, { asOf: this.now, isImport: false });
+  }
+
+  /** Rights that are newer than a file also keep it from removing the membership. */
+  rightsByCommand(name: string, warehouse: string, isGiven: boolean): void {
+    if (isGiven) this.#rights.set(`${name} ${warehouse}`, this.now);
+    else this.#rights.delete(`${name} ${warehouse}`);
   }
 
   /** @param now the time, in seconds */

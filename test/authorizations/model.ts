@@ -23,6 +23,16 @@ interface Stored {
   rotatedAt: number;
   isConfirmed: boolean;
   usableUntil: number;
+  clientGeneration: number;
+  /** The rotation that the first refresh after a renewal of the client issued. */
+  sinceRotation: number;
+}
+
+export interface IssuedAccessToken {
+  readonly rotation: number;
+  readonly expiresAt: number;
+  /** The number of renewals of the client at that time. */
+  readonly clientGeneration: number;
 }
 
 export interface ModelAuthorization {
@@ -43,6 +53,7 @@ export class Model {
   readonly deleted = new Set<string>();
   readonly authorizations: ModelAuthorization[] = [];
   readonly #generations = new Map<string, number>();
+  readonly #renewals = new Map<string, number>();
   readonly #connected = new Set<string>();
   #backup: readonly (Stored | undefined)[] | undefined;
 
@@ -59,11 +70,23 @@ export class Model {
         rotatedAt: this.now,
         isConfirmed: false,
         usableUntil: this.now + LIFETIMES.authorizationCodeSeconds,
+        clientGeneration: this.generationOf(client),
+        sinceRotation: 0,
       },
       isEnded: false,
     };
     this.authorizations.push(authorization);
     return authorization;
+  }
+
+  /** The number of renewals of the client so far. */
+  generationOf(client: string): number {
+    return this.#renewals.get(client) ?? 0;
+  }
+
+  /** From now on the client has a new secret, and what was issued to it before is inactive. */
+  renew(client: string): void {
+    this.#renewals.set(client, this.generationOf(client) + 1);
   }
 
   isConnected(account: string, client: string): boolean {
@@ -99,7 +122,7 @@ export class Model {
 
   exchange(authorization: ModelAuthorization): 'issued' | 'refused' {
     const stored = this.activeRecord(authorization);
-    if (!stored) return 'refused';
+    if (!stored || stored.clientGeneration < this.generationOf(authorization.client)) return 'refused';
     if (stored.rotation >= 0) return this.end(authorization);
     if (stored.usableUntil <= this.now) return 'refused';
     return this.#issue(authorization, stored, 0);
@@ -107,13 +130,19 @@ export class Model {
 
   refresh(authorization: ModelAuthorization, rotation: number): 'issued' | 'refused' {
     const stored = this.activeRecord(authorization);
-    if (!stored || stored.rotation < 0 || authorization.endsAt <= this.now) return 'refused';
-    if (rotation >= stored.rotation) {
-      if (stored.usableUntil <= this.now) return 'refused';
-      return this.#issue(authorization, stored, rotation + 1);
+    if (!stored || authorization.endsAt <= this.now) return 'refused';
+    const clientGeneration = this.generationOf(authorization.client);
+    const isFirst = stored.clientGeneration < clientGeneration;
+    if (isFirst || rotation >= stored.rotation) {
+      // In a record without the exchange, this is the expiry of the code.
+      if (stored.rotation >= 0 && stored.usableUntil <= this.now) return 'refused';
+      const next = Math.max(rotation, stored.rotation) + 1;
+      if (isFirst) Object.assign(stored, { clientGeneration, sinceRotation: next });
+      return this.#issue(authorization, stored, next);
     }
     const isRecent = this.now - stored.rotatedAt < LIFETIMES.retryWindowSeconds;
-    if (rotation === stored.rotation - 1 && (isRecent || !stored.isConfirmed)) {
+    const isPredecessor = rotation === stored.rotation - 1 || stored.rotation === stored.sinceRotation;
+    if (isPredecessor && (isRecent || !stored.isConfirmed)) {
       return stored.usableUntil > this.now ? 'issued' : 'refused';
     }
     return this.end(authorization);
@@ -126,14 +155,16 @@ export class Model {
   }
 
   /** @returns whether the token is active; if it is, its rotation is now confirmed */
-  introspect(
-    authorization: ModelAuthorization,
-    token: { readonly rotation: number; readonly expiresAt: number },
-  ): boolean {
+  introspect(authorization: ModelAuthorization, token: IssuedAccessToken): boolean {
     const stored = this.activeRecord(authorization);
-    if (!stored || token.expiresAt <= this.now) return false;
+    if (!stored || token.expiresAt <= this.now || !this.isOfPresent(authorization, token)) return false;
     if (stored.rotation > 0 && stored.rotation === token.rotation) stored.isConfirmed = true;
     return true;
+  }
+
+  /** False if the token was issued before a renewal of the client. */
+  isOfPresent({ client }: ModelAuthorization, token: Pick<IssuedAccessToken, 'clientGeneration'>): boolean {
+    return token.clientGeneration === this.generationOf(client);
   }
 
   end(authorization: ModelAuthorization): 'refused' {

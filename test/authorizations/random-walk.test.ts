@@ -13,5 +13,5 @@ describe('random walks through authorizations', () => {
   };
   describe('embedded', suite('embedded', 1, 100));
   describeOn([postgresServer], 'PostgreSQL', suite('postgres', 2, 150));
-  describeOn([postgresServer, redisServer], 'PostgreSQL and Redis', suite('postgres+redis', 5, 150));
+  describeOn([postgresServer, redisServer], 'PostgreSQL and Redis', suite('postgres+redis', 3, 150));
 });

@@ -46,13 +46,14 @@ const parallel = (times: number, send: () => Promise<HttpAnswer>): Promise<HttpA
   Promise.all(Array.from({ length: times }, send));
 
 const exchange = ([pick, times]: [number, number]): Step =>
-  forOne(`exchange × ${times}`, pick, async ({ chosen, issued, client, model, world }) => {
+  forOne(`exchange × ${times}`, pick, async (given) => {
+    const { chosen, issued, client, model, world } = given;
     const { issuer } = world.service;
     const answers = await parallel(times, () => exchangeCode(issuer, client, issued.code));
     const expected = model.exchange(chosen);
     const issues = answers.filter(({ status }) => status === 200);
     expect(issues.length, texts(answers)).to.equal(expected === 'issued' ? 1 : 0);
-    for (const answer of issues) store(issued, answer, 0, model);
+    for (const answer of issues) store(given, answer, 0);
     // All but one of the parallel requests are replays of the same code, which end the
     // authorization.
     if (expected === 'issued' && times > 1) model.end(chosen);
@@ -69,7 +70,7 @@ const refreshing = ([pick, times, age]: [number, number, number]): Step =>
     const expected = model.refresh(chosen, rotation);
     for (const answer of answers) {
       expect(answer.status === 200 ? 'issued' : 'refused', answer.text).to.equal(expected);
-      if (expected === 'issued') store(issued, answer, rotation + 1, model);
+      if (expected === 'issued') store(given, answer, required(chosen.stored).rotation);
     }
     expect(new Set(answers.map(({ body }) => body.refresh_token)).size, 'successors').to.equal(1);
   });
@@ -85,7 +86,8 @@ const revokingCurrent = (pick: number): Step =>
   forOne('revocation by its access token', pick, async ({ chosen, issued, model, world }) => {
     const access = issued.accessTokens.at(-1);
     if (!access) return;
-    const isValid = model.storedRecord(chosen) !== undefined && access.expiresAt > model.now;
+    const isStored = model.storedRecord(chosen) !== undefined && access.expiresAt > model.now;
+    const isValid = isStored && model.isOfPresent(chosen, access);
     const { status } = await revokeCurrent(world.service.issuer, access.value);
     expect(status).to.equal(isValid ? 204 : 401);
     if (isValid) model.end(chosen);
@@ -157,6 +159,47 @@ const deletingClient: Step = {
   },
 };
 
+/** The client was robbed, and is renewed. The thief had a copy of its secret, and of all tokens. */
+const renewing = (name: string): Step => ({
+  name: `renew ${name}`,
+  check: (model) => !model.deleted.has(name),
+  async run(model, world) {
+    const client = required(world.clients.get(name));
+    const { secret } = await world.service.clients.renew(client.id);
+    // Each renewal needs a pause of a minute; a walk takes less time.
+    await world.service.database.query(`UPDATE clients SET renewed_at = renewed_at - interval '1 hour' WHERE id = $1`, [
+      client.id,
+    ]);
+    world.stolen.push({ name, client });
+    world.clients.set(name, { ...client, secret });
+    model.renew(name);
+  },
+});
+
+/** The thief uses every value that was issued: what was stolen gives nothing, and ends nothing. */
+const thieving = (pick: number): Step =>
+  forOne('theft', pick, async ({ chosen, issued, model, world }) => {
+    const { service, stolen, seeded } = world;
+    const theft = stolen.findLast(({ name }) => name === chosen.client);
+    if (theft) {
+      const { client } = theft;
+      const presented = [
+        exchangeCode(service.issuer, client, issued.code),
+        ...issued.refreshTokens
+          .slice(-4)
+          .filter((token) => token)
+          .map((token) => refresh(service.issuer, client, token)),
+      ];
+      for (const { status, text } of await Promise.all(presented)) expect(status, text).to.equal(401);
+    }
+    for (const token of issued.accessTokens.slice(-4)) {
+      if (model.isOfPresent(chosen, token)) continue;
+      expect((await revokeCurrent(service.issuer, token.value)).status).to.equal(401);
+      const { body } = await introspect(service.issuer, seeded.clients.resourceServer, token.value);
+      expect(body.active).to.equal(false);
+    }
+  });
+
 const passing = (seconds: number): Step => ({
   name: `${seconds} s pass`,
   async run(model, world) {
@@ -211,6 +254,8 @@ const anyStep = fc.oneof(
   { weight: 9, arbitrary: anyReachStep },
   { weight: 8, arbitrary: membershipStep },
   { weight: 10, arbitrary: duration.map(passing) },
+  { weight: 2, arbitrary: client.map(renewing) },
+  { weight: 3, arbitrary: pick.map(thieving) },
   { weight: 2, arbitrary: fc.constant(backingUp) },
   { weight: 2, arbitrary: fc.constant(restoring) },
   { weight: 2, arbitrary: often(restarting, deletingClient) },
@@ -276,10 +321,11 @@ async function expectIntrospection(
   });
 }
 
-function store(issued: Issued, { body }: HttpAnswer, rotation: number, model: Model): void {
+function store({ issued, chosen, model }: Chosen, { body }: HttpAnswer, rotation: number): void {
   issued.refreshTokens[rotation] = String(body.refresh_token);
   const expiresAt = model.now + Number(body.expires_in);
-  issued.accessTokens.push({ value: String(body.access_token), rotation, expiresAt });
+  const clientGeneration = model.generationOf(chosen.client);
+  issued.accessTokens.push({ value: String(body.access_token), rotation, expiresAt, clientGeneration });
 }
 
 function lookUp({ issued, clients }: World, chosen: ModelAuthorization) {

@@ -19,26 +19,25 @@ import { required, type Step, type World } from './walked-world.ts';
 /** @param role undefined to remove the membership */
 const changingRole = ([account, organization, role]: [string, OrganizationKey, Role | undefined]): Step => ({
   name: `${account} is ${role ?? 'no member'} in ${organization}`,
-  async run({ reach }, { service, people, places }) {
+  async run({ reach, memberships }, { service, people, places }) {
     const subject = { accountId: required(people.get(account)).accountId };
-    if (role === undefined) {
-      await service.memberships.remove(subject, places[organization]);
-      reach.removeMember(account, organization);
-    } else {
-      await service.memberships.setRole(subject, places[organization], role);
-      reach.roles.set(`${account} ${organization}`, role);
-    }
+    if (role === undefined) await service.memberships.remove(subject, places[organization]);
+    else await service.memberships.setRole(subject, places[organization], role);
+    if (organization === 'organization') memberships.byCommand(account, role);
+    else if (role === undefined) reach.removeMember(account, organization);
+    else reach.roles.set(`${account} ${organization}`, role);
   },
 });
 
 const changingRights = ([account, warehouse, rights]: [string, WarehouseKey, readonly Right[]]): Step => ({
   name: `${account} may ${rights.join(', ') || 'nothing'} in ${warehouse}`,
   check: ({ reach }) => reach.roles.has(`${account} ${organizationOf(warehouse)}`),
-  async run({ reach }, { service, people, places }) {
+  async run({ reach, memberships }, { service, people, places }) {
     const subject = { accountId: required(people.get(account)).accountId };
     if (rights.length > 0) await service.memberships.setRights(subject, places[warehouse], rights);
     else await service.memberships.removeRights(subject, places[warehouse]);
     reach.rights.set(`${account} ${warehouse}`, rights);
+    memberships.rightsByCommand(account, warehouse, rights.length > 0);
   },
 });
 
@@ -141,11 +140,25 @@ const limit = fc.record<ModelLimit>({
   until: often(null, 2, 30),
 });
 
+/** Lets 20 seconds pass first, so that the database dates the step later than all steps before. */
+export const later = (step: Step): Step => ({
+  ...step,
+  async run(model, world) {
+    world.time.advance(20);
+    model.pass(20);
+    await world.service.clean();
+    await step.run(model, world);
+  },
+});
+
 export const anyReachStep = fc.oneof(
-  { weight: 2, arbitrary: fc.tuple(account, organization, role).map(changingRole) },
+  { weight: 2, arbitrary: fc.tuple(account, organization, role).map(changingRole).map(later) },
   {
     weight: 2,
-    arbitrary: fc.tuple(account, warehouse, fc.subarray([...RIGHTS])).map(changingRights),
+    arbitrary: fc
+      .tuple(account, warehouse, fc.subarray([...RIGHTS]))
+      .map(changingRights)
+      .map(later),
   },
   { weight: 3, arbitrary: fc.tuple(account, client, limit).map(limiting) },
   { weight: 2, arbitrary: fc.tuple(organization, client, fc.boolean()).map(blocking) },

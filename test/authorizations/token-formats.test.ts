@@ -11,7 +11,7 @@ import { randomId, withChecksum, withoutChecksum } from '../../src/base/random-i
 const KEY = 'key-of-this-test-0123456789abcdefghij';
 const OTHER_KEY = 'another-key-of-this-test-0123456789ab';
 const SOURCE = { id: 'i'.repeat(22), secret: 's'.repeat(22) };
-const TIMES = { issuedAt: 1_900_000_000, expiresAt: 1_900_003_600 };
+const TIMES = { issuedAt: 1_900_000_000, expiresAt: 1_900_003_600, clientGeneration: 5 };
 /** Length of a MAC or of a random value, in characters. */
 const RANDOM = 43;
 

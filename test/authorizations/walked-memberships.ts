@@ -5,13 +5,18 @@ import { fileOf, line } from '../import/import-file.ts';
 import { push } from '../import/pushing.ts';
 import { operatorOn, valueFrom } from '../operator/run-operator.ts';
 import { DAY } from './model-memberships.ts';
+import { later } from './reach-steps.ts';
 import { required, type Step, type World } from './walked-world.ts';
 
 type Role = 'member' | 'admin' | 'viewer' | undefined;
 const PEOPLE = ['person', 'other'] as const;
 type Name = (typeof PEOPLE)[number];
 
-/** @param late seconds from the change in the other system until the line or file is applied */
+/**
+ * No lateness is a multiple of the 20 seconds between steps, so that no two changes have the same time.
+ *
+ * @param late seconds from the change in the other system until the line or file is applied
+ */
 const timeOf = ({ time }: World, late: number): string => new Date(time.clock() - late * 1_000).toISOString();
 
 /** @param times how often the same request is sent */
@@ -52,13 +57,22 @@ const byImport = ([roles, late]: [Readonly<Record<Name, Role>>, number]): Step =
 
 const name = fc.constantFrom(...PEOPLE);
 const role = fc.constantFrom<Role>('member', 'admin', 'viewer', undefined);
-const late = fc.constantFrom(0, 0, 30, 90, 500, 2 * DAY);
+const late = fc.constantFrom(0, 0, 30, 90, 510, 2 * DAY + 10);
 
 /** A change of a membership by an import or by `POST /changes`, late and repeated. */
 export const membershipStep: fc.Arbitrary<Step> = fc.oneof(
-  { weight: 6, arbitrary: fc.tuple(name, role, late, fc.constantFrom(1, 1, 2)).map(byPush) },
+  {
+    weight: 6,
+    arbitrary: fc
+      .tuple(name, role, late, fc.constantFrom(1, 1, 2))
+      .map(byPush)
+      .map(later),
+  },
   {
     weight: 2,
-    arbitrary: fc.tuple(fc.record({ person: role, other: role }), late).map(byImport),
+    arbitrary: fc
+      .tuple(fc.record({ person: role, other: role }), late)
+      .map(byImport)
+      .map(later),
   },
 );

@@ -7,14 +7,14 @@ import { authorizationUrl, type TestClient } from '../support/oauth.ts';
 import { createPerson, type Person } from '../support/person.ts';
 import { type Seed, type SeededPerson, seed } from '../support/seed.ts';
 import { type Deployment, startTestService, type TestService } from '../support/service.ts';
-import { LIFETIMES, type Model, type ModelAuthorization } from './model.ts';
+import { type IssuedAccessToken, LIFETIMES, type Model, type ModelAuthorization } from './model.ts';
 import type { PlaceKey } from './reach-model.ts';
 
 /** Everything that was issued for one authorization, in the order of rotations. */
 export interface Issued {
   code: string;
   readonly refreshTokens: string[];
-  readonly accessTokens: { value: string; rotation: number; expiresAt: number }[];
+  readonly accessTokens: (IssuedAccessToken & { readonly value: string })[];
 }
 
 export interface Step {
@@ -29,7 +29,9 @@ export class World {
   readonly retired: TestService[] = [];
   readonly #browsers = new Map<string, Person>();
   readonly people: ReadonlyMap<string, SeededPerson>;
-  readonly clients: ReadonlyMap<string, TestClient>;
+  readonly clients: Map<string, TestClient>;
+  /** A thief has a copy of every value that was issued, and these former credentials of clients. */
+  readonly stolen: { readonly name: string; readonly client: TestClient }[] = [];
   /** The ids of organizations and warehouses. */
   readonly places: Readonly<Record<PlaceKey, string>>;
   readonly seeded: Seed;
@@ -152,6 +154,8 @@ export async function openWorld(deployment: Deployment, redisUrl?: string): Prom
     sessions: { idleSeconds: DAY },
     senders: SENDERS,
     import: { removalsPerHour: '1000000' },
+    // A thief sends many wrong secrets.
+    limits: { clientFailures: 1_000_000, clientFailuresPerAddress: 1_000_000 },
     ...storage,
   };
   const starting = startTestService({ deployment, clock: time.clock, settings });

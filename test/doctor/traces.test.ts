@@ -11,7 +11,7 @@ import { OPERATOR_PROGRAM, storesOf } from '../operator/run-operator.ts';
 import { createOpened } from '../support/opened.ts';
 import { freePort } from '../support/programs.ts';
 import { seed } from '../support/seed.ts';
-import { forEachDeployment, startTestService, type TestService } from '../support/service.ts';
+import { onPostgresAndRedis, startTestService, type TestService } from '../support/service.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
 import { startUpstream } from '../support/upstream.ts';
 import { examine } from './doctor-findings.ts';
@@ -41,7 +41,7 @@ async function tracesIn({ database }: TestService): Promise<Record<string, numbe
   return traces;
 }
 
-forEachDeployment('operator doctor, on a running service', (start) => {
+onPostgresAndRedis('operator doctor, on a running service', (start) => {
   let service: TestService;
   let present: Record<string, number>;
 

@@ -5,7 +5,7 @@ import { z } from 'zod';
 import { ACTIONS } from '../../src/accounts/activity/activity-words.ts';
 import { eventually } from '../support/eventually.ts';
 import { rawRequest } from '../support/raw-request.ts';
-import { forEachDeployment, type TestService } from '../support/service.ts';
+import { onPostgresAndRedis, type TestService } from '../support/service.ts';
 
 const SECRET = 'audit-secret-of-the-tests-0123456789abcd';
 const senders = { changes: [], audit: [{ name: 'siem', secret: SECRET }] };
@@ -21,7 +21,7 @@ interface Answer {
   readonly remedy?: string;
 }
 
-forEachDeployment('GET /audit', (start) => {
+onPostgresAndRedis('GET /audit', (start) => {
   let service: TestService;
   before(async () => {
     service = await start({

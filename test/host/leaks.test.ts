@@ -1,7 +1,6 @@
 /** Reports of leaked values: who may send them, and what is answered to invalid or interrupted ones. */
 import { connect } from 'node:net';
 import { expect } from 'chai';
-import { Redis } from 'ioredis';
 import { withChecksum } from '../../src/base/random-id.ts';
 import type { Database } from '../../src/storage/queries.ts';
 import { StorageUnavailable } from '../../src/storage/storage-unavailable.ts';
@@ -12,6 +11,7 @@ import { counted, scrape } from '../support/metrics.ts';
 import { clientCredentials } from '../support/oauth.ts';
 import { type PostgresServer, startPostgresServer } from '../support/postgres-server.ts';
 import { rawRequest } from '../support/raw-request.ts';
+import { redisCommands } from '../support/redis-commands.ts';
 import { type RedisServer, startRedisServer } from '../support/redis-server.ts';
 import { describeOn, postgresServer, redisServer } from '../support/requirements.ts';
 import { addTestClient } from '../support/seed.ts';
@@ -167,12 +167,7 @@ describeOn([postgresServer, redisServer], 'reports of leaked values and the stor
 
   /** Returns how many keys the service reads in Redis, and how often it queries, during the work. */
   async function storeReads(work: () => Promise<unknown>): Promise<number> {
-    const marker = new Redis(redis.url);
-    const monitor = await marker.monitor();
     let count = 0;
-    monitor.on('monitor', (_time: string, [name = '', ...keys]: string[]) => {
-      if (/^m?get$/i.test(name)) count += keys.length;
-    });
     const database = on.service.database as { -readonly [Key in keyof Database]: Database[Key] };
     const { query, transaction } = database;
     database.query = (...asked) => {
@@ -183,12 +178,10 @@ describeOn([postgresServer, redisServer], 'reports of leaked values and the stor
       count += 1;
       return transaction(change);
     };
-    await work();
-    await marker.ping();
+    const commands = await redisCommands([redis.url], work);
     Object.assign(database, { query, transaction });
-    monitor.disconnect();
-    marker.disconnect();
-    return count;
+    const reads = commands.filter(({ name }) => /^m?get$/.test(name));
+    return reads.reduce((sum, { values }) => sum + values.length, count);
   }
 
   it('each value is read at most once, also if it is reported twice or has ended', async () => {

@@ -2,6 +2,7 @@
 import { METHODS } from 'node:http';
 import { connect } from 'node:net';
 import { setImmediate as nextTurn } from 'node:timers/promises';
+import { PATIENCE_MS } from '../support/timeout-factor.ts';
 
 /** A route of one of the listeners, with the requests of a user who may use it. */
 export interface Target {
@@ -311,8 +312,6 @@ function lengthOfBody(text: string, headers: Headers, isClosed: boolean): [numbe
   }
 }
 
-/** Longer than any answer takes: only a connection that is forgotten reaches it. */
-const TIMEOUT_MS = 15_000;
 /** Time for an answer to bytes of which the client cannot know whether they are a whole request. */
 const UNSURE_MS = 20;
 
@@ -334,7 +333,7 @@ export async function tryConnection(connection: Connection): Promise<string[]> {
   const limit = setTimeout(() => {
     isLate = true;
     socket.destroy();
-  }, TIMEOUT_MS);
+  }, PATIENCE_MS);
   let unsure: NodeJS.Timeout | undefined;
   const look = (): void => {
     const { answers } = readAnswers(received, methods, false);

@@ -61,6 +61,8 @@ GET /profile/oauth-clients/:id/rotate-secret: requireSignedIn requireOwnClient b
 POST /profile/oauth-clients/:id/rotate-secret: OWN FORM requireOwnClient requireRecentSignIn rotateSecret
 GET /profile/oauth-clients/:id/remove-secret: requireSignedIn requireOwnClient askToRemoveSecret
 POST /profile/oauth-clients/:id/remove-secret: OWN FORM requireOwnClient requireRecentSignIn removeSecret
+GET /profile/oauth-clients/:id/renew: requireSignedIn requireOwnClient requireRenewable show
+POST /profile/oauth-clients/:id/renew: OWN FORM requireOwnClient requireRenewable check requireRecentSignIn submit
 GET /profile/oauth-clients/:id/problems: requireSignedIn requireOwnClient show
 GET /profile/oauth-clients/:id/created: requireSignedIn requireOwnClient show
 GET /profile/oauth-clients/test/callback: requireSignedIn finish

@@ -232,6 +232,7 @@ describe('views', () => {
       [...source.matchAll(button)].filter(([, style = '']) => style.includes(' danger')).map(([, , , label]) => label),
     );
     expect(dangerous.sort()).to.deep.equal([
+      '<%= page.act %>',
       "<%= t('connections.disconnect') %>",
       "<%= t('connections.disconnect') %>",
       "<%= t('connections.disconnect-all') %>",
@@ -243,8 +244,8 @@ describe('views', () => {
       "<%= t('sign-out.title') %>",
       '<%= t(page.button) %>',
       'Delete client',
-      'Delete client',
       'Remove',
+      'Renew client',
       'Revoke',
     ]);
   });
@@ -300,9 +301,9 @@ const ENGLISH: readonly string[] = [
   'error-reference',
   'error-reference-index',
   'oauth-client',
+  'oauth-client-confirm',
   'oauth-client-connect',
   'oauth-client-created',
-  'oauth-client-delete',
   'oauth-client-links',
   'oauth-client-new',
   'oauth-client-problems',

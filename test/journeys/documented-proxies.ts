@@ -1,4 +1,4 @@
-/** nginx and Caddy as configured in docs/operations/deploy.md, in front of two nodes. */
+/** nginx and Caddy as configured in docs/operations, in front of two nodes. */
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
@@ -10,7 +10,9 @@ import { openssl, type Requirement, required } from '../support/requirements.ts'
 import { caddy, nginx } from '../support/reverse-proxies.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
 
-const DOCS = readFileSync(path.join(import.meta.dirname, '../../docs/operations/deploy.md'), 'utf8');
+const DOCS = ['deploy.md', 'stores-and-proxies.md']
+  .map((name) => readFileSync(path.join(import.meta.dirname, '../../docs/operations', name), 'utf8'))
+  .join('');
 
 /** Returns the first code block in this language. */
 export const documentedBlock = (language: string): string =>
@@ -48,8 +50,9 @@ const documentedNginx: DocumentedProxy = {
   pauseBetweenNodesMs: 0,
   configure({ folder, certificate, key, ports: { tls, plain }, nodes: [one, another] }) {
     const block = replaced(documentedBlock('nginx'), {
-      '10.0.0.1:3000': `${one.host}:${one.port}`,
-      '10.0.0.2:3000': `${another.host}:${another.port}`,
+      'server 127.0.0.1:3000 max_fails=0;': [one, another]
+        .map(({ host, port }) => `server ${host}:${port} max_fails=0;`)
+        .join('\n  '),
       'listen 80;': `listen 127.0.0.1:${plain};`,
       'listen 443 ssl;': `listen 127.0.0.1:${tls} ssl;`,
       '/etc/letsencrypt/live/auth.example.com/fullchain.pem': certificate,

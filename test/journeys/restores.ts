@@ -195,7 +195,7 @@ function testRestores(which: 'systemd' | 'others'): void {
     expect((await refresh(issuer, confidential, replayed.refreshToken)).status).to.equal(400);
     const later = await connect();
     await (await partner.askToDisconnect(otherConfidential))();
-    await service.clients.endMachineTokens(machine.id);
+    await service.clients.revoke(machine.id);
     await partner.browser.submit(await partner.browser.get('/logout'), {});
     await service.accounts.endSessions(seeded.other.accountId);
     // Connect again: this access has later generations than the revocations that an older

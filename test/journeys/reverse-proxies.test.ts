@@ -1,4 +1,4 @@
-/** The doctor finds no problem behind the reverse proxies of docs/operations/deploy.md. */
+/** The doctor finds no problem behind the reverse proxies of docs/operations. */
 import { expect } from 'chai';
 import { environmentOf, nodeBehind, trusting } from '../doctor/behind-proxy.ts';
 import { examine } from '../doctor/doctor-findings.ts';

@@ -2,7 +2,7 @@
 import { expect } from 'chai';
 import type { SignInProvider } from '../../src/config/sign-in-providers.ts';
 import { operatorWith, valueFrom } from '../operator/run-operator.ts';
-import { forEachDeployment, type Overrides, type TestService } from '../support/service.ts';
+import { type Overrides, onPostgresAndRedis, type TestService } from '../support/service.ts';
 
 const provider = (id: string): SignInProvider => ({
   id,
@@ -22,7 +22,7 @@ const provider = (id: string): SignInProvider => ({
   endConnections: false,
 });
 
-forEachDeployment('a dry run of a reload', (start) => {
+onPostgresAndRedis('a dry run of a reload', (start) => {
   const providers = [provider('one'), provider('two')];
   let found: Overrides = {};
   let service: TestService;

@@ -143,6 +143,47 @@ describe('operator clients', () => {
     ]);
   });
 
+  it('`clients renew` replaces all secrets by one that it shows once, and refuses a second renewal or a kind without use', async () => {
+    const app = await addOwned();
+    const rotated = await value(`clients rotate-secret ${app.id}`);
+    await value(`clients suspend ${app.id}`);
+    await records();
+    const renew = `clients renew ${app.id}`;
+    expect((await refusal(renew)).code).to.equal('confirmation_needed');
+    const renewed = await value(`${renew} --yes`);
+    expect(renewed.secrets).to.have.length(1);
+    expect(renewed).to.include({ suspended: true });
+    expect(Date.parse(renewed.renewed_at)).to.be.closeTo(Date.now(), 60_000);
+    const accepted = [app, rotated, renewed].map(async ({ client_secret: secret }) =>
+      matchesSecret(await find(app.id), secret),
+    );
+    expect(await Promise.all(accepted)).to.deep.equal([false, false, true]);
+    const again = await refusal(`${renew} --yes`);
+    expect(again.code).to.equal('renewed_just_now');
+    expect(again.message).to.contain('renewed a moment ago');
+    expect(matchesSecret(await find(app.id), renewed.client_secret)).to.equal(true);
+    expect(await records()).to.deep.equal([
+      change('client_renewed', ada, app, { last_four: renewed.client_secret.slice(-4) }),
+    ]);
+    expect((await run(`clients show ${app.id}`)).output).to.match(/Renewed +20\d\d-/);
+
+    const robot = await addClient('--kind machine');
+    const { output } = await run(`clients renew ${robot.id} --yes`);
+    expect(output).to.match(/^Client secret: gate_cs_\S+ \(shown only once\)\n/);
+    expect(output).to.contain('All other secrets, access tokens and codes of the client have ended.');
+
+    const phone = await addClient('--kind public --redirect-uri https://app.example/cb');
+    const server = await addClient('--kind resource-server');
+    for (const [{ id }, instead] of [
+      [phone, 'revoke --client'],
+      [server, 'clients rotate-secret'],
+    ]) {
+      const refused = await refusal(`clients renew ${id}`);
+      expect(refused.code).to.equal('not_renewable');
+      expect(refused.remedy).to.contain(instead);
+    }
+  });
+
   it('two secrets with the same last four characters can be removed only by their IDs', async () => {
     const robot = await addClient('--kind machine');
     const rotated = await value(`clients rotate-secret ${robot.id}`);

@@ -7,12 +7,12 @@ import { authorizationUrl, exchangeCode, introspect, revokeCurrent } from '../su
 import { createPerson } from '../support/person.ts';
 import { addPerson } from '../support/seed.ts';
 import { startSeeded } from '../support/seeded.ts';
-import { forEachDeployment } from '../support/service.ts';
+import { onPostgresAndRedis } from '../support/service.ts';
 import { operatorFor, type RunOperator, valueFrom } from './run-operator.ts';
 
 const FROM = { address: '192.0.2.1', browser: '' };
 
-forEachDeployment('operator explain, for ids and links', (start) => {
+onPostgresAndRedis('operator explain, for ids and links', (start) => {
   const on = startSeeded({ on: start });
   const run: RunOperator = (...words) => operatorFor(on.service)(...words);
   const value = (words: string) => valueFrom(run, words);

@@ -3,8 +3,8 @@ import { withChecksum } from '../../src/base/random-id.ts';
 import { partnerTokens, tokensOf } from '../provider/partner-tokens.ts';
 import { createTestClock } from '../support/clock.ts';
 import { eventually } from '../support/eventually.ts';
-import { clientCredentials, exchangeCode, refresh, revokeCurrent } from '../support/oauth.ts';
-import { seed } from '../support/seed.ts';
+import { clientCredentials, exchangeCode, refresh, revokeCurrent, type TestClient } from '../support/oauth.ts';
+import { addTestClient, seed } from '../support/seed.ts';
 import { startSeeded } from '../support/seeded.ts';
 import { forEachDeployment } from '../support/service.ts';
 import { operatorFor, type RunOperator, valueFrom } from './run-operator.ts';
@@ -138,6 +138,34 @@ forEachDeployment('operator explain', (start) => {
     expect(gone.why).to.contain('client was deleted');
     const client = await explain(otherConfidential.id);
     expect(client.why).to.equal('The client was deleted by the operator, for good.');
+  });
+
+  it('`explain` distinguishes what was issued before a renewal of the client from what is newer', async () => {
+    const client = await addTestClient(on.service, 'Robbed Planner');
+    const robot = await addTestClient(on.service, 'Robbed Robot', { kind: 'machine' });
+    const machineToken = async (of: TestClient) => tokensOf(await clientCredentials(on.issuer, of)).accessToken;
+    const code = await on.partner.code(client);
+    const before = await on.partner.tokens(client);
+    const ofRobot = await machineToken(robot);
+    const renewed = async (of: TestClient) => ({
+      ...of,
+      secret: (await valueFrom(run, `clients renew ${of.id} --yes`)).client_secret,
+    });
+    const [after, newRobot] = [await renewed(client), await renewed(robot)];
+    for (const value of [code, before.accessToken, ofRobot]) {
+      const explained = await explain(value);
+      expect(explained).to.include({ state: 'revoked' });
+      expect(explained.why).to.equal('It was issued before the client was renewed after a theft.');
+      expect(explained.remedy).to.contain('new secret');
+      expect(Date.parse(explained.revoked_at)).to.be.closeTo(Date.now(), 60_000);
+    }
+    const waiting = await explain(before.refreshToken);
+    expect(waiting).to.include({ state: 'replaced' });
+    expect(waiting.why).to.contain('it works once more, only with a secret of after that');
+    const lifted = tokensOf(await refresh(on.issuer, after, before.refreshToken));
+    for (const value of [lifted.accessToken, lifted.refreshToken, await machineToken(newRobot)]) {
+      expect(await explain(value)).to.include({ state: 'active' });
+    }
   });
 
   it('`explain` shows the owner of a client secret or API key, and when it was removed', async () => {

@@ -6,10 +6,10 @@ import { authorizationUrl, exchangeCode, refresh } from '../support/oauth.ts';
 import { createPerson } from '../support/person.ts';
 import { addPerson } from '../support/seed.ts';
 import { startSeeded } from '../support/seeded.ts';
-import { forEachDeployment } from '../support/service.ts';
+import { onPostgresAndRedis } from '../support/service.ts';
 import { operatorFor, type RunOperator, refusalFrom, valueFrom } from './run-operator.ts';
 
-forEachDeployment('operator problems and blocks', (start) => {
+onPostgresAndRedis('operator problems and blocks', (start) => {
   const on = startSeeded({ on: start });
   const run: RunOperator = (...words) => operatorFor(on.service)(...words);
   const value = (words: string) => valueFrom(run, words);

@@ -3,10 +3,17 @@ import { withChecksum } from '../../src/base/random-id.ts';
 import type { Queries } from '../../src/storage/queries.ts';
 import { type PartnerTokens, partnerTokens, tokensOf } from '../provider/partner-tokens.ts';
 import { eventually } from '../support/eventually.ts';
-import { clientCredentials, exchangeCode, introspect, refresh } from '../support/oauth.ts';
+import {
+  authorizationUrl,
+  clientCredentials,
+  exchangeCode,
+  introspect,
+  refresh,
+  type TestClient,
+} from '../support/oauth.ts';
 import { startRedisServer } from '../support/redis-server.ts';
 import { describeOn, postgresServer, redisServer } from '../support/requirements.ts';
-import { seed } from '../support/seed.ts';
+import { addTestClient, seed } from '../support/seed.ts';
 import { startSeeded } from '../support/seeded.ts';
 import { forEachDeployment, startsOn } from '../support/service.ts';
 import { takeRecords } from './operator-suite.ts';
@@ -124,6 +131,7 @@ forEachDeployment('operator revoke', (start) => {
     expect(await revoke(`--client ${confidential.id} --yes`)).to.deep.equal({
       client_id: confidential.id,
       connections: 2,
+      continued: false,
       suspended: false,
     });
     for (const { accessToken, refreshToken } of [mine, theirs, also]) {
@@ -139,56 +147,95 @@ forEachDeployment('operator revoke', (start) => {
     expect(await isActive((await grace.tokens(confidential)).accessToken)).to.equal(true);
   });
 
-  it('`revoke` suspends a client with many connections until all have ended, and can be repeated', async () => {
+  it('`revoke --client` refuses everything at once, and continues after an interruption without ending what is newer', async () => {
     const { confidential } = on.clients;
     const { accessToken, refreshToken } = await grace.tokens(confidential);
+    const theirs = await oscar.tokens(confidential);
     await connectMany(on.service.database, confidential.id, 2_500);
-    // Make the last step fail, as if the command had crashed before.
+    await records();
+    // Make the first step fail, as if the command had crashed before.
     await on.service.database.query(
       `CREATE FUNCTION refuse_some() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
-          IF new.account_id > 'many_002200' THEN RAISE 'broken off'; END IF; RETURN new; END $$;`,
+          IF new.account_id > 'many_000200' THEN RAISE 'broken off'; END IF; RETURN new; END $$;`,
     );
     await on.service.database.query(
       `CREATE TRIGGER refused BEFORE UPDATE OF ended_at ON connections
-        FOR EACH ROW EXECUTE FUNCTION refuse_some()`,
+        FOR EACH ROW WHEN (new.ended_at IS NOT NULL) EXECUTE FUNCTION refuse_some()`,
     );
     try {
       expect((await run(`revoke --client ${confidential.id} --yes`)).exitCode).to.equal(1);
+      for (const token of [accessToken, theirs.accessToken]) await expectEnded(token);
+      for (const token of [refreshToken, theirs.refreshToken]) expect(await isRefreshed(token)).to.equal(false);
+      const silent = await grace.browser.follow(
+        await grace.browser.get(authorizationUrl(on.issuer, confidential, { prompt: 'none' })),
+      );
+      expect(silent.location?.searchParams.get('error'), 'approvals of before').to.equal('consent_required');
     } finally {
       await on.service.database.query('DROP FUNCTION refuse_some CASCADE');
     }
-    await expectEnded(accessToken);
-    expect(await isRefreshed(refreshToken)).to.equal(false);
+    expect(await records()).to.deep.equal(['client_tokens_revoked oscar']);
+    const again = await grace.tokens(confidential);
     const left = await on.service.connections.countOf(confidential.id);
-    expect(left, 'completed steps are kept').to.be.within(1, 1_500);
-    await records();
+    // Another operator suspends the client meanwhile.
+    await on.service.clients.suspend(confidential.id);
     expect(await revoke(`--client ${confidential.id} --yes`)).to.deep.equal({
       client_id: confidential.id,
-      connections: left,
+      connections: left - 1,
+      continued: true,
       suspended: true,
     });
-    expect(await on.service.connections.countOf(confidential.id)).to.equal(0);
-    const [last] = (await records()).filter((record) => !record.startsWith('disconnected'));
-    expect(last).to.equal('client_tokens_revoked oscar');
+    expect(await on.service.connections.countOf(confidential.id)).to.equal(1);
+    expect((await on.service.clients.find(confidential.id))?.isSuspended).to.equal(true);
+    expect((await records()).filter((record) => !record.startsWith('disconnected'))).to.deep.equal([]);
     await on.service.clients.resume(confidential.id);
+    await eventually(async () => expect(await isActive(again.accessToken)).to.equal(true));
+    expect(await isRefreshed(again.refreshToken)).to.equal(true);
     await expectEnded(accessToken);
-    expect(await isRefreshed(refreshToken)).to.equal(false);
 
-    await connectMany(on.service.database, confidential.id, 1_500);
-    await revoke(`--client ${confidential.id} --yes`);
-    expect((await records()).filter((record) => !record.startsWith('disconnected'))).to.deep.equal([
-      'client_suspended oscar',
-      'client_tokens_revoked oscar',
-      'client_resumed oscar',
+    expect(await revoke(`--client ${confidential.id} --yes`)).to.include({ connections: 1, continued: false });
+    await expectEnded(again.accessToken);
+    const latest = await grace.tokens(confidential);
+    expect(await isActive(latest.accessToken)).to.equal(true);
+    // A command that was interrupted hours ago was for another incident.
+    await on.service.database.query("UPDATE clients SET ending_since = now() - interval '2 hours' WHERE id = $1", [
+      confidential.id,
     ]);
-    expect(await isActive((await grace.tokens(confidential)).accessToken)).to.equal(true);
+    expect(await revoke(`--client ${confidential.id} --yes`)).to.include({ connections: 1, continued: false });
+    await expectEnded(latest.accessToken);
+  });
+
+  it('`clients renew` writes as many rows for 5,000 connections as for one', async () => {
+    const { database } = on.service;
+    const tables = await database.query<{ name: string }>(
+      "SELECT quote_ident(tablename) AS name FROM pg_tables WHERE schemaname = 'public'",
+    );
+    async function writtenBy(act: () => Promise<unknown>): Promise<Record<string, number>> {
+      const now = 'SELECT pg_snapshot_xmax(pg_current_snapshot())::text AS next';
+      const [before] = await database.query<{ next: string }>(now);
+      await act();
+      const written: Record<string, number> = {};
+      for (const { name } of tables) {
+        const rows = `SELECT count(*)::int AS count FROM ${name} WHERE xmin::text::bigint >= $1::bigint`;
+        const [{ count } = { count: 0 }] = await database.query<{ count: number }>(rows, [before?.next]);
+        if (count > 0) written[name] = count;
+      }
+      return written;
+    }
+    const clients = await Promise.all(['Few', 'Many'].map((name) => addTestClient(on.service, name)));
+    const [few, many] = clients as [TestClient, TestClient];
+    for (const client of clients) await grace.tokens(client);
+    await connectMany(database, many.id, 5_000);
+    expect(await on.service.connections.countOf(many.id)).to.equal(5_001);
+    const expected = await writtenBy(() => run(`clients renew ${few.id} --yes`));
+    expect(expected).to.include({ clients: 1, client_secrets: 1, activity: 1 });
+    expect(await writtenBy(() => run(`clients renew ${many.id} --yes`))).to.deep.equal(expected);
+    await records();
   });
 
   it('`revoke --client` ends all tokens of a machine client, but none issued afterwards in the same second', async () => {
     const { machine } = on.clients;
     const before = await Promise.all([machineToken(), machineToken()]);
-    const { endMachineTokens } = on.service.clients;
-    await endMachineTokens(machine.id);
+    await on.service.clients.revoke(machine.id);
     const after = await machineToken();
     expect(await Promise.all(before.map(isActive))).to.deep.equal([false, false]);
     expect(await isActive(after)).to.equal(true);
@@ -305,5 +352,29 @@ describeOn([postgresServer, redisServer], 'operator revoke while Redis is unavai
     }
     const { body } = await introspect(service.issuer, resourceServer, String(kept?.accessToken));
     expect(body, 'a token that was not revoked').to.include({ active: true });
+  });
+});
+
+describeOn([postgresServer], 'operator revoke, while people approve the client again', () => {
+  const on = startSeeded({ on: 'postgres' });
+
+  it('`revoke --client` ends all connections of before, also if a person approves the client again meanwhile', async () => {
+    const { database, connections } = on.service;
+    const { id } = on.clients.confidential;
+    await connectMany(database, id, 1_001);
+    const { revoking } = await database.transaction(async (tx) => {
+      await tx.query(
+        `UPDATE connections SET client_generation = 1, generation = generation + 1
+          WHERE client_id = $1 AND account_id = 'many_000500'`,
+        [id],
+      );
+      const revoking = operatorFor(on.service)(`revoke --client ${id} --yes`);
+      const waiting = "SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
+      await eventually(async () => expect(await database.query(waiting)).to.have.length(1));
+      return { revoking };
+    });
+    expect((await revoking).exitCode).to.equal(0);
+    expect(await connections.countOf(id)).to.equal(1);
+    expect(await connections.endOf('many_000500', id)).to.equal(undefined);
   });
 });

@@ -29,6 +29,7 @@ const VERBS = {
   revoke: 'revokes an API key: requests with it are refused',
   transfer: 'gives it to another owner',
   rotate: 'adds a second secret next to the current one',
+  renew: 'ends all secrets and what was issued before, and makes one new secret',
   generate: 'prints a new value and changes nothing',
   invite: 'creates a one-time link',
   policy: 'shows or changes what an organization decides about all clients and API keys',

@@ -7,7 +7,7 @@ import { startsWithMail } from '../support/mail-server.ts';
 import { introspect, type TestClient } from '../support/oauth.ts';
 import { addPerson, addTestClient, REDIRECT_URI, type SeededPerson } from '../support/seed.ts';
 import { startSeeded } from '../support/seeded.ts';
-import { forEachDeployment, startTestService } from '../support/service.ts';
+import { onPostgresAndRedis, startTestService } from '../support/service.ts';
 import { textOf } from './client-owner.ts';
 import { fieldOf, type SignedInPerson, signedIn } from './signed-in-person.ts';
 
@@ -15,7 +15,7 @@ const ASK = { clients: 'ask', api_keys: 'allow' };
 const EVIL = 'https://evil.example/cb';
 const NORTHERN = ['Northern Logistics'];
 
-forEachDeployment('an approval of an organization', (start) => {
+onPostgresAndRedis('an approval of an organization', (start) => {
   const on = startSeeded({ on: start });
   let credentials: SeededPerson;
   let admin: SignedInPerson;

@@ -5,7 +5,7 @@ import { eventually } from '../support/eventually.ts';
 import { authorizationUrl, introspect, refresh } from '../support/oauth.ts';
 import type { Fields } from '../support/person.ts';
 import { startSeeded } from '../support/seeded.ts';
-import { forEachDeployment, startTestService } from '../support/service.ts';
+import { onPostgresAndRedis, startTestService } from '../support/service.ts';
 import { textOf } from './client-owner.ts';
 import { type SignedInPerson, signedIn } from './signed-in-person.ts';
 
@@ -14,7 +14,7 @@ const API_KEYS = '/profile/api-keys';
 const DAY_MS = 86_400_000;
 const UNLIMITED = { limit_places: 'all', limit_rights: 'all', limit_last_day: '' };
 
-forEachDeployment('a limit on the access of a client or an API key', (start) => {
+onPostgresAndRedis('a limit on the access of a client or an API key', (start) => {
   const on = startSeeded({ on: start, clock: true });
   let person: SignedInPerson;
   let rigaId: string;

@@ -2,8 +2,9 @@
 import { expect } from 'chai';
 import pg from 'pg';
 import { createClientBlocks } from '../../src/accounts/access/client-blocks.ts';
-import { createPlaces } from '../../src/accounts/organizations/places.ts';
 import { createOrganizationReach } from '../../src/authorizations/organization-reach.ts';
+import { createChanges } from '../../src/changes/engine.ts';
+import { createPlaces } from '../../src/changes/places.ts';
 import { openDatabase } from '../../src/storage/database.ts';
 import { eventually } from '../support/eventually.ts';
 import { introspect } from '../support/oauth.ts';
@@ -233,7 +234,7 @@ describeOn([postgresServer], 'the page of a large organization', () => {
         await lock.query('ROLLBACK');
         throw error;
       });
-    await createPlaces({ ...quick, query })
+    await createPlaces({ database: { ...quick, query }, engine: createChanges({ database: quick }) })
       .remove('warehouse', warehouse.id)
       .finally(() => quick.close());
     expect(failures[0]).to.include({ code: 'statement_too_long' });

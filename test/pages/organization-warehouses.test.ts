@@ -7,14 +7,14 @@ import { scrape } from '../support/metrics.ts';
 import { introspect, type TestClient } from '../support/oauth.ts';
 import { addPerson, addTestClient, type SeededPerson } from '../support/seed.ts';
 import { startSeeded } from '../support/seeded.ts';
-import { forEachDeployment } from '../support/service.ts';
+import { onPostgresAndRedis } from '../support/service.ts';
 import { textOf } from './client-owner.ts';
 import { type SignedInPerson, signedIn } from './signed-in-person.ts';
 
 const ORIGIN = { address: '203.0.113.7', browser: '' };
 const RIGHTS = { read: 'see stock', write: 'change stock', manage: 'manage' };
 
-forEachDeployment('the page of an organization, by warehouse', (start) => {
+onPostgresAndRedis('the page of an organization, by warehouse', (start) => {
   const on = startSeeded({ on: start, settings: { rights: RIGHTS } });
   let owner: SignedInPerson & SeededPerson;
   let rigaId: string;

@@ -4,7 +4,7 @@ import { listActing } from '../../src/authorizations/connected-clients.ts';
 import { scrape } from '../support/metrics.ts';
 import { addPerson, addTestClient, type SeededPerson } from '../support/seed.ts';
 import { startSeeded } from '../support/seeded.ts';
-import { forEachDeployment } from '../support/service.ts';
+import { onPostgresAndRedis } from '../support/service.ts';
 import { textOf } from './client-owner.ts';
 import { addPasskey } from './passkeys/soft-passkey.ts';
 import { type SignedInPerson, signedIn } from './signed-in-person.ts';
@@ -13,7 +13,7 @@ const DAY_MS = 86_400_000;
 /** All run at the same time. */
 const QUERIES = 4;
 
-forEachDeployment('the home of a user', (start) => {
+onPostgresAndRedis('the home of a user', (start) => {
   const on = startSeeded({ on: start, clock: true });
   const query = (text: string, values: unknown[] = []) => on.service.database.query(text, values);
   let credentials: SeededPerson;

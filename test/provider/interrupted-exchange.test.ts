@@ -85,34 +85,38 @@ describeOn([postgresServer, redisServer], 'an interrupted code exchange, Redis',
     );
   });
 
+  /**
+   * Runs `work` while the answer of Redis to its next `command` is lost. @param isAwayThen true if Redis is
+   * unreachable then, until `work` has ended
+   */
+  async function withLostAnswer<Result>(
+    command: string,
+    isAwayThen: boolean,
+    work: () => Promise<Result>,
+  ): Promise<Result> {
+    const closed = await freePort();
+    const lost = proxy.breakAnswerTo(command).then(() => isAwayThen && proxy.leadTo(closed));
+    const result = await work();
+    await lost;
+    proxy.leadTo(Number(new URL(redis.url).port));
+    await eventually(() => on.service.store.ping());
+    return result;
+  }
+
   it('a code is treated as used if Redis consumed it, even if the answer of Redis was lost', async () => {
     const { confidential } = on.clients;
     // Load the script into Redis, so that the next exchange is a single call.
     await on.partner.tokens(confidential);
     const code = await on.partner.code(confidential);
-    const closed = await freePort();
-    // Redis consumes the code, its answer is lost, and then Redis is unreachable.
-    const lost = proxy.breakAnswerTo('evalsha').then(() => proxy.leadTo(closed));
-    unavailable(await exchangeCode(on.issuer, confidential, code));
-    await lost;
-    proxy.leadTo(Number(new URL(redis.url).port));
-    await eventually(() => on.service.store.ping());
+    const exchange = () => exchangeCode(on.issuer, confidential, code);
+    unavailable(await withLostAnswer('evalsha', true, exchange));
     // RFC 6749 §4.1.2: a second use is refused, and must revoke the tokens of the first use, if
     // any.
-    refusedAsUsed(await exchangeCode(on.issuer, confidential, code));
+    refusedAsUsed(await exchange());
   });
 
-  /**
-   * Revokes a token while the answer of Redis is lost. @param isAwayThen true if Redis is
-   * unreachable then
-   */
   async function revokeWithLostAnswer(accessToken: string, isAwayThen: boolean): Promise<void> {
-    const closed = await freePort();
-    const lost = proxy.breakAnswerTo('getdel').then(() => isAwayThen && proxy.leadTo(closed));
-    const { status } = await revokeCurrent(on.issuer, accessToken);
-    await lost;
-    proxy.leadTo(Number(new URL(redis.url).port));
-    await eventually(() => on.service.store.ping());
+    const { status } = await withLostAnswer('getdel', isAwayThen, () => revokeCurrent(on.issuer, accessToken));
     expect(status).to.equal(204);
   }
 
@@ -128,7 +132,6 @@ describeOn([postgresServer, redisServer], 'an interrupted code exchange, Redis',
 
   it('the replay of a code ends the authorization and is recorded, even if the answer of Redis was lost', async () => {
     const { confidential: client } = on.clients;
-    const restored = Number(new URL(redis.url).port);
     const idOf = (code: string): string => /^gate_ac_(.{22})/.exec(code)?.[1] ?? '';
     for (const kind of ['code', 'refresh_token'] as const) {
       for (const isAwayThen of [false, true]) {
@@ -137,14 +140,9 @@ describeOn([postgresServer, redisServer], 'an interrupted code exchange, Redis',
         for (let { refreshToken } = first, turn = 0; turn < 2; turn += 1) {
           ({ refreshToken } = tokensOf(await refresh(on.issuer, client, refreshToken)));
         }
-        const closed = await freePort();
-        const lost = proxy.breakAnswerTo('evalsha').then(() => isAwayThen && proxy.leadTo(closed));
         const replay = () =>
           kind === 'code' ? exchangeCode(on.issuer, client, code) : refresh(on.issuer, client, first.refreshToken);
-        const answer = await replay();
-        await lost;
-        proxy.leadTo(restored);
-        await eventually(() => on.service.store.ping());
+        const answer = await withLostAnswer('evalsha', isAwayThen, replay);
         expect(answer.status).to.equal(isAwayThen ? 503 : 400);
         if (isAwayThen) expect((await replay()).status).to.equal(400);
         const found = await on.service.revocations.find(idOf(code));
@@ -156,12 +154,7 @@ describeOn([postgresServer, redisServer], 'an interrupted code exchange, Redis',
     const code = await on.partner.code(client);
     const { refreshToken } = tokensOf(await exchangeCode(on.issuer, client, code));
     expect((await refresh(on.issuer, client, refreshToken)).status).to.equal(200);
-    const closed = await freePort();
-    const lost = proxy.breakAnswerTo('evalsha').then(() => proxy.leadTo(closed));
-    unavailable(await refresh(on.issuer, client, refreshToken));
-    await lost;
-    proxy.leadTo(restored);
-    await eventually(() => on.service.store.ping());
+    unavailable(await withLostAnswer('evalsha', true, () => refresh(on.issuer, client, refreshToken)));
     expect(await on.service.revocations.find(idOf(code))).to.equal(undefined);
     expect((await refresh(on.issuer, client, refreshToken)).status).to.equal(200);
   });

@@ -7,12 +7,13 @@ import { text } from 'node:stream/consumers';
 import { setImmediate as turn } from 'node:timers/promises';
 import { expect } from 'chai';
 import { introspectorOf } from '../../modules/node/test/stand-in.ts';
+import { readValue } from '../../src/authorizations/token-formats.ts';
 import { withChecksum } from '../../src/base/random-id.ts';
 import { createOrganizationEnds } from '../../src/changes/organization-ends.ts';
 import { createChangeStreams } from '../../src/provider/introspection-changes.ts';
 import type { ChangeFeed, ChangeTopic } from '../../src/storage/change-feed.ts';
 import { eventually } from '../support/eventually.ts';
-import { basic, postForm, revokeCurrent, type TestClient } from '../support/oauth.ts';
+import { basic, clientCredentials, postForm, revokeCurrent, type TestClient } from '../support/oauth.ts';
 import { addTestClient } from '../support/seed.ts';
 import { startSeeded } from '../support/seeded.ts';
 
@@ -131,6 +132,24 @@ describe('the stream of changes', () => {
     const { authorization } = introspected.body;
     await eventually(() => expect(received.text).to.include(`data: ${authorization}\n\n`));
     expect(received.text).to.match(/^(:( heartbeat-ms=250| at=[\w-]+)?\n\n|data: [\w-]+( gate_ci_[\w-]+)?\n\n)+$/);
+  });
+
+  it('a client that revokes a token which the token store has lost is announced, too', async () => {
+    const { confidential, machine } = on.clients;
+    const received = await openStream();
+    const { accessToken, refreshToken } = await on.partner.tokens(confidential);
+    const id = String(readValue(accessToken)?.authorizationId);
+    const lost = String((await clientCredentials(on.issuer, machine)).body.access_token);
+    await on.service.store.endAuthorization(id);
+    await on.service.store.remove('machine_token', lost);
+    for (const [token, client, name] of [
+      [refreshToken, confidential, id],
+      [lost, machine, machine.id],
+    ] as const) {
+      expect(received.text).to.not.include(`data: ${name}\n\n`);
+      expect((await postForm(on.issuer, '/oauth/revoke', { token }, { client })).status).to.equal(200);
+      await eventually(() => expect(received.text).to.include(`data: ${name}\n\n`));
+    }
   });
 
   it('a change of policy is announced once, whatever the number of members, and an API learns of lost and of gained access', async () => {

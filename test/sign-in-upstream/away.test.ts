@@ -15,7 +15,6 @@ describe('while a provider is unreachable', () => {
     expect(page.status).to.equal(503);
     expect(page.headers.get('retry-after')).to.equal('30');
     expect(page.html).to.include('<bdi>Warehouse platform</bdi> does not answer');
-    expect(page.html).to.include('Sign in another way');
     expect(on.service.logLines.join()).to.include('a sign-in provider does not answer');
   });
 

@@ -143,7 +143,6 @@ describe('a provider that rejects our client secret', () => {
     const page = await on.signIn(GRACE);
     expect(page.status).to.equal(503);
     expect(page.html).to.include('Sign-in with <bdi>Warehouse platform</bdi> does not work');
-    expect(page.html).to.include('Nothing is wrong with your account');
     const log = on.service.logLines.join();
     expect(log).to.include('a provider does not accept our client ID or secret');
     expect(log).to.include('client_secret_file').and.not.include('an older secret');

@@ -49,7 +49,6 @@ describe('a user who signs in for the first time and has no password', () => {
     on.upstream.isCancelling = false;
     expect(page.status).to.equal(200);
     expect(page.html).to.include('You came back from <bdi>Warehouse platform</bdi> without signing');
-    expect(page.html).to.include('choose “Cancel” to go back to the app');
     const { location } = await person.travel(await person.submit(page, { decision: 'deny' }));
     expect(location?.searchParams.get('error')).to.equal('access_denied');
     expect(location?.searchParams.get('state')).to.equal('state-of-the-partner');

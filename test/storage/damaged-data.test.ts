@@ -219,6 +219,7 @@ describe('a first start', () => {
     const refused = await openIn(directory).catch((error) => error);
     expect(refused).to.include({ code: 'data_directory_not_opened' });
     expect(refused.message).to.include('has no database yet').and.include('not empty');
+    expect(refused.message).to.include('unpacked only in part');
     expect(readdirSync(path.join(directory, 'postgres'))).to.deep.equal(['base']);
   });
 

@@ -79,7 +79,7 @@ describeOn([postgresServer, redisServer, openssl], 'a Redis with TLS and few rig
       'tls-cert-file': `${certificate}`,
       'tls-key-file': `${key}`,
     });
-    const [, rule = ''] = /^ACL SETUSER gatehouse (.*)$/m.exec(readFileSync(DEPLOYMENT_GUIDE, 'utf8')) ?? [];
+    const [, rule = ''] = /^user gatehouse (.*)$/m.exec(readFileSync(DEPLOYMENT_GUIDE, 'utf8')) ?? [];
     const rights = rule.split(' ').map((word) => (word.startsWith('>') ? `>${PASSWORD}` : word));
     await ask(redis, 'ACL', 'SETUSER', 'gatehouse', ...rights);
     redisUrl = `rediss://gatehouse:${encodeURIComponent(PASSWORD)}@localhost:${tlsPort}`;

@@ -132,6 +132,19 @@ describeOn([postgresServer], 'migrations with several nodes', () => {
     }
   });
 
+  it('the fingerprint of the schema is stored with the schema, even if the start fails afterwards', async () => {
+    const database = await openEmpty();
+    const folder = folderOfTomorrow();
+    writeFileSync(path.join(folder, `${TOMORROW}.sql`), '-- Up Migration\nselect no_such_function();\n');
+    expect(((await failureOf(migrate(database, {}, folder))) as Error).message).to.contain('no_such_function');
+    expect(await appliedMigrations(database)).to.deep.equal(NAMES);
+    const [row] = await database.query<{ comment: string | null }>(
+      "SELECT obj_description('gatehouse_migrations'::regclass, 'pg_class') AS comment",
+    );
+    expect(row?.comment).to.match(/^schema \S{20,}$/);
+    await database.close();
+  });
+
   it('a node that may not migrate refuses to start, names the pending migrations, and changes nothing', async () => {
     const database = await openEmpty();
     const error = await failureOf(requireSchema(database, { autoMigrate: false }));

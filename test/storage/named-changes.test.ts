@@ -40,7 +40,7 @@ const CHANGES: readonly (readonly [statement: string, ...announced: string[]])[]
   ["UPDATE accounts SET name = 'N' WHERE id = 'acc_a'", 'accounts acc_a'],
   ["UPDATE accounts SET name = name, email = email WHERE id = 'acc_a'"],
   ["UPDATE clients SET suspended_at = now() WHERE id = 'gate_ci_c'", 'clients gate_ci_c'],
-  ["UPDATE clients SET token_generation = 7 WHERE id = 'gate_ci_c'", 'clients gate_ci_c'],
+  ["UPDATE clients SET generation = 7 WHERE id = 'gate_ci_c'", 'clients gate_ci_c'],
   ['UPDATE clients SET last_used_at = now()'],
   [NEW_CLIENT, 'clients gate_ci_e'],
   ["UPDATE client_secrets SET secret_hash = 'new'", 'clients gate_ci_c'],

@@ -1,11 +1,14 @@
 /** A TCP proxy that a test can redirect, silence, delay, or break at a chosen byte. */
 import { connect, createServer, type Socket } from 'node:net';
+import { setTimeout as wait } from 'node:timers/promises';
 import { freePort } from '../support/programs.ts';
 
 export interface TcpProxy {
   readonly port: number;
   /** Sets the port to which new connections lead. */
   leadTo(port: number): void;
+  /** Lets each answer arrive this many milliseconds later. */
+  delay(ms: number): void;
   /** Stops the traffic: existing connections stay open but carry no more data. */
   silence(): void;
   /** Breaks all connections. */
@@ -30,6 +33,7 @@ export async function startTcpProxy(target: number): Promise<TcpProxy> {
   let holding: { request: RegExp; what: string; reached: () => void; released: Promise<void> } | undefined;
   const pairs = new Set<readonly [Socket, Socket]>();
   let isSwallowing = false;
+  let delayMs = 0;
 
   const server = createServer((client) => {
     const upstream = connect(leadsTo, '127.0.0.1');
@@ -62,6 +66,15 @@ export async function startTcpProxy(target: number): Promise<TcpProxy> {
       reached();
     });
     const swallow = createNotificationFilter();
+    let sending: Promise<void> | undefined;
+    function send(bytes: Buffer): void {
+      if (delayMs === 0 && !sending) return void client.write(bytes);
+      const due = performance.now() + delayMs;
+      // In order, even after the delay was made shorter.
+      sending = (sending ?? Promise.resolve())
+        .then(() => wait(Math.max(0, due - performance.now())))
+        .then(() => void client.write(bytes));
+    }
     upstream.on('data', (answer) => {
       const bytes = isSwallowing ? swallow(answer) : answer;
       if (beforeAnswer) {
@@ -76,7 +89,7 @@ export async function startTcpProxy(target: number): Promise<TcpProxy> {
         return;
       }
       if (!isMarked || !sabotage) {
-        client.write(bytes);
+        send(bytes);
         return;
       }
       const { passed, done } = sabotage;
@@ -97,6 +110,9 @@ export async function startTcpProxy(target: number): Promise<TcpProxy> {
     breakAll,
     leadTo(next) {
       leadsTo = next;
+    },
+    delay(ms) {
+      delayMs = ms;
     },
     silence() {
       for (const pair of pairs) {

@@ -70,7 +70,7 @@ export function tokenStoreContract(open: () => Promise<StoreUnderTest>): void {
   afterEach(() => time.restore());
 
   const begin = async (
-    lifetimes: { codeSeconds?: number; absoluteSeconds?: number } = {},
+    lifetimes: { codeSeconds?: number; absoluteSeconds?: number; clientGeneration?: number } = {},
     facts: AuthorizationFacts = FACTS,
   ): Promise<string> => {
     const id = newId();
@@ -83,8 +83,9 @@ export function tokenStoreContract(open: () => Promise<StoreUnderTest>): void {
   const rotate = async (
     id: string,
     from: number,
-    { attempt = newId(), node = store, retryWindowSeconds = WINDOW } = {},
-  ): Promise<string> => (await node.rotate(id, { from, attempt, refreshSeconds: REFRESH, retryWindowSeconds })).outcome;
+    { attempt = newId(), node = store, retryWindowSeconds = WINDOW, clientGeneration = 0 } = {},
+  ): Promise<string> =>
+    (await node.rotate(id, { from, attempt, refreshSeconds: REFRESH, retryWindowSeconds, clientGeneration })).outcome;
   const beginExchanged = async (absoluteSeconds?: number): Promise<string> => {
     const id = await begin(absoluteSeconds === undefined ? {} : { absoluteSeconds });
     expect(await exchange(id)).to.equal('issued');
@@ -224,14 +225,15 @@ export function tokenStoreContract(open: () => Promise<StoreUnderTest>): void {
 
   it('an authorization is read from the store as it was created, even on another node', async () => {
     const { generation: _, codeChallengeHash: __, ...known } = FACTS;
-    const full = await otherNode.readAuthorization(await begin({ absoluteSeconds: 5_000 }));
+    const full = await otherNode.readAuthorization(await begin({ absoluteSeconds: 5_000, clientGeneration: 7 }));
     const bare = await otherNode.readAuthorization(await begin({}, known));
     for (const [found, facts, ends] of [
       [full, FACTS, true],
       [bare, known, false],
     ] as const) {
       const { approvedAt = 0, usableUntil, rotatedAt, endsAt, ...rest } = found ?? {};
-      expect(rest).to.deep.equal({ ...facts, rotation: -1, isConfirmed: false });
+      const clientGeneration = ends ? 7 : 0;
+      expect(rest).to.deep.equal({ ...facts, rotation: -1, isConfirmed: false, clientGeneration, sinceRotation: 0 });
       expectNow(approvedAt);
       expect(usableUntil).to.equal(approvedAt + CODE);
       expect(endsAt).to.equal(ends ? approvedAt + 5_000 : undefined);
@@ -267,7 +269,6 @@ export function tokenStoreContract(open: () => Promise<StoreUnderTest>): void {
     time.advance(SLACK + SLACK);
     expect(await exchange(id)).to.equal('expired');
     expect(await store.readAuthorization(id)).to.include({ rotation: -1 });
-    expect(await rotate(id, 0), 'a refresh without an exchange').to.equal('missing');
     time.advance(3_600);
     expect(await exchange(id)).to.equal('missing');
     expect(await store.readAuthorization(id)).to.equal(undefined);
@@ -391,6 +392,68 @@ export function tokenStoreContract(open: () => Promise<StoreUnderTest>): void {
     expect(await store.readAuthorization(id)).to.include({ rotation: 8 });
     expect(await rotate(id, 7)).to.equal('retried');
     expect(await rotate(id, 6)).to.equal('replayed');
+  });
+
+  it('a refresh token is accepted if the store has lost the exchange, even after the lifetime of the code', async () => {
+    const id = await begin();
+    time.advance(CODE + SLACK);
+    expect(await rotate(id, 0)).to.equal('issued');
+    const found = await otherNode.readAuthorization(id);
+    expect(found).to.include({ rotation: 1 });
+    expectNow(found?.usableUntil, REFRESH);
+    expect(await exchange(id)).to.equal('replayed');
+    const old = await begin({ absoluteSeconds: CODE });
+    time.advance(CODE + SLACK);
+    expect(await rotate(old, 0)).to.equal('too_old');
+  });
+
+  for (const [what, refreshes, from, rotation] of [
+    ['the current token', 2, 2, 3],
+    ['an older token', 4, 1, 5],
+    ['a token ahead of the record', 2, 6, 7],
+  ] as const) {
+    it(`after a renewal of the client, the first refresh with ${what} is accepted, and its retries are`, async () => {
+      const id = await beginExchanged();
+      for (let done = 0; done < refreshes; done += 1) expect(await rotate(id, done)).to.equal('issued');
+      const after = { clientGeneration: 2, retryWindowSeconds: WINDOW, refreshSeconds: REFRESH };
+      expect(await otherNode.rotate(id, { ...after, from, attempt: 'first' })).to.include({
+        outcome: 'issued',
+        rotation,
+      });
+      expect(await store.rotate(id, { ...after, from, attempt: 'first' })).to.include({ outcome: 'issued', rotation });
+      const lifted = await store.readAuthorization(id);
+      expect(lifted).to.include({ rotation, clientGeneration: 2, sinceRotation: rotation, isConfirmed: false });
+      for (const older of [0, from, rotation - 1]) {
+        const retry = await otherNode.rotate(id, { ...after, from: older, attempt: `retry${older}` });
+        expect(retry).to.include({ outcome: 'retried', rotation });
+      }
+      expect(await rotate(id, rotation - 1, { retryWindowSeconds: 0, clientGeneration: 2 })).to.equal('replayed');
+      expect(await store.readAuthorization(id)).to.deep.equal(lifted);
+
+      await store.confirmRotation(id, rotation);
+      time.advance(WINDOW + SLACK);
+      expect(await rotate(id, from, { clientGeneration: 2 }), 'after the retry window').to.equal('replayed');
+      expect(await rotate(id, rotation, { clientGeneration: 2 })).to.equal('issued');
+      expect(await rotate(id, 0, { clientGeneration: 2 }), 'older than the predecessor').to.equal('replayed');
+      expect(await rotate(id, rotation, { clientGeneration: 2 })).to.equal('retried');
+      expect(await store.readAuthorization(id)).to.include({ rotation: rotation + 1, sinceRotation: rotation });
+    });
+  }
+
+  it('a client that was authenticated as before its renewal gets nothing, and changes nothing', async () => {
+    const id = await beginExchanged();
+    expect(await rotate(id, 0, { clientGeneration: 1 })).to.equal('issued');
+    const before = await store.readAuthorization(id);
+    for (const from of [0, 1, 2]) expect(await rotate(id, from, { node: otherNode })).to.equal('renewed');
+    expect(await store.readAuthorization(id)).to.deep.equal(before);
+    expect(await rotate(id, 1, { clientGeneration: 1 })).to.equal('issued');
+  });
+
+  it('a renewal of the client does not prolong an expired refresh token or the absolute age', async () => {
+    const [expired, old] = [await beginExchanged(), await beginExchanged(100)];
+    time.advance(REFRESH + SLACK);
+    expect(await rotate(expired, 0, { clientGeneration: 1 })).to.equal('expired');
+    expect(await rotate(old, 0, { clientGeneration: 1 })).to.equal('too_old');
   });
 
   it('an expired refresh token is reported as expired for a day, and then as missing', async () => {

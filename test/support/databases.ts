@@ -15,14 +15,20 @@ export type DatabaseKind = 'embedded' | 'postgres';
  * a new database with the schema and no rows; all of them are closed after the suite.
  */
 export function forEachDatabase(title: string, body: (open: () => Promise<OpenDatabase>) => void): void {
-  const suite = (kind: DatabaseKind) => () => {
-    const opened = createOpened();
-    after('close the databases', opened.closeAll);
-    body(() => opened.add(openTestDatabase(kind), (database) => database.close()));
-  };
-  describe(`${title}, embedded PostgreSQL`, suite('embedded'));
-  describeOn([postgresServer], `${title}, PostgreSQL`, suite('postgres'));
+  describe(`${title}, embedded PostgreSQL`, suiteOn(body, 'embedded'));
+  onPostgres(title, body);
 }
+
+/** Defines the suite for a server only: rules of SQL hold on the embedded database, too, which is the same program. */
+export function onPostgres(title: string, body: (open: () => Promise<OpenDatabase>) => void): void {
+  describeOn([postgresServer], `${title}, PostgreSQL`, suiteOn(body, 'postgres'));
+}
+
+const suiteOn = (body: (open: () => Promise<OpenDatabase>) => void, kind: DatabaseKind) => () => {
+  const opened = createOpened();
+  after('close the databases', opened.closeAll);
+  body(() => opened.add(openTestDatabase(kind), (database) => database.close()));
+};
 
 /**
  * Returns a database with the schema and no rows for the suite that calls this: on the server if

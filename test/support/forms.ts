@@ -18,8 +18,8 @@ export function formsOf(html: string): Form[] {
 function readForm(form: Attributes, body: string): Form {
   const values: [string, string][] = [];
   const names = new Set<string>();
-  for (const [, tag = '', text = '', content = ''] of body.matchAll(CONTROL)) {
-    const control = attributesOf(text);
+  for (const [, input, tag = 'input', text = '', content = ''] of body.matchAll(CONTROL)) {
+    const control = attributesOf(input ?? text);
     const name = control.get('name');
     if (name === undefined) continue;
     names.add(name);
@@ -32,7 +32,8 @@ function readForm(form: Attributes, body: string): Form {
 
 type Attributes = ReadonlyMap<string, string>;
 
-const CONTROL = /<(input|button|textarea|select)\b([^>]*)>(?:(.*?)<\/\1>)?/gis;
+// An input has no end tag: the search for one would read the rest of the page again for each input.
+const CONTROL = /<input\b([^>]*)>|<(button|textarea|select)\b([^>]*)>(.*?)<\/\2>/gis;
 const ATTRIBUTE = /([a-z-]+)(?:\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'>]+)))?/gi;
 const SENT_ONLY_WHEN_PRESSED = new Set(['submit', 'button', 'image', 'reset']);
 

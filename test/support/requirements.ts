@@ -54,9 +54,10 @@ export const openssl: Requirement = {
   remedy: 'openssl (Debian package openssl)',
 };
 
+/** Without a display it draws the same pages for half of the work of a Chromium that could have one. */
 export const chromium: Requirement = {
-  program: findProgram('chromium') ?? findProgram('chromium-browser'),
-  remedy: 'chromium (Debian package chromium)',
+  program: findProgram('chromium-headless-shell') ?? findProgram('chromium') ?? findProgram('chromium-browser'),
+  remedy: 'chromium (Debian package chromium-headless-shell)',
 };
 
 function accountExists(): boolean {

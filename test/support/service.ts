@@ -1,11 +1,11 @@
 /** The whole service, started in this process on free loopback ports, with empty stores. */
 import { randomUUID } from 'node:crypto';
 import { pino } from 'pino';
-import { createOrganizations, type Organizations } from '../../src/accounts/organizations/organizations.ts';
 import { type Clock, systemClock } from '../../src/base/clock.ts';
 import { logMixin } from '../../src/base/current-request.ts';
 import { type Changes, createChanges } from '../../src/changes/engine.ts';
 import type { Memberships } from '../../src/changes/memberships.ts';
+import { createOrganizations, type Organizations } from '../../src/changes/organizations.ts';
 import { settingsFile } from '../../src/config/schema/schema.ts';
 import { type Settings, settingsFrom } from '../../src/config/settings.ts';
 import { type Service, startService } from '../../src/service/service.ts';
@@ -92,7 +92,7 @@ export async function startTestService(options: StartOptions = {}): Promise<Test
     ...service,
     issuer: settings.issuer,
     clock,
-    organizations: sharing?.organizations ?? createOrganizations({ database, clock }),
+    organizations: sharing?.organizations ?? createOrganizations({ database }),
     engine: createChanges({ database }),
     memberships: sharing?.memberships ?? createMemberships({ database }),
     logLines,
@@ -129,7 +129,7 @@ const suiteOn = (body: (start: Start) => void, deployment: Deployment) => () => 
  */
 export function forEachDeployment(title: string, body: (start: Start) => void): void {
   describeOn([postgresServer], `${title}, PostgreSQL`, suiteOn(body, 'postgres'));
-  defineWithRedis(title, body);
+  onPostgresAndRedis(title, body);
 }
 
 /**
@@ -138,10 +138,11 @@ export function forEachDeployment(title: string, body: (start: Start) => void): 
  */
 export function forEachDeploymentAndEmbedded(title: string, body: (start: Start) => void): void {
   describe(`${title}, embedded`, suiteOn(body, 'embedded'));
-  defineWithRedis(title, body);
+  onPostgresAndRedis(title, body);
 }
 
-function defineWithRedis(title: string, body: (start: Start) => void): void {
+/** Defines the suite for the deployment that most operators run: rules of pages and commands hold on every store. */
+export function onPostgresAndRedis(title: string, body: (start: Start) => void): void {
   const suite = suiteOn(body, 'postgres+redis');
   describeOn([postgresServer, redisServer], `${title}, PostgreSQL and Redis`, suite);
 }

@@ -1,5 +1,5 @@
 /** Folders of one test run, removed when the run ends, except after SIGKILL. */
-import { chmodSync, mkdtempSync, readFileSync, rmSync, statfsSync } from 'node:fs';
+import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync, statfsSync } from 'node:fs';
 import { freemem, tmpdir } from 'node:os';
 import path from 'node:path';
 
@@ -9,6 +9,10 @@ import path from 'node:path';
  */
 const VARIABLE = 'TEST_RUN_FOLDER';
 
+/** A run writes some gigabytes; memory for twice as much is free where a folder in memory is used. */
+const NEEDED_BYTES = 6 * 1024 ** 3;
+const IN_MEMORY = '/dev/shm';
+
 /** The folder with all files of this run, including what a killed process leaves behind. */
 export const runFolder = process.env[VARIABLE] ?? makeRunFolder();
 
@@ -17,20 +21,13 @@ export function temporaryDirectory(purpose: string): string {
   return mkdtempSync(path.join(runFolder, `${purpose}-`));
 }
 
-/** A run writes some gigabytes; memory for twice as much is free where a folder in memory is used. */
-const NEEDED_BYTES = 6 * 1024 ** 3;
-const IN_MEMORY = '/dev/shm';
-
 /** The folder in memory if it has room and can run programs: databases and copies are faster there. */
 function placeForRun(): string {
-  try {
-    const { bavail, bsize } = statfsSync(IN_MEMORY);
-    const isLarge = Math.min(bavail * bsize, freemem()) > NEEDED_BYTES;
-    const mount = readFileSync('/proc/mounts', 'utf8').match(/^\S+ \/dev\/shm tmpfs (\S+)/m);
-    return isLarge && mount && !mount[1]?.includes('noexec') ? IN_MEMORY : tmpdir();
-  } catch {
-    return tmpdir();
-  }
+  if (!existsSync(IN_MEMORY)) return tmpdir();
+  const { bavail, bsize } = statfsSync(IN_MEMORY);
+  const isLarge = Math.min(bavail * bsize, freemem()) > NEEDED_BYTES;
+  const mount = readFileSync('/proc/mounts', 'utf8').match(/^\S+ \/dev\/shm tmpfs (\S+)/m);
+  return isLarge && mount && !mount[1]?.includes('noexec') ? IN_MEMORY : tmpdir();
 }
 
 function makeRunFolder(): string {

@@ -73,7 +73,8 @@ export async function startUpstream(ours: string, id = 'platform'): Promise<Upst
     claims: { email: ['email', 'email_verified'], profile: ['name'], openid: ['sub', 'employee'] },
     cookies: { keys: ['key of the cookies of the provider'] },
     jwks: { keys: [key.private] },
-    ttl: { Interaction: 600, Grant: 600, Session: 600, AccessToken: 600, IdToken: 600 },
+    // Not the default of 60 s for codes: an upgrade may take longer, and its sign-in is finished afterwards.
+    ttl: { Interaction: 600, AuthorizationCode: 600, Grant: 600, Session: 600, AccessToken: 600, IdToken: 600 },
     features: {
       devInteractions: { enabled: false },
     },

@@ -3,11 +3,7 @@ import type { IntrospectionFailure } from './introspection-answer.ts';
 import type { IntrospectionEndpoint } from './introspection-endpoint.ts';
 import { connectStream, type StreamConnection, type StreamConnectionListener, silent } from './stream-connection.ts';
 
-export interface ChangeStream {
-  /** True if the stream has begun and its heartbeat is not overdue. */
-  readonly stands: boolean;
-  close(): void;
-}
+export type ChangeStream = ReturnType<typeof createChangeStream>;
 
 /** Milliseconds between attempts, plus up to half at random, so that APIs do not retry together. */
 const RETRY_PAUSE = 250;
@@ -45,7 +41,7 @@ export function createChangeStream(parts: {
   readonly onStart: (isComplete: boolean) => void;
   readonly onLost: () => void;
   readonly onFailure: (failure: IntrospectionFailure) => void;
-}): ChangeStream {
+}) {
   const { listen, onChange, onStart, onLost, onFailure } = parts;
   let current: StreamConnection | undefined;
   /** The next stream, opened while the node of the current one is leaving. */
@@ -137,10 +133,11 @@ export function createChangeStream(parts: {
   open();
 
   return {
-    get stands() {
+    /** True if the stream has begun and its heartbeat is not overdue. */
+    get stands(): boolean {
       return current?.startedAt !== undefined && !current.isSilent();
     },
-    close() {
+    close(): void {
       clearInterval(watch);
       clearTimeout(again);
       current?.stop();

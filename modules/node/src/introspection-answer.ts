@@ -109,7 +109,7 @@ const named = (fields: Fields) => ({
 
 const externalIdIn = (fields: Fields) => optional(fields, 'external_id', 'externalId');
 
-/** Returns the member if the answer has it: older versions of the service do not send all. */
+/** Returns the member if the answer has it. */
 function optional<Name extends string>(fields: Fields, from: string, name: Name): { [Key in Name]?: string } {
   const { [from]: value } = fields;
   if (value === undefined) return {};

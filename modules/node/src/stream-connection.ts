@@ -2,17 +2,7 @@
 import { IntrospectionFailure } from './introspection-answer.ts';
 import type { IntrospectionEndpoint, StreamListener } from './introspection-endpoint.ts';
 
-export interface StreamConnection {
-  /** When the first heartbeat arrived; until then this may be another service's stream. */
-  readonly startedAt: number | undefined;
-  /** When the last line (or the headers) arrived, by `performance.now()`; undefined before. */
-  readonly heardAt: number | undefined;
-  /** The position of the last heartbeat; undefined if the service sends none. */
-  readonly position: string | undefined;
-  /** True if the heartbeat is overdue: changes may have been missed. */
-  isSilent(): boolean;
-  stop(): void;
-}
+export type StreamConnection = ReturnType<typeof connectStream>;
 
 export interface StreamConnectionListener {
   /** @param isComplete true if all changes after the position `after` were reported before. */
@@ -29,7 +19,7 @@ export interface StreamConnectionListener {
   onLost(failure: IntrospectionFailure): void;
 }
 
-/** Milliseconds of silence, for services that announce no interval (theirs is one second). */
+/** Milliseconds of silence if the service announces no interval, and the maximum in any case. */
 const MAX_SILENCE = 2_000;
 /** Milliseconds by which a heartbeat may be late if the service says when to expect it. */
 const MAX_LATENESS = 650;
@@ -51,7 +41,7 @@ export function connectStream(
   listen: IntrospectionEndpoint['listen'],
   listener: StreamConnectionListener,
   after?: string,
-): StreamConnection {
+) {
   let startedAt: number | undefined;
   let heardAt: number | undefined;
   let position: string | undefined;
@@ -59,6 +49,7 @@ export function connectStream(
   let rest = '';
   let isStopped = false;
 
+  /** True if the heartbeat is overdue: changes may have been missed. */
   const isSilent = (): boolean => heardAt !== undefined && performance.now() - heardAt >= maxSilence;
 
   function stop(): void {
@@ -119,13 +110,16 @@ export function connectStream(
   const close = listen(events, after);
 
   return {
-    get startedAt() {
+    /** When the first heartbeat arrived; until then this may be another service's stream. */
+    get startedAt(): number | undefined {
       return startedAt;
     },
-    get heardAt() {
+    /** When the last line (or the headers) arrived, by `performance.now()`; undefined before. */
+    get heardAt(): number | undefined {
       return heardAt;
     },
-    get position() {
+    /** The position of the last heartbeat; undefined if the service sends none. */
+    get position(): string | undefined {
       return position;
     },
     isSilent,

@@ -1,13 +1,16 @@
 /** The cache of an API while the node of its stream shuts down, or receives no changes. */
 import { once } from 'node:events';
-import { get } from 'node:http';
+import { get, request } from 'node:http';
+import { text } from 'node:stream/consumers';
 import { setTimeout as delay } from 'node:timers/promises';
 import { expect } from 'chai';
+import { partnerTokens, tokensOf } from '../../../test/provider/partner-tokens.ts';
 import { startTcpProxy, type TcpProxy } from '../../../test/storage/tcp-proxy.ts';
 import { eventually } from '../../../test/support/eventually.ts';
-import { basic, clientCredentials, revokeCurrent } from '../../../test/support/oauth.ts';
+import { basic, clientCredentials, refresh, revokeCurrent, type TestClient } from '../../../test/support/oauth.ts';
 import { createOpened } from '../../../test/support/opened.ts';
 import { describeOn, postgresServer, redisServer } from '../../../test/support/requirements.ts';
+import { addTestClient } from '../../../test/support/seed.ts';
 import { startSeeded } from '../../../test/support/seeded.ts';
 import { startsOn, type TestService } from '../../../test/support/service.ts';
 import type { Introspector } from '../src/resource-server.ts';
@@ -175,6 +178,83 @@ describeOn([postgresServer, redisServer], 'an API with a cache, and two nodes', 
       if (caller) lastAccepted = ms;
     }
     expect(lastAccepted, 'milliseconds').to.be.below(MAX_DELAY_MS);
+  });
+
+  it('a renewal of a client ends what APIs remember of this client for all its people, and nothing else', async () => {
+    const node = await startNode();
+    const client = await addTestClient(on.service, 'Robbed Planner');
+    const { port } = node.settings.server;
+    listenTo(port);
+    const tokens: string[] = [];
+    for (const person of [on.seeded.person, on.seeded.other]) {
+      const { accessToken } = await partnerTokens(on.issuer, { ...on.seeded, person }).tokens(client);
+      await remember(accessToken);
+      tokens.push(accessToken);
+    }
+    const { accessToken: kept } = await on.partner.tokens(on.clients.confidential);
+    await remember(kept);
+    await on.service.clients.renew(client.id);
+    await eventually(async () => {
+      for (const token of tokens) expect((await api.identify(bearer(token))).refusal?.status).to.equal(401);
+    });
+    expect(await decidedBy(kept)).to.equal('memory');
+  });
+
+  it('a node that does not hear of a renewal gives a thief nothing that is valid once it hears, or on another node', async () => {
+    const deaf = await startNode();
+    const issuer = `http://127.0.0.1:${deaf.settings.server.port}`;
+    const client = await addTestClient(on.service, 'Robbed Planner');
+    const robot = await addTestClient(on.service, 'Robbed Robot', { kind: 'machine' });
+    const tokens = await on.partner.tokens(client);
+    const host = { host: new URL(on.issuer).host };
+    const ask = async (path: string, by: TestClient, form: Record<string, string>) => {
+      const headers = { ...host, authorization: basic(by), 'content-type': 'application/x-www-form-urlencoded' };
+      const body = new URLSearchParams(form).toString();
+      const asked = request(issuer + path, { method: 'POST', headers });
+      asked.end(body);
+      const [answer] = await once(asked, 'response');
+      return { status: answer.statusCode, body: JSON.parse((await text(answer)) || '{}') };
+    };
+    const machineToken = () => ask('/oauth/token', robot, { grant_type: 'client_credentials' });
+    const refreshed = (token: string) =>
+      ask('/oauth/token', client, { grant_type: 'refresh_token', refresh_token: token });
+    const isActiveAtDeaf = async (token: string) =>
+      (await ask('/oauth/introspect', on.clients.resourceServer, { token })).body.active;
+    expect((await machineToken()).status, 'the node remembers the client').to.equal(200);
+    const mine = (await refreshed(tokens.refreshToken)).body;
+
+    const stolen: string[] = [];
+    let lifted = '';
+    const listen = (verb: string) =>
+      Promise.all(
+        ['clients', 'client_secrets'].map((table) =>
+          on.service.database.query(`ALTER TABLE ${table} ${verb} TRIGGER USER`),
+        ),
+      );
+    await listen('DISABLE');
+    try {
+      const renewed = { ...client, secret: (await on.service.clients.renew(client.id)).secret };
+      await on.service.clients.renew(robot.id);
+      const thief = await refreshed(mine.refresh_token);
+      const ofRobot = await machineToken();
+      expect([thief.status, ofRobot.status], 'the node has heard nothing').to.deep.equal([200, 200]);
+      stolen.push(thief.body.access_token, ofRobot.body.access_token);
+      for (const token of stolen) expect(await on.partner.isActive(token)).to.equal(false);
+      // The partner continues on a node that has heard, with the token that it has.
+      lifted = tokensOf(await refresh(on.issuer, renewed, mine.refresh_token)).accessToken;
+      expect((await refreshed(thief.body.refresh_token)).status).to.equal(400);
+    } finally {
+      await listen('ENABLE');
+    }
+    await on.service.database.query('UPDATE clients SET updated_at = now() WHERE id = ANY ($1)', [
+      [client.id, robot.id],
+    ]);
+    await eventually(async () => {
+      for (const token of stolen) expect(await isActiveAtDeaf(token)).to.equal(false);
+      expect((await machineToken()).status).to.equal(401);
+      expect((await refreshed(mine.refresh_token)).status).to.equal(401);
+    });
+    expect(await isActiveAtDeaf(lifted)).to.equal(true);
   });
 
   it('a node that is notified of a revocation before the token store has it does not cache the old state', async () => {

@@ -185,6 +185,16 @@ const WORDS = {
     about: 'client_name',
     note: ending,
   },
+  client_renewed: {
+    // People who have connected the client read nothing about its secret.
+    what: ({ last_four: lastFour }) =>
+      message(lastFour === undefined ? 'activity.app_renewed' : 'activity.client_renewed'),
+    about: 'client_name',
+    note: ({ last_four: lastFour }) =>
+      lastFour === undefined
+        ? message('activity.app_renewed-note')
+        : message('activity.client_renewed-note', { lastFour: `${lastFour}` }),
+  },
   client_tested: { what: message('activity.client_tested'), about: 'client_name' },
   client_tokens_revoked: { what: message('activity.client_tokens_revoked'), about: 'client_name' },
   tokens_revoked: { what: message('activity.tokens_revoked'), about: 'client_name', note: causeOf },

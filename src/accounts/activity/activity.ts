@@ -239,6 +239,7 @@ export function createActivity(parts: {
      * Returns the newest records first: those of the account, and what the account's organizations
      * decided, since the account joined them, about a client that it has connected. A decision is one
      * record, whatever the number of members; it is not shown after the membership or the client.
+     * Likewise a renewal of a client is one record for all people who were connected to it.
      */
     async of(
       accountId: string,
@@ -256,6 +257,12 @@ export function createActivity(parts: {
               AND details ->> 'client_id' IN (SELECT client_id FROM connections WHERE account_id = $1)
               AND details ->> 'by_account_id' IS DISTINCT FROM $1 AND ${ON_PAGE}
             ORDER BY id DESC LIMIT $3)
+          UNION ALL (SELECT ${RENEWAL_COLUMNS} FROM connections n JOIN activity
+              ON action = 'client_renewed' AND details ->> 'client_id' = n.client_id
+            WHERE n.account_id = $1 AND activity.account_id IS DISTINCT FROM $1
+              AND at >= n.connected_at AND (n.ended_at IS NULL OR at <= n.ended_at)
+              AND ${ON_PAGE_OF_RENEWALS}
+            ORDER BY id DESC LIMIT $3)
           ORDER BY id DESC LIMIT $3`,
         [accountId, before, limit, actions ?? null, text ?? null],
       );
@@ -267,9 +274,17 @@ export function createActivity(parts: {
   };
 }
 
-/** SQL condition: the record belongs to the requested page. */
-const ON_PAGE = `id < $2 AND ($4::text[] IS NULL OR action = ANY($4))
-  AND ($5::text IS NULL OR strpos(lower(details::text), lower($5)) > 0 OR address = $5)`;
+/** SQL condition: the record belongs to the requested page. A search must not find what the reader is not shown. */
+const onPage = (details: string, address: string): string => `id < $2 AND ($4::text[] IS NULL OR action = ANY($4))
+  AND ($5::text IS NULL OR strpos(lower((${details})::text), lower($5)) > 0 OR ${address} = $5)`;
+
+const ON_PAGE = onPage('details', 'address');
+
+/** People see that the client was renewed, but not by whom or from where, and nothing about its secret. */
+const RENEWAL_DETAILS = `details - 'last_four'`;
+const RENEWAL_COLUMNS = `id, at, NULL, CASE actor WHEN 'person' THEN 'client' ELSE actor END, action,
+  ${RENEWAL_DETAILS}, NULL, NULL, NULL, NULL, NULL, NULL`;
+const ON_PAGE_OF_RENEWALS = onPage(RENEWAL_DETAILS, 'NULL');
 
 /** Replaces characters that PostgreSQL may reject: a User-Agent can contain anything, even NUL. */
 export const keptBrowser = (browser: string): string =>

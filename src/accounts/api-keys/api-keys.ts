@@ -4,7 +4,7 @@ import { sha256 } from '../../base/random-id.ts';
 import { transactionOf } from '../../storage/account-turns.ts';
 import { createCache } from '../../storage/cache.ts';
 import type { ChangeFeed } from '../../storage/change-feed.ts';
-import { type CleaningJob, expiryJob } from '../../storage/cleaning.ts';
+import { expiryJob } from '../../storage/cleaning.ts';
 import type { WriteUses } from '../../storage/last-used.ts';
 import { type Page, type PageRequest, pageOf } from '../../storage/pages.ts';
 import type { Database, Queries } from '../../storage/queries.ts';
@@ -15,7 +15,6 @@ import type { Activity, Origin } from '../activity/activity.ts';
 import {
   API_KEY_COLUMNS,
   type ApiKey,
-  type ApiKeyCreation,
   createApiKeyCreation,
   type ExpiringKey,
   isApiKey,
@@ -24,44 +23,7 @@ import {
   type LeakReport,
 } from './api-key.ts';
 
-export interface ApiKeys extends ApiKeyCreation {
-  /** Returns the active key with this value. The caller must check that the user is active. */
-  findByValue(value: string): Promise<ApiKey | undefined>;
-  /** Returns a key of this user; undefined if it belongs to another user. */
-  find(accountId: string, id: string): Promise<ApiKey | undefined>;
-  /** Returns all keys of a user, newest first, including those that expired recently. */
-  listOf(accountId: string): Promise<ApiKey[]>;
-  /** Lists the keys of one user or of all users, newest first. */
-  list(page: PageRequest, accountId?: string): Promise<Page<ListedApiKey>>;
-  /** Returns the key with this id, of any user, active or expired. */
-  findById(id: string): Promise<ApiKey | undefined>;
-  /**
-   * Revokes a key: it is refused from the next request on.
-   *
-   * @param origin of the user's request; undefined if the operator revokes the key.
-   * @param leak see `keyActivity`
-   * @returns false if this user has no such key.
-   */
-  revoke(accountId: string, id: string, origin?: Origin, leak?: LeakReport): Promise<boolean>;
-  /**
-   * Changes the limit of a key's access, in force from its next call.
-   *
-   * @returns false if this user has no such key.
-   */
-  limit(accountId: string, id: string, limit: AccessLimit, origin: Origin): Promise<boolean>;
-  /** Revokes all keys of a user in the caller's transaction. @returns the number of keys. */
-  revokeAll(accountId: string, by: { readonly origin: Origin; readonly tx: Queries }): Promise<number>;
-  /** Returns the stored key with this value, active or expired. */
-  findKept(value: string): Promise<ApiKey | undefined>;
-  readonly writeUses: WriteUses;
-  readonly removeExpired: CleaningJob;
-  /**
-   * Returns each key once, on one node, a week before it ends; none that lasts less than two weeks.
-   *
-   * @param again ids of keys that were returned before, to return them once more
-   */
-  takeExpiring(limit: number, again: readonly string[]): Promise<ExpiringKey[]>;
-}
+export type ApiKeys = ReturnType<typeof createApiKeys>;
 
 export interface ListedApiKey extends ApiKey {
   readonly email: string;
@@ -87,7 +49,7 @@ export function createApiKeys(parts: {
   readonly clock: Clock;
   readonly activity: Activity;
   readonly maxCached?: number | undefined;
-}): ApiKeys {
+}) {
   const { database, changes, clock, activity, maxCached, people = createPeople(parts) } = parts;
   const cache = createCache<ApiKey | undefined>({
     changes,
@@ -101,7 +63,7 @@ export function createApiKeys(parts: {
     return database.query(`SELECT ${API_KEY_COLUMNS} FROM api_keys WHERE ${where}`, values);
   }
 
-  const one = async (isWellFormed: boolean, where: string, values: readonly unknown[]) =>
+  const one = async (isWellFormed: boolean, where: string, values: readonly unknown[]): Promise<ApiKey | undefined> =>
     isWellFormed ? (await select(where, values))[0] : undefined;
 
   type KeptKey = ApiKey & { readonly hash: string };
@@ -134,21 +96,27 @@ export function createApiKeys(parts: {
   return {
     ...createApiKeyCreation({ database, clock, activity }),
 
-    async findByValue(value) {
+    /** Returns the active key with this value. The caller must check that the user is active. */
+    async findByValue(value: string): Promise<ApiKey | undefined> {
       if (!isApiKey(value)) return undefined;
       const hash = sha256(value);
       const key = await cache.get(hash, () => people.findWith(SELECT_BY_HASH, hash, keyFromJson));
       return key && isActive(key) ? key : undefined;
     },
 
-    find: (accountId, id) =>
+    /** Returns a key of this user; undefined if it belongs to another user. */
+    find: (accountId: string, id: string) =>
       one(isAccountId(accountId) && isApiKeyId(id), 'account_id = $1 AND id = $2', [accountId, id]),
-    findKept: (value) => one(isApiKey(value), 'key_hash = $1', [sha256(value)]),
-    findById: (id) => one(isApiKeyId(id), 'id = $1', [id]),
+    /** Returns the stored key with this value, active or expired. */
+    findKept: (value: string) => one(isApiKey(value), 'key_hash = $1', [sha256(value)]),
+    /** Returns the key with this id, of any user, active or expired. */
+    findById: (id: string) => one(isApiKeyId(id), 'id = $1', [id]),
 
-    listOf: (accountId) => select('account_id = $1 ORDER BY created_at DESC, id', [accountId]),
+    /** Returns all keys of a user, newest first, including those that expired recently. */
+    listOf: (accountId: string) => select('account_id = $1 ORDER BY created_at DESC, id', [accountId]),
 
-    list: (page, accountId) =>
+    /** Lists the keys of one user or of all users, newest first. */
+    list: (page: PageRequest, accountId?: string): Promise<Page<ListedApiKey>> =>
       pageOf<ListedApiKey>(
         database,
         {
@@ -162,7 +130,14 @@ export function createApiKeys(parts: {
         page,
       ),
 
-    async revoke(accountId, id, origin, leak) {
+    /**
+     * Revokes a key: it is refused from the next request on.
+     *
+     * @param origin of the user's request; undefined if the operator revokes the key.
+     * @param leak see `keyActivity`
+     * @returns false if this user has no such key.
+     */
+    async revoke(accountId: string, id: string, origin?: Origin, leak?: LeakReport): Promise<boolean> {
       if (!isAccountId(accountId) || !isApiKeyId(id)) return false;
       const revoked = await transactionOf(database, accountId, (tx) =>
         remove(tx, 'account_id = $1 AND id = $2', [accountId, id], origin, leak),
@@ -171,7 +146,12 @@ export function createApiKeys(parts: {
       return revoked.length > 0;
     },
 
-    async limit(accountId, id, { places, isReadOnly }, origin) {
+    /**
+     * Changes the limit of a key's access, in force from its next call.
+     *
+     * @returns false if this user has no such key.
+     */
+    async limit(accountId: string, id: string, { places, isReadOnly }: AccessLimit, origin: Origin): Promise<boolean> {
       if (!isAccountId(accountId) || !isApiKeyId(id)) return false;
       const changed = await transactionOf(database, accountId, async (tx) => {
         const rows = await tx.query<KeptKey>(
@@ -189,13 +169,14 @@ export function createApiKeys(parts: {
       return changed.length > 0;
     },
 
-    async revokeAll(accountId, { origin, tx }) {
+    /** Revokes all keys of a user in the caller's transaction. @returns the number of keys. */
+    async revokeAll(accountId: string, { origin, tx }: { origin: Origin; tx: Queries }): Promise<number> {
       const revoked = await remove(tx, 'account_id = $1', [accountId], origin);
       forget(revoked);
       return revoked.length;
     },
 
-    async writeUses(uses) {
+    async writeUses(uses: Parameters<WriteUses>[0]): Promise<void> {
       await database.query(
         `UPDATE api_keys k SET last_used_at = used.at
           FROM unnest($1::text[], $2::timestamptz[]) AS used (id, at)
@@ -204,7 +185,12 @@ export function createApiKeys(parts: {
       );
     },
 
-    takeExpiring: (limit, again) =>
+    /**
+     * Returns each key once, on one node, a week before it ends; none that lasts less than two weeks.
+     *
+     * @param again ids of keys that were returned before, to return them once more
+     */
+    takeExpiring: (limit: number, again: readonly string[]): Promise<ExpiringKey[]> =>
       database.query(
         `UPDATE api_keys SET expiry_mailed_at = $1 WHERE id = ANY (ARRAY(
             SELECT k.id FROM api_keys k JOIN accounts a ON a.id = k.account_id

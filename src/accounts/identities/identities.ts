@@ -3,6 +3,7 @@ import type { Clock } from '../../base/clock.ts';
 import { lockedTransactionOf } from '../../storage/account-turns.ts';
 import type { Database, InTransaction, Queries } from '../../storage/queries.ts';
 import { type Account, type AccountRow, accountFrom, SELECT_ACCOUNTS } from '../account.ts';
+import { knownChange, recordChanges } from '../known-times.ts';
 import type { MethodsOfKind } from '../sign-in-methods.ts';
 import { canBeStrong, type UpstreamStrength } from '../sign-in-strength.ts';
 
@@ -19,7 +20,8 @@ interface KnownProvider extends UpstreamStrength {
 
 interface LinkedIdentity extends Identity {
   readonly createdAt: Date;
-  readonly lastUsedAt: Date | undefined;
+  /** Null for an imported link that was never used. */
+  readonly lastUsedAt: Date | null;
 }
 
 /**
@@ -38,13 +40,6 @@ interface UsedIdentity {
 
 export type Identities = ReturnType<typeof createIdentities>;
 
-interface IdentityRow {
-  readonly issuer: string;
-  readonly subject: string;
-  readonly created_at: Date;
-  readonly last_used_at: Date | null;
-}
-
 /** Prefix of form values that name a linked provider. */
 const PREFIX = 'provider ';
 
@@ -52,18 +47,12 @@ const PREFIX = 'provider ';
 export const methodIdOf = (issuer: string): string => `${PREFIX}${issuer}`;
 
 export function createIdentities({ database, clock }: { readonly database: Database; readonly clock: Clock }) {
-  async function listOf(accountId: string, queries: Queries): Promise<LinkedIdentity[]> {
-    const rows = await queries.query<IdentityRow>(
-      `SELECT issuer, subject, created_at, last_used_at FROM account_identities
+  const listOf = (accountId: string, queries: Queries): Promise<LinkedIdentity[]> =>
+    queries.query(
+      `SELECT issuer, subject, created_at AS "createdAt", last_used_at AS "lastUsedAt" FROM account_identities
         WHERE account_id = $1 ORDER BY created_at, issuer`,
       [accountId],
     );
-    return rows.map(({ created_at: createdAt, last_used_at, ...identity }) => ({
-      ...identity,
-      createdAt,
-      lastUsedAt: last_used_at ?? undefined,
-    }));
-  }
 
   /** For the first sign-in with an imported link: ends the invitations made since the import. */
   async function useFirst(identity: Identity, accountId: string): Promise<UsedIdentity | undefined> {
@@ -74,13 +63,13 @@ export function createIdentities({ database, clock }: { readonly database: Datab
       if (!row) return undefined;
       const account = accountFrom(row);
       if (account.isSuspended) return { account, isFirstUse: false };
-      const [link] = await tx.query<Pick<IdentityRow, 'last_used_at'>>(
-        `SELECT last_used_at FROM account_identities ${ofLink}`,
+      const [link] = await tx.query<{ isFirstUse: boolean }>(
+        `SELECT last_used_at IS NULL AS "isFirstUse" FROM account_identities ${ofLink}`,
         values,
       );
       // Another request removed the link while this request waited for the lock.
       if (!link) return undefined;
-      const isFirstUse = link.last_used_at === null;
+      const { isFirstUse } = link;
       if (isFirstUse) {
         await tx.query('DELETE FROM password_links WHERE account_id = $1', [accountId]);
       }
@@ -144,12 +133,19 @@ export function createIdentities({ database, clock }: { readonly database: Datab
     /** Returns the identities of an account, oldest first. */
     listOf: (accountId: string): Promise<LinkedIdentity[]> => listOf(accountId, database),
 
-    /** @returns true if there was a link. */
+    /**
+     * Removes a link. The line of the account with the identity, if it was known before, does not bring
+     * the link back.
+     *
+     * @returns true if there was a link.
+     */
     unlink: (accountId: string, issuer: string, inTransaction: InTransaction<Identity>): Promise<boolean> =>
-      database.transaction(async (tx) => {
+      knownChange(database, undefined, async (tx, at) => {
         const gone = await remove(accountId, issuer, tx);
-        if (gone) await inTransaction(tx, gone);
-        return gone !== undefined;
+        if (gone === undefined) return false;
+        await recordChanges(tx, at, { type: 'account', account: accountId });
+        await inTransaction(tx, gone);
+        return true;
       }),
 
     /**
@@ -166,7 +162,7 @@ export function createIdentities({ database, clock }: { readonly database: Datab
             kind: 'provider',
             label: known?.label ?? issuer,
             addedAt: createdAt,
-            lastUsedAt,
+            lastUsedAt: lastUsedAt ?? undefined,
             isDisabled: known === undefined,
             isStrong: known !== undefined && canBeStrong(known),
           };

@@ -215,6 +215,7 @@ const PATHS = {
   security: '/profile/security',
   connections: '/profile/connections',
   'api-keys': '/profile/api-keys',
+  secrets: '/profile/oauth-clients',
 } as const;
 
 /** The page that the button of each mail opens. */
@@ -231,4 +232,5 @@ const NOTICES = {
   new_device: 'security',
   new_connection: 'connections',
   new_api_key: 'api-keys',
+  client_renewed: 'secrets',
 } as const satisfies Readonly<Record<string, keyof typeof PATHS>>;

@@ -23,24 +23,6 @@ export interface Answer {
   readonly json: object;
 }
 
-interface Ceremonies {
-  /** Returns options to create a passkey; an authenticator with one of `known` creates no other. */
-  creationOptions(
-    account: Pick<Account, 'email' | 'name'>,
-    asked: {
-      readonly challenge: string;
-      readonly handle: string;
-      readonly known: readonly Passkey[];
-    },
-  ): PublicKeyCredentialCreationOptionsJSON;
-  /** Returns options to use a passkey: one of `known` or, if undefined, any of the user's. */
-  requestOptions(challenge: string, known?: readonly Passkey[]): PublicKeyCredentialRequestOptionsJSON;
-  /** The caller must check that the challenge is ours. @throws AnswerRefused */
-  checkMade(answer: Answer): Promise<MadePasskey>;
-  /** @throws AnswerRefused */
-  checkUsed(answer: Answer, key: PasskeyKey): Promise<{ readonly counter: number; readonly isSynced: boolean }>;
-}
-
 /** How long a browser waits for the user. */
 const TIMEOUT_MS = 300_000;
 /** ES256, EdDSA and RS256 (RFC 9053, RFC 8812): what existing authenticators support. */
@@ -54,7 +36,7 @@ const MAX_TRANSPORTS = 8;
  * @param issuer responses must come from its origin; its host is the relying party id.
  * @param serviceName the name that browsers show while a passkey is created.
  */
-export function createCeremonies(issuer: string, serviceName: string): Ceremonies {
+export function createCeremonies(issuer: string, serviceName: string) {
   const rpId = new URL(issuer).hostname;
   const expected = {
     expectedOrigin: issuer,
@@ -69,7 +51,11 @@ export function createCeremonies(issuer: string, serviceName: string): Ceremonie
     }));
 
   return {
-    creationOptions: ({ email, name }, { challenge, handle, known }) => ({
+    /** Returns options to create a passkey; an authenticator with one of `known` creates no other. */
+    creationOptions: (
+      { email, name }: Pick<Account, 'email' | 'name'>,
+      { challenge, handle, known }: { challenge: string; handle: string; known: readonly Passkey[] },
+    ): PublicKeyCredentialCreationOptionsJSON => ({
       rp: { id: rpId, name: serviceName },
       user: { id: handle, name: email, displayName: name },
       challenge,
@@ -85,7 +71,8 @@ export function createCeremonies(issuer: string, serviceName: string): Ceremonie
       extensions: { credProps: true },
     }),
 
-    requestOptions: (challenge, known = []) => ({
+    /** Returns options to use a passkey: one of `known` or, if undefined, any of the user's. */
+    requestOptions: (challenge: string, known: readonly Passkey[] = []): PublicKeyCredentialRequestOptionsJSON => ({
       challenge,
       timeout: TIMEOUT_MS,
       rpId,
@@ -93,7 +80,8 @@ export function createCeremonies(issuer: string, serviceName: string): Ceremonie
       userVerification: 'required',
     }),
 
-    checkMade: ({ json, challenge: expectedChallenge }) =>
+    /** The caller must check that the challenge is ours. @throws AnswerRefused */
+    checkMade: ({ json, challenge: expectedChallenge }: Answer): Promise<MadePasskey> =>
       refusing(async () => {
         const response = json as RegistrationResponseJSON;
         await refuseCertificates(response.response.attestationObject);
@@ -117,7 +105,11 @@ export function createCeremonies(issuer: string, serviceName: string): Ceremonie
         };
       }),
 
-    checkUsed: ({ json, challenge: expectedChallenge }, { credentialId: id, publicKey, maySync, handle }) =>
+    /** @throws AnswerRefused */
+    checkUsed: (
+      { json, challenge: expectedChallenge }: Answer,
+      { credentialId: id, publicKey, maySync, handle }: PasskeyKey,
+    ): Promise<{ readonly counter: number; readonly isSynced: boolean }> =>
       refusing(async () => {
         const response = json as AuthenticationResponseJSON;
         const { userHandle } = response.response;

@@ -2,23 +2,12 @@
 import type { Clock } from '../../base/clock.ts';
 import { randomId, sha256 } from '../../base/random-id.ts';
 import { lockedTransactionOf, transactionOf } from '../../storage/account-turns.ts';
-import { type CleaningJob, expiryJob } from '../../storage/cleaning.ts';
+import { expiryJob } from '../../storage/cleaning.ts';
 import type { Database, InTransaction, Queries } from '../../storage/queries.ts';
 import { type Account, type AccountRow, accountFrom, SELECT_ACCOUNTS } from '../account.ts';
 import type { Activity, Origin } from '../activity/activity.ts';
 import type { MethodsOfKind } from '../sign-in-methods.ts';
-import {
-  detailsOf,
-  isPasskeyId,
-  type KeyRow,
-  keyFrom,
-  type MadePasskey,
-  PASSKEY_COLUMNS,
-  type Passkey,
-  type PasskeyKey,
-  type PasskeyRow,
-  passkeyFrom,
-} from './passkey.ts';
+import { detailsOf, isPasskeyId, type MadePasskey, PASSKEY_COLUMNS, type Passkey, type PasskeyKey } from './passkey.ts';
 
 /** A challenge that a browser has answered; it is accepted only once. */
 interface Challenge {
@@ -27,50 +16,7 @@ interface Challenge {
   readonly seconds: number;
 }
 
-export interface Passkeys {
-  /** Returns the passkeys of an account, oldest first. */
-  of(accountId: string): Promise<Passkey[]>;
-  has(accountId: string): Promise<boolean>;
-  /** Returns the passkey with this id, of any account. */
-  find(id: string): Promise<Passkey | undefined>;
-  /**
-   * Returns the account's user handle (WebAuthn §4), under which authenticators store its passkeys:
-   * 64 characters of `[A-Za-z0-9_-]`. The handle is random, so that it does not reveal the user, and
-   * never changes, so that a new passkey on the same authenticator replaces the former one.
-   */
-  handleOf(accountId: string): Promise<string>;
-  findKey(credentialId: string): Promise<PasskeyKey | undefined>;
-  /**
-   * Stores a new passkey and records that.
-   *
-   * @returns the passkey, or why it was not stored: `over` if the challenge was answered before,
-   *   `full` if the account has `MAX_PASSKEYS`, `known` if an account already has this passkey.
-   */
-  add(passkey: NewPasskey): Promise<Passkey | 'over' | 'full' | 'known'>;
-  /**
-   * Records a verified signature: one atomic step for the challenge and the counter.
-   *
-   * @returns the current account, or why it is refused: `over` if the challenge was answered
-   *   before, `gone` if the passkey has just been removed, `copied` if the counter did not grow:
-   *   another authenticator seems to have the same key, which is recorded.
-   */
-  use(passkey: Passkey, seen: SeenPasskey): Promise<Account | 'over' | 'gone' | 'copied'>;
-  /** @returns true if the account has such a passkey. */
-  rename(accountId: string, id: string, name: string): Promise<boolean>;
-  /**
-   * Removes a passkey, even if it is the last sign-in method (sign-in-methods.ts lets users not).
-   *
-   * @returns true if there was such a passkey.
-   */
-  remove(accountId: string, id: string, inTransaction: InTransaction): Promise<boolean>;
-  /**
-   * Returns the passkeys as sign-in methods (sign-in-methods.ts).
-   *
-   * @param isOn true if the settings allow sign-ins with passkeys.
-   */
-  listMethods(isOn: boolean): MethodsOfKind;
-  readonly removeExpired: CleaningJob;
-}
+export type Passkeys = ReturnType<typeof createPasskeys>;
 
 interface NewPasskey extends MadePasskey {
   readonly accountId: string;
@@ -93,16 +39,12 @@ export function createPasskeys(parts: {
   readonly database: Database;
   readonly clock: Clock;
   readonly activity: Pick<Activity, 'record'>;
-}): Passkeys {
+}) {
   const { database, clock, activity } = parts;
 
-  async function of(accountId: string, queries: Queries = database): Promise<Passkey[]> {
-    const rows = await queries.query<PasskeyRow>(
-      `SELECT ${PASSKEY_COLUMNS} FROM passkeys WHERE account_id = $1 ORDER BY created_at, id`,
-      [accountId],
-    );
-    return rows.map(passkeyFrom);
-  }
+  /** Returns the passkeys of an account, oldest first. */
+  const of = (accountId: string, queries: Queries = database): Promise<Passkey[]> =>
+    queries.query(`SELECT ${PASSKEY_COLUMNS} FROM passkeys WHERE account_id = $1 ORDER BY created_at, id`, [accountId]);
 
   /** @returns false if the challenge was answered before. Parallel answers wait for the first. */
   async function useUp(tx: Queries, { text, seconds }: Challenge): Promise<boolean> {
@@ -124,11 +66,16 @@ export function createPasskeys(parts: {
   }
 
   return {
-    of,
+    of: (accountId: string) => of(accountId),
 
-    has: async (accountId) => (await of(accountId)).length > 0,
+    has: async (accountId: string): Promise<boolean> => (await of(accountId)).length > 0,
 
-    async handleOf(accountId) {
+    /**
+     * Returns the account's user handle (WebAuthn §4), under which authenticators store its passkeys:
+     * 64 characters of `[A-Za-z0-9_-]`. The handle is random, so that it does not reveal the user, and
+     * never changes, so that a new passkey on the same authenticator replaces the former one.
+     */
+    async handleOf(accountId: string): Promise<string> {
       // Assign the handle to itself, so that RETURNING also returns an existing one.
       const [row] = await database.query<{ handle: string }>(
         `INSERT INTO passkey_users (account_id, handle) VALUES ($1, $2)
@@ -139,28 +86,33 @@ export function createPasskeys(parts: {
       return row.handle;
     },
 
-    async find(id) {
-      const [row] = isPasskeyId(id)
-        ? await database.query<PasskeyRow>(`SELECT ${PASSKEY_COLUMNS} FROM passkeys WHERE id = $1`, [id])
-        : [];
-      return row && passkeyFrom(row);
+    /** Returns the passkey with this id, of any account. */
+    async find(id: string): Promise<Passkey | undefined> {
+      if (!isPasskeyId(id)) return undefined;
+      return (await database.query<Passkey>(`SELECT ${PASSKEY_COLUMNS} FROM passkeys WHERE id = $1`, [id]))[0];
     },
 
-    async findKey(credentialId) {
-      const [row] = await database.query<KeyRow>(
-        `SELECT ${PASSKEY_COLUMNS}, public_key, may_sync, handle
+    async findKey(credentialId: string): Promise<PasskeyKey | undefined> {
+      const [key] = await database.query<PasskeyKey>(
+        `SELECT ${PASSKEY_COLUMNS}, public_key AS "publicKey", may_sync AS "maySync", handle
           FROM passkeys JOIN passkey_users USING (account_id) WHERE credential_id = $1`,
         [credentialId],
       );
-      return row && keyFrom(row);
+      return key;
     },
 
-    add: ({ accountId, name, challenge, origin, ...made }) =>
+    /**
+     * Stores a new passkey and records that.
+     *
+     * @returns the passkey, or why it was not stored: `over` if the challenge was answered before,
+     *   `full` if the account has `MAX_PASSKEYS`, `known` if an account already has this passkey.
+     */
+    add: ({ accountId, name, challenge, origin, ...made }: NewPasskey): Promise<Passkey | 'over' | 'full' | 'known'> =>
       // Lock the account, so that parallel additions see the previously added passkey.
       lockedTransactionOf(database, accountId, async (tx) => {
         if ((await of(accountId, tx)).length >= MAX_PASSKEYS) return 'full';
         if (!(await useUp(tx, challenge))) return 'over';
-        const [row] = await tx.query<PasskeyRow>(
+        const [passkey] = await tx.query<Passkey>(
           `INSERT INTO passkeys (id, credential_id, account_id, public_key, counter, transports,
               may_sync, is_synced, aaguid, name, created_at)
             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
@@ -179,14 +131,23 @@ export function createPasskeys(parts: {
             new Date(clock()),
           ],
         );
-        if (!row) return 'known';
-        const passkey = passkeyFrom(row);
+        if (!passkey) return 'known';
         const details = detailsOf(passkey);
         await activity.record({ action: 'passkey_added', actor: 'person', accountId, details, origin }, tx);
         return passkey;
       }),
 
-    use: (passkey, { counter, isSynced, challenge, origin }) =>
+    /**
+     * Records a verified signature: one atomic step for the challenge and the counter.
+     *
+     * @returns the current account, or why it is refused: `over` if the challenge was answered
+     *   before, `gone` if the passkey has just been removed, `copied` if the counter did not grow:
+     *   another authenticator seems to have the same key, which is recorded.
+     */
+    use: (
+      passkey: Passkey,
+      { counter, isSynced, challenge, origin }: SeenPasskey,
+    ): Promise<Account | 'over' | 'gone' | 'copied'> =>
       transactionOf(database, passkey.accountId, async (tx) => {
         if (!(await useUp(tx, challenge))) return 'over';
         // Web Authentication §6.1.1: a counter, if there is one, grows with each signature.
@@ -207,7 +168,8 @@ export function createPasskeys(parts: {
         return 'copied';
       }),
 
-    async rename(accountId, id, name) {
+    /** @returns true if the account has such a passkey. */
+    async rename(accountId: string, id: string, name: string): Promise<boolean> {
       if (!isPasskeyId(id)) return false;
       const renamed = await database.query(
         'UPDATE passkeys SET name = $3 WHERE account_id = $1 AND id = $2 RETURNING 1',
@@ -216,18 +178,28 @@ export function createPasskeys(parts: {
       return renamed.length > 0;
     },
 
-    remove: (accountId, id, inTransaction) =>
+    /**
+     * Removes a passkey, even if it is the last sign-in method (sign-in-methods.ts lets users not).
+     *
+     * @returns true if there was such a passkey.
+     */
+    remove: (accountId: string, id: string, inTransaction: InTransaction): Promise<boolean> =>
       transactionOf(database, accountId, async (tx) => {
         const name = await removeIn(tx, accountId, id);
         if (name !== undefined) await inTransaction(tx);
         return name !== undefined;
       }),
 
-    listMethods: (isOn) => ({
+    /**
+     * Returns the passkeys as sign-in methods (sign-in-methods.ts).
+     *
+     * @param isOn true if the settings allow sign-ins with passkeys.
+     */
+    listMethods: (isOn: boolean): MethodsOfKind => ({
       of: async (accountId, tx = database) =>
         (await of(accountId, tx)).map(({ id, name, createdAt, lastUsedAt }) => ({
           id,
-          lastUsedAt,
+          lastUsedAt: lastUsedAt ?? undefined,
           kind: 'passkey',
           label: name,
           addedAt: createdAt,

@@ -41,7 +41,7 @@ const page = (name: string, what: string) =>
 
 export const brand = section('Whose service this is, for users (docs/operations/brand.md).', {
   name: reloadable(inLanguages([LINE, '`Acme`'], isLine).default(PRODUCT), {
-    about: 'Name of the service on pages and in mail. Client names that could be mistaken for it are ' + 'refused.',
+    about: 'Name of the service on pages and in mail. Client names that could be mistaken for it are refused.',
   }),
   logo: logo(
     'logo.png',

@@ -48,15 +48,13 @@ export const storage = section('Where state is stored.', {
     },
   ),
   database_connections: fixed(wholeNumber(2, 1_000).default(10), {
-    about:
-      'Maximum number of connections that each process opens to PostgreSQL, plus one that ' + 'listens for changes.',
+    about: 'Maximum number of connections that each process opens to PostgreSQL, plus one that listens for changes.',
     note: 'Keep the total of all processes of all nodes below its max_connections.',
   }),
   remembered_people: fixed(wholeNumber(1_000, 10_000_000).default(100_000), {
     about:
-      'How many people, and as many API keys, each process caches; the least recently used ' +
-      'are evicted first. Each entry takes 1.5 to 3 kB; an entry with more than ten places ' +
-      'counts as several.',
+      'How many people, and as many API keys, each process caches; the least recently used are evicted first. Each ' +
+      'entry takes 1.5 to 3 kB; an entry with more than ten places counts as several.',
   }),
   redis_url: fixed(
     text(
@@ -80,7 +78,7 @@ export const storage = section('Where state is stored.', {
     },
   ),
   auto_migrate: fixed(flag().default(true), {
-    about: 'Migrate the database schema at start. If false, the service refuses to start with an ' + 'outdated schema.',
+    about: 'Migrate the database schema at start. If false, the service refuses to start with an outdated schema.',
   }),
 });
 
@@ -97,9 +95,8 @@ export const mail = section('How mail is sent.', {
       variable: 'SMTP_URL',
       mayHoldPassword: true,
       about:
-        'Mail server that delivers our mail. Put a URL with a password into the ' +
-        'environment, as SMTP_URL. Default: no mail is sent, and there is no “Forgot ' +
-        'password?”.',
+        'Mail server that delivers our mail. Put a URL with a password into the environment, as SMTP_URL. Default: ' +
+        'no mail is sent, and there is no “Forgot password?”.',
       note: 'Use smtps:// for TLS from the first byte. Links to set a password are also mailed.',
     },
   ),
@@ -139,9 +136,8 @@ export const api = section('The GraphQL API that accepts the tokens.', {
     {
       mayHoldPassword: true,
       about:
-        'URL of your GraphQL API, as partners reach it. Owners of clients see it, and ' +
-        'their test and sample programs call it: this service sends it their access tokens ' +
-        'and shows them its answers. Default: none.',
+        'URL of your GraphQL API, as partners reach it. Owners of clients see it, and their test and sample programs ' +
+        'call it: this service sends it their access tokens and shows them its answers. Default: none.',
     },
   ),
   example_query: reloadable(

@@ -42,15 +42,13 @@ const server = section('The two listeners of the service.', {
   }),
   max_connections: fixed(wholeNumber(1, 1_000_000).default(15_000), {
     about:
-      'Maximum number of open connections per process on the public listener; further ' +
-      'connections are closed at once. Keep this number below the limit of open files (ulimit ' +
-      '-n).',
+      'Maximum number of open connections per process on the public listener; further connections are closed at ' +
+      'once. Keep this number below the limit of open files (ulimit -n).',
   }),
   operators_host: fixed(hostName().default('localhost'), {
     about:
-      'Address of the operators’ listener: /healthz, /readyz, /metrics. Keep this address ' +
-      'private. ' +
-      'localhost means 127.0.0.1 and ::1 if the machine has both.',
+      'Address of the operators’ listener: /healthz, /readyz, /metrics. Keep this address private. localhost means ' +
+      '127.0.0.1 and ::1 if the machine has both.',
   }),
   operators_port: fixed(wholeNumber(0, 65_535).default(3001), {
     variable: 'GATEHOUSE_OPERATORS_PORT',
@@ -58,16 +56,14 @@ const server = section('The two listeners of the service.', {
   }),
   reuse_port: fixed(flag().default(false), {
     about:
-      'Let several processes of one machine share the public port; the system distributes ' +
-      'new connections among them. Each process needs its own operators_port. Linux and ' +
-      'FreeBSD only; needs a database_url.',
+      'Let several processes of one machine share the public port; the system distributes new connections among ' +
+      'them. Each process needs its own operators_port. Linux and FreeBSD only; needs a database_url.',
   }),
   shutdown_delay: reloadable(duration('0s', '5m').prefault('0s'), {
     isPerNode: true,
     about:
-      'How long a stopping node still accepts requests while /readyz answers 503. Choose a ' +
-      'longer time than your load balancer takes to notice, or 0s if it retries on another ' +
-      'node.',
+      'How long a stopping node still accepts requests while /readyz answers 503. Choose a longer time than your ' +
+      'load balancer takes to notice, or 0s if it retries on another node.',
   }),
 });
 
@@ -100,7 +96,7 @@ const tokens = section('Lifetimes of codes and tokens.', {
   }),
   absolute_age: reloadable(durationOrOff('1s', '36500d').prefault('365d'), {
     reach: 'for new approvals only',
-    about: 'How long after the approval an authorization ends, even if it is refreshed; `off` means ' + 'never.',
+    about: 'How long after the approval an authorization ends, even if it is refreshed; `off` means never.',
   }),
 });
 
@@ -119,22 +115,18 @@ const limits = section('Limits per person, client or address.', {
   api_key_days: reloadable(wholeNumber(0, 365).default(0), {
     reach: 'for new API keys only',
     about:
-      'Maximum lifetime of new API keys in days: people choose 30 days, 90 days or this many, as ' +
-      'far as allowed. Existing keys stay valid. 0 means no limit: people choose 30, 90 or 365 ' +
-      'days, or a key without an end.',
+      'Maximum lifetime of new API keys in days: people choose 30 days, 90 days or this many, as far as allowed. ' +
+      'Existing keys stay valid. 0 means no limit: people choose 30, 90 or 365 days, or a key without an end.',
   }),
   people_per_unchecked_client: reloadable(wholeNumber(0, 10_000).default(0), {
     about:
-      'Maximum number of people who may connect a person’s client before the operator has ' +
-      'marked it as ' +
-      'verified. Further people cannot connect the client; people who have connected it stay ' +
-      'connected. 0 means no limit.',
+      'Maximum number of people who may connect a person’s client before the operator has marked it as verified. ' +
+      'Further people cannot connect the client; people who have connected it stay connected. 0 means no limit.',
   }),
   sign_in_failures: reloadable(attempts(10), {
     about:
-      'Wrong passwords per account and address within the window before further attempts ' +
-      'must wait. Each browser in which the account has signed in before has its own ' +
-      'allowance of the same size.',
+      'Wrong passwords per account and address within the window before further attempts must wait. Each browser in ' +
+      'which the account has signed in before has its own allowance of the same size.',
   }),
   sign_in_failures_per_address: reloadable(attempts(100), {
     about:
@@ -146,9 +138,8 @@ const limits = section('Limits per person, client or address.', {
   }),
   sign_in_failures_per_account: reloadable(attempts(100), {
     about:
-      'Wrong passwords per account, from all addresses, within sign_in_account_window. A ' +
-      'browser in which the account has signed in before is exempt, and a one-time link ' +
-      'still works.',
+      'Wrong passwords per account, from all addresses, within sign_in_account_window. A browser in which the ' +
+      'account has signed in before is exempt, and a one-time link still works.',
   }),
   sign_in_account_window: reloadable(window('1h'), {
     about: 'Window for sign_in_failures_per_account.',
@@ -160,18 +151,16 @@ const limits = section('Limits per person, client or address.', {
   }),
   client_failures_per_address: reloadable(attempts(300), {
     about:
-      'Failed client authentications, and invalid tokens and codes sent without a client ' +
-      'secret, per address within the window; further attempts are answered 429. Valid secrets, ' +
-      'tokens and codes are never refused.',
+      'Failed client authentications, and invalid tokens and codes sent without a client secret, per address within ' +
+      'the window; further attempts are answered 429. Valid secrets, tokens and codes are never refused.',
   }),
   client_failure_window: reloadable(window('1m'), {
     about: 'Window for client_failures and client_failures_per_address.',
   }),
   change_streams_per_client: reloadable(attempts(100), {
     about:
-      'Maximum number of change streams per process for one resource server; further streams ' +
-      'are answered 429. Each instance of a GraphQL API opens one stream; without a stream, the ' +
-      'instance introspects on every call.',
+      'Maximum number of change streams per process for one resource server; further streams are answered 429. Each ' +
+      'instance of a GraphQL API opens one stream; without a stream, the instance introspects on every call.',
   }),
   waiting_sign_ins_per_address: reloadable(attempts(500), {
     about:
@@ -183,9 +172,8 @@ const limits = section('Limits per person, client or address.', {
 const organizations = section('The policy of new organizations.', {
   clients: reloadable(oneOf(['open', 'ask']).default('open'), {
     about:
-      'Whether clients that members connect reach a new organization at once (`open`), or only ' +
-      'after an owner or admin has approved them (`ask`). Existing organizations keep their ' +
-      'policy.',
+      'Whether clients that members connect reach a new organization at once (`open`), or only after an owner or ' +
+      'admin has approved them (`ask`). Existing organizations keep their policy.',
   }),
 });
 
@@ -208,10 +196,9 @@ const imports = section('Limits of `import` and of pushed changes.', {
   prune_at_most: reloadable(shareOrNumber().prefault('10%'), {
     isPerNode: true,
     about:
-      'How much `import --prune` may remove of each kind (organizations, warehouses, ' +
-      'accounts, memberships, rights) before it is refused: a percentage of what was ' +
-      'imported, rounded up, or a number. Only 100% allows removing all records of a kind. ' +
-      '--prune-at-most overrides this setting for one import.',
+      'How much `import --prune` may remove of each kind (organizations, warehouses, accounts, memberships, rights) ' +
+      'before it is refused: a percentage of what was imported, rounded up, or a number. Only 100% allows removing ' +
+      'all records of a kind. --prune-at-most overrides this setting for one import.',
   }),
   removals_per_hour: reloadable(shareOrNumber().prefault('10%'), {
     isPerNode: false,
@@ -230,8 +217,7 @@ const log = section('The log, which is written to standard output.', {
   }),
   format: fixed(oneOf(['numbers', 'words']).default('numbers'), {
     about:
-      'How each line gives its level and time: `numbers` ' +
-      '(`"level":30,"time":1767225600000`) or `words` ' +
+      'How each line gives its level and time: `numbers` (`"level":30,"time":1767225600000`) or `words` ' +
       '(`"level":"info","time":"2026-01-01T00:00:00.000Z"`).',
   }),
 });

@@ -47,8 +47,7 @@ const provider = z.strictObject({
   client_secret_file: text({ accepts: 'a path', example: 'the path of a file with the secret' })
     .exactOptional()
     .describe(
-      'File with the client secret, relative to the directory of package.json. Default: none, ' +
-        'for a public client.',
+      'File with the client secret, relative to the directory of package.json. Default: none, for a public client.',
     ),
   match: oneOf(['external_id', 'verified_email', 'none'])
     .default('none')
@@ -77,8 +76,7 @@ const provider = z.strictObject({
     .register(expectations, { accepts: 'a list of host names', example: '`[keys.example.com]`' })
     .default([])
     .describe(
-      'Hosts other than that of its issuer on which its endpoints may be. Those of Google ' +
-        'and Microsoft are built in.',
+      'Hosts other than that of its issuer on which its endpoints may be. Those of Google and Microsoft are built in.',
     ),
   acr_values: authenticationContexts()
     .default([])
@@ -92,8 +90,7 @@ const provider = z.strictObject({
   strong_acr: authenticationContexts()
     .exactOptional()
     .describe(
-      'One of these must be the `acr` of its ID token for a sign-in to satisfy ' +
-        'sign_in.require. Default: acr_values.',
+      'One of these must be the `acr` of its ID token for a sign-in to satisfy sign_in.require. Default: acr_values.',
     ),
   strong_amr: z
     .array(text({ accepts: 'an authentication method', example: '`mfa`' }, isPlain))
@@ -124,20 +121,18 @@ const provider = z.strictObject({
     .describe('Create an account, without any access, for a new user with a verified address.'),
   end_connections: flag()
     .default(false)
-    .describe('Whether a sign-out that this provider announces also ends all connections of the ' + 'user.'),
+    .describe('Whether a sign-out that this provider announces also ends all connections of the user.'),
 });
 
 export const signIn = section('How people sign in.', {
   passwords: reloadable(flag().default(true), {
     about:
-      'Allow sign-in with a password. false needs sign_in.providers, and removes all pages ' +
-      'and links for passwords.',
+      'Allow sign-in with a password. false needs sign_in.providers, and removes all pages and links for passwords.',
   }),
   passkeys: reloadable(flag().default(true), {
     about:
-      'Allow people to add passkeys and sign in with them. Passkeys belong to the host ' +
-      'name of the issuer: they are unavailable on an IP address, and existing ones stop ' +
-      'working if the name changes.',
+      'Allow people to add passkeys and sign in with them. Passkeys belong to the host name of the issuer: they are ' +
+      'unavailable on an IP address, and existing ones stop working if the name changes.',
   }),
   require: reloadable(oneOf(['off', 'passkey-or-upstream']).default('off'), {
     about:
@@ -163,10 +158,9 @@ export const signIn = section('How people sign in.', {
         'OpenID Connect providers where people already have an account. Each provider gets a ' +
         'button on the sign-in page. Default: none.',
       note:
-        'Register {issuer}/login/<id>/callback there as the redirect URI, and ' +
-        '{issuer}/login/<id>/backchannel-logout if the provider announces sign-outs. Each ' +
-        'entry needs `id`, `label`, `issuer` and `client_id`; docs/operations/sign-in.md ' +
-        'has a complete example.',
+        'Register {issuer}/login/<id>/callback there as the redirect URI, and {issuer}/login/<id>/backchannel-logout ' +
+        'if the provider announces sign-outs. Each entry needs `id`, `label`, `issuer` and `client_id`; ' +
+        'docs/operations/sign-in.md has a complete example.',
       example: [],
     },
   ),
@@ -195,9 +189,8 @@ export const sessions = section('Lifetimes of browser sessions.', {
     {
       reach: `${OPEN_SESSIONS}, from their next request on`,
       about:
-        'Networks of computers that people share, in CIDR notation. There, a session ends after ' +
-        '15m without a request (or idle, if shorter) and when the browser is closed, and ' +
-        'providers ask who signs in. Default: none.',
+        'Networks of computers that people share, in CIDR notation. There, a session ends after 15m without a ' +
+        'request (or idle, if shorter) and when the browser is closed, and providers ask who signs in. Default: none.',
     },
   ),
 });

@@ -3,41 +3,27 @@ import { readFileSync } from 'node:fs';
 import { Counter, collectDefaultMetrics, Gauge, Registry } from 'prom-client';
 import { holesOfNode } from '../../base/node-holes.ts';
 import { droppedLogLines } from '../process-log.ts';
-import {
-  createRequestMetrics,
-  createStoreMetrics,
-  type ObserveRequest,
-  type ObserveStore,
-  type StoreName,
-} from './durations.ts';
-import { createOutcomeMetrics, createReloadMetrics, type Outcomes, type ReloadOutcomes } from './outcome.ts';
+import { createRequestMetrics, createStoreMetrics } from './durations.ts';
+import { createOutcomeMetrics, createReloadMetrics } from './outcome.ts';
 import { registerState, type WatchedState } from './state.ts';
 
-export interface MetricsText {
-  readonly contentType: string;
-  readonly text: string;
-}
-
-export interface Metrics {
-  readonly observeRequest: ObserveRequest;
-  readonly observeStore: (store: StoreName) => ObserveStore;
-  readonly outcomes: Outcomes & ReloadOutcomes;
-  /** Adds the metrics that are read at each scrape. Must be called only once. */
-  watch(state: WatchedState): void;
-  /** Returns all metrics in the text format of Prometheus. */
-  text(): Promise<MetricsText>;
-}
+export type Metrics = ReturnType<typeof createMetrics>;
 
 /** Created once per service and kept across reloads, because counters must only go up. */
-export function createMetrics(): Metrics {
+export function createMetrics() {
   const registry = Registry.merge([processMetrics()]);
   registerBuild(registry);
   return {
     observeRequest: createRequestMetrics(registry),
     observeStore: createStoreMetrics(registry),
     outcomes: { ...createOutcomeMetrics(registry), ...createReloadMetrics(registry) },
-    watch: (state) => registerState(registry, state),
-    text: async () => ({ contentType: registry.contentType, text: await registry.metrics() }),
+    /** Adds the metrics that are read at each scrape. Must be called only once. */
+    watch: (state: WatchedState): void => registerState(registry, state),
+    /** Returns all metrics in the text format of Prometheus. */
+    text: async (): Promise<{ contentType: string; text: string }> => ({
+      contentType: registry.contentType,
+      text: await registry.metrics(),
+    }),
   };
 }
 

@@ -173,12 +173,7 @@ export function createOutcomeMetrics(registry: Registry): Outcomes {
   };
 }
 
-/** Called after each reload: the settings were applied or refused. */
-export interface ReloadOutcomes {
-  settingsReloaded(isTaken: boolean): void;
-}
-
-export function createReloadMetrics(registry: Registry): ReloadOutcomes {
+export function createReloadMetrics(registry: Registry) {
   const registers = [registry];
   const isTaken = new Gauge({
     name: 'gatehouse_config_last_reload_successful',
@@ -193,7 +188,8 @@ export function createReloadMetrics(registry: Registry): ReloadOutcomes {
   isTaken.set(1);
   takenAt.setToCurrentTime();
   return {
-    settingsReloaded(isTakenOver) {
+    /** Called after each reload: the settings were applied or refused. */
+    settingsReloaded(isTakenOver: boolean): void {
       isTaken.set(isTakenOver ? 1 : 0);
       if (isTakenOver) takenAt.setToCurrentTime();
     },

@@ -18,7 +18,7 @@ export function addLinkCommands(program: Command, operator: Operator): void {
       issuer,
       subject,
       linked_at: createdAt,
-      last_used_at: lastUsedAt ?? null,
+      last_used_at: lastUsedAt,
     }));
     return {
       value: rows,

@@ -42,7 +42,7 @@ function listOf(passkeys: readonly Passkey[]): Report {
     name,
     synced: isSynced,
     added_at: createdAt,
-    last_used_at: lastUsedAt ?? null,
+    last_used_at: lastUsedAt,
   }));
   return {
     value: rows,
@@ -78,7 +78,7 @@ async function remove(account: Account, { id, name }: Passkey, registries: Regis
       ...(failure !== undefined && { mail_failure: failure }),
     },
     text: [
-      `Removed the passkey ${name} of ${email}. Their sessions stay open; end them with ` + 'sessions end.',
+      `Removed the passkey ${name} of ${email}. Their sessions stay open; end them with sessions end.`,
       ...(isMailed ? ['The person was notified by mail.'] : []),
       ...(failure === undefined ? [] : [`The person could not be notified by mail: ${failure}`]),
     ].join('\n'),

@@ -41,7 +41,7 @@ function addAccounts(program: Command, operator: Operator): void {
     .addOption(
       new Option(
         '--invite',
-        'print a link with which the person sets the password, and mail it if mail is ' + 'configured',
+        'print a link with which the person sets the password, and mail it if mail is configured',
       ).conflicts(['passwordFile', 'generatePassword']),
     )
     .action(async (options: NewAccountOptions) => {
@@ -64,7 +64,7 @@ function addAccounts(program: Command, operator: Operator): void {
   aboutAccount(accounts.command('invite'), operator, async (account, registries) => {
     if (account.isSuspended) throw suspended(account);
     return joined(accountReport('Invited', account), await invite(registries, account));
-  }).description('create a link with which the person sets the password, or signs in if passwords are ' + 'off');
+  }).description('create a link with which the person sets the password, or signs in if passwords are off');
 
   addList(accounts, operator, LIST, async (registries, page, options: AccountFilters) => {
     const { accounts, settings } = registries;
@@ -137,7 +137,7 @@ function addAccounts(program: Command, operator: Operator): void {
     });
     const { value, text: done } = accountReport('Deleted', await registries.accounts.remove(account.id, record));
     return { value: { ...value, ...counts, deleted: true }, text: done };
-  }).description('delete an account and everything that acts for its person; the audit log keeps the ' + 'account ID');
+  }).description('delete an account and everything that acts for its person; the audit log keeps the account ID');
 
   for (const [change, action, done, description] of SUSPENSION) {
     const command = accounts.command(change).description(description);

@@ -19,6 +19,7 @@ function clientText(client: Client): string {
     ['State', stateOf(client)],
     ['Verified', verifiedText(client)],
     ['Created', client.createdAt.toISOString()],
+    ...(client.renewedAt ? [['Renewed', client.renewedAt.toISOString()]] : []),
     ...client.redirectUris.map((uri) => ['Redirect URI', uri]),
     ...Object.entries(client.links).map(([kind, url]) => [`${kind[0]?.toUpperCase()}${kind.slice(1)}`, url]),
     ...client.secrets.map(({ lastFour, createdAt, lastUsedAt, leakedAt }) => [
@@ -51,6 +52,7 @@ export const clientValue = (client: Client) => ({
   verified_by: client.verifiedBy ?? null,
   links: client.links,
   created_at: client.createdAt,
+  renewed_at: client.renewedAt ?? null,
   secrets: client.secrets.map(({ id, lastFour, createdAt, lastUsedAt, leakedAt, refusedAt }) => ({
     id,
     last_four: lastFour,

@@ -1,9 +1,13 @@
 /** `operator clients`: clients of every kind. Only the operator adds public and machine clients. */
 import { type Command, Option } from 'commander';
+import { noticeMail } from '../../accounts/mail/account-mail.ts';
+import { hasMailbox } from '../../accounts/mail/mail.ts';
 import { type Client, type ClientKind, type ClientLinks, LINKS, normalizeLinks } from '../../clients/client.ts';
 import type { ClientChanges } from '../../clients/client-edits.ts';
 import { peopleText } from '../../clients/client-row.ts';
 import { checkRedirectUris, type Naming, normalizeClientName } from '../../clients/client-rules.ts';
+import { refuseRenewal } from '../../clients/client-secrets.ts';
+import { tryMail } from '../accounts/mailing.ts';
 import { WrongUsage } from '../command/arguments.ts';
 import { addYesOption } from '../command/confirmation.ts';
 import { aboutClient, accountNamed } from '../command/names.ts';
@@ -38,6 +42,7 @@ export function addClientCommands(program: Command, operator: Operator): void {
   addTransfer(clients, operator);
   addRotateSecret(clients, operator);
   addRemoveSecret(clients, operator);
+  addRenew(clients, operator);
   addDelete(clients, operator);
 }
 
@@ -256,8 +261,38 @@ function addRemoveSecret(clients: Command, operator: Operator): void {
     const left = await registries.clients.removeSecret(client.id, secretId, (tx, { lastFour }) =>
       clientRecord(registries, 'client_secret_removed', client, { last_four: lastFour })(tx),
     );
-    return report(left, 'Removed.');
+    const tokens = 'Access tokens that it got work until they expire: `revoke --client` ends them.';
+    return report(left, client.kind === 'machine' ? `Removed. ${tokens}` : 'Removed.');
   });
+}
+
+function addRenew(clients: Command, operator: Operator): void {
+  const renew = addYesOption(clients.command('renew')).description(
+    'after a theft at the partner: end all secrets and tokens, and show one new secret once; no person approves again',
+  );
+  aboutClient(renew, operator, async (found, registries) => {
+    refuseRenewal(found.kind);
+    await operator.confirm(`Ends every secret, access token and code of ${found.name}.`);
+    const { client, secret } = await registries.clients.renew(found.id, (tx, { lastFour }) =>
+      clientRecord(registries, 'client_renewed', found, { last_four: lastFour })(tx),
+    );
+    await mailRenewal(registries, client);
+    return {
+      value: { ...clientValue(client), client_secret: secret },
+      text: [
+        `Client secret: ${secret} (shown only once)`,
+        'All other secrets, access tokens and codes of the client have ended. Its refresh tokens work once more,',
+        'but only together with this secret: the client gets new tokens for its people without asking them.',
+      ].join('\n'),
+    };
+  });
+}
+
+async function mailRenewal({ accounts, ...registries }: Registries, client: Client): Promise<void> {
+  const owner = client.ownerAccountId === undefined ? undefined : await accounts.find(client.ownerAccountId);
+  if (!owner || owner.isSuspended || !hasMailbox(owner)) return;
+  const event = { issuer: registries.settings.issuer, at: new Date(), about: client.name };
+  await tryMail(registries, noticeMail(owner, 'client_renewed', event));
 }
 
 function addDelete(clients: Command, operator: Operator): void {

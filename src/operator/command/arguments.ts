@@ -80,7 +80,7 @@ export async function readPassword(
   const password = isTyped ? await promptTwice(terminal) : withoutLineEnd(await read());
   if (password !== '') return { password, isGenerated: false };
   throw new WrongUsage(
-    'no password was given: pass it on standard input, with --password-file or with ' + '--generate-password',
+    'no password was given: pass it on standard input, with --password-file or with --generate-password',
   );
 }
 

@@ -3,7 +3,7 @@ import { limitSentence } from '../../accounts/access/access-limit.ts';
 import type { Account } from '../../accounts/account.ts';
 import type { AuditRecord } from '../../accounts/activity/audit.ts';
 import type { ApiKey } from '../../accounts/api-keys/api-key.ts';
-import { isValidFor } from '../../authorizations/machine-tokens.ts';
+import { isFromLeakedSecret, isValidFor } from '../../authorizations/machine-tokens.ts';
 import { systemClock } from '../../base/clock.ts';
 import type { Client } from '../../clients/client.ts';
 import { findSecret, refusedFrom } from '../../clients/client-secrets.ts';
@@ -55,7 +55,7 @@ export async function explainClientSecret(registries: Registries, value: string)
   const id = String(removed.details.client_id);
   return {
     state: 'revoked',
-    why: 'No client has this secret. A secret with the same last characters was ' + `removed${by(removed.actor)}.`,
+    why: `No client has this secret. A secret with the same last characters was removed${by(removed.actor)}.`,
     remedy: 'Configure the client with its newer secret.',
     client: (await registries.clients.find(id)) ?? { id },
     lastFour,
@@ -122,7 +122,7 @@ async function revokedApiKey(
 ): Promise<Explanation> {
   return {
     state: 'revoked',
-    why: `The key “${details.api_key_name}” with the same last characters was ` + `revoked${by(actor)}.`,
+    why: `The key “${details.api_key_name}” with the same last characters was revoked${by(actor)}.`,
     remedy: 'The person can create a new one on the profile page.',
     account: (await accounts.find(accountId)) ?? { id: accountId },
     lastFour: String(details.last_four),
@@ -151,8 +151,14 @@ export async function explainMachineToken(registries: Registries, value: string)
     if (await isValidFor(registries.clients, client, token)) {
       return { state: 'active', why: 'This token is valid: introspection answers active.' };
     }
-    if (token.generation >= client.tokenGeneration)
-      return { state: 'revoked', why: 'The token was revoked on its own.' };
+    if (token.generation >= client.generation) {
+      const isLeaked = isFromLeakedSecret(client, token);
+      const why = isLeaked
+        ? 'The secret with which it was got was found in public.'
+        : 'The token was revoked on its own.';
+      return { state: 'revoked', why };
+    }
+    if (token.generation >= client.endedThrough) return renewedSince(client);
     const action = 'client_tokens_revoked';
     const [ended] = await registries.audit.find({ clientId, action, limit: 1 });
     return {
@@ -163,6 +169,14 @@ export async function explainMachineToken(registries: Registries, value: string)
     };
   });
 }
+
+/** Explains a value that was issued before the client was renewed. */
+export const renewedSince = ({ renewedAt }: Client): Explanation => ({
+  state: 'revoked',
+  why: 'It was issued before the client was renewed after a theft.',
+  remedy: 'The client gets new tokens with its new secret, and with its refresh tokens if it acts for people.',
+  ...(renewedAt && { revokedAt: renewedAt }),
+});
 
 /** Explains a deleted or suspended client or account; else returns `explainActive`'s result. */
 export async function explainParties(

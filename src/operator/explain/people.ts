@@ -79,9 +79,8 @@ export async function explainOpaque(registries: Registries, value: string): Prom
 const unknownOpaque: Explanation = {
   state: 'unknown',
   why:
-    'No one-time link, session or sign-in page has this value. Links that were used or ' +
-    'replaced are not stored, and neither are sessions that were signed out in their own ' +
-    'browser.',
+    'No one-time link, session or sign-in page has this value. Links that were used or replaced are not stored, and ' +
+    'neither are sessions that were signed out in their own browser.',
   remedy: '`accounts invite` creates another link; `sessions list` shows the sessions of a person.',
 };
 

@@ -22,7 +22,7 @@ export const explainPlace =
       const { warehouses, ...lost } = await organizations.dependents(kind, id);
       const reach = accessText(lost);
       if (kind === 'warehouse') {
-        const why = `${reach} have explicit rights in it; owners and admins of its organization have ` + 'all rights.';
+        const why = `${reach} have explicit rights in it; owners and admins of its organization have all rights.`;
         const remedy = `See \`memberships list --warehouse ${id}\`.`;
         const { name, organization } = place;
         return { state: 'active', why, remedy, name, organization };

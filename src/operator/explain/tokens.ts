@@ -2,16 +2,18 @@
 import { CAUSES, type EndingCause } from '../../accounts/activity/activity-words.ts';
 import {
   createTokenFormats,
+  isFromBeforeRenewal,
   type PresentedAccessToken,
   type PresentedRefreshToken,
   type PresentedValue,
   readValue,
 } from '../../authorizations/token-formats.ts';
 import { systemClock } from '../../base/clock.ts';
+import type { Client } from '../../clients/client.ts';
 import type { AuthorizationRecord } from '../../storage/token-store.ts';
 import { inEnglish } from '../../texts/texts.ts';
 import type { Registries } from '../registries.ts';
-import { atSeconds, explainParties, type Facts, findParties, unknownValue } from './credentials.ts';
+import { atSeconds, explainParties, type Facts, findParties, renewedSince, unknownValue } from './credentials.ts';
 import type { Explanation } from './explanation.ts';
 
 const isPast = (seconds: number): boolean => seconds * 1000 <= systemClock();
@@ -20,8 +22,7 @@ const isPast = (seconds: number): boolean => seconds * 1000 <= systemClock();
 const AUTHORIZE_AGAIN = 'The client must send the person through the authorization again.';
 
 const REMEDY: Readonly<Record<EndingCause, string>> = {
-  client_revoked:
-    'The client revoked it itself. To connect again, it must send the person through the ' + 'authorization.',
+  client_revoked: 'The client revoked it itself. To connect again, it must send the person through the authorization.',
   code_replayed:
     'The client must exchange each code only once. If it did, an attacker had the code: ' +
     'check that its redirect URIs lead only to the client.',
@@ -70,13 +71,13 @@ async function explainPresented(
   if (!record) return { ...facts, ...unknownValue('The authorization no longer exists.') };
   const forged = value && forgedFault(registries, value, record);
   if (forged) return forged;
-  return explainParties(registries, record, facts, async () => {
-    const end = await endOfConnection(registries, record);
+  return explainParties(registries, record, facts, async (client) => {
+    const end = (await endOfConnection(registries, record)) ?? endOfGeneration(value, record, client);
     const found = end ?? stateOf(value, record, registries.settings.tokens);
     if (!value || registries.keys()) return found;
     return {
       ...found,
-      why: `${found.why} Its authenticity was not checked, because this environment has no token ` + 'keys.',
+      why: `${found.why} Its authenticity was not checked, because this environment has no token keys.`,
     };
   });
 }
@@ -135,6 +136,22 @@ async function endOfConnection(
   };
 }
 
+/** Returns undefined unless the client was renewed, or everything issued to it has ended. */
+function endOfGeneration(value: PresentedValue | undefined, record: AuthorizationRecord, client: Client) {
+  if (record.clientGeneration < client.endedThrough) {
+    const why = 'The operator ended everything that was issued to the client.';
+    return { state: 'revoked', why, remedy: REMEDY.operator_revoked } as const;
+  }
+  if (value === undefined || !isFromBeforeRenewal({ value, authorization: record }, client)) return undefined;
+  if (value.kind !== 'refresh_token') return renewedSince(client);
+  // While no refresh has followed the renewal, any refresh token works with the new secret.
+  if (record.clientGeneration < client.generation) {
+    const why = 'It was issued before the client was renewed: it works once more, only with a secret of after that.';
+    return { state: 'replaced', why } as const;
+  }
+  return undefined;
+}
+
 function stateOf(
   value: PresentedValue | undefined,
   record: AuthorizationRecord,
@@ -182,7 +199,7 @@ function codeState({ rotation, usableUntil }: AuthorizationRecord): Explanation 
     return {
       state: 'used',
       why: 'This code was exchanged for tokens. A second exchange ends them.',
-      remedy: 'The client must exchange each code only once, and must not repeat a request that ' + 'may have arrived.',
+      remedy: 'The client must exchange each code only once, and must not repeat a request that may have arrived.',
     };
   }
   if (!isPast(usableUntil)) return { state: 'active', why: 'This code was not exchanged yet.' };
@@ -230,7 +247,7 @@ function replacedState(
   const why = isPredecessor
     ? `This refresh token was replaced at ${at}, its successor was used, and the retry window of ` +
       `${retryWindowSeconds} s has passed.`
-    : `${record.rotation - rotation} newer refresh tokens were issued after this one, the last ` + `at ${at}.`;
+    : `${record.rotation - rotation} newer refresh tokens were issued after this one, the last at ${at}.`;
   return {
     state: 'reused',
     why: `${why} Using it ends the authorization.`,

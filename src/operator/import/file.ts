@@ -51,7 +51,7 @@ export async function openImportFile(name: string, { stdin }: Pick<Surroundings,
 function unreadable(name: string, code: string | undefined): string {
   const folder = path.dirname(path.resolve(name));
   if (code === 'ENOENT' && !existsSync(folder)) {
-    return `the folder ${folder} does not exist: create it, and write the file ` + `${path.basename(name)} there`;
+    return `the folder ${folder} does not exist: create it, and write the file ${path.basename(name)} there`;
   }
   if (code === 'ENOENT') return `there is no file ${name}`;
   if (code === 'EACCES') {
@@ -72,7 +72,7 @@ function changedMeanwhile(name: string): Refusal {
   return new Refusal(
     'import_file_changed',
     `The file ${name} was changed while it was being read.`,
-    'Import it again when it is complete. To avoid this, write it under another name ' + 'first, then rename it.',
+    'Import it again when it is complete. To avoid this, write it under another name first, then rename it.',
   );
 }
 

@@ -25,7 +25,7 @@ export function addImportCommand(program: Command, operator: Operator): void {
   const command = program
     .command('import')
     .description(
-      'make accounts, organizations, warehouses and memberships match a file; running it ' + 'again changes nothing',
+      'make accounts, organizations, warehouses and memberships match a file; running it again changes nothing',
     )
     .argument('[file]', 'JSON Lines as described by config/import.schema.json; - is standard input')
     .option('--dry-run', 'show the difference and change nothing', false)
@@ -43,7 +43,7 @@ export function addImportCommand(program: Command, operator: Operator): void {
     )
     .option(
       '--as-of <time>',
-      'the time of the data in the file, like 2026-01-31T08:00Z; newer pushed changes are kept. ' +
+      'the time of the data in the file, like 2026-01-31T08:00Z; newer changes are kept. ' +
         'Default: when the file was last modified',
       pastTime,
     )

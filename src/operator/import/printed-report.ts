@@ -39,7 +39,7 @@ export function importReport(
       ...(changes.length > 0 ? [''] : []),
       table(['', 'ADDED', 'CHANGED', 'REMOVED', 'KEPT', 'UNCHANGED'], rows, ''),
       '',
-      ...(newer > 0 ? [`${newer} not applied, because newer changes were pushed.`] : []),
+      ...(newer > 0 ? [`${newer} not applied, because newer changes are known.`] : []),
       closing(changeCount, id),
       ...(orphans > 0 ? [orphansText(orphans)] : []),
       ...(isDryRun && excess ? [`${excess.refusal.message} The import needs --prune-at-most ${excess.needed}.`] : []),
@@ -102,7 +102,7 @@ const changeValue = ({ change, key, name, fields = {} }: ImportChange) => ({
 function changeText({ change, key, name, fields = {} }: ImportChange): string {
   const about = `${subjectOf(key)}${name === undefined ? '' : ` (${name})`}`;
   if (change === 'kept') {
-    return `${about}: kept although it is not in the file, because something that was not ` + 'imported depends on it';
+    return `${about}: kept although it is not in the file, because something that was not imported depends on it`;
   }
   if (change === 'removed' && key.type === 'account') return `${about}: suspended, because it is not in the file`;
   const entries = Object.entries(fields);

@@ -1,18 +1,13 @@
 /** The commands `operator organizations` and `operator warehouses`. */
 import type { Command } from 'commander';
+import type { Place, PlaceKind } from '../../accounts/organizations/places.ts';
 import {
   type ListedWarehouse,
   type OrganizationRecord,
   policyText,
   type WarehouseRecord,
-} from '../../accounts/organizations/organizations.ts';
-import {
-  type Dependents,
-  MAX_DEPENDENTS,
-  type Place,
-  type PlaceChanges,
-  type PlaceKind,
-} from '../../accounts/organizations/places.ts';
+} from '../../changes/organizations.ts';
+import { type Dependents, MAX_DEPENDENTS, type PlaceChanges } from '../../changes/places.ts';
 import { countText, type PageRequest } from '../../storage/pages.ts';
 import { WrongUsage } from '../command/arguments.ts';
 import { addYesOption } from '../command/confirmation.ts';

@@ -96,6 +96,7 @@ const EXAMPLES: Readonly<Record<string, readonly string[]>> = {
   'clients transfer': ['clients transfer gate_ci_Vc0bq7mWcXk2f1SqXk0V7b --owner ada@example.com'],
   'clients rotate-secret': ['clients rotate-secret gate_ci_Vc0bq7mWcXk2f1SqXk0V7b'],
   'clients remove-secret': ['clients remove-secret gate_ci_Vc0bq7mWcXk2f1SqXk0V7b --secret=x7Qa'],
+  'clients renew': ['clients renew gate_ci_Vc0bq7mWcXk2f1SqXk0V7b --yes'],
   'clients delete': ['clients delete gate_ci_Vc0bq7mWcXk2f1SqXk0V7b --yes'],
   revoke: [
     'revoke --account ada@example.com',

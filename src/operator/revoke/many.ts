@@ -1,5 +1,4 @@
 /** Ends all access of a person or a client, or access that an old backup has brought back. */
-import type { Action } from '../../accounts/activity/activity-words.ts';
 import { BATCH } from '../../authorizations/connections.ts';
 import { Refusal } from '../../base/refusal.ts';
 import type { Client } from '../../clients/client.ts';
@@ -45,8 +44,8 @@ export async function revokeAccount(registries: Registries, name: string, { conf
 }
 
 /**
- * Ends all connections of a client, which then may get new tokens. If there are many, suspends the
- * client during the work: its tokens are refused first, and then the rows are changed in batches.
+ * Ends everything issued to a client, which then may get new tokens. All of it is refused at once; then
+ * the rows of its connections are changed in batches. If interrupted, it can be run again.
  */
 export async function revokeClient(registries: Registries, clientId: string, operator: Operator): Promise<Report> {
   const { confirm, progress } = operator;
@@ -56,24 +55,23 @@ export async function revokeClient(registries: Registries, clientId: string, ope
   const people = await registries.connections.countOf(clientId);
   const { name } = client;
   await confirm(`Ends the connections of ${peopleText(people)} people to ${name}.`);
-  const isSuspendedMeanwhile = people > BATCH && !client.isSuspended;
-  const record = (action: Action, details = {}) => clientRecord(registries, action, client, details);
-  if (isSuspendedMeanwhile) await registries.clients.suspend(clientId, record('client_suspended'));
+  const record = clientRecord(registries, 'client_tokens_revoked', client, { people: peopleText(people) });
+  const isContinued = await registries.clients.revoke(clientId, record);
   let count = 0;
   for (let isLast = false, after: string | undefined; !isLast; ) {
     const ended = await registries.disconnectSome(clientId, after, async (tx, some) => {
       isLast = some.length < BATCH;
-      if (isLast) await record('client_tokens_revoked', { people: count + some.length })(tx);
+      if (isLast) await registries.clients.finishRevocation(clientId, tx);
     });
     after = ended.at(-1)?.accountId;
     count += ended.length;
     progress.show('Connections ended', count, people > MAX_PEOPLE ? undefined : people);
   }
-  if (isSuspendedMeanwhile) await registries.clients.resume(clientId, record('client_resumed'));
   return {
-    value: { client_id: clientId, connections: count, suspended: client.isSuspended },
+    value: { client_id: clientId, connections: count, continued: isContinued, suspended: client.isSuspended },
     text: [
       `Ended the connections of ${count} people to ${name}, with all their authorizations.`,
+      ...(isContinued ? [CONTINUED] : []),
       client.isSuspended
         ? `The client remains suspended. After \`clients resume ${clientId}\` each person must ` + 'approve it again.'
         : 'Each person must approve the client again.',
@@ -81,10 +79,14 @@ export async function revokeClient(registries: Registries, clientId: string, ope
   };
 }
 
+const CONTINUED =
+  'This completed an earlier command that was interrupted: people who have approved the client again since that ' +
+  'command stay connected. Run the command again to end their connections as well.';
+
 /** Lists no tokens: each token contains the generation in which it was issued. */
 async function revokeMachine(registries: Registries, client: Client, { confirm }: Operator): Promise<Report> {
   await confirm(`Ends every access token of the machine client ${client.name}.`);
-  await registries.clients.endMachineTokens(client.id, clientRecord(registries, 'client_tokens_revoked', client, {}));
+  await registries.clients.revoke(client.id, clientRecord(registries, 'client_tokens_revoked', client, {}));
   return {
     value: { client_id: client.id, machine_tokens_ended: true },
     text:

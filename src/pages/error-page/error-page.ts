@@ -77,52 +77,37 @@ const AUTHORIZATION_NAMES = {
   invalid_redirect_uri: 'return-address',
 } as const;
 
-export interface ErrorPage {
-  /** Answers with the general page for an HTTP status. */
-  show(ctx: Context, status: number): Promise<void>;
-  /** Answers with a text that the calling page supplies. */
-  say(ctx: Context, status: number, text: ErrorText): Promise<void>;
-  showAuthorizationError(ctx: Context, refusal: AuthorizationRefusal): Promise<void>;
-  /** Answers for a used or expired interaction. @param restart the URL that repeats the request. */
-  requestIsOver(ctx: Context, restart?: string | undefined): Promise<void>;
-  /** Answers a form if the account has too many pending requests; shows the typed text. */
-  accountIsBusy(ctx: Context): Promise<void>;
-  /**
-   * Answers a form that was rendered for another account, or in another session of this account.
-   *
-   * @param now the name of the signed-in user, and where to continue.
-   */
-  formIsStale(
-    ctx: Context,
-    now: { readonly name: string; readonly isTheirs: boolean; readonly href: string },
-  ): Promise<void>;
-}
+export type ErrorPage = ReturnType<typeof createErrorPage>;
 
 /** The fields, none of them secret, that are shown for a form that cannot be rendered again. */
 const TYPED = ['name', 'redirect_uris'];
 
-export function createErrorPage(host: { readonly render: Render } & NearMissParts): ErrorPage {
+export function createErrorPage(host: { readonly render: Render } & NearMissParts) {
   const draw = (ctx: Context, status: number, { links = [], typed = [], ...text }: ErrorText): Promise<void> => {
     ctx.status = status;
     const { requestId } = ctx.state;
     return host.render(ctx, 'error', { status, ...text, links, typed, requestId });
   };
 
-  const requestIsOver: ErrorPage['requestIsOver'] = (ctx, restart) =>
+  /** Answers for a used or expired interaction. @param restart the URL that repeats the request. */
+  const requestIsOver = (ctx: Context, restart?: string): Promise<void> =>
     draw(ctx, 410, {
       ...textOf('request-closed', { canContinue: String(restart !== undefined) }),
       links: restart ? [{ href: restart, label: message('errors.continue') }, PROFILE] : [PROFILE],
     });
 
   return {
-    show(ctx, status) {
+    /** Answers with the general page for an HTTP status. */
+    show(ctx: Context, status: number): Promise<void> {
       if (status === 403 && !isCrossSite(ctx)) return draw(ctx, status, textOf('no-cookie'));
       return draw(ctx, status, textOfStatus(status));
     },
 
+    /** Answers with a text that the calling page supplies. */
     say: draw,
 
-    async showAuthorizationError(ctx, { code, description, isGone, restart, closed }) {
+    async showAuthorizationError(ctx: Context, refusal: AuthorizationRefusal): Promise<void> {
+      const { code, description, isGone, restart, closed } = refusal;
       if (isGone) return requestIsOver(ctx, restart);
       const { status } = ctx;
       if (closed) {
@@ -144,9 +129,16 @@ export function createErrorPage(host: { readonly render: Render } & NearMissPart
 
     requestIsOver,
 
-    accountIsBusy: (ctx) => draw(ctx, 429, { ...textOfStatus(429), typed: typedIn(ctx) }),
+    /** Answers a form if the account has too many pending requests; shows the typed text. */
+    accountIsBusy: (ctx: Context) => draw(ctx, 429, { ...textOfStatus(429), typed: typedIn(ctx) }),
 
-    formIsStale(ctx, { name, isTheirs, href }) {
+    /**
+     * Answers a form that was rendered for another account, or in another session of this account.
+     *
+     * @param now the name of the signed-in user, and where to continue.
+     */
+    formIsStale(ctx: Context, now: { name: string; isTheirs: boolean; href: string }): Promise<void> {
+      const { name, isTheirs, href } = now;
       const typed = typedIn(ctx);
       if (isTheirs) {
         const links = [{ href, label: message('errors.open-again') }];

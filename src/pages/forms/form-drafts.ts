@@ -9,27 +9,7 @@ import { networkOf } from '../../base/network-address.ts';
 import { randomId } from '../../base/random-id.ts';
 import { ownCookie } from '../own-cookie.ts';
 
-export interface FormDrafts {
-  /**
-   * Keeps a value that is not secret, for this browser and this user.
-   *
-   * @param accountId undefined if the value must be readable without a signed-in user.
-   * @returns the name to pass to `find`; undefined if not kept, which only costs convenience.
-   */
-  save<Kind extends keyof DraftKinds>(
-    ctx: Context,
-    kind: Kind,
-    value: DraftKinds[Kind],
-    accountId: string | undefined,
-  ): Promise<string | undefined>;
-  /** Returns undefined if the value has expired, or is of another kind, browser or user. */
-  find<Kind extends keyof DraftKinds>(
-    ctx: Context,
-    kind: Kind,
-    name: unknown,
-    accountId: string | undefined,
-  ): Promise<DraftKinds[Kind] | undefined>;
-}
+export type FormDrafts = ReturnType<typeof createFormDrafts>;
 
 /** The values that are kept, by kind: a URL may name a draft of another kind. */
 export interface DraftKinds {
@@ -59,7 +39,7 @@ export function createFormDrafts(parts: {
   /** Limits drafts per user, or per network without one, so that no sender can fill the store. */
   readonly limit: AttemptLimit;
   readonly log: Logger;
-}): FormDrafts {
+}) {
   const { issuer, oneTimeValues, limit, log } = parts;
   const cookie = ownCookie(issuer, 'browser');
 
@@ -74,23 +54,39 @@ export function createFormDrafts(parts: {
     return browser;
   }
 
-  const kept: FormDrafts['save'] = async (ctx, kind, value, accountId) => {
-    const packed = (await pack(JSON.stringify(value))).toString('base64');
-    const maxLength = accountId === undefined ? MAX_ANONYMOUS_LENGTH : MAX_LENGTH;
-    if (packed.length > maxLength) return undefined;
-    if (await limit.count(accountId ?? networkOf(ctx.ip))) return undefined;
-    const browser = browserOf(ctx) ?? newBrowser(ctx);
-    return oneTimeValues.store(ownerOf(browser, kind, accountId), packed);
-  };
-
   return {
-    save: (ctx, kind, value, accountId) =>
-      kept(ctx, kind, value, accountId).catch((err: unknown) => {
+    /**
+     * Keeps a value that is not secret, for this browser and this user.
+     *
+     * @param accountId undefined if the value must be readable without a signed-in user.
+     * @returns the name to pass to `find`; undefined if not kept, which only costs convenience.
+     */
+    async save<Kind extends keyof DraftKinds>(
+      ctx: Context,
+      kind: Kind,
+      value: DraftKinds[Kind],
+      accountId: string | undefined,
+    ): Promise<string | undefined> {
+      try {
+        const packed = (await pack(JSON.stringify(value))).toString('base64');
+        const maxLength = accountId === undefined ? MAX_ANONYMOUS_LENGTH : MAX_LENGTH;
+        if (packed.length > maxLength) return undefined;
+        if (await limit.count(accountId ?? networkOf(ctx.ip))) return undefined;
+        const browser = browserOf(ctx) ?? newBrowser(ctx);
+        return await oneTimeValues.store(ownerOf(browser, kind, accountId), packed);
+      } catch (err) {
         log.warn({ requestId: ctx.state.requestId, err }, 'a form draft could not be stored');
         return undefined;
-      }),
+      }
+    },
 
-    async find(ctx, kind, name, accountId) {
+    /** Returns undefined if the value has expired, or is of another kind, browser or user. */
+    async find<Kind extends keyof DraftKinds>(
+      ctx: Context,
+      kind: Kind,
+      name: unknown,
+      accountId: string | undefined,
+    ): Promise<DraftKinds[Kind] | undefined> {
       const browser = browserOf(ctx);
       if (browser === undefined || typeof name !== 'string' || !NAME.test(name)) return undefined;
       const packed = await oneTimeValues.peek<string>(ownerOf(browser, kind, accountId), name);

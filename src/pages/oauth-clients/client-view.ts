@@ -62,6 +62,9 @@ declare module '../view-data.ts' {
       readonly rotateUrl: string | undefined;
       /** The page to remove the secret; undefined for the only one, which must stay. */
       readonly removeUrl: string | undefined;
+      /** The page to renew the client after a theft; undefined for kinds that it does not help. */
+      readonly renewUrl: string | undefined;
+      readonly renewed: Moment | undefined;
     };
     readonly 'oauth-client-problems': ClientPage & {
       readonly open: readonly ClientProblemGroup[];

@@ -4,10 +4,10 @@ import type { OneTimeValues } from '../../accounts/one-time-values.ts';
 import type { Clock } from '../../base/clock.ts';
 import { message, type Text } from '../../base/message.ts';
 import { Refusal } from '../../base/refusal.ts';
-import { type ClientSecret, hasSecret } from '../../clients/client.ts';
+import { type ClientKind, type ClientSecret, hasSecret } from '../../clients/client.ts';
 import type { ClientRegistry } from '../../clients/client-registry.ts';
 import { formerSecretsOf, type OwnedClient } from '../../clients/client-row.ts';
-import { MAX_SECRETS, refusedFrom } from '../../clients/client-secrets.ts';
+import { isRenewable, MAX_SECRETS, refusedFrom } from '../../clients/client-secrets.ts';
 import { formOf } from '../../provider/form.ts';
 import { seeOther } from '../page.ts';
 import type { PageKit } from '../page-kit.ts';
@@ -24,6 +24,9 @@ const PATH = `${CLIENT}/secrets`;
 const ROTATE = `${CLIENT}/rotate-secret`;
 const REMOVE = `${CLIENT}/remove-secret`;
 const REMOVED = 'The secret is removed. Requests that use it are refused from now on.';
+/** Only for machine clients: the other kinds need a person's approval as well. */
+const TOKENS_LEFT =
+  'Access tokens that were got with it stay valid until they expire. Renewing the client ends them at once.';
 
 const partOf = (client: OwnedClient): string => urlOf(client, 'secrets');
 
@@ -48,6 +51,8 @@ export function clientSecretsPage(parts: {
       live: secretRowsOf(client, clock(), graceSeconds),
       rotateUrl: hasSecret(client.kind) && count < MAX_SECRETS ? `${urlOf(client)}/rotate-secret` : undefined,
       removeUrl: client.secrets.length > 1 ? `${urlOf(client)}/remove-secret` : undefined,
+      renewUrl: isRenewable(client.kind) ? `${urlOf(client)}/renew` : undefined,
+      renewed: momentOrNothing(client.renewedAt),
     });
   }
 
@@ -90,7 +95,7 @@ export function clientSecretsPage(parts: {
         lastFour: secret.lastFour,
         client: client.name,
       }),
-      ...lastUseOf(secret),
+      ...lastUseOf(secret, client.kind),
       action: ctx.path,
       fields: [{ name: 'secret_id', value: secret.id }],
       button: message('oauth-clients.remove-secret'),
@@ -104,7 +109,11 @@ export function clientSecretsPage(parts: {
       await clients.removeSecret(client.id, formOf(ctx).get('secret_id') ?? '', (tx, secret) =>
         own.record(ctx, 'client_secret_removed', { last_four: secret.lastFour }, tx),
       );
-      await kit.notices.redirect(ctx, partOf(client), REMOVED);
+      await kit.notices.redirect(
+        ctx,
+        partOf(client),
+        client.kind === 'machine' ? `${REMOVED} ${TOKENS_LEFT}` : REMOVED,
+      );
     } catch (error) {
       if (error instanceof Refusal && error.code === 'secret_unknown') ctx.throw(404);
       await drawRefusal(ctx, error);
@@ -124,16 +133,17 @@ export function clientSecretsPage(parts: {
 }
 
 /** Describes the last use of the secret, and whether removing it could break something. */
-function lastUseOf(secret: SecretRow): Pick<ConfirmView, 'warning' | 'consequences'> {
+function lastUseOf(secret: SecretRow, kind: ClientKind): Pick<ConfirmView, 'warning' | 'consequences'> {
   const { lastFour, lastUsed, created, isSafeToRemove } = secret;
   const what = `gate_cs_…${lastFour}`;
   const end =
     'Requests that use it are refused from the next one on; those that use the other secret are ' +
     'not. This cannot be undone.';
   const use = lastUsed ? [`${what} was last used on `, lastUsed] : [`${what} was made on `, created, ' and never used'];
-  if (isSafeToRemove) return { consequences: [use.concat(': it is safe to remove.'), end] };
+  const ends = kind === 'machine' ? [end, TOKENS_LEFT] : [end];
+  if (isSafeToRemove) return { consequences: [use.concat(': it is safe to remove.'), ...ends] };
   const warning = use.concat('. Make sure that nothing needs it any more.');
-  return { warning, consequences: [end] };
+  return { warning, consequences: ends };
 }
 
 /** One day: a job that runs daily would have used the newer secret by then. */
@@ -170,6 +180,8 @@ export interface ShownSecret {
   readonly value: string;
   /** False if the secret was added to a client that already has one. */
   readonly isOfNewClient: boolean;
+  /** True if the client was renewed: all its other secrets have ended. */
+  readonly isOnlyOne?: boolean;
 }
 
 export function clientCreatedPage(parts: {
@@ -193,12 +205,12 @@ export function clientCreatedPage(parts: {
     const client = ownClientOf(ctx);
     const shown = await take(ctx);
     if (!shown) return showGone(ctx);
-    const { value: secret, isOfNewClient } = shown;
+    const { value: secret, isOfNewClient, isOnlyOne } = shown;
     await kit.render(ctx, 'oauth-client-created', {
       heading: isOfNewClient ? 'Your new OAuth client' : 'Your new client secret',
       advice: isOfNewClient
         ? 'Copy the secret now. You won’t see it again.'
-        : 'Copy it now and switch your servers to it. The older secret works until you remove it.',
+        : `Copy it now and switch your servers to it. ${isOnlyOne ? 'All other secrets have ended.' : 'The older secret works until you remove it.'}`,
       name: client.name,
       id: client.id,
       secret,

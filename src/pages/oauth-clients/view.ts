@@ -19,13 +19,17 @@ declare module '../view-data.ts' {
       readonly notice: Text | undefined;
       readonly form: ClientFormView;
     };
-    readonly 'oauth-client-delete': {
+    readonly 'oauth-client-confirm': {
+      readonly act: string;
       readonly name: string;
-      readonly connectedPeople: string;
+      readonly lead: string;
+      readonly consequences: readonly string[];
       readonly notice: Text | undefined;
       readonly action: string;
       readonly typedName: string;
       readonly problem: Text | undefined;
+      /** True if the problem is the typed name. */
+      readonly isWrongName: boolean;
       readonly cancel: string;
     };
   }

@@ -26,20 +26,7 @@ export interface EndingChoice {
   readonly isKept: boolean;
 }
 
-export interface EndingChoices {
-  /**
-   * Lists what gives access now; `isChosen` is true for a ticked checkbox.
-   *
-   * @param purpose of the link that authenticates the user; absent for a signed-in user.
-   */
-  of(ctx: Context, account: Account, purpose?: LinkPurpose): Promise<readonly EndingChoice[]>;
-  /**
-   * Ends what the form has ticked, in the transaction that restores the user's access.
-   *
-   * @param removed receives the removed sign-in methods.
-   */
-  ending(ctx: Context, removed?: (ways: readonly LinkedMethod[]) => void): RecoveryStep;
-}
+export type EndingChoices = ReturnType<typeof createEndingChoices>;
 
 const FIELD = { connections: 'end_connections', apiKeys: 'revoke_api_keys', way: 'remove_way' };
 
@@ -55,7 +42,7 @@ export function createEndingChoices({
   readonly apiKeys: Pick<ApiKeys, 'listOf' | 'revokeAll'>;
   readonly signInMethods: Pick<SignInMethods, 'of' | 'removeWith'>;
   readonly strongSignIns: Pick<StrongSignIns, 'wouldBeRequired' | 'endGrace'>;
-}): EndingChoices {
+}) {
   /**
    * A mailed link proves access to the mailbox only. It therefore removes no passkey, and no method at all
    * of a user who needs more than a password (OWASP ASVS 5.0, 6.4.3 and 6.4.4).
@@ -66,7 +53,12 @@ export function createEndingChoices({
       purpose === 'forgotten' && (kind === 'passkey' || requirement !== undefined);
 
   return {
-    async of(ctx, { id }, purpose) {
+    /**
+     * Lists what gives access now; `isChosen` is true for a ticked checkbox.
+     *
+     * @param purpose of the link that authenticates the user; absent for a signed-in user.
+     */
+    async of(ctx: Context, { id }: Account, purpose?: LinkPurpose): Promise<readonly EndingChoice[]> {
       const [connected, keys, ways, requirement] = await Promise.all([
         connections.listOf(id),
         apiKeys.listOf(id),
@@ -90,7 +82,12 @@ export function createEndingChoices({
       }));
     },
 
-    ending(ctx, removed = () => {}) {
+    /**
+     * Ends what the form has ticked, in the transaction that restores the user's access.
+     *
+     * @param removed receives the removed sign-in methods.
+     */
+    ending(ctx: Context, removed: (ways: readonly LinkedMethod[]) => void = () => {}): RecoveryStep {
       const form = formOf(ctx);
       const origin = requestOrigin(ctx);
       const isChosen = (name: string): boolean => form.get(name) === 'yes';

@@ -36,25 +36,7 @@ export interface UsedPasskey {
   readonly passkey: Passkey;
 }
 
-export interface PasskeySignIns {
-  has(account: Account): Promise<boolean>;
-  /** Returns options of `PublicKeyCredential` as JSON. */
-  optionsToSignIn(ctx: Context): object;
-  optionsToConfirm(ctx: Context, account: Account): Promise<object>;
-  optionsToAdd(ctx: Context, account: Account): Promise<object>;
-  /**
-   * Checks an answer: returns account and passkey, or a message for the user. Sets the status of a
-   * refusal: 401, or 429 after too many. A correct answer passes despite any limit
-   * (attempt-limits.ts).
-   *
-   * @param confirms the account that must re-authenticate: passkeys of others are refused.
-   */
-  check(ctx: Context, answer: string, confirms?: Account): Promise<UsedPasskey | Message>;
-  /** Stores a new passkey and informs its user by mail, or refuses like `check`. */
-  add(ctx: Context, account: Account, made: NewPasskey): Promise<Passkey | Message>;
-  /** True if a passkey was created or used in this browser. The cookie proves nothing. */
-  isKnownIn(ctx: Context): boolean;
-}
+export type PasskeySignIns = ReturnType<typeof createPasskeySignIns>;
 
 interface NewPasskey {
   /** The browser's answer. */
@@ -96,7 +78,7 @@ export function createPasskeySignIns(parts: {
   readonly outcomes: PasskeyOutcomes;
   readonly mail: AccountMail | undefined;
   browserOf(ctx: Context): string;
-}): PasskeySignIns {
+}) {
   const { settings, clock, log, passkeys, activity, outcomes, mail, browserOf } = parts;
   const { issuer, limits, secrets } = settings;
   const ceremonies = createCeremonies(issuer, ownText(settings.brand.name));
@@ -151,23 +133,31 @@ export function createPasskeySignIns(parts: {
   const usedChallenge = ({ challenge: text }: Answer) => ({ text, seconds: CHALLENGE_SECONDS });
 
   return {
-    has: ({ id }) => passkeys.has(id),
+    has: ({ id }: Account) => passkeys.has(id),
 
-    optionsToSignIn: (ctx) => ceremonies.requestOptions(challenges.make(ctx, 'sign in')),
+    /** Returns options of `PublicKeyCredential` as JSON. */
+    optionsToSignIn: (ctx: Context) => ceremonies.requestOptions(challenges.make(ctx, 'sign in')),
 
-    async optionsToConfirm(ctx, { id }) {
+    async optionsToConfirm(ctx: Context, { id }: Account) {
       const challenge = challenges.make(ctx, `confirm ${id}`);
       return ceremonies.requestOptions(challenge, await passkeys.of(id));
     },
 
-    async optionsToAdd(ctx, account) {
+    async optionsToAdd(ctx: Context, account: Account) {
       const challenge = challenges.make(ctx, `add ${account.id}`);
       const handle = await passkeys.handleOf(account.id);
       const known = await passkeys.of(account.id);
       return ceremonies.creationOptions(account, { challenge, handle, known });
     },
 
-    check(ctx, text, confirms) {
+    /**
+     * Checks an answer: returns account and passkey, or a message for the user. Sets the status of a
+     * refusal: 401, or 429 after too many. A correct answer passes despite any limit
+     * (attempt-limits.ts).
+     *
+     * @param confirms the account that must re-authenticate: passkeys of others are refused.
+     */
+    check(ctx: Context, text: string, confirms?: Account): Promise<UsedPasskey | Message> {
       return refusingWrong(ctx, async () => {
         const purpose = confirms ? (`confirm ${confirms.id}` as const) : 'sign in';
         const answer = ownAnswer(ctx, purpose, text);
@@ -196,7 +186,8 @@ export function createPasskeySignIns(parts: {
       });
     },
 
-    add(ctx, { id: accountId }, { answer: text, name }) {
+    /** Stores a new passkey and informs its user by mail, or refuses like `check`. */
+    add(ctx: Context, { id: accountId }: Account, { answer: text, name }: NewPasskey): Promise<Passkey | Message> {
       return refusingWrong(ctx, async () => {
         const answer = ownAnswer(ctx, `add ${accountId}`, text);
         if (!answer) return refuse(ctx, 'over');
@@ -211,6 +202,7 @@ export function createPasskeySignIns(parts: {
       });
     },
 
-    isKnownIn: (ctx) => cookie.get(ctx) !== undefined,
+    /** True if a passkey was created or used in this browser. The cookie proves nothing. */
+    isKnownIn: (ctx: Context): boolean => cookie.get(ctx) !== undefined,
   };
 }

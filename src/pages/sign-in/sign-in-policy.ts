@@ -17,33 +17,7 @@ const OPEN_WITHOUT: readonly string[] = [
   '/passkey-options/add',
 ];
 
-export interface SignInPolicy {
-  /** Returns the requirement for a user who has just entered the correct password. */
-  requiredAfterPassword(accountId: string): Promise<SignInRequirement | undefined>;
-  /** True if the user's password proves their identity, at a sign-in or later. */
-  acceptsPassword(accountId: string): Promise<boolean>;
-  /**
-   * True if a password alone does not sign the user in. This starts no grace period.
-   *
-   * @param isOfMailedLink true for a password that a mailed link will set, which ends the grace period.
-   */
-  needsMoreThanPassword(accountId: string, isOfMailedLink?: boolean): Promise<boolean>;
-  /** True if this session may add a sign-in method: a password session only the first one. */
-  mayAddMethod(visitor: Visitor): Promise<boolean>;
-  /** True if this sign-in at a provider is as strong as required to recover the account. */
-  mayRecover(accountId: string, came: UpstreamSignIn): Promise<boolean>;
-  /** Returns the requirement for this visitor, looked up once per request; undefined if there is none. */
-  of(ctx: Context, visitor: Visitor): Promise<SignInRequirement | undefined>;
-  /** True if the grace period has ended and the request does not serve to add a sign-in method. */
-  isBlocked(ctx: Context, visitor: Visitor): Promise<boolean>;
-  /**
-   * If a requirement was pending, signs the user in again with the strong method just added.
-   *
-   * @returns where a user whose grace period had ended continues: the authorization that waited, or
-   *   the profile. Undefined for all other users, who stay on their page.
-   */
-  continueIfSatisfied(ctx: Context, came: Method | UpstreamSignIn): Promise<string | undefined>;
-}
+export type SignInPolicy = ReturnType<typeof createSignInPolicy>;
 
 export function createSignInPolicy(parts: {
   readonly strongSignIns: StrongSignIns;
@@ -51,39 +25,58 @@ export function createSignInPolicy(parts: {
   readonly sessionRequirements: Pick<SessionRequirements, 'of'>;
   readonly sessions: Pick<BrowserSessions, 'signIn'>;
   readonly waiting: Pick<WaitingSignIn, 'restart'>;
-}): SignInPolicy {
+}) {
   const { strongSignIns, providers, sessionRequirements } = parts;
   const { requirementFor } = strongSignIns;
-  const of: SignInPolicy['of'] = (ctx, { session }) => sessionRequirements.of(session, ctx);
+  /** Returns the requirement for this visitor, looked up once per request; undefined if there is none. */
+  const of = (ctx: Context, { session }: Visitor): Promise<SignInRequirement | undefined> =>
+    sessionRequirements.of(session, ctx);
 
+  /** True if the user's password proves their identity, at a sign-in or later. */
   async function acceptsPassword(accountId: string): Promise<boolean> {
     const requirement = await requirementFor(accountId);
     return !(requirement?.isOver && requirement.hasStrongMethod);
   }
 
   return {
+    /** Returns the requirement for a user who has just entered the correct password. */
     requiredAfterPassword: requirementFor,
     acceptsPassword,
 
-    async needsMoreThanPassword(accountId, isOfMailedLink = false) {
+    /**
+     * True if a password alone does not sign the user in. This starts no grace period.
+     *
+     * @param isOfMailedLink true for a password that a mailed link will set, which ends the grace period.
+     */
+    async needsMoreThanPassword(accountId: string, isOfMailedLink = false): Promise<boolean> {
       const requirement = await strongSignIns.wouldBeRequired(accountId);
-      return requirement !== undefined && requirement.hasStrongMethod && (isOfMailedLink || requirement.isOver);
+      return requirement?.hasStrongMethod === true && (isOfMailedLink || requirement.isOver);
     },
 
-    mayRecover: async (accountId, came) =>
+    /** True if this sign-in at a provider is as strong as required to recover the account. */
+    mayRecover: async (accountId: string, came: UpstreamSignIn): Promise<boolean> =>
       isStrongSignIn(came, providers) || (await strongSignIns.wouldBeRequired(accountId)) === undefined,
 
-    mayAddMethod: async ({ account, session }) => isStrongSession(session, providers) || acceptsPassword(account.id),
+    /** True if this session may add a sign-in method: a password session only the first one. */
+    mayAddMethod: async ({ account, session }: Visitor): Promise<boolean> =>
+      isStrongSession(session, providers) || acceptsPassword(account.id),
 
     of,
 
-    async isBlocked(ctx, visitor) {
+    /** True if the grace period has ended and the request does not serve to add a sign-in method. */
+    async isBlocked(ctx: Context, visitor: Visitor): Promise<boolean> {
       const requirement = ctx.path === STRONG_SIGN_IN ? undefined : await of(ctx, visitor);
       if (!requirement?.isOver) return false;
       return requirement.hasStrongMethod || !OPEN_WITHOUT.includes(ctx.path);
     },
 
-    async continueIfSatisfied(ctx, came) {
+    /**
+     * If a requirement was pending, signs the user in again with the strong method just added.
+     *
+     * @returns where a user whose grace period had ended continues: the authorization that waited, or
+     *   the profile. Undefined for all other users, who stay on their page.
+     */
+    async continueIfSatisfied(ctx: Context, came: Method | UpstreamSignIn): Promise<string | undefined> {
       const visitor = foundVisitor(ctx);
       const requirement = visitor && (await of(ctx, visitor));
       // If the sign-in at a newly linked provider was not strong, keep the password session.

@@ -32,7 +32,9 @@ export async function whyNotOpened(directory: string, cause: unknown): Promise<D
 const notCreated = (cause: unknown): DataDirectoryProblem => ({
   code: 'data_directory_not_opened',
   what: `has no database yet, and PostgreSQL could not create one (${cause})`,
-  remedy: 'check that this machine has free memory, and start again',
+  remedy:
+    'if it contains the folder postgres, a backup was unpacked only in part: unpack all of it again; otherwise ' +
+    'check that this machine has free memory, and start again',
 });
 
 const KEPT = 'the data is unchanged: keep it';
@@ -62,7 +64,7 @@ const full = (): DataDirectoryProblem => ({
 const notWritable = (what: string): DataDirectoryProblem => ({
   code: 'data_directory_not_writable',
   what,
-  remedy: 'make everything in it readable and writable for the user of this process, and start ' + `again; ${KEPT}`,
+  remedy: `make everything in it readable and writable for the user of this process, and start again; ${KEPT}`,
 });
 
 async function refusedFile(cluster: string): Promise<DataDirectoryProblem | undefined> {
@@ -83,7 +85,7 @@ async function otherVersion(cluster: string): Promise<DataDirectoryProblem | und
   if (version === POSTGRES_VERSION || version === '') return undefined;
   return {
     code: 'data_directory_of_another_version',
-    what: `was written by PostgreSQL ${version}, but this version of Gatehouse contains ` + `${POSTGRES_VERSION}`,
+    what: `was written by PostgreSQL ${version}, but this version of Gatehouse contains ${POSTGRES_VERSION}`,
     remedy: `start the version of Gatehouse that wrote it; ${KEPT}`,
   };
 }

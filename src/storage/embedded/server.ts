@@ -47,19 +47,9 @@ export async function serveOnSocket(db: PGlite, socketPath: string) {
   };
 }
 
-interface Session {
-  /** Waits for the turn of `connection`; resolves at once if it already has the turn. */
-  takeTurn(connection: symbol): Promise<void>;
-  /** Runs messages of the connection that has the turn; the turn ends when the session is idle. */
-  run(connection: symbol, messages: Buffer): Promise<Buffer>;
-  /** Rolls back what the connection left unfinished. */
-  leave(connection: symbol): Promise<void>;
-  readonly listen: Listen;
-  /** Stops all further runs, and resolves when the last one has finished. */
-  end(): Promise<void>;
-}
+type Session = ReturnType<typeof createSession>;
 
-function createSession(db: PGlite): Session {
+function createSession(db: PGlite) {
   const waiting: { connection: symbol; begin: () => void }[] = [];
   const listeners = new Map<string, (payload: string) => void>();
   let holder: symbol | undefined;
@@ -79,6 +69,7 @@ function createSession(db: PGlite): Session {
     return withoutNotifications(Buffer.concat(parts), (channel, payload) => listeners.get(channel)?.(payload));
   }
 
+  /** Waits for the turn of `connection`; resolves at once if it already has the turn. */
   function takeTurn(connection: symbol): Promise<void> {
     if (holder === connection) return Promise.resolve();
     const turn = new Promise<void>((begin) => waiting.push({ connection, begin }));
@@ -86,6 +77,7 @@ function createSession(db: PGlite): Session {
     return turn;
   }
 
+  /** Runs messages of the connection that has the turn; the turn ends when the session is idle. */
   async function run(connection: symbol, messages: Buffer): Promise<Buffer> {
     const answer = await execute(messages);
     if (holder === connection && isIdle(answer)) passTurn();
@@ -96,19 +88,21 @@ function createSession(db: PGlite): Session {
     takeTurn,
     run,
 
-    async listen(channel, listener) {
+    async listen(channel: string, listener: (payload: string) => void): Promise<void> {
       listeners.set(channel, listener);
       const own = Symbol('listen');
       await takeTurn(own);
       await run(own, simpleQuery(`LISTEN ${channel}`));
     },
 
-    async leave(connection) {
+    /** Rolls back what the connection left unfinished. */
+    async leave(connection: symbol): Promise<void> {
       if (holder !== connection) return;
       await execute(ABANDON).finally(passTurn);
     },
 
-    async end() {
+    /** Stops all further runs, and resolves when the last one has finished. */
+    async end(): Promise<void> {
       await takeTurn(Symbol('end'));
     },
   };

@@ -105,7 +105,12 @@ create table clients (
   suspended_at timestamptz, last_used_at timestamptz,
   -- When the operator verified the client as it is now: a change of the client clears it; and by whom.
   verified_at timestamptz, verified_by text,
-  token_generation integer not null default 0, -- Machine access tokens of an earlier generation have ended.
+  -- Access tokens and codes of an earlier generation are refused, and refresh tokens need a secret of this generation.
+  generation integer not null default 0,
+  renewed_at timestamptz, -- When the client was last renewed: all its secrets are newer.
+  ended_through integer not null default 0, -- Everything of an earlier generation has ended for good.
+  ending_since timestamptz, -- When `ended_through` was raised; null once all connections of before are marked as ended.
+  leaked_secrets text[] not null default '{}', -- The latest leaked secrets: machine access tokens got with them have ended.
   creation_key text, -- A hash of the form that created the client: a form sent twice creates one client.
   constraint clients_creation_key_key unique (owner_account_id, creation_key),
   constraint clients_native_is_public check (not native or kind = 'public'),
@@ -309,6 +314,7 @@ create table connections (
   limit_read_only boolean not null default false,
   limit_until timestamptz, -- When the connection ends by itself.
   generation integer not null default 1, -- Authorizations of an earlier generation have ended.
+  client_generation integer not null default 0, -- That of the client at the last approval.
   ended_at timestamptz, ended_cause text,
   primary key (account_id, client_id)
 );
@@ -397,7 +403,9 @@ create table authorizations (
   rotation integer not null, -- -1 until the code is exchanged.
   attempt text not null,
   rotated_at bigint not null, -- In milliseconds.
-  confirmed boolean not null, usable_until bigint not null, forgotten_at bigint not null
+  confirmed boolean not null, usable_until bigint not null, forgotten_at bigint not null,
+  client_generation integer not null default 0, -- That of the client at the approval, or at the first refresh after a renewal.
+  since_rotation integer not null default 0 -- The first rotation of that generation.
 );
 create index authorizations_forgotten_at on authorizations (forgotten_at);
 
@@ -557,6 +565,8 @@ create index activity_person_id on activity ((details ->> 'person_id'), id) wher
 -- Decisions about a client, for the activity of all members.
 create index activity_decisions on activity ((details ->> 'organization_id'), id)
   where account_id is null and action in ('client_barred', 'client_admitted');
+-- Renewals of a client, for the activity of all people who have connected it.
+create index activity_renewals on activity ((details ->> 'client_id'), id) where action = 'client_renewed';
 create index activity_request_id on activity (request_id) where request_id is not null;
 create index activity_xact on activity (xact, id);
 
@@ -646,7 +656,8 @@ create index import_lines_identity on import_lines (import_id, type, identity, n
 -- A row is a set of records that an import found in its file, and the latest time at which such a file named all of them.
 create table known_files (id text primary key, as_of timestamptz not null);
 
--- A row is the time of the latest change of an imported record, so that an older line or file does not overwrite it.
+-- A row is the time of the latest change of a record by a line, a file, a command or a page, so that an older line or
+-- file does not overwrite it.
 create table known_times (
   thing text primary key, -- The type and ids of the record; for a deleted account or place, one of its former names.
   account_id text references accounts on delete cascade,
@@ -718,4 +729,9 @@ do $$ declare emptied text; begin
     execute format('create trigger %1$s_emptied after truncate on %1$s for each statement execute function announce()',
       emptied);
   end loop;
+end $$;
+
+-- The fingerprint of this file, by which a database that an earlier commit created is recognized (storage/migrate.ts).
+do $$ begin
+  execute format('comment on table gatehouse_migrations is %L', current_setting('gatehouse.schema'));
 end $$;

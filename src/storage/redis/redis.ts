@@ -272,9 +272,7 @@ export async function redisProblems(redis: Redis | Cluster): Promise<RedisProble
     problems.push({
       setting: 'maxmemory-policy',
       isUnknown: false,
-      message:
-        `Redis evicts keys when memory is full (maxmemory-policy ${evicting}): tokens would ` +
-        'be lost without an error',
+      message: `Redis evicts keys when memory is full (maxmemory-policy ${evicting}): tokens would be lost without an error`,
       remedy: 'set `maxmemory-policy noeviction` in redis.conf',
     });
   } else if (policies.includes(undefined)) {

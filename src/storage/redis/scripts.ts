@@ -16,8 +16,8 @@ const REPLACE = `
 
 /**
  * An authorization is `<rotation>!<attempt>!<rotated at>!<confirmed>!<usable until>!<ends at>!
- * <approved at>:<JSON of the facts>`; an `<ends at>` of 0 means never. ARGV[1] is always the
- * milliseconds to add to the clock of Redis; only tests add any.
+ * <approved at>!<client generation>!<since rotation>:<JSON of the facts>`; an `<ends at>` of 0 means
+ * never. ARGV[1] is always the milliseconds to add to the clock of Redis; only tests add any.
  */
 const AUTHORIZATION = `
   local time = redis.call('TIME')
@@ -28,9 +28,11 @@ const AUTHORIZATION = `
     local value = redis.call('GET', KEYS[1])
     if not value then return nil end
     local a = {}
-    a.rotation, a.attempt, a.rotatedAt, a.confirmed, a.usableUntil, a.endsAt, a.approvedAt, a.facts =
-      string.match(value, '^(-?%d+)!([^!]*)!(%d+)!([01])!(%d+)!(%d+)!(%d+):(.*)$')
-    for _, name in ipairs({ 'rotation', 'rotatedAt', 'usableUntil', 'endsAt', 'approvedAt' }) do
+    a.rotation, a.attempt, a.rotatedAt, a.confirmed, a.usableUntil, a.endsAt, a.approvedAt, a.generation,
+      a.since, a.facts =
+      string.match(value, '^(-?%d+)!([^!]*)!(%d+)!([01])!(%d+)!(%d+)!(%d+)!(%d+)!(%d+):(.*)$')
+    for _, name in ipairs({ 'rotation', 'rotatedAt', 'usableUntil', 'endsAt', 'approvedAt', 'generation',
+        'since' }) do
       a[name] = tonumber(a[name])
     end
     local remember = a.rotation < 0 and ${REMEMBER_CODE_SECONDS} or ${REMEMBER_EXPIRED_SECONDS}
@@ -40,8 +42,8 @@ const AUTHORIZATION = `
 
   local function save(a)
     local remember = a.rotation < 0 and ${REMEMBER_CODE_SECONDS} or ${REMEMBER_EXPIRED_SECONDS}
-    local value = string.format('%d!%s!%.0f!%s!%.0f!%.0f!%.0f:%s', a.rotation, a.attempt,
-      a.rotatedAt, a.confirmed, a.usableUntil, a.endsAt, a.approvedAt, a.facts)
+    local value = string.format('%d!%s!%.0f!%s!%.0f!%.0f!%.0f!%d!%d:%s', a.rotation, a.attempt,
+      a.rotatedAt, a.confirmed, a.usableUntil, a.endsAt, a.approvedAt, a.generation, a.since, a.facts)
     redis.call('SET', KEYS[1], value, 'PX',
       string.format('%.0f', math.max(1, (a.usableUntil + remember) * 1000 - ms)))
   end
@@ -51,47 +53,53 @@ const AUTHORIZATION = `
     a.usableUntil = now + tonumber(seconds)
     if a.endsAt > 0 then a.usableUntil = math.min(a.usableUntil, a.endsAt) end
     save(a)
-    return { 'issued', now, a.usableUntil }
+    return { 'issued', now, a.usableUntil, rotation }
   end
 
 `;
 
-/** Begins an authorization. ARGV: shift, facts, code seconds, absolute seconds or 0. */
+/** Begins an authorization. ARGV: shift, facts, code seconds, absolute seconds or 0, client generation. */
 const BEGIN = `${AUTHORIZATION}
   local absolute = tonumber(ARGV[4])
   save({ rotation = -1, attempt = '', rotatedAt = ms, confirmed = '0', approvedAt = now,
     usableUntil = now + tonumber(ARGV[3]), endsAt = absolute > 0 and now + absolute or 0,
-    facts = ARGV[2] })
+    generation = tonumber(ARGV[5]), since = 0, facts = ARGV[2] })
 `;
 
 /** Consumes a code; a repeated attempt succeeds, too. ARGV: shift, attempt, refresh seconds. */
 const EXCHANGE = `${AUTHORIZATION}
   local a = load()
   if not a then return { 'missing' } end
-  if a.rotation == 0 and a.attempt == ARGV[2] then return { 'issued', now, a.usableUntil } end
+  if a.rotation == 0 and a.attempt == ARGV[2] then return { 'issued', now, a.usableUntil, 0 } end
   if a.rotation >= 0 then return { 'replayed' } end
   if a.usableUntil <= now then return { 'expired' } end
   return issue(a, 0, ARGV[2], ARGV[3])
 `;
 
-/** Rotates a refresh token. ARGV: shift, from, attempt, refresh seconds, retry window seconds. */
+/** Rotates a refresh token. ARGV: shift, from, attempt, refresh seconds, retry window seconds, client generation. */
 const ROTATE = `${AUTHORIZATION}
   local a = load()
-  local from = tonumber(ARGV[2])
-  if not a or a.rotation < 0 then return { 'missing' } end
+  local from, generation = tonumber(ARGV[2]), tonumber(ARGV[6])
+  if not a then return { 'missing' } end
+  -- The node still knows the client as it was before a renewal: the caller may have a stolen secret.
+  if a.generation > generation then return { 'renewed' } end
   if a.endsAt > 0 and a.endsAt <= now then return { 'too_old' } end
   -- Ahead of the record: the store lost its last writes (a crash, a failover, a backup). The value
-  -- is genuine, so its honest holder goes on from there.
-  if from >= a.rotation then
-    if a.usableUntil <= now then return { 'expired' } end
-    return issue(a, from + 1, ARGV[3], ARGV[4])
+  -- is genuine, so its honest holder goes on from there. If the exchange was lost, too (-1),
+  -- usableUntil is the expiry of the code, and not of this value.
+  local isFirst = a.generation < generation
+  if isFirst or from >= a.rotation then
+    if a.rotation >= 0 and a.usableUntil <= now then return { 'expired' } end
+    local rotation = math.max(from, a.rotation) + 1
+    if isFirst then a.generation, a.since = generation, rotation end
+    return issue(a, rotation, ARGV[3], ARGV[4])
   end
-  if from == a.rotation - 1 then
-    if a.attempt == ARGV[3] then return { 'issued', now, a.usableUntil } end
+  if from == a.rotation - 1 or a.rotation == a.since then
+    if a.attempt == ARGV[3] then return { 'issued', now, a.usableUntil, a.rotation } end
     local window = tonumber(ARGV[5]) * 1000
     if window > 0 and (a.confirmed == '0' or ms - a.rotatedAt < window) then
       if a.usableUntil <= now then return { 'expired' } end
-      return { 'retried', now, a.usableUntil }
+      return { 'retried', now, a.usableUntil, a.rotation }
     end
   end
   return { 'replayed' }
@@ -105,8 +113,8 @@ const CONFIRM = `${AUTHORIZATION}
   save(a)
 `;
 
-/** The reply of a script; `now` and `usableUntil` come with `issued` and `retried` only. */
-type IssueReply = [outcome: string, now?: number, usableUntil?: number];
+/** The reply of a script; all but the outcome come with `issued` and `retried` only. */
+type IssueReply = [outcome: string, now?: number, usableUntil?: number, rotation?: number];
 
 declare module 'ioredis' {
   interface RedisCommander<Context> {
@@ -117,6 +125,7 @@ declare module 'ioredis' {
       facts: string,
       codeSeconds: number,
       absoluteSeconds: number,
+      clientGeneration: number,
     ): Result<null, Context>;
     exchangeCode(key: string, shift: number, attempt: string, refreshSeconds: number): Result<IssueReply, Context>;
     rotateAuthorization(
@@ -126,6 +135,7 @@ declare module 'ioredis' {
       attempt: string,
       refreshSeconds: number,
       retryWindowSeconds: number,
+      clientGeneration: number,
     ): Result<IssueReply, Context>;
     confirmRotation(key: string, shift: number, rotation: number): Result<null, Context>;
   }

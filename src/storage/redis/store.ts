@@ -18,7 +18,7 @@ import { defineScripts } from './scripts.ts';
 
 /** A stored record: `<expiry>:<JSON>`, so that a script reads the expiry without parsing JSON. */
 const RECORD = /^(\d+):(.*)$/s;
-const AUTHORIZATION = /^(-?\d+)![^!]*!(\d+)!([01])!(\d+)!(\d+)!(\d+):(.*)$/s;
+const AUTHORIZATION = /^(-?\d+)![^!]*!(\d+)!([01])!(\d+)!(\d+)!(\d+)!(\d+)!(\d+):(.*)$/s;
 
 const LETTER: Record<RecordKind | 'uid' | 'authorization', string> = {
   authorization: 'z',
@@ -75,11 +75,11 @@ export function createRedisStore(parts: {
   return {
     isInDatabase: false,
 
-    async beginAuthorization(id, facts, { codeSeconds, absoluteSeconds = 0 }) {
+    async beginAuthorization(id, facts, { codeSeconds, absoluteSeconds = 0, clientGeneration = 0 }) {
       const key = nameOf('authorization', id);
       const kept = factsValue(facts);
       const lifetimes = [codeSeconds, absoluteSeconds] as const;
-      await reply(redis.beginAuthorization(key, timeShift(), kept, ...lifetimes));
+      await reply(redis.beginAuthorization(key, timeShift(), kept, ...lifetimes, clientGeneration));
     },
 
     async readAuthorization(id) {
@@ -94,11 +94,11 @@ export function createRedisStore(parts: {
       return issueFrom(await reply(redis.exchangeCode(key, timeShift(), attempt, refreshSeconds)));
     },
 
-    async rotate(id, { from, attempt, refreshSeconds, retryWindowSeconds }) {
+    async rotate(id, { from, attempt, refreshSeconds, retryWindowSeconds, clientGeneration = 0 }) {
       if (!isStorableId(id)) return MISSING;
       const key = nameOf('authorization', id);
       const lifetimes = [refreshSeconds, retryWindowSeconds] as const;
-      const pending = redis.rotateAuthorization(key, timeShift(), from, attempt, ...lifetimes);
+      const pending = redis.rotateAuthorization(key, timeShift(), from, attempt, ...lifetimes, clientGeneration);
       return issueFrom(await reply(pending));
     },
 
@@ -200,10 +200,10 @@ type FactsValue = readonly [
 function authorizationFrom(value: string | null): AuthorizationRecord | undefined {
   const match = AUTHORIZATION.exec(value ?? '');
   if (!match) return undefined;
-  const [rotation = 0, rotatedAt = 0, confirmed, usableUntil = 0, endsAt, approvedAt = 0] = match
-    .slice(1, 7)
-    .map(Number);
-  const facts = JSON.parse(match[7] ?? '') as FactsValue;
+  const numbers = match.slice(1, 9).map(Number);
+  const [rotation = 0, rotatedAt = 0, confirmed, usableUntil = 0, endsAt, approvedAt = 0] = numbers;
+  const [clientGeneration = 0, sinceRotation = 0] = numbers.slice(6);
+  const facts = JSON.parse(match[9] ?? '') as FactsValue;
   const [accountId, clientId, generation, secret, redirectUriHash, codeChallengeHash] = facts;
   return {
     accountId,
@@ -218,9 +218,11 @@ function authorizationFrom(value: string | null): AuthorizationRecord | undefine
     rotatedAt,
     usableUntil,
     isConfirmed: confirmed === 1,
+    clientGeneration,
+    sinceRotation,
   };
 }
 
-function issueFrom([outcome, now, usableUntil]: [string, number?, number?]): Issue {
-  return (now === undefined ? { outcome } : { outcome, now, usableUntil }) as Issue;
+function issueFrom([outcome, now, usableUntil, rotation]: [string, number?, number?, number?]): Issue {
+  return (now === undefined ? { outcome } : { outcome, now, usableUntil, rotation }) as Issue;
 }

@@ -1,8 +1,8 @@
 import { expect } from 'chai';
 import { createAccess } from '../../../src/accounts/access/access.ts';
 import { createAccountRegistry } from '../../../src/accounts/account-registry.ts';
-import { createOrganizations } from '../../../src/accounts/organizations/organizations.ts';
 import { systemClock } from '../../../src/base/clock.ts';
+import { createOrganizations } from '../../../src/changes/organizations.ts';
 import { createClientRegistry } from '../../../src/clients/client-registry.ts';
 import { listenForChanges, silentChangeFeed } from '../../../src/storage/change-feed.ts';
 import type { Database } from '../../../src/storage/queries.ts';

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { createAccountRegistry } from '../../../src/accounts/account-registry.ts';
-import { createOrganizations } from '../../../src/accounts/organizations/organizations.ts';
 import { systemClock } from '../../../src/base/clock.ts';
+import { createOrganizations } from '../../../src/changes/organizations.ts';
 import { createClientRegistry } from '../../../src/clients/client-registry.ts';
 import { silentChangeFeed } from '../../../src/storage/change-feed.ts';
 import { partner } from '../../clients/drafts.ts';

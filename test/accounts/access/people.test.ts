@@ -2,8 +2,8 @@
 import { expect } from 'chai';
 import { createPeople, type People } from '../../../src/accounts/access/people.ts';
 import { createAccountRegistry } from '../../../src/accounts/account-registry.ts';
-import { createOrganizations } from '../../../src/accounts/organizations/organizations.ts';
 import { systemClock } from '../../../src/base/clock.ts';
+import { createOrganizations } from '../../../src/changes/organizations.ts';
 import { listenForChanges, silentChangeFeed } from '../../../src/storage/change-feed.ts';
 import { openDatabase } from '../../../src/storage/database.ts';
 import { startTcpProxy, type TcpProxy } from '../../storage/tcp-proxy.ts';

@@ -6,14 +6,14 @@ import { partnerTokens } from '../../provider/partner-tokens.ts';
 import { eventually } from '../../support/eventually.ts';
 import { authorizationUrl, exchangeCode, postForm, type TestClient } from '../../support/oauth.ts';
 import { startSeeded } from '../../support/seeded.ts';
-import { forEachDeployment } from '../../support/service.ts';
+import { onPostgresAndRedis } from '../../support/service.ts';
 import { type ClientOwner, LIST, shownOn, signInOwner, textOf } from '../client-owner.ts';
 
 const NO_CODE = `gate_ac_${'x'.repeat(43)}`;
 const WRONG_SECRET = withChecksum(`gate_cs_${'x'.repeat(43)}`);
 const OTHER_URI = 'https://partner.example/other';
 
-forEachDeployment('a problem of a client', (start) => {
+onPostgresAndRedis('a problem of a client', (start) => {
   const on = startSeeded({ on: start, clock: true });
   let owner: ClientOwner;
   let client: Required<TestClient>;

@@ -5,7 +5,7 @@ import { eventually } from '../../support/eventually.ts';
 import type { SeededPerson } from '../../support/seed.ts';
 import { addPerson } from '../../support/seed.ts';
 import { startSeeded } from '../../support/seeded.ts';
-import { forEachDeployment } from '../../support/service.ts';
+import { onPostgresAndRedis } from '../../support/service.ts';
 import { nameWarehouseApi } from '../../support/warehouse-api.ts';
 import { LIST, signInOwner, textOf } from '../client-owner.ts';
 import { signedIn } from '../signed-in-person.ts';
@@ -13,7 +13,7 @@ import { testBrowser } from './test-browser.ts';
 
 const STOCK = '{ organizations { name warehouses { name rights stock { article count } } } }';
 
-forEachDeployment('the test organizations', (start) => {
+onPostgresAndRedis('the test organizations', (start) => {
   const on = startSeeded({ on: start, clock: true });
   let people = 0;
   let api: { graphqlUrl: string; exampleQuery: string; testOrganizations: readonly string[] };

@@ -27,7 +27,6 @@ describe('the page of a password link', () => {
     expect(textOf(form.html)).to.include('Set your password').and.include(credentials.email);
     const login = await visitor.follow(await visitor.submit(form, { new_password: NEW_PASSWORD }));
     expect(login.url.pathname).to.equal('/login');
-    expect(textOf(login.html)).to.include('Your password was set.');
     const fields = { email: credentials.email, password: NEW_PASSWORD };
     const profile = await visitor.follow(await visitor.submit(login, fields));
     expect(profile.url.pathname).to.equal('/profile');
@@ -51,7 +50,6 @@ describe('the page of a password link', () => {
       expect(isExpired(page), query).to.equal(true);
       expect(page.html).to.equal(late.html);
     }
-    expect(textOf(late.html)).to.include('ask your administrator for another link');
     expect(late.html).to.include('href="/login"');
   });
 

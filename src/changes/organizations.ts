@@ -1,19 +1,13 @@
 /** Organizations and their warehouses, to which users have access. */
-import type { Clock } from '../../base/clock.ts';
-import { randomId } from '../../base/random-id.ts';
-import { refuseViolations } from '../../base/refusal.ts';
-import { byName, type Page, type PageRequest, pageOf } from '../../storage/pages.ts';
-import type { Database, InTransaction } from '../../storage/queries.ts';
-import { displayName } from '../display-name.ts';
-import type { OrganizationPolicy } from './organization-policy.ts';
-import {
-  acceptedExternalId,
-  createPlaces,
-  isOrganizationId,
-  type Place,
-  takenBy,
-  unknownOrganization,
-} from './places.ts';
+import { displayName } from '../accounts/display-name.ts';
+import type { OrganizationPolicy } from '../accounts/organizations/organization-policy.ts';
+import { isOrganizationId, type Place, unknownOrganization } from '../accounts/organizations/places.ts';
+import { randomId } from '../base/random-id.ts';
+import { refuseViolations } from '../base/refusal.ts';
+import { byName, type Page, type PageRequest, pageOf } from '../storage/pages.ts';
+import type { Database, InTransaction } from '../storage/queries.ts';
+import { type Changes, createChanges } from './engine.ts';
+import { acceptedExternalId, createPlaces, takenBy } from './places.ts';
 
 export interface WarehouseRecord extends Place {
   readonly organizationId: string;
@@ -41,12 +35,12 @@ export type Organizations = ReturnType<typeof createOrganizations>;
 
 export function createOrganizations(parts: {
   readonly database: Database;
-  readonly clock: Clock;
+  readonly engine?: Changes;
   /** True if new organizations ask first. */
   readonly asksFirst?: boolean;
 }) {
-  const { database, clock, asksFirst = false } = parts;
-  const places = createPlaces(database);
+  const { database, engine = createChanges(parts), asksFirst = false } = parts;
+  const places = createPlaces({ database, engine });
 
   return {
     ...places,
@@ -89,28 +83,19 @@ export function createOrganizations(parts: {
       { name: entered, externalId }: { readonly name: string; readonly externalId?: string | undefined },
       inTransaction?: InTransaction<OrganizationRecord>,
     ): Promise<OrganizationRecord> {
-      const organization = {
-        id: randomId('org_', 16),
-        name: displayName(entered),
-        createdAt: new Date(clock()),
-        externalId: acceptedExternalId(externalId),
-        warehouses: 0,
-        asksFirst,
-        allowsApiKeys: true,
-      };
-      await refuseViolations(
+      const id = randomId('org_', 16);
+      const name = displayName(entered);
+      const external_id = acceptedExternalId(externalId);
+      return refuseViolations(
         takenBy(externalId),
-        database.transaction(async (tx) => {
-          const { id, name, createdAt } = organization;
-          await tx.query(
-            `INSERT INTO organizations (id, name, created_at, external_id, asks_first)
-              VALUES ($1, $2, $3, $4, $5)`,
-            [id, name, createdAt, organization.externalId, asksFirst],
-          );
+        engine.transaction(async (tx, now) => {
+          await engine.make(tx, now, [{ type: 'organization', id, set: { name, external_id, asks_first: asksFirst } }]);
+          const policy = { asksFirst, allowsApiKeys: true };
+          const organization = { id, name, createdAt: now, externalId: external_id, warehouses: 0, ...policy };
           await inTransaction?.(tx, organization);
+          return organization;
         }),
       );
-      return organization;
     },
 
     /** @throws Refusal `name_invalid`, `organization_unknown` or `external_id_taken` */
@@ -127,28 +112,22 @@ export function createOrganizations(parts: {
       inTransaction?: InTransaction<WarehouseRecord>,
     ): Promise<WarehouseRecord> {
       if (!isOrganizationId(organizationId)) throw unknownOrganization(organizationId);
-      const warehouse = {
-        id: randomId('wh_', 16),
-        name: displayName(entered),
-        organizationId,
-        createdAt: new Date(clock()),
-        externalId: acceptedExternalId(externalId),
-      };
-      await refuseViolations(
+      const id = randomId('wh_', 16);
+      const name = displayName(entered);
+      const external_id = acceptedExternalId(externalId);
+      return refuseViolations(
         {
           ...takenBy(externalId),
           warehouses_organization_id_fkey: () => unknownOrganization(organizationId),
         },
-        database.transaction(async (tx) => {
-          await tx.query(
-            `INSERT INTO warehouses (id, organization_id, name, created_at, external_id)
-              VALUES ($1, $2, $3, $4, $5)`,
-            [warehouse.id, organizationId, warehouse.name, warehouse.createdAt, warehouse.externalId],
-          );
+        engine.transaction(async (tx, now) => {
+          const home = { organization_id: organizationId };
+          await engine.make(tx, now, [{ type: 'warehouse', id, ...home, set: { name, external_id, ...home } }]);
+          const warehouse = { id, name, organizationId, createdAt: now, externalId: external_id };
           await inTransaction?.(tx, warehouse);
+          return warehouse;
         }),
       );
-      return warehouse;
     },
   };
 }

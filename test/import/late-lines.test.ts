@@ -1,0 +1,318 @@
+/** What a command or a page changed is not undone by a line or a file that was known before. */
+import { expect } from 'chai';
+import { operatorFor, valueFrom } from '../operator/run-operator.ts';
+import { LIST, signInOwner } from '../pages/client-owner.ts';
+import { signedIn } from '../pages/signed-in-person.ts';
+import { describeOn, postgresServer } from '../support/requirements.ts';
+import { addPerson, type SeededPerson } from '../support/seed.ts';
+import { type Seeded, startSeeded } from '../support/seeded.ts';
+import { forEachDeploymentAndEmbedded, startsOn, type TestService } from '../support/service.ts';
+import { fileOf, type Line, line } from './import-file.ts';
+import { push, SENDERS } from './pushing.ts';
+
+/** The ids of the records of a row of the table, and the words of the late lines. */
+interface Records {
+  readonly service: TestService;
+  readonly account: string;
+  readonly organization: string;
+  readonly warehouse: string;
+  readonly email: string;
+  readonly command: (words: string) => Promise<unknown>;
+  readonly person: SeededPerson;
+  /** An owner of the organization. */
+  readonly owner: SeededPerson;
+}
+
+interface Row {
+  /** Members of the lines that differ from the usual ones at first. */
+  readonly first?: Readonly<Partial<Record<'account' | 'organization' | 'membership', Line>>>;
+  readonly isNoMember?: boolean;
+  readonly change: (records: Records) => Promise<unknown>;
+  readonly late: (keyof typeof LATE)[];
+  /** The results of the same lines with a later time; default: all `ok`. */
+  readonly later?: readonly string[];
+}
+
+const IDENTITY = { issuer: 'https://id.example.test', subject: 'unlinked' };
+
+/** Lines that would give back what the changes of the table take. */
+const LATE = {
+  account: (n: number) => line.account(`A${n}`),
+  active: (n: number) => line.account(`A${n}`, { suspended: false }),
+  suspended: (n: number) => line.account(`A${n}`, { suspended: true }),
+  linked: (n: number) => line.account(`A${n}`, { identity: IDENTITY }),
+  organization: (n: number) => line.organization(`O${n}`),
+  open: (n: number): Line => ({ ...line.organization(`O${n}`), clients: 'open' }),
+  warehouse: (n: number) => line.warehouse(`W${n}`, `O${n}`),
+  membership: (n: number) => line.membership(`A${n}`, `O${n}`, 'owner'),
+  rights: (n: number) => line.rights(`A${n}`, `W${n}`, 'read', 'write'),
+} as const;
+
+const everything = ['organization', 'warehouse', 'membership', 'rights'] as const;
+
+/** The person joins or leaves the organization on the page of a new client. */
+const testing =
+  (to: 'join' | 'leave') =>
+  async ({ service, person, organization }: Records): Promise<void> => {
+    const api = { graphqlUrl: 'https://api.example', exampleQuery: '{ caller { username } }' };
+    await service.apply({ ...service.settings, api: { ...api, testOrganizations: [organization] } });
+    const owner = await signInOwner(service, person);
+    const { id } = await owner.createClient('Stock App');
+    await owner.send(`${LIST}/${id}/test/${to}/${organization}`);
+  };
+
+const ROWS: Readonly<Record<string, Row>> = {
+  'memberships remove': {
+    change: ({ command, email, organization }) =>
+      command(`memberships remove --account ${email} --organization ${organization}`),
+    late: ['membership', 'rights'],
+  },
+  'a member removed on the page of the organization': {
+    change: async ({ service, owner, account, organization }) =>
+      (await signedIn(service, owner)).send(`/profile/organizations/${organization}/people/${account}/end`),
+    late: ['membership', 'rights'],
+  },
+  'memberships set --role viewer': {
+    change: ({ command, email, organization }) =>
+      command(`memberships set --account ${email} --organization ${organization} --role viewer`),
+    late: ['membership'],
+  },
+  'memberships set, of the role that the person has already': {
+    change: ({ command, email, organization }) =>
+      command(`memberships set --account ${email} --organization ${organization} --role member`),
+    late: ['membership'],
+  },
+  'memberships remove --warehouse': {
+    change: ({ command, email, warehouse }) =>
+      command(`memberships remove --account ${email} --warehouse ${warehouse}`),
+    late: ['rights'],
+  },
+  'memberships set --rights read,manage': {
+    change: ({ command, email, warehouse }) =>
+      command(`memberships set --account ${email} --warehouse ${warehouse} --rights read,manage`),
+    late: ['rights'],
+  },
+  'accounts suspend': {
+    change: ({ command, email }) => command(`accounts suspend ${email}`),
+    late: ['active'],
+  },
+  'accounts resume': {
+    first: { account: { suspended: true } },
+    change: ({ command, email }) => command(`accounts resume ${email}`),
+    late: ['suspended'],
+  },
+  'accounts delete': {
+    change: ({ command, email }) => command(`accounts delete ${email} --yes`),
+    late: ['account', 'membership', 'rights'],
+  },
+  'accounts update --new-email': {
+    change: ({ command, email }) => command(`accounts update ${email} --new-email new-${email}`),
+    late: ['account'],
+  },
+  'accounts update --name': {
+    change: ({ command, email }) => command(`accounts update ${email} --name Married`),
+    late: ['account'],
+  },
+  'links remove': {
+    first: { account: { identity: IDENTITY } },
+    change: ({ command, email }) => command(`links remove ${email} --provider ${IDENTITY.issuer} --yes`),
+    late: ['linked'],
+  },
+  'organizations delete': {
+    change: ({ command, organization }) => command(`organizations delete ${organization} --yes`),
+    late: [...everything],
+  },
+  'organizations update': {
+    change: ({ command, organization }) => command(`organizations update ${organization} --name Renamed`),
+    late: ['organization'],
+  },
+  'organizations policy': {
+    change: ({ command, organization }) => command(`organizations policy ${organization} ask`),
+    late: ['open'],
+  },
+  'the policy set on its page': {
+    change: async ({ service, owner, organization }) =>
+      (await signedIn(service, owner)).send(`/profile/organizations/${organization}/policy`, {
+        clients: 'ask',
+        api_keys: 'allow',
+      }),
+    late: ['open'],
+  },
+  'warehouses delete': {
+    change: ({ command, warehouse }) => command(`warehouses delete ${warehouse} --yes`),
+    late: ['warehouse', 'rights'],
+  },
+  'warehouses update': {
+    change: ({ command, warehouse }) => command(`warehouses update ${warehouse} --name Renamed`),
+    late: ['warehouse'],
+  },
+  'a test organization joined': {
+    isNoMember: true,
+    change: testing('join'),
+    late: ['membership', 'rights'],
+  },
+  'a test organization left': {
+    first: { membership: { role: 'viewer' } },
+    change: testing('leave'),
+    late: ['membership', 'rights'],
+  },
+};
+
+const ago = (seconds: number): string => new Date(Date.now() - seconds * 1_000).toISOString();
+const at = (seconds: number, lines: readonly Line[]): Line[] => lines.map((one) => ({ ...one, as_of: ago(seconds) }));
+
+let count = 0;
+
+const idOf = async ({ database }: TestService, table: string, external: string): Promise<string> => {
+  const rows = await database.query<{ id: string }>(`SELECT id FROM ${table} WHERE external_id = $1`, [external]);
+  return rows[0]?.id ?? '';
+};
+/** Adds a person with access to a warehouse, by lines of an hour ago. */
+async function add(
+  { service }: Seeded,
+  row: Row = { change: async () => {}, late: [] },
+): Promise<Records & { readonly n: number; readonly base: readonly Line[] }> {
+  count += 1;
+  const n = count;
+  const email = `a${n}@example.test`;
+  const person = await addPerson(service, `Person A${n}`, email);
+  const base = [LATE.organization(n), LATE.warehouse(n), LATE.account(n)];
+  const { first = {} } = row;
+  const lines = [
+    { ...LATE.organization(n), ...first.organization },
+    LATE.warehouse(n),
+    LATE.account(n),
+    ...(row.isNoMember ? [] : [{ ...line.membership(`A${n}`, `O${n}`), ...first.membership }]),
+    ...(row.isNoMember ? [] : [line.rights(`A${n}`, `W${n}`, 'read')]),
+    ...(first.account ? [{ ...LATE.account(n), ...first.account }] : []),
+  ];
+  const { results } = await push(service, at(3_600, lines));
+  expect(new Set(results)).to.deep.equal(new Set(['ok']));
+  const organization = await idOf(service, 'organizations', `O${n}`);
+  const owner = await addPerson(service, `Owner ${n}`, `owner${n}@example.test`);
+  await service.memberships.setRole({ accountId: owner.accountId }, organization, 'owner');
+  return {
+    n,
+    base,
+    service,
+    account: person.accountId,
+    organization,
+    warehouse: await idOf(service, 'warehouses', `W${n}`),
+    email,
+    command: (words) => valueFrom(operatorFor(service), words),
+    owner,
+    person,
+  };
+}
+
+forEachDeploymentAndEmbedded('late lines', (start) => {
+  const on = startSeeded({ on: start, settings: { senders: SENDERS } });
+
+  /** Returns all that lines may change, of every person and place. */
+  const state = () =>
+    on.service.database.query(`SELECT
+      (SELECT json_agg(json_build_array(id, email, name, suspended_at) ORDER BY id) FROM accounts) AS accounts,
+      (SELECT json_agg(json_build_array(account_id, issuer, subject) ORDER BY account_id) FROM account_identities) AS links,
+      (SELECT json_agg(json_build_array(id, name, asks_first) ORDER BY id) FROM organizations) AS organizations,
+      (SELECT json_agg(json_build_array(id, name) ORDER BY id) FROM warehouses) AS warehouses,
+      (SELECT json_agg(json_build_array(account_id, organization_id, role) ORDER BY id) FROM organization_memberships) AS roles,
+      (SELECT json_agg(json_build_array(account_id, warehouse_id, rights) ORDER BY id) FROM warehouse_rights) AS rights`);
+
+  for (const [name, row] of Object.entries(ROWS)) {
+    it(`${name}: lines and files of a time before it change nothing, later lines are applied`, async () => {
+      const { n, base, ...records } = await add(on, row);
+      const before = await state();
+      await row.change(records);
+      const changed = await state();
+      if (!name.includes('already')) expect(changed).to.not.deep.equal(before);
+
+      const late = row.late.map((one) => LATE[one](n));
+      const answers = await push(on.service, at(30, late));
+      expect(answers.results).to.deep.equal(late.map(() => 'outdated'));
+      expect(await state()).to.deep.equal(changed);
+
+      // A file contains all that its lines name.
+      const has = (type: unknown) => late.some((one) => one.type === type);
+      const named = [...base, ...(has('warehouse_rights') ? [line.membership(`A${n}`, `O${n}`)] : [])];
+      const lines = [...named.filter(({ type }) => !has(type)), ...late];
+      const report = await valueFrom(operatorFor(on.service), `import ${fileOf(...lines)} --as-of ${ago(20)}`);
+      expect(report.newer).to.be.at.least(late.length);
+      expect(await state()).to.deep.equal(changed);
+
+      expect((await push(on.service, late)).results).to.deep.equal(row.later ?? late.map(() => 'ok'));
+    });
+  }
+
+  it('after a person added by hand was deleted, an earlier line with the same address does not add them again', async () => {
+    const { email } = await addPerson(on.service, 'Helga Hand', 'helga@example.test');
+    const late = at(30, [line.account('H1', { email })]);
+    await valueFrom(operatorFor(on.service), `accounts delete ${email} --yes`);
+    expect((await push(on.service, late)).results).to.deep.equal(['outdated']);
+    expect((await push(on.service, [line.account('H1', { email })])).results).to.deep.equal(['ok']);
+  });
+
+  it('an older file gives a person that a command renamed since their external id and access, and keeps the name', async () => {
+    const { email } = await addPerson(on.service, 'Rita Rename', 'rita@example.test');
+    await valueFrom(operatorFor(on.service), `accounts update ${email} --name Rita`);
+    const file = fileOf(line.organization('O-R'), line.account('A-R', { email }), line.membership('A-R', 'O-R'));
+    const report = await valueFrom(operatorFor(on.service), `import ${file} --as-of ${ago(30)}`);
+    expect(report.newer).to.equal(1);
+    const rows = await on.service.database.query(`SELECT a.external_id, a.name, m.role FROM accounts a
+      JOIN organization_memberships m ON m.account_id = a.id WHERE a.email = '${email}'`);
+    expect(rows).to.deep.equal([{ external_id: 'A-R', name: 'Rita', role: 'member' }]);
+    expect((await push(on.service, at(30, [line.account('A-R', { email })]))).results).to.deep.equal(['outdated']);
+  });
+
+  it('an older file leaves out what belongs to a place or person deleted since, even what it would add', async () => {
+    const records = await add(on);
+    const { n, command, organization } = records;
+    const { email } = await addPerson(on.service, 'Dora Deleted', 'dora@example.test');
+    await command(`organizations delete ${organization} --yes`);
+    await command(`accounts delete ${email} --yes`);
+    const before = await state();
+    const lines = [
+      ...records.base,
+      line.organization('O-D'),
+      line.warehouse('W-D', `O${n}`),
+      line.account('A-D', { email }),
+      line.membership(`A${n}`, `O${n}`),
+      line.membership('A-D', 'O-D'),
+      line.rights(`A${n}`, 'W-D', 'read'),
+    ];
+    const report = await valueFrom(operatorFor(on.service), `import ${fileOf(...lines)} --as-of ${ago(30)}`);
+    expect(report.newer).to.equal(7);
+    const added = (await state())[0] as { organizations: unknown[] };
+    expect(added).to.deep.include({ ...(before[0] as object), organizations: added.organizations });
+  });
+
+  it('a line of a sender whose clock is ahead is not applied again after a command', async () => {
+    const records = await add(on);
+    const ahead = at(-120, [LATE.membership(records.n)]);
+    expect((await push(on.service, ahead)).results).to.deep.equal(['ok']);
+    await ROWS['memberships remove']?.change(records);
+    expect((await push(on.service, ahead)).results).to.deep.equal(['outdated']);
+    const deleted = at(-60, [LATE.account(records.n)]);
+    expect((await push(on.service, deleted)).results).to.deep.equal(['unchanged']);
+    await ROWS['accounts delete']?.change(records);
+    expect((await push(on.service, deleted)).results).to.deep.equal(['outdated']);
+  });
+});
+
+describeOn([postgresServer], 'late lines at a node with a wrong clock', () => {
+  const start = startsOn('postgres');
+  const on = startSeeded({ on: start, settings: { senders: SENDERS } });
+
+  it('changes are dated by the clock of the database, even if that of the node is two minutes behind or ahead', async () => {
+    for (const seconds of [-120, 120]) {
+      const node = await start({ sharing: on.service, ahead: seconds });
+      const records = await add(on);
+      await ROWS['a member removed on the page of the organization']?.change({ ...records, service: node });
+      const membership = LATE.membership(records.n);
+      expect((await push(node, at(30, [membership]))).results).to.deep.equal(['outdated']);
+      // Lines without a time have that of the database, too.
+      expect((await push(node, [membership])).results).to.deep.equal(['ok']);
+      await ROWS['memberships remove']?.change(records);
+      expect((await push(on.service, [membership])).results).to.deep.equal(['ok']);
+    }
+  });
+});

@@ -1,0 +1,218 @@
+/** Whatever writes people, places and access, and however late: nothing reaches what a newer truth ended. */
+import { expect } from 'chai';
+import fc from 'fast-check';
+import { createOrganizationEnds } from '../../src/changes/organization-ends.ts';
+import { createTestOrganizations } from '../../src/changes/test-organizations.ts';
+import { operatorOn, valueFrom } from '../operator/run-operator.ts';
+import { introspect } from '../support/oauth.ts';
+import { describeOn, postgresServer } from '../support/requirements.ts';
+import { type Seeded, startSeeded } from '../support/seeded.ts';
+import { type Deployment, startsOn, type TestService } from '../support/service.ts';
+import { fileOf, type Line, line } from './import-file.ts';
+import { push, SENDERS } from './pushing.ts';
+
+const SEED = Number(process.env.SEED ?? Math.floor(Math.random() * 2 ** 31));
+const PEOPLE = ['A1', 'A2'] as const;
+const WRITERS = [
+  'push',
+  'import',
+  'memberships',
+  'page',
+  'accounts suspend',
+  'accounts resume',
+  'accounts delete',
+  'organizations delete',
+  'join',
+  'leave',
+] as const;
+
+const anyStep = fc.record({
+  writer: fc.constantFrom(...WRITERS, ...Array<'push'>(8).fill('push'), 'memberships', 'accounts resume'),
+  person: fc.constantFrom(...PEOPLE),
+  kind: fc.constantFrom('account', 'organization', 'membership', 'membership', 'membership'),
+  late: fc.constantFrom<number>(60, 60, 60, 3_600, 2 * 86_400, 0),
+  isGiven: fc.constantFrom(true, true, false),
+  isOfSecondNode: fc.boolean(),
+});
+type Step = typeof anyStep extends fc.Arbitrary<infer Value> ? Value : never;
+type Kind = Step['kind'];
+
+/** A statement about a record: it was so at this time, in milliseconds. */
+interface Truth {
+  readonly about: string;
+  readonly isGiven: boolean;
+  readonly at: number;
+  readonly isImport: boolean;
+}
+
+/** The records without which a person does not reach the organization. */
+const needed = (person: string) => [`account ${person}`, 'organization', `membership ${person}`];
+
+class Walk {
+  readonly #on: Seeded;
+  readonly #nodes: readonly TestService[];
+  readonly #truths: Truth[] = [];
+  readonly #keys = new Map<string, string>();
+  readonly reached = new Set<string>();
+
+  constructor(on: Seeded, nodes: readonly TestService[]) {
+    this.#on = on;
+    this.#nodes = nodes;
+  }
+
+  #tell(about: string, isGiven: boolean, at: number, isImport = false): void {
+    this.#truths.push({ about, isGiven, at, isImport });
+  }
+
+  async #idOf(table: string, external: string): Promise<string | undefined> {
+    const rows = await this.#on.service.database.query<{ id: string }>(
+      `SELECT id FROM ${table} WHERE external_id = $1`,
+      [external],
+    );
+    return rows[0]?.id;
+  }
+
+  async take(step: Step): Promise<void> {
+    const { writer, person, late, isGiven } = step;
+    const node = this.#nodes[step.isOfSecondNode ? this.#nodes.length - 1 : 0] ?? this.#on.service;
+    const account = await this.#idOf('accounts', person);
+    const organization = await this.#idOf('organizations', 'O1');
+    const begun = Date.now();
+    const asOf = begun - late * 1_000;
+    const command = (words: string) => valueFrom(operatorOn(this.#on.service.database), words);
+    /** What is true from a time during the step on: an end since its begin, at least. */
+    const since = (about: string, given: boolean): void => this.#tell(about, given, given ? Date.now() : begun);
+    if (writer === 'push') {
+      const [one, about] = pushed(step);
+      const { results } = await push(node, [late === 0 ? one : { ...one, as_of: new Date(asOf).toISOString() }]);
+      if (results[0] !== 'ok' && (results[0] !== 'unchanged' || !account || !organization)) return;
+      if (late === 0) since(about, isGiven);
+      else this.#tell(about, isGiven, asOf);
+    } else if (writer === 'import') {
+      const members = PEOPLE.filter((one) => isGiven || one !== person);
+      const lines = [
+        line.organization('O1'),
+        ...PEOPLE.map((one) => line.account(one)),
+        ...members.map((one) => line.membership(one, 'O1')),
+      ];
+      const options = '--prune --prune-at-most 100% --yes';
+      await command(`import ${fileOf(...lines)} --as-of ${new Date(asOf).toISOString()} ${options}`);
+      for (const one of members) for (const about of needed(one)) this.#tell(about, true, asOf, true);
+    } else if (account === undefined || organization === undefined) {
+      // Most steps need both records: a line without a time adds what is missing.
+      for (const kind of KINDS) await this.take({ ...step, writer: 'push', kind, late: 0, isGiven: true });
+    } else if (writer === 'memberships') {
+      const to = `--account ${account} --organization ${organization}`;
+      await command(isGiven ? `memberships set ${to} --role member` : `memberships remove ${to}`);
+      since(`membership ${person}`, isGiven);
+    } else if (writer === 'page') {
+      const change = { organizationId: organization, accountId: account, by: this.#on.seeded.other.accountId };
+      await this.#on.service.memberships.setRole({ accountId: change.by }, organization, 'owner');
+      await createOrganizationEnds(node).endMembership(change);
+      since(`membership ${person}`, false);
+    } else if (writer === 'join' || writer === 'leave') {
+      const before = await this.#roleOf(account);
+      await createTestOrganizations({ ...node, ids: [organization] }).change(
+        writer,
+        [account, organization],
+        async () => {},
+      );
+      if ((await this.#roleOf(account)) !== before) since(`membership ${person}`, writer === 'join');
+    } else if (writer === 'organizations delete') {
+      await command(`organizations delete ${organization} --yes`);
+      for (const about of ['organization', ...PEOPLE.map((one) => `membership ${one}`)]) since(about, false);
+    } else {
+      await command(`${writer} ${account}${writer === 'accounts delete' ? ' --yes' : ''}`);
+      since(`account ${person}`, writer === 'accounts resume');
+      if (writer === 'accounts delete') since(`membership ${person}`, false);
+    }
+  }
+
+  async #roleOf(account: string): Promise<unknown> {
+    const roles = await this.#on.service.database.query<{ role: string }>(
+      'SELECT role FROM organization_memberships WHERE account_id = $1',
+      [account],
+    );
+    return roles[0]?.role;
+  }
+
+  /** Asks both nodes what each person's API key reaches. */
+  async check(): Promise<void> {
+    const { service, clients } = this.#on;
+    const organization = await this.#idOf('organizations', 'O1');
+    for (const person of PEOPLE) {
+      const account = await this.#idOf('accounts', person);
+      if (account === undefined || organization === undefined) continue;
+      if (!this.#keys.has(account)) {
+        const draft = { accountId: account, name: 'Walk', expiresInDays: 30 };
+        const added = await service.apiKeys.add(draft, { address: '127.0.0.1', browser: '' }).catch(() => undefined);
+        if (added === undefined) continue;
+        this.#keys.set(account, added.value);
+      }
+      for (const node of this.#nodes) {
+        node.access.forget(account);
+        const { body } = await introspect(node.issuer, clients.resourceServer, this.#keys.get(account) ?? '');
+        const organizations = (body.organizations ?? []) as readonly { id: string }[];
+        if (!organizations.some(({ id }) => id === organization)) continue;
+        this.reached.add(person);
+        for (const about of needed(person)) expect(this.#endedBy(about), `${person} reaches`).to.equal(undefined);
+      }
+    }
+  }
+
+  /** Returns an end after which nothing newer gave the record. Of two imports, the later run wins. */
+  #endedBy(about: string): Truth | undefined {
+    const all = this.#truths.filter((one) => one.about === about);
+    return all.find(
+      (end, index) =>
+        !end.isGiven &&
+        !all.some(
+          (one, position) => one.isGiven && (one.at >= end.at || (one.isImport && end.isImport && position > index)),
+        ),
+    );
+  }
+}
+
+function pushed({ kind, person, isGiven }: Step): [Line, string] {
+  if (kind === 'account') return [line.account(person, { suspended: !isGiven }), `account ${person}`];
+  // A line cannot remove an organization.
+  if (kind === 'organization') return [line.organization('O1'), isGiven ? 'organization' : 'nothing'];
+  const one = line.membership(person, 'O1');
+  return [isGiven ? one : { ...one, removed: true }, `membership ${person}`];
+}
+
+const KINDS: readonly Kind[] = ['organization', 'account', 'membership'];
+
+function suite(deployment: Deployment, walks: number, ahead?: number): () => void {
+  return () => {
+    const start = startsOn(deployment);
+    const on = startSeeded({ on: start, settings: { senders: SENDERS, import: { removalsPerHour: '100000' } } });
+
+    it(`no credential reaches what a newer truth ended (${walks} walks, seed ${SEED})`, async () => {
+      const nodes = [on.service, ...(ahead === undefined ? [] : [await start({ sharing: on.service, ahead })])];
+      let reached = 0;
+      const property = fc.asyncProperty(fc.array(anyStep, { minLength: 12, maxLength: 12 }), async (steps) => {
+        await on.service.database.query('DELETE FROM accounts WHERE external_id IS NOT NULL');
+        await on.service.database.query('DELETE FROM organizations WHERE external_id IS NOT NULL');
+        await on.service.database.query('DELETE FROM known_times');
+        const walk = new Walk(on, nodes);
+        const base = { writer: 'push', late: 2 * 86_400, isGiven: true, isOfSecondNode: false } as const;
+        for (const kind of KINDS) for (const person of PEOPLE) await walk.take({ ...base, kind, person });
+        await walk.check();
+        for (const step of steps) {
+          await walk.take(step);
+          await walk.check();
+        }
+        reached += walk.reached.size;
+      });
+      await fc.assert(property, { numRuns: walks, seed: SEED, endOnFailure: true });
+      expect(reached, 'people who reached the organization').to.be.above(0);
+    });
+  };
+}
+
+describe('walks through the writers of access', () => {
+  describe('embedded', suite('embedded', 2));
+  describeOn([postgresServer], 'PostgreSQL', suite('postgres', 6));
+  describeOn([postgresServer], 'PostgreSQL, two nodes whose clocks are two minutes apart', suite('postgres', 3, -120));
+});

@@ -1,0 +1,197 @@
+/** A client that was robbed is renewed: its thief loses everything, and no person has to approve it again. */
+import { expect } from 'chai';
+import { LEAK_SENDERS, reportLeaks } from '../authorizations/leak-reports.ts';
+import { eventually } from '../support/eventually.ts';
+import {
+  authorizationUrl,
+  clientCredentials,
+  exchangeCode,
+  refresh,
+  revokeCurrent,
+  type TestClient,
+} from '../support/oauth.ts';
+import { addTestClient } from '../support/seed.ts';
+import { startSeeded } from '../support/seeded.ts';
+import { forEachDeploymentAndEmbedded } from '../support/service.ts';
+import { type Tokens, tokensOf } from './partner-tokens.ts';
+import { expectRefusal } from './refusals.ts';
+
+const DAY = 86_400;
+/** Longer than `tokens.retry_window`. */
+const WINDOW = 90;
+const USED = 'refresh token was already used, so the whole authorization was revoked';
+const OLD = 'it was issued before the client was renewed: send the person through the authorization again';
+
+forEachDeploymentAndEmbedded('renewing a robbed client', (start) => {
+  const on = startSeeded({ on: start, clock: true, settings: { senders: LEAK_SENDERS } });
+
+  const idOf = ({ refreshToken }: Tokens): string => refreshToken.slice('gate_rt_'.length).slice(0, 22);
+  const read = (tokens: Tokens) => on.service.store.readAuthorization(idOf(tokens));
+  const isActive = ({ accessToken }: Tokens) => on.partner.isActive(accessToken);
+  async function next(client: TestClient, { refreshToken }: Tokens): Promise<Tokens> {
+    const answer = await refresh(on.issuer, client, refreshToken);
+    expect(answer.status, answer.text).to.equal(200);
+    return tokensOf(answer);
+  }
+  const refused = async (client: TestClient, { refreshToken }: Tokens, cause?: string) =>
+    expectRefusal(await refresh(on.issuer, client, refreshToken), 400, 'invalid_grant', cause);
+  const renew = async (client: TestClient): Promise<TestClient> => ({
+    ...client,
+    secret: (await on.service.clients.renew(client.id)).secret,
+  });
+  /** The partner confirms that it has received its tokens, and the retry window passes. */
+  async function settle(tokens: Tokens): Promise<void> {
+    expect(await isActive(tokens)).to.equal(true);
+    await eventually(async () => expect(await read(tokens)).to.include({ isConfirmed: true }));
+    on.clock.advance(WINDOW);
+  }
+
+  /** What happened between the theft and the renewal. @returns the partner's tokens, and all that a thief may have */
+  const THEFTS: Readonly<Record<string, (client: TestClient) => Promise<{ mine: Tokens; stolen: Tokens[] }>>> = {
+    'the thief never refreshed': async (client) => {
+      const mine = await on.partner.tokens(client);
+      return { mine, stolen: [mine] };
+    },
+    'the thief refreshed once': async (client) => {
+      const mine = await on.partner.tokens(client);
+      return { mine, stolen: [mine, await next(client, mine)] };
+    },
+    'the thief refreshed, and then once more': async (client) => {
+      const mine = await on.partner.tokens(client);
+      const first = await next(client, mine);
+      return { mine, stolen: [mine, first, await next(client, first)] };
+    },
+    'the thief refreshed after the partner': async (client) => {
+      const first = await on.partner.tokens(client);
+      const mine = await next(client, first);
+      return { mine, stolen: [first, mine, await next(client, mine)] };
+    },
+    'the partner refreshed after the thief': async (client) => {
+      const first = await on.partner.tokens(client);
+      const stolen = await next(client, first);
+      return { mine: await next(client, first), stolen: [first, stolen] };
+    },
+  };
+
+  for (const [what, steal] of Object.entries(THEFTS)) {
+    it(`${what}: the partner continues with the new secret, and nothing that was stolen is accepted`, async () => {
+      const client = await addTestClient(on.service, 'Robbed Planner');
+      const { mine, stolen } = await steal(client);
+      const renewed = await renew(client);
+      for (const tokens of [mine, ...stolen]) {
+        expect(await isActive(tokens)).to.equal(false);
+        expectRefusal(await refresh(on.issuer, client, tokens.refreshToken), 401, 'invalid_client');
+        expect((await revokeCurrent(on.issuer, tokens.accessToken)).status, 'a thief ends nothing').to.equal(401);
+      }
+      const lifted = await next(renewed, mine);
+      expect(await isActive(lifted)).to.equal(true);
+      for (const tokens of [mine, ...stolen]) {
+        expect(await isActive(tokens)).to.equal(false);
+        expectRefusal(await refresh(on.issuer, client, tokens.refreshToken), 401, 'invalid_client');
+        expect((await revokeCurrent(on.issuer, tokens.accessToken)).status).to.equal(401);
+        await reportLeaks(on.service, [{ token: tokens.refreshToken }, { token: tokens.accessToken }]);
+      }
+      expect(await isActive(lifted), 'also after the thief has published everything').to.equal(true);
+      const after = await next(renewed, lifted);
+      await settle(after);
+      await refused(renewed, lifted, USED);
+      expect(await isActive(after), 'a replay ends the authorization as ever').to.equal(false);
+    });
+  }
+
+  it('a lost answer to the first refresh after the renewal can be repeated; after the retry window that is a replay', async () => {
+    const client = await addTestClient(on.service, 'Robbed Planner');
+    const first = await on.partner.tokens(client);
+    const mine = await next(client, first);
+    const renewed = await renew(client);
+    const lifted = await next(renewed, mine);
+    const again = await next(renewed, mine);
+    expect(again.refreshToken).to.equal(lifted.refreshToken);
+    expect(await isActive(again)).to.equal(true);
+    // Another worker of the partner still has the token of before.
+    expect((await next(renewed, first)).refreshToken).to.equal(lifted.refreshToken);
+    await settle(lifted);
+    await refused(renewed, first, USED);
+    expect(await isActive(lifted)).to.equal(false);
+  });
+
+  it('a lost answer to the last refresh before the renewal costs the partner nothing', async () => {
+    const client = await addTestClient(on.service, 'Robbed Planner');
+    const mine = await on.partner.tokens(client);
+    await next(client, mine);
+    const renewed = await renew(client);
+    const lifted = await next(renewed, mine);
+    on.clock.advance(WINDOW);
+    expect(await isActive(await next(renewed, lifted))).to.equal(true);
+  });
+
+  for (const what of ['one token', 'different tokens'] as const) {
+    it(`two workers of the partner refresh at once with ${what} after the renewal, and get the same new token`, async () => {
+      const client = await addTestClient(on.service, 'Robbed Planner');
+      const first = await on.partner.tokens(client);
+      const mine = await next(client, first);
+      const renewed = await renew(client);
+      const presented = Array.from({ length: 6 }, (_, index) => (what === 'one token' || index % 2 ? mine : first));
+      const answers = await Promise.all(presented.map((tokens) => next(renewed, tokens)));
+      expect(new Set(answers.map(({ refreshToken }) => refreshToken)).size).to.equal(1);
+      expect(await Promise.all(answers.map(isActive))).to.deep.equal(answers.map(() => true));
+    });
+  }
+
+  it('a refresh token that has expired stays expired', async () => {
+    const client = await addTestClient(on.service, 'Robbed Planner');
+    const mine = await on.partner.tokens(client);
+    on.clock.advance(30 * DAY + 60);
+    const renewed = await renew(client);
+    await refused(renewed, mine, 'refresh token has expired');
+  });
+
+  it('a node that has not heard of the renewal neither refreshes what the partner has, nor ends it', async () => {
+    const client = await addTestClient(on.service, 'Robbed Planner');
+    const mine = await on.partner.tokens(client);
+    const step = { from: 0, attempt: 'another node', refreshSeconds: DAY, retryWindowSeconds: 60, clientGeneration: 1 };
+    expect(await on.service.store.rotate(idOf(mine), step)).to.include({ outcome: 'issued', rotation: 1 });
+    const lifted = await read(mine);
+    await refused(client, mine, 'the client was renewed: refresh tokens of before need its new secret');
+    expect(await read(mine)).to.deep.equal(lifted);
+  });
+
+  it('a code of before the renewal is refused and says why; one whose consent page was open then works', async () => {
+    const client = await addTestClient(on.service, 'Robbed Planner');
+    const { browser } = on.partner;
+    const code = await on.partner.code(client);
+    const page = await browser.follow(await browser.get(authorizationUrl(on.issuer, client, { prompt: 'consent' })));
+    const renewed = await renew(client);
+    for (const _ of [1, 2]) expectRefusal(await exchangeCode(on.issuer, renewed, code), 400, 'invalid_grant', OLD);
+    const { location } = await browser.follow(await browser.submit(page, { decision: 'approve' }));
+    const later = location?.searchParams.get('code') ?? '';
+    const tokens = tokensOf(await exchangeCode(on.issuer, renewed, later));
+    expect(await isActive(tokens)).to.equal(true);
+    expect(await isActive(await on.partner.tokens(renewed)), 'without a consent page').to.equal(true);
+  });
+
+  it('machine tokens of before end, and the new secret gets others', async () => {
+    const { machine } = on.clients;
+    const before = tokensOf(await clientCredentials(on.issuer, machine));
+    const renewed = await renew(machine);
+    expect(await isActive(before)).to.equal(false);
+    expectRefusal(await clientCredentials(on.issuer, machine), 401, 'invalid_client');
+    expect(await isActive(tokensOf(await clientCredentials(on.issuer, renewed)))).to.equal(true);
+  });
+
+  it('a suspended client is renewed and stays suspended; a second renewal within a minute is refused', async () => {
+    const client = await addTestClient(on.service, 'Robbed Planner');
+    const mine = await on.partner.tokens(client);
+    await on.service.clients.suspend(client.id);
+    const renewed = await renew(client);
+    expectRefusal(await refresh(on.issuer, renewed, mine.refreshToken), 401, 'invalid_client');
+    const second = await on.service.clients.renew(client.id).catch((error) => error);
+    expect(second).to.include({ code: 'renewed_just_now' });
+    await on.service.clients.resume(client.id);
+    expect(await isActive(await next(renewed, mine))).to.equal(true);
+    const { public: ofPhone, resourceServer } = on.clients;
+    for (const { id } of [ofPhone, resourceServer]) {
+      expect(await on.service.clients.renew(id).catch((error) => error)).to.include({ code: 'not_renewable' });
+    }
+  });
+});
