@@ -272,9 +272,11 @@ export async function startService(given: ServiceParts) {
       changeStreams.end();
       requestStreams.end();
     },
+    async onOpen() {
+      isListening = true;
+      await keySightings.beat();
+    },
   });
-  isListening = true;
-  await keySightings.beat();
   const started = sharedReload.start().catch(() => {});
   opened.defer(() => started.then(sharedReload.stop));
 
@@ -333,7 +335,14 @@ export async function startService(given: ServiceParts) {
   };
 }
 
-/** Opens both listeners. They are closed before the parts that they use, and streams end first. */
+/**
+ * Opens both listeners. They are closed before the parts that they use, and streams end first.
+ *
+ * The operators' listener opens last, and nothing may wait after it: once `/readyz` answers, the
+ * process must react to SIGTERM without losing a request, which it does only after its start.
+ *
+ * @param parts.onOpen called between the two, when requests of everyone are accepted
+ */
 async function listen(parts: {
   readonly settings: Settings;
   readonly log: Logger;
@@ -343,6 +352,7 @@ async function listen(parts: {
   readonly handle: RequestHandler;
   readonly handleOperators: RequestHandler;
   readonly endStreams: () => void;
+  readonly onOpen: () => Promise<void>;
 }) {
   const { log, timeoutFactor, departure, opened, handle, handleOperators, endStreams } = parts;
   const { server, issuer } = parts.settings;
@@ -361,6 +371,7 @@ async function listen(parts: {
     log,
   });
   listeners.push(...everyone);
+  await parts.onOpen();
   const { operatorsPort, operatorsHost } = server;
   const operators = await listenOnHost(handleOperators, operatorsPort, operatorsHost, {
     headers: OPERATORS_HEADERS,

@@ -6,7 +6,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { expect } from 'chai';
 import { describeOn, postgresServer, redisServer } from '../support/requirements.ts';
 import { startsOn, type TestService } from '../support/service.ts';
-import { type RunningNode, startNode } from './running-node.ts';
+import { launchNode, type RunningNode, startNode } from './running-node.ts';
 
 const PAGE = '/.well-known/oauth-authorization-server';
 
@@ -32,6 +32,27 @@ describeOn([postgresServer, redisServer], 'a node that receives SIGTERM', () => 
     const { statusCode, headers } = await held.finish();
     expect(statusCode).to.equal(403);
     expect(headers.connection).to.equal('close');
+    expect(await node.exitCode, node.output()).to.equal(0);
+  });
+
+  it('a node is ready only when it reacts to SIGTERM without losing a request', async () => {
+    const { database } = service;
+    // The last write of a start, the first with which the node says that it is ready, waits here.
+    await database.query(`CREATE FUNCTION hold_the_ready() RETURNS trigger LANGUAGE plpgsql AS
+      $$ BEGIN PERFORM pg_advisory_xact_lock(1946); RETURN new; END $$`);
+    await database.query(`CREATE TRIGGER hold_the_ready BEFORE UPDATE ON node_keys FOR EACH ROW
+      WHEN (new.state = 'ready' AND old.state = 'starting') EXECUTE FUNCTION hold_the_ready()`);
+    const { node, atOnce } = await database.transaction(async (tx) => {
+      await tx.query('SELECT pg_advisory_xact_lock(1946)');
+      const launched = await launchNode({ sharing: service });
+      await launched.waitUntil(async () => expect((await get(launched)).status).to.equal(200));
+      const readyz = launched.readyz().then(({ status }) => status);
+      return { node: launched, atOnce: await readyz.catch(() => 'no connection') };
+    });
+    await database.query('DROP FUNCTION hold_the_ready CASCADE');
+    expect(atOnce).to.equal('no connection');
+    await node.waitUntil(async () => expect((await node.readyz()).status).to.equal(200));
+    process.kill(node.pid, 'SIGTERM');
     expect(await node.exitCode, node.output()).to.equal(0);
   });
 
