@@ -20,11 +20,21 @@ interface Kind {
   log(difference: Difference): Entry[];
 }
 
+/**
+ * SQL that finds at most one row by an index. Without OFFSET 0, PostgreSQL, which does not know how few lines there
+ * are, would read whole tables for a page or for a single pushed line.
+ */
+const one = (table: string, alias: string, where: string): string =>
+  `LEFT JOIN LATERAL (SELECT * FROM ${table} x WHERE ${where} OFFSET 0) ${alias} ON true`;
+
 /** One look-up for each column: with OR, PostgreSQL would use no index. */
-const subject = (table: string, place: string) =>
-  `LEFT JOIN ${table} t ON t.id = coalesce(
-      (SELECT id FROM ${table} m WHERE m.account_id = l.account_id AND m.${place} = l.${place}),
-      (SELECT id FROM ${table} m WHERE m.client_id = l.client_id AND m.${place} = l.${place}))`;
+const subject = (table: string, place: string): string =>
+  one(
+    table,
+    't',
+    `x.id = coalesce((SELECT id FROM ${table} m WHERE m.account_id = l.account_id AND m.${place} = l.${place}),
+      (SELECT id FROM ${table} m WHERE m.client_id = l.client_id AND m.${place} = l.${place}))`,
+  );
 
 export const KINDS: Readonly<Record<ChangeType, Kind>> = {
   organization: {
@@ -32,7 +42,7 @@ export const KINDS: Readonly<Record<ChangeType, Kind>> = {
     id: 'text',
     values: ['external_id', 'name', 'asks_first', 'allows_api_keys'],
     fixed: ['id', 'created_at'],
-    find: 'LEFT JOIN organizations t ON t.id = l.id',
+    find: one('organizations', 't', 'x.id = l.id'),
     context: 'NULL::jsonb',
     log: (one) => [place('organization', one)],
   },
@@ -41,7 +51,7 @@ export const KINDS: Readonly<Record<ChangeType, Kind>> = {
     id: 'text',
     values: ['external_id', 'name', 'organization_id'],
     fixed: ['id', 'created_at'],
-    find: 'LEFT JOIN warehouses t ON t.id = l.id LEFT JOIN organizations o ON o.id = t.organization_id',
+    find: `${one('warehouses', 't', 'x.id = l.id')} ${one('organizations', 'o', 'x.id = t.organization_id')}`,
     context: "jsonb_build_object('home', o.external_id)",
     log: (one) => [place('warehouse', one)],
   },
@@ -50,9 +60,12 @@ export const KINDS: Readonly<Record<ChangeType, Kind>> = {
     id: 'text',
     values: ['external_id', 'email', 'email_key', 'name', 'suspended_at', 'suspended_by_import'],
     fixed: ['id', 'created_at', 'password_hash'],
-    find: `LEFT JOIN accounts t ON t.id = l.id LEFT JOIN accounts h ON h.email_key = l.email_key
-      LEFT JOIN account_identities linked ON linked.issuer = l.issuer AND linked.subject = l.subject
-      LEFT JOIN account_identities own ON own.account_id = t.id AND own.issuer = l.issuer`,
+    find: [
+      one('accounts', 't', 'x.id = l.id'),
+      one('accounts', 'h', 'x.email_key = l.email_key'),
+      one('account_identities', 'linked', 'x.issuer = l.issuer AND x.subject = l.subject'),
+      one('account_identities', 'own', 'x.account_id = t.id AND x.issuer = l.issuer'),
+    ].join(' '),
     context: `jsonb_build_object('holder', h.id, 'holder_external_id', h.external_id,
       'linked', linked.account_id, 'subject', own.subject)`,
     log: account,
@@ -63,7 +76,7 @@ export const KINDS: Readonly<Record<ChangeType, Kind>> = {
     values: ['role'],
     fixed: ['account_id', 'client_id', 'organization_id', 'created_at'],
     find: `${subject('organization_memberships', 'organization_id')}
-      LEFT JOIN organizations o ON o.id = l.organization_id`,
+      ${one('organizations', 'o', 'x.id = l.organization_id')}`,
     context: "jsonb_build_object('organization_name', o.name)",
     log: (one) => [access(one, ['organization_id', 'organization_name', 'role'])],
   },
@@ -73,7 +86,7 @@ export const KINDS: Readonly<Record<ChangeType, Kind>> = {
     values: ['rights'],
     fixed: ['account_id', 'client_id', 'organization_id', 'warehouse_id'],
     find: `${subject('warehouse_rights', 'warehouse_id')}
-      LEFT JOIN warehouses w ON w.id = l.warehouse_id LEFT JOIN organizations o ON o.id = w.organization_id`,
+      ${one('warehouses', 'w', 'x.id = l.warehouse_id')} ${one('organizations', 'o', 'x.id = w.organization_id')}`,
     context: `jsonb_build_object(
       'organization_id', o.id, 'organization_name', o.name, 'warehouse_name', w.name)`,
     log: (one) => [access(one, ['organization_id', 'organization_name', 'warehouse_id', 'warehouse_name', 'rights'])],

@@ -51,15 +51,17 @@ interface Row {
   readonly is_elsewhere?: boolean;
 }
 
-const linesSql = (type: ImportType): string =>
-  `(SELECT * FROM import_lines WHERE import_id = $1 AND type = '${type}' AND number > $2
-    AND (home IS NOT NULL) = $4 AND line IS NOT NULL ORDER BY number LIMIT $3) l`;
+/** Each condition matches an index: otherwise PostgreSQL would read and sort all lines for each page. */
+const linesSql = (type: ImportType, isMove = false): string =>
+  `(SELECT * FROM import_lines WHERE import_id = $1 AND type = '${type}' AND number > $2 ${
+    type === 'warehouse' ? `AND home IS ${isMove ? 'NOT NULL' : 'NULL'}` : ''
+  } AND line IS NOT NULL ORDER BY number LIMIT $3) l`;
 
 /** SQL for the id of what the line names. OFFSET 0 keeps PostgreSQL from planning all look-ups as one join. */
 const named = (type: NamedType, key: string, alias: string): string =>
   `CROSS JOIN LATERAL (SELECT ${lineWith(type, key, 'id')} AS id OFFSET 0) ${alias}`;
 
-const ofPlace = (type: NamedType): string => {
+const ofPlace = (type: NamedType, isMove = false): string => {
   const table = TABLES[type];
   const [organization, home, other] =
     type === 'warehouse'
@@ -77,7 +79,7 @@ const ofPlace = (type: NamedType): string => {
       (SELECT t.id FROM ${table} t WHERE t.external_id = l.key) AS own,
       (SELECT t.id FROM ${table} t WHERE t.external_id = l.former) AS before,
       ${other === 'accounts' ? byEmail : 'NULL'} AS holder
-    FROM ${linesSql(type)} ORDER BY l.number`;
+    FROM ${linesSql(type, isMove)} ORDER BY l.number`;
 };
 
 const SELECT: Readonly<Record<ImportType, string>> = {
@@ -90,11 +92,14 @@ const SELECT: Readonly<Record<ImportType, string>> = {
   warehouse_rights: `SELECT l.number, l.line, l.key, NULL AS id, a.id AS account_id, o.id AS organization_id,
       w.id AS warehouse_id,
       EXISTS (SELECT FROM warehouses t WHERE t.id = w.id AND t.organization_id <> o.id) AS is_elsewhere
-    FROM ${linesSql('warehouse_rights')} ${named('account', 'l.account', 'a')} ${named('warehouse', 'l.place', 'w')}
-      CROSS JOIN LATERAL (SELECT ${lineWith('warehouse', 'l.place', 'place')} AS key OFFSET 0) h
-      ${named('organization', 'h.key', 'o')}
+    FROM ${linesSql('warehouse_rights')} ${named('account', 'l.account', 'a')}
+      LEFT JOIN LATERAL (SELECT e.id, e.place FROM import_lines e WHERE e.import_id = $1
+        AND e.type = 'warehouse' AND e.key = l.place LIMIT 1) w ON true
+      ${named('organization', 'w.place', 'o')}
     ORDER BY l.number`,
 };
+
+const MOVES = ofPlace('warehouse', true);
 
 export async function pageOf(
   tx: Queries,
@@ -102,7 +107,11 @@ export async function pageOf(
   [type, isMove]: (typeof PASSES)[number],
   { after, size }: { readonly after: number; readonly size: number },
 ): Promise<Page> {
-  const rows = await tx.query<Row & { holder?: string | null }>(SELECT[type], [plan.importId, after, size, isMove]);
+  const rows = await tx.query<Row & { holder?: string | null }>(isMove ? MOVES : SELECT[type], [
+    plan.importId,
+    after,
+    size,
+  ]);
   const page = {
     lines: new Map(rows.map(({ number, line }) => [number, line])),
     next: rows.length < size ? undefined : rows.at(-1)?.number,

@@ -47,7 +47,7 @@ export async function stage(
   }
   if (rows.length > 0) await insert(database, importId, rows);
   // The planner has no statistics of a table that was just filled, and would read all of it for each line.
-  await database.query('ANALYZE import_lines (import_id, type, number, key, former, email_key, identity, id)');
+  await database.query('ANALYZE import_lines (import_id, type, number, key, former, home, email_key, identity, id)');
   return { lines, unread };
 }
 
@@ -96,8 +96,10 @@ export const lineWith = (type: ImportType, key: string, value: string): string =
 /** SQL for the external id that the file gives the account or place with this id. */
 export const keyOfId = (id: string): string =>
   `(SELECT e.key FROM import_lines e WHERE e.import_id = $1 AND e.id = ${id} LIMIT 1)`;
+/** SQL for true or false. With EXISTS, PostgreSQL would read all lines of the type into a hash table for each page. */
 export const hasLine = (type: ImportType, key: string): string =>
-  `EXISTS (SELECT FROM import_lines e WHERE e.import_id = $1 AND e.type = '${type}' AND e.key = ${key})`;
+  `coalesce((SELECT true FROM import_lines e
+    WHERE e.import_id = $1 AND e.type = '${type}' AND e.key = ${key} LIMIT 1), false)`;
 /** SQL for the key of a membership or of rights. */
 export const keyOfBoth = (account: string, place: string): string => `${account} || '${SEPARATOR}' || ${place}`;
 
@@ -108,20 +110,34 @@ const earlier = (column: string): string =>
 const differsFromEarlier = (column: string, field: string, words: string): string =>
   `CASE WHEN l.${column} IS NOT NULL THEN '${field}: line ' || ${earlier(column)} || ' ${words}' END`;
 const exists = (type: NamedType, column: 'account' | 'place'): string =>
-  `CASE WHEN NOT ${hasLine(type, `l.${column}`)} THEN
+  `CASE WHEN NOT n.has_${column} THEN
     '${type}: no ${type} line has the external_id ' || to_json(l.${column}) || '; add one, or remove this line' || $2 END`;
 
-/** The organization that the file gives the warehouse; null if that line is invalid. */
-const HOME = lineWith('warehouse', 'l.place', 'place');
-const MEMBERSHIP = keyOfBoth('l.account', 'h.home');
+const MEMBERSHIP = keyOfBoth('l.account', 'n.home');
 /** Rights in a warehouse need a membership in its organization; a viewer may have `read` only. */
 const IS_MEMBER = `(SELECT CASE
-  WHEN h.home IS NULL OR NOT ${hasLine('account', 'l.account')} THEN NULL
-  WHEN NOT ${hasLine('membership', MEMBERSHIP)} THEN 'needs a membership line of account ' || to_json(l.account)
-    || ' in organization ' || to_json(h.home) || '; add one, or remove this line' || $2
-  WHEN ${lineWith('membership', MEMBERSHIP, 'line')} ->> 'role' = 'viewer' AND l.line -> 'rights' <> '["read"]'
+  WHEN n.home IS NULL OR NOT n.has_account THEN NULL
+  WHEN m.role IS NULL THEN 'needs a membership line of account ' || to_json(l.account)
+    || ' in organization ' || to_json(n.home) || '; add one, or remove this line' || $2
+  WHEN m.role = 'viewer' AND l.line -> 'rights' <> '["read"]'
     THEN 'rights: a viewer may have only "read"; remove the other rights, or change the role to member' || $2 END
-  FROM (SELECT ${HOME} AS home OFFSET 0) h)`;
+  FROM (SELECT ${lineWith('membership', MEMBERSHIP, "line ->> 'role'")} AS role OFFSET 0) m)`;
+
+/** SQL for what a line names; `home` is the organization that the file gives the warehouse, null if that line is invalid. */
+const NAMED: Readonly<Record<ImportType, readonly string[]>> = {
+  organization: [],
+  warehouse: [`${hasLine('organization', 'l.place')} AS has_place`],
+  account: [],
+  membership: [
+    `${hasLine('account', 'l.account')} AS has_account`,
+    `${hasLine('organization', 'l.place')} AS has_place`,
+  ],
+  warehouse_rights: [
+    `${hasLine('account', 'l.account')} AS has_account`,
+    `${hasLine('warehouse', 'l.place')} AS has_place`,
+    `${lineWith('warehouse', 'l.place', 'place')} AS home`,
+  ],
+};
 
 const FORMER = [
   differsFromEarlier('former', 'former_external_id', 'has the same former_external_id; remove one of the two'),
@@ -173,7 +189,8 @@ export async function checkRules(
                 || ARRAY[${references.join(', ')}]::text[], NULL) END AS messages
             FROM (SELECT *, $2::text FROM import_lines WHERE import_id = $1 AND type = '${type}' AND number > $3
                 ORDER BY number LIMIT $4) l
-              CROSS JOIN LATERAL (SELECT ${earlier('key')} AS twin OFFSET 0) t OFFSET 0) checked`,
+              CROSS JOIN LATERAL (SELECT ${earlier('key')} AS twin OFFSET 0) t
+              CROSS JOIN LATERAL (SELECT ${NAMED[type].join(', ')} OFFSET 0) n OFFSET 0) checked`,
         [importId, unless, after, PAGE_SIZE],
       );
       for (const { number, messages } of page?.found ?? []) for (const one of messages) problems.add(number, one);

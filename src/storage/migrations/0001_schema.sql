@@ -649,6 +649,7 @@ create unlogged table import_lines (
 -- Each ends with the number, without which the planner would walk the primary key to find the first line.
 create index import_lines_key on import_lines (import_id, type, key, number);
 create index import_lines_id on import_lines (import_id, id) where id is not null;
+create index import_lines_moves on import_lines (import_id, type, number) where home is not null;
 create index import_lines_email_key on import_lines (import_id, type, email_key, number) where email_key is not null;
 create index import_lines_former on import_lines (import_id, type, former, number) where former is not null;
 create index import_lines_identity on import_lines (import_id, type, identity, number) where identity is not null;
