@@ -13,7 +13,7 @@ import { createFoundProblems, ImportInterrupted, ImportProblems } from './proble
 import { type Absent, PRUNED_TYPES, type Pruned, type PruneLimit, pruneExcess, prunePage } from './prune.ts';
 import { createImportTally, type ImportChange, type ImportReport, recordImport } from './report.ts';
 import { beginRun, type Run, RunLost } from './runs.ts';
-import { checkRules, isNamed, keyOfId, PAGE_SIZE, stage } from './stage.ts';
+import { checkRules, isNamed, keyOfId, PAGE_SIZE, READ_SIZE, stage } from './stage.ts';
 import { fileIdOf } from './times.ts';
 
 /** Called with the number of lines done so far. */
@@ -50,7 +50,7 @@ export function createImporter(parts: {
     const files = new Map<string, number>();
     const by: By = { actor: 'operator', isSystem: true, asksFirst, details: { by: 'import', import_id: run.id } };
     const options = { by, activity, file: fileRules(plan, write?.fileId), isDryRun: write === undefined };
-    let size = PAGE_SIZE;
+    let size = write ? PAGE_SIZE : READ_SIZE;
 
     /** Runs a page; writes in a transaction of its own, in which the page is read as well. */
     async function inTransaction<Result>(work: (tx: Queries, now: Date) => Promise<Result>): Promise<Result> {

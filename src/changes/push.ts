@@ -196,6 +196,7 @@ async function answerMissing(
   const times = await readTimes(
     tx,
     lost.map(({ change }) => change),
+    { withDeleted: true },
   );
   for (const { line, change, missing } of lost) {
     if (isOutdated(times, change)) answer(line.number, 'outdated');

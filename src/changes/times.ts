@@ -46,13 +46,25 @@ function dependencies({ type, account_id, organization_id, named = [] }: Change)
 /** Returns the key of the warehouse, if it is in another organization than the file says: a newer move may be why. */
 const moved = ({ warehouse_id, isElsewhere }: Change): string[] => (isElsewhere ? [`warehouse ${warehouse_id}`] : []);
 
-export async function readTimes(tx: Queries, changes: readonly Change[]): Promise<KnownTimes> {
-  const keys = changes.flatMap((change) => [keyOf(change) ?? [], dependencies(change), moved(change)].flat());
+/** @param withDeleted true to read deletions of any time; otherwise only if something ended after one of the changes */
+export async function readTimes(
+  tx: Queries,
+  changes: readonly Change[],
+  { withDeleted = false }: { readonly withDeleted?: boolean } = {},
+): Promise<KnownTimes> {
+  const own = changes.flatMap((change) => [keyOf(change) ?? [], moved(change)].flat());
+  const earliest = changes.flatMap(({ asOf }) => asOf?.getTime() ?? []).reduce((a, b) => Math.min(a, b), Infinity);
+  const select = `SELECT thing, greatest(k.as_of, f.as_of) AS "asOf", by_import AS "byImport", file_id AS "fileId",
+      ended_as_of AS "endedAsOf" FROM known_times k LEFT JOIN known_files f ON f.id = k.file_id`;
   const rows = await tx.query<KnownTime & { readonly thing: string }>(
-    `SELECT thing, greatest(k.as_of, f.as_of) AS "asOf", by_import AS "byImport", file_id AS "fileId",
-        ended_as_of AS "endedAsOf"
-      FROM known_times k LEFT JOIN known_files f ON f.id = k.file_id WHERE thing = ANY($1)`,
-    [[...new Set(keys)]],
+    `${select} WHERE thing = ANY($1) UNION ALL
+      ${select} WHERE thing = ANY($2) AND ($4 OR (SELECT true FROM known_times WHERE ended_as_of > $3 LIMIT 1))`,
+    [
+      [...new Set(own)],
+      [...new Set(changes.flatMap(dependencies))],
+      Number.isFinite(earliest) ? new Date(earliest) : null,
+      withDeleted,
+    ],
   );
   return new Map(rows.map((row) => [row.thing, row]));
 }
