@@ -22,6 +22,8 @@ export interface Change extends Ids {
   readonly set?: Values;
   /** `suspended`: a person who is no longer in the other system. */
   readonly end?: 'removed' | 'deleted' | 'suspended' | undefined;
+  /** True if the record may be added. Otherwise a change of an account or place that is gone does nothing. */
+  readonly adds?: boolean;
   /** How the line names its accounts and places, some of which may have been deleted. */
   readonly named?: readonly (readonly [NamedType, Names])[];
   /** The id of the organization that a moved warehouse leaves. */

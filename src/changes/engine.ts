@@ -32,6 +32,8 @@ export interface Options {
   readonly allow?: (tx: Queries, found: readonly Difference[]) => Promise<readonly Difference[]>;
   /** What the file of an import says of records whose lines come later, or were not written in a dry run. */
   readonly file?: FileRules;
+  /** True to record no time: an older line gives a person an external id, and nothing else. */
+  readonly keepsTimes?: boolean;
   /** True to compare without writing; then `tx` may be the database itself. */
   readonly isDryRun?: boolean;
 }
@@ -70,7 +72,7 @@ const LOCK = "pg_advisory_xact_lock(hashtext('gatehouse import'))";
  * @param options absent for a caller that writes its own audit entries
  */
 async function make(tx: Queries, now: Date, changes: readonly Change[], options?: Options): Promise<Outcome> {
-  const { by = { actor: 'service' }, activity, allow, file, isDryRun = false } = options ?? {};
+  const { by = { actor: 'service' }, activity, allow, file, keepsTimes, isDryRun = false } = options ?? {};
   if (changes.length === 0) return { differences: [], outdated: [], problems: [], times: new Map() };
   const times = await readTimes(tx, changes);
   const isImport = file !== undefined;
@@ -90,6 +92,7 @@ async function make(tx: Queries, now: Date, changes: readonly Change[], options?
     })),
   );
   if (entries.length > 0) await activity?.recordAll(entries, tx);
+  if (keepsTimes) return { differences, outdated, problems, times };
   const made = new Set(differences.map(({ change }) => change));
   const isHeldBack = new Set(found.map(({ change }) => change).filter((change) => !made.has(change)));
   const known = new Set([...current.filter((change) => !isHeldBack.has(change)), ...made]);
@@ -134,9 +137,8 @@ async function compare(
   const holders = file && isTaken.length > 0 ? await file.holders(tx, isTaken) : new Map<string, Holder>();
   const found = rows.flatMap(({ at, before, context }): Difference[] => {
     const change = changes[at] as Change;
-    // A change of a place or a person that was deleted meanwhile has no name, and must not add it again.
-    const canAdd = change.set && (change.id === undefined || change.set.name !== undefined);
-    if (before === null && !canAdd) return [];
+    const isAccess = change.type === 'membership' || change.type === 'warehouse_rights';
+    if (before === null && !(change.set && (isAccess || change.adds))) return [];
     if (change.end === 'removed' || change.end === 'deleted') {
       return [{ change, kind: 'removed', fields: {}, before, after: { ...before, ...context } }];
     }

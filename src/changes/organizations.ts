@@ -89,7 +89,9 @@ export function createOrganizations(parts: {
       return refuseViolations(
         takenBy(externalId),
         engine.transaction(async (tx, now) => {
-          await engine.make(tx, now, [{ type: 'organization', id, set: { name, external_id, asks_first: asksFirst } }]);
+          await engine.make(tx, now, [
+            { type: 'organization', id, adds: true, set: { name, external_id, asks_first: asksFirst } },
+          ]);
           const policy = { asksFirst, allowsApiKeys: true };
           const organization = { id, name, createdAt: now, externalId: external_id, warehouses: 0, ...policy };
           await inTransaction?.(tx, organization);
@@ -122,7 +124,9 @@ export function createOrganizations(parts: {
         },
         engine.transaction(async (tx, now) => {
           const home = { organization_id: organizationId };
-          await engine.make(tx, now, [{ type: 'warehouse', id, ...home, set: { name, external_id, ...home } }]);
+          await engine.make(tx, now, [
+            { type: 'warehouse', id, adds: true, ...home, set: { name, external_id, ...home } },
+          ]);
           const warehouse = { id, name, organizationId, createdAt: now, externalId: external_id };
           await inTransaction?.(tx, warehouse);
           return warehouse;

@@ -30,6 +30,8 @@ export type StagedLine = Readonly<Record<string, string | undefined>>;
 export interface Page {
   readonly changes: readonly Change[];
   readonly lines: ReadonlyMap<number, StagedLine>;
+  /** Numbers of the lines that give a person who was added by hand an external id. */
+  readonly adopting: ReadonlySet<number>;
   /** How many lines name an account or place that was deleted after the time of the file. */
   readonly newer: number;
   readonly problems: readonly { readonly number: number; readonly message: string }[];
@@ -49,6 +51,7 @@ interface Row {
   readonly own?: string | null;
   readonly before?: string | null;
   readonly is_elsewhere?: boolean;
+  readonly holder?: string | null;
 }
 
 /** Each condition matches an index: otherwise PostgreSQL would read and sort all lines for each page. */
@@ -107,18 +110,17 @@ export async function pageOf(
   [type, isMove]: (typeof PASSES)[number],
   { after, size }: { readonly after: number; readonly size: number },
 ): Promise<Page> {
-  const rows = await tx.query<Row & { holder?: string | null }>(isMove ? MOVES : SELECT[type], [
-    plan.importId,
-    after,
-    size,
-  ]);
+  const rows = await tx.query<Row>(isMove ? MOVES : SELECT[type], [plan.importId, after, size]);
   const page = {
     lines: new Map(rows.map(({ number, line }) => [number, line])),
+    adopting: new Set(rows.flatMap(({ number, own, before, holder }) => (holder && !own && !before ? [number] : []))),
     next: rows.length < size ? undefined : rows.at(-1)?.number,
   };
   if (isNamed(type)) {
-    const { ids, problems } = await identify(tx, plan, type, rows);
-    const changes = rows.map((row) => changeOf(type, { ...row, id: ids.get(row.number) ?? null }, plan));
+    const { ids, adding, problems } = await identify(tx, plan, type, rows);
+    const changes = rows.map((row) =>
+      changeOf(type, { ...row, id: ids.get(row.number) ?? null, adds: adding.has(row.number) }, plan),
+    );
     return { ...page, changes, newer: 0, problems };
   }
   const known = rows.filter(
@@ -130,14 +132,10 @@ export async function pageOf(
 }
 
 /** Finds the record of each line, and stores its id with the line: later lines name it. */
-async function identify(
-  tx: Queries,
-  plan: Plan,
-  type: NamedType,
-  rows: readonly (Row & { readonly holder?: string | null })[],
-) {
+async function identify(tx: Queries, plan: Plan, type: NamedType, rows: readonly Row[]) {
   const problems: { number: number; message: string }[] = [];
   const ids = new Map<number, string>();
+  const adding = new Set<number>();
   const byName =
     plan.adoptByName && type !== 'account'
       ? await findByName(
@@ -150,8 +148,9 @@ async function identify(
   for (const { number, line, key, id, own, before, holder } of rows) {
     if (own && before) problems.push({ number, message: bothIdsExist(`${line.former_external_id}`) });
     const found = own ?? before ?? holder ?? byName?.adopt(number, line, key, problems);
-    const given = found ?? id;
-    if (given !== null) ids.set(number, given);
+    if (found === undefined) adding.add(number);
+    // A line without an id is outdated, unless the deletion of its record was forgotten since.
+    ids.set(number, found ?? id ?? randomId(PREFIXES[type], 16));
   }
   const changed = rows.flatMap(({ number, id }) => {
     const given = ids.get(number);
@@ -164,9 +163,7 @@ async function identify(
       [plan.importId, JSON.stringify(changed)],
     );
   }
-  // A line without an id is outdated, unless the deletion of its record was forgotten since.
-  for (const { number } of rows) if (!ids.has(number)) ids.set(number, randomId(PREFIXES[type], 16));
-  return { ids, problems };
+  return { ids, adding, problems };
 }
 
 /** Finds places that were created by hand and have the name of a line. */
@@ -220,8 +217,8 @@ export async function forgetIds(tx: Queries, { importId }: Plan, outdated: reado
   );
 }
 
-function changeOf(type: ImportType, row: Row, { asOf }: Plan): Change {
-  const { number, line, organization_id } = row;
+function changeOf(type: ImportType, row: Row & { readonly adds?: boolean }, { asOf }: Plan): Change {
+  const { number, line, organization_id, adds = false } = row;
   const { external_id, name, email, suspended, role, rights, clients, identity } = line as never;
   return {
     type,
@@ -236,7 +233,8 @@ function changeOf(type: ImportType, row: Row, { asOf }: Plan): Change {
       identity,
     }),
     ...(row.is_elsewhere && { isElsewhere: true }),
-    named: namesOf(type, line),
+    adds,
+    named: namesOf(type, line, adds),
     set: {
       external_id,
       name,
@@ -253,12 +251,17 @@ function changeOf(type: ImportType, row: Row, { asOf }: Plan): Change {
 const present = (values: object): Partial<Change> =>
   Object.fromEntries(Object.entries(values).filter(([, value]) => value != null));
 
-/** Deleted accounts and places are remembered by the names that a file gives them. */
-function namesOf(type: ImportType, line: StagedLine): NonNullable<Change['named']> {
+/**
+ * Deleted accounts and places are remembered by the names that a file gives them. The address counts only if the line
+ * would add the account: a person who was added by hand and deleted had no other name that a file knows.
+ */
+function namesOf(type: ImportType, line: StagedLine, adds: boolean): NonNullable<Change['named']> {
   const names = (['account', 'organization', 'warehouse'] as const).flatMap((part) =>
     line[part] === undefined ? [] : [[part, { external: line[part] }] as const],
   );
-  return isNamed(type) ? [...names, [type, { external: line.external_id }]] : names;
+  return isNamed(type)
+    ? [...names, [type, { external: line.external_id, email: adds ? line.email : undefined }]]
+    : names;
 }
 
 /** What the engine must know of the file: a dry run has not written the lines of earlier pages. */

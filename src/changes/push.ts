@@ -47,7 +47,7 @@ export function createPushedChanges(parts: {
       const answers = new Map<number, LineAnswer>();
       const answer = (line: number, result: LineAnswer['result'], why?: Refusal): void =>
         void answers.set(line, { line, result, ...(why && reasonOf(why)) });
-      const resolved = await resolve(tx, lines, now);
+      const resolved = await resolve(tx, lines);
       const known = resolved.filter(({ missing }) => !missing).map(({ change }) => change);
       const records = known.map(({ id, account_id, warehouse_id, organization_id }) =>
         [id, account_id, warehouse_id ?? organization_id].join(' '),

@@ -46,12 +46,12 @@ export interface Resolved {
   readonly missing?: Refusal;
 }
 
-/** @param now the time of lines without `as_of` */
-export async function resolve(tx: Queries, lines: readonly PushedLine[], now: Date): Promise<Resolved[]> {
+/** A line without `as_of` is made now: it is never outdated, even if the clock of another sender is ahead. */
+export async function resolve(tx: Queries, lines: readonly PushedLine[]): Promise<Resolved[]> {
   const of = await findAll(tx, lines);
   return lines.map((line): Resolved => {
     const text = line as unknown as Text;
-    const { type, number, as_of: asOf = now } = line;
+    const { type, number, as_of: asOf } = line;
     const parts = PARTS[type];
     const isOwn = parts.length < 2;
     const named = [
@@ -69,7 +69,10 @@ export async function resolve(tx: Queries, lines: readonly PushedLine[], now: Da
         line,
         change: {
           ...change,
-          ...(isOwn && { id: own?.id ?? randomId(PREFIX[type as NamedType], 16) }),
+          named: named.map(
+            ([part, names]) => [part, part === type && own === undefined ? names : surest(names)] as const,
+          ),
+          ...(isOwn && { adds: own === undefined, id: own?.id ?? randomId(PREFIX[type as NamedType], 16) }),
           account_id: ids.account_id?.id,
           organization_id: organization?.id ?? warehouse?.organization_id ?? undefined,
           warehouse_id: warehouse?.id,
@@ -83,6 +86,16 @@ export async function resolve(tx: Queries, lines: readonly PushedLine[], now: Da
     }
   });
 }
+
+/**
+ * An address counts for what was deleted only if the line has no other name, or would add an account: a person may have
+ * the address of another one who was deleted.
+ */
+const surest = ({ external, id, email }: Names): Names => ({
+  external,
+  id,
+  email: external === undefined && id === undefined ? email : undefined,
+});
 
 function endOf(line: PushedLine): Change['end'] {
   if (!removes(line)) return undefined;
