@@ -42,15 +42,20 @@ export type Changes = ReturnType<typeof createChanges>;
 
 /** Create it once for each process: changes take turns, so that they wait with one connection for each other. */
 export function createChanges({ database }: { readonly database: Database }) {
-  const inTurn = createTurns(1);
+  // A page must not wait behind all lines of a large request.
+  const turns = { pages: createTurns(1), pushes: createTurns(1) };
 
   return {
     /**
      * Runs `work` while no other process changes people, places or access: what it compares is still
-     * true when it writes. `now` is the time of the database, because clocks of nodes differ.
+     * true when it writes. `now` is the time of the database, because clocks of nodes differ. Do not call it within
+     * `work`: it would wait for itself.
      */
-    transaction: <Result>(work: (tx: Queries, now: Date) => Promise<Result>): Promise<Result> =>
-      inTurn(() =>
+    transaction: <Result>(
+      work: (tx: Queries, now: Date) => Promise<Result>,
+      turn: keyof typeof turns = 'pages',
+    ): Promise<Result> =>
+      turns[turn](() =>
         database.transaction(async (tx) => {
           const [row] = await tx.query<{ now: Date }>(
             `SELECT ${tx.now()} AS now FROM (SELECT ${LOCK} OFFSET 0) AS locked`,
@@ -77,7 +82,7 @@ async function make(tx: Queries, now: Date, changes: readonly Change[], options?
   const times = await readTimes(tx, changes);
   const isImport = file !== undefined;
   const [outdated, current] = partition(changes, (change) => isOutdated(times, change, isImport));
-  const { found, problems, movedOut } = await compare(tx, current, { by, now, file });
+  const { found, problems, movedOut, gone } = await compare(tx, current, { by, now, file });
   if (isDryRun) return { differences: found, outdated, problems, times };
   if (problems.length > 0) return { differences: [], outdated, problems, times };
   const differences = allow ? await allow(tx, found) : found;
@@ -95,7 +100,7 @@ async function make(tx: Queries, now: Date, changes: readonly Change[], options?
   if (keepsTimes) return { differences, outdated, problems, times };
   const made = new Set(differences.map(({ change }) => change));
   const isHeldBack = new Set(found.map(({ change }) => change).filter((change) => !made.has(change)));
-  const known = new Set([...current.filter((change) => !isHeldBack.has(change)), ...made]);
+  const known = new Set([...current.filter((change) => !isHeldBack.has(change) && !gone.has(change)), ...made]);
   await recordTimes(tx, [...known], differences, { times, now, isImport, fileId: file?.fileId });
   return { differences, outdated, problems, times };
 }
@@ -112,8 +117,10 @@ async function compare(
   { by, now, file }: { readonly by: By; readonly now: Date; readonly file: FileRules | undefined },
 ) {
   const problems: ChangeProblem[] = [];
+  /** Changes of accounts and places that were deleted meanwhile: they have no time. */
+  const gone = new Set<Change>();
   const [first] = changes;
-  if (!first) return { found: [], problems, movedOut: [] };
+  if (!first) return { found: [], problems, movedOut: [], gone };
   const { find, context, values, fixed } = KINDS[first.type];
   const columns = [...new Set(['id', ...values, ...fixed])].filter((one) => one !== 'password_hash');
   const lines = changes.map(({ set, identity, ...change }, at) => ({
@@ -138,7 +145,10 @@ async function compare(
   const found = rows.flatMap(({ at, before, context }): Difference[] => {
     const change = changes[at] as Change;
     const isAccess = change.type === 'membership' || change.type === 'warehouse_rights';
-    if (before === null && !(change.set && (isAccess || change.adds))) return [];
+    if (before === null && !(change.set && (isAccess || change.adds))) {
+      if (!isAccess && (change.set || change.end === 'suspended')) gone.add(change);
+      return [];
+    }
     if (change.end === 'removed' || change.end === 'deleted') {
       return [{ change, kind: 'removed', fields: {}, before, after: { ...before, ...context } }];
     }
@@ -158,7 +168,7 @@ async function compare(
   });
   const lost = await lostRights(tx, found, file);
   const movedOut = [...holders].flatMap(([id, holder]) => (holder === 'moves' ? [id] : []));
-  return { found: [...found, ...lost], problems, movedOut };
+  return { found: [...found, ...lost], problems, movedOut, gone };
 }
 
 const identityField = ({ issuer, subject }: NonNullable<Change['identity']>) =>

@@ -6,7 +6,7 @@ import type { Database, Queries } from '../storage/queries.ts';
 import { StorageUnavailable } from '../storage/storage-unavailable.ts';
 import type { By, Change, Difference } from './change.ts';
 import type { Changes, Outcome } from './engine.ts';
-import { chooseFile, forgetFiles } from './known-files.ts';
+import { chooseFile, forgetFiles, type SetsOfFile, sizesOf } from './known-files.ts';
 import type { BrokenLine, ImportType, Numbered } from './line.ts';
 import { fileRules, forgetIds, PASSES, type Page, type Plan, pageOf, type StagedLine } from './pages.ts';
 import { createFoundProblems, ImportInterrupted, ImportProblems } from './problems.ts';
@@ -157,9 +157,10 @@ export function createImporter(parts: {
       { pruneAtMost, show }: { readonly pruneAtMost: PruneLimit; readonly show?: ShowProgress },
     ): Promise<Comparison> {
       const all = { ...plan, importId: run.id };
+      const sizes = await sizesOf(database);
       const { report, pruned, files } = await compareAll(run, all, { ...(show && { show }) });
       const excess = pruneExcess(pruned, pruneAtMost);
-      return { report: { ...report, ...(excess && { excess }) }, files };
+      return { report: { ...report, ...(excess && { excess }) }, files, sizes };
     },
 
     /**
@@ -172,12 +173,19 @@ export function createImporter(parts: {
     async carryOut(
       run: Run,
       plan: ImportPlan,
-      { files, show }: Pick<Comparison, 'files'> & { readonly show?: ShowProgress },
+      { show, ...sets }: SetsOfFile & { readonly show?: ShowProgress },
     ): Promise<void> {
       const all = { ...plan, importId: run.id };
       const write = { kept: 0, fileId: '' };
       try {
-        write.fileId = await withRetries(() => chooseFile(database, all, files));
+        const step = <Result>(work: (tx: Queries) => Promise<Result>): Promise<Result> =>
+          withRetries(() =>
+            engine.transaction(async (tx) => {
+              await run.requireHeld(tx);
+              return work(tx);
+            }),
+          );
+        write.fileId = await chooseFile(step, all, sets);
         const { report } = await compareAll(run, all, { write, ...(show && { show }) });
         await withRetries(() => recordImport(database, new Date(clock()), report));
         await withRetries(() => forgetFiles(database));
@@ -190,10 +198,8 @@ export function createImporter(parts: {
 
 export type ImportPlan = Omit<Plan, 'importId'>;
 
-export interface Comparison {
+export interface Comparison extends SetsOfFile {
   readonly report: ImportReport;
-  /** How many records of the file are in each set of records (known-files.ts). */
-  readonly files: ReadonlyMap<string, number>;
 }
 
 interface Writing {
@@ -227,7 +233,9 @@ function interruption(error: unknown, broken: { id: string; kept: number }): Imp
     return new ImportInterrupted(broken, reason, error);
   }
   if (error instanceof RunLost) {
-    const reason = 'this import made no progress for so long that another import has started';
+    const reason =
+      'its lines are no longer in the database, because it was paused for longer than 30 seconds or ' +
+      'PostgreSQL was restarted after a crash';
     return new ImportInterrupted(broken, reason, error);
   }
   const meanwhile = 'another process changed the same data in the meantime';

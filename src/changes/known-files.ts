@@ -28,35 +28,52 @@ const TAKE_OUT = `WITH page AS MATERIALIZED (
       FROM absent, known_files f WHERE k.thing = absent.thing AND k.file_id = $2 AND f.id = $2)
   SELECT CASE WHEN count(*) = $4 THEN max(thing) END AS next FROM page`;
 
+/** Sets of records, by their ids. */
+export interface SetsOfFile {
+  /** How many records of the file are in each set. */
+  readonly files: ReadonlyMap<string, number>;
+  /** How many records each set had before they were compared with the file. */
+  readonly sizes: ReadonlyMap<string, number>;
+}
+
 /**
  * Chooses the set of records that has most records in common with the file, and gives it the time of the file. From
  * then on an older line about one of them is outdated, because the file says something newer.
  *
- * @param known how many records of the file are in each set
+ * @param step runs a transaction that excludes other writers, and requires the lines of the file to be still there
  * @returns the id of the set; a new one if the file is older than the set, whose records keep their time
  */
 export async function chooseFile(
-  database: Queries,
+  step: <Result>(work: (tx: Queries) => Promise<Result>) => Promise<Result>,
   { importId, asOf }: Plan,
-  known: ReadonlyMap<string, number>,
+  { files, sizes }: SetsOfFile,
 ): Promise<string> {
-  const [id, inFile] = [...known].sort(([, a], [, b]) => b - a)[0] ?? [];
-  const [file] = await database.query<{ as_of: Date }>('SELECT as_of FROM known_files WHERE id = $1', [id ?? null]);
+  const [id, inFile] = [...files].sort(([, a], [, b]) => b - a)[0] ?? [];
+  const [file] = await step((tx) =>
+    tx.query<{ as_of: Date }>('SELECT as_of FROM known_files WHERE id = $1', [id ?? null]),
+  );
   if (id === undefined || file === undefined || file.as_of > asOf) {
-    await database.query('INSERT INTO known_files (id, as_of) VALUES ($1, $2) ON CONFLICT DO NOTHING', [
-      importId,
-      asOf,
-    ]);
+    const add = 'INSERT INTO known_files (id, as_of) VALUES ($1, $2) ON CONFLICT DO NOTHING';
+    await step((tx) => tx.query(add, [importId, asOf]));
     return importId;
   }
   if (file.as_of.getTime() === asOf.getTime()) return id;
-  let after = (await countOf(database, id)) === inFile ? null : '';
+  let after = sizes.get(id) === inFile ? null : '';
   while (after !== null) {
-    const [page]: { next: string | null }[] = await database.query(TAKE_OUT, [importId, id, after, PAGE_SIZE]);
+    const from: string = after;
+    const [page] = await step((tx) => tx.query<{ next: string | null }>(TAKE_OUT, [importId, id, from, PAGE_SIZE]));
     after = page?.next ?? null;
   }
-  await database.query('UPDATE known_files SET as_of = $2 WHERE id = $1', [id, asOf]);
+  await step((tx) => tx.query('UPDATE known_files SET as_of = $2 WHERE id = $1', [id, asOf]));
   return id;
+}
+
+/** Returns how many records are in each set. Only an import adds a record to a set; other writers take it out. */
+export async function sizesOf(database: Queries): Promise<ReadonlyMap<string, number>> {
+  const sets = await database.query<{ id: string }>('SELECT id FROM known_files');
+  const sizes = new Map<string, number>();
+  for (const { id } of sets) sizes.set(id, await countOf(database, id));
+  return sizes;
 }
 
 /** Counts in steps, because a statement has a time limit. */
@@ -75,6 +92,7 @@ async function countOf(database: Queries, id: string): Promise<number> {
   return count;
 }
 
-/** Deletes sets without records. */
+/** Deletes sets without records, except the new set of an import that runs. */
 export const forgetFiles = (database: Queries): Promise<unknown> =>
-  database.query('DELETE FROM known_files f WHERE NOT EXISTS (SELECT FROM known_times k WHERE k.file_id = f.id)');
+  database.query(`DELETE FROM known_files f WHERE NOT EXISTS (SELECT FROM known_times k WHERE k.file_id = f.id)
+    AND NOT EXISTS (SELECT FROM import_runs r WHERE r.id = f.id)`);

@@ -67,7 +67,7 @@ export function createPushedChanges(parts: {
         if (!answers.has(number)) answer(number, changed.has(number) ? 'ok' : 'unchanged');
       }
       return lines.flatMap(({ number }) => answers.get(number) ?? []);
-    });
+    }, 'pushes');
 
   /** Leaves out lines that remove more than the limit allows. A line may remove several records. */
   async function limited(tx: Queries, found: readonly Difference[], holdBack: (line: number) => void) {

@@ -32,7 +32,16 @@ export interface Run extends AsyncDisposable {
 }
 
 /** Thrown if this process was paused until its run expired, or if the server has lost the lines. */
-export class RunLost extends Error {}
+export class RunLost extends Refusal {
+  constructor() {
+    super(
+      'import_lost',
+      'The lines of this import are no longer in the database: the import was paused for longer than 30 seconds, ' +
+        'or PostgreSQL was restarted after a crash.',
+      'Run the same command again.',
+    );
+  }
+}
 
 /** How long the next import waits if the process of a running one was killed. */
 const EXPIRY_SECONDS = 30;

@@ -116,7 +116,8 @@ export const existsLater = (
 const REMEMBERED_MS = 30 * 86_400_000;
 
 /**
- * Records the time of each change, even if the change did nothing. Writes no row that stays the same.
+ * Records the time of each change, even if the change did nothing. Writes no row that stays the same. Only an import
+ * after another one lowers a time: rights that end because an older line moves their warehouse keep theirs.
  *
  * @param times read before; a change that is made now gets a later time than each of these
  * @param isImport then records of the file `fileId` that did not change have the time of that file
@@ -163,7 +164,9 @@ export async function recordTimes(
         CASE WHEN ended THEN as_of END, CASE WHEN ended THEN $2::timestamptz END
       FROM jsonb_to_recordset($1::jsonb) AS line (thing text, account_id text, organization_id text,
         warehouse_id text, as_of timestamptz, ended boolean, file_id text)
-      ON CONFLICT (thing) DO UPDATE SET as_of = excluded.as_of, by_import = excluded.by_import, file_id = excluded.file_id,
+      ON CONFLICT (thing) DO UPDATE SET as_of = CASE WHEN known.by_import AND excluded.by_import THEN excluded.as_of
+          ELSE greatest(excluded.as_of, known.as_of, (SELECT f.as_of FROM known_files f WHERE f.id = known.file_id)) END,
+        by_import = excluded.by_import, file_id = excluded.file_id,
         organization_id = excluded.organization_id, expires_at = excluded.expires_at,
         ended_as_of = greatest(known.ended_as_of, excluded.ended_as_of)
       WHERE known.as_of <> excluded.as_of OR known.by_import <> excluded.by_import

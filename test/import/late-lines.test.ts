@@ -285,12 +285,34 @@ forEachDeploymentAndEmbedded('late lines', (start) => {
     expect(added).to.deep.include({ ...(before[0] as object), organizations: added.organizations });
   });
 
+  it('a line about another person who has the address of a deleted one is applied', async () => {
+    const { email } = await addPerson(on.service, 'Erik Erased', 'erik@example.test');
+    expect((await push(on.service, at(60, [line.account('E2')]))).results).to.deep.equal(['ok']);
+    await valueFrom(operatorFor(on.service), `accounts delete ${email} --yes`);
+    expect((await push(on.service, at(30, [line.account('E2', { email })]))).results).to.deep.equal(['ok']);
+  });
+
+  it('rights that end because an older line moves their warehouse are not given again by a line between the two', async () => {
+    const { n, base } = await add(on);
+    const to = line.organization(`O${n}-to`);
+    const rights = line.rights(`A${n}`, `W${n}`, 'read');
+    expect((await push(on.service, [...at(600, base), ...at(600, [to]), ...at(20, [rights])])).results).to.include(
+      'ok',
+    );
+    const move = { ...line.warehouse(`W${n}`, `O${n}-to`), former_organization: `O${n}` };
+    expect((await push(on.service, at(60, [move]))).results).to.deep.equal(['ok']);
+    const member = at(60, [line.membership(`A${n}`, `O${n}-to`)]);
+    expect((await push(on.service, [...member, ...at(40, [rights])])).results).to.deep.equal(['ok', 'outdated']);
+  });
+
   it('a line of a sender whose clock is ahead is not applied again after a command', async () => {
     const records = await add(on);
     const ahead = at(-120, [LATE.membership(records.n)]);
     expect((await push(on.service, ahead)).results).to.deep.equal(['ok']);
     await ROWS['memberships remove']?.change(records);
     expect((await push(on.service, ahead)).results).to.deep.equal(['outdated']);
+    // A line without a time is made now, after the command.
+    expect((await push(on.service, [LATE.membership(records.n)])).results).to.deep.equal(['ok']);
     const deleted = at(-60, [LATE.account(records.n)]);
     expect((await push(on.service, deleted)).results).to.deep.equal(['unchanged']);
     await ROWS['accounts delete']?.change(records);

@@ -243,10 +243,10 @@ describe('an import that contradicts the database', () => {
     await importer.stage(started, source.lines());
     const plan = { prune: false, adoptByName: false, asOf: source.writtenAt };
     await started.takeTurn();
-    const { files } = await importer.compare(started, plan, { pruneAtMost: '100%' });
+    const { report: _, ...sets } = await importer.compare(started, plan, { pruneAtMost: '100%' });
     await database.query(TAKE_ADDRESS);
     const before = await database.query('SELECT * FROM accounts ORDER BY id');
-    const error = await importer.carryOut(started, plan, { files }).catch((thrown: unknown) => thrown);
+    const error = await importer.carryOut(started, plan, sets).catch((thrown: unknown) => thrown);
     expect(error).to.be.instanceOf(ImportInterrupted);
     expect(String(error)).to.match(/changed the same data in the meantime \(line 2: email: /);
     expect(await database.query('SELECT * FROM accounts ORDER BY id')).to.deep.equal(before);

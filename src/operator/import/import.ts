@@ -95,7 +95,7 @@ export function addImportCommand(program: Command, operator: Operator): void {
             : undefined,
         );
       }
-      const { report, files } = await importer.compare(started, plan, {
+      const { report, ...sets } = await importer.compare(started, plan, {
         pruneAtMost: options.pruneAtMost ?? settings.import.pruneAtMost,
         show: showing('Comparing'),
       });
@@ -107,7 +107,7 @@ export function addImportCommand(program: Command, operator: Operator): void {
         progress.clear();
         await operator.confirm(removalSentence(report));
       }
-      await importer.carryOut(started, plan, { files, show: showing('Writing') });
+      await importer.carryOut(started, plan, { ...sets, show: showing('Writing') });
       return importReport(report, await clients.countOfSuspendedOwners(), started.id);
     });
   }
