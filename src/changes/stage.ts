@@ -123,7 +123,8 @@ const IS_MEMBER = `(SELECT CASE
     || ' in organization ' || to_json(n.home) || '; add one, or remove this line' || $2
   WHEN m.role = 'viewer' AND l.line -> 'rights' <> '["read"]'
     THEN 'rights: a viewer may have only "read"; remove the other rights, or change the role to member' || $2 END
-  FROM (SELECT ${lineWith('membership', MEMBERSHIP, "line ->> 'role'")} AS role OFFSET 0) m)`;
+  FROM (SELECT (SELECT coalesce(e.line ->> 'role', '') FROM import_lines e WHERE e.import_id = $1
+    AND e.type = 'membership' AND e.key = ${MEMBERSHIP} LIMIT 1) AS role OFFSET 0) m)`;
 
 /** SQL for what a line names; `home` is the organization that the file gives the warehouse, null if that line is invalid. */
 const NAMED: Readonly<Record<ImportType, readonly string[]>> = {
