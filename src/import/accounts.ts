@@ -1,7 +1,6 @@
 /** Compares the accounts of an import with the database, and writes the differences. */
 import { emailKey, newEmailProblem } from '../accounts/email.ts';
 import type { Identity } from '../accounts/identities/identities.ts';
-import { existsLater } from '../accounts/known-times.ts';
 import { randomId } from '../base/random-id.ts';
 import type { Queries } from '../storage/queries.ts';
 import { linkAccounts, linkFault, recordsOfAdded, recordsOfChanged } from './account-records.ts';
@@ -14,6 +13,7 @@ import {
   type ImportStep,
   type SetLine,
 } from './change.ts';
+import { existsLater } from './known-times.ts';
 
 type AccountLine = SetLine<'account'>;
 

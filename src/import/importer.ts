@@ -1,7 +1,6 @@
 /** Brings accounts, organizations, warehouses and memberships to the state in a file. */
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Activity } from '../accounts/activity/activity.ts';
-import { lockKnownTimes } from '../accounts/known-times.ts';
 import type { Clock } from '../base/clock.ts';
 import { randomId } from '../base/random-id.ts';
 import type { ImportType } from '../changes/line.ts';
@@ -11,6 +10,7 @@ import type { ImportFacts, ImportStep } from './change.ts';
 import { type ImportLock, ImportLockLost, type ImportLockOptions, lockImports } from './import-lock.ts';
 import { type BrokenImport, createFoundProblems, ImportInterrupted, ImportProblems } from './import-problems.ts';
 import { createImportTally, type ImportReport, recordImport } from './import-report.ts';
+import { lockKnownTimes } from './known-times.ts';
 import { type Pruned, type PruneLimit, pruneExcess } from './prune-limit.ts';
 import { type Compare, type ImportPlan, stepsOf } from './steps.ts';
 

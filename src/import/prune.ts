@@ -1,9 +1,9 @@
 /** Removes imported things that the file no longer contains; nothing that was created by hand. */
 
-import { existsLater, type NamedRow, recordTimes, type Thing } from '../accounts/known-times.ts';
 import type { ImportKey, ImportType, PlaceType } from '../changes/line.ts';
 import type { Queries } from '../storage/queries.ts';
 import type { ImportActivity, ImportFacts, ImportStep } from './change.ts';
+import { existsLater, type NamedRow, recordTimes, type Thing } from './known-times.ts';
 
 /** In order of removal: dependents before what they depend on. */
 export const PRUNED_TYPES = [

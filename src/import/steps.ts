@@ -1,6 +1,5 @@
 /** The steps of an import, in order: dependents are added last and removed first. */
 
-import { isAnythingNewer, isOf, isOutdated, type NamedType, recordTimes } from '../accounts/known-times.ts';
 import {
   batchesOf,
   type ImportLine,
@@ -13,6 +12,7 @@ import type { Queries } from '../storage/queries.ts';
 import { compareAccounts } from './accounts.ts';
 import type { ImportFacts, ImportStep, SetLine } from './change.ts';
 import type { ImportIndex } from './import-index.ts';
+import { isAnythingNewer, isOf, isOutdated, type NamedType, recordTimes } from './known-times.ts';
 import { compareAccess } from './memberships.ts';
 import { comparePlaces } from './places.ts';
 import { PRUNED_TYPES, prunePage } from './prune.ts';

@@ -1,5 +1,10 @@
 /** Finds the records that lines name. Refuses unknown names, and names of different records. */
 
+import { Refusal } from '../base/refusal.ts';
+import type { Numbered } from '../changes/line.ts';
+import { type PushedLine, removes } from '../changes/pushed-line.ts';
+import type { Queries } from '../storage/queries.ts';
+import type { ImportIndex } from './import-index.ts';
 import {
   findNamed,
   type KnownTimes,
@@ -9,12 +14,7 @@ import {
   type Names,
   readTimes,
   type Thing,
-} from '../accounts/known-times.ts';
-import { Refusal } from '../base/refusal.ts';
-import type { Numbered } from '../changes/line.ts';
-import { type PushedLine, removes } from '../changes/pushed-line.ts';
-import type { Queries } from '../storage/queries.ts';
-import type { ImportIndex } from './import-index.ts';
+} from './known-times.ts';
 
 /** The record that a line is about. An id is absent if its account or place does not exist. */
 export interface LineThing<Line extends PushedLine | Numbered = PushedLine> extends Thing {

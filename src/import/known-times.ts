@@ -1,8 +1,8 @@
 /** The time of the latest change of each record: an older line or file must not overwrite it. */
+
+import { emailKey } from '../accounts/email.ts';
 import { sha256 } from '../base/random-id.ts';
-import { transactionOf } from '../storage/account-turns.ts';
-import type { Database, Queries } from '../storage/queries.ts';
-import { emailKey } from './email.ts';
+import type { Queries } from '../storage/queries.ts';
 
 /** The names by which a line refers to an account or a place. */
 export interface Names {
@@ -182,15 +182,13 @@ const REMEMBERED_MS = 30 * 86_400_000;
 interface RecordOptions {
   readonly now: Date;
   readonly byImport: boolean;
-  /** True for a change by a command or a page: see `recordChanges`. */
-  readonly isMadeHere?: boolean;
 }
 
 /** Records the times. Writes no row that would stay the same. */
 export async function recordTimes(
   tx: Queries,
   recorded: readonly Recorded[],
-  { now, byImport, isMadeHere = false }: RecordOptions,
+  { now, byImport }: RecordOptions,
 ): Promise<void> {
   const rows = recorded.flatMap(({ asOf, end, ...thing }) => {
     const own = keyOf(thing);
@@ -202,8 +200,6 @@ export async function recordTimes(
   });
   if (rows.length === 0) return;
   const column = (index: number): unknown[] => rows.map((row) => row[index]);
-  // The known time may be ahead, because senders' clocks are: what is done here is newer all the same.
-  const asOf = isMadeHere ? "greatest(excluded.as_of, known.as_of + interval '1 ms')" : 'excluded.as_of';
   await tx.query(
     `INSERT INTO known_times AS known
         (thing, account_id, organization_id, warehouse_id, as_of, by_import, ended_as_of, expires_at)
@@ -212,22 +208,16 @@ export async function recordTimes(
       FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::timestamptz[], $6::boolean[])
         AS line (thing, account, organization, warehouse, as_of, ended)
       LEFT JOIN warehouses w ON w.id = warehouse
-      ${isMadeHere ? EXISTS : ''}
-      ON CONFLICT (thing) DO UPDATE SET as_of = ${asOf}, by_import = excluded.by_import,
+      ON CONFLICT (thing) DO UPDATE SET as_of = excluded.as_of, by_import = excluded.by_import,
         organization_id = excluded.organization_id, expires_at = excluded.expires_at,
-        ended_as_of = greatest(known.ended_as_of, CASE WHEN excluded.ended_as_of IS NOT NULL THEN ${asOf} END)
+        ended_as_of = greatest(known.ended_as_of, excluded.ended_as_of)
       WHERE known.as_of <> excluded.as_of OR known.by_import <> excluded.by_import
         OR (known.expires_at IS NULL) <> (excluded.expires_at IS NULL)`,
     [...[0, 1, 2, 3, 4, 5].map(column), byImport, new Date(now.getTime() + REMEMBERED_MS)],
   );
 }
 
-/** An operator may name what does not exist: the change itself then refuses it, or has no effect. */
-const EXISTS = `WHERE (account IS NULL OR EXISTS (SELECT FROM accounts a WHERE a.id = account))
-  AND (organization IS NULL OR EXISTS (SELECT FROM organizations o WHERE o.id = organization))
-  AND (warehouse IS NULL OR w.id IS NOT NULL)`;
-
-/** Each batch of an import and of pushed lines, and each change below, takes this lock first. */
+/** Each batch of an import and of pushed lines takes this lock first. */
 const LOCK = "pg_advisory_xact_lock(hashtext('gatehouse import'))";
 
 /**
@@ -244,61 +234,6 @@ export async function lockKnownTimes(tx: Queries): Promise<Date> {
   if (row === undefined) throw new Error('SELECT answered no row');
   return row.at;
 }
-
-/**
- * Commands and pages that wait for the lock in one process use one connection, and pushes another
- * (import/pushed-changes.ts): the pool is for all requests.
- */
-const TURN = 'known times';
-
-/**
- * Runs a change by a command or a page of what lines change, too: after `lockKnownTimes`. The change
- * must pass `at` to `recordChanges` or `recordDeletion`, or a late line could undo it.
- *
- * @param accountId the account whose user causes the change, if any
- */
-export const knownChange = <Result>(
-  database: Database,
-  accountId: string | undefined,
-  work: (tx: Queries, at: Date) => Promise<Result>,
-): Promise<Result> =>
-  database.inTurn(accountId, () => transactionOf(database, TURN, async (tx) => work(tx, await lockKnownTimes(tx))));
-
-export type Changed = Omit<Thing, 'named'> & Pick<Recorded, 'end'>;
-
-/**
- * Records that a command or a page changed, ended or confirmed the records at this time. Only lines
- * that are later than this, and later than each line that was applied before, overwrite the change.
- */
-export const recordChanges = (tx: Queries, at: Date, ...changed: readonly Changed[]): Promise<void> =>
-  recordTimes(
-    tx,
-    changed.map((thing) => ({ ...thing, named: [], asOf: at })),
-    { now: at, byImport: false, isMadeHere: true },
-  );
-
-/** Like `recordChanges`, for accounts or places that the transaction deletes. Call it before the deletion. */
-export async function recordDeletion(
-  tx: Queries,
-  at: Date,
-  type: NamedType,
-  rows: readonly Pick<NamedRow, 'id' | 'external_id' | 'email'>[],
-): Promise<void> {
-  const [{ latest = null } = {}] = await tx.query<{ latest: Date | null }>(
-    'SELECT max(as_of) AS latest FROM known_times WHERE thing = ANY($1)',
-    [rows.map(({ id }) => `${type} ${id}`)],
-  );
-  const asOf = new Date(Math.max(at.getTime(), (latest?.getTime() ?? 0) + 1));
-  const things = rows.map((row): Recorded => ({ type, named: namesOf(type, row), asOf, end: 'deleted' }));
-  await recordTimes(tx, things, { now: at, byImport: false });
-}
-
-/** Returns each name of an account or place by itself: a line may use any of them. */
-export const namesOf = (
-  type: NamedType,
-  { id, external_id, email }: Pick<NamedRow, 'id' | 'external_id' | 'email'>,
-): Thing['named'] =>
-  [{ external: external_id ?? undefined }, { id }, { email: email ?? undefined }].map((one) => [type, one] as const);
 
 /**
  * SQL condition: a change pushed after `asOf` says that the record, or one inside it, exists. An
