@@ -144,7 +144,7 @@ onPostgres('concurrent changes', (open) => {
       [first, first, second].map((link, index) =>
         createPasswordChanges({
           ...otherNode(),
-          accounts,
+          accounts: createAccounts(otherNode()),
           links,
           activity,
         }).changeByLink(...([link?.token ?? '', `seven green forklifts ${index}`, origin] as const)),
