@@ -2,12 +2,12 @@
 import { writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import manifest from '../package.json' with { type: 'json' };
-import { createAccountRegistry } from '../src/accounts/account-registry.ts';
 import { systemClock } from '../src/base/clock.ts';
 import { createOrganizations } from '../src/changes/organizations.ts';
 import { createClientRegistry } from '../src/clients/client-registry.ts';
 import { silentChangeFeed } from '../src/storage/change-feed.ts';
 import { type DatabaseOptions, openDatabase } from '../src/storage/database.ts';
+import { createAccounts } from '../test/support/accounts.ts';
 import { freshDataDirectory } from '../test/support/embedded-postgres.ts';
 import { atEndOfRun } from '../test/support/end-of-run.ts';
 import { eventually } from '../test/support/eventually.ts';
@@ -134,7 +134,7 @@ export async function fill(place: DatabaseOptions): Promise<Pick<Deployment, 'se
   const parts = { database, changes: silentChangeFeed, clock: systemClock };
   const registries: Registries = {
     database,
-    accounts: createAccountRegistry(parts),
+    accounts: createAccounts(parts),
     organizations: createOrganizations(parts),
     memberships: createMemberships(parts),
     clients: createClientRegistry(parts),

@@ -1,7 +1,7 @@
 /** The only writer of people, places, memberships and rights: compares, writes, logs and keeps times. */
-import { deleteAccounts } from '../accounts/account-edits.ts';
 import type { Activity } from '../accounts/activity/activity.ts';
 import { emailKey } from '../accounts/email.ts';
+import { eraseFromLog } from '../accounts/erasure.ts';
 import { createTurns } from '../storage/account-turns.ts';
 import type { Database, Queries } from '../storage/queries.ts';
 import { accountProblems, type Holder } from './account-rules.ts';
@@ -26,13 +26,14 @@ export interface ChangeProblem {
 }
 
 export interface Options {
-  readonly by: By;
-  readonly activity: Pick<Activity, 'recordAll'>;
+  readonly by?: By;
+  /** Absent for a caller that writes its own audit entries. */
+  readonly activity?: Pick<Activity, 'recordAll'>;
   /** Leaves out changes that would remove too much. */
   readonly allow?: (tx: Queries, found: readonly Difference[]) => Promise<readonly Difference[]>;
   /** What the file of an import says of records whose lines come later, or were not written in a dry run. */
   readonly file?: FileRules;
-  /** True to record no time: an older line gives a person an external id, and nothing else. */
+  /** True to record no time: an older line may still change what is made now. */
   readonly keepsTimes?: boolean;
   /** True to compare without writing; then `tx` may be the database itself. */
   readonly isDryRun?: boolean;
@@ -74,15 +75,20 @@ const LOCK = "pg_advisory_xact_lock(hashtext('gatehouse import'))";
  *
  * @param tx a transaction of `transaction` @param now its time
  * @param changes have one type, and are about different records
- * @param options absent for a caller that writes its own audit entries
  */
-async function make(tx: Queries, now: Date, changes: readonly Change[], options?: Options): Promise<Outcome> {
-  const { by = { actor: 'service' }, activity, allow, file, keepsTimes, isDryRun = false } = options ?? {};
+async function make(tx: Queries, now: Date, changes: readonly Change[], options: Options = {}): Promise<Outcome> {
+  const { by = { actor: 'service' }, activity, allow, file, keepsTimes, isDryRun = false } = options;
   if (changes.length === 0) return { differences: [], outdated: [], problems: [], times: new Map() };
   const times = await readTimes(tx, changes);
   const isImport = file !== undefined;
   const [outdated, current] = partition(changes, (change) => isOutdated(times, change, isImport));
-  const { found, problems, movedOut, gone } = await compare(tx, current, { by, now, file });
+  const compared = await compare(tx, current, { by, now, file });
+  const { problems, movedOut, gone } = compared;
+  const adoptions = outdated.flatMap((change) => adoptionIn(times, change, isImport));
+  const adopted = (await compare(tx, adoptions, { by, now, file })).found.filter(
+    ({ before }) => before?.external_id === null,
+  );
+  const found = [...compared.found, ...adopted];
   if (isDryRun) return { differences: found, outdated, problems, times };
   if (problems.length > 0) return { differences: [], outdated, problems, times };
   const differences = allow ? await allow(tx, found) : found;
@@ -98,11 +104,23 @@ async function make(tx: Queries, now: Date, changes: readonly Change[], options?
   );
   if (entries.length > 0) await activity?.recordAll(entries, tx);
   if (keepsTimes) return { differences, outdated, problems, times };
-  const made = new Set(differences.map(({ change }) => change));
+  const isAdoption = new Set(adoptions);
+  const made = new Set(differences.map(({ change }) => change).filter((change) => !isAdoption.has(change)));
   const isHeldBack = new Set(found.map(({ change }) => change).filter((change) => !made.has(change)));
   const known = new Set([...current.filter((change) => !isHeldBack.has(change) && !gone.has(change)), ...made]);
   await recordTimes(tx, [...known], differences, { times, now, isImport, fileId: file?.fileId });
   return { differences, outdated, problems, times };
+}
+
+/**
+ * An outdated line still gives a person who was added by hand their external id, and changes nothing else:
+ * otherwise the lines about the person's access would be refused.
+ */
+function adoptionIn(times: KnownTimes, change: Change, isImport: boolean): Change[] {
+  const { type, id, number, asOf, set } = change;
+  // Without its id the change is outdated only if a person with its names was deleted.
+  if (type !== 'account' || !set?.external_id || isOutdated(times, { ...change, id: undefined }, isImport)) return [];
+  return [{ type, id, asOf, ...(number !== undefined && { number }), set: { external_id: set.external_id } }];
 }
 
 function partition<Item>(items: readonly Item[], isFirst: (item: Item) => boolean): [Item[], Item[]] {
@@ -162,7 +180,8 @@ async function compare(
       ...fieldsOf(change.type, before, after),
       ...(change.identity && context?.linked == null && { identity: identityField(change.identity) }),
     };
-    if (before && Object.keys(fields).length === 0) return [];
+    const isSame = before?.suspended_by_import === after.suspended_by_import;
+    if (before && Object.keys(fields).length === 0 && isSame) return [];
     const kind = before ? (change.end ? 'removed' : 'changed') : 'added';
     return [{ change, kind, fields, before, after }];
   });
@@ -260,7 +279,7 @@ async function write(tx: Queries, differences: readonly Difference[], now: Date)
   const { type } = first.change;
   const { table, values, fixed } = KINDS[type];
   const [added, changed] = partition(kept, ({ kind }) => kind === 'added');
-  const isWritten = changed.filter(({ fields }) => Object.keys(fields).some((field) => field !== 'identity'));
+  const isWritten = changed.filter(({ fields }) => Object.keys(fields).join() !== 'identity');
   if (isWritten.length > 0) {
     // The rights in a moved warehouse follow it, because their foreign key does (ON UPDATE CASCADE).
     await tx.query(
@@ -294,4 +313,11 @@ async function followAccounts(tx: Queries, made: readonly Difference[], now: Dat
   if (readdressed.length === 0) return;
   // A link that was mailed to the former address must not set the password any more.
   await tx.query('DELETE FROM password_links WHERE account_id = ANY($1)', [readdressed.map(({ after }) => after.id)]);
+}
+
+export async function deleteAccounts(tx: Queries, ids: readonly string[]): Promise<void> {
+  // With each account the database deletes many other rows: one statement for all accounts could
+  // exceed the time limit.
+  for (const id of ids) await tx.query('DELETE FROM accounts WHERE id = $1', [id]);
+  await eraseFromLog(tx, ids);
 }

@@ -8,13 +8,13 @@ import type { By, Change, Difference } from './change.ts';
 import type { Changes, Outcome } from './engine.ts';
 import { chooseFile, forgetFiles, type SetsOfFile, sizesOf } from './known-files.ts';
 import type { BrokenLine, ImportType, Numbered } from './line.ts';
-import { fileRules, forgetIds, PASSES, type Page, type Plan, pageOf, type StagedLine } from './pages.ts';
+import { fileRules, forgetIds, PASSES, type Plan, pageOf, type StagedLine } from './pages.ts';
 import { createFoundProblems, ImportInterrupted, ImportProblems } from './problems.ts';
 import { type Absent, PRUNED_TYPES, type Pruned, type PruneLimit, pruneExcess, prunePage } from './prune.ts';
 import { createImportTally, type ImportChange, type ImportReport, recordImport } from './report.ts';
 import { beginRun, type Run, RunLost } from './runs.ts';
 import { checkRules, isNamed, keyOfId, PAGE_SIZE, READ_SIZE, stage } from './stage.ts';
-import { fileIdOf, isDeleted } from './times.ts';
+import { fileIdOf } from './times.ts';
 
 /** Called with the number of lines done so far. */
 type ShowProgress = (lines: number) => void;
@@ -85,12 +85,10 @@ export function createImporter(parts: {
           const found = await pageOf(tx, plan, pass, { after: from, size });
           const outcome = await make(tx, now, found.changes);
           await forgetIds(tx, plan, outcome.outdated);
-          const adopted = await engine.make(tx, now, adoptions(found, outcome), { ...options, keepsTimes: true });
-          const differences = [...outcome.differences, ...adopted.differences];
           const wrong = [...found.problems, ...outcome.problems.map(({ change, message }) => ({ ...change, message }))];
           for (const { number = 0, message } of wrong) problems.add(number, message);
           if (write) problems.refuse();
-          return { ...found, ...outcome, changes: await shownOf(tx, differences, found.lines, plan) };
+          return { ...found, ...outcome, changes: await shownOf(tx, outcome.differences, found.lines, plan) };
         });
         const newer = page.newer + page.outdated.length;
         tally.add(type, { changes: page.changes, newer, lines: page.lines.size });
@@ -247,12 +245,6 @@ function interruption(error: unknown, broken: { id: string; kept: number }): Imp
   const isOvertaken = error instanceof Error && 'constraint' in error && error.constraint;
   return isOvertaken ? new ImportInterrupted(broken, meanwhile, error) : undefined;
 }
-
-/** An older line still gives a person who was added by hand their external id, and nothing else. */
-const adoptions = ({ adopting }: Page, { outdated, times }: Outcome): Change[] =>
-  outdated
-    .filter((change) => adopting.has(change.number ?? 0) && !isDeleted(times, change))
-    .map(({ type, id, number, set }) => ({ type, id, number: number ?? 0, set: { external_id: set?.external_id } }));
 
 /** Shows differences with the names that their lines use. */
 async function shownOf(

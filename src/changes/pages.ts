@@ -30,8 +30,6 @@ export type StagedLine = Readonly<Record<string, string | undefined>>;
 export interface Page {
   readonly changes: readonly Change[];
   readonly lines: ReadonlyMap<number, StagedLine>;
-  /** Numbers of the lines that give a person who was added by hand an external id. */
-  readonly adopting: ReadonlySet<number>;
   /** How many lines name an account or place that was deleted after the time of the file. */
   readonly newer: number;
   readonly problems: readonly { readonly number: number; readonly message: string }[];
@@ -113,7 +111,6 @@ export async function pageOf(
   const rows = await tx.query<Row>(isMove ? MOVES : SELECT[type], [plan.importId, after, size]);
   const page = {
     lines: new Map(rows.map(({ number, line }) => [number, line])),
-    adopting: new Set(rows.flatMap(({ number, own, before, holder }) => (holder && !own && !before ? [number] : []))),
     next: rows.length < size ? undefined : rows.at(-1)?.number,
   };
   if (isNamed(type)) {

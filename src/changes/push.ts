@@ -61,8 +61,8 @@ export function createPushedChanges(parts: {
         allow: (_, found) => limited(tx, found, (line) => answer(line, 'held_back')),
       });
       if (problems[0]) throw lineRefused(problems[0].message);
-      for (const { number = 0 } of outdated) answer(number, 'outdated');
       const changed = new Set(differences.map(({ change }) => change.number));
+      for (const { number = 0 } of outdated) answer(number, changed.has(number) ? 'ok' : 'outdated');
       for (const { number = 0 } of known) {
         if (!answers.has(number)) answer(number, changed.has(number) ? 'ok' : 'unchanged');
       }

@@ -2,7 +2,6 @@
 import type { Logger } from 'pino';
 import { createAccess } from '../accounts/access/access.ts';
 import { createPeople } from '../accounts/access/people.ts';
-import { createAccountRegistry } from '../accounts/account-registry.ts';
 import { createActivity, type OperatedBy } from '../accounts/activity/activity.ts';
 import { createAuditTrail } from '../accounts/activity/audit-trail.ts';
 import { createApiKeys } from '../accounts/api-keys/api-keys.ts';
@@ -17,6 +16,7 @@ import { createConnections } from '../authorizations/connections.ts';
 import { createClientRemoval } from '../authorizations/endings.ts';
 import { createRevocations } from '../authorizations/revocations.ts';
 import type { Clock } from '../base/clock.ts';
+import { createAccounts } from '../changes/accounts.ts';
 import { createChanges } from '../changes/engine.ts';
 import { createClientProblems, type MailedOwner } from '../clients/client-problems.ts';
 import { createClientRegistry } from '../clients/client-registry.ts';
@@ -50,7 +50,8 @@ export function createCommonRegistries(parts: {
 }) {
   const { database, changes, clock, log, issuer, by, maxCached } = parts;
   const people = createPeople({ database, changes, clock, maxCached });
-  const accounts = createAccountRegistry({ database, changes, clock, people });
+  const engine = createChanges({ database });
+  const accounts = createAccounts({ database, changes, clock, people, engine });
   const access = createAccess({ database, changes, clock, people });
   const takenNames = createTakenNames(issuer, parts.brandName);
   const checks = {
@@ -89,7 +90,7 @@ export function createCommonRegistries(parts: {
     },
   });
   return {
-    engine: createChanges({ database }),
+    engine,
     people,
     clients,
     removeClient: createClientRemoval({ clients, connections, activity }),

@@ -1,7 +1,6 @@
 /** Concurrent changes: the database makes them one after the other. */
 import { expect } from 'chai';
 import { createAccess } from '../../src/accounts/access/access.ts';
-import { type AccountRegistry, createAccountRegistry } from '../../src/accounts/account-registry.ts';
 import { createActivity } from '../../src/accounts/activity/activity.ts';
 import { createApiKeys } from '../../src/accounts/api-keys/api-keys.ts';
 import { seedDemo } from '../../src/accounts/demo.ts';
@@ -9,6 +8,7 @@ import { createPasskeys } from '../../src/accounts/passkeys/passkeys.ts';
 import { createPasswordChanges } from '../../src/accounts/password-links/password-changes.ts';
 import { createPasswordLinks } from '../../src/accounts/password-links/password-links.ts';
 import { systemClock } from '../../src/base/clock.ts';
+import type { Accounts } from '../../src/changes/accounts.ts';
 import { createChanges } from '../../src/changes/engine.ts';
 import { createOrganizationEnds } from '../../src/changes/organization-ends.ts';
 import { createOrganizations } from '../../src/changes/organizations.ts';
@@ -19,6 +19,7 @@ import type { OpenDatabase } from '../../src/storage/database.ts';
 import type { Queries } from '../../src/storage/queries.ts';
 import { partner } from '../clients/drafts.ts';
 import { refusalOf } from '../clients/refusals.ts';
+import { createAccounts } from '../support/accounts.ts';
 import { onPostgres } from '../support/databases.ts';
 import { eventually } from '../support/eventually.ts';
 import { createMemberships } from '../support/memberships.ts';
@@ -61,13 +62,13 @@ async function expectWaiting(database: Queries, count: number): Promise<void> {
 onPostgres('concurrent changes', (open) => {
   let database: OpenDatabase;
   let parts: Parameters<typeof createClientRegistry>[0];
-  let accounts: AccountRegistry;
+  let accounts: Accounts;
   let clients: ClientRegistry;
 
   before(async () => {
     database = await open();
     parts = { database, changes: silentChangeFeed, clock: systemClock };
-    accounts = createAccountRegistry(parts);
+    accounts = createAccounts(parts);
     clients = createClientRegistry(parts);
   });
   beforeEach(() => database.query('TRUNCATE accounts, clients, organizations CASCADE'));
@@ -143,7 +144,7 @@ onPostgres('concurrent changes', (open) => {
       [first, first, second].map((link, index) =>
         createPasswordChanges({
           ...otherNode(),
-          accounts,
+          accounts: createAccounts(otherNode()),
           links,
           activity,
         }).changeByLink(...([link?.token ?? '', `seven green forklifts ${index}`, origin] as const)),

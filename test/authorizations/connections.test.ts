@@ -1,12 +1,12 @@
 import { expect } from 'chai';
 import { NO_LIMIT } from '../../src/accounts/access/access-limit.ts';
 import { createPeople } from '../../src/accounts/access/people.ts';
-import { createAccountRegistry } from '../../src/accounts/account-registry.ts';
 import { createSessionList } from '../../src/accounts/session-list.ts';
 import { type Connections, connectionId, createConnections } from '../../src/authorizations/connections.ts';
 import { createClientRegistry } from '../../src/clients/client-registry.ts';
 import { silentChangeFeed } from '../../src/storage/change-feed.ts';
 import type { OpenDatabase } from '../../src/storage/database.ts';
+import { createAccounts } from '../support/accounts.ts';
 import { createTestClock, type TestClock } from '../support/clock.ts';
 import { onPostgres } from '../support/databases.ts';
 
@@ -32,7 +32,7 @@ onPostgres('connections', (open) => {
   const addAccount = async () => {
     added += 1;
     const email = `person${added}@demo.test`;
-    return (await createAccountRegistry(parts()).add({ email, name: 'Ada' })).id;
+    return (await createAccounts(parts()).add({ email, name: 'Ada' })).id;
   };
   const addClient = async () => {
     const redirectUris = ['https://app.example/cb'];
@@ -65,7 +65,7 @@ onPostgres('connections', (open) => {
   });
 
   it('an approval is stored only if session and connection have not changed since the consent page was shown', async () => {
-    const accounts = createAccountRegistry(parts());
+    const accounts = createAccounts(parts());
     const approve = async (sessionGeneration: number, seen?: number, sessionUid = 'a') => {
       const page = { sessionGeneration, sessionUid, generation: seen, limit: NO_LIMIT };
       const stored = await connections.rememberConsent({ ...connection, ...consent, page });

@@ -2,10 +2,10 @@ import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect } from 'chai';
 import { createAccess } from '../../src/accounts/access/access.ts';
-import { createAccountRegistry } from '../../src/accounts/account-registry.ts';
 import { listenForChanges } from '../../src/storage/change-feed.ts';
 import { setUpOperator } from '../operator/operator-suite.ts';
 import { operatorWith, valueFrom, variablesOf } from '../operator/run-operator.ts';
+import { createAccounts } from '../support/accounts.ts';
 import { forEachDatabase } from '../support/databases.ts';
 import { eventually } from '../support/eventually.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
@@ -19,7 +19,7 @@ forEachDatabase('operator import', (open) => {
   const { run, value, parts } = setUpOperator(open);
   beforeEach(() => emptyDatabase(parts().database));
 
-  const accounts = () => createAccountRegistry(parts());
+  const accounts = () => createAccounts(parts());
   const everything = () => databaseSnapshot(parts().database);
   const importFile = (file: string, options = '') => value(`import ${file} ${options}`);
   const nothing = { added: 0, changed: 0, removed: 0, kept: 0, unchanged: 0 };

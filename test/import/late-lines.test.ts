@@ -3,8 +3,9 @@ import { expect } from 'chai';
 import { operatorFor, valueFrom } from '../operator/run-operator.ts';
 import { LIST, signInOwner } from '../pages/client-owner.ts';
 import { signedIn } from '../pages/signed-in-person.ts';
+import { createPerson } from '../support/person.ts';
 import { describeOn, postgresServer } from '../support/requirements.ts';
-import { addPerson, type SeededPerson } from '../support/seed.ts';
+import { addPerson, passwordLink, type SeededPerson } from '../support/seed.ts';
 import { type Seeded, startSeeded } from '../support/seeded.ts';
 import { forEachDeploymentAndEmbedded, startsOn, type TestService } from '../support/service.ts';
 import { fileOf, type Line, line } from './import-file.ts';
@@ -27,20 +28,24 @@ interface Row {
   /** Members of the lines that differ from the usual ones at first. */
   readonly first?: Readonly<Partial<Record<'account' | 'organization' | 'membership', Line>>>;
   readonly isNoMember?: boolean;
+  /** True if the person has a link with a provider at first. */
+  readonly isLinked?: boolean;
   readonly change: (records: Records) => Promise<unknown>;
   readonly late: (keyof typeof LATE)[];
   /** The results of the same lines with a later time; default: all `ok`. */
   readonly later?: readonly string[];
 }
 
-const IDENTITY = { issuer: 'https://id.example.test', subject: 'unlinked' };
+const ISSUER = 'https://id.example.test';
+
+const LINK = `provider ${ISSUER}`;
 
 /** Lines that would give back what the changes of the table take. */
 const LATE = {
   account: (n: number) => line.account(`A${n}`),
   active: (n: number) => line.account(`A${n}`, { suspended: false }),
   suspended: (n: number) => line.account(`A${n}`, { suspended: true }),
-  linked: (n: number) => line.account(`A${n}`, { identity: IDENTITY }),
+  linked: (n: number) => line.account(`A${n}`, { identity: { issuer: ISSUER, subject: `person ${n}` } }),
   organization: (n: number) => line.organization(`O${n}`),
   open: (n: number): Line => ({ ...line.organization(`O${n}`), clients: 'open' }),
   warehouse: (n: number) => line.warehouse(`W${n}`, `O${n}`),
@@ -114,8 +119,25 @@ const ROWS: Readonly<Record<string, Row>> = {
     late: ['account'],
   },
   'links remove': {
-    first: { account: { identity: IDENTITY } },
-    change: ({ command, email }) => command(`links remove ${email} --provider ${IDENTITY.issuer} --yes`),
+    isLinked: true,
+    change: ({ command, email }) => command(`links remove ${email} --provider ${ISSUER} --yes`),
+    late: ['linked'],
+  },
+  'a link removed on the security page': {
+    isLinked: true,
+    change: async ({ service, person }) =>
+      (await signedIn(service, person)).send('/profile/security/ways/remove', { remove_way: LINK }),
+    late: ['linked'],
+  },
+  'a link removed with a one-time link': {
+    isLinked: true,
+    async change({ service, person }) {
+      const browser = createPerson(service.issuer);
+      const form = await browser.open(await passwordLink(service, person));
+      expect(
+        (await browser.submit(form, { new_password: 'eight blue pallets, stacked', remove_way: LINK })).status,
+      ).to.equal(303);
+    },
     late: ['linked'],
   },
   'organizations delete': {
@@ -176,6 +198,10 @@ async function add(
   const n = count;
   const email = `a${n}@example.test`;
   const person = await addPerson(service, `Person A${n}`, email);
+  // The person was added before the lines.
+  await service.database.query("UPDATE known_times SET as_of = as_of - interval '1 day' WHERE account_id = $1", [
+    person.accountId,
+  ]);
   const base = [LATE.organization(n), LATE.warehouse(n), LATE.account(n)];
   const { first = {} } = row;
   const lines = [
@@ -184,6 +210,7 @@ async function add(
     LATE.account(n),
     ...(row.isNoMember ? [] : [{ ...line.membership(`A${n}`, `O${n}`), ...first.membership }]),
     ...(row.isNoMember ? [] : [line.rights(`A${n}`, `W${n}`, 'read')]),
+    ...(row.isLinked ? [LATE.linked(n)] : []),
     ...(first.account ? [{ ...LATE.account(n), ...first.account }] : []),
   ];
   const { results } = await push(service, at(3_600, lines));
@@ -242,6 +269,53 @@ forEachDeploymentAndEmbedded('late lines', (start) => {
       expect((await push(on.service, late)).results).to.deep.equal(row.later ?? late.map(() => 'ok'));
     });
   }
+
+  it('a person whom a command adds keeps name and access: an earlier line only links them with its external id', async () => {
+    const email = 'adam@example.test';
+    const { id } = await valueFrom(operatorFor(on.service), `accounts add --email ${email} --name Adam --invite`);
+    const known = line.account('Adam', { email, name: 'Adam Earlier', suspended: true });
+    const late = at(30, [known, line.organization('O-Adam'), line.membership('Adam', 'O-Adam'), known]);
+    expect((await push(on.service, late)).results).to.deep.equal(['ok', 'ok', 'ok', 'outdated']);
+    const ended = at(30, [
+      { type: 'account', email, removed: true },
+      { type: 'account', email, removed: true, deleted: true },
+    ] as Line[]);
+    expect((await push(on.service, ended)).results).to.deep.equal(['outdated', 'outdated']);
+    const rows = await on.service.database.query(
+      `SELECT a.external_id, a.name, a.suspended_at, m.role FROM accounts a
+        JOIN organization_memberships m ON m.account_id = a.id WHERE a.id = $1`,
+      [id],
+    );
+    expect(rows).to.deep.equal([{ external_id: 'Adam', name: 'Adam', suspended_at: null, role: 'member' }]);
+    expect((await push(on.service, [known])).results).to.deep.equal(['ok']);
+  });
+
+  it('a person who was deleted and added again is not deleted by a line of a time between the two', async () => {
+    const { email } = await addPerson(on.service, 'Rhea Return', 'rhea@example.test');
+    await valueFrom(operatorFor(on.service), `accounts delete ${email} --yes`);
+    const between = new Date().toISOString();
+    await addPerson(on.service, 'Rhea Return', email);
+    const line = { type: 'account', email, removed: true, deleted: true, as_of: between } as Line;
+    expect((await push(on.service, [line])).results).to.deep.equal(['outdated']);
+    expect((await push(on.service, [{ ...line, as_of: new Date().toISOString() }])).results).to.deep.equal(['ok']);
+  });
+
+  it('an account that the first sign-in of its user adds is changed by an earlier line', async () => {
+    const email = 'sia@example.test';
+    await on.service.accounts.add({ email, name: 'Sia Signup', isSignUp: true });
+    const late = at(30, [line.account('Sia', { email, suspended: true })]);
+    expect((await push(on.service, late)).results).to.deep.equal(['ok']);
+    expect((await on.service.accounts.findByEmail(email))?.isSuspended).to.equal(true);
+  });
+
+  it('a suspended person whom an operator suspends again stays suspended after an import', async () => {
+    const { n, base, command, email, service } = await add(on);
+    await push(service, [LATE.suspended(n)]);
+    await command(`accounts suspend ${email}`);
+    expect((await push(service, [LATE.account(n)])).results).to.deep.equal(['unchanged']);
+    await command(`import ${fileOf(...base)}`);
+    expect((await service.accounts.findByEmail(email))?.isSuspended).to.equal(true);
+  });
 
   it('after a person added by hand was deleted, an earlier line with the same address does not add them again', async () => {
     const { email } = await addPerson(on.service, 'Helga Hand', 'helga@example.test');

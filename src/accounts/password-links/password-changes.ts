@@ -5,6 +5,7 @@ import { ACCOUNT_COLUMNS, type Account, type AccountRow, accountFrom } from '../
 import type { AccountRegistry } from '../account-registry.ts';
 import type { Activity, Origin } from '../activity/activity.ts';
 import { hashPassword, refusePassword } from '../passwords/password.ts';
+import type { MethodChange } from '../sign-in-methods.ts';
 import type { LinkPurpose, PasswordLinks } from './password-links.ts';
 
 export type PasswordChanges = ReturnType<typeof createPasswordChanges>;
@@ -23,6 +24,7 @@ interface Change {
   readonly password?: string;
   /** The purpose of the link that authenticated the user; absent if they are signed in. */
   readonly purpose?: LinkPurpose;
+  readonly run: MethodChange;
   /** Called in the transaction of the change. */
   readonly isAllowed: (tx: Queries) => Promise<boolean>;
   readonly inTransaction: InTransaction<Account> | undefined;
@@ -31,7 +33,7 @@ interface Change {
 /** Each change ends every browser session of the account and uses up its links. */
 export function createPasswordChanges(parts: {
   readonly database: Database;
-  readonly accounts: AccountRegistry;
+  readonly accounts: Pick<AccountRegistry, 'forget'> & { readonly changeMethods: MethodChange };
   readonly links: PasswordLinks;
   readonly activity: Activity;
 }) {
@@ -41,14 +43,14 @@ export function createPasswordChanges(parts: {
 
   async function change(
     { id, email, name }: Account,
-    { origin, password, purpose, isAllowed, inTransaction }: Change,
+    { origin, password, purpose, run, isAllowed, inTransaction }: Change,
   ): Promise<Account | undefined> {
     if (password !== undefined) await refusePassword(password, { email, name });
     const { address } = origin;
     const passwordHash =
       password === undefined ? null : await hashPassword(password, { rank: 'known', email, address });
     // Lock the account first, so that two of its links are used one after the other.
-    const changed = await lockedTransactionOf(database, id, async (tx) => {
+    const changed = await run(id, async (tx) => {
       if (!(await isAllowed(tx))) return undefined;
       if (passwordHash !== null) {
         const details = purpose === undefined ? {} : { purpose };
@@ -90,6 +92,7 @@ export function createPasswordChanges(parts: {
       const account = await change(link.account, {
         ...how,
         purpose,
+        run: accounts.changeMethods,
         isAllowed: (tx) => links.use(token, tx),
         inTransaction: async (tx, changed) => inTransaction?.(tx, { account: changed, purpose }),
       });
@@ -118,7 +121,8 @@ export function createPasswordChanges(parts: {
       inTransaction?: InTransaction<Account>,
     ): Promise<Account> {
       const isAllowed = async (): Promise<boolean> => true;
-      const changed = await change(account, { origin, password, isAllowed, inTransaction });
+      const run: MethodChange = (id, work) => lockedTransactionOf(database, id, work);
+      const changed = await change(account, { origin, password, run, isAllowed, inTransaction });
       if (!changed) throw new Error(`the account ${account.id} no longer exists`);
       return changed;
     },

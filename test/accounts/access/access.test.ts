@@ -1,12 +1,12 @@
 import { expect } from 'chai';
 import { createAccess } from '../../../src/accounts/access/access.ts';
-import { createAccountRegistry } from '../../../src/accounts/account-registry.ts';
 import { systemClock } from '../../../src/base/clock.ts';
 import { createOrganizations } from '../../../src/changes/organizations.ts';
 import { createClientRegistry } from '../../../src/clients/client-registry.ts';
 import { listenForChanges, silentChangeFeed } from '../../../src/storage/change-feed.ts';
 import type { Database } from '../../../src/storage/queries.ts';
 import { machine } from '../../clients/drafts.ts';
+import { createAccounts } from '../../support/accounts.ts';
 import { testDatabase } from '../../support/databases.ts';
 import { eventually } from '../../support/eventually.ts';
 import { createMemberships } from '../../support/memberships.ts';
@@ -22,7 +22,7 @@ async function setUp(database: Database) {
   const organizationId = nord.id;
   const hall10 = await organizations.addWarehouse({ organizationId, name: 'Hall 10' });
   const hall2 = await organizations.addWarehouse({ organizationId, name: 'Hall 2' });
-  const ada = await createAccountRegistry(parts).add({ email: 'ada@demo.test', name: 'Ada' });
+  const ada = await createAccounts(parts).add({ email: 'ada@demo.test', name: 'Ada' });
   const { client } = await createClientRegistry(parts).add(machine);
   return {
     nord: { id: nord.id, name: 'Nord' },
