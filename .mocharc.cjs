@@ -9,20 +9,24 @@ enableCompileCache();
 
 // The longest files first, so that none of them runs alone at the end.
 const LONGEST = [
-  'test/docs.test.ts',
-  'test/pages/limits.test.ts',
-  'test/storage/faults.test.ts',
-  'test/storage/embedded-postgres.test.ts',
-  'test/storage/named-changes.test.ts',
+  'test/main.test.ts',
+  'test/provider/people-limit.test.ts',
   'test/authorizations/ways-to-end.test.ts',
   'test/operator/program.test.ts',
-  'test/pages/approved-clients.test.ts',
+  'test/journeys/client-test.test.ts',
+  'test/failed-start.test.ts',
+  'test/pages/limits.test.ts',
+  'test/many-nodes/shared-reload.test.ts',
+  'test/journeys/client-snippets.test.ts',
   'test/many-nodes/audit-output.test.ts',
-  'test/provider/people-limit.test.ts',
+  'test/journeys/first-call.test.ts',
+  'test/storage/embedded-postgres.test.ts',
+  'test/storage/named-changes.test.ts',
+  'test/storage/faults.test.ts',
+  'test/host/raw-connections.test.ts',
+  'test/pages/approved-clients.test.ts',
   'test/doctor/address.test.ts',
   'test/accounts/mail.test.ts',
-  'test/many-nodes/shared-reload.test.ts',
-  'test/host/raw-connections.test.ts',
 ];
 const FILES = globSync('{test,modules/node/test}/**/*.test.ts').sort();
 

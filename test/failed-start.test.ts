@@ -73,6 +73,18 @@ describe('a store that refuses a connection or a write', () => {
       expect(trouble, error.reason).to.include({ mayPass: true });
     }
   });
+
+  it('missing rights are shown with the statement that grants them, and the start is not repeated', () => {
+    for (const [error, remedy] of [
+      [asPostgres('42501', 'permission denied for schema public'), 'ALTER SCHEMA public OWNER TO'],
+      [asPostgres('42501', 'permission denied for table accounts'), 'the tables belong to another role'],
+      [asRedis("NOPERM this user has no permissions to run the 'evalsha' command"), 'docs/operations/deploy.md'],
+      [asRedis("ERR unknown command 'evalsha'"), 'docs/operations/deploy.md'],
+    ] as const) {
+      expect(troubleOf(error)?.remedy, error.reason).to.include(remedy);
+      expect(troubleOf(error), error.reason).to.include({ mayPass: false });
+    }
+  });
 });
 
 describe('a failed start, embedded', () => {

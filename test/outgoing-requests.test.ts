@@ -5,8 +5,7 @@ import { expect } from 'chai';
 import { pino } from 'pino';
 import { listen } from '../examples/sandbox/listening.ts';
 import { fetchAnswer } from '../src/base/outgoing-requests.ts';
-import { createFindings } from '../src/doctor/findings.ts';
-import { checkNodes } from '../src/doctor/nodes.ts';
+import { readyVerdict } from '../src/doctor/nodes.ts';
 import { createRequests } from '../src/doctor/requests.ts';
 import { createApiCalls } from '../src/host/api-calls.ts';
 import { createOwnRequests } from '../src/host/own-requests.ts';
@@ -44,10 +43,7 @@ const CALLERS: Readonly<Record<string, (url: URL) => Promise<string>>> = {
     return JSON.stringify(stream);
   },
   'the doctor, of the local node': async ({ port }) => {
-    const findings = createFindings(() => {});
-    const server = { operatorsHost: '127.0.0.1', operatorsPort: Number(port) };
-    await checkNodes(findings, { server } as Parameters<typeof checkNodes>[1], []);
-    return JSON.stringify(findings.all);
+    return JSON.stringify(await readyVerdict({ operatorsHost: '127.0.0.1', operatorsPort: Number(port) }, []));
   },
   'the command `reload`': async ({ port }) => {
     const { output } = await operatorWith({ GATEHOUSE_OPERATORS_PORT: port })('reload --json');

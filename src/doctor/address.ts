@@ -1,9 +1,13 @@
-/** The doctor's check of the public address: does the service answer there, and safely? */
+/** The doctor's checks of the public address: does the service answer there, and safely? */
 import { lookup } from 'node:dns/promises';
+import { isIP } from 'node:net';
+import { BOGUS_ADDRESS } from '../base/network-address.ts';
 import { ENDPOINT } from '../provider/endpoints.ts';
-import { described, explainConnectionError, type Trouble, troubled, unreachable } from './connection-errors.ts';
-import { type Findings, ok, problem, type Verdict, warning } from './findings.ts';
-import { createRequests, type DoctorAnswer, type DoctorRequests, type Send } from './requests.ts';
+import { listNodes } from '../storage/nodes.ts';
+import { type Check, type Context, check, NeedFailed } from './check.ts';
+import { described, explainConnectionError, PROXY_HELP, unreachable } from './connection-errors.ts';
+import { notChecked, ok, problem, type Verdict, warning } from './findings.ts';
+import { type Address, createRequests, type DoctorAnswer } from './requests.ts';
 
 /** A client may send a `state` of some thousand characters, a user a form of 40 redirect URIs. */
 const LONG_QUERY_BYTES = 6_000;
@@ -11,69 +15,33 @@ const LARGE_BODY_BYTES = 40_000;
 const MIN_CERTIFICATE_DAYS = 14;
 const DAY_MS = 86_400_000;
 
-export interface AddressToCheck {
-  readonly issuer: string;
-  readonly address: string | undefined;
-  readonly signal: AbortSignal;
-}
-
-/** @returns a function that sends further requests, or undefined if the service does not answer */
-export async function checkAddress(findings: Findings, target: AddressToCheck): Promise<DoctorRequests | undefined> {
-  const { issuer, address } = target;
-  const answer = await firstAnswer(findings, target);
-  if (!answer) {
-    findings.notChecked(
-      ['certificate', 'hsts', 'plain_http', 'request_sizes'],
-      'the service does not answer at the public address',
-    );
-    return undefined;
-  }
-  const url = new URL(address ?? issuer);
-  if (url.protocol === 'https:') {
-    findings.add('certificate', issuer, certificateVerdict(answer.certificateEnds));
-    findings.add('hsts', issuer, hstsVerdict(answer));
-    if (address === undefined && url.port === '') {
-      const plain = issuer.replace(/^https:/, 'http:');
-      findings.add('plain_http', plain, await plainVerdict(target, plain));
-    }
-  } else {
-    const because = address === undefined ? 'the issuer is http' : `${address} is http`;
-    findings.notChecked(['certificate', 'hsts', 'plain_http'], because);
-  }
-  const requests = createRequests({ ...target, from: await ownLoopback(target, answer) });
-  findings.add('request_sizes', issuer, await sizesVerdict(requests.send));
-  return requests;
-}
-
-/** Requests the metadata. @returns the answer, if the service sent it and it names this issuer */
-async function firstAnswer(findings: Findings, target: AddressToCheck): Promise<DoctorAnswer | undefined> {
-  const { issuer, address } = target;
+/** Requests the metadata, which must come from the service, and name this issuer. */
+export async function openAddress({ open, add, address, signal }: Context): Promise<Address> {
+  const { issuer } = await open('settings');
   const where = address === undefined ? issuer : `${address} (with the host name of ${issuer})`;
-  const add = (verdict: Verdict): void => findings.add('public_address', where, verdict);
-  try {
-    const asked = performance.now();
-    const answer = await createRequests(target).send({ path: ENDPOINT.metadata });
-    const ms = performance.now() - asked;
-    const trouble = explainConnectionError(answer) ?? wrongIssuer(answer, issuer);
-    if (!trouble) {
-      add(ok(`${where} (${await addressesOf(address ?? issuer)}) answers with its metadata`, ms));
-      return answer;
-    }
-    add(troubled(trouble));
-  } catch (error) {
-    target.signal.throwIfAborted();
-    add(troubled(unreachable(error)));
+  const requests = createRequests({ issuer, address, signal });
+  const asked = performance.now();
+  const first = await requests.send({ path: ENDPOINT.metadata }).catch((error: unknown) => {
+    signal.throwIfAborted();
+    return unreachable(error);
+  });
+  const trouble = 'remedy' in first ? first : (explainConnectionError(first) ?? wrongIssuer(first, issuer));
+  if (trouble || 'remedy' in first) {
+    if (trouble) add('public_address', where, problem(trouble.message, trouble.remedy));
+    throw new NeedFailed('the service does not answer');
   }
-  return undefined;
+  const ms = performance.now() - asked;
+  add('public_address', where, ok(`${where} (${await addressesOf(address ?? issuer)}) answers with its metadata`, ms));
+  return { ...requests, first };
 }
 
-function wrongIssuer(answer: DoctorAnswer, issuer: string): Trouble | undefined {
-  if (answer.status === 200 && answer.body.issuer === issuer) return undefined;
-  return {
-    message: `the metadata at this address has the issuer ${answer.body.issuer}: ${described(answer)}`,
-    remedy: 'give every node and the doctor the same issuer (GATEHOUSE_ISSUER)',
-  };
-}
+const wrongIssuer = (answer: DoctorAnswer, issuer: string) =>
+  answer.status === 200 && answer.body.issuer === issuer
+    ? undefined
+    : {
+        message: `the metadata at this address has the issuer ${answer.body.issuer}: ${described(answer)}`,
+        remedy: 'give every node and the doctor the same issuer (GATEHOUSE_ISSUER)',
+      };
 
 async function addressesOf(url: string): Promise<string> {
   const { hostname } = new URL(url);
@@ -81,65 +49,135 @@ async function addressesOf(url: string): Promise<string> {
   return found.map(({ address }) => address).join(', ');
 }
 
-function certificateVerdict(ends: Date | undefined): Verdict {
-  const days = Math.floor(((ends?.getTime() ?? 0) - Date.now()) / DAY_MS);
-  const message = `valid for ${days} more days`;
-  if (days >= MIN_CERTIFICATE_DAYS) return ok(message);
-  const remedy =
-    'renew the certificate, and check that it is renewed automatically and that the proxy is then reloaded';
-  return warning(`only ${message}`, remedy);
-}
+/** A check of TLS: not possible over http. */
+const tlsCheck = (name: string, run: (first: DoctorAnswer) => Verdict): Check =>
+  check(name, ['address', 'settings'], 'the public address', ({ address: { first }, settings }, { address }) => {
+    if (new URL(address ?? settings.issuer).protocol === 'https:') return run(first);
+    return notChecked(address === undefined ? 'the issuer is http' : `${address} is http`);
+  });
 
-function hstsVerdict({ headers }: DoctorAnswer): Verdict {
-  const policy = headers.get('strict-transport-security');
-  if (policy) return ok(`Strict-Transport-Security: ${policy}`);
-  return warning(
-    'the header Strict-Transport-Security does not arrive',
-    'make the proxy pass this header on: the service sends it (nginx: no proxy_hide_header, no ' +
-      'empty add_header of it)',
+const RAISE = `write how many of your proxies append to X-Forwarded-For, which each of them must set or append to; ${PROXY_HELP}`;
+
+/** Requests suggest a proxy, and the doctor could not disprove that. */
+const ignoredHeader = (nodes: readonly string[]): Verdict =>
+  warning(
+    `X-Forwarded-For arrives at ${nodes.join(', ')}, but proxy_hops is 0 there: if there is a proxy in front, all ` +
+      'people share its address and one of them can lock all others out',
+    `${RAISE}; without a proxy, a client invented the header and you need not do anything`,
   );
-}
-
-/** Checks that no user types a password on a page that was loaded without TLS. */
-async function plainVerdict(target: AddressToCheck, plain: string): Promise<Verdict> {
-  const { send } = createRequests({ ...target, address: plain });
-  const answer = await send({ path: '/login' }).catch(() => undefined);
-  target.signal.throwIfAborted();
-  if (!answer) return ok(`no server answers at ${plain}`);
-  if (answer.headers.get('location')?.startsWith('https://')) return ok(`${plain} redirects to https`);
-  const remedy = 'make the proxy answer http only with a redirect to https';
-  return warning(`without TLS the answer is ${described(answer)}`, remedy);
-}
-
-/** Checks that requests of the largest legitimate size pass the proxy's limits. */
-async function sizesVerdict(send: Send): Promise<Verdict> {
-  const requests = [
-    {
-      what: `a query of ${LONG_QUERY_BYTES} characters`,
-      request: { path: `${ENDPOINT.metadata}?${'x'.repeat(LONG_QUERY_BYTES)}` },
-    },
-    {
-      what: `a body of ${LARGE_BODY_BYTES} bytes`,
-      request: { path: ENDPOINT.token, form: { filler: 'x'.repeat(LARGE_BODY_BYTES) } },
-    },
-  ];
-  for (const { what, request } of requests) {
-    const answer = await send(request).catch(unreachable);
-    const trouble = 'remedy' in answer ? answer : explainConnectionError(answer);
-    if (trouble) return problem(`${what}: ${trouble.message}`, trouble.remedy);
-  }
-  return ok(`${requests.map(({ what }) => what).join(' and ')} arrive`);
-}
 
 /**
- * If the public address is on this machine (Debian resolves a machine's own name to 127.0.1.1),
- * returns another loopback address to connect from: so the service can distinguish the doctor from
- * the proxy. Not every system has more than one.
+ * Compares the address that the service recorded for the doctor with the doctor's own.
+ *
+ * @param seen.from the doctor's end of its connection; `to` is the other end
+ * @param seen.ignoringNodes received `X-Forwarded-For` although their settings declare no proxy
  */
-async function ownLoopback(target: AddressToCheck, { to }: DoctorAnswer): Promise<string | undefined> {
-  if (!to.startsWith('127.')) return undefined;
-  const from = to === '127.0.0.2' ? '127.0.0.3' : '127.0.0.2';
-  const { send } = createRequests({ ...target, from });
-  const answer = await send({ path: ENDPOINT.metadata }).catch(() => undefined);
-  return answer?.status === 200 ? from : undefined;
+export function hopsVerdict(seen: {
+  readonly recorded: string;
+  readonly from: string;
+  readonly to: string;
+  readonly proxyHops: number;
+  readonly ignoringNodes: readonly string[];
+}): Verdict {
+  const { recorded, from, to, proxyHops, ignoringNodes } = seen;
+  const stated = `proxy_hops is ${proxyHops}`;
+  if (recorded === BOGUS_ADDRESS) {
+    return problem(
+      `the service accepted an X-Forwarded-For that the doctor invented (${BOGUS_ADDRESS}): any client can pretend to ` +
+        `have any address; ${stated}`,
+      `lower it to the number of proxies that append to the header, and make a proxy that passes it on unchanged ` +
+        `overwrite it; ${PROXY_HELP}`,
+    );
+  }
+  // These addresses prove a proxy: no NAT and no connection without a proxy explains them.
+  const isOfProxy = recorded !== from && (recorded === to || /^(127\.|::1$)/.test(recorded));
+  const isAmbiguous = isPrivate(from) || (recorded === from && from === to);
+  if (ignoringNodes.length > 0 && isAmbiguous && !isOfProxy) return ignoredHeader(ignoringNodes);
+  if (recorded === from) return ok(`the service saw ${recorded}, the address of the doctor; ${stated}`);
+  const other = `the service saw ${recorded} instead of ${from}, the address of the doctor; ${stated}`;
+  if (isOfProxy) {
+    const sharing = 'It is the address of a proxy, so all people share it and one of them can lock all others out';
+    return problem(`${other}. ${sharing}`, RAISE);
+  }
+  if (isPrivate(from) && !isPrivate(recorded)) return ok(`${other}: correct if this network uses it outside`);
+  return warning(`${other}: it is that of a proxy, unless a device in between gives this machine that address`, RAISE);
 }
+
+const isPrivate = (address: string): boolean =>
+  isIP(address) === 4
+    ? /^(127\.|10\.|192\.168\.|169\.254\.|172\.(1[6-9]|2\d|3[01])\.|100\.(6[4-9]|[7-9]\d|1[01]\d|12[0-7])\.)/.test(
+        address,
+      )
+    : /^::1$|^f[cd]|^fe[89ab]/i.test(address);
+
+export const ADDRESS_CHECKS: readonly Check[] = [
+  tlsCheck('certificate', ({ certificateEnds }) => {
+    const days = Math.floor(((certificateEnds?.getTime() ?? 0) - Date.now()) / DAY_MS);
+    if (days >= MIN_CERTIFICATE_DAYS) return ok(`valid for ${days} more days`);
+    const remedy = 'renew the certificate, and check that this happens by itself and that the proxy is then reloaded';
+    return warning(`only valid for ${days} more days`, remedy);
+  }),
+
+  tlsCheck('hsts', ({ headers }) => {
+    const policy = headers.get('strict-transport-security');
+    if (policy) return ok(`Strict-Transport-Security: ${policy}`);
+    const remedy = `make the proxy pass this header of the service on; ${PROXY_HELP}`;
+    return warning('the header Strict-Transport-Security does not arrive', remedy);
+  }),
+
+  check('plain_http', ['address', 'settings'], 'the public address', async ({ settings }, { address, signal }) => {
+    const { protocol, port } = new URL(settings.issuer);
+    if (protocol !== 'https:' || address !== undefined) return notChecked('the issuer or --address is not https');
+    if (port !== '') return [];
+    // No user may type a password on a page that was loaded without TLS.
+    const plain = settings.issuer.replace(/^https:/, 'http:');
+    const { send } = createRequests({ issuer: settings.issuer, address: plain, signal });
+    const answer = await send({ path: '/login' }).catch(() => undefined);
+    signal.throwIfAborted();
+    if (!answer) return ok(`no server answers at ${plain}`);
+    if (answer.headers.get('location')?.startsWith('https://')) return ok(`${plain} redirects to https`);
+    const remedy = `make the proxy answer http only with a redirect to https; ${PROXY_HELP}`;
+    return warning(`without TLS the answer is ${described(answer)}`, remedy, plain);
+  }),
+
+  check('request_sizes', ['address'], 'the public address', async ({ address: { send } }) => {
+    const query = { path: `${ENDPOINT.metadata}?${'x'.repeat(LONG_QUERY_BYTES)}` };
+    const body = { path: ENDPOINT.token, form: { filler: 'x'.repeat(LARGE_BODY_BYTES) } };
+    const sizes = [`a query of ${LONG_QUERY_BYTES} characters`, `a body of ${LARGE_BODY_BYTES} bytes`];
+    for (const [index, request] of [query, body].entries()) {
+      const answer = await send(request).catch(unreachable);
+      const trouble = 'remedy' in answer ? answer : explainConnectionError(answer);
+      if (trouble) return problem(`${sizes[index]}: ${trouble.message}`, trouble.remedy);
+    }
+    return ok(`${sizes.join(' and ')} arrive`);
+  }),
+
+  check('caching', ['address'], 'the public address', async ({ address: { send } }) => {
+    const ask = async () => (await send({ path: '/login' }).catch(() => undefined))?.requestId;
+    const [first, second] = [await ask(), await ask()];
+    if (first === undefined || second === undefined) return notChecked('/login was answered without X-Request-Id');
+    if (first !== second) return ok('no page is answered from a cache');
+    const message = `two requests for /login got the same answer (${first}), although it says Cache-Control: no-store`;
+    return problem(`${message}: one person may see the page of another`, `turn the cache in front off; ${PROXY_HELP}`);
+  }),
+];
+
+/** Comes after the flow, in which the doctor signs in. */
+export const HOPS_CHECK: Check = check(
+  'proxy_hops',
+  ['visitor', 'settings', 'database', 'address'],
+  'server.proxy_hops',
+  async ({ visitor, settings, database, address: { first } }, { address }) => {
+    // Read the list again: during the flow a node may have received the header for the first time.
+    const ignoringNodes = (await listNodes(database))
+      .filter(({ state, runsWith }) => state !== 'silent' && runsWith.ignoresForwardedFor)
+      .map(({ node }) => node);
+    if (address !== undefined) {
+      return ignoringNodes.length > 0 ? ignoredHeader(ignoringNodes) : notChecked('--address bypasses the proxy');
+    }
+    const recorded = await visitor.recordedAddress();
+    if (recorded === undefined) return notChecked('the doctor could not sign in');
+    const { from, to } = first;
+    return hopsVerdict({ recorded, from, to, ignoringNodes, proxyHops: settings.server.proxyHops });
+  },
+);

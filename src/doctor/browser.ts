@@ -1,4 +1,5 @@
-/** A browser for the doctor: keeps cookies as browsers do and judges them, sends filled forms. */
+/** A browser for the doctor: keeps cookies, follows redirects, sends filled forms, judges cookies. */
+import { PROXY_HELP } from './connection-errors.ts';
 import { ok, problem, type Verdict } from './findings.ts';
 import type { DoctorAnswer, Send } from './requests.ts';
 
@@ -7,69 +8,37 @@ export interface DoctorPage extends DoctorAnswer {
   readonly location: URL | undefined;
 }
 
-export interface SeenCookie {
-  readonly name: string;
-  readonly value: string;
-  /** The names are in lower case; an attribute without a value has an empty string. */
-  readonly attributes: ReadonlyMap<string, string>;
-  /** The browser sends the cookie to this path and to the paths below it. */
-  readonly path: string;
-}
-
 const MAX_REDIRECTS = 10;
 
 /** @param headers sent with every request */
-export function createBrowser({
-  issuer,
-  send,
-  headers,
-}: {
-  issuer: string;
-  send: Send;
-  headers: Readonly<Record<string, string>>;
-}) {
-  const held = new Map<string, SeenCookie>();
+export function createBrowser(issuer: string, send: Send, headers: Readonly<Record<string, string>>) {
+  /** The latest `Set-Cookie` of each name. Our cookies of several paths have different names. */
+  const cookies = new Map<string, string>();
 
   async function ask(path: string, form?: Readonly<Record<string, string>>): Promise<DoctorPage> {
-    const { pathname } = new URL(path, issuer);
-    const cookie = [...held.values()]
-      .filter((seen) => isUnder(pathname, seen.path) && seen.value !== '')
-      .map(({ name, value }) => `${name}=${value}`)
-      .join('; ');
+    const pairs = [...cookies.values()].map((line) => line.split(';')[0] ?? '');
+    const cookie = pairs.filter((pair) => !pair.endsWith('=')).join('; ');
+    const sent = { accept: 'text/html', 'sec-fetch-site': 'same-origin', ...headers };
     const answer = await send({
       path,
       ...(form && { form }),
-      headers: {
-        accept: 'text/html',
-        'sec-fetch-site': 'same-origin',
-        ...(form && { origin: issuer }),
-        ...(cookie && { cookie }),
-        ...headers,
-      },
+      headers: { ...sent, ...(form && { origin: issuer }), ...(cookie && { cookie }) },
     });
-    for (const line of answer.headers.getSetCookie()) {
-      const seen = cookieOf(line, pathname);
-      held.set(`${seen.name} ${seen.path}`, seen);
-    }
+    for (const line of answer.headers.getSetCookie()) cookies.set(nameOf(line), line);
     const location = answer.headers.get('location');
-    const target = location !== null && URL.canParse(location, issuer + path);
-    return { ...answer, path, location: target ? new URL(location, issuer + path) : undefined };
+    return { ...answer, path, location: (location !== null && URL.parse(location, issuer + path)) || undefined };
   }
 
   async function follow(first: DoctorPage): Promise<DoctorPage> {
     let page = first;
-    for (let hops = 0; hops < MAX_REDIRECTS; hops += 1) {
-      if (page.location?.origin !== issuer) return page;
+    for (let hops = 0; hops < MAX_REDIRECTS && page.location?.origin === issuer; hops += 1) {
       page = await ask(page.location.pathname + page.location.search);
     }
     return page;
   }
 
   return {
-    /** Every cookie that the service has set, in its latest version. */
-    get cookies(): readonly SeenCookie[] {
-      return [...held.values()];
-    },
+    cookies,
     /** Requests `path` and follows redirects to a page, or until they leave the issuer's origin. */
     open: async (path: string) => follow(await ask(path)),
 
@@ -85,21 +54,18 @@ export function createBrowser({
 
 export type DoctorBrowser = ReturnType<typeof createBrowser>;
 
+const nameOf = (line: string): string => line.slice(0, line.indexOf('='));
+
 /** True if the page has a form with this field or button. */
 export const hasField = (page: DoctorPage, name: string): boolean => formWith(page.text, [name]) !== undefined;
 
 function formWith(html: string, names: readonly string[]) {
   for (const [, attributes = '', body = ''] of html.matchAll(/<form\b([^>]*)>(.*?)<\/form>/gs)) {
-    const controls = [...body.matchAll(/<(?:input|button)\b([^>]*)>/gs)].map(([, text = '']) => ({
-      name: attribute(text, 'name'),
-      type: attribute(text, 'type'),
-      value: attribute(text, 'value') ?? '',
-    }));
-    if (!names.every((name) => controls.some((control) => control.name === name))) continue;
-    const hidden = controls
-      .filter(({ name, type }) => name !== undefined && type === 'hidden')
-      .map(({ name = '', value }) => [name, value] as const);
-    return { action: attribute(attributes, 'action') ?? '', hidden: Object.fromEntries(hidden) };
+    const controls = [...body.matchAll(/<(?:input|button)\b([^>]*)>/gs)].map(([, text = '']) => text);
+    if (!names.every((name) => controls.some((text) => attribute(text, 'name') === name))) continue;
+    const hidden = controls.filter((text) => attribute(text, 'type') === 'hidden');
+    const values = hidden.map((text) => [attribute(text, 'name') ?? '', attribute(text, 'value') ?? '']);
+    return { action: attribute(attributes, 'action') ?? '', hidden: Object.fromEntries(values) };
   }
   return undefined;
 }
@@ -107,79 +73,43 @@ function formWith(html: string, names: readonly string[]) {
 /** Returns an attribute of a tag, but only in double quotes, as our own pages write them. */
 function attribute(text: string, name: string): string | undefined {
   const [, value] = new RegExp(`(?:^|\\s)${name}="([^"]*)"`).exec(text) ?? [];
-  return value
-    ?.replace(/&(?:amp|#38);/g, '&')
-    .replace(/&#34;/g, '"')
-    .replace(/&#39;/g, "'");
+  const plain = value?.replaceAll('&#34;', '"').replaceAll('&#39;', "'");
+  return plain?.replace(/&(?:amp|#38);/g, '&');
 }
 
-function cookieOf(line: string, requestPath: string): SeenCookie {
-  const [pair = '', ...rest] = line.split(';').map((part) => part.trim());
-  const attributes = new Map(rest.map(split).map(([attributeName, text]) => [attributeName.toLowerCase(), text]));
-  const [name, value] = split(pair);
-  // RFC 6265 §5.1.4: the default Path is the directory of the request's path.
-  const folder = requestPath.slice(0, requestPath.lastIndexOf('/')) || '/';
-  return { name, value, attributes, path: attributes.get('path') || folder };
-}
-
-function split(text: string): readonly [string, string] {
-  const [before = '', ...after] = text.split('=');
-  return [before, after.join('=')];
-}
-
-const isUnder = (path: string, folder: string): boolean =>
-  path === folder || path.startsWith(folder.endsWith('/') ? folder : `${folder}/`);
+/** Faults of a `Set-Cookie`, for which browsers refuse the cookie or do not protect it. */
+const FAULTS: readonly (readonly [words: string, isIn: (line: string, isSecure: boolean) => boolean])[] = [
+  ['without __Host- or __Secure-', (line, isSecure) => isSecure && !/^__(Host|Secure)-/.test(line)],
+  ['not Secure', (line, isSecure) => isSecure && !/; *secure *(;|$)/i.test(line)],
+  ['not HttpOnly', (line) => !/; *httponly *(;|$)/i.test(line)],
+  ['with a Domain', (line) => /; *domain *=/i.test(line)],
+  ['not for Path=/', (line) => line.startsWith('__Host-') && !/; *path=\/ *(;|$)/i.test(line)],
+  ['SameSite=None', (line) => /; *samesite=none *(;|$)/i.test(line)],
+];
 
 /**
  * Checks that browsers would accept and protect the cookies, even if a proxy changed them.
  *
- * @param cookies all cookies that were set during sign-in and consent
+ * @param lines the `Set-Cookie` of each cookie that was set during sign-in and consent
  */
-export function cookiesVerdict(cookies: readonly SeenCookie[], issuer: string): Verdict {
+export function cookiesVerdict(lines: readonly string[], issuer: string): Verdict {
   const isSecure = issuer.startsWith('https:');
-  if (cookies.length === 0) {
-    const remedy = 'make the proxy pass Set-Cookie on, and cache nothing';
+  if (lines.length === 0) {
+    const remedy = `make the proxy pass Set-Cookie on, and cache nothing; ${PROXY_HELP}`;
     return problem('no cookie arrived, so sign-in is impossible', remedy);
   }
-  const faults = FAULTS.flatMap(({ words, isIn }) => {
-    const names = namesOf(cookies.filter((cookie) => isIn(cookie, isSecure)));
+  const faults = FAULTS.flatMap(([words, isIn]) => {
+    const names = namesOf(lines.filter((line) => isIn(line, isSecure)));
     return names === '' ? [] : [`${words}: ${names}`];
   });
   if (faults.length > 0) {
-    return problem(
-      faults.join('; '),
-      'make the proxy pass cookies on unchanged (nginx: no proxy_cookie_path, _domain or ' +
-        '_flags), and restart nodes that started with another issuer',
-    );
+    const remedy = 'make the proxy pass cookies on unchanged, and restart nodes that started with another issuer';
+    return problem(faults.join('; '), `${remedy}; ${PROXY_HELP}`);
   }
   const kind = isSecure ? '__Host- or __Secure-, Secure, HttpOnly' : 'HttpOnly, plain on loopback';
-  return ok(`${namesOf(cookies)}: ${kind}, SameSite=Lax`);
+  return ok(`${namesOf(lines)}: ${kind}, SameSite=Lax`);
 }
 
-const FAULTS: readonly {
-  readonly words: string;
-  isIn(cookie: SeenCookie, isSecure: boolean): boolean;
-}[] = [
-  {
-    words: 'without __Host- or __Secure-',
-    isIn: ({ name }, isSecure) => isSecure && !/^__(Host|Secure)-/.test(name),
-  },
-  {
-    words: 'not Secure',
-    isIn: ({ attributes }, isSecure) => isSecure && !attributes.has('secure'),
-  },
-  { words: 'not HttpOnly', isIn: ({ attributes }) => !attributes.has('httponly') },
-  { words: 'with a Domain', isIn: ({ attributes }) => attributes.has('domain') },
-  {
-    words: 'not for Path=/',
-    isIn: ({ name, attributes }) => name.startsWith('__Host-') && attributes.get('path') !== '/',
-  },
-  {
-    words: 'SameSite=None',
-    isIn: ({ attributes }) => attributes.get('samesite')?.toLowerCase() === 'none',
-  },
-];
-
 /** Names each cookie once, without its signature cookie (`.sig`). */
-const namesOf = (cookies: readonly SeenCookie[]): string =>
-  [...new Set(cookies.map(({ name }) => name.replace(/\.sig$/, '')))].join(', ');
+const namesOf = (lines: readonly string[]): string =>
+  [...new Set(lines.map((line) => nameOf(line).replace(/\.sig$/, '')))].join(', ');

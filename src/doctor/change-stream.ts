@@ -1,8 +1,15 @@
 /** The doctor's check of the change stream: holds it open for 3 s, as an API does for months. */
 import { ENDPOINT } from '../provider/endpoints.ts';
-import { described, explainConnectionError, type Trouble, troubled, unreachable } from './connection-errors.ts';
+import {
+  described,
+  explainConnectionError,
+  PROXY_HELP,
+  type Trouble,
+  troubled,
+  unreachable,
+} from './connection-errors.ts';
 import { ok, type Verdict } from './findings.ts';
-import type { DoctorAnswer, DoctorStream, OpenStream } from './requests.ts';
+import type { DoctorAnswer, DoctorRequests, DoctorStream } from './requests.ts';
 
 const PATH = ENDPOINT.introspectionChanges;
 
@@ -21,9 +28,7 @@ const STREAM_WATCH: StreamWatch = { watched: 2_900, limit: 6_000 };
 /** Heartbeats that may arrive together on a busy machine; a buffering proxy delivers more. */
 const MAX_AT_ONCE = 7;
 
-const REMEDY =
-  'make the proxy pass the stream on at once: without buffering, caching or compression, and with a timeout of ' +
-  'minutes (nginx: proxy_buffering off; proxy_cache off; proxy_read_timeout 60s)';
+const REMEDY = `make the proxy pass the stream on at once, with a timeout of minutes and no cache; ${PROXY_HELP}`;
 
 /**
  * Watches a stream for three seconds, or up to twelve if something is wrong, so the doctor does
@@ -40,7 +45,7 @@ export async function watchChanges(parts: Watch): Promise<Verdict> {
 }
 
 interface Watch {
-  readonly openStream: OpenStream;
+  readonly openStream: DoctorRequests['openStream'];
   readonly client: { readonly id: string; readonly secret: string };
   readonly signal: AbortSignal;
   /** Default: three seconds. */

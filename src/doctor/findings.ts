@@ -1,4 +1,4 @@
-/** The results of the doctor's checks: printed at once, and kept for the report. */
+/** What the doctor finds: verdicts, and how a finding is printed. */
 
 export type FindingStatus = 'ok' | 'warning' | 'problem' | 'not_checked';
 
@@ -14,11 +14,11 @@ export interface Finding {
   readonly ms?: number | undefined;
 }
 
-export type Verdict = Omit<Finding, 'check'>;
+/** `check` and `where` are present only if they differ from those of the check that returns it. */
+export type Verdict = Omit<Finding, 'check'> & { readonly check?: string };
 
 export const ok = (message: string, ms?: number): Verdict => ({ status: 'ok', message, ms });
 
-/** @param where needed only if it differs from the `where` that is passed to `add` */
 export const warning = (message: string, remedy: string, where?: string): Verdict => ({
   status: 'warning',
   where,
@@ -26,44 +26,20 @@ export const warning = (message: string, remedy: string, where?: string): Verdic
   remedy,
 });
 
-/** @param where needed only if it differs from the `where` that is passed to `add` */
 export const problem = (message: string, remedy: string, where?: string): Verdict => ({
   ...warning(message, remedy, where),
   status: 'problem',
 });
 
 /** @param because the reason, as the end of a sentence: "the database does not answer" */
-export const notChecked = (because: string): Verdict => ({
-  status: 'not_checked',
-  message: `not checked: ${because}`,
-});
+export const notChecked = (because: string): Verdict => ({ status: 'not_checked', message: `not checked: ${because}` });
 
-export type Findings = ReturnType<typeof createFindings>;
-
-export function createFindings(say: (text: string) => void) {
-  const all: Finding[] = [];
-  return {
-    all: all as readonly Finding[],
-    /** @param where the place for warnings and problems that name no place */
-    add(check: string, where: string, ...verdicts: readonly Verdict[]): void {
-      for (const { status, message, remedy, ms, ...own } of verdicts) {
-        const place = own.where ?? where;
-        const about = remedy ? { status, check, where: place } : { check, status };
-        const took = ms === undefined ? {} : { ms: Math.round(ms) };
-        const finding = { ...about, message, ...(remedy && { remedy }), ...took };
-        all.push(finding);
-        say(findingText(finding));
-      }
-    },
-    /** @param because the reason, as the end of a sentence: "the database does not answer" */
-    notChecked(checks: readonly string[], because: string): void {
-      const verdict = notChecked(because);
-      all.push(...checks.map((check): Finding => ({ check, ...verdict })));
-      const [check = '', ...others] = checks;
-      const also = others.length === 0 ? '' : ` (and ${describe(others.join(', '))})`;
-      say(findingText({ check, ...verdict, message: verdict.message + also }));
-    },
-  };
+/** Returns the finding of a verdict; only a warning or a problem names a place. */
+export function findingOf(check: string, where: string, { ms, ...verdict }: Verdict): Finding {
+  const { status, message, remedy } = verdict;
+  const name = verdict.check ?? check;
+  const about = remedy ? { status, check: name, where: verdict.where ?? where } : { check: name, status };
+  return { ...about, message, ...(remedy && { remedy }), ...(ms !== undefined && { ms: Math.round(ms) }) };
 }
 
 const WORDS: Readonly<Record<FindingStatus, string>> = {
@@ -75,14 +51,14 @@ const WORDS: Readonly<Record<FindingStatus, string>> = {
 const STATUS_WIDTH = 9;
 const CHECK_WIDTH = 21;
 
-const describe = (checks: string): string => checks.replaceAll('_', ' ');
-
-function findingText({ check, status, message, where, remedy, ms }: Finding): string {
-  const name = describe(check);
+/** @param others names of further checks with the same finding */
+export function findingText({ check, status, message, where, remedy, ms }: Finding, others: readonly string[]): string {
+  const inWords = (names: string): string => names.replaceAll('_', ' ');
+  const also = others.length === 0 ? '' : ` (and ${inWords(others.join(', '))})`;
   const took = ms === undefined ? '' : ` (${ms} ms)`;
   const margin = ' '.repeat(STATUS_WIDTH + CHECK_WIDTH);
   return [
-    `${WORDS[status].padEnd(STATUS_WIDTH)}${name.padEnd(CHECK_WIDTH)}${message}${took}`,
+    `${WORDS[status].padEnd(STATUS_WIDTH)}${inWords(check).padEnd(CHECK_WIDTH)}${message}${took}${also}`,
     ...(where === undefined ? [] : [`${margin}where:  ${where}`]),
     ...(remedy === undefined ? [] : [`${margin}remedy: ${remedy}`]),
   ].join('\n');

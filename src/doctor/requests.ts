@@ -4,9 +4,9 @@ import { TLSSocket } from 'node:tls';
 import { openAnswer, wholeAnswer } from '../base/outgoing-requests.ts';
 
 export interface DoctorRequest {
-  readonly method?: 'GET' | 'POST';
   readonly path: string;
   readonly headers?: Readonly<Record<string, string>>;
+  /** Sends a POST with this form; a GET without. */
   readonly form?: Readonly<Record<string, string>>;
 }
 
@@ -33,60 +33,38 @@ export interface DoctorStream {
   close(): void;
 }
 
-/** Requests a stream; returns a complete answer if its status is not 200. */
-export type OpenStream = (request: DoctorRequest, signal: AbortSignal) => Promise<DoctorStream | DoctorAnswer>;
-
-export interface DoctorRequests {
-  readonly send: Send;
-  readonly openStream: OpenStream;
-}
-
 /** Longer than the two seconds in which the service itself always answers. */
 const TIMEOUT_MS = 10_000;
 /** Several times as long as the longest page. */
 const MAX_ANSWER_BYTES = 4 * 1024 * 1024;
 
-/**
- * @param address to connect to; the issuer's if absent. The `Host` is always the issuer's
- * @param from the local address to connect from
- */
-export function createRequests({
-  issuer,
-  address = issuer,
-  from,
-  signal: interruption,
-}: {
-  issuer: string;
-  address?: string | undefined;
-  from?: string | undefined;
-  signal: AbortSignal;
-}): DoctorRequests {
+export type DoctorRequests = ReturnType<typeof createRequests>;
+
+export interface Address extends DoctorRequests {
+  /** The first answer: the metadata of the issuer. */
+  readonly first: DoctorAnswer;
+}
+
+/** @param parts.address to connect to; the issuer's if absent. The `Host` is always the issuer's */
+export function createRequests(parts: { issuer: string; address?: string | undefined; signal: AbortSignal }) {
+  const { issuer, address = issuer, signal: interruption } = parts;
   const { host, hostname: servername } = new URL(issuer);
 
-  const ask = (
-    { path, form, headers = {}, method = form ? 'POST' : 'GET' }: DoctorRequest,
-    signal: AbortSignal,
-  ): Promise<IncomingMessage> =>
+  const ask = ({ path, form, headers = {} }: DoctorRequest, signal: AbortSignal): Promise<IncomingMessage> =>
     openAnswer(address, {
-      method,
+      method: form ? 'POST' : 'GET',
       body: form && new URLSearchParams(form),
       headers: { host, 'user-agent': 'Gatehouse doctor', ...headers },
       signal,
-      connect: {
-        path,
-        agent: false,
-        servername,
-        ...(from !== undefined && { localAddress: from, family: 4 }),
-      },
+      connect: { path, agent: false, servername },
     });
 
   return {
-    async send(request) {
-      const signal = AbortSignal.any([interruption, AbortSignal.timeout(TIMEOUT_MS)]);
-      return doctorAnswer(await ask(request, signal));
-    },
+    send: async (request: DoctorRequest): Promise<DoctorAnswer> =>
+      doctorAnswer(await ask(request, AbortSignal.any([interruption, AbortSignal.timeout(TIMEOUT_MS)]))),
 
-    async openStream(request, signal) {
+    /** Requests a stream; returns a complete answer if its status is not 200. */
+    async openStream(request: DoctorRequest, signal: AbortSignal): Promise<DoctorStream | DoctorAnswer> {
       const message = await ask(request, signal);
       if (message.statusCode !== 200) return doctorAnswer(message);
       message.setEncoding('utf8');
@@ -96,21 +74,21 @@ export function createRequests({
 }
 
 async function doctorAnswer(message: IncomingMessage): Promise<DoctorAnswer> {
+  const { socket } = message;
   // Read these first: once the connection is closed, its addresses are unknown.
-  const ends = endsOf(message);
+  const certificate = socket instanceof TLSSocket ? socket.getPeerCertificate() : undefined;
+  const ends = { from: plainAddress(socket.localAddress), to: plainAddress(socket.remoteAddress) };
   const whole = await wholeAnswer(message, MAX_ANSWER_BYTES);
   const { status, headers } = whole;
   const text = await whole.text();
   const id = headers.get('x-request-id') ?? undefined;
-  const requestId = id?.startsWith('req_') ? id : undefined;
-  return { status, headers, text, body: jsonObject(text), requestId, ...ends };
-}
-
-function endsOf({ socket }: IncomingMessage): Pick<DoctorAnswer, 'from' | 'to' | 'certificateEnds'> {
-  const certificate = socket instanceof TLSSocket ? socket.getPeerCertificate() : undefined;
   return {
-    from: plainAddress(socket.localAddress ?? ''),
-    to: plainAddress(socket.remoteAddress ?? ''),
+    status,
+    headers,
+    text,
+    ...ends,
+    body: jsonObject(text),
+    requestId: id?.startsWith('req_') ? id : undefined,
     certificateEnds: certificate?.valid_to ? new Date(certificate.valid_to) : undefined,
   };
 }
@@ -125,4 +103,4 @@ function jsonObject(answered: string): Readonly<Record<string, unknown>> {
 }
 
 /** Removes the `::ffff:` that a dual-stack socket writes before an IPv4 address. */
-const plainAddress = (address: string): string => address.replace(/^::ffff:(?=\d+\.)/, '');
+const plainAddress = (address = ''): string => address.replace(/^::ffff:(?=\d+\.)/, '');

@@ -1,4 +1,5 @@
 /** The temporary account and clients of the doctor's flow; always removed afterwards. */
+import type { Account } from '../accounts/account.ts';
 import { createActivity, type OperatedBy } from '../accounts/activity/activity.ts';
 import { createDoctorAccounts } from '../accounts/doctor-accounts.ts';
 import { passwordLinkPath } from '../accounts/password-links/link-mail.ts';
@@ -10,9 +11,11 @@ import { createChanges } from '../changes/engine.ts';
 import { createClientRegistry } from '../clients/client-registry.ts';
 import { silentChangeFeed } from '../storage/change-feed.ts';
 import type { Database } from '../storage/queries.ts';
-import type { Flow } from './flow.ts';
 
-export interface Visitor extends Pick<Flow, 'person' | 'client'> {
+export interface Visitor {
+  /** Signs in with a password, or with the path of a one-time link if there are no passwords. */
+  readonly person: { readonly email: string; readonly password: string } | { readonly linkPath: string };
+  readonly client: { readonly id: string; readonly secret: string; readonly redirectUri: string };
   readonly accountId: string;
   /** A client that may open the change stream. */
   readonly resourceServer: { readonly id: string; readonly secret: string };
@@ -33,33 +36,21 @@ export function createVisitors(
   const doctorAccounts = createDoctorAccounts({ ...parts, accounts });
   const revocations = createRevocations({ ...parts, activity });
 
+  const linkPath = async (account: Account): Promise<string> =>
+    passwordLinkPath((await links.make(account, 'invitation', 'operator')).token);
+
   const visitors = {
     async add(): Promise<Visitor> {
       const { account, password } = await doctorAccounts.add();
       // The account owns its clients, so that a later run finds all by the account's email address.
-      const { client, secret = '' } = await clients.add({
-        kind: 'confidential',
-        name: 'Gatehouse doctor',
-        redirectUris: [REDIRECT_URI],
-        isNative: false,
-        ownerAccountId: account.id,
-      });
-      const api = await clients.add({
-        kind: 'resource-server',
-        name: 'Gatehouse doctor',
-        redirectUris: [],
-        isNative: false,
-        ownerAccountId: account.id,
-      });
+      const both = { name: 'Gatehouse doctor', isNative: false, ownerAccountId: account.id };
+      const partner = await clients.add({ ...both, kind: 'confidential', redirectUris: [REDIRECT_URI] });
+      const api = await clients.add({ ...both, kind: 'resource-server', redirectUris: [] });
       return {
         accountId: account.id,
         resourceServer: { id: api.client.id, secret: api.secret ?? '' },
-        person: passwords
-          ? { email: account.email, password }
-          : {
-              linkPath: passwordLinkPath((await links.make(account, 'invitation', 'operator')).token),
-            },
-        client: { id: client.id, secret, redirectUri: REDIRECT_URI },
+        person: passwords ? { email: account.email, password } : { linkPath: await linkPath(account) },
+        client: { id: partner.client.id, secret: partner.secret ?? '', redirectUri: REDIRECT_URI },
       };
     },
 
@@ -89,5 +80,3 @@ export function createVisitors(
   };
   return visitors;
 }
-
-export type Visitors = ReturnType<typeof createVisitors>;

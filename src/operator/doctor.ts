@@ -1,8 +1,8 @@
 /** `operator doctor`: examines the whole running service, and prints the findings. */
 import { type Command, InvalidArgumentError } from 'commander';
 import { normalizeEmail } from '../accounts/email.ts';
-import { type ExaminationOptions, examine } from '../doctor/doctor.ts';
-import { createFindings } from '../doctor/findings.ts';
+import type { ExaminationOptions } from '../doctor/check.ts';
+import { examine } from '../doctor/doctor.ts';
 import type { Operator } from './command/operator.ts';
 import { REFUSED } from './command/report.ts';
 
@@ -25,18 +25,19 @@ export function addDoctorCommand(program: Command, operator: Operator): void {
     .action(async (options: Pick<ExaminationOptions, 'address' | 'mail'>) => {
       const interruption = new AbortController();
       operator.onInterrupt(() => interruption.abort());
-      const findings = createFindings((text) => {
-        say(text);
-        progress.show('Checked', findings.all.length);
-      });
       const { signal } = interruption;
-      const by = operator.by();
-      await examine(findings, { ...options, environment, signal, by, streamWatch });
+      const findings = await examine(
+        { ...options, environment, signal, by: operator.by(), streamWatch },
+        (text, count) => {
+          say(text);
+          progress.show('Checked', count);
+        },
+      );
       const { aborted } = signal;
-      const count = (status: string): number => findings.all.filter((finding) => finding.status === status).length;
+      const count = (status: string): number => findings.filter((finding) => finding.status === status).length;
       const [problems, warnings] = [count('problem'), count('warning')];
       print({
-        value: { healthy: problems === 0 && !aborted, problems, warnings, findings: findings.all },
+        value: { healthy: problems === 0 && !aborted, problems, warnings, findings },
         text: aborted
           ? 'Interrupted. Everything that the doctor created was removed.'
           : `${problems} problem(s), ${warnings} warning(s).`,

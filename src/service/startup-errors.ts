@@ -15,7 +15,11 @@ export interface Trouble {
 }
 
 /** Returns undefined for errors of this program itself. */
-export function troubleOf(error: unknown): Trouble | undefined {
+export function troubleOf(thrown: unknown): Trouble | undefined {
+  // A migration meets missing rights on its own connection.
+  const isForeign = (thrown as NodeJS.ErrnoException | undefined)?.code === '42501';
+  const error =
+    isForeign && !(thrown instanceof StorageUnavailable) ? new StorageUnavailable('postgresql', thrown) : thrown;
   if (error instanceof Refusal) return error;
   // The error's own text is for clients: it names neither the store nor the cause.
   if (error instanceof StorageUnavailable && error.code === 'statement_too_long') {
@@ -103,9 +107,27 @@ const STORE_REMEDIES: readonly (readonly [cause: RegExp, remedy: (store: Store) 
   ],
   [
     /unknown command|INFO shows neither/i,
-    () => 'allow the commands that docs/operations/deploy.md lists under Redis, or use another Redis',
+    () => 'allow the commands that docs/operations/deploy.md lists under "The stores", or use another Redis',
   ],
-  [/^42501|NOPERM/, ({ variable }) => `grant the missing privilege to the account in ${variable}`],
+  [
+    /^42501 .*\bschema\b/,
+    ({ variable }) =>
+      `give the schema to the role in ${variable}: \`ALTER SCHEMA public OWNER TO\` that role, as a superuser, in that ` +
+      'database; if a superuser restored a dump, the tables need this too: docs/operations/incidents.md, ' +
+      '"A restore gave the tables to another role", has the statements',
+  ],
+  [
+    /^42501/,
+    () =>
+      'the tables belong to another role, usually because a superuser restored them: docs/operations/incidents.md, ' +
+      '"A restore gave the tables to another role", has the statements',
+  ],
+  [
+    /NOPERM|executing the script can't run/,
+    ({ variable }) =>
+      `grant the missing privilege to the account in ${variable}: docs/operations/deploy.md has the whole line of this ` +
+      'user for redis.conf, under "The stores"',
+  ],
   [/DB index/i, ({ variable }) => `correct the database number at the end of ${variable}`],
   [
     /^(ENOTFOUND|EAI_AGAIN)/,

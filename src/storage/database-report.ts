@@ -4,6 +4,7 @@ import pg from 'pg';
 import type { Clock } from '../base/clock.ts';
 import { randomId } from '../base/random-id.ts';
 import type { OpenDatabase } from './database.ts';
+import type { Queries } from './queries.ts';
 
 export interface DatabaseReport {
   readonly version: string;
@@ -70,3 +71,36 @@ export async function notificationMilliseconds(database: OpenDatabase): Promise<
     client.end().catch(() => {});
   }
 }
+
+/**
+ * Returns the owners of those of our tables that this role may not read, with the number of their tables.
+ * Tables of other programs in the same schema do not count, nor those of an owner who granted the rights.
+ */
+export const foreignOwners = (
+  database: Queries,
+  names: readonly string[],
+): Promise<{ readonly owner: string; readonly tables: number }[]> =>
+  // A role without the right to use the schema has no current schema.
+  database.query(
+    `SELECT pg_get_userbyid(relowner) AS owner, count(*)::int AS tables
+      FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace
+      WHERE nspname = coalesce(current_schema(), 'public') AND relkind IN ('r', 'p') AND relname = ANY($1)
+        AND NOT has_table_privilege(pg_class.oid, 'SELECT')
+      GROUP BY relowner ORDER BY owner`,
+    [names],
+  );
+
+/** Returns the limits of open connections that apply to this role, and how to raise each. */
+export const connectionLimits = (
+  database: Queries,
+): Promise<{ readonly whose: string; readonly limit: number; readonly remedy: string }[]> =>
+  database.query(
+    `SELECT 'the role ' || rolname AS whose, rolconnlimit AS limit,
+        format('ALTER ROLE %I CONNECTION LIMIT -1', rolname) AS remedy
+      FROM pg_roles WHERE rolname = current_user AND rolconnlimit >= 0 AND NOT rolsuper
+    UNION ALL SELECT 'the database ' || datname, datconnlimit, format('ALTER DATABASE %I CONNECTION LIMIT -1', datname)
+      FROM pg_database WHERE datname = current_database() AND datconnlimit >= 0
+    UNION ALL SELECT 'the server', current_setting('max_connections')::int
+        - current_setting('superuser_reserved_connections')::int
+        - coalesce(current_setting('reserved_connections', true), '0')::int, 'max_connections in postgresql.conf'`,
+  );

@@ -90,6 +90,14 @@ export async function migrate(
   }
 }
 
+/** Returns the names of all tables that migrations of this version create. */
+export async function tableNames(): Promise<string[]> {
+  const files = (await readdir(MIGRATIONS)).filter((name) => name.endsWith('.sql'));
+  const texts = await Promise.all(files.map((name) => readFile(path.join(MIGRATIONS, name), 'utf8')));
+  const created = texts.flatMap((sql) => [...sql.matchAll(/^create (?:unlogged )?table (?:if not exists )?(\w+)/gim)]);
+  return [TABLE, ...created.flatMap(([, name]) => name ?? [])];
+}
+
 interface MigrationEvents {
   readonly onMigration?: (() => void) | undefined;
   readonly onWait?: ((session: string) => void) | undefined;

@@ -167,6 +167,14 @@ export class Model {
     return token.clientGeneration === this.generationOf(client);
   }
 
+  /**
+   * True if the holder of the token may end its authorization: not with a token of before a renewal. The service no
+   * longer knows whether a deleted client was renewed, but then nothing is left that could end.
+   */
+  mayEnd(authorization: ModelAuthorization, token: Pick<IssuedAccessToken, 'clientGeneration'>): boolean {
+    return this.deleted.has(authorization.client) || this.isOfPresent(authorization, token);
+  }
+
   end(authorization: ModelAuthorization): 'refused' {
     authorization.stored = undefined;
     authorization.isEnded = true;

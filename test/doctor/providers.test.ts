@@ -1,7 +1,6 @@
 /** The doctor checks our client and our redirect URI at a provider, without signing in. */
 import { expect } from 'chai';
-import { createFindings } from '../../src/doctor/findings.ts';
-import { checkProviders } from '../../src/doctor/providers.ts';
+import { providerVerdicts } from '../../src/doctor/servers.ts';
 import { freePort } from '../support/programs.ts';
 import { startUpstream, type Upstream } from '../support/upstream.ts';
 
@@ -15,13 +14,12 @@ describe('operator doctor, checking a provider', () => {
 
   async function findingOf(
     changes: Parameters<Upstream['settings']>[0] = {},
-    problems: Parameters<typeof checkProviders>[2]['problems'] = [],
+    problems: Parameters<typeof providerVerdicts>[1]['problems'] = [],
   ) {
-    const findings = createFindings(() => {});
     const providers = [upstream.settings(changes)];
-    await checkProviders(findings, OURS, { providers, problems });
-    expect(findings.all).to.have.length(1);
-    return findings.all[0];
+    const verdicts = await providerVerdicts(OURS, { providers, problems });
+    expect(verdicts).to.have.length(1);
+    return verdicts[0];
   }
 
   it('the doctor accepts a provider with the right client ID, secret and redirect URI', async () => {

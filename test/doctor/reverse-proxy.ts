@@ -18,6 +18,8 @@ export interface ProxyConduct {
   dropped: readonly string[];
   /** Sends a POST to this path twice, and passes on the second answer. */
   repeats?: string;
+  /** Answers each request for this path with the first answer. */
+  caches?: string;
   strippedAttribute?: 'secure' | 'httponly' | undefined;
   /** How the proxy treats an event stream; by default it passes on each chunk at once. */
   stream?: 'buffer' | 'collect' | 'cut' | undefined;
@@ -76,6 +78,12 @@ async function pass(asked: IncomingMessage, answer: ServerResponse, conduct: Pro
         .end(body);
     });
   if (asked.method === 'POST' && asked.url === conduct.repeats) (await send()).resume();
+  if (conduct.caches !== undefined && asked.url === conduct.caches) {
+    const first = (cached.get(conduct) ?? cached.set(conduct, send().then(copyOf)).get(conduct)) as Promise<Copy>;
+    const { status, headers: sent, body: page } = await first;
+    answer.writeHead(status, sent).end(page);
+    return;
+  }
   const answered = await send();
   const kept = Object.entries(answered.headers).filter(([name]) => !conduct.dropped.includes(name));
   const stripped = new RegExp(`; ${conduct.strippedAttribute}`, 'gi');
@@ -89,13 +97,26 @@ async function pass(asked: IncomingMessage, answer: ServerResponse, conduct: Pro
   else collect(answered, answer);
 }
 
-/** Passes on a stream in groups of eight chunks. */
+interface Copy {
+  readonly status: number;
+  readonly headers: IncomingMessage['headers'];
+  readonly body: Buffer;
+}
+const cached = new WeakMap<ProxyConduct, Promise<Copy>>();
+const copyOf = async (answered: IncomingMessage): Promise<Copy> => ({
+  status: answered.statusCode ?? 0,
+  headers: answered.headers,
+  body: await buffer(answered),
+});
+
+/** Passes on a stream when it has eight heartbeats; events may arrive between them. */
 function collect(from: IncomingMessage, to: ServerResponse): void {
   let waiting: Buffer[] = [];
   from.on('data', (chunk: Buffer) => {
     waiting.push(chunk);
-    if (waiting.length < 8) return;
-    to.write(Buffer.concat(waiting));
+    const collected = Buffer.concat(waiting);
+    if ((collected.toString().match(/^:/gm)?.length ?? 0) < 8) return;
+    to.write(collected);
     waiting = [];
   });
 }

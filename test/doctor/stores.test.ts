@@ -1,20 +1,26 @@
+import { randomBytes } from 'node:crypto';
+import { writeFileSync } from 'node:fs';
 import { createServer as createHttpServer } from 'node:http';
 import { connect, createServer, type Socket } from 'node:net';
+import path from 'node:path';
 import { expect } from 'chai';
 import { Redis } from 'ioredis';
 import pg from 'pg';
-import { clockVerdict } from '../../src/doctor/database.ts';
-import { createFindings } from '../../src/doctor/findings.ts';
-import { checkNodes } from '../../src/doctor/nodes.ts';
+import { readyVerdict } from '../../src/doctor/nodes.ts';
+import { clockVerdict } from '../../src/doctor/stores.ts';
 import { openDatabase } from '../../src/storage/database.ts';
 import { startKeySightings } from '../../src/storage/key-sightings.ts';
-import { settingsOf } from '../config/configuration.ts';
+import { connectRedis, createRedis } from '../../src/storage/redis/redis.ts';
+import { createRedisStore } from '../../src/storage/redis/store.ts';
+import { StorageUnavailable } from '../../src/storage/storage-unavailable.ts';
+import { operatorWith } from '../operator/run-operator.ts';
 import { createOpened } from '../support/opened.ts';
 import { freshDatabaseUrl, freshMigratedDatabaseUrl } from '../support/postgres-server.ts';
 import { freePort } from '../support/programs.ts';
 import { READY_NODE } from '../support/ready-node.ts';
 import { startRedisServer } from '../support/redis-server.ts';
 import { describeOn, postgresServer, redisServer } from '../support/requirements.ts';
+import { temporaryDirectory } from '../support/temporary-directory.ts';
 import { TIMEOUT_FACTOR } from '../support/timeout-factor.ts';
 import { examine } from './doctor-findings.ts';
 
@@ -113,7 +119,7 @@ describeOn([postgresServer, redisServer], 'operator doctor, checking the stores'
     const { of, exitCode } = await withStores(databaseUrl);
     expect(of('migrations').message).to.contain('lacks 0001_schema');
     expect(of('migrations').remedy).to.contain('auto_migrate');
-    expect(of('flow').message).to.equal('not checked: the stores cannot be used');
+    expect(of('flow').message).to.equal('not checked: a migration is pending');
     expect(exitCode).to.equal(1);
     const client = new pg.Client(databaseUrl);
     await client.connect();
@@ -132,6 +138,83 @@ describeOn([postgresServer, redisServer], 'operator doctor, checking the stores'
     expect(of('migrations')).to.include({ status: 'ok' });
     expect(of('migrations').message).to.contain('9999_later of a later version');
   });
+
+  it('the doctor detects a Redis account that may run no script, and so does /readyz', async () => {
+    const server = await startRedisServer();
+    const redis = await opened.add(Promise.resolve(new Redis(server.url)), async (one) => one.disconnect());
+    await redis.call('ACL', 'SETUSER', 'few', 'on', '>secret', '~*', '&*', '+@all', '-evalsha', '-eval');
+    const url = server.url.replace('redis://', 'redis://few:secret@');
+    const { of } = await withStores(await freshMigratedDatabaseUrl(), url);
+    expect(of('redis')).to.include({ status: 'problem', where: 'REDIS_URL' });
+    expect(of('redis').message).to.contain('NOPERM');
+    expect(of('flow').status).to.equal('not_checked');
+    const few = createRedis(url);
+    await connectRedis(few);
+    const failure = await createRedisStore({ redis: few, clock: Date.now })
+      .ping()
+      .catch((error: Error) => error);
+    few.disconnect();
+    expect(failure).to.be.instanceOf(StorageUnavailable);
+    redis.disconnect();
+    await server.stop();
+  });
+
+  it('the doctor detects tables of another role, and a command says what to do', async () => {
+    const { url, admin } = await withRole();
+    const { of } = await withStores(url);
+    expect(of('database_owner')).to.include({ status: 'problem', where: 'DATABASE_URL' });
+    expect(of('database_owner').remedy).to.contain('A restore gave the tables to another role');
+    await admin.query('GRANT USAGE ON SCHEMA public TO PUBLIC');
+    const { exitCode, errors } = await operatorWith({ GATEHOUSE_ISSUER: issuer, DATABASE_URL: url })('accounts list');
+    expect(exitCode).to.equal(1);
+    expect(errors).to.contain('permission denied').and.contain('the tables belong to another role');
+    expect(errors).not.to.contain('bug in Gatehouse');
+  });
+
+  it('the doctor accepts tables of other programs, and our own of an owner who granted the rights', async () => {
+    const { url, admin, role } = await withRole();
+    await admin.query(`GRANT USAGE ON SCHEMA public TO ${role};
+      GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO ${role};
+      CREATE TABLE spatial_ref_sys (srid integer)`);
+    const { of } = await withStores(url);
+    expect(of('database_connections').status).to.equal('ok');
+  });
+
+  it('the doctor warns of a role that may open fewer connections than the nodes', async () => {
+    const { url, admin, role } = await withRole();
+    await admin.query(`GRANT pg_read_all_settings TO ${role}; ALTER ROLE ${role} CONNECTION LIMIT 5;
+      ALTER SCHEMA public OWNER TO ${role}`);
+    const tables = await admin.query("SELECT tablename AS name FROM pg_tables WHERE schemaname = 'public'");
+    for (const { name } of tables.rows) await admin.query(`ALTER TABLE ${name} OWNER TO ${role}`);
+    const found = (await withStores(url)).of('database_connections');
+    expect(found, found.message).to.include({ status: 'warning', where: 'DATABASE_URL' });
+    expect(found.message).to.contain(`the role ${role} allows 5`);
+    expect(found.remedy).to.contain(`ALTER ROLE ${role} CONNECTION LIMIT -1`);
+  });
+
+  it('the doctor detects a failed unit of its machine', async () => {
+    const folder = temporaryDirectory('systemctl');
+    const line = 'gatehouse@3002.service loaded failed failed Gatehouse';
+    writeFileSync(path.join(folder, 'systemctl'), `#!/bin/sh\necho "${line}"\n`, { mode: 0o755 });
+    const DATABASE_URL = await freshMigratedDatabaseUrl();
+    const found = (await examine({ GATEHOUSE_ISSUER: issuer, DATABASE_URL, PATH: folder })).of('units');
+    expect(found).to.include({ status: 'problem', where: 'gatehouse@3002.service' });
+    expect(found.remedy).to.contain('journalctl -u gatehouse@3002.service');
+  });
+
+  /** Adds a role without rights to a database whose tables belong to the administrator. */
+  async function withRole() {
+    const url = new URL(await freshMigratedDatabaseUrl());
+    const admin = new pg.Client(url.href);
+    await opened.add(
+      admin.connect().then(() => admin),
+      (one) => one.end(),
+    );
+    const role = `other_${randomBytes(4).toString('hex')}`;
+    await admin.query(`CREATE ROLE ${role} LOGIN PASSWORD 'secret'`);
+    Object.assign(url, { username: role, password: 'secret' });
+    return { url: url.href, admin, role };
+  }
 
   it('the doctor says what to do about a read-only database', async () => {
     const databaseUrl = await freshMigratedDatabaseUrl();
@@ -211,10 +294,8 @@ describe('operator doctor, checking nodes, clocks and settings', () => {
     const operatorsPort = Number(await freePort());
     await new Promise<void>((resolve) => node.listen(operatorsPort, '::', resolve));
     for (const operatorsHost of ['::', '::1', '0.0.0.0', 'localhost']) {
-      const findings = createFindings(() => {});
-      const { server } = settingsOf('');
-      await checkNodes(findings, { server: { ...server, operatorsHost, operatorsPort } }, []);
-      expect(findings.all[0]?.message, operatorsHost).to.match(/ is ready$/);
+      const { message } = await readyVerdict({ operatorsHost, operatorsPort }, []);
+      expect(message, operatorsHost).to.match(/ is ready$/);
     }
     await new Promise((resolve) => node.close(resolve));
   });

@@ -57,7 +57,7 @@ describeOn([postgresServer, redisServer], 'a clock that differs from those of th
   ] as const) {
     it(`a node whose clock is wrong by 40 seconds is not ready (the store’s clock is ${direction} it)`, async () => {
       wrongBy = seconds * 1_000;
-      const body = await eventually(async () => {
+      await eventually(async () => {
         const answer = await readyz();
         expect(answer).to.include({
           status: 'not ready',
@@ -65,9 +65,7 @@ describeOn([postgresServer, redisServer], 'a clock that differs from those of th
           tokens: 'clock differs',
         });
         expect(answer.reason).to.match(new RegExp(`^the clock of PostgreSQL is \\d+ s ${direction}`));
-        return answer;
       });
-      expect(body.reason).to.contain('synchronize both with NTP (chrony, systemd-timesyncd)');
       expect(logs().at(-1)).to.include({ level: LEVELS.error });
       wrongBy = 0;
       await eventually(async () => expect(await readyz()).to.include({ status: 'ready' }));

@@ -8,6 +8,7 @@ import { type RedisServer, startRedisServer } from '../support/redis-server.ts';
 import { describeOn, postgresServer, redisServer } from '../support/requirements.ts';
 import { type Seed, seed } from '../support/seed.ts';
 import { startsOn, type TestService } from '../support/service.ts';
+import { SHORT_TIMEOUT_FACTOR } from '../support/timeout-factor.ts';
 
 describeOn([postgresServer, redisServer], 'an unavailable store', () => {
   const start = startsOn();
@@ -21,7 +22,7 @@ describeOn([postgresServer, redisServer], 'an unavailable store', () => {
     [redis, postgres] = await Promise.all([startRedisServer(), startPostgresServer()]);
     const databaseUrl = await postgres.createDatabase();
     const settings = { storage: { databaseUrl, redisUrl: redis.url } };
-    service = await start({ timeoutFactor: 1, settings });
+    service = await start({ timeoutFactor: SHORT_TIMEOUT_FACTOR, settings });
     seeded = await seed(service);
     const answer = await clientCredentials(service.issuer, seeded.clients.machine);
     token = String(answer.body.access_token);
@@ -64,10 +65,11 @@ describeOn([postgresServer, redisServer], 'an unavailable store', () => {
       const { status, body } = await readiness();
       expect(status).to.equal(503);
       expect(body).to.include({ status: 'not ready', database: 'away', tokens: 'ok' });
-      const samples = await scrape(service);
-      expect(counted(samples, 'gatehouse_store_up')).to.deep.equal({ '{store="tokens"}': 1 });
-      const errors = counted(samples, 'gatehouse_store_errors_total');
-      expect(errors['{store="database",operation="ping"}']).to.be.greaterThan(0);
+      expect(await up()).to.deep.equal({ '{store="tokens"}': 1 });
+      await eventually(async () => {
+        const errors = counted(await scrape(service), 'gatehouse_store_errors_total');
+        expect(errors['{store="database",operation="ping"}']).to.be.greaterThan(0);
+      });
     } finally {
       postgres.resume();
     }

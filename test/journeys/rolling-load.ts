@@ -13,7 +13,7 @@ export interface Failure {
   readonly what: string;
   /** When the request was sent, by the clock of `performance.now()`. */
   readonly begunAt: number;
-  readonly isStream: boolean;
+  readonly failedAt: number;
 }
 
 export interface RollingLoad {
@@ -70,10 +70,8 @@ export async function prepareLoad(issuer: string, seeded: Seed): Promise<Rolling
   let sent = 0;
   let streamsOpened = 0;
 
-  const record =
-    (what: string, begunAt: number, isStream = false) =>
-    (error: unknown) =>
-      void failures.push({ what: `${what}: ${reasonOf(error)}`, begunAt, isStream });
+  const record = (what: string, begunAt: number) => (error: unknown) =>
+    void failures.push({ what: `${what}: ${reasonOf(error)}`, begunAt, failedAt: performance.now() });
 
   function send(): void {
     const [name, request] = requests[sent % requests.length] ?? ['', () => Promise.resolve()];
@@ -107,7 +105,7 @@ export async function prepareLoad(issuer: string, seeded: Seed): Promise<Rolling
         streamsOpened += 1;
         for await (const _ of answer.body ?? []);
       } catch (error) {
-        if (!signal.aborted) record(path, begunAt, true)(error);
+        if (!signal.aborted) record(path, begunAt)(error);
       }
       await delay(STREAM_RETRY_MS, undefined, { signal }).catch(() => {});
     }

@@ -188,7 +188,7 @@ describeInBrowser('the libraries of the guide in a browser', (visit) => {
   /** Waits for the element, and throws an error if the program fails or returns too early. */
   async function arriveAt(page: Page, selector: string): Promise<void> {
     const end = page.locator(`${selector}, #failed, #returned`).first();
-    await end.waitFor({ timeout: 20_000 });
+    await end.waitFor();
     if (await page.locator(selector).count()) return;
     throw new Error((await page.locator('body').textContent()) ?? 'empty page');
   }

@@ -26,14 +26,15 @@ describeOn([postgresServer], 'cleaning, by two nodes in parallel', () => {
     await Promise.all(databases.map((database) => database.close()));
   });
 
-  const count = async (table: string): Promise<number> => {
-    const [row] = await on.service.database.query<{ count: string }>(`SELECT count(*) FROM ${table}`);
+  async function countExpired(): Promise<number> {
+    const [row] = await on.service.database.query<{ count: string }>(
+      'SELECT count(*) FROM token_records WHERE expires_at = 1',
+    );
     return Number(row?.count);
-  };
+  }
 
   it(`${EXPIRED} expired records are removed in batches of at most 1000, and no request fails`, async () => {
     const { accessToken } = await on.partner.tokens(on.clients.confidential);
-    const kept = await count('token_records');
     for (let part = 0; part < 10; part += 1) {
       await on.service.database.query(
         `INSERT INTO token_records (kind, key, data, expires_at)
@@ -57,16 +58,16 @@ describeOn([postgresServer], 'cleaning, by two nodes in parallel', () => {
     });
     const about = { accessToken, session: on.partner.browser };
     const load = startLoad(mixedRequests(on.issuer, on.seeded, about));
+    await load.more(50);
     // Far more rounds than needed, so that a stalled cleaning fails instead of hanging.
     for (let round = 0; round < 2_000; round += 1) {
-      if ((await count('token_records')) < kept + 1_000) break;
+      if ((await countExpired()) < 1_000) break;
       await load.more(5);
     }
     await load.stop();
     await Promise.all(cleaners.map((cleaner) => cleaner.stop()));
 
     expect(load.failures).to.deep.equal([]);
-    expect(load.answered).to.be.greaterThan(50);
     expect(Math.max(...batches)).to.equal(1_000);
     // The counts add up, so no record was removed by both nodes.
     const removed = batches.reduce((sum, batch) => sum + batch, 0);

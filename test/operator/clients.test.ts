@@ -3,8 +3,10 @@ import { expect } from 'chai';
 import { createConnections } from '../../src/authorizations/connections.ts';
 import { createClientRegistry } from '../../src/clients/client-registry.ts';
 import { matchesSecret } from '../clients/drafts.ts';
+import { fileWith } from '../config/configuration.ts';
+import { startMailServer } from '../support/mail-server.ts';
 import { setUpOperator } from './operator-suite.ts';
-import { expectWrongUsage } from './run-operator.ts';
+import { expectWrongUsage, operatorWith, valueFrom, variablesOf } from './run-operator.ts';
 
 const OPERATOR = userInfo().username;
 const NO_CLIENT = 'gate_ci_0000000000000000000000';
@@ -150,7 +152,16 @@ describe('operator clients', () => {
     await records();
     const renew = `clients renew ${app.id}`;
     expect((await refusal(renew)).code).to.equal('confirmation_needed');
-    const renewed = await value(`${renew} --yes`);
+    const mailServer = await startMailServer();
+    const mailing = operatorWith({
+      ...variablesOf(parts().database),
+      SMTP_URL: mailServer.url,
+      GATEHOUSE_CONFIG: fileWith('mail: { from: Gate <gate@example.test> }'),
+    });
+    const renewed = await valueFrom(mailing, `${renew} --yes`);
+    await mailServer.close();
+    expect(mailServer.received.map(({ to }) => to)).to.deep.equal([['ada@example.test']]);
+    expect(mailServer.received[0]?.text).to.include('was renewed after a theft');
     expect(renewed.secrets).to.have.length(1);
     expect(renewed).to.include({ suspended: true });
     expect(Date.parse(renewed.renewed_at)).to.be.closeTo(Date.now(), 60_000);

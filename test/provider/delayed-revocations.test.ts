@@ -9,6 +9,7 @@ import { describeOn, postgresServer, redisServer } from '../support/requirements
 import { addTestClient } from '../support/seed.ts';
 import { type Seeded, startSeeded } from '../support/seeded.ts';
 import { startsOn } from '../support/service.ts';
+import { SHORT_TIMEOUT_FACTOR } from '../support/timeout-factor.ts';
 import { type Tokens, tokensOf } from './partner-tokens.ts';
 
 const DAY = 86_400;
@@ -40,7 +41,7 @@ describeOn([postgresServer, redisServer], 'an authorization and an outage of Red
       admin.on('error', () => {});
       return start({
         ...options,
-        timeoutFactor: 1,
+        timeoutFactor: SHORT_TIMEOUT_FACTOR,
         settings: { storage: { redisUrl: redis.url } },
       });
     },

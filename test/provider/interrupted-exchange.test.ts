@@ -9,6 +9,7 @@ import { type RedisServer, startRedisServer } from '../support/redis-server.ts';
 import { describeOn, postgresServer, redisServer } from '../support/requirements.ts';
 import { type Seeded, startSeeded } from '../support/seeded.ts';
 import { startsOn } from '../support/service.ts';
+import { SHORT_TIMEOUT_FACTOR } from '../support/timeout-factor.ts';
 import { tokensOf } from './partner-tokens.ts';
 import { expectRefusal } from './refusals.ts';
 
@@ -68,7 +69,7 @@ describeOn([postgresServer, redisServer], 'an interrupted code exchange, Redis',
       operator = new Redis(redis.url);
       proxy = await startTcpProxy(Number(new URL(redis.url).port));
       const storage = { redisUrl: `redis://127.0.0.1:${proxy.port}` };
-      return start({ ...options, timeoutFactor: 1, settings: { storage } });
+      return start({ ...options, timeoutFactor: SHORT_TIMEOUT_FACTOR, settings: { storage } });
     },
   });
   after(async () => {

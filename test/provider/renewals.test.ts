@@ -10,6 +10,7 @@ import {
   revokeCurrent,
   type TestClient,
 } from '../support/oauth.ts';
+import { recordedProblems } from '../support/recorded-problems.ts';
 import { addTestClient } from '../support/seed.ts';
 import { startSeeded } from '../support/seeded.ts';
 import { forEachDeploymentAndEmbedded } from '../support/service.ts';
@@ -149,11 +150,29 @@ forEachDeploymentAndEmbedded('renewing a robbed client', (start) => {
   it('a node that has not heard of the renewal neither refreshes what the partner has, nor ends it', async () => {
     const client = await addTestClient(on.service, 'Robbed Planner');
     const mine = await on.partner.tokens(client);
-    const step = { from: 0, attempt: 'another node', refreshSeconds: DAY, retryWindowSeconds: 60, clientGeneration: 1 };
-    expect(await on.service.store.rotate(idOf(mine), step)).to.include({ outcome: 'issued', rotation: 1 });
-    const lifted = await read(mine);
-    await refused(client, mine, 'the client was renewed: refresh tokens of before need its new secret');
-    expect(await read(mine)).to.deep.equal(lifted);
+    const step = { attempt: 'another node', refreshSeconds: DAY, retryWindowSeconds: 60, clientGeneration: 1 };
+    for (const from of [0, 1]) {
+      const rotated = await on.service.store.rotate(idOf(mine), { ...step, from });
+      expect(rotated).to.include({ outcome: 'issued', rotation: from + 1 });
+      const lifted = await read(mine);
+      // After the second rotation, this is a token that any other node would take for a replay.
+      await refused(client, mine, 'the client was renewed: refresh tokens of before need its new secret');
+      expect(await read(mine)).to.deep.equal(lifted);
+    }
+  });
+
+  it('a node that has not heard of the renewal refuses a code of after it, and the code stays usable', async () => {
+    const client = await addTestClient(on.service, 'Robbed Planner');
+    const renewed = await renew(client);
+    const code = await on.partner.code(renewed);
+    const knowAs = async (generation: number): Promise<void> => {
+      await on.service.database.query('UPDATE clients SET generation = $2 WHERE id = $1', [client.id, generation]);
+      await eventually(async () => expect(await on.service.clients.find(client.id)).to.include({ generation }));
+    };
+    await knowAs(0);
+    expectRefusal(await exchangeCode(on.issuer, renewed, code), 400, 'invalid_grant', OLD);
+    await knowAs(1);
+    expect(await isActive(tokensOf(await exchangeCode(on.issuer, renewed, code)))).to.equal(true);
   });
 
   it('a code of before the renewal is refused and says why; one whose consent page was open then works', async () => {
@@ -170,12 +189,14 @@ forEachDeploymentAndEmbedded('renewing a robbed client', (start) => {
     expect(await isActive(await on.partner.tokens(renewed)), 'without a consent page').to.equal(true);
   });
 
-  it('machine tokens of before end, and the new secret gets others', async () => {
+  it('machine tokens of before end, the old secret is refused by name, and the new one gets others', async () => {
     const { machine } = on.clients;
     const before = tokensOf(await clientCredentials(on.issuer, machine));
     const renewed = await renew(machine);
     expect(await isActive(before)).to.equal(false);
     expectRefusal(await clientCredentials(on.issuer, machine), 401, 'invalid_client');
+    const [problem] = await recordedProblems(on.service, machine.id);
+    expect(problem?.cause).to.include('a renewal of the client has ended');
     expect(await isActive(tokensOf(await clientCredentials(on.issuer, renewed)))).to.equal(true);
   });
 

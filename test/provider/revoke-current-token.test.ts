@@ -6,6 +6,7 @@ import { type RedisServer, startRedisServer } from '../support/redis-server.ts';
 import { describeOn, postgresServer, redisServer } from '../support/requirements.ts';
 import { startSeeded } from '../support/seeded.ts';
 import { startsOn } from '../support/service.ts';
+import { SHORT_TIMEOUT_FACTOR } from '../support/timeout-factor.ts';
 import { type Tokens, tokensOf } from './partner-tokens.ts';
 import { expectRefusal } from './refusals.ts';
 
@@ -141,7 +142,7 @@ describeOn([postgresServer, redisServer], 'revoking while the token store is una
       redis = await startRedisServer();
       return start({
         ...options,
-        timeoutFactor: 1,
+        timeoutFactor: SHORT_TIMEOUT_FACTOR,
         settings: { storage: { redisUrl: redis.url } },
       });
     },

@@ -1,40 +1,12 @@
-/** A damaged data directory is refused with an explanation; its lost files are not recreated. */
-import { execFileSync, fork } from 'node:child_process';
-import { once } from 'node:events';
-import {
-  appendFileSync,
-  chmodSync,
-  cpSync,
-  existsSync,
-  mkdirSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  statSync,
-  writeFileSync,
-} from 'node:fs';
+/** A damaged data directory is refused with an explanation. `damaged-data.slow.ts` has what only PGlite finds damaged. */
+import { chmodSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect } from 'chai';
-import { createAuditTrail } from '../../src/accounts/activity/audit-trail.ts';
-import { beginFirstStart } from '../../src/base/data-directory.ts';
 import { loadSettings } from '../../src/config/load.ts';
-import { type OpenDatabase, openDatabase } from '../../src/storage/database.ts';
+import { openDatabase } from '../../src/storage/database.ts';
 import { POSTGRES_VERSION } from '../../src/storage/embedded/failed-open.ts';
-import { migrate, pendingMigrations } from '../../src/storage/migrate.ts';
 import { freshDataDirectory } from '../support/embedded-postgres.ts';
-import { atEndOfFile } from '../support/end-of-run.ts';
-import { eventually } from '../support/eventually.ts';
-import { findProgram } from '../support/programs.ts';
-import { describeOn, type Requirement } from '../support/requirements.ts';
-import { temporaryDirectory } from '../support/temporary-directory.ts';
 import { TIMEOUT_FACTOR } from '../support/timeout-factor.ts';
-import { startOtherProcess } from './other-process.ts';
-
-/** Only root can mount a disk for a test. */
-const mount: Requirement = {
-  program: process.getuid?.() === 0 ? findProgram('mount') : undefined,
-  remedy: 'mount, and the right to (root)',
-};
 
 describe('opening a data directory', () => {
   let directory: string;
@@ -67,9 +39,6 @@ describe('opening a data directory', () => {
         writeFileSync(path.join(directory, 'secrets.json'), '{}');
       },
     ],
-    ['a damaged control file', () => writeFileSync(control(), Buffer.alloc(8_192, 7))],
-    ['a lost write-ahead log', () => forEachLogFile((file) => rmSync(file))],
-    ['a damaged write-ahead log', () => forEachLogFile((file) => writeFileSync(file, Buffer.alloc(1_048_576, 9)))],
   ] as const) {
     it(`a data directory with ${what} is refused unchanged, and the error says how to restore a backup`, async () => {
       damage();
@@ -82,69 +51,14 @@ describe('opening a data directory', () => {
     });
   }
 
-  const control = () => path.join(directory, 'postgres/global/pg_control');
-
-  function forEachLogFile(harm: (file: string) => void): void {
-    const log = path.join(directory, 'postgres/pg_wal');
-    for (const name of readdirSync(log)) {
-      if (/^[0-9A-F]{24}$/.test(name)) harm(path.join(log, name));
-    }
-  }
-
-  for (const [what, change, code, remedy] of [
-    [
-      'another version of PostgreSQL wrote it',
-      () => writeFileSync(path.join(directory, 'postgres/PG_VERSION'), '15\n'),
-      'data_directory_of_another_version',
-      'start the version of Gatehouse that wrote it',
-    ],
-    [
-      'the reason is unknown',
-      () => rmSync(path.join(directory, 'postgres/global/1262')),
-      'data_directory_not_opened',
-      'copy the whole directory before anything else',
-    ],
-  ] as const) {
-    it(`the error neither calls a data directory damaged nor advises a backup if ${what}`, async () => {
-      change();
-      const refused = await refusal();
-      expect(refused.code).to.equal(code);
-      expect(refused.message).to.contain(remedy).and.not.contain('put a backup');
-    });
-  }
+  it('the error does not call a data directory damaged that another version of PostgreSQL wrote', async () => {
+    writeFileSync(path.join(directory, 'postgres/PG_VERSION'), '15\n');
+    expect((await refusal()).code).to.equal('data_directory_of_another_version');
+  });
 
   it('the service expects the PostgreSQL version that new data directories have', () => {
     const version = readFileSync(path.join(directory, 'postgres/PG_VERSION'), 'utf8');
     expect(version).to.equal(`${POSTGRES_VERSION}\n`);
-  });
-
-  describeOn([mount], 'on a full disk', () => {
-    const disk = temporaryDirectory('disk');
-    before(() => {
-      execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=120m,mode=700', 'tmpfs', disk]);
-    });
-    after(() => void execFileSync('umount', [disk]));
-
-    it('opening a data directory reports a full disk instead of damage, and succeeds once there is space', async () => {
-      cpSync(directory, disk, { recursive: true });
-      directory = disk;
-      const ballast = path.join(disk, 'ballast');
-      // Append in pieces until the disk is full.
-      expect(() => {
-        for (;;) appendFileSync(ballast, Buffer.alloc(65_536, 1));
-      }).to.throw(/ENOSPC/);
-      const { code, message } = await refusal();
-      expect(code).to.equal('disk_full');
-      expect(message).to.contain('free some space').and.not.contain('backup');
-      rmSync(ballast);
-      const database = await openDatabase({
-        dataDirectory: disk,
-        sharing: 'own',
-        timeoutFactor: TIMEOUT_FACTOR,
-      });
-      expect(await pendingMigrations(database)).to.deep.equal([]);
-      await database.close();
-    });
   });
 
   it('a data directory that other users may enter is refused', async () => {
@@ -167,90 +81,3 @@ describe('opening a data directory', () => {
     expect(readdirSync(directory)).to.deep.equal(['postgres']);
   });
 });
-
-describe('a first start', () => {
-  it('a first start that was killed while it created the database is repeated by only one of several processes', async () => {
-    const directory = path.join(temporaryDirectory('first'), 'data');
-    const environment = { GATEHOUSE_DATA_DIR: directory };
-    loadSettings({ environment });
-    const killed = fork(path.join(import.meta.dirname, 'other-process.ts'), [directory, 'own'], { execArgv: [] });
-    const exited = once(killed, 'exit');
-    // PGlite writes this file before it has written all others.
-    await eventually(() => expect(existsSync(path.join(directory, '.new-postgres/PG_VERSION'))).to.equal(true));
-    killed.kill('SIGKILL');
-    await exited;
-    expect(existsSync(path.join(directory, 'postgres'))).to.equal(false);
-    const { storage } = loadSettings({ environment });
-    const owner = await openDatabase({ ...storage, sharing: 'own', timeoutFactor: TIMEOUT_FACTOR });
-    const guests = await Promise.all(
-      [0, 1].map(() => openDatabase({ dataDirectory: directory, sharing: 'share', timeoutFactor: TIMEOUT_FACTOR })),
-    );
-    const applied = await Promise.all([owner, ...guests].map((one) => migrate(one)));
-    expect(applied.filter((names) => names.length > 0)).to.have.length(1);
-    expect(await pendingMigrations(owner)).to.deep.equal([]);
-    const other = await startOtherProcess(directory, 'share');
-    expect(other.outcome).to.equal('opened');
-    await other.close();
-    for (const guest of guests) await guest.close();
-    await owner.close();
-    rmSync(path.join(directory, 'postgres'), { recursive: true });
-    const again = await openDatabase({ ...storage, sharing: 'own' }).catch((error) => error.code);
-    expect(again).to.equal('data_directory_damaged');
-  });
-
-  it('only the owner may read and write the files of a new database, and those that it creates later', async () => {
-    const directory = newFolder('private');
-    const database = await openIn(directory);
-    await database.query('CREATE TABLE later AS SELECT generate_series(1, 1000) AS number');
-    const cluster = path.join(directory, 'postgres');
-    const names = ['', ...readdirSync(cluster, { recursive: true, encoding: 'utf8' })];
-    // Caches of the catalog contain no rows, and PGlite writes them readable.
-    const maskOf = (name: string) => (path.basename(name) === 'pg_internal.init' ? 0o033 : 0o077);
-    const open = names.filter((name) => statSync(path.join(cluster, name)).mode & maskOf(name));
-    await database.close();
-    expect(names.length).to.be.above(900);
-    expect(open).to.deep.equal([]);
-  });
-
-  it('a first start deletes nothing that stands in the place of the database, and says so', async () => {
-    const directory = newFolder('occupied');
-    beginFirstStart(directory);
-    mkdirSync(path.join(directory, 'postgres/base'), { recursive: true });
-    const refused = await openIn(directory).catch((error) => error);
-    expect(refused).to.include({ code: 'data_directory_not_opened' });
-    expect(refused.message).to.include('has no database yet').and.include('not empty');
-    expect(refused.message).to.include('unpacked only in part');
-    expect(readdirSync(path.join(directory, 'postgres'))).to.deep.equal(['base']);
-  });
-
-  it('a cursor of the security log is refused by another new database that has the same rows', async () => {
-    const [one, other] = [await openIn(await freshDataDirectory()), await openIn(newFolder('other'))];
-    await migrate(other);
-    const cursor = await createAuditTrail({ database: one }).end();
-    const [place] = await one.query<Record<'generation' | 'origin', string>>(
-      'SELECT generation, origin FROM audit_output',
-    );
-    await other.query('UPDATE audit_output SET generation = $1, origin = $2', [
-      place?.generation ?? '',
-      place?.origin ?? '',
-    ]);
-    const page = createAuditTrail({ database: other }).page(cursor, 10);
-    const refused = await page.then(
-      () => 'accepted',
-      ({ code }) => code,
-    );
-    await one.close();
-    await other.close();
-    expect(refused).to.equal('cursor_of_another_log');
-  });
-});
-
-function newFolder(purpose: string): string {
-  const folder = temporaryDirectory(purpose);
-  // Each database has 39 MB: remove it before the end of the run.
-  atEndOfFile(() => rmSync(folder, { recursive: true, force: true }));
-  return folder;
-}
-
-const openIn = (dataDirectory: string): Promise<OpenDatabase> =>
-  openDatabase({ dataDirectory, sharing: 'own', timeoutFactor: TIMEOUT_FACTOR });

@@ -167,7 +167,7 @@ describeOn([redisServer], 'Redis Cluster of three masters', () => {
   it('a Redis Cluster is treated as unavailable until each of its masters is available', async () => {
     await eventually(() => expectState(masters, 'ok'));
     const store = await open(0, 1);
-    await store.ping();
+    await eventually(() => store.ping());
     const [first, second] = masters;
     await Promise.all([first?.kill(), second?.kill()]);
     expect(await withinLimit(store.ping())).to.be.instanceOf(StorageUnavailable);
@@ -206,14 +206,15 @@ describeOn([redisServer], 'Redis Cluster of three masters', () => {
         await delay(50);
       }
     });
-    for (let slot = 0; slot < 300; slot += 1) await moveSlot(slot, first, second);
+    const slots = await slotsWithKeys(first, 60);
+    for (const slot of slots) await moveSlot(slot, first, second);
     isDone = true;
     await Promise.all(working);
     for (const { id, rotation, isEnded } of chains) {
       const found = await store.readAuthorization(id);
       expect(found?.rotation).to.equal(isEnded ? undefined : rotation);
     }
-    for (let slot = 0; slot < 300; slot += 1) await moveSlot(slot, second, first);
+    for (const slot of slots) await moveSlot(slot, second, first);
   });
 
   it('keys of a Redis Cluster are used at the new node once their slots have moved', async () => {
@@ -228,10 +229,22 @@ describeOn([redisServer], 'Redis Cluster of three masters', () => {
     await ask(second, 'CLUSTER', 'ADDSLOTSRANGE', ...SLOTS[2]);
     await ask(second, 'CLUSTER', 'BUMPEPOCH');
     await eventually(() => expectState(masters, 'ok'));
-    await Promise.all(ids.map((id) => store.write('session', id, id, inAnHour())));
-    const read = await Promise.all(ids.map((id) => store.read('session', id)));
+    await writeAll(store, ids);
+    const read = await eventually(() => Promise.all(ids.map((id) => store.read('session', id))));
     expect(read.map((record) => record?.data)).to.deep.equal(ids);
   });
+
+  /** Returns at most `count` slots of this master that have keys. */
+  async function slotsWithKeys(master: RedisServer, count: number): Promise<readonly number[]> {
+    const keys = (await ask(master, 'KEYS', '*')) as string[];
+    const slots = await Promise.all(keys.slice(0, count).map((key) => ask(master, 'CLUSTER', 'KEYSLOT', key)));
+    return [...new Set(slots.map(Number))];
+  }
+
+  /** Retries: a store with the time limits of production may fail on a busy machine. */
+  async function writeAll(store: TokenStore, ids: readonly string[]): Promise<void> {
+    await eventually(() => Promise.all(ids.map((id) => store.write('session', id, id, inAnHour()))));
+  }
 
   /** Opens a store with records on each node. */
   async function openWithRecords() {
@@ -239,7 +252,7 @@ describeOn([redisServer], 'Redis Cluster of three masters', () => {
     const store = await open(0, 1);
     // With 20 of them, no record was on the first node in one of 3,000 runs.
     const ids = Array.from({ length: 60 }, newId);
-    await Promise.all(ids.map((id) => store.write('session', id, id, inAnHour())));
+    await writeAll(store, ids);
     return {
       read: () => ids.map((id) => withinLimit(store.read('session', id))),
       expectAllRead: () =>

@@ -10,7 +10,7 @@ export interface ReceivedCommand {
   readonly values: readonly string[];
 }
 
-/** Services ask these of their own accord, at any time. */
+/** The service also sends these when no request needs them, so they are not counted. */
 const BACKGROUND = /^(cluster|info|ping)$/;
 
 /**

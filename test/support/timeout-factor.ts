@@ -3,6 +3,9 @@
 /** The factor for the production timeouts; only tests of the timeouts themselves use 1 instead. */
 export const TIMEOUT_FACTOR = 20;
 
+/** The factor of a node that a test lets wait for a store which does not answer. */
+export const SHORT_TIMEOUT_FACTOR = 2;
+
 /**
  * How long a test waits for an event, in milliseconds: on a quiet machine a twentieth of this time
  * is enough for each. Tests of timeouts use limits of their own.

@@ -1,6 +1,6 @@
 /** The package as another project installs it, and the example of its guide. */
 import { execFile } from 'node:child_process';
-import { cpSync, readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
+import { cpSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { promisify } from 'node:util';
 import { expect } from 'chai';
@@ -36,19 +36,6 @@ describe('gatehouse/resource-server, packed', () => {
     expect(packages.sort()).to.deep.equal(['gatehouse', 'graphql', 'graphql-http']);
     const files = ['LICENSE', 'README.md', 'lib', 'package.json'];
     expect(readdirSync(installed).sort()).to.deep.equal(files);
-    const readme = readFileSync(path.join(installed, 'README.md'), 'utf8');
-    expect(readme.split('\n').length).to.be.at.most(31);
-    expect(readme).to.not.include('npm run');
-  });
-
-  it('the packed library has the size that the guide names', () => {
-    const lib = path.join(project, 'node_modules/gatehouse/lib');
-    const sizeOf = (ending: RegExp): number =>
-      readdirSync(lib)
-        .filter((name) => ending.test(name))
-        .reduce((sum, name) => sum + statSync(path.join(lib, name)).size, 0);
-    const [, kilobytes] = /(\d+) kB of\s+JavaScript/.exec(readFileSync(GUIDE, 'utf8')) ?? [];
-    expect(sizeOf(/\.js$/) / 1000).to.be.closeTo(Number(kilobytes), 1);
   });
 
   it('the types of the packed library need no other types, with import and with require', async () => {
@@ -104,11 +91,8 @@ describe('gatehouse/resource-server, packed', () => {
       expect(anonymous.status).to.equal(401);
       expect(anonymous.headers.get('www-authenticate')).to.equal('Bearer');
 
-      // Retry: on a busy machine the first look-up may exceed the program's timeout of a second.
-      await eventually(async () => {
-        const listed = await query('{ warehouses { id name } }', token);
-        expect(listed.body).to.deep.equal({ data: { warehouses: [{ id, name }] } });
-      });
+      const listed = await query('{ warehouses { id name } }', token);
+      expect(listed.body).to.deep.equal({ data: { warehouses: [{ id, name }] } });
 
       const receive = (warehouse: string, count: number) =>
         query(`mutation { receive(warehouse: "${warehouse}", article: "x", count: ${count}) }`, token);
@@ -121,14 +105,19 @@ describe('gatehouse/resource-server, packed', () => {
       expect(await query('{ warehouses { id } }', token)).to.include({ status: 401 });
     });
 
+    /** Retries: on a busy machine a look-up may exceed the program's timeout of a second. */
     const query = (text: string, token?: string) =>
-      ask(url, {
-        method: 'POST',
-        headers: {
-          'content-type': 'application/json',
-          ...(token !== undefined && { authorization: `Bearer ${token}` }),
-        },
-        body: JSON.stringify({ query: text }),
+      eventually(async () => {
+        const answer = await ask(url, {
+          method: 'POST',
+          headers: {
+            'content-type': 'application/json',
+            ...(token !== undefined && { authorization: `Bearer ${token}` }),
+          },
+          body: JSON.stringify({ query: text }),
+        });
+        expect(answer.status).not.to.equal(503);
+        return answer;
       });
   });
 });

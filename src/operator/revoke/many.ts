@@ -73,7 +73,7 @@ export async function revokeClient(registries: Registries, clientId: string, ope
       `Ended the connections of ${count} people to ${name}, with all their authorizations.`,
       ...(isContinued ? [CONTINUED] : []),
       client.isSuspended
-        ? `The client remains suspended. After \`clients resume ${clientId}\` each person must ` + 'approve it again.'
+        ? `The client remains suspended. After \`clients resume ${clientId}\` each person must approve it again.`
         : 'Each person must approve the client again.',
     ].join(' '),
   };

@@ -170,7 +170,13 @@ export function createRedisStore(parts: {
       // Write, because a server without memory or quorum answers PING but cannot store a token.
       const keys = redis instanceof Cluster ? keyOnEachMaster(redis, 'gh:ping') : ['gh:ping'];
       const now = String(clock());
-      await reply(Promise.all(keys.map((key) => redis.set(key, now, 'PX', 60_000))));
+      // Also run a script, as every exchange does: an account may lack the right to do so. It finds no record.
+      // Send both at once: one after the other could wait for twice the timeout of a command.
+      const both = (key: string) => [
+        redis.set(key, now, 'PX', 60_000),
+        redis.replaceRecord(key, now, 60_000, clock(), ''),
+      ];
+      await reply(Promise.all<unknown>(keys.flatMap(both)));
     },
 
     async close() {

@@ -1,0 +1,155 @@
+/** The doctor's checks of PostgreSQL and Redis: clocks, notifications, limits and durability. */
+import { connectionLimits, notificationMilliseconds } from '../storage/database-report.ts';
+import type { RedisProblem } from '../storage/redis/redis.ts';
+import type { RedisReport } from '../storage/redis/report.ts';
+import { type Check, check } from './check.ts';
+import { notChecked, ok, problem, type Verdict, warning } from './findings.ts';
+
+const CLOCK_WARNING_MS = 1_000;
+const CLOCK_PROBLEM_MS = 5_000;
+const MIN_REDIS_VERSION = [6, 2] as const;
+
+/** @param clockAheadMs how far the clock of the store is ahead of this machine's */
+export function clockVerdict({ clockAheadMs }: { readonly clockAheadMs: number }): Verdict {
+  const around = Math.round(Math.abs(clockAheadMs));
+  const trouble = clockTrouble({ whose: 'its clock', than: "this machine's", aheadMs: clockAheadMs });
+  return trouble ?? ok(`differs from this machine's by ${around} ms`);
+}
+
+/** @returns undefined if the difference is small enough */
+export function clockTrouble(difference: { whose: string; than: string; aheadMs: number }): Verdict | undefined {
+  const { whose, than, aheadMs } = difference;
+  const size = Math.abs(aheadMs);
+  if (size <= CLOCK_WARNING_MS) return undefined;
+  const seconds = `${(size / 1000).toFixed(1)} s ${aheadMs > 0 ? 'ahead of' : 'behind'}`;
+  return (size > CLOCK_PROBLEM_MS ? problem : warning)(
+    `${whose} is ${seconds} ${than}`,
+    'synchronize both clocks with chrony or systemd-timesyncd: token lifetimes depend on them',
+  );
+}
+
+const NOTIFY_REMEDY =
+  'use a URL that bypasses the connection pooler, or set the pooler to session mode (pgbouncer: pool_mode = session)';
+
+type Reports = readonly RedisReport[];
+
+/** A check of the Redis that stores the tokens; does not apply without Redis. */
+const redisCheck = (name: string, verdict: (reports: Reports, problems: readonly RedisProblem[]) => Verdict): Check =>
+  check(name, ['tokens'], 'REDIS_URL', ({ tokens: { redis } }) =>
+    redis ? verdict(redis.reports, redis.problems) : [],
+  );
+
+/** Returns the values of one field for all masters; undefined if a master does not report it. */
+function valuesOf<Name extends keyof RedisReport>(reports: Reports, name: Name) {
+  const values = reports.map((report) => report[name]).filter((value) => value !== undefined);
+  return values.length === reports.length ? values : undefined;
+}
+
+const hidden = (fields: string): Verdict => notChecked(`INFO of Redis does not show ${fields}`);
+
+export const STORE_CHECKS: readonly Check[] = [
+  // The opening of the database reports them, unless the server does not answer.
+  check('migrations', ['server'], '', () => []),
+
+  check('database_clock', ['server', 'database'], 'DATABASE_URL', ({ server: { database, report } }) =>
+    database.embedded ? [] : clockVerdict(report),
+  ),
+
+  check('notifications', ['database'], 'DATABASE_URL', async ({ database }) => {
+    if (database.embedded) return ok('not needed: an embedded database has one node');
+    const milliseconds = await notificationMilliseconds(database);
+    if (milliseconds !== undefined) return ok(`notifications arrive in ${milliseconds.toFixed(1)} ms`);
+    return problem('a NOTIFY does not reach a LISTEN: nodes would keep using outdated data', NOTIFY_REMEDY);
+  }),
+
+  check('database_connections', ['database', 'nodes', 'settings'], 'DATABASE_URL', async (provided) => {
+    const { database, nodes, settings } = provided;
+    if (database.embedded) return [];
+    const running = Math.max(1, nodes.filter(({ state }) => state !== 'silent').length);
+    // Each node has one more connection, for notifications.
+    const needed = running * (settings.storage.databaseConnections + 1);
+    const [lowest] = (await connectionLimits(database)).sort((a, b) => a.limit - b.limit);
+    const opens = `${running} node(s) may open ${needed} connections`;
+    if (!lowest || lowest.limit >= needed) return ok(opens);
+    return warning(
+      `${opens}, but ${lowest.whose} allows ${lowest.limit}: at the limit, requests fail with 503`,
+      `raise the limit (${lowest.remedy}), or lower storage.database_connections`,
+    );
+  }),
+
+  redisCheck('redis_version', (reports) => {
+    const reported = valuesOf(reports, 'version');
+    if (!reported) return hidden('redis_version');
+    const versions = [...new Set(reported)].join(', ');
+    const [leastMajor, leastMinor] = MIN_REDIS_VERSION;
+    const isOld = (version: string): boolean => {
+      const [major = 0, minor = 0] = version.split('.').map(Number);
+      return major < leastMajor || (major === leastMajor && minor < leastMinor);
+    };
+    if (!reported.some(isOld)) return ok(versions);
+    return problem(`the version is Redis ${versions}`, `upgrade Redis to ${MIN_REDIS_VERSION.join('.')} or later`);
+  }),
+
+  redisCheck('redis_eviction', (_reports, problems) => {
+    const found = problems.find(({ setting }) => setting === 'maxmemory-policy');
+    if (found?.isUnknown) return hidden('maxmemory_policy, which must be noeviction');
+    return found ? problem(found.message, found.remedy) : ok('eviction is off (maxmemory-policy noeviction)');
+  }),
+
+  redisCheck('redis_persistence', (reports, problems) => {
+    const found = problems.find(({ setting }) => setting === 'appendonly');
+    if (found?.isUnknown) return hidden('aof_enabled');
+    if (found) return warning(found.message, found.remedy);
+    if (reports.some(({ isDiskFailing }) => isDiskFailing)) {
+      const remedy = 'see the log of Redis: the disk may be full or read-only';
+      return problem('the last write to the append-only file failed', remedy);
+    }
+    if (!reports.some(({ isRewritingOff }) => isRewritingOff)) return ok('the append-only file is on');
+    // No problem: each backup turns it off, and lasts for minutes.
+    return warning(
+      'Redis does not rewrite its append-only file (auto-aof-rewrite-percentage is 0), which grows until the disk is full',
+      'if no backup is running, one was interrupted: `redis-cli config set auto-aof-rewrite-percentage 100`',
+    );
+  }),
+
+  redisCheck('redis_memory', (reports) => {
+    const used = valuesOf(reports, 'usedMemory');
+    const limits = valuesOf(reports, 'maxMemory');
+    if (!used || !limits) return hidden('used_memory and maxmemory');
+    const parts = used.flatMap((bytes, index) => (limits[index] ? bytes / limits[index] : []));
+    const fullest = Math.max(0, ...parts);
+    const amount = `${(Math.max(...used) / 1024 ** 2).toFixed(1)} MiB in use`;
+    const share = `${Math.round(fullest * 100)} % of maxmemory`;
+    if (fullest < 0.8) return ok(`${amount}, ${parts.length > 0 ? share : 'no maxmemory'}`);
+    return (fullest < 0.95 ? warning : problem)(
+      `${amount}, ${share}: when memory is full, no token can be issued`,
+      'raise maxmemory, or move Redis to a machine with more memory',
+    );
+  }),
+
+  redisCheck('redis_replication', (reports) => {
+    const counts = valuesOf(reports, 'replicas');
+    const roles = valuesOf(reports, 'role');
+    if (!counts || !roles) return hidden('role and connected_slaves');
+    if (roles.some((role) => role !== 'master')) {
+      const remedy = 'point the URL to the master, or use Sentinel: redis+sentinel://host1,host2/name';
+      return problem('the URL leads to a replica, which refuses writes', remedy);
+    }
+    const replicas = Math.min(...counts);
+    if (reports.every(({ needsReplicas }) => needsReplicas)) {
+      return ok(`${replicas} replica(s) connected; without a replica the master refuses writes`);
+    }
+    if (replicas === 0) return ok('no replica is connected');
+    // After a failover the only replica is the master; requiring one would stop its writes.
+    if (replicas === 1) return ok('1 replica is connected, which is too few for min-replicas-to-write');
+    return warning(
+      `${replicas} replica(s) connected, but a master cut off from them accepts writes, which a failover loses`,
+      'set `min-replicas-to-write 1` and `min-replicas-max-lag 10` in redis.conf',
+    );
+  }),
+
+  redisCheck('redis_clock', (reports) => {
+    const [furthest] = reports.toSorted((a, b) => Math.abs(b.clockAheadMs) - Math.abs(a.clockAheadMs));
+    return furthest ? clockVerdict(furthest) : hidden('a master');
+  }),
+];

@@ -1,0 +1,231 @@
+/** The commands and programs in the docs work. */
+import { execFileSync } from 'node:child_process';
+import { writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { expect } from 'chai';
+import pg from 'pg';
+import { sessionId } from '../src/accounts/session-list.ts';
+import { withChecksum } from '../src/base/random-id.ts';
+import { openDatabase } from '../src/storage/database.ts';
+import { commandsIn, nameOf, pages, ROOT, textOf } from './documentation.ts';
+import { keysOf, operatorWith, storesOf, valueFrom } from './operator/run-operator.ts';
+import { type MailServer, startMailServer } from './support/mail-server.ts';
+import { startPostgresServer } from './support/postgres-server.ts';
+import { findProgram, freePort, startProgram } from './support/programs.ts';
+import { describeOn, postgresServer, required } from './support/requirements.ts';
+import { startSeeded } from './support/seeded.ts';
+import { temporaryDirectory } from './support/temporary-directory.ts';
+import { TIMEOUT_FACTOR } from './support/timeout-factor.ts';
+
+/** Splits a command like a shell, and removes redirections. */
+const wordsOf = (command: string): string[] =>
+  [...command.replace(/ [<>] \S+/g, '').matchAll(/"([^"]*)"|(\S+)/g)].map(([, quoted, plain]) => quoted ?? plain ?? '');
+
+const jsonLinesIn = (text: string): string => /```json\n(\{"type".*?)```/s.exec(text)?.[1] ?? '';
+
+const psql = { program: findProgram('psql'), remedy: 'psql (Debian package postgresql-client)' };
+
+const UNKNOWN_KEY = withChecksum(`gate_key_${'x'.repeat(43)}`);
+
+describe('the documentation', () => {
+  describe('operator commands', () => {
+    const on = startSeeded();
+    const directory = temporaryDirectory('docs');
+    const examined = new Set<string>();
+    const file = (name: string, text: string): string => {
+      writeFileSync(path.join(directory, name), text);
+      return path.join(directory, name);
+    };
+
+    let passkey: Awaited<ReturnType<typeof on.service.passkeys.add>>;
+
+    let mail: MailServer;
+    after(() => mail.close());
+
+    before(async () => {
+      mail = await startMailServer();
+      for (const email of ['ada@demo.test', 'ada@example.com']) {
+        const { id: accountId } = await on.service.accounts.add({ email, name: 'Ada' });
+        const identity = { issuer: 'https://id.example.com/realms/warehouse', subject: email };
+        const { database, identities } = on.service;
+        await database.transaction((tx) => identities.link(accountId, identity, tx));
+        passkey = await on.service.passkeys.add({
+          accountId,
+          name: 'Phone',
+          credentialId: email,
+          publicKey: '',
+          transports: [],
+          maySync: true,
+          isSynced: true,
+          counter: 0,
+          aaguid: '',
+          challenge: { text: email, seconds: 1 },
+          origin: { address: '', browser: '' },
+        });
+      }
+    });
+
+    for (const page of pages) {
+      const commands = commandsIn(textOf(page));
+      if (commands.length === 0) continue;
+      it(`the shell commands in ${nameOf(page)} work`, async () => {
+        const { service, seeded, clients } = on;
+        const { accessToken } = await on.partner.tokens(clients.otherConfidential);
+        // Each page of the docs gets its own data, because its commands change and remove data.
+        const organization = await service.organizations.add({ name: 'Storm Logistics' });
+        const place = { organizationId: organization.id, name: 'Bergen' };
+        const warehouse = await service.organizations.addWarehouse(place);
+        const { redirectUri } = clients.confidential;
+        const added = await service.clients.add({
+          kind: 'confidential',
+          name: 'Partner',
+          redirectUris: [redirectUri],
+          isNative: false,
+        });
+        const client = { id: added.client.id, secret: added.secret ?? '', redirectUri };
+        await on.partner.tokens(client);
+        const { email, accountId } = seeded.person;
+        const [session] =
+          (await service.accounts.find(accountId).then((account) => {
+            return account && service.sessionList.of(account);
+          })) ?? [];
+        const key = await service.apiKeys.add(
+          { accountId, name: 'Export', expiresInDays: 30 },
+          { address: '', browser: '' },
+        );
+        const { port } = new URL(service.operatorsUrl);
+        const environment = {
+          GATEHOUSE_ISSUER: service.issuer,
+          GATEHOUSE_OPERATORS_PORT: port,
+          ...storesOf(service),
+          ...keysOf(service),
+        };
+        const mailing = {
+          GATEHOUSE_CONFIG: file('mail.yaml', 'mail: { from: gatehouse@example.com }'),
+          SMTP_URL: mail.url,
+        };
+        const values: Readonly<Record<string, string>> = {
+          'org_…': organization.id,
+          'wh_…': warehouse.id,
+          'gate_ci_…': client.id,
+          'pk_…': typeof passkey === 'object' ? passkey.id : '',
+          'ses_…': session ? sessionId(session) : '',
+          'key_…': key.key.id,
+          'kim@example.com': email,
+          '--secret=x7Qa': `--secret=${client.secret.slice(-4)}`,
+          'people.jsonl': file('people.jsonl', jsonLinesIn(textOf(page))),
+          'report.json': file('report.json', JSON.stringify([{ token: UNKNOWN_KEY }])),
+          'copy.yaml': path.join(ROOT, 'config/gatehouse.yaml'),
+          'http://10.0.0.2:3000': service.issuer,
+        };
+        const restoring = { GATEHOUSE_CONFIG: file('restored.yaml', '') };
+        for (const command of new Set(commands)) {
+          // Run each command of the doctor only once, because it changes nothing.
+          if (examined.has(command)) continue;
+          if (command.startsWith('doctor')) examined.add(command);
+          // Wait for only one node, because only one runs here.
+          const line = command.replace('nodes --wait 2', 'nodes --wait 1');
+          const words = wordsOf(line).map((word) => values[word] ?? word);
+          // Type a confirmation for commands that ask for one.
+          const isAsked =
+            words[0] === 'revoke' || /^(remove|remove-secret|renew|delete|end|revoke)$/.test(words[1] ?? '');
+          if (isAsked && !words.includes('--yes')) words.push('--yes');
+          const isMailing = words.includes('--mail');
+          const run = operatorWith({
+            ...environment,
+            ...(isMailing && mailing),
+            // Without this, the command would write the settings file of this checkout.
+            ...(words[0] === 'config' && restoring),
+          });
+          // Keep the token valid for the commands after `leaked`.
+          const input = words[0] === 'leaked' ? UNKNOWN_KEY : accessToken;
+          const { exitCode, output, errors } = await run(words, input);
+          expect(exitCode, `${command}\n${output}${errors}`).to.equal(0);
+        }
+      });
+    }
+  });
+
+  describeOn([postgresServer, psql], 'the documented SQL', () => {
+    const textBehind = (page: string, pattern: RegExp): string =>
+      pattern.exec(textOf(path.join(ROOT, 'docs/operations', page)))?.[1] ?? '';
+    let superuser: URL;
+    let url: URL;
+
+    before(async () => {
+      const server = await startPostgresServer();
+      const client = new pg.Client({ connectionString: server.url });
+      await client.connect();
+      const block = textBehind('deploy.md', /```sql\n(.*?)```/s);
+      for (const statement of block.split(';\n').filter(Boolean)) await client.query(statement);
+      await client.end();
+      superuser = new URL('/gatehouse', server.url);
+      url = new URL(superuser);
+      url.username = 'gatehouse';
+    });
+
+    it('the documented SQL creates a role and a database with all the permissions that the service needs', async () => {
+      const run = operatorWith({ DATABASE_URL: url.href });
+      const migrated = await valueFrom(run, 'migrate');
+      expect(migrated.migrations).to.deep.equal(['0001_schema']);
+      await valueFrom(run, ['accounts', 'add', '--invite', '--email', 'jo@example.com', '--name', 'Jo']);
+      const database = await openDatabase({
+        databaseUrl: url.href,
+        dataDirectory: '',
+        timeoutFactor: TIMEOUT_FACTOR,
+      });
+      // Run the readiness check, which also needs the permission to write.
+      expect(await database.ping().finally(() => database.close())).to.be.above(0);
+    });
+
+    it('the documented SQL gives tables that a superuser restored to the role of Gatehouse', async () => {
+      const run = operatorWith({ DATABASE_URL: url.href });
+      await valueFrom(run, 'migrate');
+      const asSuperuser = (input: string): string =>
+        execFileSync(required(psql), ['--set=ON_ERROR_STOP=1', superuser.href], { input, encoding: 'utf8' });
+      asSuperuser(`
+        ALTER SCHEMA public OWNER TO CURRENT_USER;
+        SELECT format('ALTER TABLE %I OWNER TO CURRENT_USER', tablename) FROM pg_tables WHERE schemaname = 'public' \\gexec
+        SELECT format('ALTER ROUTINE %s OWNER TO CURRENT_USER', oid::regprocedure) FROM pg_proc
+          WHERE pronamespace = 'public'::regnamespace \\gexec
+      `);
+      const { exitCode } = await run(['accounts', 'list']);
+      expect(exitCode).not.to.equal(0);
+      const answer = asSuperuser(
+        textBehind('incidents.md', /su - postgres -c 'psql [^\n]* <<'END'\n(ALTER SCHEMA .*?)END\n/s),
+      );
+      expect(answer).to.match(/ gatehouse\n\(1 row\)/);
+      await valueFrom(run, ['accounts', 'add', '--email', 'kim@example.com', '--name', 'Kim', '--invite']);
+    });
+  });
+
+  describe('the program of the README', () => {
+    const on = startSeeded();
+
+    it('the program in the README connects a client registered with the command in the README', async () => {
+      const port = await freePort();
+      const here = (text: string): string => text.replaceAll(':4000', `:${port}`).replaceAll('(4000', `(${port}`);
+      const readme = textOf(path.join(ROOT, 'README.md'));
+      const [, program = ''] = /```js\n(import \{ createServer.*?)```/s.exec(readme) ?? [];
+      const run = operatorWith({ ...storesOf(on.service), ...keysOf(on.service) });
+      await on.service.accounts.add({ email: 'ada@demo.test', name: 'Ada' });
+      const [command = ''] = commandsIn(readme);
+      const client = await valueFrom(run, wordsOf(here(command)));
+      const partner = startProgram(process.execPath, ['--input-type=module', '-e', here(program)], {
+        cwd: ROOT,
+        environment: {
+          PATH: process.env.PATH,
+          ISSUER: on.issuer,
+          CLIENT_ID: client.client_id,
+          CLIENT_SECRET: client.client_secret,
+        },
+      });
+      await partner.waitUntil(async () => expect(partner.output()).to.match(/^Open \S+\n/));
+      const url = partner.output().trim().replace('Open ', '');
+      const redirect = await on.partner.browser.authorize(url, on.seeded.person);
+      expect(await (await fetch(redirect)).text()).to.include('Connected');
+      expect(await partner.exitCode, partner.output()).to.equal(0);
+      expect(partner.output()).to.include('gate_rt_');
+    });
+  });
+});
