@@ -8,10 +8,11 @@ import { hashPassword, refusePassword } from '../accounts/passwords/password.ts'
 import type { MethodChange } from '../accounts/sign-in-methods.ts';
 import { randomId } from '../base/random-id.ts';
 import { Refusal, refuseViolations } from '../base/refusal.ts';
-import { lockAccount } from '../storage/account-turns.ts';
+import { lockAccount, lockedTransactionOf } from '../storage/account-turns.ts';
 import type { InTransaction, Queries } from '../storage/queries.ts';
 import type { Change } from './change.ts';
 import type { Changes } from './engine.ts';
+import { recordUnlinked } from './times.ts';
 
 export type Accounts = ReturnType<typeof createAccounts>;
 
@@ -21,7 +22,7 @@ export function createAccounts(
     readonly engine: Pick<Changes, 'transaction' | 'make'>;
   },
 ) {
-  const { database, engine } = parts;
+  const { database, engine, clock } = parts;
   const registry = createAccountRegistry(parts);
 
   async function change(
@@ -30,31 +31,47 @@ export function createAccounts(
     inTransaction?: InTransaction<Account>,
   ): Promise<Account> {
     if (!isAccountId(id)) throw unknownAccount(id);
-    const changed = await engine.transaction(async (tx, now) => {
-      const before = await findAccount(tx, id);
-      if (before === undefined) throw unknownAccount(id);
-      const { problems } = await engine.make(tx, now, [{ type: 'account', id, ...what }]);
-      if (problems.length > 0) throw takenEmail(`${what.set?.email}`);
-      const account = (await findAccount(tx, id)) ?? before;
-      await inTransaction?.(tx, account);
-      return account;
-    });
+    const taken = () => takenEmail(`${what.set?.email}`);
+    const changed = await refuseViolations(
+      { accounts_email_key_key: taken },
+      engine.transaction(async (tx, now) => {
+        const before = await findAccount(tx, id);
+        if (before === undefined) throw unknownAccount(id);
+        const { problems } = await engine.make(tx, now, [{ type: 'account', id, ...what }]);
+        if (problems.length > 0) throw taken();
+        const account = (await findAccount(tx, id)) ?? before;
+        await inTransaction?.(tx, account);
+        return account;
+      }),
+    );
     registry.forget(id);
     return changed;
   }
 
-  const changeMethods: MethodChange = (id, work) =>
-    database.inTurn(id, () =>
+  const changeMethods: MethodChange = (id, removesLink, work) => {
+    /** @param now absent without the lock of all changes */
+    async function change(tx: Queries, now?: Date) {
+      const before = await issuersOf(tx, id);
+      const result = await work(tx);
+      const left = new Set(await issuersOf(tx, id));
+      const lost = before.filter((issuer) => !left.has(issuer));
+      if (lost.length === 0) return result;
+      if (now === undefined) throw new Error('a link was removed by a change that removes no link');
+      await recordUnlinked(tx, now, id, lost);
+      return result;
+    }
+    if (!removesLink) return lockedTransactionOf(database, id, (tx) => change(tx));
+    return database.inTurn(id, () =>
       engine.transaction(async (tx, now) => {
         await lockAccount(tx, id);
-        const before = await countLinks(tx, id);
-        const result = await work(tx);
-        const hasRemoved = (await countLinks(tx, id)) < before;
-        // This change sets nothing, and records its time.
-        if (hasRemoved) await engine.make(tx, now, [{ type: 'account', id, set: {} }]);
-        return result;
+        return change(tx, now);
       }),
     );
+  };
+
+  /** A first sign-in records no time, so it need not wait for imports and lines. */
+  const signUp = <Result>(work: (tx: Queries, now: Date) => Promise<Result>): Promise<Result> =>
+    database.transaction((tx) => work(tx, new Date(clock())));
 
   return {
     ...registry,
@@ -74,14 +91,19 @@ export function createAccounts(
       if (password !== undefined) await refusePassword(password, { email, name });
       const password_hash = password === undefined ? null : await hashPassword(password, { rank: 'known', email });
       const id = randomId('acc_', 16);
-      return engine.transaction(async (tx, now) => {
-        const added: Change = { type: 'account', id, adds: true, set: { email, name, password_hash } };
-        const { problems } = await engine.make(tx, now, [added], { keepsTimes: isSignUp });
-        const account = await findAccount(tx, id);
-        if (problems.length > 0 || account === undefined) throw takenEmail(email);
-        await inTransaction?.(tx, account);
-        return account;
-      });
+      const run = isSignUp ? signUp : engine.transaction;
+      const taken = () => takenEmail(email);
+      return refuseViolations(
+        { accounts_email_key_key: taken },
+        run(async (tx, now) => {
+          const added: Change = { type: 'account', id, adds: true, set: { email, name, password_hash } };
+          const { problems } = await engine.make(tx, now, [added], { keepsTimes: isSignUp });
+          const account = await findAccount(tx, id);
+          if (problems.length > 0 || account === undefined) throw taken();
+          await inTransaction?.(tx, account);
+          return account;
+        }),
+      );
     },
 
     /**
@@ -125,7 +147,7 @@ export function createAccounts(
 
     /** Removes the link with a provider. @returns true if there was a link */
     unlink: (id: string, issuer: string, inTransaction: InTransaction<Identity>): Promise<boolean> =>
-      changeMethods(id, async (tx) => {
+      changeMethods(id, true, async (tx) => {
         const gone = await removeLink(tx, id, issuer);
         if (gone !== undefined) await inTransaction(tx, gone);
         return gone !== undefined;
@@ -133,8 +155,10 @@ export function createAccounts(
   };
 }
 
-const countLinks = async (tx: Queries, id: string): Promise<number> =>
-  (await tx.query('SELECT FROM account_identities WHERE account_id = $1', [id])).length;
+const issuersOf = async (tx: Queries, id: string): Promise<string[]> =>
+  (await tx.query<{ issuer: string }>('SELECT issuer FROM account_identities WHERE account_id = $1', [id])).map(
+    ({ issuer }) => issuer,
+  );
 
 async function findAccount(tx: Queries, id: string): Promise<Account | undefined> {
   const [row] = await tx.query<AccountRow>(`${SELECT_ACCOUNTS} WHERE id = $1`, [id]);

@@ -8,7 +8,7 @@ import { accountProblems, type Holder } from './account-rules.ts';
 import type { By, Change, ChangeType, Difference, Fields, FieldValue, Row } from './change.ts';
 import { KINDS, rowAfter } from './kinds.ts';
 import type { FileRules } from './pages.ts';
-import { isOutdated, type KnownTimes, readTimes, recordTimes } from './times.ts';
+import { isOutdated, isUnlinkedLater, type KnownTimes, mayAdopt, readTimes, recordTimes } from './times.ts';
 
 export interface Outcome {
   readonly differences: readonly Difference[];
@@ -43,8 +43,8 @@ export type Changes = ReturnType<typeof createChanges>;
 
 /** Create it once for each process: changes take turns, so that they wait with one connection for each other. */
 export function createChanges({ database }: { readonly database: Database }) {
-  // A page must not wait behind all lines of a large request.
-  const turns = { pages: createTurns(1), pushes: createTurns(1) };
+  // A page must not wait behind all lines of a large request, and must answer within two seconds.
+  const turns = { pages: createTurns(1, { maxWaiting: 50, maxWaitMs: 1_000 }), pushes: createTurns(1) };
 
   return {
     /**
@@ -81,14 +81,17 @@ async function make(tx: Queries, now: Date, changes: readonly Change[], options:
   if (changes.length === 0) return { differences: [], outdated: [], problems: [], times: new Map() };
   const times = await readTimes(tx, changes);
   const isImport = file !== undefined;
-  const [outdated, current] = partition(changes, (change) => isOutdated(times, change, isImport));
+  const [outdated, current] = partition(
+    // A link that its user removed stays removed, while the rest of the line is applied.
+    changes.map((change) => (isUnlinkedLater(times, change) ? { ...change, identity: undefined } : change)),
+    (change) => isOutdated(times, change, isImport),
+  );
   const compared = await compare(tx, current, { by, now, file });
   const { problems, movedOut, gone } = compared;
   const adoptions = outdated.flatMap((change) => adoptionIn(times, change, isImport));
-  const adopted = (await compare(tx, adoptions, { by, now, file })).found.filter(
-    ({ before }) => before?.external_id === null,
-  );
-  const found = [...compared.found, ...adopted];
+  // Not made as a system: the line says nothing about a suspension that is newer than it.
+  const adopted = await compare(tx, adoptions, { by: { ...by, isSystem: false }, now, file });
+  const found = [...compared.found, ...adopted.found.filter(({ before }) => before?.external_id === null)];
   if (isDryRun) return { differences: found, outdated, problems, times };
   if (problems.length > 0) return { differences: [], outdated, problems, times };
   const differences = allow ? await allow(tx, found) : found;
@@ -118,8 +121,7 @@ async function make(tx: Queries, now: Date, changes: readonly Change[], options:
  */
 function adoptionIn(times: KnownTimes, change: Change, isImport: boolean): Change[] {
   const { type, id, number, asOf, set } = change;
-  // Without its id the change is outdated only if a person with its names was deleted.
-  if (type !== 'account' || !set?.external_id || isOutdated(times, { ...change, id: undefined }, isImport)) return [];
+  if (type !== 'account' || !set?.external_id || !mayAdopt(times, change, isImport)) return [];
   return [{ type, id, asOf, ...(number !== undefined && { number }), set: { external_id: set.external_id } }];
 }
 

@@ -84,7 +84,12 @@ export function createImporter(parts: {
         const page = await inTransaction(async (tx, now) => {
           const found = await pageOf(tx, plan, pass, { after: from, size });
           const outcome = await make(tx, now, found.changes);
-          await forgetIds(tx, plan, outcome.outdated);
+          const made = new Set(outcome.differences.map(({ change }) => change.number));
+          await forgetIds(
+            tx,
+            plan,
+            outcome.outdated.filter(({ number }) => !made.has(number)),
+          );
           const wrong = [...found.problems, ...outcome.problems.map(({ change, message }) => ({ ...change, message }))];
           for (const { number = 0, message } of wrong) problems.add(number, message);
           if (write) problems.refuse();

@@ -203,13 +203,19 @@ const bothIdsExist = (former: string): string =>
   `former_external_id: the database has both ${JSON.stringify(former)} and the ` +
   'external_id; delete one of the two first, or leave former_external_id out';
 
-/** Dependent lines then know that the record was deleted after the time of the file. */
+/**
+ * Dependent lines then know that the record was deleted after the time of the file, or that the person who has the
+ * address of the line is another one.
+ *
+ * @param outdated without lines that give a person an external id
+ */
 export async function forgetIds(tx: Queries, { importId }: Plan, outdated: readonly Change[]): Promise<void> {
   const [first] = outdated;
   if (!first || !isNamed(first.type)) return;
+  const isOwn = first.type === 'account' ? 'AND t.external_id IS NOT NULL' : '';
   await tx.query(
     `UPDATE import_lines l SET id = NULL WHERE import_id = $1 AND type = '${first.type}' AND number = ANY($2)
-      AND NOT EXISTS (SELECT FROM ${TABLES[first.type]} t WHERE t.id = l.id)`,
+      AND NOT EXISTS (SELECT FROM ${TABLES[first.type]} t WHERE t.id = l.id ${isOwn})`,
     [importId, outdated.map(({ number }) => number)],
   );
 }

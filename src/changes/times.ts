@@ -36,6 +36,18 @@ const deletedKeys = ([type, { external, id, email }]: readonly [NamedType, Names
   ...(email ? [`deleted ${type} email ${sha256(emailKey(email))}`] : []),
 ];
 
+/** The end of a person's link with a provider. It does not make lines outdated: only their identity is left out. */
+const unlinkedKey = (id: string, issuer: string): string => `deleted identity ${id} ${issuer}`;
+
+/** Returns the key of a person's address: since when it is no longer that of another person. */
+const addressKey = (email: string): string => `account email ${sha256(emailKey(email))}`;
+
+/** Returns keys of ends that leave out a part of the line. */
+const partKeys = ({ type, id, identity, set }: Change): string[] => [
+  ...(id && identity ? [unlinkedKey(id, identity.issuer)] : []),
+  ...(type === 'account' && set?.external_id && set.email ? [addressKey(set.email)] : []),
+];
+
 /** Returns keys of what the record depends on: an end of one of them also ended the record. */
 function dependencies({ type, account_id, organization_id, named = [] }: Change): string[] {
   const membership =
@@ -61,7 +73,7 @@ export async function readTimes(
       ${select} WHERE thing = ANY($2) AND ($4 OR (SELECT true FROM known_times WHERE ended_as_of > $3 LIMIT 1))`,
     [
       [...new Set(own)],
-      [...new Set(changes.flatMap(dependencies))],
+      [...new Set(changes.flatMap((change) => [...dependencies(change), ...partKeys(change)]))],
       Number.isFinite(earliest) ? new Date(earliest) : null,
       withDeleted,
     ],
@@ -83,18 +95,34 @@ export const isDeleted = (times: KnownTimes, { named = [] }: Change): boolean =>
  * @param isImport the times of two imports are not compared: the one that runs last wins
  */
 export function isOutdated(times: KnownTimes, change: Change, isImport = false): boolean {
-  const { asOf } = change;
-  if (asOf === undefined) return false;
-  const isNewer = (key: string, which: 'asOf' | 'endedAsOf'): boolean => {
-    const known = times.get(key);
-    const at = known?.[which];
-    return at != null && at > asOf && !(isImport && known?.byImport);
-  };
+  const isNewer = newerThan(times, change, isImport);
   return (
     [`${keyOf(change)}`, ...moved(change)].some((key) => isNewer(key, 'asOf')) ||
     dependencies(change).some((key) => isNewer(key, 'endedAsOf'))
   );
 }
+
+const newerThan =
+  (times: KnownTimes, { asOf }: Change, isImport: boolean) =>
+  (key: string, which: 'asOf' | 'endedAsOf'): boolean => {
+    const known = times.get(key);
+    const at = known?.[which];
+    return asOf !== undefined && at != null && at > asOf && !(isImport && known?.byImport);
+  };
+
+/** Returns true if the link that the change makes was removed after the time of the change. */
+export const isUnlinkedLater = (times: KnownTimes, change: Change): boolean =>
+  change.id !== undefined &&
+  change.identity !== undefined &&
+  newerThan(times, change, false)(unlinkedKey(change.id, change.identity.issuer), 'endedAsOf');
+
+/**
+ * Returns true if an outdated line still means the person who has its address: no person with its names was deleted
+ * since, and the person has had the address since before the line.
+ */
+export const mayAdopt = (times: KnownTimes, change: Change, isImport: boolean): boolean =>
+  !isOutdated(times, { ...change, id: undefined }, isImport) &&
+  !newerThan(times, change, isImport)(addressKey(change.set?.email ?? ''), 'endedAsOf');
 
 /**
  * SQL condition: a change after `asOf` says that the record, or one inside it, exists. An import of an
@@ -139,6 +167,7 @@ export async function recordTimes(
   },
 ): Promise<void> {
   const before = new Map(differences.map((one) => [one.change, one.before]));
+  const moving = new Set(differences.flatMap((one) => (one.before && one.fields.email ? [one.change] : [])));
   const rows = changes.flatMap((change) => {
     const { type, end, id, account_id, organization_id, warehouse_id } = change;
     const thing = keyOf(change);
@@ -154,7 +183,11 @@ export async function recordTimes(
       return deletedKeys([type, { external, id, email }]).map((key) => ({ thing: key, as_of, ended: true }));
     }
     const ids = { account_id, organization_id, warehouse_id, ...(isNamed && { [`${type}_id`]: id }) };
-    return [{ thing, ...ids, as_of, ended: end === 'removed', file_id: end === undefined ? fileId : null }];
+    const { email } = change.set ?? {};
+    return [
+      { thing, ...ids, as_of, ended: end === 'removed', file_id: end === undefined ? fileId : null },
+      ...(moving.has(change) && email !== undefined ? [{ thing: addressKey(email), as_of, ended: true }] : []),
+    ];
   });
   if (rows.length === 0) return;
   await tx.query(
@@ -173,6 +206,24 @@ export async function recordTimes(
         OR known.file_id IS DISTINCT FROM excluded.file_id
         OR (known.expires_at IS NULL) <> (excluded.expires_at IS NULL)`,
     [JSON.stringify(rows), new Date(now.getTime() + REMEMBERED_MS), isImport],
+  );
+}
+
+/** Records that links of a person end now, later than each line that was applied before. */
+export async function recordUnlinked(
+  tx: Queries,
+  now: Date,
+  accountId: string,
+  issuers: readonly string[],
+): Promise<void> {
+  await tx.query(
+    `INSERT INTO known_times (thing, account_id, as_of, by_import, ended_as_of, expires_at)
+      SELECT line.thing, $2, made.at, false, made.at, $4 FROM unnest($1::text[]) AS line (thing),
+        (SELECT greatest($3::timestamptz, max(greatest(k.as_of, f.as_of)) + interval '1 ms') AS at
+          FROM known_times k LEFT JOIN known_files f ON f.id = k.file_id WHERE k.thing = 'account ' || $2) made
+      ON CONFLICT (thing) DO UPDATE
+        SET as_of = excluded.as_of, ended_as_of = excluded.ended_as_of, expires_at = excluded.expires_at`,
+    [issuers.map((issuer) => unlinkedKey(accountId, issuer)), accountId, now, new Date(now.getTime() + REMEMBERED_MS)],
   );
 }
 

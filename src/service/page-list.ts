@@ -124,7 +124,6 @@ export function listPages(parts: {
   });
 
   const passwordChanges = createPasswordChanges({
-    database,
     accounts,
     links: passwordLinks,
     activity,

@@ -4,6 +4,7 @@ import { createAccess } from '../../src/accounts/access/access.ts';
 import { createActivity } from '../../src/accounts/activity/activity.ts';
 import { createApiKeys } from '../../src/accounts/api-keys/api-keys.ts';
 import { seedDemo } from '../../src/accounts/demo.ts';
+import { createIdentities } from '../../src/accounts/identities/identities.ts';
 import { createPasskeys } from '../../src/accounts/passkeys/passkeys.ts';
 import { createPasswordChanges } from '../../src/accounts/password-links/password-changes.ts';
 import { createPasswordLinks } from '../../src/accounts/password-links/password-links.ts';
@@ -80,8 +81,69 @@ onPostgres('concurrent changes', (open) => {
 
   it('concurrent requests add only one account for an email address, whether in upper or lower case', async () => {
     const emails = ['Grace@navy.example', 'grace@navy.example', 'GRACE@NAVY.EXAMPLE '];
-    const added = emails.map((email) => accounts.add({ email, name: 'Grace' }));
-    expect(await outcomesOf(added)).to.deep.equal(['accepted', 'email_taken', 'email_taken']);
+    for (const isSignUp of [false, true]) {
+      await database.query('TRUNCATE accounts CASCADE');
+      const add = (email: string) => createAccounts(otherNode()).add({ email, name: 'Grace', isSignUp });
+      const outcomes = await collide(database, 'accounts', () => emails.map((email) => refusalOf(add(email))));
+      expect(outcomes.sort()).to.deep.equal(['accepted', 'email_taken', 'email_taken']);
+    }
+  });
+
+  it('an address that a node of another version takes meanwhile is refused by name', async () => {
+    const { id } = await addAda();
+    const works = [
+      () => createAccounts(otherNode()).add({ email: 'eve@demo.test', name: 'Eve' }),
+      () => createAccounts(otherNode()).add({ email: 'eve@demo.test', name: 'Eve', isSignUp: true }),
+      () => createAccounts(otherNode()).changeEmail(id, 'eve@demo.test'),
+    ];
+    for (const [at, work] of works.entries()) {
+      const outcome = await database.transaction(async (tx) => {
+        await tx.query(
+          `INSERT INTO accounts (id, email, email_key, name, created_at)
+            VALUES ($1, 'eve@demo.test', 'eve@demo.test', 'Eve', now())`,
+          [`acc_of_another_node_${at}`],
+        );
+        const outcome = refusalOf(work());
+        await eventually(() => expectWaiting(database, 1));
+        return { outcome };
+      });
+      expect(await outcome.outcome).to.equal('email_taken');
+      await database.query('DELETE FROM accounts WHERE id <> $1', [id]);
+    }
+  });
+
+  it('a change of an account that removes no link, and a first sign-in, do not wait for imports and lines', async () => {
+    const account = await addAda();
+    const activity = createActivity(parts);
+    const links = createPasswordLinks({ ...parts, accounts, activity });
+    const { token } = await links.make(account, 'invitation', origin);
+    await database.transaction(async (tx) => {
+      await tx.query("SELECT pg_advisory_xact_lock(hashtext('gatehouse import'))");
+      const changes = createPasswordChanges({ accounts, links, activity });
+      expect(await changes.changeByLink(token, 'seven green forklifts', origin)).to.be.ok;
+      expect(await accounts.add({ email: 'eve@demo.test', name: 'Eve', isSignUp: true })).to.be.ok;
+    });
+  });
+
+  it('a link that its user removes at one node does not come back by an older line at another', async () => {
+    const issuer = 'https://id.example.test';
+    const identity = { issuer, subject: 'ada' };
+    const { id } = await addAda();
+    await createIdentities(parts).link(id, identity, database);
+    const [row] = await database.query<{ asOf: Date }>('SELECT clock_timestamp() AS "asOf"');
+    const engine = createChanges(parts);
+    const line = { type: 'account', id, asOf: row?.asOf, identity, set: { name: 'Ada' } } as const;
+    const apply = () => engine.transaction((tx, now) => engine.make(tx, now, [line]));
+    const { works } = await database.transaction(async (tx) => {
+      await tx.query('LOCK TABLE account_identities IN SHARE MODE');
+      const removed = createAccounts(otherNode()).unlink(id, issuer, async () => {});
+      await eventually(() => expectWaiting(database, 1));
+      const works = [removed, apply()];
+      await eventually(() => expectWaiting(database, 2));
+      return { works };
+    });
+    await Promise.all(works);
+    expect(await database.query('SELECT FROM account_identities')).to.have.length(0);
   });
 
   it('two processes that start at the same time add the demo data once', async () => {
@@ -143,7 +205,6 @@ onPostgres('concurrent changes', (open) => {
     const set = await collide(database, 'accounts', () =>
       [first, first, second].map((link, index) =>
         createPasswordChanges({
-          ...otherNode(),
           accounts: createAccounts(otherNode()),
           links,
           activity,

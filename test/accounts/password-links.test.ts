@@ -22,7 +22,7 @@ describe('links to set a password', () => {
   const activity = createActivity(parts);
   const accounts = createAccounts(parts);
   const links = createPasswordLinks({ ...parts, accounts, activity });
-  const changes = createPasswordChanges({ ...parts, accounts, links, activity });
+  const changes = createPasswordChanges({ accounts, links, activity });
   let account: Account;
 
   beforeEach(async () => {

@@ -3,7 +3,7 @@ import type { Clock } from '../../base/clock.ts';
 import { lockedTransactionOf } from '../../storage/account-turns.ts';
 import type { Database, Queries } from '../../storage/queries.ts';
 import { type Account, type AccountRow, accountFrom, SELECT_ACCOUNTS } from '../account.ts';
-import type { MethodsOfKind } from '../sign-in-methods.ts';
+import { LINK_PREFIX, type MethodsOfKind } from '../sign-in-methods.ts';
 import { canBeStrong, type UpstreamStrength } from '../sign-in-strength.ts';
 
 /** A user at a provider: the issuer, and its permanent id for the user. */
@@ -39,11 +39,8 @@ interface UsedIdentity {
 
 export type Identities = ReturnType<typeof createIdentities>;
 
-/** Prefix of form values that name a linked provider. */
-const PREFIX = 'provider ';
-
 /** Returns the id of a linked provider among the sign-in methods. */
-export const methodIdOf = (issuer: string): string => `${PREFIX}${issuer}`;
+export const methodIdOf = (issuer: string): string => `${LINK_PREFIX}${issuer}`;
 
 export function createIdentities({ database, clock }: { readonly database: Database; readonly clock: Clock }) {
   const listOf = (accountId: string, queries: Queries): Promise<LinkedIdentity[]> =>
@@ -144,7 +141,7 @@ export function createIdentities({ database, clock }: { readonly database: Datab
         }),
 
       async remove(accountId, id, tx) {
-        const issuer = id.slice(PREFIX.length);
+        const issuer = id.slice(LINK_PREFIX.length);
         const { subject = '' } = (await removeLink(tx, accountId, issuer)) ?? {};
         const known = providers.find((provider) => provider.issuer === issuer);
         const named = { provider: known?.id ?? issuer, provider_name: known?.label ?? issuer };
