@@ -335,7 +335,7 @@ describe('code that is allowed in one place only', () => {
     const tables = Object.keys(UNGOVERNED).join('|');
     // Tables may also have their names from a list, as in `DELETE FROM ${table}`.
     const write = new RegExp(
-      `\\b(INSERT\\s+INTO|UPDATE|DELETE\\s+FROM)\\s+(${tables}|\\$\\{\\w+\\})(?![\\w.])(?:\\s+SET\\s+([^;]*?)\\s(?:WHERE|FROM)\\b)?`,
+      `\\b(INSERT\\s+INTO|MERGE\\s+INTO|UPDATE|DELETE\\s+FROM|TRUNCATE)\\s+(?:ONLY\\s+|TABLE\\s+)?(${tables}|\\$\\{\\w+\\})(?![\\w.])(?:\\s+SET\\s+([^;]*?)\\s(?:WHERE|FROM)\\b)?`,
       'g',
     );
     const found = sources.flatMap(({ name, part, code }) =>
