@@ -665,7 +665,9 @@ create table known_files (id text primary key, as_of timestamptz not null);
 -- A row is the time of the latest change of a record by a line, a file, a command or a page, so that an older line or
 -- file does not overwrite it.
 create table known_times (
-  thing text primary key, -- The type and ids of the record; for a deleted account or place, one of its former names.
+  -- The type and ids of the record; for a deleted account or place, one of its former names. Two ends leave out a part
+  -- of an older line: that of a person's link, and that of what an address meant before an account got it.
+  thing text primary key,
   account_id text references accounts on delete cascade,
   organization_id text references organizations on delete cascade,
   warehouse_id text references warehouses on delete cascade,
