@@ -30,7 +30,14 @@ const WRITERS = [
 ] as const;
 
 const anyStep = fc.record({
-  writer: fc.constantFrom(...WRITERS, ...Array<'push'>(8).fill('push'), 'memberships', 'accounts resume'),
+  writer: fc.constantFrom(
+    ...WRITERS,
+    ...Array<'push'>(8).fill('push'),
+    'memberships',
+    'accounts resume',
+    'unlink',
+    'unlink',
+  ),
   person: fc.constantFrom(...PEOPLE),
   kind: fc.constantFrom('account', 'organization', 'membership', 'membership', 'membership'),
   late: fc.constantFrom<number>(60, 60, 60, 3_600, 2 * 86_400, 0),
