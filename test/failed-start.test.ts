@@ -76,7 +76,10 @@ describe('a store that refuses a connection or a write', () => {
 
   it('missing rights are shown with the statement that grants them, and the start is not repeated', () => {
     for (const [error, remedy] of [
+      [asPostgres('42501', 'permission denied for database "gatehouse"'), 'ALTER DATABASE'],
+      [asPostgres('42501', 'permission denied to create temporary tables in database "gatehouse"'), 'TEMPORARY'],
       [asPostgres('42501', 'permission denied for schema public'), 'ALTER SCHEMA public OWNER TO'],
+      [asPostgres('42501', 'keine Berechtigung für Schema public'), 'ALTER SCHEMA public OWNER TO'],
       [asPostgres('42501', 'permission denied for table accounts'), 'the tables belong to another role'],
       [asRedis("NOPERM this user has no permissions to run the 'evalsha' command"), 'docs/operations/deploy.md'],
       [asRedis("ERR unknown command 'evalsha'"), 'docs/operations/deploy.md'],

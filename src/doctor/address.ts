@@ -4,7 +4,7 @@ import { isIP } from 'node:net';
 import { BOGUS_ADDRESS } from '../base/network-address.ts';
 import { ENDPOINT } from '../provider/endpoints.ts';
 import { listNodes } from '../storage/nodes.ts';
-import { type Check, type Context, check, NeedFailed } from './check.ts';
+import { type Check, type Context, check, NeedFailed, PUBLIC } from './check.ts';
 import { described, explainConnectionError, PROXY_HELP, unreachable } from './connection-errors.ts';
 import { notChecked, ok, problem, type Verdict, warning } from './findings.ts';
 import { type Address, createRequests, type DoctorAnswer } from './requests.ts';
@@ -51,7 +51,7 @@ async function addressesOf(url: string): Promise<string> {
 
 /** A check of TLS: not possible over http. */
 const tlsCheck = (name: string, run: (first: DoctorAnswer) => Verdict): Check =>
-  check(name, ['address', 'settings'], 'the public address', ({ address: { first }, settings }, { address }) => {
+  check(name, ['address', 'settings'], PUBLIC, ({ address: { first }, settings }, { address }) => {
     if (new URL(address ?? settings.issuer).protocol === 'https:') return run(first);
     return notChecked(address === undefined ? 'the issuer is http' : `${address} is http`);
   });
@@ -90,10 +90,16 @@ export function hopsVerdict(seen: {
     );
   }
   // These addresses prove a proxy: no NAT and no connection without a proxy explains them.
-  const isOfProxy = recorded !== from && (recorded === to || /^(127\.|::1$)/.test(recorded));
-  const isAmbiguous = isPrivate(from) || (recorded === from && from === to);
+  const isOfProxy = recorded !== from && (recorded === to || isLoopback(recorded));
+  const isShared = from === to || isLoopback(from);
+  // One request of a stranger sets the flag of a node: it proves nothing if the doctor's own address arrived.
+  const isAmbiguous = recorded === from ? isShared : isPrivate(from);
   if (ignoringNodes.length > 0 && isAmbiguous && !isOfProxy) return ignoredHeader(ignoringNodes);
-  if (recorded === from) return ok(`the service saw ${recorded}, the address of the doctor; ${stated}`);
+  if (recorded === from) {
+    const sharing =
+      isShared && proxyHops > 0 ? ' and maybe of a proxy: to be sure, run the doctor on another machine' : '';
+    return ok(`the service saw ${recorded}, the address of the doctor${sharing}; ${stated}`);
+  }
   const other = `the service saw ${recorded} instead of ${from}, the address of the doctor; ${stated}`;
   if (isOfProxy) {
     const sharing = 'It is the address of a proxy, so all people share it and one of them can lock all others out';
@@ -103,6 +109,7 @@ export function hopsVerdict(seen: {
   return warning(`${other}: it is that of a proxy, unless a device in between gives this machine that address`, RAISE);
 }
 
+const isLoopback = (address: string): boolean => /^(127\.|::1$)/.test(address);
 const isPrivate = (address: string): boolean =>
   isIP(address) === 4
     ? /^(127\.|10\.|192\.168\.|169\.254\.|172\.(1[6-9]|2\d|3[01])\.|100\.(6[4-9]|[7-9]\d|1[01]\d|12[0-7])\.)/.test(
@@ -125,9 +132,10 @@ export const ADDRESS_CHECKS: readonly Check[] = [
     return warning('the header Strict-Transport-Security does not arrive', remedy);
   }),
 
-  check('plain_http', ['address', 'settings'], 'the public address', async ({ settings }, { address, signal }) => {
+  check('plain_http', ['address', 'settings'], PUBLIC, async ({ settings }, { address, signal }) => {
     const { protocol, port } = new URL(settings.issuer);
-    if (protocol !== 'https:' || address !== undefined) return notChecked('the issuer or --address is not https');
+    if (address !== undefined) return notChecked('--address bypasses the proxy');
+    if (protocol !== 'https:') return notChecked('the issuer is http');
     if (port !== '') return [];
     // No user may type a password on a page that was loaded without TLS.
     const plain = settings.issuer.replace(/^https:/, 'http:');
@@ -140,7 +148,7 @@ export const ADDRESS_CHECKS: readonly Check[] = [
     return warning(`without TLS the answer is ${described(answer)}`, remedy, plain);
   }),
 
-  check('request_sizes', ['address'], 'the public address', async ({ address: { send } }) => {
+  check('request_sizes', ['address'], PUBLIC, async ({ address: { send } }) => {
     const query = { path: `${ENDPOINT.metadata}?${'x'.repeat(LONG_QUERY_BYTES)}` };
     const body = { path: ENDPOINT.token, form: { filler: 'x'.repeat(LARGE_BODY_BYTES) } };
     const sizes = [`a query of ${LONG_QUERY_BYTES} characters`, `a body of ${LARGE_BODY_BYTES} bytes`];
@@ -152,12 +160,21 @@ export const ADDRESS_CHECKS: readonly Check[] = [
     return ok(`${sizes.join(' and ')} arrive`);
   }),
 
-  check('caching', ['address'], 'the public address', async ({ address: { send } }) => {
-    const ask = async () => (await send({ path: '/login' }).catch(() => undefined))?.requestId;
-    const [first, second] = [await ask(), await ask()];
-    if (first === undefined || second === undefined) return notChecked('/login was answered without X-Request-Id');
-    if (first !== second) return ok('no page is answered from a cache');
-    const message = `two requests for /login got the same answer (${first}), although it says Cache-Control: no-store`;
+  check('caching', ['address'], PUBLIC, async ({ address: { send } }, { signal }) => {
+    const ask = async (cookie?: string): Promise<DoctorAnswer | undefined> => {
+      const answer = await send({ path: '/login', headers: cookie ? { cookie } : {} }).catch(() => undefined);
+      signal.throwIfAborted();
+      return answer;
+    };
+    const first = await ask();
+    // Many caches store no answer that sets a cookie. With the cookies of the first answer, no further one does.
+    const cookie = first?.headers.getSetCookie().map((line) => line.split(';')[0]);
+    const answers = [first, await ask(), await ask(cookie?.join('; ')), await ask(cookie?.join('; '))];
+    const ids = answers.map((answer) => answer?.requestId);
+    if (ids.includes(undefined)) return notChecked('/login was not answered, or without X-Request-Id');
+    const same = ids.find((id, index) => ids.indexOf(id) < index);
+    if (same === undefined) return ok('no page is answered from a cache');
+    const message = `two requests for /login got the same answer (${same}), although it says Cache-Control: no-store`;
     return problem(`${message}: one person may see the page of another`, `turn the cache in front off; ${PROXY_HELP}`);
   }),
 ];

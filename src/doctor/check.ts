@@ -7,7 +7,7 @@ import type { DatabaseReport } from '../storage/database-report.ts';
 import type { ListedNode } from '../storage/nodes.ts';
 import type { RedisProblem } from '../storage/redis/redis.ts';
 import type { RedisReport } from '../storage/redis/report.ts';
-import { StorageUnavailable } from '../storage/storage-unavailable.ts';
+import { isAway, StorageUnavailable } from '../storage/storage-unavailable.ts';
 import type { StreamWatch } from './change-stream.ts';
 import { type Finding, findingOf, findingText, notChecked, problem, type Verdict } from './findings.ts';
 import type { Address } from './requests.ts';
@@ -66,6 +66,9 @@ export interface Check {
   run(provided: Provided, context: Context): Promise<Verdicts> | Verdicts;
 }
 
+/** Stands for the issuer, which only the settings know. */
+export const PUBLIC = 'issuer';
+
 /** Declares a check, which may use only what it needs. */
 export const check = <Used extends Need>(
   name: string,
@@ -80,6 +83,8 @@ export interface Context extends ExaminationOptions {
   /** Opens a need at the first call. @throws NeedFailed */
   open<Name extends Need>(need: Name): Promise<Provided[Name]>;
   add(check: string, where: string, ...verdicts: readonly Verdict[]): void;
+  /** Reports a check that was not made. @param because as in `notChecked` */
+  skip(check: string, because: string): void;
   /** Runs `work` after the last check; the latest first. */
   defer(work: () => unknown): void;
 }
@@ -104,6 +109,7 @@ export async function runChecks(
   const findings: Finding[] = [];
   const opening = new Map<Need, Promise<unknown>>();
   const opened = new AsyncDisposableStack();
+  let isLost = false;
   let skipped: readonly [because: string, checks: string[]] | undefined;
 
   /** Prints checks that were skipped one after the other for the same reason as one line. */
@@ -133,6 +139,7 @@ export async function runChecks(
         say(findingText(finding, []), findings.length);
       }
     },
+    skip,
     defer: (work) => opened.defer(async () => void (await work())),
   };
 
@@ -140,32 +147,41 @@ export async function runChecks(
     const provided: Partial<Record<Need, unknown>> = {};
     for (const need of needs) provided[need] = await context.open(need);
     const verdicts = await run(provided as unknown as Provided, context);
-    context.add(name, where, ...[verdicts].flat());
+    const place = where === PUBLIC ? (await context.open('settings')).issuer : where;
+    context.add(name, place, ...[verdicts].flat());
   }
 
   try {
     for (const each of checks) {
       if (options.signal.aborted) break;
-      await runOne(each).catch((error: unknown) => {
-        if (!(error instanceof NeedFailed)) throw error;
-        skip(each.name, error.message);
-      });
+      // Do not ask again: each check would wait for the timeout.
+      if (isLost && each.needs.some((need) => STORES.has(need)))
+        skip(each.name, 'a store did not answer or refused an earlier check');
+      else
+        await runOne(each).catch((error: unknown) => {
+          if (error instanceof NeedFailed) return skip(each.name, error.message);
+          if (!(error instanceof StorageUnavailable)) throw error;
+          addFailedStore(context, each.name, error);
+          isLost ||= isAway(error);
+        });
     }
   } catch (error) {
-    if (error instanceof StorageUnavailable) addLostStore(context, error);
-    else if (!options.signal.aborted) throw error;
+    if (!options.signal.aborted) throw error;
   } finally {
     saySkipped();
     await opened.disposeAsync().catch((error: unknown) => {
       if (!(error instanceof StorageUnavailable)) throw error;
-      addLostStore(context, error);
+      addFailedStore(context, 'stores', error);
     });
   }
   return findings;
 }
 
+/** The needs that ask a store. */
+const STORES: ReadonlySet<Need> = new Set(['server', 'database', 'tokens', 'nodes', 'visitor']);
+
 /** Reports a store that failed after it had answered: the doctor's account may be left behind. */
-function addLostStore({ add }: Context, error: StorageUnavailable): void {
+function addFailedStore({ add }: Context, name: string, error: StorageUnavailable): void {
   const where = error.reason.startsWith('redis') ? 'REDIS_URL' : 'DATABASE_URL';
-  add('stores', where, problem(reasonOf(error), `${remedyOf(error)}; then run the doctor again`));
+  add(name, where, problem(reasonOf(error), `${remedyOf(error)}; then run the doctor again`));
 }

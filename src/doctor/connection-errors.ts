@@ -23,7 +23,10 @@ export function described({ status, body, text, requestId, headers }: DoctorAnsw
   }
   const { error, error_description: description } = body;
   const [, heading] = /<h1[^>]*>(.*?)<\/h1>/s.exec(text) ?? [];
-  const page = heading?.replace(/<[^>]*>|\s+/g, ' ').trim();
+  const page = heading
+    ?.replace(/<[^>]*>/g, ' ')
+    .replace(/\s+/g, ' ')
+    .trim();
   const words = error === undefined ? page && `the page “${page}”` : `${error} (${description})`;
   return [`${status}${words ? ` ${words}` : ''}`, `request ${requestId}`].join(', ');
 }
@@ -80,10 +83,10 @@ function ownRemedy({ status, text, body }: DoctorAnswer): string | undefined {
 export function unreachable(error: unknown): Trouble {
   // A host with several addresses fails with one error for each.
   const single = error instanceof AggregateError ? (error.errors[0] as unknown) : error;
-  const { message, ...rest } = single instanceof Error ? single : new Error(String(single));
-  const code = 'code' in rest ? String(rest.code) : (single as Error).name;
+  const known = single instanceof Error ? single : new Error(String(single));
+  const code = 'code' in known ? String(known.code) : known.name;
   const [, cause, remedy] = CONNECTION_ERRORS.find(([codes]) => codes.test(code)) ?? [];
-  const what = cause ?? `no answer arrived: ${message}`;
+  const what = cause ?? `no answer arrived: ${known.message}`;
   return {
     message: `${what} (${code})`,
     remedy: remedy ?? 'check that the proxy and the nodes run, and the routes to them',

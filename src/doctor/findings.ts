@@ -14,8 +14,8 @@ export interface Finding {
   readonly ms?: number | undefined;
 }
 
-/** `check` and `where` are present only if they differ from those of the check that returns it. */
-export type Verdict = Omit<Finding, 'check'> & { readonly check?: string };
+/** `where` is present only if it differs from that of the check that returns it. */
+export type Verdict = Omit<Finding, 'check'>;
 
 export const ok = (message: string, ms?: number): Verdict => ({ status: 'ok', message, ms });
 
@@ -37,8 +37,7 @@ export const notChecked = (because: string): Verdict => ({ status: 'not_checked'
 /** Returns the finding of a verdict; only a warning or a problem names a place. */
 export function findingOf(check: string, where: string, { ms, ...verdict }: Verdict): Finding {
   const { status, message, remedy } = verdict;
-  const name = verdict.check ?? check;
-  const about = remedy ? { status, check: name, where: verdict.where ?? where } : { check: name, status };
+  const about = remedy ? { status, check, where: verdict.where ?? where } : { check, status };
   return { ...about, message, ...(remedy && { remedy }), ...(ms !== undefined && { ms: Math.round(ms) }) };
 }
 

@@ -4,7 +4,7 @@ import { randomId } from '../base/random-id.ts';
 import { authorizationRequest, type Held, STEPS, type StepName, take } from '../provider/client-flow.ts';
 import { ENDPOINT } from '../provider/endpoints.ts';
 import { cookiesVerdict, createBrowser, type DoctorPage, hasField } from './browser.ts';
-import { type Check, check } from './check.ts';
+import { type Check, check, PUBLIC } from './check.ts';
 import {
   described,
   explainConnectionError,
@@ -42,30 +42,33 @@ type Step = readonly [name: string, run: () => Promise<string>];
 export const FLOW_CHECK: Check = check(
   'flow',
   ['visitor', 'address', 'settings'],
-  'the public address',
-  async ({ visitor, address: { send }, settings }, { signal }) => {
+  PUBLIC,
+  async ({ visitor, address: { send }, settings }, { add, skip, signal }) => {
     const { issuer, tokens } = settings;
     const browser = createBrowser(issuer, send, { 'x-forwarded-for': BOGUS_ADDRESS });
     const user = approval(browser, visitor, issuer);
     const steps = [...user.steps, ...tokensLife({ ...visitor, ...tokens, send, held: user.held })];
     steps.push(['sign_out', () => signOut(browser)]);
-    const verdicts: Verdict[] = [];
+    let failed: string | undefined;
     for (const [name, run] of steps) {
-      const failed = verdicts.find(({ status }) => status === 'problem')?.check?.replaceAll('_', ' ');
       const began = performance.now();
-      if (failed) verdicts.push({ check: name, ...notChecked(`the previous step failed (${failed})`) });
-      else verdicts.push({ ...(await verdictOf(run, signal)), check: name, ms: performance.now() - began });
+      if (failed !== undefined) skip(name, `the previous step failed (${failed})`);
+      else {
+        const verdict = await verdictOf(run, signal);
+        // Report each step at once: Ctrl-C ends the flow.
+        add(name, issuer, { ...verdict, ms: performance.now() - began });
+        if (verdict.status === 'problem') failed = name.replaceAll('_', ' ');
+      }
     }
-    if (user.hasStarted())
-      verdicts.push({ ...cookiesVerdict([...browser.cookies.values()], issuer), check: 'cookies' });
-    return verdicts;
+    if (user.hasStarted()) add('cookies', issuer, cookiesVerdict([...browser.cookies.values()], issuer));
+    return [];
   },
 );
 
 export const STREAM_CHECK: Check = check(
   'change_stream',
   ['visitor'],
-  'the public address',
+  PUBLIC,
   async ({ visitor: { journey, stream } }, { signal }) => {
     if (!journey.isClientAccepted) return notChecked('the client could not authenticate');
     const verdict = await stream;

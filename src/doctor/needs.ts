@@ -23,6 +23,8 @@ const GIVE_TABLES =
   'give the tables to the role of Gatehouse: docs/operations/incidents.md, "A restore gave the tables to another role"';
 /** A slower query is reported, because a request sends several queries. */
 const SLOW_QUERY_MS = 50;
+/** Multiplies the timeouts of the stores, because the doctor reports a slow store instead of giving up. */
+const TIMEOUT_FACTOR = 10;
 
 export const OPEN: Open = { settings, server, database, tokens, nodes, address: openAddress, visitor };
 
@@ -47,7 +49,7 @@ async function server({ open, add, defer }: Context): Promise<Provided['server']
   const where = isEmbedded ? storage.dataDirectory : 'DATABASE_URL';
   try {
     requireEmbeddedDatabase(storage);
-    const database = await openDatabase(storage);
+    const database = await openDatabase({ ...storage, timeoutFactor: TIMEOUT_FACTOR });
     defer(() => database.close());
     const report = await reportDatabase(database, systemClock);
     add('database', where, speedVerdict(report, isEmbedded));
@@ -111,7 +113,7 @@ async function tokens({ open, add, defer }: Context): Promise<Provided['tokens']
     await open('database');
     return { identity: 'none', isUsable: true };
   }
-  const redis = createRedis(storage.redisUrl);
+  const redis = createRedis(storage.redisUrl, { timeoutFactor: TIMEOUT_FACTOR });
   defer(() => redis.disconnect());
   try {
     await connectRedis(redis);

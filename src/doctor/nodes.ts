@@ -81,7 +81,7 @@ async function askReady(url: string): Promise<{ ok: boolean; text: string } | un
 async function failedUnits(path: string | undefined, signal: AbortSignal): Promise<string[]> {
   const words = ['list-units', '--failed', '--plain', '--no-legend', 'gatehouse*'];
   // Without this limit, a bus that hangs would hold the doctor for longer than a minute.
-  const options = { env: { PATH: path }, signal, timeout: LIMITS.timeoutMs };
+  const options = { env: { PATH: path }, signal, timeout: 20_000 };
   const listed = await promisify(execFile)('systemctl', words, options).catch(() => undefined);
   return (listed?.stdout ?? '').split('\n').flatMap((line) => line.trim().split(/\s/)[0] || []);
 }

@@ -16,10 +16,10 @@ export interface Trouble {
 
 /** Returns undefined for errors of this program itself. */
 export function troubleOf(thrown: unknown): Trouble | undefined {
-  // A migration meets missing rights on its own connection.
-  const isForeign = (thrown as NodeJS.ErrnoException | undefined)?.code === '42501';
+  // The connection of a migration throws the error of `pg` itself.
+  const lacksPrivilege = (thrown as NodeJS.ErrnoException | undefined)?.code === '42501';
   const error =
-    isForeign && !(thrown instanceof StorageUnavailable) ? new StorageUnavailable('postgresql', thrown) : thrown;
+    lacksPrivilege && !(thrown instanceof StorageUnavailable) ? new StorageUnavailable('postgresql', thrown) : thrown;
   if (error instanceof Refusal) return error;
   // The error's own text is for clients: it names neither the store nor the cause.
   if (error instanceof StorageUnavailable && error.code === 'statement_too_long') {
@@ -110,7 +110,13 @@ const STORE_REMEDIES: readonly (readonly [cause: RegExp, remedy: (store: Store) 
     () => 'allow the commands that docs/operations/deploy.md lists under "The stores", or use another Redis',
   ],
   [
-    /^42501 .*\bschema\b/,
+    /^42501 .*\bdatabase\b/i,
+    ({ variable }) =>
+      `as a superuser, give the database to the role in ${variable}: \`ALTER DATABASE … OWNER TO\` that role; or grant ` +
+      'it CONNECT and TEMPORARY',
+  ],
+  [
+    /^42501 .*schema/i,
     ({ variable }) =>
       `give the schema to the role in ${variable}: \`ALTER SCHEMA public OWNER TO\` that role, as a superuser, in that ` +
       'database; if a superuser restored a dump, the tables need this too: docs/operations/incidents.md, ' +
@@ -120,7 +126,7 @@ const STORE_REMEDIES: readonly (readonly [cause: RegExp, remedy: (store: Store) 
     /^42501/,
     () =>
       'the tables belong to another role, usually because a superuser restored them: docs/operations/incidents.md, ' +
-      '"A restore gave the tables to another role", has the statements',
+      '"A restore gave the tables to another role", has the statements; otherwise grant the privilege that is missing',
   ],
   [
     /NOPERM|executing the script can't run/,

@@ -17,7 +17,7 @@ export interface DatabaseReport {
 const ATTEMPTS = 5;
 const CHANNEL = 'gatehouse_doctor';
 /** Maximum wait for a notification, much longer than one takes. */
-const NOTIFY_TIMEOUT_MS = 2_000;
+const NOTIFY_TIMEOUT_MS = 5_000;
 
 /** @throws StorageUnavailable */
 export async function reportDatabase(database: OpenDatabase, clock: Clock) {

@@ -185,7 +185,7 @@ function throwUnavailable(error: unknown): never {
 /**
  * SQLSTATEs of a server that cannot serve us at present: connection, authentication, unknown database,
  * resources, operator intervention, system error, read-only, transaction idle for too long, lock
- * timeout, tables of another role.
+ * timeout, missing privileges.
  */
 const UNAVAILABLE_STATES = /^(08|28|3D000|42501|53|57|58|25006|25P03|55P03)/;
 

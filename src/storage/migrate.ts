@@ -85,10 +85,29 @@ export async function migrate(
       await client.query('COMMIT');
     }
     return [...started];
+  } catch (error) {
+    // The runner wraps the error for its own table, without PostgreSQL's code.
+    const isCoded = error instanceof Error && 'code' in error;
+    if (!database.embedded && !isCoded && !(await mayCreateTables(client))) throw schemaRefused();
+    throw error;
   } finally {
     await client.end();
   }
 }
+
+/** Returns true also if the query fails. */
+async function mayCreateTables(client: pg.Client): Promise<boolean> {
+  const asked = client.query<{ may: boolean }>("SELECT has_schema_privilege(current_schema(), 'CREATE') AS may");
+  const [row] = await asked.then(({ rows }) => rows).catch(() => []);
+  return row?.may !== false;
+}
+
+/** The error of PostgreSQL for a statement that names the schema. */
+const schemaRefused = (): StorageUnavailable =>
+  new StorageUnavailable(
+    'postgresql',
+    Object.assign(new Error('permission denied for schema public'), { code: '42501' }),
+  );
 
 /** Returns the names of all tables that migrations of this version create. */
 export async function tableNames(): Promise<string[]> {
@@ -212,9 +231,14 @@ export async function requireSchema(
   await migrate(database, { onWait });
 }
 
-/** False for a database on which Gatehouse was never started. */
+/** False for a database on which Gatehouse was never started. @throws StorageUnavailable */
 export async function hasSchema({ query }: Pick<OpenDatabase, 'query'>): Promise<boolean> {
-  const [row] = await query<{ present: boolean }>(`SELECT to_regclass('${TABLE}') IS NOT NULL AS present`);
+  const [row] = await query<{ present: boolean; hidden: boolean }>(
+    `SELECT to_regclass('${TABLE}') IS NOT NULL AS present, current_schema() IS NULL
+      AND to_regnamespace('public') IS NOT NULL AS hidden`,
+  );
+  // Without the right to use the schema, a role finds no table there.
+  if (row?.hidden) throw schemaRefused();
   return row?.present === true;
 }
 

@@ -153,6 +153,7 @@ describeOn([postgresServer, redisServer], 'revocations around a failover', () =>
       await eventually(() => askSentinel(sentinel, 'failover', 'warehouse'));
       await untilMaster(sentinel, next);
       await done;
+      expect(revoked).not.to.be.empty;
       await expectNeverActive([service], seeded, revoked);
       if (process.env.FAILOVER_ROUNDS) {
         console.log({ round, revoked: revoked.length, unavailable: unavailable() });

@@ -168,8 +168,8 @@ export class Model {
   }
 
   /**
-   * True if the holder of the token may end its authorization: not with a token of before a renewal. The service no
-   * longer knows whether a deleted client was renewed, but then nothing is left that could end.
+   * True if the holder of the token may end its authorization: not with a token of before a renewal. The service has
+   * no number of renewals of a deleted client, so it accepts its old tokens here; its connections have ended already.
    */
   mayEnd(authorization: ModelAuthorization, token: Pick<IssuedAccessToken, 'clientGeneration'>): boolean {
     return this.deleted.has(authorization.client) || this.isOfPresent(authorization, token);

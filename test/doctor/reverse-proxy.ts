@@ -18,12 +18,12 @@ export interface ProxyConduct {
   dropped: readonly string[];
   /** Sends a POST to this path twice, and passes on the second answer. */
   repeats?: string;
-  /** Answers each request for this path with the first answer. */
+  /** Answers each request for this path with the first answer that sets no cookie, as nginx does. */
   caches?: string;
   strippedAttribute?: 'secure' | 'httponly' | undefined;
   /** How the proxy treats an event stream; by default it passes on each chunk at once. */
   stream?: 'buffer' | 'collect' | 'cut' | undefined;
-  /** Called for a request to the authorization endpoint, which is then never answered. */
+  /** Called for an introspection request, which is then never answered. */
   onStall?: () => void;
 }
 
@@ -55,7 +55,7 @@ export async function startReverseProxy(tls?: { key: string; cert: string }): Pr
 }
 
 async function pass(asked: IncomingMessage, answer: ServerResponse, conduct: ProxyConduct): Promise<void> {
-  if (conduct.onStall && asked.url?.startsWith('/oauth/authorize')) {
+  if (conduct.onStall && asked.url === '/oauth/introspect') {
     conduct.onStall();
     return;
   }
@@ -79,8 +79,9 @@ async function pass(asked: IncomingMessage, answer: ServerResponse, conduct: Pro
     });
   if (asked.method === 'POST' && asked.url === conduct.repeats) (await send()).resume();
   if (conduct.caches !== undefined && asked.url === conduct.caches) {
-    const first = (cached.get(conduct) ?? cached.set(conduct, send().then(copyOf)).get(conduct)) as Promise<Copy>;
-    const { status, headers: sent, body: page } = await first;
+    const copy = cached.get(conduct) ?? (await copyOf(await send()));
+    if (!copy.headers['set-cookie']) cached.set(conduct, copy);
+    const { status, headers: sent, body: page } = copy;
     answer.writeHead(status, sent).end(page);
     return;
   }
@@ -102,7 +103,7 @@ interface Copy {
   readonly headers: IncomingMessage['headers'];
   readonly body: Buffer;
 }
-const cached = new WeakMap<ProxyConduct, Promise<Copy>>();
+const cached = new WeakMap<ProxyConduct, Copy>();
 const copyOf = async (answered: IncomingMessage): Promise<Copy> => ({
   status: answered.statusCode ?? 0,
   headers: answered.headers,

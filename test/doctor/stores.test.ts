@@ -6,6 +6,8 @@ import path from 'node:path';
 import { expect } from 'chai';
 import { Redis } from 'ioredis';
 import pg from 'pg';
+import { check, type Open, runChecks } from '../../src/doctor/check.ts';
+import { ok } from '../../src/doctor/findings.ts';
 import { readyVerdict } from '../../src/doctor/nodes.ts';
 import { clockVerdict } from '../../src/doctor/stores.ts';
 import { openDatabase } from '../../src/storage/database.ts';
@@ -14,6 +16,7 @@ import { connectRedis, createRedis } from '../../src/storage/redis/redis.ts';
 import { createRedisStore } from '../../src/storage/redis/store.ts';
 import { StorageUnavailable } from '../../src/storage/storage-unavailable.ts';
 import { operatorWith } from '../operator/run-operator.ts';
+import { failureOf } from '../storage/waiting.ts';
 import { createOpened } from '../support/opened.ts';
 import { freshDatabaseUrl, freshMigratedDatabaseUrl } from '../support/postgres-server.ts';
 import { freePort } from '../support/programs.ts';
@@ -139,22 +142,28 @@ describeOn([postgresServer, redisServer], 'operator doctor, checking the stores'
     expect(of('migrations').message).to.contain('9999_later of a later version');
   });
 
-  it('the doctor detects a Redis account that may run no script, and so does /readyz', async () => {
+  it('the doctor detects a Redis account that may not do what requests do, and so does the check of /readyz', async () => {
     const server = await startRedisServer();
     const redis = await opened.add(Promise.resolve(new Redis(server.url)), async (one) => one.disconnect());
-    await redis.call('ACL', 'SETUSER', 'few', 'on', '>secret', '~*', '&*', '+@all', '-evalsha', '-eval');
     const url = server.url.replace('redis://', 'redis://few:secret@');
-    const { of } = await withStores(await freshMigratedDatabaseUrl(), url);
-    expect(of('redis')).to.include({ status: 'problem', where: 'REDIS_URL' });
-    expect(of('redis').message).to.contain('NOPERM');
-    expect(of('flow').status).to.equal('not_checked');
-    const few = createRedis(url);
+    const allowOnly = (...less: string[]) =>
+      redis.call('ACL', 'SETUSER', 'few', 'reset', 'on', '>secret', '~*', '&*', '+@all', ...less);
+    const few = createRedis(url, { timeoutFactor: TIMEOUT_FACTOR });
+    await opened.add(Promise.resolve(few), async (one) => one.disconnect());
+    await allowOnly();
     await connectRedis(few);
-    const failure = await createRedisStore({ redis: few, clock: Date.now })
-      .ping()
-      .catch((error: Error) => error);
+    const { ping } = createRedisStore({ redis: few, clock: Date.now });
+    await ping();
+    for (const less of [['-set'], ['-mget'], ['-getdel'], ['-evalsha', '-eval']]) {
+      await allowOnly(...less);
+      const { of } = await withStores(await freshMigratedDatabaseUrl(), url);
+      expect(of('redis'), `${less}`).to.include({ status: 'problem', where: 'REDIS_URL' });
+      expect(of('redis').message).to.contain('NOPERM');
+      expect(of('flow').status).to.equal('not_checked');
+      const failure = expect(await failureOf(ping()), `${less}`).to.be.instanceOf(StorageUnavailable);
+      failure.and.property('reason').contains('NOPERM');
+    }
     few.disconnect();
-    expect(failure).to.be.instanceOf(StorageUnavailable);
     redis.disconnect();
     await server.stop();
   });
@@ -169,6 +178,21 @@ describeOn([postgresServer, redisServer], 'operator doctor, checking the stores'
     expect(exitCode).to.equal(1);
     expect(errors).to.contain('permission denied').and.contain('the tables belong to another role');
     expect(errors).not.to.contain('bug in Gatehouse');
+  });
+
+  it('a role that may not create tables in the schema, or not use it, gets the statement that helps', async () => {
+    const { url, admin } = await withRole(await freshDatabaseUrl());
+    await admin.query('REVOKE CREATE ON SCHEMA public FROM PUBLIC; GRANT USAGE ON SCHEMA public TO PUBLIC');
+    const migration = operatorWith({ GATEHOUSE_ISSUER: issuer, DATABASE_URL: url });
+    for (const uses of [true, false]) {
+      if (!uses) await admin.query('REVOKE USAGE ON SCHEMA public FROM PUBLIC');
+      const { exitCode, errors } = await migration('migrate');
+      expect(errors).to.contain('permission denied for schema public').and.contain('ALTER SCHEMA public OWNER TO');
+      expect(exitCode).to.equal(1);
+    }
+    const { of } = await withStores(url);
+    expect(of('database_writes').remedy).to.contain('ALTER SCHEMA public OWNER TO');
+    expect(of('flow').status).to.equal('not_checked');
   });
 
   it('the doctor accepts tables of other programs, and our own of an owner who granted the rights', async () => {
@@ -203,8 +227,8 @@ describeOn([postgresServer, redisServer], 'operator doctor, checking the stores'
   });
 
   /** Adds a role without rights to a database whose tables belong to the administrator. */
-  async function withRole() {
-    const url = new URL(await freshMigratedDatabaseUrl());
+  async function withRole(databaseUrl?: string) {
+    const url = new URL(databaseUrl ?? (await freshMigratedDatabaseUrl()));
     const admin = new pg.Client(url.href);
     await opened.add(
       admin.connect().then(() => admin),
@@ -305,6 +329,30 @@ describe('operator doctor, checking nodes, clocks and settings', () => {
     expect([-999, 1_000].map(statusAt)).to.deep.equal(['ok', 'ok']);
     expect([-1_001, 5_000].map(statusAt)).to.deep.equal(['warning', 'warning']);
     expect([-5_001, 60_000].map(statusAt)).to.deep.equal(['problem', 'problem']);
+  });
+
+  it('after a failed statement the doctor continues; after a lost store it lists what it could not check', async () => {
+    const failing = (name: string, code: string) =>
+      check(name, ['settings'], '', () => {
+        throw new StorageUnavailable('postgresql', Object.assign(new Error('no answer'), { code }));
+      });
+    const fine = (name: string, need: 'settings' | 'nodes') => check(name, [need], '', () => ok('fine'));
+    const open = { settings: async () => ({}), nodes: async () => [] } as unknown as Open;
+    const options = { environment: {}, signal: new AbortController().signal, by: { operator: 'tests' } };
+    const checks = [failing('slow', '57014'), fine('nodes', 'nodes'), failing('lost', '57P01')];
+    const found = await runChecks(
+      [...checks, fine('keys', 'nodes'), fine('mail', 'settings')],
+      open,
+      options,
+      () => {},
+    );
+    expect(found.map(({ check: name, status }) => `${name} ${status}`)).to.deep.equal([
+      'slow problem',
+      'nodes ok',
+      'lost problem',
+      'keys not_checked',
+      'mail ok',
+    ]);
   });
 
   it('if the settings are wrong, the doctor reports all their problems and checks nothing else', async () => {

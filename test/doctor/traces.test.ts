@@ -144,7 +144,7 @@ describe('operator doctor, interrupted with Ctrl-C', () => {
   const opened = createOpened();
   after(opened.closeAll);
 
-  it('an interrupted doctor removes what it created, and reports the removal', async () => {
+  it('an interrupted doctor reports what it has finished, removes what it created, and reports the removal', async () => {
     const proxy = await opened.add(startReverseProxy(), (one) => one.close());
     const issuer = `http://localhost:${proxy.port}`;
     const service = await opened.add(startTestService({ settings: { issuer } }), (one) => one.close());
@@ -161,6 +161,7 @@ describe('operator doctor, interrupted with Ctrl-C', () => {
     expect((await tracesIn(service)).accounts).to.equal((before.accounts ?? 0) + 1);
     child.kill('SIGINT');
     const exitCode = await new Promise((resolve) => child.once('close', resolve));
+    expect(await output, 'a step before the interruption').to.match(/^ok +exchange /m);
     expect(await output).to.contain('Interrupted. Everything that the doctor created was removed.');
     expect(exitCode).to.equal(130);
     expect(await tracesIn(service)).to.deep.equal({

@@ -358,6 +358,34 @@ describe('a listener', () => {
     await left;
   });
 
+  it('a listener that shuts down keeps a connection whose stream has just ended for one more request', async () => {
+    const { ServerResponse, leave } = createDeparture();
+    let endStream = (): void => {};
+    const server = await listen(
+      (request, response) => {
+        response.write(request.url);
+        if (request.url !== '/stream') response.end();
+        else endStream = () => void response.end();
+      },
+      0,
+      '127.0.0.1',
+      { ServerResponse },
+    );
+    servers.push(server);
+    const request = (target: string) => `GET ${target} HTTP/1.1\r\nHost: x\r\n\r\n`;
+    const { reply, end, socket } = send(Number(new URL(addressOf(server)).port), request('/stream'));
+    await eventually(() => expect(reply()).to.include('/stream'));
+    const left = leave(server, {
+      // The listener looks for idle connections after a second.
+      onClosed() {
+        setTimeout(() => endStream(), 900);
+        setTimeout(() => socket.write(request('/later')), 1_010);
+      },
+    });
+    await Promise.all([left, end]);
+    expect(reply()).to.include('/later');
+  });
+
   it('connections above the maximum are closed at once, and logged once', async () => {
     const port = await open({ maxConnections: 2, limits: USUAL });
     const kept = [send(port, 'GET / HTTP/1.1\r\nHost: x\r\n'), send(port, '')];

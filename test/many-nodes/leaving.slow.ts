@@ -4,6 +4,8 @@ import { Agent, request } from 'node:http';
 import { text } from 'node:stream/consumers';
 import { setTimeout as delay } from 'node:timers/promises';
 import { expect } from 'chai';
+import pg from 'pg';
+import { eventually } from '../support/eventually.ts';
 import { describeOn, postgresServer, redisServer } from '../support/requirements.ts';
 import { startsOn, type TestService } from '../support/service.ts';
 import { launchNode, type RunningNode, startNode } from './running-node.ts';
@@ -42,14 +44,23 @@ describeOn([postgresServer, redisServer], 'a node that receives SIGTERM', () => 
       $$ BEGIN PERFORM pg_advisory_xact_lock(1946); RETURN new; END $$`);
     await database.query(`CREATE TRIGGER hold_the_ready BEFORE UPDATE ON node_keys FOR EACH ROW
       WHEN (new.state = 'ready' AND old.state = 'starting') EXECUTE FUNCTION hold_the_ready()`);
-    const { node, atOnce } = await database.transaction(async (tx) => {
-      await tx.query('SELECT pg_advisory_xact_lock(1946)');
+    const holder = new pg.Client({ connectionString: service.settings.storage.databaseUrl });
+    await holder.connect();
+    await holder.query('SELECT pg_advisory_lock(1946)');
+    const isHeld = async (): Promise<boolean> =>
+      (await holder.query("SELECT FROM pg_locks WHERE locktype = 'advisory' AND NOT granted")).rowCount !== 0;
+    const { node, atOnce } = await eventually(async () => {
       const launched = await launchNode({ sharing: service });
-      await launched.waitUntil(async () => expect((await get(launched)).status).to.equal(200));
+      await launched.waitUntil(async () => expect(await isHeld()).to.equal(true));
       const readyz = launched.readyz().then(({ status }) => status);
-      return { node: launched, atOnce: await readyz.catch(() => 'no connection') };
+      const answer = await readyz.catch(() => 'no connection');
+      if (await isHeld()) return { node: launched, atOnce: answer };
+      await launched.end('SIGKILL');
+      throw new Error('the write was over before the answer of /readyz: on a slow machine it has a time limit');
+    }).finally(async () => {
+      await holder.end();
+      await database.query('DROP FUNCTION hold_the_ready CASCADE');
     });
-    await database.query('DROP FUNCTION hold_the_ready CASCADE');
     expect(atOnce).to.equal('no connection');
     await node.waitUntil(async () => expect((await node.readyz()).status).to.equal(200));
     process.kill(node.pid, 'SIGTERM');

@@ -180,7 +180,9 @@ forEachDeployment('operator revoke', (start) => {
   it('`clients renew` writes as many rows for 5,000 connections as for one', async () => {
     const { database } = on.service;
     const tables = await database.query<{ name: string }>(
-      "SELECT quote_ident(tablename) AS name FROM pg_tables WHERE schemaname = 'public'",
+      "SELECT quote_ident(tablename) AS name FROM pg_tables WHERE schemaname = 'public' AND tablename <> ALL ($1)",
+      // A node writes these at any time.
+      [['node_keys', 'key_sightings', 'write_probe']],
     );
     async function writtenBy(act: () => Promise<unknown>): Promise<Record<string, number>> {
       const now = 'SELECT pg_snapshot_xmax(pg_current_snapshot())::text AS next';
@@ -199,6 +201,8 @@ forEachDeployment('operator revoke', (start) => {
     for (const client of clients) await grace.tokens(client);
     await connectMany(database, many.id, 5_000);
     expect(await on.service.connections.countOf(many.id)).to.equal(5_001);
+    // The times of the last use are written later, to the rows of these clients, too.
+    await on.service.lastUsed.flush();
     const expected = await writtenBy(() => run(`clients renew ${few.id} --yes`));
     expect(expected).to.include({ clients: 1, client_secrets: 1, activity: 1 });
     expect(await writtenBy(() => run(`clients renew ${many.id} --yes`))).to.deep.equal(expected);

@@ -170,13 +170,15 @@ export function createRedisStore(parts: {
       // Write, because a server without memory or quorum answers PING but cannot store a token.
       const keys = redis instanceof Cluster ? keyOnEachMaster(redis, 'gh:ping') : ['gh:ping'];
       const now = String(clock());
-      // Also run a script, as every exchange does: an account may lack the right to do so. It finds no record.
-      // Send both at once: one after the other could wait for twice the timeout of a command.
-      const both = (key: string) => [
+      // Also run a script (it finds no record), read and delete, as requests do: an account may lack these rights.
+      // Send all at once: one after the other could wait for several timeouts of a command.
+      const all = (key: string) => [
         redis.set(key, now, 'PX', 60_000),
         redis.replaceRecord(key, now, 60_000, clock(), ''),
+        get(key),
+        redis.getdel(key),
       ];
-      await reply(Promise.all<unknown>(keys.flatMap(both)));
+      await reply(Promise.all<unknown>(keys.flatMap(all)));
     },
 
     async close() {
