@@ -1,9 +1,11 @@
 /** The only writer of people, places, memberships and rights: compares, writes, logs and keeps times. */
+import { setTimeout as delay } from 'node:timers/promises';
 import type { Activity } from '../accounts/activity/activity.ts';
 import { emailKey } from '../accounts/email.ts';
 import { eraseFromLog } from '../accounts/erasure.ts';
 import { createTurns } from '../storage/account-turns.ts';
 import type { Database, Queries } from '../storage/queries.ts';
+import { StorageUnavailable } from '../storage/storage-unavailable.ts';
 import { accountProblems, type Holder } from './account-rules.ts';
 import type { By, Change, ChangeType, Difference, Fields, FieldValue, Row } from './change.ts';
 import { KINDS, rowAfter } from './kinds.ts';
@@ -41,10 +43,18 @@ export interface Options {
 
 export type Changes = ReturnType<typeof createChanges>;
 
-/** Create it once for each process: changes take turns, so that they wait with one connection for each other. */
-export function createChanges({ database }: { readonly database: Database }) {
-  // A page must not wait behind all lines of a large request, and must answer within two seconds.
-  const turns = { pages: createTurns(1, { maxWaiting: 50, maxWaitMs: 1_000 }), pushes: createTurns(1) };
+/**
+ * Create it once for each process: changes take turns, so that they wait with one connection for each other.
+ *
+ * @param parts.timeoutFactor lengthens the time that a page waits for its turn
+ */
+export function createChanges(parts: { readonly database: Database; readonly timeoutFactor?: number | undefined }) {
+  const { database, timeoutFactor = 1 } = parts;
+  const turns = {
+    // A page must not wait behind all lines of a large request, and must answer within two seconds.
+    pages: createTurns(1, { maxWaiting: 50, maxWaitMs: MAX_WAIT_MS * timeoutFactor }),
+    pushes: createTurns(1),
+  };
 
   return {
     /**
@@ -68,7 +78,30 @@ export function createChanges({ database }: { readonly database: Database }) {
   };
 }
 
+/** A page then also waits for a connection (at most 0.7 s) and for the lock (at most 0.9 s). */
+const MAX_WAIT_MS = 500;
+
 const LOCK = "pg_advisory_xact_lock(hashtext('gatehouse import'))";
+
+/**
+ * Runs a transaction, and again after each pause if a retry may succeed. That is safe: if the transaction was made and
+ * only its answer was lost, no difference is left.
+ */
+export async function retried<Result>(pausesMs: readonly number[], attempt: () => Promise<Result>): Promise<Result> {
+  for (const pause of pausesMs) {
+    try {
+      return await attempt();
+    } catch (error) {
+      if (!(error instanceof StorageUnavailable || isOvertaken(error))) throw error;
+      await delay(pause);
+    }
+  }
+  return attempt();
+}
+
+/** Returns true for a deadlock with a transaction that does not take the lock. */
+export const isOvertaken = (error: unknown): boolean =>
+  error instanceof Error && 'code' in error && ['40001', '40P01'].includes(String(error.code));
 
 /**
  * Makes the changes true, and records when they were known.
@@ -87,7 +120,7 @@ async function make(tx: Queries, now: Date, changes: readonly Change[], options:
     (change) => isOutdated(times, change, isImport),
   );
   const compared = await compare(tx, current, { by, now, file });
-  const { problems, movedOut, gone } = compared;
+  const { problems, movedOut } = compared;
   const adoptions = outdated.flatMap((change) => adoptionIn(times, change, isImport));
   // Not made as a system: the line says nothing about a suspension that is newer than it.
   const adopted = await compare(tx, adoptions, { by: { ...by, isSystem: false }, now, file });
@@ -110,7 +143,7 @@ async function make(tx: Queries, now: Date, changes: readonly Change[], options:
   const isAdoption = new Set(adoptions);
   const made = new Set(differences.map(({ change }) => change).filter((change) => !isAdoption.has(change)));
   const isHeldBack = new Set(found.map(({ change }) => change).filter((change) => !made.has(change)));
-  const known = new Set([...current.filter((change) => !isHeldBack.has(change) && !gone.has(change)), ...made]);
+  const known = new Set([...current.filter((change) => !isHeldBack.has(change)), ...made]);
   await recordTimes(tx, [...known], differences, { times, now, isImport, fileId: file?.fileId });
   return { differences, outdated, problems, times };
 }
@@ -137,10 +170,8 @@ async function compare(
   { by, now, file }: { readonly by: By; readonly now: Date; readonly file: FileRules | undefined },
 ) {
   const problems: ChangeProblem[] = [];
-  /** Changes of accounts and places that were deleted meanwhile: they have no time. */
-  const gone = new Set<Change>();
   const [first] = changes;
-  if (!first) return { found: [], problems, movedOut: [], gone };
+  if (!first) return { found: [], problems, movedOut: [] };
   const { find, context, values, fixed } = KINDS[first.type];
   const columns = [...new Set(['id', ...values, ...fixed])].filter((one) => one !== 'password_hash');
   const lines = changes.map(({ set, identity, ...change }, at) => ({
@@ -165,10 +196,7 @@ async function compare(
   const found = rows.flatMap(({ at, before, context }): Difference[] => {
     const change = changes[at] as Change;
     const isAccess = change.type === 'membership' || change.type === 'warehouse_rights';
-    if (before === null && !(change.set && (isAccess || change.adds))) {
-      if (!isAccess && (change.set || change.end === 'suspended')) gone.add(change);
-      return [];
-    }
+    if (before === null && !(change.set && (isAccess || change.adds))) return [];
     if (change.end === 'removed' || change.end === 'deleted') {
       return [{ change, kind: 'removed', fields: {}, before, after: { ...before, ...context } }];
     }
@@ -189,7 +217,7 @@ async function compare(
   });
   const lost = await lostRights(tx, found, file);
   const movedOut = [...holders].flatMap(([id, holder]) => (holder === 'moves' ? [id] : []));
-  return { found: [...found, ...lost], problems, movedOut, gone };
+  return { found: [...found, ...lost], problems, movedOut };
 }
 
 const identityField = ({ issuer, subject }: NonNullable<Change['identity']>) =>
@@ -202,7 +230,10 @@ function fieldsOf(type: ChangeType, before: Row | null, after: Row): Fields {
     column === 'suspended_at' ? row?.[column] != null : ((row?.[column] ?? null) as FieldValue);
   return Object.fromEntries(
     KINDS[type].values
-      .filter((column) => !HIDDEN.includes(column) && String(shown(before, column)) !== String(shown(after, column)))
+      .filter(
+        (column) =>
+          !HIDDEN.includes(column) && JSON.stringify(shown(before, column)) !== JSON.stringify(shown(after, column)),
+      )
       .map((column) => [
         column === 'suspended_at' ? 'suspended' : column,
         [shown(before, column), shown(after, column)] as const,
@@ -235,11 +266,14 @@ async function lostRights(tx: Queries, found: readonly Difference[], file?: File
         w.name AS warehouse_name, r.rights, l.organization_id AS new_organization_id,
         a.external_id AS account, coalesce(a.email, c.name) AS subject_name
       FROM jsonb_to_recordset($1::jsonb) AS l (id text, organization_id text)
-      JOIN warehouse_rights r ON r.warehouse_id = l.id
-      JOIN warehouses w ON w.id = l.id JOIN organizations o ON o.id = r.organization_id
+      JOIN warehouses w ON w.id = l.id
+      JOIN warehouse_rights r ON r.organization_id = w.organization_id AND r.warehouse_id = w.id
+      JOIN organizations o ON o.id = r.organization_id
       LEFT JOIN accounts a ON a.id = r.account_id LEFT JOIN clients c ON c.id = r.client_id
-      WHERE NOT EXISTS (SELECT FROM organization_memberships m WHERE m.organization_id = l.organization_id
-        AND (m.account_id = r.account_id OR m.client_id = r.client_id)) ORDER BY r.id`,
+      WHERE NOT EXISTS (SELECT FROM organization_memberships m
+          WHERE m.organization_id = l.organization_id AND m.account_id = r.account_id)
+        AND NOT EXISTS (SELECT FROM organization_memberships m
+          WHERE m.organization_id = l.organization_id AND m.client_id = r.client_id) ORDER BY r.id`,
     [JSON.stringify(moved.map(({ after }) => after))],
   );
   const idsIn = (row: Row) => ({ account: String(row.account_id), organization: String(row.new_organization_id) });

@@ -30,6 +30,8 @@ export type StagedLine = Readonly<Record<string, string | undefined>>;
 export interface Page {
   readonly changes: readonly Change[];
   readonly lines: ReadonlyMap<number, StagedLine>;
+  /** How many of the lines are no lines of later pages. */
+  readonly count: number;
   /** How many lines name an account or place that was deleted after the time of the file. */
   readonly newer: number;
   readonly problems: readonly { readonly number: number; readonly message: string }[];
@@ -58,6 +60,19 @@ const linesSql = (type: ImportType, isMove = false): string =>
     type === 'warehouse' ? `AND home IS ${isMove ? 'NOT NULL' : 'NULL'}` : ''
   } AND line IS NOT NULL ORDER BY number LIMIT $3) l`;
 
+/**
+ * Like `linesSql`, with the lines of accounts that have an address of the page now: they must give it away in the same
+ * transaction. Those lines may take the addresses of further accounts.
+ */
+const ACCOUNT_LINES = `(WITH RECURSIVE page (number, email_key) AS (
+    SELECT number, email_key FROM ${linesSql('account')}
+    UNION SELECT e.number, e.email_key FROM page p
+      CROSS JOIN LATERAL (SELECT x.id FROM accounts x WHERE x.email_key = p.email_key OFFSET 0) h
+      CROSS JOIN LATERAL (SELECT x.number, x.email_key FROM import_lines x
+        WHERE x.import_id = $1 AND x.id = h.id AND x.line IS NOT NULL LIMIT 1) e WHERE e.number > $2)
+  SELECT x.* FROM (SELECT number FROM page LIMIT $3 + $4) p CROSS JOIN LATERAL (SELECT * FROM import_lines x
+    WHERE x.import_id = $1 AND x.type = 'account' AND x.number = p.number OFFSET 0) x) l`;
+
 /** SQL for the id of what the line names. OFFSET 0 keeps PostgreSQL from planning all look-ups as one join. */
 const named = (type: NamedType, key: string, alias: string): string =>
   `CROSS JOIN LATERAL (SELECT ${lineWith(type, key, 'id')} AS id OFFSET 0) ${alias}`;
@@ -80,7 +95,7 @@ const ofPlace = (type: NamedType, isMove = false): string => {
       (SELECT t.id FROM ${table} t WHERE t.external_id = l.key) AS own,
       (SELECT t.id FROM ${table} t WHERE t.external_id = l.former) AS before,
       ${other === 'accounts' ? byEmail : 'NULL'} AS holder
-    FROM ${linesSql(type, isMove)} ORDER BY l.number`;
+    FROM ${type === 'account' ? ACCOUNT_LINES : linesSql(type, isMove)} ORDER BY l.number`;
 };
 
 const SELECT: Readonly<Record<ImportType, string>> = {
@@ -102,22 +117,30 @@ const SELECT: Readonly<Record<ImportType, string>> = {
 
 const MOVES = ofPlace('warehouse', true);
 
+/** @param maxMore how many lines of later pages the page may also have, about accounts whose address it gives away */
 export async function pageOf(
   tx: Queries,
   plan: Plan,
   [type, isMove]: (typeof PASSES)[number],
-  { after, size }: { readonly after: number; readonly size: number },
+  { after, size, maxMore }: { readonly after: number; readonly size: number; readonly maxMore: number },
 ): Promise<Page> {
-  const rows = await tx.query<Row>(isMove ? MOVES : SELECT[type], [plan.importId, after, size]);
+  const rows = await tx.query<Row>(isMove ? MOVES : SELECT[type], [
+    plan.importId,
+    after,
+    size,
+    ...(type === 'account' ? [maxMore] : []),
+  ]);
   const page = {
     lines: new Map(rows.map(({ number, line }) => [number, line])),
-    next: rows.length < size ? undefined : rows.at(-1)?.number,
+    count: Math.min(rows.length, size),
+    next: rows.length < size ? undefined : rows[size - 1]?.number,
   };
   if (isNamed(type)) {
-    const { ids, adding, problems } = await identify(tx, plan, type, rows);
-    const changes = rows.map((row) =>
-      changeOf(type, { ...row, id: ids.get(row.number) ?? null, adds: adding.has(row.number) }, plan),
-    );
+    const { ids, adding, adopting, problems } = await identify(tx, plan, type, rows);
+    const changes = rows.map((row) => {
+      const [id = null, adds] = [ids.get(row.number), adding.has(row.number)];
+      return changeOf(type, { ...row, id, adds, isByAddress: adds || adopting.has(row.number) }, plan);
+    });
     return { ...page, changes, newer: 0, problems };
   }
   const known = rows.filter(
@@ -133,6 +156,8 @@ async function identify(tx: Queries, plan: Plan, type: NamedType, rows: readonly
   const problems: { number: number; message: string }[] = [];
   const ids = new Map<number, string>();
   const adding = new Set<number>();
+  /** Lines whose record is found by their address. */
+  const adopting = new Set<number>();
   const byName =
     plan.adoptByName && type !== 'account'
       ? await findByName(
@@ -146,6 +171,7 @@ async function identify(tx: Queries, plan: Plan, type: NamedType, rows: readonly
     if (own && before) problems.push({ number, message: bothIdsExist(`${line.former_external_id}`) });
     const found = own ?? before ?? holder ?? byName?.adopt(number, line, key, problems);
     if (found === undefined) adding.add(number);
+    else if (found === holder) adopting.add(number);
     // A line without an id is outdated, unless the deletion of its record was forgotten since.
     ids.set(number, found ?? id ?? randomId(PREFIXES[type], 16));
   }
@@ -160,7 +186,7 @@ async function identify(tx: Queries, plan: Plan, type: NamedType, rows: readonly
       [plan.importId, JSON.stringify(changed)],
     );
   }
-  return { ids, adding, problems };
+  return { ids, adding, adopting, problems };
 }
 
 /** Finds places that were created by hand and have the name of a line. */
@@ -220,8 +246,12 @@ export async function forgetIds(tx: Queries, { importId }: Plan, outdated: reado
   );
 }
 
-function changeOf(type: ImportType, row: Row & { readonly adds?: boolean }, { asOf }: Plan): Change {
-  const { number, line, organization_id, adds = false } = row;
+function changeOf(
+  type: ImportType,
+  row: Row & { readonly adds?: boolean; readonly isByAddress?: boolean },
+  { asOf }: Plan,
+): Change {
+  const { number, line, organization_id, adds = false, isByAddress = false } = row;
   const { external_id, name, email, suspended, role, rights, clients, identity } = line as never;
   return {
     type,
@@ -237,7 +267,7 @@ function changeOf(type: ImportType, row: Row & { readonly adds?: boolean }, { as
     }),
     ...(row.is_elsewhere && { isElsewhere: true }),
     adds,
-    named: namesOf(type, line, adds),
+    named: namesOf(type, line, isByAddress),
     set: {
       external_id,
       name,
@@ -255,17 +285,21 @@ const present = (values: object): Partial<Change> =>
   Object.fromEntries(Object.entries(values).filter(([, value]) => value != null));
 
 /**
- * Deleted accounts and places are remembered by the names that a file gives them. The address counts only if the line
- * would add the account: a person who was added by hand and deleted had no other name that a file knows.
+ * Deleted accounts and places are remembered by the names that a file gives them. The address counts only if no account
+ * has the external id of the line: a person who was added by hand and deleted had no other name that a file knows.
  */
-function namesOf(type: ImportType, line: StagedLine, adds: boolean): NonNullable<Change['named']> {
+function namesOf(type: ImportType, line: StagedLine, isByAddress: boolean): NonNullable<Change['named']> {
   const names = (['account', 'organization', 'warehouse'] as const).flatMap((part) =>
     line[part] === undefined ? [] : [[part, { external: line[part] }] as const],
   );
   return isNamed(type)
-    ? [...names, [type, { external: line.external_id, email: adds ? line.email : undefined }]]
+    ? [...names, [type, { external: line.external_id, email: isByAddress ? line.email : undefined }]]
     : names;
 }
+
+/** SQL that is true if the line of this record is outdated. $3 is the time of the file. */
+const isNewer = (thing: string): string =>
+  `EXISTS (SELECT FROM known_times t WHERE t.thing = ${thing} AND t.as_of > $3 AND NOT t.by_import)`;
 
 /** What the engine must know of the file: a dry run has not written the lines of earlier pages. */
 export const fileRules = ({ importId, asOf }: Plan, fileId: string | undefined) => ({
@@ -274,8 +308,7 @@ export const fileRules = ({ importId, asOf }: Plan, fileId: string | undefined) 
   /** Returns what the file says of accounts that have the address of another line. */
   async holders(tx: Queries, ids: readonly string[]): Promise<ReadonlyMap<string, 'moves' | 'newer' | 'absent'>> {
     const rows = await tx.query<{ id: string; is_staged: boolean; is_newer: boolean }>(
-      `SELECT h.id, ${keyOfId('h.id')} IS NOT NULL AS is_staged, EXISTS (SELECT FROM known_times t
-          WHERE t.thing = 'account ' || h.id AND t.as_of > $3 AND NOT t.by_import) AS is_newer
+      `SELECT h.id, ${keyOfId('h.id')} IS NOT NULL AS is_staged, ${isNewer("'account ' || h.id")} AS is_newer
         FROM unnest($2::text[]) AS h (id)`,
       [importId, ids, asOf],
     );
@@ -289,8 +322,9 @@ export const fileRules = ({ importId, asOf }: Plan, fileId: string | undefined) 
     const rows = await tx.query<{ account: string; organization: string }>(
       `SELECT p.account, p.organization FROM jsonb_to_recordset($2::jsonb) AS p (account text, organization text)
         WHERE EXISTS (SELECT FROM import_lines e WHERE e.import_id = $1 AND e.type = 'membership'
-          AND e.key = ${keyOfBoth(keyOfId('p.account'), keyOfId('p.organization'))})`,
-      [importId, JSON.stringify(pairs)],
+            AND e.key = ${keyOfBoth(keyOfId('p.account'), keyOfId('p.organization'))})
+          AND NOT ${isNewer("'membership ' || p.account || ' ' || p.organization")}`,
+      [importId, JSON.stringify(pairs), asOf],
     );
     return new Set(rows.map(({ account, organization }) => `${account} ${organization}`));
   },

@@ -65,13 +65,12 @@ export async function resolve(tx: Queries, lines: readonly PushedLine[]): Promis
       ) as Record<`${NamedType}_id`, Found | undefined>;
       const { warehouse_id: warehouse, organization_id: organization } = ids;
       const own = isOwn ? ownOf(line, type as NamedType, of) : undefined;
+      const isByAddress = own === undefined || (own.external_id === null && text.id === undefined);
       return {
         line,
         change: {
           ...change,
-          named: named.map(
-            ([part, names]) => [part, part === type && own === undefined ? names : surest(names)] as const,
-          ),
+          named: named.map(([part, names]) => [part, part === type && isByAddress ? names : surest(names)] as const),
           ...(isOwn && { adds: own === undefined, id: own?.id ?? randomId(PREFIX[type as NamedType], 16) }),
           account_id: ids.account_id?.id,
           organization_id: organization?.id ?? warehouse?.organization_id ?? undefined,
@@ -88,8 +87,8 @@ export async function resolve(tx: Queries, lines: readonly PushedLine[]): Promis
 }
 
 /**
- * An address counts for what was deleted only if the line has no other name, or would add an account: a person may have
- * the address of another one who was deleted.
+ * An address counts for what was deleted only if the line has no other name, or if no account has one of its other
+ * names: a person may have the address of another one who was deleted.
  */
 const surest = ({ external, id, email }: Names): Names => ({
   external,

@@ -39,20 +39,22 @@ const deletedKeys = ([type, { external, id, email }]: readonly [NamedType, Names
 /** The end of a person's link with a provider. It does not make lines outdated: only their identity is left out. */
 const unlinkedKey = (id: string, issuer: string): string => `deleted identity ${id} ${issuer}`;
 
-/** Returns the key of a person's address: since when it is no longer that of another person. */
+/** Returns the key of an address: when a person last got or lost it. What an older line means by it is not known. */
 const addressKey = (email: string): string => `account email ${sha256(emailKey(email))}`;
 
-/** Returns keys of ends that leave out a part of the line. */
-const partKeys = ({ type, id, identity, set }: Change): string[] => [
-  ...(id && identity ? [unlinkedKey(id, identity.issuer)] : []),
-  ...(type === 'account' && set?.external_id && set.email ? [addressKey(set.email)] : []),
-];
+/** Returns the key of the link that the change makes: its removal leaves out this part of an older line. */
+const linkKeys = ({ id, identity }: Change): string[] => (id && identity ? [unlinkedKey(id, identity.issuer)] : []);
 
 /** Returns keys of what the record depends on: an end of one of them also ended the record. */
-function dependencies({ type, account_id, organization_id, named = [] }: Change): string[] {
+function dependencies({ type, account_id, organization_id, named = [], set }: Change): string[] {
   const membership =
     type === 'warehouse_rights' ? keyOf({ type: 'membership', account_id, organization_id }) : undefined;
-  return [...named.flatMap(deletedKeys), ...(membership === undefined ? [] : [membership])];
+  const addresses = type === 'account' && set?.external_id ? named.flatMap(([, { email }]) => email ?? []) : [];
+  return [
+    ...named.flatMap(deletedKeys),
+    ...addresses.map(addressKey),
+    ...(membership === undefined ? [] : [membership]),
+  ];
 }
 
 /** Returns the key of the warehouse, if it is in another organization than the file says: a newer move may be why. */
@@ -73,7 +75,7 @@ export async function readTimes(
       ${select} WHERE thing = ANY($2) AND ($4 OR (SELECT true FROM known_times WHERE ended_as_of > $3 LIMIT 1))`,
     [
       [...new Set(own)],
-      [...new Set(changes.flatMap((change) => [...dependencies(change), ...partKeys(change)]))],
+      [...new Set(changes.flatMap((change) => [...dependencies(change), ...linkKeys(change)]))],
       Number.isFinite(earliest) ? new Date(earliest) : null,
       withDeleted,
     ],
@@ -117,12 +119,11 @@ export const isUnlinkedLater = (times: KnownTimes, change: Change): boolean =>
   newerThan(times, change, false)(unlinkedKey(change.id, change.identity.issuer), 'endedAsOf');
 
 /**
- * Returns true if an outdated line still means the person who has its address: no person with its names was deleted
- * since, and the person has had the address since before the line.
+ * Returns true if an outdated line still means the person whom it was found to name: no person with its names was
+ * deleted since, and no person has got or lost its address.
  */
 export const mayAdopt = (times: KnownTimes, change: Change, isImport: boolean): boolean =>
-  !isOutdated(times, { ...change, id: undefined }, isImport) &&
-  !newerThan(times, change, isImport)(addressKey(change.set?.email ?? ''), 'endedAsOf');
+  !isOutdated(times, { ...change, id: undefined }, isImport);
 
 /**
  * SQL condition: a change after `asOf` says that the record, or one inside it, exists. An import of an
@@ -142,6 +143,17 @@ export const existsLater = (
 
 /** How long the time of a removal is kept. */
 const REMEMBERED_MS = 30 * 86_400_000;
+
+/** Returns the keys of the former and the new address, if another person could have either of them. */
+function movedAddresses({ type, set }: Change, before: Row | null | undefined): string[] {
+  if (type !== 'account' || !before || set?.email === undefined) return [];
+  const keys = new Set([String(before.email), set.email].map(addressKey));
+  return keys.size > 1 ? [...keys] : [];
+}
+
+/** SQL condition. What was deleted meanwhile has no time. A scalar query: it always uses the primary key. */
+const stillExists = (part: string): string =>
+  `(${part}_id IS NULL OR (SELECT true FROM ${part}s x WHERE x.id = ${part}_id))`;
 
 /**
  * Records the time of each change, even if the change did nothing. Writes no row that stays the same. Only an import
@@ -167,7 +179,6 @@ export async function recordTimes(
   },
 ): Promise<void> {
   const before = new Map(differences.map((one) => [one.change, one.before]));
-  const moving = new Set(differences.flatMap((one) => (one.before && one.fields.email ? [one.change] : [])));
   const rows = changes.flatMap((change) => {
     const { type, end, id, account_id, organization_id, warehouse_id } = change;
     const thing = keyOf(change);
@@ -183,10 +194,9 @@ export async function recordTimes(
       return deletedKeys([type, { external, id, email }]).map((key) => ({ thing: key, as_of, ended: true }));
     }
     const ids = { account_id, organization_id, warehouse_id, ...(isNamed && { [`${type}_id`]: id }) };
-    const { email } = change.set ?? {};
     return [
       { thing, ...ids, as_of, ended: end === 'removed', file_id: end === undefined ? fileId : null },
-      ...(moving.has(change) && email !== undefined ? [{ thing: addressKey(email), as_of, ended: true }] : []),
+      ...movedAddresses(change, before.get(change)).map((key) => ({ thing: key, as_of, ended: true })),
     ];
   });
   if (rows.length === 0) return;
@@ -197,6 +207,7 @@ export async function recordTimes(
         CASE WHEN ended THEN as_of END, CASE WHEN ended THEN $2::timestamptz END
       FROM jsonb_to_recordset($1::jsonb) AS line (thing text, account_id text, organization_id text,
         warehouse_id text, as_of timestamptz, ended boolean, file_id text)
+      WHERE ${['account', 'organization', 'warehouse'].map(stillExists).join(' AND ')}
       ON CONFLICT (thing) DO UPDATE SET as_of = CASE WHEN known.by_import AND excluded.by_import THEN excluded.as_of
           ELSE greatest(excluded.as_of, known.as_of, (SELECT f.as_of FROM known_files f WHERE f.id = known.file_id)) END,
         by_import = excluded.by_import, file_id = excluded.file_id,

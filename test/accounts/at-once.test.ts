@@ -13,6 +13,7 @@ import type { Accounts } from '../../src/changes/accounts.ts';
 import { createChanges } from '../../src/changes/engine.ts';
 import { createOrganizationEnds } from '../../src/changes/organization-ends.ts';
 import { createOrganizations } from '../../src/changes/organizations.ts';
+import { createTestOrganizations } from '../../src/changes/test-organizations.ts';
 import { type ClientRegistry, createClientRegistry } from '../../src/clients/client-registry.ts';
 import { createAccountTurns } from '../../src/storage/account-turns.ts';
 import { silentChangeFeed } from '../../src/storage/change-feed.ts';
@@ -266,5 +267,53 @@ onPostgres('concurrent changes', (open) => {
     const memberships = createMemberships(parts);
     await Promise.all(roles.map((role) => memberships.setRole({ accountId }, id, role)));
     expect(await database.query('SELECT FROM organization_memberships')).to.have.length(1);
+  });
+
+  it('a change of the access of a person whom another process deletes meanwhile changes nothing', async () => {
+    const { id } = await createOrganizations(parts).add({ name: 'Nord' });
+    const [owner, member] = await Promise.all(
+      times(2, (index) => accounts.add({ email: `${index}@demo.test`, name: 'Member' })),
+    );
+    const memberships = createMemberships(parts);
+    for (const one of [owner, member]) await memberships.setRole({ accountId: one?.id ?? '' }, id, 'owner');
+    const ends = createOrganizationEnds({ ...parts, engine: createChanges(parts), access: createAccess(parts) });
+    const { works } = await database.transaction(async (tx) => {
+      await tx.query("SELECT pg_advisory_xact_lock(hashtext('gatehouse import'))");
+      const works = [
+        ends.endMembership({ organizationId: id, by: owner?.id ?? '', accountId: member?.id ?? '' }),
+        createMemberships(parts).remove({ accountId: member?.id ?? '' }, id),
+      ];
+      await eventually(() => expectWaiting(database, works.length));
+      await tx.query('DELETE FROM accounts WHERE id = $1', [member?.id]);
+      return { works };
+    });
+    expect(await Promise.all(works)).to.deep.equal([false, undefined]);
+  });
+
+  it('nothing joins or changes an organization while the last step deletes it', async () => {
+    const { id: accountId } = await addAda();
+    const organizations = createOrganizations(parts);
+    const { id } = await organizations.add({ name: 'Nord' });
+    await database.query(`CREATE FUNCTION wait_here() RETURNS trigger LANGUAGE plpgsql AS
+      $$ BEGIN PERFORM pg_advisory_xact_lock(1); RETURN NULL; END $$`);
+    await database.query(`CREATE TRIGGER wait_here AFTER DELETE ON organizations
+      FOR EACH ROW EXECUTE FUNCTION wait_here()`);
+    const { works } = await database.transaction(async (tx) => {
+      await tx.query('SELECT pg_advisory_xact_lock(1)');
+      const works = [refusalOf(organizations.remove('organization', id))];
+      await eventually(() => expectWaiting(database, 1));
+      const tests = createTestOrganizations({
+        ...parts,
+        engine: createChanges(parts),
+        access: createAccess(parts),
+        ids: [id],
+      });
+      works.push(refusalOf(tests.change('join', [accountId, id], async () => {})));
+      works.push(refusalOf(createOrganizations(parts).edit('organization', id, { name: 'Sør' })));
+      await eventually(() => expectWaiting(database, 3));
+      return { works };
+    });
+    const outcomes = await Promise.all(works).finally(() => database.query('DROP FUNCTION wait_here CASCADE'));
+    expect(outcomes).to.deep.equal(['accepted', 'accepted', 'organization_unknown']);
   });
 });

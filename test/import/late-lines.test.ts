@@ -443,6 +443,59 @@ forEachDeploymentAndEmbedded('late lines', (start) => {
     await ROWS['accounts delete']?.change(records);
     expect((await push(on.service, deleted)).results).to.deep.equal(['outdated']);
   });
+
+  it('an outdated line gives neither its external id nor access to another person who has its address since', async () => {
+    const isChanged = (email: string, name: string) =>
+      valueFrom(operatorFor(on.service), `accounts update ${email} --new-email left-${name}@example.test`);
+    const isDeleted = (email: string) => valueFrom(operatorFor(on.service), `accounts delete ${email} --yes`);
+    for (const [name, leave] of Object.entries({ Left: isChanged, Gone: isDeleted })) {
+      for (const isSignUp of [false, true]) {
+        const external = `A-${name}-${isSignUp}`;
+        const email = `${external.toLowerCase()}@example.test`;
+        await addPerson(on.service, 'Ada First', email);
+        await leave(email, external);
+        await on.service.accounts.add({ email, name: 'Bob Second', isSignUp });
+        const known = [
+          line.account(external, { email, identity: { issuer: ISSUER, subject: external } }),
+          line.organization(`O-${external}`),
+          line.membership(external, `O-${external}`),
+        ];
+        const { results } = await push(on.service, at(30, known));
+        expect(results, external).to.deep.equal(['outdated', 'ok', 'account_unknown']);
+        await valueFrom(operatorFor(on.service), `import ${fileOf(...known)} --as-of ${ago(30)}`);
+        const rows = await on.service.database.query(
+          `SELECT a.external_id, m.role, i.subject FROM accounts a
+            LEFT JOIN organization_memberships m ON m.account_id = a.id
+            LEFT JOIN account_identities i ON i.account_id = a.id WHERE a.email = '${email}'`,
+        );
+        expect(rows, external).to.deep.equal([{ external_id: null, role: null, subject: null }]);
+      }
+    }
+  });
+
+  it('a line gives a person their external id although only the spelling of their address changed since', async () => {
+    const { email } = await addPerson(on.service, 'Sven Spelling', 'sven@example.test');
+    await valueFrom(operatorFor(on.service), `accounts update ${email} --new-email Sven@example.test`);
+    expect((await push(on.service, at(30, [line.account('A-Sven', { email })]))).results).to.deep.equal(['ok']);
+  });
+
+  it('a warehouse moves by an older file although a member of its new organization was removed since', async () => {
+    const { n, command, email } = await add(on);
+    const to = line.organization(`O${n}-to`);
+    const known = [LATE.account(n), LATE.organization(n), to, line.membership(`A${n}`, `O${n}`)];
+    const member = line.membership(`A${n}`, `O${n}-to`);
+    expect((await push(on.service, at(600, [to, member]))).results).to.deep.equal(['ok', 'ok']);
+    const id = await idOf(on.service, 'organizations', `O${n}-to`);
+    await command(`memberships remove --account ${email} --organization ${id}`);
+    const move = { ...line.warehouse(`W${n}`, `O${n}-to`), former_organization: `O${n}` };
+    const report = await command(`import ${fileOf(...known, member, move)} --as-of ${ago(30)} --yes`);
+    expect(report).to.include({ newer: 1 });
+    const rows = await on.service.database.query(
+      `SELECT (SELECT count(*)::int FROM warehouse_rights WHERE warehouse_id = w.id) AS rights
+        FROM warehouses w WHERE external_id = 'W${n}' AND organization_id = '${id}'`,
+    );
+    expect(rows).to.deep.equal([{ rights: 0 }]);
+  });
 });
 
 describeOn([postgresServer], 'late lines at a node with a wrong clock', () => {
