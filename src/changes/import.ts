@@ -1,11 +1,10 @@
 /** Brings accounts, organizations, warehouses and memberships to the state in a file. */
-import { setTimeout as delay } from 'node:timers/promises';
 import type { Activity } from '../accounts/activity/activity.ts';
 import type { Clock } from '../base/clock.ts';
 import type { Database, Queries } from '../storage/queries.ts';
 import { StorageUnavailable } from '../storage/storage-unavailable.ts';
 import type { By, Change, Difference } from './change.ts';
-import type { Changes, Outcome } from './engine.ts';
+import { type Changes, isOvertaken, retried } from './engine.ts';
 import { chooseFile, forgetFiles, type SetsOfFile, sizesOf } from './known-files.ts';
 import type { BrokenLine, ImportType, Numbered } from './line.ts';
 import { fileRules, forgetIds, PASSES, type Plan, pageOf, type StagedLine } from './pages.ts';
@@ -14,7 +13,7 @@ import { type Absent, PRUNED_TYPES, type Pruned, type PruneLimit, pruneExcess, p
 import { createImportTally, type ImportChange, type ImportReport, recordImport } from './report.ts';
 import { beginRun, type Run, RunLost } from './runs.ts';
 import { checkRules, isNamed, keyOfId, PAGE_SIZE, READ_SIZE, stage } from './stage.ts';
-import { fileIdOf } from './times.ts';
+import { fileIdOf, type KnownTimes } from './times.ts';
 
 /** Called with the number of lines done so far. */
 type ShowProgress = (lines: number) => void;
@@ -23,7 +22,8 @@ type ShowProgress = (lines: number) => void;
 const RETRY_PAUSES_MS = [250, 1_000];
 /** Pages of people wait for each batch of an import, and are refused after 0.9 s. */
 const MAX_BATCH_MS = 300;
-const MIN_BATCH_SIZE = 50;
+/** A batch that exceeds the time limit of a statement is retried with a part of its lines. */
+const RETRIED_SHARE = 8;
 
 export type Importer = ReturnType<typeof createImporter>;
 
@@ -54,25 +54,30 @@ export function createImporter(parts: {
 
     /** Runs a page; writes in a transaction of its own, in which the page is read as well. */
     async function inTransaction<Result>(work: (tx: Queries, now: Date) => Promise<Result>): Promise<Result> {
-      if (!write) return withRetries(() => work(database, new Date(clock())));
-      return withRetries(() =>
-        engine.transaction(async (tx, now) => {
-          const begin = performance.now();
-          await run.requireHeld(tx);
-          const result = await work(tx, now);
-          size = sizeAfter(size, performance.now() - begin);
-          return result;
-        }),
+      if (!write) return retried(RETRY_PAUSES_MS, () => work(database, new Date(clock())));
+      return retried(RETRY_PAUSES_MS, () =>
+        engine
+          .transaction(async (tx, now) => {
+            const begin = performance.now();
+            await run.requireHeld(tx);
+            const result = await work(tx, now);
+            size = sizeAfter(size, performance.now() - begin);
+            return result;
+          })
+          .catch((error: unknown) => {
+            const isTooLong = error instanceof StorageUnavailable && error.code === 'statement_too_long';
+            if (isTooLong) size = Math.ceil(size / RETRIED_SHARE);
+            throw error;
+          }),
       );
     }
 
-    async function make(tx: Queries, now: Date, changes: readonly Change[]): Promise<Outcome> {
-      const outcome = await engine.make(tx, now, changes, options);
+    /** Call it after the transaction, which may have been repeated. */
+    function countFiles({ changes, times }: { readonly changes: readonly Change[]; readonly times: KnownTimes }) {
       for (const change of changes) {
-        const fileId = fileIdOf(outcome.times, change);
+        const fileId = fileIdOf(times, change);
         if (fileId) files.set(fileId, (files.get(fileId) ?? 0) + 1);
       }
-      return outcome;
     }
 
     let done = 0;
@@ -82,8 +87,9 @@ export function createImporter(parts: {
       while (after !== undefined) {
         const from: number = after;
         const page = await inTransaction(async (tx, now) => {
-          const found = await pageOf(tx, plan, pass, { after: from, size });
-          const outcome = await make(tx, now, found.changes);
+          // A dry run makes no change, so that the lines of later pages would be shown twice.
+          const found = await pageOf(tx, plan, pass, { after: from, size, maxMore: write ? PAGE_SIZE : 0 });
+          const outcome = await engine.make(tx, now, found.changes, options);
           const made = new Set(outcome.differences.map(({ change }) => change.number));
           await forgetIds(
             tx,
@@ -91,15 +97,17 @@ export function createImporter(parts: {
             outcome.outdated.filter(({ number }) => !made.has(number)),
           );
           const wrong = [...found.problems, ...outcome.problems.map(({ change, message }) => ({ ...change, message }))];
-          for (const { number = 0, message } of wrong) problems.add(number, message);
-          if (write) problems.refuse();
-          return { ...found, ...outcome, changes: await shownOf(tx, outcome.differences, found.lines, plan) };
+          if (write) refuse(wrong);
+          return { ...found, ...outcome, wrong, shown: await shownOf(tx, outcome.differences, found.lines, plan) };
         });
-        const newer = page.newer + page.outdated.length;
-        tally.add(type, { changes: page.changes, newer, lines: page.lines.size });
-        if (write) write.kept += page.changes.length;
-        done += page.lines.size;
-        if (page.lines.size > 0) show?.(done);
+        countFiles(page);
+        for (const { number = 0, message } of page.wrong) problems.add(number, message);
+        const last = page.next ?? Infinity;
+        const newer = page.newer + page.outdated.filter(({ number = 0 }) => number <= last).length;
+        tally.add(type, { changes: page.shown, newer, lines: page.count });
+        if (write) write.kept += page.shown.length;
+        done += page.count;
+        if (page.count > 0) show?.(done);
         after = page.next;
       }
     }
@@ -109,9 +117,11 @@ export function createImporter(parts: {
         const from: string | undefined = after;
         const page = await inTransaction(async (tx, now) => {
           const found = await prunePage(tx, plan, type, { after: from, size });
-          const gone = found.gone.map(({ change }) => change);
-          return { ...found, ...(await make(tx, now, gone)) };
+          const changes = found.gone.map(({ change }) => change);
+          return { ...found, changes, ...(await engine.make(tx, now, changes, options)) };
         });
+        // Records that the file lacks are counted, too: they leave the set themselves.
+        countFiles(page);
         const made = new Set(page.differences.map(({ change }) => change));
         const removed = page.gone.filter(({ change }) => made.has(change));
         const changes = [
@@ -182,7 +192,7 @@ export function createImporter(parts: {
       const write = { kept: 0, fileId: '' };
       try {
         const step = <Result>(work: (tx: Queries) => Promise<Result>): Promise<Result> =>
-          withRetries(() =>
+          retried(RETRY_PAUSES_MS, () =>
             engine.transaction(async (tx) => {
               await run.requireHeld(tx);
               return work(tx);
@@ -190,8 +200,8 @@ export function createImporter(parts: {
           );
         write.fileId = await chooseFile(step, all, sets);
         const { report } = await compareAll(run, all, { write, ...(show && { show }) });
-        await withRetries(() => recordImport(database, new Date(clock()), report));
-        await withRetries(() => forgetFiles(database));
+        await retried(RETRY_PAUSES_MS, () => recordImport(database, new Date(clock()), report));
+        await retried(RETRY_PAUSES_MS, () => forgetFiles(database));
       } catch (error) {
         throw interruption(error, { kept: write.kept, id: run.id }) ?? error;
       }
@@ -213,21 +223,15 @@ interface Writing {
 
 /** Returns the size of the batch after one that took so long. */
 function sizeAfter(size: number, ms: number): number {
-  if (ms > MAX_BATCH_MS) return Math.max(MIN_BATCH_SIZE, Math.floor(size / 2));
+  if (ms > MAX_BATCH_MS) return Math.ceil(size / 2);
   return ms < MAX_BATCH_MS / 3 ? Math.min(PAGE_SIZE, size * 2) : size;
 }
 
-/** Retrying is safe: if an attempt has written but its answer was lost, no difference is left. */
-async function withRetries<Result>(attempt: () => Promise<Result>): Promise<Result> {
-  for (const pause of RETRY_PAUSES_MS) {
-    try {
-      return await attempt();
-    } catch (error) {
-      if (!(error instanceof StorageUnavailable)) throw error;
-      await delay(pause);
-    }
-  }
-  return attempt();
+/** @throws ImportProblems if there are any */
+function refuse(wrong: readonly { readonly number?: number; readonly message: string }[]): void {
+  const problems = createFoundProblems();
+  for (const { number = 0, message } of wrong) problems.add(number, message);
+  problems.refuse();
 }
 
 function interruption(error: unknown, broken: { id: string; kept: number }): ImportInterrupted | undefined {
@@ -247,8 +251,8 @@ function interruption(error: unknown, broken: { id: string; kept: number }): Imp
     return new ImportInterrupted(broken, `${meanwhile} (line ${first?.line}: ${first?.message})`, error);
   }
   // A violated constraint means a change after the comparison, such as an address taken since.
-  const isOvertaken = error instanceof Error && 'constraint' in error && error.constraint;
-  return isOvertaken ? new ImportInterrupted(broken, meanwhile, error) : undefined;
+  const isViolated = error instanceof Error && 'constraint' in error && error.constraint;
+  return isViolated || isOvertaken(error) ? new ImportInterrupted(broken, meanwhile, error) : undefined;
 }
 
 /** Shows differences with the names that their lines use. */

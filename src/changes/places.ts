@@ -3,7 +3,7 @@ import { displayName } from '../accounts/display-name.ts';
 import { type FoundPlace, findPlace, type Place, type PlaceKind } from '../accounts/organizations/places.ts';
 import { Refusal, refuseViolations } from '../base/refusal.ts';
 import type { Database, InTransaction } from '../storage/queries.ts';
-import type { Changes } from './engine.ts';
+import { type Changes, retried } from './engine.ts';
 import { recordDeletions } from './times.ts';
 
 export interface PlaceChanges {
@@ -20,19 +20,8 @@ export interface Dependents {
 
 export const MAX_DEPENDENTS = 10_000;
 
-/** Repeats a step that met another change of the same rows: a deadlock, or a lock held for too long. */
-async function retried<Rows>(step: () => Promise<Rows>): Promise<Rows> {
-  for (let left = MAX_RETRIES; ; left -= 1) {
-    try {
-      return await step();
-    } catch (error) {
-      const { code } = error as { code?: string };
-      if (left === 0 || (code !== '40P01' && code !== 'statement_too_long')) throw error;
-    }
-  }
-}
-
-const MAX_RETRIES = 3;
+/** Pauses before a step is repeated that met another change of the same rows. */
+const RETRY_PAUSES_MS = [100, 400, 1_000];
 
 /** How many rows a statement deletes: each has a notification and rows that depend on it. */
 const STEP = 500;
@@ -80,7 +69,7 @@ export function createPlaces({ database, engine }: { readonly database: Database
      * @throws Refusal `organization_unknown` or `warehouse_unknown`
      */
     async remove(kind: PlaceKind, id: string, inTransaction?: InTransaction<Place>): Promise<Place> {
-      const { table, isOfPlace, steps } = REMOVAL[kind];
+      const { table, steps } = REMOVAL[kind];
       const place = await engine.transaction(async (tx, now) => {
         const found = placeOf(await findPlace(tx, kind, id));
         // Late lines do nothing from now on, although the steps have only begun.
@@ -96,20 +85,14 @@ export function createPlaces({ database, engine }: { readonly database: Database
         await inTransaction?.(tx, found);
         return found;
       });
-      for (const access of steps) {
-        let ended: unknown[];
-        do {
-          ended = await retried(() =>
-            database.query(
-              `DELETE FROM ${access} WHERE id = ANY(ARRAY(
-                  SELECT id FROM ${access} WHERE ${isOfPlace} LIMIT ${STEP})) RETURNING 1`,
-              [id],
-            ),
-          );
-        } while (ended.length > 0);
+      // With the lock of all changes, so that no other writer meets a row that is being deleted.
+      const step = (statement: string): Promise<unknown[]> =>
+        retried(RETRY_PAUSES_MS, () => engine.transaction((tx) => tx.query(`${statement} RETURNING 1`, [id])));
+      for (const [rows, isOfPlace] of steps) {
+        const some = `ARRAY(SELECT ctid FROM ${rows} WHERE ${isOfPlace} LIMIT ${STEP})`;
+        while ((await step(`DELETE FROM ${rows} WHERE ctid = ANY(${some})`)).length > 0);
       }
-      // The database also deletes what was added meanwhile, and notifies nodes of each row.
-      await retried(() => database.query(`DELETE FROM ${table} WHERE id = $1`, [id]));
+      await step(`DELETE FROM ${table} WHERE id = $1`);
       return place;
     },
 
@@ -152,14 +135,19 @@ const REMOVAL = {
   organization: {
     table: 'organizations',
     access: 'organization_memberships',
-    steps: ['warehouse_rights', 'organization_memberships', 'warehouses'],
-    isOfPlace: 'organization_id = $1',
+    steps: ['warehouse_rights', 'organization_memberships', 'warehouses', 'known_times'].map(
+      (rows) => [rows, 'organization_id = $1'] as const,
+    ),
   },
   warehouse: {
     table: 'warehouses',
     access: 'warehouse_rights',
-    steps: ['warehouse_rights'],
-    isOfPlace: `organization_id = (SELECT organization_id FROM warehouses WHERE id = $1)
-      AND warehouse_id = $1`,
+    steps: [
+      [
+        'warehouse_rights',
+        'organization_id = (SELECT organization_id FROM warehouses WHERE id = $1) AND warehouse_id = $1',
+      ],
+      ['known_times', 'warehouse_id = $1'],
+    ],
   },
 } as const;

@@ -1,18 +1,16 @@
 /** Applies pushed lines in their order, in batches. */
-import { setTimeout as delay } from 'node:timers/promises';
 import type { Activity } from '../accounts/activity/activity.ts';
 import type { Clock } from '../base/clock.ts';
 import type { Refusal } from '../base/refusal.ts';
 import type { Queries } from '../storage/queries.ts';
 import { StorageUnavailable } from '../storage/storage-unavailable.ts';
 import type { Difference } from './change.ts';
-import type { Changes } from './engine.ts';
+import { type Changes, retried } from './engine.ts';
 import { isBroken } from './line.ts';
 import {
   futureOf,
   heldBack,
   invalid,
-  isPassing,
   type LineAnswer,
   lineRefused,
   MAX_LINES,
@@ -26,9 +24,14 @@ import type { RemovalLimit } from './removal-limit.ts';
 import { type Resolved, resolve } from './resolve.ts';
 import { isDeleted, isOutdated, readTimes } from './times.ts';
 
-/** Pauses before a batch is retried after a deadlock or without an answer of the database. */
+/** Pauses before each retry of a batch. */
 const RETRY_PAUSES_MS = [100, 400];
 const BATCH_SIZE = 500;
+/** The same for lines that may change many other rows each: all lines of a batch have one time limit. */
+const HEAVY_BATCH_SIZE = 20;
+const isHeavy = (line: PushedLine): boolean =>
+  ('deleted' in line && line.deleted === true) ||
+  ('former_organization' in line && line.former_organization !== undefined);
 
 export function createPushedChanges(parts: {
   readonly changes: Changes;
@@ -86,24 +89,12 @@ export function createPushedChanges(parts: {
     return allowed;
   }
 
-  async function inTransaction(lines: readonly PushedLine[], sender: string): Promise<LineAnswer[]> {
-    for (const pause of RETRY_PAUSES_MS) {
-      try {
-        return await write(lines, sender);
-      } catch (error) {
-        if (!isPassing(error)) throw error;
-        await delay(pause);
-      }
-    }
-    return write(lines, sender);
-  }
-
   /** Applies a batch. If it is refused, applies its lines one by one: only wrong ones are refused. */
   async function* apply(lines: readonly PushedLine[], sender: string): AsyncIterable<LineAnswer> {
     const [first] = lines;
     if (first === undefined) return;
     try {
-      yield* await inTransaction(lines, sender);
+      yield* await retried(RETRY_PAUSES_MS, () => write(lines, sender));
     } catch (error) {
       const refusal = refusalOf(error);
       if (refusal === undefined) throw error;
@@ -150,15 +141,17 @@ export function createPushedChanges(parts: {
   };
 }
 
-/** Starts a new batch if the type changes, removals start or end, or a name occurs again. */
+/** Starts a new batch if the type changes, removals or heavy lines start or end, or a name occurs again. */
 function* batchesOf(lines: readonly PushedLine[]): Iterable<readonly PushedLine[]> {
   let batch: PushedLine[] = [];
   let names = new Set<string>();
   for (const line of lines) {
     const [before] = batch;
     const own = ownNames(line);
-    const isOtherKind = before && (before.type !== line.type || removes(before) !== removes(line));
-    if (isOtherKind || batch.length === BATCH_SIZE || own.some((name) => names.has(name))) {
+    const isOtherKind =
+      before && (before.type !== line.type || removes(before) !== removes(line) || isHeavy(before) !== isHeavy(line));
+    const max = isHeavy(line) ? HEAVY_BATCH_SIZE : BATCH_SIZE;
+    if (isOtherKind || batch.length === max || own.some((name) => names.has(name))) {
       yield batch;
       batch = [];
       names = new Set();

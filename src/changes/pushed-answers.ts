@@ -1,6 +1,7 @@
 /** The answers to pushed lines: why a line was not applied, and what to do about it. */
 import { Refusal } from '../base/refusal.ts';
-import { StorageUnavailable } from '../storage/storage-unavailable.ts';
+import type { StorageUnavailable } from '../storage/storage-unavailable.ts';
+import { isOvertaken } from './engine.ts';
 import { MAX_AHEAD_MS, type PushedLine } from './pushed-line.ts';
 
 /** The result of one line. `not_done`: PostgreSQL did not answer. */
@@ -15,12 +16,6 @@ export interface LineAnswer {
 export const MAX_LINES = 1_000;
 
 export const reasonOf = ({ code, message, remedy }: Refusal) => ({ code, message, remedy });
-
-/** True for a deadlock or an unavailable database: a retry may succeed. */
-export const isPassing = (error: unknown): boolean => error instanceof StorageUnavailable || isOvertaken(error);
-
-const isOvertaken = (error: unknown): boolean =>
-  error instanceof Error && 'code' in error && ['40001', '40P01'].includes(String(error.code));
 
 /** Returns why the line is refused; undefined if the line did not cause the error. */
 export function refusalOf(error: unknown): Refusal | undefined {

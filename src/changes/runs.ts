@@ -16,6 +16,8 @@ export interface WritingRun {
 export interface Run extends AsyncDisposable {
   /** `imp_` and 16 random characters: the audit entries of the import contain it. */
   readonly id: string;
+  /** When the run began, by the clock of the database. */
+  readonly startedAt: Date;
   /**
    * Waits until no other import writes, and keeps others from writing.
    *
@@ -54,9 +56,9 @@ const EXPIRES_AT = `clock_timestamp() + interval '${EXPIRY_SECONDS} seconds'`;
 
 export async function beginRun(database: Database, startedBy: string): Promise<Run> {
   const id = randomId('imp_', 16);
-  await database.query(
+  const [run] = await database.query<{ startedAt: Date }>(
     `INSERT INTO import_runs (id, writes, started_by, started_at, expires_at)
-      VALUES ($1, false, $2, clock_timestamp(), ${EXPIRES_AT})`,
+      VALUES ($1, false, $2, clock_timestamp(), ${EXPIRES_AT}) RETURNING started_at AS "startedAt"`,
     [id, startedBy],
   );
   const renew = (): Promise<unknown> =>
@@ -66,6 +68,7 @@ export async function beginRun(database: Database, startedBy: string): Promise<R
 
   return {
     id,
+    startedAt: run?.startedAt ?? new Date(Number.NaN),
 
     async takeTurn(onWait) {
       let waitsFor: number | undefined;

@@ -108,6 +108,7 @@ export async function withRegistries<Result>(
     log,
     issuer: settings.issuer,
     brandName: () => settings.brand.name,
+    timeoutFactor: TIMEOUT_FACTOR,
     ...(by && { by }),
   });
   opened.defer(() => registries.close());

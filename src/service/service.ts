@@ -97,6 +97,7 @@ export async function startService(given: ServiceParts) {
     issuer: settings.issuer,
     brandName: () => current.settings.brand.name,
     onNewProblems: (owners) => mailProblems(owners),
+    timeoutFactor,
     maxCached: settings.storage.rememberedPeople,
   });
   opened.defer(() => registries.close());

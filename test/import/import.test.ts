@@ -2,6 +2,11 @@ import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect } from 'chai';
 import { createAccess } from '../../src/accounts/access/access.ts';
+import { createActivity } from '../../src/accounts/activity/activity.ts';
+import { createChanges } from '../../src/changes/engine.ts';
+import { createImporter } from '../../src/changes/import.ts';
+import { lastImport } from '../../src/changes/report.ts';
+import { openImportFile } from '../../src/operator/import/file.ts';
 import { listenForChanges } from '../../src/storage/change-feed.ts';
 import { setUpOperator } from '../operator/operator-suite.ts';
 import { operatorWith, valueFrom, variablesOf } from '../operator/run-operator.ts';
@@ -224,6 +229,36 @@ forEachDatabase('operator import', (open) => {
       const found = await accounts().findByEmail(email);
       expect(found?.externalId).to.equal(`A${(at + 2) % 3}`);
     }
+  });
+
+  it('an account whose address another one gets has its own new one in the same transaction, even if its line is far away', async () => {
+    const { database } = parts();
+    const people = (first: string, last: string) =>
+      fileOf(
+        account('A0', { email: first }),
+        ...Array.from({ length: 501 }, (_, at) => account(`A${at + 1}`)),
+        account('A999', { email: last }),
+      );
+    await importFile(people('first@example.test', 'last@example.test'));
+    const engine = createChanges({ database });
+    const transaction: typeof engine.transaction = async (work, turn) => {
+      const result = await engine.transaction(work, turn);
+      expect(await database.query("SELECT FROM accounts WHERE email LIKE 'moving-%'")).to.deep.equal([]);
+      return result;
+    };
+    const clock = Date.now;
+    const activity = createActivity({ database, clock });
+    const importer = createImporter({ database, engine: { ...engine, transaction }, clock, activity });
+    await using source = await openImportFile(people('last@example.test', 'first@example.test'), process);
+    await using started = await importer.begin('this test');
+    await importer.stage(started, source.lines());
+    const plan = { prune: false, adoptByName: false, asOf: source.writtenAt };
+    await started.takeTurn();
+    const { report, ...sets } = await importer.compare(started, plan, { pruneAtMost: '100%' });
+    expect(report.counts.account).to.include({ changed: 2, unchanged: 501 });
+    await importer.carryOut(started, plan, sets);
+    expect((await lastImport(database))?.changes.account).to.include({ changed: 2 });
+    expect((await accounts().findByEmail('first@example.test'))?.externalId).to.equal('A999');
   });
 
   it('an import of a new email address revokes links mailed to the old address, but ends no session', async () => {

@@ -3,8 +3,7 @@ import { expect } from 'chai';
 import pg from 'pg';
 import { createClientBlocks } from '../../src/accounts/access/client-blocks.ts';
 import { createOrganizationReach } from '../../src/authorizations/organization-reach.ts';
-import { createChanges } from '../../src/changes/engine.ts';
-import { createPlaces } from '../../src/changes/places.ts';
+import { createOrganizations } from '../../src/changes/organizations.ts';
 import { openDatabase } from '../../src/storage/database.ts';
 import { eventually } from '../support/eventually.ts';
 import { introspect } from '../support/oauth.ts';
@@ -228,13 +227,13 @@ describeOn([postgresServer], 'the page of a large organization', () => {
     const { databaseUrl } = settings.storage;
     const quick = await openDatabase({ databaseUrl, dataDirectory: '', timeoutFactor: 1 });
     const failures: unknown[] = [];
-    const query: typeof quick.query = (text, values) =>
-      quick.query<never>(text, values).catch(async (error: unknown) => {
+    const transaction: typeof quick.transaction = (work) =>
+      quick.transaction<never>(work as never).catch(async (error: unknown) => {
         failures.push(error);
         await lock.query('ROLLBACK');
         throw error;
       });
-    await createPlaces({ database: { ...quick, query }, engine: createChanges({ database: quick }) })
+    await createOrganizations({ database: { ...quick, transaction } })
       .remove('warehouse', warehouse.id)
       .finally(() => quick.close());
     expect(failures[0]).to.include({ code: 'statement_too_long' });

@@ -2,6 +2,11 @@
 import { createChanges } from '../../src/changes/engine.ts';
 import { createMemberships as createRecorded, type Memberships } from '../../src/changes/memberships.ts';
 import type { Database } from '../../src/storage/queries.ts';
+import { TIMEOUT_FACTOR } from './timeout-factor.ts';
 
 export const createMemberships = ({ database }: { readonly database: Database }): Memberships =>
-  createRecorded({ database, engine: createChanges({ database }), activity: { recordAll: async () => {} } });
+  createRecorded({
+    database,
+    engine: createChanges({ database, timeoutFactor: TIMEOUT_FACTOR }),
+    activity: { recordAll: async () => {} },
+  });

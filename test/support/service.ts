@@ -93,7 +93,7 @@ export async function startTestService(options: StartOptions = {}): Promise<Test
     issuer: settings.issuer,
     clock,
     organizations: sharing?.organizations ?? createOrganizations({ database }),
-    engine: createChanges({ database }),
+    engine: createChanges({ database, timeoutFactor }),
     memberships: sharing?.memberships ?? createMemberships({ database }),
     logLines,
   };

@@ -86,7 +86,9 @@ export function addImportCommand(program: Command, operator: Operator): void {
       const startedBy = `${operator.by().operator}, process ${process.pid} on ${hostname()}`;
       await using started = await importer.begin(startedBy);
       const total = await importer.stage(started, source.lines());
-      const plan = { prune, adoptByName, asOf: options.asOf ?? source.writtenAt };
+      // The clock of this machine may be ahead: a line that is pushed meanwhile would be outdated, and lost.
+      const writtenAt = source.writtenAt < started.startedAt ? source.writtenAt : started.startedAt;
+      const plan = { prune, adoptByName, asOf: options.asOf ?? writtenAt };
       const showing = (what: string) => (lines: number) => progress.show(`${what}, lines`, lines, total);
       if (!isDryRun) {
         await started.takeTurn(
