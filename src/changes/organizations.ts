@@ -1,13 +1,41 @@
-/** Organizations and their warehouses, to which users have access. */
+/** Organizations and their warehouses, to which users have access: adds, lists, edits and deletes them. */
 import { displayName } from '../accounts/display-name.ts';
 import type { OrganizationPolicy } from '../accounts/organizations/organization-policy.ts';
-import { isOrganizationId, type Place, unknownOrganization } from '../accounts/organizations/places.ts';
+import {
+  type FoundPlace,
+  findPlace,
+  isOrganizationId,
+  type Place,
+  type PlaceKind,
+  unknownOrganization,
+} from '../accounts/organizations/places.ts';
 import { randomId } from '../base/random-id.ts';
-import { refuseViolations } from '../base/refusal.ts';
+import { Refusal, refuseViolations } from '../base/refusal.ts';
+import type { CleaningJob } from '../storage/cleaning.ts';
 import { byName, type Page, type PageRequest, pageOf } from '../storage/pages.ts';
 import type { Database, InTransaction } from '../storage/queries.ts';
-import { type Changes, createChanges } from './engine.ts';
-import { acceptedExternalId, createPlaces, takenBy } from './places.ts';
+import { type Changes, createChanges, retried } from './engine.ts';
+import { recordDeletions } from './times.ts';
+
+export interface PlaceChanges {
+  readonly name?: string | undefined;
+  readonly externalId?: string | undefined;
+}
+
+export interface Dependents {
+  readonly warehouses: number;
+  /** Users with a membership in the organization, or rights in the warehouse. */
+  readonly people: number;
+  readonly machines: number;
+}
+
+export const MAX_DEPENDENTS = 10_000;
+
+/** Pauses before a step is repeated that met another change of the same rows. */
+const RETRY_PAUSES_MS = [100, 400, 1_000];
+
+/** How many rows a statement deletes: each has a notification and rows that depend on it. */
+const STEP = 500;
 
 export interface WarehouseRecord extends Place {
   readonly organizationId: string;
@@ -40,10 +68,85 @@ export function createOrganizations(parts: {
   readonly asksFirst?: boolean;
 }) {
   const { database, engine = createChanges(parts), asksFirst = false } = parts;
-  const places = createPlaces({ database, engine });
 
   return {
-    ...places,
+    /** @throws Refusal `organization_unknown` or `warehouse_unknown` */
+    find: (kind: PlaceKind, id: string): Promise<FoundPlace> => findPlace(database, kind, id),
+
+    /**
+     * Changes the name or the external id. The next import treats a place with an external id as if
+     * an import had created it.
+     *
+     * @throws Refusal `organization_unknown`, `warehouse_unknown`, `name_invalid` or
+     *   `external_id_taken`
+     */
+    async edit(
+      kind: PlaceKind,
+      id: string,
+      { name, externalId }: PlaceChanges,
+      inTransaction?: InTransaction<Place>,
+    ): Promise<Place> {
+      const set = {
+        ...(name !== undefined && { name: displayName(name) }),
+        ...(externalId !== undefined && { external_id: acceptedExternalId(externalId) }),
+      };
+      return refuseViolations(
+        takenBy(externalId),
+        engine.transaction(async (tx, now) => {
+          const { organization } = await findPlace(tx, kind, id);
+          const ids = { id, ...(kind === 'warehouse' && { organization_id: organization.id }) };
+          await engine.make(tx, now, [{ type: kind, ...ids, set }]);
+          const place = placeOf(await findPlace(tx, kind, id));
+          await inTransaction?.(tx, place);
+          return place;
+        }),
+      );
+    },
+
+    /**
+     * Ends the place at once, and then deletes all access to it and its warehouses, step by step. If the process stops,
+     * a repeated call or a job of the service continues.
+     *
+     * @param inTransaction runs before the first step, so that the log says who began
+     * @throws Refusal `organization_unknown` or `warehouse_unknown`
+     */
+    async remove(kind: PlaceKind, id: string, inTransaction?: InTransaction<Place>): Promise<Place> {
+      const place = await engine.transaction(async (tx, now) => {
+        const found = placeOf(await findPlace(tx, kind, id));
+        // Late lines do nothing from now on, although the steps have only begun.
+        const ofPlace = kind === 'organization' ? 'organization_id' : 'id';
+        const warehouses = await tx.query<{ id: string; external_id: string | null }>(
+          `SELECT id, external_id FROM warehouses WHERE ${ofPlace} = $1`,
+          [id],
+        );
+        await recordDeletions(tx, now, 'warehouse', warehouses);
+        if (kind === 'organization') {
+          await recordDeletions(tx, now, kind, [{ id, external_id: found.externalId }]);
+        }
+        await tx.query(`UPDATE ${REMOVAL[kind].table} SET ended_at = $2 WHERE id = $1`, [id, now]);
+        await inTransaction?.(tx, found);
+        return found;
+      });
+      await removeSteps(engine, kind, id);
+      return place;
+    },
+
+    /**
+     * Counts the warehouses deleted with the place, and the users and clients that lose access:
+     * `MAX_DEPENDENTS + 1` of these stands for any more.
+     */
+    async dependents(kind: PlaceKind, id: string): Promise<Dependents> {
+      const { access } = REMOVAL[kind];
+      const countOf = (subject: string): string =>
+        `(SELECT count(*)::integer FROM (SELECT FROM ${access}
+          WHERE ${kind}_id = $1 AND ${subject} IS NOT NULL LIMIT ${MAX_DEPENDENTS + 1}) AS counted)`;
+      const [row] = await database.query<Dependents>(
+        `SELECT ${countOf('account_id')} AS people, ${countOf('client_id')} AS machines,
+            (SELECT count(*) FROM warehouses WHERE organization_id = $1)::integer AS warehouses`,
+        [id],
+      );
+      return row ?? { warehouses: 0, people: 0, machines: 0 };
+    },
 
     /** Lists organizations by name. */
     async list(page: PageRequest = {}): Promise<Page<OrganizationRecord>> {
@@ -65,7 +168,7 @@ export function createOrganizations(parts: {
      * @throws Refusal `organization_unknown`
      */
     async listWarehouses(page: PageRequest = {}, organizationId?: string): Promise<Page<ListedWarehouse>> {
-      if (organizationId !== undefined) await places.find('organization', organizationId);
+      if (organizationId !== undefined) await findPlace(database, 'organization', organizationId);
       const query = {
         select: `SELECT w.id, w.name, w.organization_id AS "organizationId",
             w.created_at AS "createdAt", w.external_id AS "externalId", o.name AS "organizationName"
@@ -135,3 +238,73 @@ export function createOrganizations(parts: {
     },
   };
 }
+
+/** Deletes at most about `limit` rows, and at last the ended place. @returns how many rows */
+async function removeSteps(engine: Changes, kind: PlaceKind, id: string, limit = Infinity): Promise<number> {
+  const { table, steps } = REMOVAL[kind];
+  // With the lock of all changes, so that no other writer meets a row that is being deleted.
+  const step = (statement: string): Promise<unknown[]> =>
+    retried(RETRY_PAUSES_MS, () => engine.transaction((tx) => tx.query(`${statement} RETURNING 1`, [id])));
+  let removed = 0;
+  for (const [rows, isOfPlace] of steps) {
+    const some = `ARRAY(SELECT ctid FROM ${rows} WHERE ${isOfPlace} LIMIT ${STEP})`;
+    let ended: unknown[];
+    do {
+      if (removed >= limit) return removed;
+      ended = await step(`DELETE FROM ${rows} WHERE ctid = ANY(${some})`);
+      removed += ended.length;
+    } while (ended.length > 0);
+  }
+  await step(`DELETE FROM ${table} WHERE id = $1`);
+  return removed;
+}
+
+/** Continues deletions whose process stopped. */
+export const endedPlacesCleaning =
+  ({ database, engine }: { readonly database: Database; readonly engine: Changes }): CleaningJob =>
+  async (limit) => {
+    for (const kind of ['organization', 'warehouse'] as const) {
+      const [ended] = await database.query<{ id: string }>(
+        `SELECT id FROM ${REMOVAL[kind].table} WHERE ended_at < clock_timestamp() - interval '5 minutes' LIMIT 1`,
+      );
+      if (ended) return removeSteps(engine, kind, ended.id, limit);
+    }
+    return 0;
+  };
+
+const placeOf = ({ id, name, externalId }: FoundPlace): Place => ({ id, name, externalId });
+
+/** Accepts visible text, as an import does (changes/line.ts). @throws Refusal `name_invalid` */
+const acceptedExternalId = (entered: string | undefined): string | null =>
+  entered === undefined ? null : displayName(entered);
+
+const takenBy = (externalId = '') => {
+  const taken = () =>
+    new Refusal(
+      'external_id_taken',
+      `The external id ${externalId} is already used.`,
+      'See `organizations list` and `warehouses list`.',
+    );
+  return { organizations_external_id_key: taken, warehouses_external_id_key: taken };
+};
+
+const REMOVAL = {
+  organization: {
+    table: 'organizations',
+    access: 'organization_memberships',
+    steps: ['warehouse_rights', 'organization_memberships', 'warehouses', 'known_times'].map(
+      (rows) => [rows, 'organization_id = $1'] as const,
+    ),
+  },
+  warehouse: {
+    table: 'warehouses',
+    access: 'warehouse_rights',
+    steps: [
+      [
+        'warehouse_rights',
+        'organization_id = (SELECT organization_id FROM warehouses WHERE id = $1) AND warehouse_id = $1',
+      ],
+      ['known_times', 'warehouse_id = $1'],
+    ],
+  },
+} as const;

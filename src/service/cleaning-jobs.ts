@@ -5,6 +5,7 @@ import { approvalMailsExpiry } from '../authorizations/approval-requests.ts';
 import { createTimeLimitJob } from '../authorizations/endings.ts';
 import type { LeakedValues } from '../authorizations/leaked-values.ts';
 import type { Clock } from '../base/clock.ts';
+import { endedPlacesCleaning } from '../changes/organizations.ts';
 import { pushedChangesCleaning } from '../changes/removal-limit.ts';
 import { importLinesCleaning } from '../changes/runs.ts';
 import type { Settings } from '../config/settings.ts';
@@ -84,6 +85,7 @@ export function cleaningJobs(parts: {
     revocations: revocations.removeExpired,
     import_lines: importLinesCleaning({ database }),
     pushed_changes: pushedChangesCleaning({ database, clock }),
+    ended_places: endedPlacesCleaning({ database, engine: parts.registries.engine }),
     leaked_secrets: parts.leakedValues.refuseDueSecrets,
     time_limits: createTimeLimitJob(connections, activity),
     // Last, so that the space of the rows that the other jobs removed can be used again.

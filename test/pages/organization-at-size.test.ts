@@ -240,6 +240,33 @@ describeOn([postgresServer], 'the page of a large organization', () => {
     expect(await database.query('SELECT FROM warehouses WHERE id = $1', [warehouse.id])).to.deep.equal([]);
   });
 
+  it('a place whose deletion was stopped reaches no one, and a job of the service completes the deletion', async () => {
+    const { database, organizations, memberships, access, clean } = on.service;
+    const { accountId } = on.seeded.other;
+    await database.query(`
+      CREATE FUNCTION stop_early() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'stopped'; END $$`);
+    for (const kind of ['organization', 'warehouse'] as const) {
+      const { id: organizationId } = await organizations.add({ name: `Ended ${kind}` });
+      const warehouse = await organizations.addWarehouse({ organizationId, name: 'Hall' });
+      await memberships.setRole({ accountId }, organizationId, 'owner');
+      const reached = async () =>
+        (await access.accessOf({ accountId })).flatMap(({ id, warehouses }) => [id, ...warehouses.map(({ id }) => id)]);
+      const id = kind === 'organization' ? organizationId : warehouse.id;
+      expect(await reached()).to.include(id);
+      await database.query(`CREATE TRIGGER stop_early BEFORE DELETE ON warehouse_rights
+        FOR EACH STATEMENT EXECUTE FUNCTION stop_early()`);
+      const failed = await organizations.remove(kind, id).catch((cause: Error) => cause.message);
+      await database.query('DROP TRIGGER stop_early ON warehouse_rights');
+      expect(failed).to.equal('stopped');
+      await eventually(async () => expect(await reached()).to.not.include(id));
+      await clean();
+      expect(await count(`${kind}s WHERE id = '${id}'`)).to.equal(1);
+      await database.query(`UPDATE ${kind}s SET ended_at = ended_at - interval '6 minutes' WHERE id = '${id}'`);
+      await clean();
+      expect(await count(`${kind}s WHERE id = '${id}'`)).to.equal(0);
+    }
+  });
+
   it('the deletion of an organization deletes its access and warehouses in steps, and continues after it was stopped', async () => {
     const { database, organizations } = on.service;
     const { id } = on.seeded.organization;

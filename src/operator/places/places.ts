@@ -2,12 +2,14 @@
 import type { Command } from 'commander';
 import type { Place, PlaceKind } from '../../accounts/organizations/places.ts';
 import {
+  type Dependents,
   type ListedWarehouse,
+  MAX_DEPENDENTS,
   type OrganizationRecord,
+  type PlaceChanges,
   policyText,
   type WarehouseRecord,
 } from '../../changes/organizations.ts';
-import { type Dependents, MAX_DEPENDENTS, type PlaceChanges } from '../../changes/places.ts';
 import { countText, type PageRequest } from '../../storage/pages.ts';
 import { WrongUsage } from '../command/arguments.ts';
 import { addYesOption } from '../command/confirmation.ts';

@@ -47,8 +47,10 @@ create table organizations (
   name text not null, created_at timestamptz not null,
   external_id text unique, -- The id in the system that imports the organization; null if none does.
   asks_first boolean not null default false, -- True if only approved clients reach the organization.
-  allows_api_keys boolean not null default true -- True if personal API keys reach the organization.
+  allows_api_keys boolean not null default true, -- True if personal API keys reach the organization.
+  ended_at timestamptz -- When its deletion began, which takes steps: nothing reaches the organization any more.
 );
+create index organizations_ended on organizations (ended_at) where ended_at is not null;
 -- The expression of `byName` (storage/pages.ts).
 create index organizations_by_name on organizations ((
   regexp_replace(regexp_replace(name, '(\d+)', '0000000000\1', 'g'), '0*(\d{10})', '\1', 'g')
@@ -82,8 +84,10 @@ create table warehouses (
   name text not null,
   created_at timestamptz not null,
   external_id text unique, -- The id in the system from which the warehouse is imported; null if no import changes it.
+  ended_at timestamptz, -- As in organizations.
   constraint warehouses_organization_id_id_key unique (organization_id, id)
 );
+create index warehouses_ended on warehouses (ended_at) where ended_at is not null;
 -- The expression of `byName` (storage/pages.ts).
 create index warehouses_by_name on warehouses (organization_id, (
   regexp_replace(regexp_replace(name, '(\d+)', '0000000000\1', 'g'), '0*(\d{10})', '\1', 'g')
