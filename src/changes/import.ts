@@ -118,6 +118,16 @@ export function createImporter(parts: {
         const page = await inTransaction(async (tx, now) => {
           const found = await prunePage(tx, plan, type, { after: from, size });
           const changes = found.gone.map(({ change }) => change);
+          // More records may be imported, or their lines outdated, than at the comparison.
+          const removed = (pruned.get(type)?.removed ?? 0) + changes.length;
+          const { present = 0 } = write?.compared.pruned.get(type) ?? {};
+          const excess =
+            write &&
+            pruneExcess(
+              new Map([[type, { present: Math.max(present, removed), removed }]]),
+              write.compared.pruneAtMost,
+            );
+          if (excess) throw excess.refusal;
           return { ...found, changes, ...(await engine.make(tx, now, changes, options)) };
         });
         // Records that the file lacks are counted, too: they leave the set themselves.
@@ -173,7 +183,7 @@ export function createImporter(parts: {
       const sizes = await sizesOf(database);
       const { report, pruned, files } = await compareAll(run, all, { ...(show && { show }) });
       const excess = pruneExcess(pruned, pruneAtMost);
-      return { report: { ...report, ...(excess && { excess }) }, files, sizes };
+      return { report: { ...report, ...(excess && { excess }) }, files, sizes, pruned, pruneAtMost };
     },
 
     /**
@@ -186,10 +196,10 @@ export function createImporter(parts: {
     async carryOut(
       run: Run,
       plan: ImportPlan,
-      { show, ...sets }: SetsOfFile & { readonly show?: ShowProgress },
+      { show, ...compared }: Compared & { readonly show?: ShowProgress },
     ): Promise<void> {
       const all = { ...plan, importId: run.id };
-      const write = { kept: 0, fileId: '' };
+      const write: Writing = { kept: 0, fileId: '', compared };
       try {
         const step = <Result>(work: (tx: Queries) => Promise<Result>): Promise<Result> =>
           retried(RETRY_PAUSES_MS, () =>
@@ -198,7 +208,7 @@ export function createImporter(parts: {
               return work(tx);
             }),
           );
-        write.fileId = await chooseFile(step, all, sets);
+        write.fileId = await chooseFile(step, all, compared);
         const { report } = await compareAll(run, all, { write, ...(show && { show }) });
         await retried(RETRY_PAUSES_MS, () => recordImport(database, new Date(clock()), report));
         await retried(RETRY_PAUSES_MS, () => forgetFiles(database));
@@ -211,11 +221,18 @@ export function createImporter(parts: {
 
 export type ImportPlan = Omit<Plan, 'importId'>;
 
-export interface Comparison extends SetsOfFile {
+export interface Comparison extends Compared {
   readonly report: ImportReport;
 }
 
+/** What the run needs of the comparison. */
+interface Compared extends SetsOfFile {
+  readonly pruned: ReadonlyMap<ImportType, Pruned>;
+  readonly pruneAtMost: PruneLimit;
+}
+
 interface Writing {
+  readonly compared: Compared;
   /** How many changes were written. */
   kept: number;
   fileId: string;

@@ -218,6 +218,16 @@ export async function recordTimes(
         OR (known.expires_at IS NULL) <> (excluded.expires_at IS NULL)`,
     [JSON.stringify(rows), new Date(now.getTime() + REMEMBERED_MS), isImport],
   );
+  const left = differences.filter(({ change, kind }) => change.type === 'membership' && kind === 'removed');
+  if (left.length === 0) return;
+  // The database deletes the rights with the membership.
+  await tx.query(
+    `UPDATE known_times k SET expires_at = $2
+      FROM jsonb_to_recordset($1::jsonb) AS line (account_id text, organization_id text)
+      WHERE k.account_id = line.account_id AND k.organization_id = line.organization_id
+        AND k.warehouse_id IS NOT NULL AND k.expires_at IS NULL`,
+    [JSON.stringify(left.map(({ change }) => change)), new Date(now.getTime() + REMEMBERED_MS)],
+  );
 }
 
 /** Records that links of a person end now, later than each line that was applied before. */
