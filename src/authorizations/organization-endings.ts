@@ -4,10 +4,10 @@ import type { Account } from '../accounts/account.ts';
 import type { Activity, NewActivity, Origin } from '../accounts/activity/activity.ts';
 import type { Action } from '../accounts/activity/activity-words.ts';
 import type { OrganizationPolicy } from '../accounts/organizations/organization-policy.ts';
-import type { OrganizationEnds } from '../changes/organization-ends.ts';
 import { changedMeanwhile } from '../clients/client-edits.ts';
 import type { Queries } from '../storage/queries.ts';
 import { type ApprovableClient, approvableClients } from './client-standing.ts';
+import type { OrganizationEnds } from './organization-ends.ts';
 
 export type ActingAdmin = Acting & { readonly admin: NonNullable<Acting['admin']> };
 

@@ -19,7 +19,7 @@ export type Accounts = ReturnType<typeof createAccounts>;
 /** Creates the registry of accounts, with the changes that an older line must not undo. */
 export function createAccounts(
   parts: Parameters<typeof createAccountRegistry>[0] & {
-    readonly engine: Pick<Changes, 'transaction' | 'make'>;
+    readonly engine: Changes;
   },
 ) {
   const { database, engine, clock } = parts;

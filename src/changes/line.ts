@@ -147,8 +147,6 @@ export const importLine = z.discriminatedUnion('type', [
 /** A line that satisfies every rule that can be checked without the other lines. */
 export type ImportLine = z.output<typeof importLine>;
 export type ImportType = ImportLine['type'];
-export type PlaceType = 'organization' | 'warehouse';
-export type LineOf<Type extends ImportType> = Extract<ImportLine, { type: Type }>;
 
 /** Ordered by dependency: each type refers only to earlier ones. */
 export const IMPORT_TYPES = [

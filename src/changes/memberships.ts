@@ -69,29 +69,22 @@ export function createMemberships(parts: {
     );
   }
 
-  const remove = (type: 'membership' | 'warehouse_rights', ids: Ids): Promise<unknown> =>
-    engine.transaction((tx, now) => engine.make(tx, now, [{ type, ...ids, end: 'removed' }], options));
+  async function remove(type: 'membership' | 'warehouse_rights', subject: Subject, place: Ids): Promise<void> {
+    const column = subjectColumn(subject);
+    if (column === undefined) return;
+    const ids = { [column[0]]: column[1], ...place };
+    await engine.transaction((tx, now) => engine.make(tx, now, [{ type, ...ids, end: 'removed' }], options));
+  }
 
   return {
     set,
 
-    setRole: (subject: Subject, id: string, role: Role): Promise<void> => set(subject, { organization: { id, role } }),
-
-    setRights: (subject: Subject, id: string, rights: readonly Right[]): Promise<void> =>
-      set(subject, { warehouse: { id, rights } }),
-
     /** Ends the membership and the rights in every warehouse of the organization. */
-    async remove(subject: Subject, organization_id: string): Promise<void> {
-      const column = subjectColumn(subject);
-      if (column === undefined || !isOrganizationId(organization_id)) return;
-      await remove('membership', { [column[0]]: column[1], organization_id });
-    },
+    remove: async (subject: Subject, organization_id: string): Promise<void> =>
+      isOrganizationId(organization_id) ? remove('membership', subject, { organization_id }) : undefined,
 
-    async removeRights(subject: Subject, warehouse_id: string): Promise<void> {
-      const column = subjectColumn(subject);
-      if (column === undefined || !isWarehouseId(warehouse_id)) return;
-      await remove('warehouse_rights', { [column[0]]: column[1], warehouse_id });
-    },
+    removeRights: async (subject: Subject, warehouse_id: string): Promise<void> =>
+      isWarehouseId(warehouse_id) ? remove('warehouse_rights', subject, { warehouse_id }) : undefined,
   };
 
   /** The kind of a client never changes, so it is safe to check it first. */

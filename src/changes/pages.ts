@@ -1,7 +1,7 @@
 /** The staged lines of an import as changes, a page at a time: the names in them get ids. */
 import { randomId } from '../base/random-id.ts';
 import type { Queries } from '../storage/queries.ts';
-import type { Change, NamedType } from './change.ts';
+import { type Change, type NamedType, valuesOf } from './change.ts';
 import type { ImportType } from './line.ts';
 import { isNamed, keyOfBoth, keyOfId, lineWith, PREFIXES, TABLES } from './stage.ts';
 
@@ -252,7 +252,6 @@ function changeOf(
   { asOf }: Plan,
 ): Change {
   const { number, line, organization_id, adds = false, isByAddress = false } = row;
-  const { external_id, name, email, suspended, role, rights, clients, identity } = line as never;
   return {
     type,
     number,
@@ -263,21 +262,11 @@ function changeOf(
       organization_id,
       warehouse_id: row.warehouse_id,
       formerOrganization: row.home_id,
-      identity,
     }),
     ...(row.is_elsewhere && { isElsewhere: true }),
     adds,
     named: namesOf(type, line, isByAddress),
-    set: {
-      external_id,
-      name,
-      email,
-      suspended,
-      role,
-      rights,
-      ...(clients !== undefined && { asks_first: clients === 'ask' }),
-      ...(type === 'warehouse' && organization_id !== null && { organization_id }),
-    },
+    ...valuesOf(line, organization_id ?? undefined),
   };
 }
 

@@ -25,7 +25,7 @@ export interface Absent {
   readonly present?: string | readonly string[];
 }
 
-export interface PrunePage {
+interface PrunePage {
   readonly gone: readonly Absent[];
   /** Something that was created by hand would be removed with these. */
   readonly kept: readonly Absent[];

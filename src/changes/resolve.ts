@@ -1,11 +1,11 @@
 /** Finds the ids of the records that pushed lines name. Refuses unknown and contradictory names. */
 import { emailKey } from '../accounts/email.ts';
-import type { Identity } from '../accounts/identities/identities.ts';
 import { randomId } from '../base/random-id.ts';
 import { Refusal } from '../base/refusal.ts';
 import type { Queries } from '../storage/queries.ts';
-import type { Change, NamedType, Names, Values } from './change.ts';
+import { type Change, type NamedType, type Names, valuesOf } from './change.ts';
 import { type PushedLine, removes } from './pushed-line.ts';
+import { PREFIXES } from './stage.ts';
 
 interface Found {
   readonly type: NamedType;
@@ -30,7 +30,6 @@ const PARTS: Readonly<Record<PushedLine['type'], readonly NamedType[]>> = {
   membership: ['account', 'organization'],
   warehouse_rights: ['account', 'warehouse'],
 };
-const PREFIX = { organization: 'org_', warehouse: 'wh_', account: 'acc_' } as const;
 
 type Text = Readonly<Record<string, string | undefined>>;
 const namesIn = (line: Text, [external, id, email]: Keys): Names => ({
@@ -71,11 +70,11 @@ export async function resolve(tx: Queries, lines: readonly PushedLine[]): Promis
         change: {
           ...change,
           named: named.map(([part, names]) => [part, part === type && isByAddress ? names : surest(names)] as const),
-          ...(isOwn && { adds: own === undefined, id: own?.id ?? randomId(PREFIX[type as NamedType], 16) }),
+          ...(isOwn && { adds: own === undefined, id: own?.id ?? randomId(PREFIXES[type as NamedType], 16) }),
           account_id: ids.account_id?.id,
           organization_id: organization?.id ?? warehouse?.organization_id ?? undefined,
           warehouse_id: warehouse?.id,
-          ...(change.end === undefined && { set: valuesOf(line, organization?.id), identity: identityIn(line) }),
+          ...(change.end === undefined && valuesOf(text, organization?.id)),
           formerOrganization: of('organization', 'external_id', text.former_organization)?.id,
         },
       };
@@ -100,26 +99,6 @@ function endOf(line: PushedLine): Change['end'] {
   if (!removes(line)) return undefined;
   if (line.type !== 'account') return 'removed';
   return line.deleted === true ? 'deleted' : 'suspended';
-}
-
-function identityIn(line: PushedLine): Change['identity'] {
-  return line.type === 'account' && !removes(line) ? (line as { identity?: Identity }).identity : undefined;
-}
-
-function valuesOf(line: PushedLine, organization_id: string | undefined): Values {
-  const { external_id, name, email, suspended, role, rights, clients } = line as Values & {
-    readonly clients?: 'open' | 'ask';
-  };
-  return {
-    external_id,
-    name,
-    email,
-    suspended,
-    role,
-    rights,
-    ...(clients !== undefined && { asks_first: clients === 'ask' }),
-    ...(line.type === 'warehouse' && { organization_id }),
-  };
 }
 
 const BY = ['id', 'external_id', 'email'] as const;

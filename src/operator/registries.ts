@@ -13,11 +13,11 @@ import {
 } from '../authorizations/endings.ts';
 import { createMachineTokens, type MachineTokens } from '../authorizations/machine-tokens.ts';
 import { createOrganizationEndings, type OrganizationEndings } from '../authorizations/organization-endings.ts';
+import { createOrganizationEnds } from '../authorizations/organization-ends.ts';
 import { createOrganizationReach, type OrganizationReach } from '../authorizations/organization-reach.ts';
 import { systemClock } from '../base/clock.ts';
 import { createImporter, type Importer } from '../changes/import.ts';
 import { createMemberships, type Memberships } from '../changes/memberships.ts';
-import { createOrganizationEnds } from '../changes/organization-ends.ts';
 import { createOrganizations, type Organizations } from '../changes/organizations.ts';
 import type { Client } from '../clients/client.ts';
 import type { Variables } from '../config/environment.ts';

@@ -6,11 +6,11 @@ import type { PasswordLinkRequests } from '../accounts/password-links/link-mail.
 import { createPasswordChanges } from '../accounts/password-links/password-changes.ts';
 import type { Endings } from '../authorizations/endings.ts';
 import { createOrganizationEndings } from '../authorizations/organization-endings.ts';
+import { createOrganizationEnds } from '../authorizations/organization-ends.ts';
 import { createOrganizationReach } from '../authorizations/organization-reach.ts';
 import type { Clock } from '../base/clock.ts';
 import { createNetworkCheck } from '../base/network-address.ts';
 import type { Seals } from '../base/seals.ts';
-import { createOrganizationEnds } from '../changes/organization-ends.ts';
 import { createTestOrganizations } from '../changes/test-organizations.ts';
 import type { Settings } from '../config/settings.ts';
 import { createApiCalls } from '../host/api-calls.ts';

@@ -2,7 +2,7 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
 import { isAdmin, RIGHTS, type Right, ROLES, type Role } from '../../src/accounts/access/reach.ts';
-import { createOrganizationEnds } from '../../src/changes/organization-ends.ts';
+import { createOrganizationEnds } from '../../src/authorizations/organization-ends.ts';
 import type { Answer } from '../support/oauth.ts';
 import { DAY } from './model-memberships.ts';
 import {

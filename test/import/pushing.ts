@@ -1,5 +1,5 @@
 /** Pushes lines to `POST /changes` as another system does, and reads the answers. */
-import type { LineAnswer } from '../../src/changes/pushed-answers.ts';
+import type { LineAnswer } from '../../src/changes/push.ts';
 import type { Line } from './import-file.ts';
 
 export const SECRET = 'secret-of-the-tests-0123456789abcdefghij';

@@ -1,7 +1,7 @@
 /** Whatever writes people, places and access, and however late: nothing reaches what a newer truth ended. */
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { createOrganizationEnds } from '../../src/changes/organization-ends.ts';
+import { createOrganizationEnds } from '../../src/authorizations/organization-ends.ts';
 import { createTestOrganizations } from '../../src/changes/test-organizations.ts';
 import { operatorOn, valueFrom } from '../operator/run-operator.ts';
 import { introspect } from '../support/oauth.ts';

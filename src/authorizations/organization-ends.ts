@@ -1,6 +1,6 @@
 /**
  * Lets owners, admins and the operator decide which clients and API keys reach an organization, and
- * owners and admins end memberships of other members (operators do this in memberships.ts).
+ * owners and admins end memberships of other members (operators do this in changes/memberships.ts).
  */
 
 import type { Access } from '../accounts/access/access.ts';
@@ -11,12 +11,12 @@ import { isOrganizationId } from '../accounts/organizations/places.ts';
 import type { Clock } from '../base/clock.ts';
 import { isClientId } from '../base/random-id.ts';
 import { Refusal } from '../base/refusal.ts';
+import type { Changes } from '../changes/engine.ts';
 import type { Database, InTransaction, Queries } from '../storage/queries.ts';
-import type { Changes } from './engine.ts';
 
 export type OrganizationEnds = ReturnType<typeof createOrganizationEnds>;
 
-interface Change {
+interface Deciding {
   readonly organizationId: string;
   /** The account of the owner or admin; undefined for the operator. */
   readonly by: string | undefined;
@@ -34,12 +34,15 @@ export function createOrganizationEnds(parts: {
 }) {
   const { database, engine, access, clock } = parts;
 
-  const change = (of: Change, work: (tx: Queries, present: Present) => Promise<readonly unknown[]>): Promise<boolean> =>
+  const change = (
+    of: Deciding,
+    work: (tx: Queries, present: Present) => Promise<readonly unknown[]>,
+  ): Promise<boolean> =>
     checked(of, () => database.transaction((tx) => changeIn(tx, of, (present) => work(tx, present))));
 
   /** Like `change`, for what lines of other systems change, too: an older line must not undo it. */
   const changeRecords = (
-    of: Change,
+    of: Deciding,
     accountId: string | undefined,
     work: (tx: Queries, now: Date, present: Present) => Promise<readonly unknown[]>,
   ): Promise<boolean> =>
@@ -47,12 +50,12 @@ export function createOrganizationEnds(parts: {
       engine.transaction((tx, now) => changeIn(tx, of, (present) => work(tx, now, present), accountId)),
     );
 
-  const checked = async ({ organizationId, by }: Change, work: () => Promise<boolean>): Promise<boolean> =>
+  const checked = async ({ organizationId, by }: Deciding, work: () => Promise<boolean>): Promise<boolean> =>
     isOrganizationId(organizationId) && (await database.inTurn(by, work));
 
   async function changeIn(
     tx: Queries,
-    { organizationId, by, check, inTransaction }: Change,
+    { organizationId, by, check, inTransaction }: Deciding,
     work: (present: Present) => Promise<readonly unknown[]>,
     accountId = by,
   ): Promise<boolean> {
@@ -69,7 +72,7 @@ export function createOrganizationEnds(parts: {
   /** Stores decisions about clients that people can connect; returns those that changed. */
   const decide = (
     tx: Queries,
-    { organizationId, by }: Change,
+    { organizationId, by }: Deciding,
     { clientIds, isApproved, sentence }: Decision,
   ): Promise<unknown[]> =>
     tx.query(
@@ -99,7 +102,7 @@ export function createOrganizationEnds(parts: {
       isApproved,
       sentence = null,
       ...whose
-    }: Change & {
+    }: Deciding & {
       readonly clientId: string;
       readonly isApproved: boolean;
       readonly sentence?: string | null | undefined;
@@ -119,7 +122,7 @@ export function createOrganizationEnds(parts: {
       policy: { asksFirst, allowsApiKeys },
       approved,
       ...whose
-    }: Change & {
+    }: Deciding & {
       readonly policy: OrganizationPolicy;
       readonly approved: readonly string[];
     }): Promise<boolean> {
@@ -146,7 +149,7 @@ export function createOrganizationEnds(parts: {
     async endMembership({
       accountId,
       ...whose
-    }: Change & { readonly accountId: string; readonly by: string }): Promise<boolean> {
+    }: Deciding & { readonly accountId: string; readonly by: string }): Promise<boolean> {
       if (!isAccountId(accountId)) return false;
       const { organizationId, by } = whose;
       const isEnded = await changeRecords(whose, accountId, async (tx, now, { roleOf, owners }) => {
@@ -166,7 +169,7 @@ export function createOrganizationEnds(parts: {
      *
      * @returns false if `by` is no longer an owner or admin, or the client is unknown or blocked.
      */
-    async block({ clientId, ...whose }: Change & { readonly clientId: string }): Promise<boolean> {
+    async block({ clientId, ...whose }: Deciding & { readonly clientId: string }): Promise<boolean> {
       if (!isClientId(clientId)) return false;
       const { organizationId, by } = whose;
       const isBlocked = await change(whose, (tx) =>
@@ -193,7 +196,7 @@ export function createOrganizationEnds(parts: {
     },
 
     /** @returns false if `by` is no longer an owner or admin, or the client is not blocked. */
-    async unblock({ clientId, ...whose }: Change & { readonly clientId: string }): Promise<boolean> {
+    async unblock({ clientId, ...whose }: Deciding & { readonly clientId: string }): Promise<boolean> {
       if (!isClientId(clientId)) return false;
       const isUnblocked = await change(whose, (tx) =>
         tx.query(
