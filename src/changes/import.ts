@@ -4,7 +4,7 @@ import type { Clock } from '../base/clock.ts';
 import type { Database, Queries } from '../storage/queries.ts';
 import { StorageUnavailable } from '../storage/storage-unavailable.ts';
 import type { By, Change, Difference } from './change.ts';
-import { type Changes, isOvertaken, retried } from './engine.ts';
+import { type Changes, isOvertaken, type Outcome, retried } from './engine.ts';
 import { chooseFile, forgetFiles, type SetsOfFile, sizesOf } from './known-files.ts';
 import type { BrokenLine, ImportType, Numbered } from './line.ts';
 import { fileRules, forgetIds, PASSES, type Plan, pageOf, type StagedLine } from './pages.ts';
@@ -13,7 +13,7 @@ import { type Absent, PRUNED_TYPES, type Pruned, type PruneLimit, pruneExcess, p
 import { createImportTally, type ImportChange, type ImportReport, recordImport } from './report.ts';
 import { beginRun, type Run, RunLost } from './runs.ts';
 import { checkRules, isNamed, keyOfId, PAGE_SIZE, READ_SIZE, stage } from './stage.ts';
-import { fileIdOf, type KnownTimes } from './times.ts';
+import { fileIdOf } from './times.ts';
 
 /** Called with the number of lines done so far. */
 type ShowProgress = (lines: number) => void;
@@ -72,78 +72,68 @@ export function createImporter(parts: {
       );
     }
 
-    /** Call it after the transaction, which may have been repeated. */
-    function countFiles({ changes, times }: { readonly changes: readonly Change[]; readonly times: KnownTimes }) {
-      for (const change of changes) {
-        const fileId = fileIdOf(times, change);
-        if (fileId) files.set(fileId, (files.get(fileId) ?? 0) + 1);
-      }
-    }
-
     let done = 0;
-    for (const pass of PASSES) {
-      const [type] = pass;
-      let after: number | undefined = 0;
-      while (after !== undefined) {
-        const from: number = after;
-        const page = await inTransaction(async (tx, now) => {
-          // A dry run makes no change, so that the lines of later pages would be shown twice.
-          const found = await pageOf(tx, plan, pass, { after: from, size, maxMore: write ? PAGE_SIZE : 0 });
-          const outcome = await engine.make(tx, now, found.changes, options);
-          const made = new Set(outcome.differences.map(({ change }) => change.number));
-          await forgetIds(
-            tx,
-            plan,
-            outcome.outdated.filter(({ number }) => !made.has(number)),
-          );
-          const wrong = [...found.problems, ...outcome.problems.map(({ change, message }) => ({ ...change, message }))];
-          if (write) refuse(wrong);
-          return { ...found, ...outcome, wrong, shown: await shownOf(tx, outcome.differences, found.lines, plan) };
-        });
-        countFiles(page);
-        for (const { number = 0, message } of page.wrong) problems.add(number, message);
-        const last = page.next ?? Infinity;
-        const newer = page.newer + page.outdated.filter(({ number = 0 }) => number <= last).length;
-        tally.add(type, { changes: page.shown, newer, lines: page.count });
-        if (write) write.kept += page.shown.length;
-        done += page.count;
-        if (page.count > 0) show?.(done);
-        after = page.next;
-      }
-    }
-    for (const type of plan.prune ? PRUNED_TYPES : []) {
-      let after: string | undefined;
+    /** Runs all pages of a pass. Counts after each transaction, which may have been repeated. */
+    async function eachPage<At>(
+      type: ImportType,
+      work: (tx: Queries, now: Date, after?: At) => Promise<ComparedPage<At>>,
+    ) {
+      let after: At | undefined;
       do {
-        const from: string | undefined = after;
-        const page = await inTransaction(async (tx, now) => {
-          const found = await prunePage(tx, plan, type, { after: from, size });
-          const changes = found.gone.map(({ change }) => change);
-          // More records may be imported, or their lines outdated, than at the comparison.
-          const removed = (pruned.get(type)?.removed ?? 0) + changes.length;
-          const { present = 0 } = write?.compared.pruned.get(type) ?? {};
-          const excess =
-            write &&
-            pruneExcess(
-              new Map([[type, { present: Math.max(present, removed), removed }]]),
-              write.compared.pruneAtMost,
-            );
-          if (excess) throw excess.refusal;
-          return { ...found, changes, ...(await engine.make(tx, now, changes, options)) };
-        });
-        // Records that the file lacks are counted, too: they leave the set themselves.
-        countFiles(page);
-        const made = new Set(page.differences.map(({ change }) => change));
-        const removed = page.gone.filter(({ change }) => made.has(change));
-        const changes = [
-          ...removed.map((one) => shownAbsent(one, 'removed')),
-          ...page.kept.map((one) => shownAbsent(one, 'kept')),
-        ];
-        tally.add(type, { changes, newer: page.newer + page.outdated.length, lines: 0 });
-        if (write) write.kept += removed.length;
+        const from = after;
+        const page = await inTransaction((tx, now) => work(tx, now, from));
+        for (const change of page.changes) {
+          const fileId = fileIdOf(page.times, change);
+          if (fileId) files.set(fileId, (files.get(fileId) ?? 0) + 1);
+        }
+        for (const { number = 0, message } of page.wrong ?? []) problems.add(number, message);
+        const { shown, count: lines = 0, present } = page;
+        tally.add(type, { changes: shown, newer: page.newer + page.outdated.length, lines });
+        if (write) write.kept += shown.filter(({ change }) => change !== 'kept').length;
         const before = pruned.get(type) ?? { present: 0, removed: 0 };
-        pruned.set(type, { present: before.present + page.present, removed: before.removed + removed.length });
+        const removed = before.removed + page.differences.length;
+        if (present !== undefined) pruned.set(type, { present: before.present + present, removed });
+        done += lines;
+        if (lines > 0) show?.(done);
         after = page.next;
       } while (after !== undefined);
+    }
+
+    for (const pass of PASSES) {
+      await eachPage<number>(pass[0], async (tx, now, after = 0) => {
+        // A dry run makes no change, so that the lines of later pages would be shown twice.
+        const found = await pageOf(tx, plan, pass, { after, size, maxMore: write ? PAGE_SIZE : 0 });
+        const outcome = await engine.make(tx, now, found.changes, options);
+        const made = new Set(outcome.differences.map(({ change }) => change.number));
+        const lost = outcome.outdated.filter(({ number }) => !made.has(number));
+        await forgetIds(tx, plan, lost);
+        const wrong = [...found.problems, ...outcome.problems.map(({ change, message }) => ({ ...change, message }))];
+        if (write) refuse(wrong);
+        const outdated = outcome.outdated.filter(({ number = 0 }) => number <= (found.next ?? Infinity));
+        return {
+          ...found,
+          ...outcome,
+          outdated,
+          wrong,
+          shown: await shownOf(tx, outcome.differences, found.lines, plan),
+        };
+      });
+    }
+    for (const type of plan.prune ? PRUNED_TYPES : []) {
+      await eachPage<string>(type, async (tx, now, after) => {
+        const found = await prunePage(tx, plan, type, { after, size });
+        const changes = found.gone.map(({ change }) => change);
+        if (write) requireAllowed(type, (pruned.get(type)?.removed ?? 0) + changes.length, write.compared);
+        const outcome = await engine.make(tx, now, changes, options);
+        const made = new Set(outcome.differences.map(({ change }) => change));
+        const removed = found.gone.filter(({ change }) => made.has(change));
+        const shown = [
+          ...removed.map((one) => shownAbsent(one, 'removed')),
+          ...found.kept.map((one) => shownAbsent(one, 'kept')),
+        ];
+        // Counts the removed records as records of the file, too: they leave the set themselves.
+        return { ...found, ...outcome, changes, shown };
+      });
     }
     // If the lines are still there now, they were there for every page.
     await run.requireHeld(database);
@@ -231,6 +221,24 @@ interface Compared extends SetsOfFile {
   readonly pruneAtMost: PruneLimit;
 }
 
+interface Wrong {
+  readonly number?: number;
+  readonly message: string;
+}
+
+/** What a page of lines, or of records that the file lacks, would change. */
+interface ComparedPage<At> extends Pick<Outcome, 'differences' | 'outdated' | 'times'> {
+  readonly changes: readonly Change[];
+  readonly shown: readonly ImportChange[];
+  readonly newer: number;
+  readonly next: At | undefined;
+  readonly wrong?: readonly Wrong[];
+  /** How many lines were compared. */
+  readonly count?: number;
+  /** How many imported records were compared. */
+  readonly present?: number;
+}
+
 interface Writing {
   readonly compared: Compared;
   /** How many changes were written. */
@@ -244,8 +252,15 @@ function sizeAfter(size: number, ms: number): number {
   return ms < MAX_BATCH_MS / 3 ? Math.min(PAGE_SIZE, size * 2) : size;
 }
 
+/** Checks the limit again: more records may be imported, or fewer lines outdated, than at the comparison. */
+function requireAllowed(type: ImportType, removed: number, { pruned, pruneAtMost }: Compared): void {
+  const present = Math.max(removed, pruned.get(type)?.present ?? 0);
+  const excess = pruneExcess(new Map([[type, { present, removed }]]), pruneAtMost);
+  if (excess) throw excess.refusal;
+}
+
 /** @throws ImportProblems if there are any */
-function refuse(wrong: readonly { readonly number?: number; readonly message: string }[]): void {
+function refuse(wrong: readonly Wrong[]): void {
   const problems = createFoundProblems();
   for (const { number = 0, message } of wrong) problems.add(number, message);
   problems.refuse();
@@ -294,16 +309,10 @@ async function shownOf(
   });
 }
 
-function shown({ change: { type }, kind, fields, before, after }: Difference, line: StagedLine): ImportChange {
+function shown({ change: { type }, kind, fields }: Difference, line: StagedLine): ImportChange {
   const { account = '', organization = '', warehouse = '', external_id = '' } = line;
-  if (type === 'membership') {
-    const role = [before?.role ?? null, after.role] as never;
-    return { change: kind, key: { type, account, organization }, fields: { role } };
-  }
-  if (type === 'warehouse_rights') {
-    const rights = [before?.rights ?? null, after.rights] as never;
-    return { change: kind, key: { type, account, warehouse }, fields: { rights } };
-  }
+  if (type === 'membership') return { change: kind, key: { type, account, organization }, fields };
+  if (type === 'warehouse_rights') return { change: kind, key: { type, account, warehouse }, fields };
   const { asks_first: asks, organization_id: moved, suspended, ...others } = fields;
   const policy = (isAsking: unknown): string => (isAsking === true ? 'ask' : 'open');
   const all = {

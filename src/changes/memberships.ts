@@ -93,7 +93,7 @@ export function createMemberships(parts: {
     if (client === undefined || client.kind === 'machine') return;
     throw new Refusal(
       'not_a_machine',
-      `The ${client.kind} client ${id} cannot be a member: it reaches only what the people ` + 'who approve it reach.',
+      `The ${client.kind} client ${id} cannot be a member: it reaches only what the people who approve it reach.`,
       'Give the membership to the person, or to a machine client.',
     );
   }

@@ -22,6 +22,8 @@ export interface PlaceChanges {
   readonly externalId?: string | undefined;
 }
 
+type NewPlace = PlaceChanges & { readonly name: string };
+
 export interface Dependents {
   readonly warehouses: number;
   /** Users with a membership in the organization, or rights in the warehouse. */
@@ -183,7 +185,7 @@ export function createOrganizations(parts: {
 
     /** @throws Refusal `name_invalid` or `external_id_taken` */
     async add(
-      { name: entered, externalId }: { readonly name: string; readonly externalId?: string | undefined },
+      { name: entered, externalId }: NewPlace,
       inTransaction?: InTransaction<OrganizationRecord>,
     ): Promise<OrganizationRecord> {
       const id = randomId('org_', 16);
@@ -205,15 +207,7 @@ export function createOrganizations(parts: {
 
     /** @throws Refusal `name_invalid`, `organization_unknown` or `external_id_taken` */
     async addWarehouse(
-      {
-        organizationId,
-        name: entered,
-        externalId,
-      }: {
-        readonly organizationId: string;
-        readonly name: string;
-        readonly externalId?: string | undefined;
-      },
+      { organizationId, name: entered, externalId }: NewPlace & { readonly organizationId: string },
       inTransaction?: InTransaction<WarehouseRecord>,
     ): Promise<WarehouseRecord> {
       if (!isOrganizationId(organizationId)) throw unknownOrganization(organizationId);

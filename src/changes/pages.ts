@@ -27,18 +27,6 @@ export const PASSES: readonly (readonly [type: ImportType, isMove: boolean])[] =
 
 export type StagedLine = Readonly<Record<string, string | undefined>>;
 
-export interface Page {
-  readonly changes: readonly Change[];
-  readonly lines: ReadonlyMap<number, StagedLine>;
-  /** How many of the lines are no lines of later pages. */
-  readonly count: number;
-  /** How many lines name an account or place that was deleted after the time of the file. */
-  readonly newer: number;
-  readonly problems: readonly { readonly number: number; readonly message: string }[];
-  /** The number after which the next page begins; undefined after the last page. */
-  readonly next: number | undefined;
-}
-
 interface Row {
   readonly number: number;
   readonly line: StagedLine;
@@ -123,7 +111,7 @@ export async function pageOf(
   plan: Plan,
   [type, isMove]: (typeof PASSES)[number],
   { after, size, maxMore }: { readonly after: number; readonly size: number; readonly maxMore: number },
-): Promise<Page> {
+) {
   const rows = await tx.query<Row>(isMove ? MOVES : SELECT[type], [
     plan.importId,
     after,
@@ -132,6 +120,7 @@ export async function pageOf(
   ]);
   const page = {
     lines: new Map(rows.map(({ number, line }) => [number, line])),
+    /** How many of the lines are no lines of later pages. */
     count: Math.min(rows.length, size),
     next: rows.length < size ? undefined : rows[size - 1]?.number,
   };
@@ -148,6 +137,7 @@ export async function pageOf(
       row.account_id !== null && row.organization_id !== null && (type === 'membership' || row.warehouse_id !== null),
   );
   const changes = known.map((row) => changeOf(type, row, plan));
+  // The other lines name an account or place that was deleted after the time of the file.
   return { ...page, changes, newer: rows.length - known.length, problems: [] };
 }
 

@@ -25,18 +25,6 @@ export interface Absent {
   readonly present?: string | readonly string[];
 }
 
-interface PrunePage {
-  readonly gone: readonly Absent[];
-  /** Something that was created by hand would be removed with these. */
-  readonly kept: readonly Absent[];
-  /** How many records are absent, but were changed after the time of the file. */
-  readonly newer: number;
-  /** How many imported records were compared: so many could be removed. */
-  readonly present: number;
-  /** Start of the next page; undefined after the last one. */
-  readonly next: string | undefined;
-}
-
 interface Row {
   readonly at: string;
   readonly id: string | null;
@@ -114,7 +102,7 @@ export async function prunePage(
   { importId, asOf }: Plan,
   type: ImportType,
   { after, size }: { readonly after: string | undefined; readonly size: number },
-): Promise<PrunePage> {
+) {
   const rows = await tx.query<Row>(SELECT[type], [importId, after ?? (isNamed(type) ? '' : '0'), size, asOf]);
   const imported = rows.filter(({ is_imported }) => is_imported);
   const absent = imported.filter(({ is_absent }) => is_absent);
@@ -122,8 +110,10 @@ export async function prunePage(
   const { gone = [], kept = [] } = Object.groupBy(older, ({ is_needed }) => (is_needed ? 'kept' : 'gone'));
   return {
     gone: gone.map((row) => absentOf(type, row, asOf)),
+    /** Something that was created by hand would be removed with these. */
     kept: kept.map((row) => absentOf(type, row, asOf)),
     newer: absent.length - older.length,
+    /** So many could be removed. */
     present: imported.length,
     next: rows.length < size ? undefined : rows.at(-1)?.at,
   };

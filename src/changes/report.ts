@@ -1,5 +1,4 @@
 /** Counts an import's changes, lists the first ones, and stores the result of the last import. */
-
 import type { Queries } from '../storage/queries.ts';
 import type { Fields } from './change.ts';
 import { IMPORT_TYPES, type ImportKey, type ImportType } from './line.ts';

@@ -1,5 +1,4 @@
 /** The organizations that owners of clients may join, so that their first call finds some stock. */
-
 import type { Access } from '../accounts/access/access.ts';
 import type { Role } from '../accounts/access/reach.ts';
 import { byName } from '../storage/pages.ts';
