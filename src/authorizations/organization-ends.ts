@@ -172,23 +172,7 @@ export function createOrganizationEnds(parts: {
       if (!isClientId(clientId)) return false;
       const { organizationId, by } = whose;
       const isBlocked = await change(whose, (tx) =>
-        tx.query(
-          `WITH barred AS (
-              INSERT INTO barred_clients (organization_id, client_id, barred_at, barred_by)
-                SELECT $1, id, $3, $4 FROM clients WHERE id = $2
-                ON CONFLICT DO NOTHING RETURNING client_id
-            ), redirects AS (
-              INSERT INTO barred_redirects
-                (organization_id, client_id, owner_account_id, redirect_uris, barred_by)
-                SELECT $1, id, owner_account_id, redirect_uris, $4
-                  FROM clients JOIN barred ON id = client_id WHERE owner_account_id IS NOT NULL
-                ON CONFLICT (organization_id, client_id) DO UPDATE
-                  SET owner_account_id = excluded.owner_account_id,
-                    redirect_uris = excluded.redirect_uris, barred_by = excluded.barred_by
-            )
-            SELECT FROM barred`,
-          [organizationId, clientId, new Date(clock()), by ?? null],
-        ),
+        access.clientBlocks.block(tx, organizationId, clientId, { at: new Date(clock()), by }),
       );
       if (isBlocked) access.clientBlocks.forget(clientId);
       return isBlocked;
@@ -197,23 +181,7 @@ export function createOrganizationEnds(parts: {
     /** @returns false if `by` is no longer an owner or admin, or the client is not blocked. */
     async unblock({ clientId, ...whose }: Deciding & { readonly clientId: string }): Promise<boolean> {
       if (!isClientId(clientId)) return false;
-      const isUnblocked = await change(whose, (tx) =>
-        tx.query(
-          // Also delete the blocks of deleted clients of the same owner, because no page lists them.
-          `WITH admitted AS (
-              DELETE FROM barred_clients WHERE organization_id = $1 AND client_id = $2
-                RETURNING client_id
-            ), redirects AS (
-              DELETE FROM barred_redirects r WHERE organization_id = $1
-                AND EXISTS (SELECT FROM admitted)
-                AND (client_id = $2 OR (
-                  owner_account_id = (SELECT owner_account_id FROM clients WHERE id = $2)
-                  AND NOT EXISTS (SELECT FROM clients c WHERE c.id = r.client_id)))
-            )
-            SELECT FROM admitted`,
-          [whose.organizationId, clientId],
-        ),
-      );
+      const isUnblocked = await change(whose, (tx) => access.clientBlocks.unblock(tx, whose.organizationId, clientId));
       if (isUnblocked) access.clientBlocks.forget(clientId);
       return isUnblocked;
     },

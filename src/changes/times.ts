@@ -46,10 +46,11 @@ const addressKey = (email: string): string => `account email ${sha256(emailKey(e
 const linkKeys = ({ id, identity }: Change): string[] => (id && identity ? [unlinkedKey(id, identity.issuer)] : []);
 
 /** Returns keys of what the record depends on: an end of one of them also ended the record. */
-function dependencies({ type, account_id, organization_id, named = [], set }: Change): string[] {
+function dependencies({ type, account_id, organization_id, named = [], set, adds }: Change): string[] {
   const membership =
     type === 'warehouse_rights' ? keyOf({ type: 'membership', account_id, organization_id }) : undefined;
-  const addresses = type === 'account' && set?.external_id ? named.flatMap(([, { email }]) => email ?? []) : [];
+  const isAdopted = type === 'account' && set?.external_id && !adds;
+  const addresses = isAdopted ? named.flatMap(([, { email }]) => email ?? []) : [];
   return [
     ...named.flatMap(deletedKeys),
     ...addresses.map(addressKey),
