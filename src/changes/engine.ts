@@ -68,7 +68,8 @@ export function createChanges({ database }: { readonly database: Database }) {
   };
 }
 
-const LOCK = "pg_advisory_xact_lock(hashtext('gatehouse import'))";
+/** The setting tells the triggers of the schema that ends are recorded here: they do so for rows deleted by hand. */
+const LOCK = "pg_advisory_xact_lock(hashtext('gatehouse import')), set_config('gatehouse.changes', 'on', true)";
 
 /**
  * Makes the changes true, and records when they were known.

@@ -68,6 +68,11 @@ const testing =
     await owner.send(`${LIST}/${id}/test/${to}/${organization}`);
   };
 
+const deleting =
+  (table: string, by: 'account' | 'organization' | 'warehouse') =>
+  ({ service, ...ids }: Records): Promise<unknown> =>
+    service.database.query(`DELETE FROM ${table} WHERE ${table.includes('_') ? `${by}_id` : 'id'} = $1`, [ids[by]]);
+
 const ROWS: Readonly<Record<string, Row>> = {
   'memberships remove': {
     change: ({ command, email, organization }) =>
@@ -183,6 +188,14 @@ const ROWS: Readonly<Record<string, Row>> = {
     change: testing('leave'),
     late: ['membership', 'rights'],
   },
+  'a membership deleted with SQL': {
+    change: deleting('organization_memberships', 'account'),
+    late: ['membership', 'rights'],
+  },
+  'a right deleted with SQL': { change: deleting('warehouse_rights', 'account'), late: ['rights'] },
+  'an account deleted with SQL': { change: deleting('accounts', 'account'), late: ['account', 'membership', 'rights'] },
+  'an organization deleted with SQL': { change: deleting('organizations', 'organization'), late: [...everything] },
+  'a warehouse deleted with SQL': { change: deleting('warehouses', 'warehouse'), late: ['warehouse', 'rights'] },
 };
 
 const ago = (seconds: number): string => new Date(Date.now() - seconds * 1_000).toISOString();
