@@ -1,5 +1,4 @@
 /** The doctor's checks of strong sign-in methods and test organizations. */
-
 import { createAccountRegistry } from '../accounts/account-registry.ts';
 import { listStrongMethods } from '../accounts/strong-sign-ins.ts';
 import { systemClock } from '../base/clock.ts';

@@ -1,5 +1,4 @@
 /** Lists all pages. Add a new page here; the page itself declares which requests it answers. */
-
 import type { AccountMail } from '../accounts/mail/account-mail.ts';
 import type { OneTimeValues } from '../accounts/one-time-values.ts';
 import type { PasswordLinkRequests } from '../accounts/password-links/link-mail.ts';

@@ -1,5 +1,4 @@
 /** Formats the report of an import: one line for each change, and the counts. */
-
 import type { FieldValue } from '../../changes/change.ts';
 import { IMPORT_TYPES, type ImportKey, type ImportType, PLURALS } from '../../changes/line.ts';
 import type { ImportProblems } from '../../changes/problems.ts';
