@@ -58,8 +58,9 @@ export function createChanges({ database }: { readonly database: Database }) {
     ): Promise<Result> =>
       turns[turn](() =>
         database.transaction(async (tx) => {
+          // Without this setting, triggers of the schema record the ends of rows, as for those that are deleted by hand.
           const [row] = await tx.query<{ now: Date }>(
-            `SELECT ${tx.now()} AS now FROM (SELECT ${LOCK} OFFSET 0) AS locked`,
+            `SELECT ${tx.now()} AS now FROM (SELECT ${LOCK}, set_config('gatehouse.changes', 'on', true) OFFSET 0) x`,
           );
           return work(tx, row?.now ?? new Date(Number.NaN));
         }),
@@ -68,8 +69,7 @@ export function createChanges({ database }: { readonly database: Database }) {
   };
 }
 
-/** The setting tells the triggers of the schema that ends are recorded here: they do so for rows deleted by hand. */
-const LOCK = "pg_advisory_xact_lock(hashtext('gatehouse import')), set_config('gatehouse.changes', 'on', true)";
+const LOCK = "pg_advisory_xact_lock(hashtext('gatehouse import'))";
 
 /**
  * Makes the changes true, and records when they were known.
