@@ -68,8 +68,9 @@ export function createChanges(parts: { readonly database: Database; readonly tim
     ): Promise<Result> =>
       turns[turn](() =>
         database.transaction(async (tx) => {
+          // Without this setting, triggers of the schema record the ends of rows, as for those that are deleted by hand.
           const [row] = await tx.query<{ now: Date }>(
-            `SELECT ${tx.now()} AS now FROM (SELECT ${LOCK} OFFSET 0) AS locked`,
+            `SELECT ${tx.now()} AS now FROM (SELECT ${LOCK}, set_config('gatehouse.changes', 'on', true) OFFSET 0) x`,
           );
           return work(tx, row?.now ?? new Date(Number.NaN));
         }),

@@ -48,19 +48,12 @@ forEachDatabase('operator import', (open) => {
       memberships: { ...nothing, added: 2 },
       warehouse_rights: { ...nothing, added: 1 },
     });
-    expect({ changes: changes.length, more_changes }).to.deep.equal({
-      changes: 7,
-      more_changes: 0,
-    });
+    expect({ changes: changes.length, more_changes }).to.deep.equal({ changes: 7, more_changes: 0 });
     const jo = await accounts().findByEmail('jo@example.test');
     expect(jo).to.include({ externalId: 'A1', name: 'Jo', hasPassword: false, isSuspended: false });
     const [acme] = await createAccess(parts()).accessOf({ accountId: jo?.id ?? '' });
     expect(acme).to.deep.include({ external_id: 'O1', name: 'Acme', role: 'member' });
-    expect(acme?.warehouses[0]).to.deep.include({
-      external_id: 'W1',
-      name: 'Riga',
-      rights: ['read', 'write'],
-    });
+    expect(acme?.warehouses[0]).to.deep.include({ external_id: 'W1', name: 'Riga', rights: ['read', 'write'] });
     expect(await accounts().findByEmail('a2@example.test')).to.include({ isSuspended: true });
     for (const kind of ['accounts', 'organizations', 'warehouses']) {
       const listed = await value(`${kind} list`);
@@ -191,11 +184,7 @@ forEachDatabase('operator import', (open) => {
   });
 
   it('an import adopts a manually created account by its email address, with its password and memberships', async () => {
-    const made = await accounts().add({
-      email: 'jo@example.test',
-      name: 'Jo',
-      password: 'a password of jo’s',
-    });
+    const made = await accounts().add({ email: 'jo@example.test', name: 'Jo', password: 'a password of jo’s' });
     await importFile(fileOf(...ACME));
     const [acme] = await value('organizations list');
     await value(`memberships set --account ${made.id} --organization ${acme.id} --role viewer`);

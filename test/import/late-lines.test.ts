@@ -28,14 +28,10 @@ interface Row {
   /** Members of the lines that differ from the usual ones at first. */
   readonly first?: Readonly<Partial<Record<'account' | 'organization' | 'membership', Line>>>;
   readonly isNoMember?: boolean;
-  /** True if the person has a link with a provider at first. */
+  /** True if the person has a link with a provider at first: of late lines only the identity is then left out. */
   readonly isLinked?: boolean;
   readonly change: (records: Records) => Promise<unknown>;
   readonly late: (keyof typeof LATE)[];
-  /** True if only the late identities are left out: another part of the late lines would be applied. */
-  readonly isUnlinked?: boolean;
-  /** The results of the same lines with a later time; default: all `ok`. */
-  readonly later?: readonly string[];
 }
 
 const ISSUER = 'https://id.example.test';
@@ -68,73 +64,69 @@ const testing =
     await owner.send(`${LIST}/${id}/test/${to}/${organization}`);
   };
 
+const deleting =
+  (table: string, by: 'account' | 'organization' | 'warehouse') =>
+  ({ service, ...ids }: Records): Promise<unknown> =>
+    service.database.query(`DELETE FROM ${table} WHERE ${table.includes('_') ? `${by}_id` : 'id'} = $1`, [ids[by]]);
+
+/** Runs a command about the person, organization or warehouse that its words name with capital letters. */
+const command =
+  (words: string) =>
+  ({ command, email, ...ids }: Records): Promise<unknown> =>
+    command(
+      words.replace(/ACCOUNT|ORG|WH/g, (name) => ({ ACCOUNT: email, ORG: ids.organization })[name] ?? ids.warehouse),
+    );
+
+/** Sends a form of a page about the organization, signed in as an owner of it. */
+const page =
+  (path: string, form = {}) =>
+  async ({ service, owner, account, organization }: Records): Promise<unknown> =>
+    (await signedIn(service, owner)).send(
+      `/profile/organizations/${organization}/${path.replace('ACCOUNT', account)}`,
+      form,
+    );
+
+const access: Row['late'] = ['membership', 'rights'];
+const linked = { isLinked: true, late: ['linked'] } satisfies Omit<Row, 'change'>;
+
 const ROWS: Readonly<Record<string, Row>> = {
-  'memberships remove': {
-    change: ({ command, email, organization }) =>
-      command(`memberships remove --account ${email} --organization ${organization}`),
-    late: ['membership', 'rights'],
-  },
-  'a member removed on the page of the organization': {
-    change: async ({ service, owner, account, organization }) =>
-      (await signedIn(service, owner)).send(`/profile/organizations/${organization}/people/${account}/end`),
-    late: ['membership', 'rights'],
-  },
+  'memberships remove': { change: command('memberships remove --account ACCOUNT --organization ORG'), late: access },
+  'a member removed on the page of the organization': { change: page('people/ACCOUNT/end'), late: access },
   'memberships set --role viewer': {
-    change: ({ command, email, organization }) =>
-      command(`memberships set --account ${email} --organization ${organization} --role viewer`),
+    change: command('memberships set --account ACCOUNT --organization ORG --role viewer'),
     late: ['membership'],
   },
   'memberships set, of the role that the person has already': {
-    change: ({ command, email, organization }) =>
-      command(`memberships set --account ${email} --organization ${organization} --role member`),
+    change: command('memberships set --account ACCOUNT --organization ORG --role member'),
     late: ['membership'],
   },
   'memberships remove --warehouse': {
-    change: ({ command, email, warehouse }) =>
-      command(`memberships remove --account ${email} --warehouse ${warehouse}`),
+    change: command('memberships remove --account ACCOUNT --warehouse WH'),
     late: ['rights'],
   },
   'memberships set --rights read,manage': {
-    change: ({ command, email, warehouse }) =>
-      command(`memberships set --account ${email} --warehouse ${warehouse} --rights read,manage`),
+    change: command('memberships set --account ACCOUNT --warehouse WH --rights read,manage'),
     late: ['rights'],
   },
-  'accounts suspend': {
-    change: ({ command, email }) => command(`accounts suspend ${email}`),
-    late: ['active'],
-  },
+  'accounts suspend': { change: command('accounts suspend ACCOUNT'), late: ['active'] },
   'accounts resume': {
     first: { account: { suspended: true } },
-    change: ({ command, email }) => command(`accounts resume ${email}`),
+    change: command('accounts resume ACCOUNT'),
     late: ['suspended'],
   },
-  'accounts delete': {
-    change: ({ command, email }) => command(`accounts delete ${email} --yes`),
-    late: ['account', 'membership', 'rights'],
-  },
+  'accounts delete': { change: command('accounts delete ACCOUNT --yes'), late: ['account', ...access] },
   'accounts update --new-email': {
     change: ({ command, email }) => command(`accounts update ${email} --new-email new-${email}`),
     late: ['account'],
   },
-  'accounts update --name': {
-    change: ({ command, email }) => command(`accounts update ${email} --name Married`),
-    late: ['account'],
-  },
-  'links remove': {
-    isLinked: true,
-    change: ({ command, email }) => command(`links remove ${email} --provider ${ISSUER} --yes`),
-    isUnlinked: true,
-    late: ['linked'],
-  },
+  'accounts update --name': { change: command('accounts update ACCOUNT --name Married'), late: ['account'] },
+  'links remove': { change: command(`links remove ACCOUNT --provider ${ISSUER} --yes`), ...linked },
   'a link removed on the security page': {
-    isLinked: true,
     change: async ({ service, person }) =>
       (await signedIn(service, person)).send('/profile/security/ways/remove', { remove_way: LINK }),
-    isUnlinked: true,
-    late: ['linked'],
+    ...linked,
   },
   'a link removed with a one-time link': {
-    isLinked: true,
     async change({ service, person }) {
       const browser = createPerson(service.issuer);
       const form = await browser.open(await passwordLink(service, person));
@@ -142,47 +134,21 @@ const ROWS: Readonly<Record<string, Row>> = {
         (await browser.submit(form, { new_password: 'eight blue pallets, stacked', remove_way: LINK })).status,
       ).to.equal(303);
     },
-    isUnlinked: true,
-    late: ['linked'],
+    ...linked,
   },
-  'organizations delete': {
-    change: ({ command, organization }) => command(`organizations delete ${organization} --yes`),
-    late: [...everything],
-  },
-  'organizations update': {
-    change: ({ command, organization }) => command(`organizations update ${organization} --name Renamed`),
-    late: ['organization'],
-  },
-  'organizations policy': {
-    change: ({ command, organization }) => command(`organizations policy ${organization} ask`),
-    late: ['open'],
-  },
-  'the policy set on its page': {
-    change: async ({ service, owner, organization }) =>
-      (await signedIn(service, owner)).send(`/profile/organizations/${organization}/policy`, {
-        clients: 'ask',
-        api_keys: 'allow',
-      }),
-    late: ['open'],
-  },
-  'warehouses delete': {
-    change: ({ command, warehouse }) => command(`warehouses delete ${warehouse} --yes`),
-    late: ['warehouse', 'rights'],
-  },
-  'warehouses update': {
-    change: ({ command, warehouse }) => command(`warehouses update ${warehouse} --name Renamed`),
-    late: ['warehouse'],
-  },
-  'a test organization joined': {
-    isNoMember: true,
-    change: testing('join'),
-    late: ['membership', 'rights'],
-  },
-  'a test organization left': {
-    first: { membership: { role: 'viewer' } },
-    change: testing('leave'),
-    late: ['membership', 'rights'],
-  },
+  'organizations delete': { change: command('organizations delete ORG --yes'), late: [...everything] },
+  'organizations update': { change: command('organizations update ORG --name Renamed'), late: ['organization'] },
+  'organizations policy': { change: command('organizations policy ORG ask'), late: ['open'] },
+  'the policy set on its page': { change: page('policy', { clients: 'ask', api_keys: 'allow' }), late: ['open'] },
+  'warehouses delete': { change: command('warehouses delete WH --yes'), late: ['warehouse', 'rights'] },
+  'warehouses update': { change: command('warehouses update WH --name Renamed'), late: ['warehouse'] },
+  'a test organization joined': { isNoMember: true, change: testing('join'), late: access },
+  'a test organization left': { first: { membership: { role: 'viewer' } }, change: testing('leave'), late: access },
+  'a membership deleted with SQL': { change: deleting('organization_memberships', 'account'), late: access },
+  'a right deleted with SQL': { change: deleting('warehouse_rights', 'account'), late: ['rights'] },
+  'an account deleted with SQL': { change: deleting('accounts', 'account'), late: ['account', ...access] },
+  'an organization deleted with SQL': { change: deleting('organizations', 'organization'), late: [...everything] },
+  'a warehouse deleted with SQL': { change: deleting('warehouses', 'warehouse'), late: ['warehouse', 'rights'] },
 };
 
 const ago = (seconds: number): string => new Date(Date.now() - seconds * 1_000).toISOString();
@@ -250,6 +216,17 @@ forEachDeploymentAndEmbedded('late lines', (start) => {
       (SELECT json_agg(json_build_array(account_id, organization_id, role) ORDER BY id) FROM organization_memberships) AS roles,
       (SELECT json_agg(json_build_array(account_id, warehouse_id, rights) ORDER BY id) FROM warehouse_rights) AS rights`);
 
+  const run = (words: string) => valueFrom(operatorFor(on.service), words);
+  const results = async (lines: readonly Line[]) => (await push(on.service, lines)).results;
+  /** Returns what lines say of the person with this address, with the role in one organization. */
+  const person = async (email: string) => {
+    const [row] = await on.service.database.query(
+      `SELECT a.external_id, a.name, a.suspended_at IS NOT NULL AS suspended, m.role FROM accounts a
+        LEFT JOIN organization_memberships m ON m.account_id = a.id WHERE a.email = '${email}'`,
+    );
+    return row;
+  };
+
   for (const [name, row] of Object.entries(ROWS)) {
     it(`${name}: lines and files of a time before it change nothing, later lines are applied`, async () => {
       const { n, base, ...records } = await add(on, row);
@@ -260,50 +237,46 @@ forEachDeploymentAndEmbedded('late lines', (start) => {
 
       const late = row.late.map((one) => LATE[one](n));
       const answers = await push(on.service, at(30, late));
-      expect(answers.results).to.deep.equal(late.map(() => (row.isUnlinked ? 'unchanged' : 'outdated')));
+      expect(answers.results).to.deep.equal(late.map(() => (row.isLinked ? 'unchanged' : 'outdated')));
       expect(await state()).to.deep.equal(changed);
 
       // A file contains all that its lines name.
       const has = (type: unknown) => late.some((one) => one.type === type);
       const named = [...base, ...(has('warehouse_rights') ? [line.membership(`A${n}`, `O${n}`)] : [])];
       const lines = [...named.filter(({ type }) => !has(type)), ...late];
-      const report = await valueFrom(operatorFor(on.service), `import ${fileOf(...lines)} --as-of ${ago(20)}`);
-      expect(report.newer).to.be.at.least(row.isUnlinked ? 0 : late.length);
+      const report = await run(`import ${fileOf(...lines)} --as-of ${ago(20)}`);
+      expect(report.newer).to.be.at.least(row.isLinked ? 0 : late.length);
       expect(await state()).to.deep.equal(changed);
 
-      expect((await push(on.service, late)).results).to.deep.equal(row.later ?? late.map(() => 'ok'));
+      expect(await results(late)).to.deep.equal(late.map(() => 'ok'));
     });
   }
 
   it('a person whom a command adds keeps name and access: an earlier line only links them with its external id', async () => {
     const email = 'adam@example.test';
-    const { id } = await valueFrom(operatorFor(on.service), `accounts add --email ${email} --name Adam --invite`);
+    await run(`accounts add --email ${email} --name Adam --invite`);
     const known = line.account('Adam', { email, name: 'Adam Earlier', suspended: true });
     const late = at(30, [known, line.organization('O-Adam'), line.membership('Adam', 'O-Adam'), known]);
-    expect((await push(on.service, late)).results).to.deep.equal(['ok', 'ok', 'ok', 'outdated']);
+    expect(await results(late)).to.deep.equal(['ok', 'ok', 'ok', 'outdated']);
     const ended = at(30, [
       { type: 'account', email, removed: true },
       { type: 'account', email, removed: true, deleted: true },
     ] as Line[]);
-    expect((await push(on.service, ended)).results).to.deep.equal(['outdated', 'outdated']);
-    const rows = await on.service.database.query(
-      `SELECT a.external_id, a.name, a.suspended_at, m.role FROM accounts a
-        JOIN organization_memberships m ON m.account_id = a.id WHERE a.id = $1`,
-      [id],
-    );
-    expect(rows).to.deep.equal([{ external_id: 'Adam', name: 'Adam', suspended_at: null, role: 'member' }]);
-    expect((await push(on.service, [known])).results).to.deep.equal(['ok']);
+    expect(await results(ended)).to.deep.equal(['outdated', 'outdated']);
+    const kept = { external_id: 'Adam', name: 'Adam', suspended: false, role: 'member' };
+    expect(await person(email)).to.deep.equal(kept);
+    expect(await results([known])).to.deep.equal(['ok']);
   });
 
   it('a person who was deleted and added again is not deleted by a line of a time between the two', async () => {
     const { email } = await addPerson(on.service, 'Rhea Return', 'rhea@example.test');
-    await valueFrom(operatorFor(on.service), `accounts delete ${email} --yes`);
+    await run(`accounts delete ${email} --yes`);
     const [row] = await on.service.database.query<{ now: Date }>('SELECT clock_timestamp() AS now');
     const between = row?.now.toISOString() ?? '';
     await addPerson(on.service, 'Rhea Return', email);
     const line = { type: 'account', email, removed: true, deleted: true, as_of: between } as Line;
-    expect((await push(on.service, [line])).results).to.deep.equal(['outdated']);
-    expect((await push(on.service, [{ ...line, as_of: new Date().toISOString() }])).results).to.deep.equal(['ok']);
+    expect(await results([line])).to.deep.equal(['outdated']);
+    expect(await results([{ ...line, as_of: new Date().toISOString() }])).to.deep.equal(['ok']);
   });
 
   it('an outdated line that gives a suspended person their external id does not end the suspension', async () => {
@@ -312,13 +285,10 @@ forEachDeploymentAndEmbedded('late lines', (start) => {
       await addPerson(on.service, name, email);
       const known = [line.account(name, { email, ...(name === 'Sus2' && { suspended: true }) })];
       const suspended = at(-40, [{ type: 'account', email, removed: true } as Line]);
-      expect((await push(on.service, suspended)).results).to.deep.equal(['ok']);
-      if (name === 'Sus3') await valueFrom(operatorFor(on.service), `import ${fileOf(...known)}`);
-      else expect((await push(on.service, at(-20, known))).results).to.deep.equal(['ok']);
-      const rows = await on.service.database.query(
-        `SELECT external_id, suspended_at IS NOT NULL AS suspended FROM accounts WHERE email = '${email}'`,
-      );
-      expect(rows, name).to.deep.equal([{ external_id: name, suspended: true }]);
+      expect(await results(suspended)).to.deep.equal(['ok']);
+      if (name === 'Sus3') await run(`import ${fileOf(...known)}`);
+      else expect(await results(at(-20, known))).to.deep.equal(['ok']);
+      expect(await person(email), name).to.include({ external_id: name, suspended: true });
     }
   });
 
@@ -329,7 +299,7 @@ forEachDeploymentAndEmbedded('late lines', (start) => {
       await row.change(records);
       const late = at(30, [LATE.suspended(n)]);
       if (file) await records.command(`import ${fileOf(...base.slice(0, 2), LATE.suspended(n))} --as-of ${ago(30)}`);
-      else expect((await push(on.service, late)).results).to.deep.equal(['ok']);
+      else expect(await results(late)).to.deep.equal(['ok']);
       expect((await on.service.accounts.findByEmail(records.email))?.isSuspended, name).to.equal(true);
     }
   });
@@ -337,25 +307,21 @@ forEachDeploymentAndEmbedded('late lines', (start) => {
   it('an outdated line does not give its external id to a person who has its address since', async () => {
     const { email } = await addPerson(on.service, 'Bob Before', 'bob@example.test');
     const address = 'ada-moved@example.test';
-    await valueFrom(operatorFor(on.service), `accounts update ${email} --new-email ${address}`);
+    await run(`accounts update ${email} --new-email ${address}`);
     const known = [line.account('A-Moved', { email: address }), line.organization('O-Moved')];
     const late = at(30, [...known, line.membership('A-Moved', 'O-Moved')]);
-    expect((await push(on.service, late)).results).to.deep.equal(['outdated', 'ok', 'account_unknown']);
+    expect(await results(late)).to.deep.equal(['outdated', 'ok', 'account_unknown']);
     const file = fileOf(...known, line.membership('A-Moved', 'O-Moved'));
-    const report = await valueFrom(operatorFor(on.service), `import ${file} --as-of ${ago(30)}`);
+    const report = await run(`import ${file} --as-of ${ago(30)}`);
     expect(report.newer).to.equal(2);
-    const rows = await on.service.database.query(
-      `SELECT a.external_id, m.role FROM accounts a
-        LEFT JOIN organization_memberships m ON m.account_id = a.id WHERE a.email = '${address}'`,
-    );
-    expect(rows).to.deep.equal([{ external_id: null, role: null }]);
+    expect(await person(address)).to.include({ external_id: null, role: null });
   });
 
   it('an account that the first sign-in of its user adds is changed by an earlier line', async () => {
     const email = 'sia@example.test';
     await on.service.accounts.add({ email, name: 'Sia Signup', isSignUp: true });
     const late = at(30, [line.account('Sia', { email, suspended: true })]);
-    expect((await push(on.service, late)).results).to.deep.equal(['ok']);
+    expect(await results(late)).to.deep.equal(['ok']);
     expect((await on.service.accounts.findByEmail(email))?.isSuspended).to.equal(true);
   });
 
@@ -371,21 +337,19 @@ forEachDeploymentAndEmbedded('late lines', (start) => {
   it('after a person added by hand was deleted, an earlier line with the same address does not add them again', async () => {
     const { email } = await addPerson(on.service, 'Helga Hand', 'helga@example.test');
     const late = at(30, [line.account('H1', { email })]);
-    await valueFrom(operatorFor(on.service), `accounts delete ${email} --yes`);
-    expect((await push(on.service, late)).results).to.deep.equal(['outdated']);
-    expect((await push(on.service, [line.account('H1', { email })])).results).to.deep.equal(['ok']);
+    await run(`accounts delete ${email} --yes`);
+    expect(await results(late)).to.deep.equal(['outdated']);
+    expect(await results([line.account('H1', { email })])).to.deep.equal(['ok']);
   });
 
   it('an older file gives a person that a command renamed since their external id and access, and keeps the name', async () => {
     const { email } = await addPerson(on.service, 'Rita Rename', 'rita@example.test');
-    await valueFrom(operatorFor(on.service), `accounts update ${email} --name Rita`);
+    await run(`accounts update ${email} --name Rita`);
     const file = fileOf(line.organization('O-R'), line.account('A-R', { email }), line.membership('A-R', 'O-R'));
-    const report = await valueFrom(operatorFor(on.service), `import ${file} --as-of ${ago(30)}`);
+    const report = await run(`import ${file} --as-of ${ago(30)}`);
     expect(report.newer).to.equal(1);
-    const rows = await on.service.database.query(`SELECT a.external_id, a.name, m.role FROM accounts a
-      JOIN organization_memberships m ON m.account_id = a.id WHERE a.email = '${email}'`);
-    expect(rows).to.deep.equal([{ external_id: 'A-R', name: 'Rita', role: 'member' }]);
-    expect((await push(on.service, at(30, [line.account('A-R', { email })]))).results).to.deep.equal(['outdated']);
+    expect(await person(email)).to.include({ external_id: 'A-R', name: 'Rita', role: 'member' });
+    expect(await results(at(30, [line.account('A-R', { email })]))).to.deep.equal(['outdated']);
   });
 
   it('an older file leaves out what belongs to a place or person deleted since, even what it would add', async () => {
@@ -404,7 +368,7 @@ forEachDeploymentAndEmbedded('late lines', (start) => {
       line.membership('A-D', 'O-D'),
       line.rights(`A${n}`, 'W-D', 'read'),
     ];
-    const report = await valueFrom(operatorFor(on.service), `import ${fileOf(...lines)} --as-of ${ago(30)}`);
+    const report = await run(`import ${fileOf(...lines)} --as-of ${ago(30)}`);
     expect(report.newer).to.equal(7);
     const added = (await state())[0] as { organizations: unknown[] };
     expect(added).to.deep.include({ ...(before[0] as object), organizations: added.organizations });
@@ -412,36 +376,34 @@ forEachDeploymentAndEmbedded('late lines', (start) => {
 
   it('a line about another person who has the address of a deleted one is applied', async () => {
     const { email } = await addPerson(on.service, 'Erik Erased', 'erik@example.test');
-    expect((await push(on.service, at(60, [line.account('E2')]))).results).to.deep.equal(['ok']);
-    await valueFrom(operatorFor(on.service), `accounts delete ${email} --yes`);
-    expect((await push(on.service, at(30, [line.account('E2', { email })]))).results).to.deep.equal(['ok']);
+    expect(await results(at(60, [line.account('E2')]))).to.deep.equal(['ok']);
+    await run(`accounts delete ${email} --yes`);
+    expect(await results(at(30, [line.account('E2', { email })]))).to.deep.equal(['ok']);
   });
 
   it('rights that end because an older line moves their warehouse are not given again by a line between the two', async () => {
     const { n, base } = await add(on);
     const to = line.organization(`O${n}-to`);
     const rights = line.rights(`A${n}`, `W${n}`, 'read');
-    expect((await push(on.service, [...at(600, base), ...at(600, [to]), ...at(20, [rights])])).results).to.include(
-      'ok',
-    );
+    expect(await results([...at(600, base), ...at(600, [to]), ...at(20, [rights])])).to.include('ok');
     const move = { ...line.warehouse(`W${n}`, `O${n}-to`), former_organization: `O${n}` };
-    expect((await push(on.service, at(60, [move]))).results).to.deep.equal(['ok']);
+    expect(await results(at(60, [move]))).to.deep.equal(['ok']);
     const member = at(60, [line.membership(`A${n}`, `O${n}-to`)]);
-    expect((await push(on.service, [...member, ...at(40, [rights])])).results).to.deep.equal(['ok', 'outdated']);
+    expect(await results([...member, ...at(40, [rights])])).to.deep.equal(['ok', 'outdated']);
   });
 
   it('a line of a sender whose clock is ahead is not applied again after a command', async () => {
     const records = await add(on);
     const ahead = at(-120, [LATE.membership(records.n)]);
-    expect((await push(on.service, ahead)).results).to.deep.equal(['ok']);
+    expect(await results(ahead)).to.deep.equal(['ok']);
     await ROWS['memberships remove']?.change(records);
-    expect((await push(on.service, ahead)).results).to.deep.equal(['outdated']);
+    expect(await results(ahead)).to.deep.equal(['outdated']);
     // A line without a time is made now, after the command.
-    expect((await push(on.service, [LATE.membership(records.n)])).results).to.deep.equal(['ok']);
+    expect(await results([LATE.membership(records.n)])).to.deep.equal(['ok']);
     const deleted = at(-60, [LATE.account(records.n)]);
-    expect((await push(on.service, deleted)).results).to.deep.equal(['unchanged']);
+    expect(await results(deleted)).to.deep.equal(['unchanged']);
     await ROWS['accounts delete']?.change(records);
-    expect((await push(on.service, deleted)).results).to.deep.equal(['outdated']);
+    expect(await results(deleted)).to.deep.equal(['outdated']);
   });
 
   it('an outdated line gives neither its external id nor access to another person who has its address since', async () => {

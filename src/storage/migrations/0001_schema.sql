@@ -690,6 +690,52 @@ create index known_times_ended on known_times (ended_as_of) where ended_as_of is
 create index known_times_file_id on known_times (file_id, thing) where file_id is not null;
 create index known_times_expires_at on known_times (expires_at) where expires_at is not null;
 
+-- Records the end of a row that is deleted by hand, as changes/times.ts does for a change by the service. The first
+-- argument is the type of the record, the second one, for access, the column with the id of its place.
+create function record_end() returns trigger language plpgsql as $$ declare
+  ended jsonb := to_jsonb(old);
+  things text[];
+begin
+  if tg_nargs = 1 then
+    things := array['external ' || (ended ->> 'external_id'), 'id ' || (ended ->> 'id'),
+      'email ' || translate(encode(sha256(convert_to(ended ->> 'email_key', 'UTF8')), 'base64'), '+/=', '-_')];
+    things := array(select concat_ws(' ', 'deleted', tg_argv[0], name) from unnest(things) name where name is not null);
+    ended := '{}'; -- A row with the id of a place would be deleted with the place.
+  -- If the person or the place is deleted as well, that end counts.
+  elsif exists (select from accounts where id = ended ->> 'account_id')
+      and exists (select from organizations where id = ended ->> 'organization_id')
+      and (not ended ? 'warehouse_id' or exists (select from warehouses where id = ended ->> 'warehouse_id')) then
+    things := array[concat_ws(' ', tg_argv[0], ended ->> 'account_id', ended ->> tg_argv[1])];
+  end if;
+  insert into known_times
+      (thing, account_id, organization_id, warehouse_id, as_of, by_import, ended_as_of, expires_at)
+    select known.thing, ended ->> 'account_id', ended ->> 'organization_id', ended ->> 'warehouse_id',
+        made.at, false, made.at, made.at + interval '30 days'
+      from unnest(things) known (thing), lateral (
+        -- A time that another system sent may be ahead.
+        select greatest(clock_timestamp(), max(greatest(k.as_of, f.as_of)) + interval '1 ms') as at
+          from known_times k left join known_files f on f.id = k.file_id where k.thing = known.thing) made
+    on conflict (thing) do update set as_of = excluded.as_of, ended_as_of = excluded.ended_as_of,
+      by_import = false, file_id = null, expires_at = excluded.expires_at;
+  return null;
+end $$;
+
+-- The service sets gatehouse.changes in each transaction in which it records ends itself (changes/engine.ts).
+create trigger accounts_ended after delete on accounts for each row
+  when (current_setting('gatehouse.changes', true) is distinct from 'on'
+    and old.email not like 'doctor-%@gatehouse.invalid') -- No line names the accounts of the doctor.
+  execute function record_end('account');
+create trigger organizations_ended after delete on organizations for each row
+  when (current_setting('gatehouse.changes', true) is distinct from 'on') execute function record_end('organization');
+create trigger warehouses_ended after delete on warehouses for each row
+  when (current_setting('gatehouse.changes', true) is distinct from 'on') execute function record_end('warehouse');
+create trigger organization_memberships_ended after delete on organization_memberships for each row
+  when (current_setting('gatehouse.changes', true) is distinct from 'on')
+  execute function record_end('membership', 'organization_id');
+create trigger warehouse_rights_ended after delete on warehouse_rights for each row
+  when (current_setting('gatehouse.changes', true) is distinct from 'on')
+  execute function record_end('warehouse_rights', 'warehouse_id');
+
 -- A row is a number of removals that were pushed at one time; their sum in the last hour is limited.
 create table pushed_removals (
   at timestamptz not null,
