@@ -2,7 +2,7 @@
 import { expect } from 'chai';
 import { forEachDeployment } from '../support/service.ts';
 import { fileOf, type Line, line } from './import-file.ts';
-import { push, pushesTo, SENDERS } from './pushing.ts';
+import { ago, countFromBegin, push, pushesTo, SENDERS } from './pushing.ts';
 
 const { account, membership, organization, rights, warehouse } = line;
 
@@ -11,8 +11,7 @@ forEachDeployment('pushed changes', (start) => {
   const roles = () =>
     query(`SELECT a.email, m.role FROM organization_memberships m JOIN accounts a ON a.id = m.account_id
       JOIN organizations o ON o.id = m.organization_id WHERE o.external_id = 'O1' ORDER BY 1`);
-  /** Returns the time this many seconds ago, in the format of a line. */
-  const ago = (seconds: number): string => new Date(Date.now() - seconds * 1_000).toISOString();
+  countFromBegin();
   const at = (seconds: number, one: Line): Line => ({ ...one, as_of: ago(seconds) });
   const ending = (one: Line, more: Line = {}): Line => ({ ...one, removed: true, ...more });
   const imported = (file: string, options: string) => run(`import ${file} ${options}`);

@@ -9,6 +9,7 @@ import { eventually } from '../support/eventually.ts';
 import { startPostgresServer } from '../support/postgres-server.ts';
 import { describeOn, postgresServer } from '../support/requirements.ts';
 import { startsOn, type TestService } from '../support/service.ts';
+import { SHORT_TIMEOUT_FACTOR } from '../support/timeout-factor.ts';
 import { fileOf, type Line, line } from './import-file.ts';
 import { push, SENDERS } from './pushing.ts';
 
@@ -111,7 +112,7 @@ describeOn([postgresServer], 'pushed changes while PostgreSQL is away', () => {
     await valueFrom(operatorOn({ connection: { connectionString: databaseUrl.href } } as never), 'migrate');
     const service = await start({
       settings: { senders: SENDERS, storage: { databaseUrl: databaseUrl.href } },
-      timeoutFactor: 1,
+      timeoutFactor: SHORT_TIMEOUT_FACTOR,
     });
     const lines = [organization('O1'), ...numbered(0, 5).map((id) => account(id))];
     const { held, release } = proxy.hold(/INSERT INTO accounts/, 'request');

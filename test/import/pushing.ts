@@ -7,6 +7,21 @@ import { emptyDatabase, type Line } from './import-file.ts';
 export const SECRET = 'secret-of-the-tests-0123456789abcdefghij';
 export const SENDERS = { changes: [{ name: 'hr', secret: SECRET }] };
 
+/** When the present test began. */
+let began = 0;
+
+/** Call it in each suite that uses `ago`. */
+export const countFromBegin = (): void =>
+  beforeEach(() => {
+    began = Date.now();
+  });
+
+/**
+ * Returns the time this many seconds before the present test, in the format of a line: it is older than each change of
+ * the test, and two of these times keep their order, however slow the test is.
+ */
+export const ago = (seconds: number): string => new Date(began - seconds * 1_000).toISOString();
+
 export interface PushAnswer {
   readonly status: number;
   readonly headers: Headers;

@@ -10,6 +10,7 @@ import { introspect } from '../support/oauth.ts';
 import { describeOn, postgresServer } from '../support/requirements.ts';
 import { addPerson } from '../support/seed.ts';
 import { startSeeded } from '../support/seeded.ts';
+import { SHORT_TIMEOUT_FACTOR } from '../support/timeout-factor.ts';
 import { textOf } from './client-owner.ts';
 import { type SignedInPerson, signedIn } from './signed-in-person.ts';
 
@@ -225,7 +226,7 @@ describeOn([postgresServer], 'the page of a large organization', () => {
     await lock.query('BEGIN');
     await lock.query('SELECT FROM warehouse_rights WHERE warehouse_id = $1 FOR UPDATE', [warehouse.id]);
     const { databaseUrl } = settings.storage;
-    const quick = await openDatabase({ databaseUrl, dataDirectory: '', timeoutFactor: 1 });
+    const quick = await openDatabase({ databaseUrl, dataDirectory: '', timeoutFactor: SHORT_TIMEOUT_FACTOR });
     const failures: unknown[] = [];
     const transaction: typeof quick.transaction = (work) =>
       quick.transaction<never>(work as never).catch(async (error: unknown) => {
