@@ -11,10 +11,11 @@ export const SENDERS = { changes: [{ name: 'hr', secret: SECRET }] };
 let began = 0;
 
 /** Call it in each suite that uses `ago`. */
-export const countFromBegin = (): void =>
+export function countFromBegin(): void {
   beforeEach(() => {
     began = Date.now();
   });
+}
 
 /**
  * Returns the time this many seconds before the present test, in the format of a line: it is older than each change of
