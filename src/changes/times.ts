@@ -219,6 +219,18 @@ export async function recordTimes(
         OR (known.expires_at IS NULL) <> (excluded.expires_at IS NULL)`,
     [JSON.stringify(rows), new Date(now.getTime() + REMEMBERED_MS), isImport],
   );
+  const elsewhere = differences.filter(
+    ({ change, before, fields }) => change.type === 'warehouse' && before && fields.organization_id,
+  );
+  if (elsewhere.length > 0) {
+    // Rights in the warehouse do not depend on its former organization any more.
+    await tx.query(
+      `UPDATE known_times k SET organization_id = line.organization_id
+        FROM jsonb_to_recordset($1::jsonb) AS line (id text, organization_id text)
+        WHERE k.warehouse_id = line.id AND k.organization_id <> line.organization_id`,
+      [JSON.stringify(elsewhere.map(({ after }) => after))],
+    );
+  }
   const left = differences.filter(({ change, kind }) => change.type === 'membership' && kind === 'removed');
   if (left.length === 0) return;
   // The database deletes the rights with the membership.
