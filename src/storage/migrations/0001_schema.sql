@@ -48,7 +48,7 @@ create table organizations (
   external_id text unique, -- The id in the system that imports the organization; null if none does.
   asks_first boolean not null default false, -- True if only approved clients reach the organization.
   allows_api_keys boolean not null default true, -- True if personal API keys reach the organization.
-  ended_at timestamptz -- When its deletion began, which takes steps: nothing reaches the organization any more.
+  ended_at timestamptz -- When its deletion began, which takes steps: nothing reaches or names it any more.
 );
 create index organizations_ended on organizations (ended_at) where ended_at is not null;
 -- The expression of `byName` (storage/pages.ts).
@@ -707,6 +707,7 @@ begin
       and (not ended ? 'warehouse_id' or exists (select from warehouses where id = ended ->> 'warehouse_id')) then
     things := array[concat_ws(' ', tg_argv[0], ended ->> 'account_id', ended ->> tg_argv[1])];
   end if;
+  if things is null then return null; end if;
   insert into known_times
       (thing, account_id, organization_id, warehouse_id, as_of, by_import, ended_as_of, expires_at)
     select known.thing, ended ->> 'account_id', ended ->> 'organization_id', ended ->> 'warehouse_id',
