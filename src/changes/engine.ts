@@ -44,15 +44,16 @@ export interface Options {
 export type Changes = ReturnType<typeof createChanges>;
 
 /**
- * Create it once for each process: changes take turns, so that they wait with one connection for each other.
+ * Create it once for each process: changes take turns, so that they wait with few connections for each other.
  *
  * @param parts.timeoutFactor lengthens the time that a page waits for its turn
  */
 export function createChanges(parts: { readonly database: Database; readonly timeoutFactor?: number | undefined }) {
   const { database, timeoutFactor = 1 } = parts;
   const turns = {
+    // More than one: all of them then wait for the same batch of an import, not each for another one.
     // A page must not wait behind all lines of a large request, and must answer within two seconds.
-    pages: createTurns(1, { maxWaiting: 50, maxWaitMs: MAX_WAIT_MS * timeoutFactor }),
+    pages: createTurns(3, { maxWaiting: 50, maxWaitMs: MAX_WAIT_MS * timeoutFactor }),
     pushes: createTurns(1),
   };
 
@@ -99,6 +100,12 @@ export async function retried<Result>(pausesMs: readonly number[], attempt: () =
   }
   return attempt();
 }
+
+/** A transaction that exceeds the time limit of a statement is retried with a part of its rows. */
+export const RETRIED_SHARE = 8;
+
+export const isTooLong = (error: unknown): boolean =>
+  error instanceof StorageUnavailable && error.code === 'statement_too_long';
 
 /** Returns true for a deadlock with a transaction that does not take the lock. */
 export const isOvertaken = (error: unknown): boolean =>

@@ -4,7 +4,7 @@ import type { Clock } from '../base/clock.ts';
 import type { Database, Queries } from '../storage/queries.ts';
 import { StorageUnavailable } from '../storage/storage-unavailable.ts';
 import type { By, Change, Difference } from './change.ts';
-import { type Changes, isOvertaken, type Outcome, retried } from './engine.ts';
+import { type Changes, isOvertaken, isTooLong, type Outcome, RETRIED_SHARE, retried } from './engine.ts';
 import { chooseFile, forgetFiles, type SetsOfFile, sizesOf } from './known-files.ts';
 import type { BrokenLine, ImportType, Numbered } from './line.ts';
 import { fileRules, forgetIds, PASSES, type Plan, pageOf, type StagedLine } from './pages.ts';
@@ -22,8 +22,6 @@ type ShowProgress = (lines: number) => void;
 const RETRY_PAUSES_MS = [250, 1_000];
 /** Pages of people wait for each batch of an import, and are refused after 0.9 s. */
 const MAX_BATCH_MS = 300;
-/** A batch that exceeds the time limit of a statement is retried with a part of its lines. */
-const RETRIED_SHARE = 8;
 
 export type Importer = ReturnType<typeof createImporter>;
 
@@ -65,8 +63,7 @@ export function createImporter(parts: {
             return result;
           })
           .catch((error: unknown) => {
-            const isTooLong = error instanceof StorageUnavailable && error.code === 'statement_too_long';
-            if (isTooLong) size = Math.ceil(size / RETRIED_SHARE);
+            if (isTooLong(error)) size = Math.ceil(size / RETRIED_SHARE);
             throw error;
           }),
       );
@@ -102,7 +99,7 @@ export function createImporter(parts: {
     for (const pass of PASSES) {
       await eachPage<number>(pass[0], async (tx, now, after = 0) => {
         // A dry run makes no change, so that the lines of later pages would be shown twice.
-        const found = await pageOf(tx, plan, pass, { after, size, maxMore: write ? PAGE_SIZE : 0 });
+        const found = await pageOf(tx, plan, pass, { after, size, maxMore: write ? size : 0 });
         const outcome = await engine.make(tx, now, found.changes, options);
         const made = new Set(outcome.differences.map(({ change }) => change.number));
         const lost = outcome.outdated.filter(({ number }) => !made.has(number));

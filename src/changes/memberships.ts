@@ -46,7 +46,6 @@ export function createMemberships(parts: {
     }
     const [column, id] = knownSubject(subject);
     const ids = { [column]: id };
-    if (organization && !isOrganizationId(organization.id)) throw unknownOrganization(organization.id);
     if (column === 'client_id') await requireMachineClient(id);
     await refuseViolations(
       {
@@ -59,6 +58,7 @@ export function createMemberships(parts: {
       engine.transaction(async (tx, now) => {
         if (organization) {
           const { role, id: organization_id } = organization;
+          await findPlace(tx, 'organization', organization_id);
           await engine.make(tx, now, [{ type: 'membership', ...ids, organization_id, set: { role } }], options);
         }
         if (!warehouse) return;

@@ -4,7 +4,6 @@ import type { OrganizationPolicy } from '../accounts/organizations/organization-
 import {
   type FoundPlace,
   findPlace,
-  isOrganizationId,
   type Place,
   type PlaceKind,
   unknownOrganization,
@@ -14,7 +13,8 @@ import { Refusal, refuseViolations } from '../base/refusal.ts';
 import type { CleaningJob } from '../storage/cleaning.ts';
 import { byName, type Page, type PageRequest, pageOf } from '../storage/pages.ts';
 import type { Database, InTransaction } from '../storage/queries.ts';
-import { type Changes, createChanges, retried } from './engine.ts';
+import { isAway } from '../storage/storage-unavailable.ts';
+import { type Changes, createChanges, isTooLong, RETRIED_SHARE, retried } from './engine.ts';
 import { recordDeletions } from './times.ts';
 
 export interface PlaceChanges {
@@ -72,8 +72,12 @@ export function createOrganizations(parts: {
   const { database, engine = createChanges(parts), asksFirst = false } = parts;
 
   return {
-    /** @throws Refusal `organization_unknown` or `warehouse_unknown` */
-    find: (kind: PlaceKind, id: string): Promise<FoundPlace> => findPlace(database, kind, id),
+    /**
+     * @param options.withEnded true to find a place whose deletion has begun, too
+     * @throws Refusal `organization_unknown` or `warehouse_unknown`
+     */
+    find: (kind: PlaceKind, id: string, options?: { readonly withEnded?: boolean }): Promise<FoundPlace> =>
+      findPlace(database, kind, id, options),
 
     /**
      * Changes the name or the external id. The next import treats a place with an external id as if
@@ -114,7 +118,7 @@ export function createOrganizations(parts: {
      */
     async remove(kind: PlaceKind, id: string, inTransaction?: InTransaction<Place>): Promise<Place> {
       const place = await engine.transaction(async (tx, now) => {
-        const found = placeOf(await findPlace(tx, kind, id));
+        const found = placeOf(await findPlace(tx, kind, id, { withEnded: true }));
         // Late lines do nothing from now on, although the steps have only begun.
         const ofPlace = kind === 'organization' ? 'organization_id' : 'id';
         const warehouses = await tx.query<{ id: string; external_id: string | null }>(
@@ -122,10 +126,14 @@ export function createOrganizations(parts: {
           [id],
         );
         await recordDeletions(tx, now, 'warehouse', warehouses);
+        // What a newer line says of the external id is about a new place.
+        const end = (table: string, column: string) =>
+          tx.query(`UPDATE ${table} SET ended_at = $2, external_id = NULL WHERE ${column} = $1`, [id, now]);
+        await end('warehouses', ofPlace);
         if (kind === 'organization') {
           await recordDeletions(tx, now, kind, [{ id, external_id: found.externalId }]);
+          await end('organizations', 'id');
         }
-        await tx.query(`UPDATE ${REMOVAL[kind].table} SET ended_at = $2 WHERE id = $1`, [id, now]);
         await inTransaction?.(tx, found);
         return found;
       });
@@ -156,7 +164,7 @@ export function createOrganizations(parts: {
         select: `SELECT o.id, o.name, o.created_at AS "createdAt", o.external_id AS "externalId",
           o.asks_first AS "asksFirst", o.allows_api_keys AS "allowsApiKeys", ${POLICY} AS policy,
           (SELECT count(*)::integer FROM warehouses w WHERE w.organization_id = o.id) AS warehouses
-          FROM organizations o`,
+          FROM organizations o WHERE o.ended_at IS NULL`,
         order: [byName('name'), 'id'],
         cells: ['id', 'name', 'warehouses::text', 'policy', '"externalId"'],
       };
@@ -175,7 +183,7 @@ export function createOrganizations(parts: {
         select: `SELECT w.id, w.name, w.organization_id AS "organizationId",
             w.created_at AS "createdAt", w.external_id AS "externalId", o.name AS "organizationName"
           FROM warehouses w JOIN organizations o ON o.id = w.organization_id
-          WHERE $1::text IS NULL OR o.id = $1`,
+          WHERE w.ended_at IS NULL AND ($1::text IS NULL OR o.id = $1)`,
         order: ['"organizationId"', byName('name'), 'id'],
         cells: ['id', 'name', '"organizationName"', '"externalId"'],
         values: [organizationId ?? null],
@@ -210,7 +218,6 @@ export function createOrganizations(parts: {
       { organizationId, name: entered, externalId }: NewPlace & { readonly organizationId: string },
       inTransaction?: InTransaction<WarehouseRecord>,
     ): Promise<WarehouseRecord> {
-      if (!isOrganizationId(organizationId)) throw unknownOrganization(organizationId);
       const id = randomId('wh_', 16);
       const name = displayName(entered);
       const external_id = acceptedExternalId(externalId);
@@ -220,6 +227,7 @@ export function createOrganizations(parts: {
           warehouses_organization_id_fkey: () => unknownOrganization(organizationId),
         },
         engine.transaction(async (tx, now) => {
+          await findPlace(tx, 'organization', organizationId);
           const home = { organization_id: organizationId };
           await engine.make(tx, now, [
             { type: 'warehouse', id, adds: true, ...home, set: { name, external_id, ...home } },
@@ -236,34 +244,57 @@ export function createOrganizations(parts: {
 /** Deletes at most about `limit` rows, and at last the ended place. @returns how many rows */
 async function removeSteps(engine: Changes, kind: PlaceKind, id: string, limit = Infinity): Promise<number> {
   const { table, steps } = REMOVAL[kind];
+  let size = STEP;
   // With the lock of all changes, so that no other writer meets a row that is being deleted.
-  const step = (statement: string): Promise<unknown[]> =>
-    retried(RETRY_PAUSES_MS, () => engine.transaction((tx) => tx.query(`${statement} RETURNING 1`, [id])));
+  const step = (statement: () => string): Promise<unknown[]> =>
+    retried(RETRY_PAUSES_MS, () =>
+      engine
+        .transaction((tx) => tx.query(`${statement()} RETURNING 1`, [id]))
+        .catch((error: unknown) => {
+          if (isTooLong(error)) size = Math.ceil(size / RETRIED_SHARE);
+          throw error;
+        }),
+    );
   let removed = 0;
   for (const [rows, isOfPlace] of steps) {
-    const some = `ARRAY(SELECT ctid FROM ${rows} WHERE ${isOfPlace} LIMIT ${STEP})`;
+    const some = () => `ARRAY(SELECT ctid FROM ${rows} WHERE ${isOfPlace} LIMIT ${size})`;
     let ended: unknown[];
     do {
       if (removed >= limit) return removed;
-      ended = await step(`DELETE FROM ${rows} WHERE ctid = ANY(${some})`);
+      ended = await step(() => `DELETE FROM ${rows} WHERE ctid = ANY(${some()})`);
       removed += ended.length;
     } while (ended.length > 0);
   }
-  await step(`DELETE FROM ${table} WHERE id = $1`);
+  await step(() => `DELETE FROM ${table} WHERE id = $1`);
   return removed;
 }
 
-/** Continues deletions whose process stopped. */
+/** Continues deletions whose process stopped. A place that cannot be deleted does not hold up the next ones. */
 export const endedPlacesCleaning =
   ({ database, engine }: { readonly database: Database; readonly engine: Changes }): CleaningJob =>
   async (limit) => {
+    let removed = 0;
+    const errors: unknown[] = [];
     for (const kind of ['organization', 'warehouse'] as const) {
-      const [ended] = await database.query<{ id: string }>(
-        `SELECT id FROM ${REMOVAL[kind].table} WHERE ended_at < clock_timestamp() - interval '5 minutes' LIMIT 1`,
+      const ended = await database.query<{ id: string }>(
+        `SELECT id FROM ${REMOVAL[kind].table} WHERE ended_at < clock_timestamp() - interval '5 minutes'
+          ORDER BY ended_at LIMIT 10`,
       );
-      if (ended) return removeSteps(engine, kind, ended.id, limit);
+      for (const { id } of ended) {
+        if (removed >= limit) return removed;
+        await removeSteps(engine, kind, id, limit - removed).then(
+          (rows) => {
+            removed += rows;
+          },
+          (error: unknown) => {
+            if (isAway(error)) throw error;
+            errors.push(error);
+          },
+        );
+      }
     }
-    return 0;
+    if (errors.length > 0) throw errors[0];
+    return removed;
   };
 
 const placeOf = ({ id, name, externalId }: FoundPlace): Place => ({ id, name, externalId });
@@ -286,7 +317,7 @@ const REMOVAL = {
   organization: {
     table: 'organizations',
     access: 'organization_memberships',
-    steps: ['warehouse_rights', 'organization_memberships', 'warehouses', 'known_times'].map(
+    steps: ['warehouse_rights', 'organization_memberships', 'known_times', 'warehouses'].map(
       (rows) => [rows, 'organization_id = $1'] as const,
     ),
   },

@@ -184,7 +184,7 @@ async function findByName(tx: Queries, { importId }: Plan, type: 'organization' 
   const home = type === 'warehouse' ? 't.organization_id' : 'NULL';
   const found = await tx.query<{ id: string; name: string; home: string | null; taken_by: string | null }>(
     `SELECT t.id, t.name, ${home} AS home, ${keyOfId('t.id')} AS taken_by FROM ${TABLES[type]} t
-      WHERE t.external_id IS NULL AND t.name = ANY($2) ORDER BY t.id`,
+      WHERE t.external_id IS NULL AND t.ended_at IS NULL AND t.name = ANY($2) ORDER BY t.id`,
     [importId, rows.map(({ line }) => line.name)],
   );
   const takenBy = new Map(found.map(({ id, taken_by }) => [id, taken_by]));

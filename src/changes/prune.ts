@@ -76,7 +76,7 @@ const NEEDED = {
     WHERE r.organization_id = it.organization_id AND r.warehouse_id = it.id AND ${IS_BY_HAND})`,
   organization: `(EXISTS (SELECT FROM organization_memberships m LEFT JOIN accounts a ON a.id = m.account_id
       WHERE m.organization_id = it.id AND ${IS_BY_HAND})
-    OR EXISTS (SELECT FROM warehouses w WHERE w.organization_id = it.id AND w.external_id IS NULL))`,
+    OR EXISTS (SELECT FROM warehouses w WHERE w.organization_id = it.id AND w.external_id IS NULL AND w.ended_at IS NULL))`,
 } as const;
 
 const thing = (type: keyof typeof TABLES): string =>

@@ -21,7 +21,7 @@ export function createTestOrganizations(parts: {
       database.query<{ id: string; name: string; isViewer: boolean }>(
         `SELECT o.id, o.name, m.role IS NOT NULL AS "isViewer" FROM organizations o
           LEFT JOIN organization_memberships m ON m.organization_id = o.id AND m.account_id = $2
-          WHERE o.id = ANY($1) AND coalesce(m.role, 'viewer') = 'viewer'
+          WHERE o.id = ANY($1) AND o.ended_at IS NULL AND coalesce(m.role, 'viewer') = 'viewer'
           ORDER BY ${byName('o.name')}, o.id`,
         [ids, accountId],
       ),
@@ -35,7 +35,7 @@ export function createTestOrganizations(parts: {
             `SELECT m.role, ARRAY(SELECT w.id FROM warehouses w WHERE w.organization_id = o.id) AS warehouses
               FROM organizations o JOIN accounts a ON a.id = $1 AND ($3 OR a.suspended_at IS NULL)
               LEFT JOIN organization_memberships m ON m.account_id = a.id AND m.organization_id = o.id
-              WHERE o.id = $2`,
+              WHERE o.id = $2 AND o.ended_at IS NULL`,
             [account_id, organization_id, to === 'leave'],
           );
           // Ends only the role that joining gives. Any other was given by an owner or admin of the organization.

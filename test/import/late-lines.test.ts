@@ -1,8 +1,9 @@
 /** What a command or a page changed is not undone by a line or a file that was known before. */
 import { expect } from 'chai';
-import { operatorFor, valueFrom } from '../operator/run-operator.ts';
+import { operatorFor, refusalFrom, valueFrom } from '../operator/run-operator.ts';
 import { LIST, signInOwner } from '../pages/client-owner.ts';
 import { signedIn } from '../pages/signed-in-person.ts';
+import { eventually } from '../support/eventually.ts';
 import { createPerson } from '../support/person.ts';
 import { describeOn, postgresServer } from '../support/requirements.ts';
 import { addPerson, passwordLink, type SeededPerson } from '../support/seed.ts';
@@ -218,13 +219,14 @@ forEachDeploymentAndEmbedded('late lines', (start) => {
 
   const run = (words: string) => valueFrom(operatorFor(on.service), words);
   const results = async (lines: readonly Line[]) => (await push(on.service, lines)).results;
-  /** Returns what lines say of the person with this address, with the role in one organization. */
+  /** Returns what lines say of the person with this address, who has at most one membership. */
   const person = async (email: string) => {
-    const [row] = await on.service.database.query(
-      `SELECT a.external_id, a.name, a.suspended_at IS NOT NULL AS suspended, m.role FROM accounts a
+    const rows = await on.service.database.query(
+      `SELECT a.id, a.external_id, a.name, a.suspended_at IS NOT NULL AS suspended, m.role FROM accounts a
         LEFT JOIN organization_memberships m ON m.account_id = a.id WHERE a.email = '${email}'`,
     );
-    return row;
+    expect(rows, email).to.have.length(1);
+    return rows[0];
   };
 
   for (const [name, row] of Object.entries(ROWS)) {
@@ -254,7 +256,7 @@ forEachDeploymentAndEmbedded('late lines', (start) => {
 
   it('a person whom a command adds keeps name and access: an earlier line only links them with its external id', async () => {
     const email = 'adam@example.test';
-    await run(`accounts add --email ${email} --name Adam --invite`);
+    const { id } = await run(`accounts add --email ${email} --name Adam --invite`);
     const known = line.account('Adam', { email, name: 'Adam Earlier', suspended: true });
     const late = at(30, [known, line.organization('O-Adam'), line.membership('Adam', 'O-Adam'), known]);
     expect(await results(late)).to.deep.equal(['ok', 'ok', 'ok', 'outdated']);
@@ -263,7 +265,7 @@ forEachDeploymentAndEmbedded('late lines', (start) => {
       { type: 'account', email, removed: true, deleted: true },
     ] as Line[]);
     expect(await results(ended)).to.deep.equal(['outdated', 'outdated']);
-    const kept = { external_id: 'Adam', name: 'Adam', suspended: false, role: 'member' };
+    const kept = { id, external_id: 'Adam', name: 'Adam', suspended: false, role: 'member' };
     expect(await person(email)).to.deep.equal(kept);
     expect(await results([known])).to.deep.equal(['ok']);
   });
@@ -390,6 +392,49 @@ forEachDeploymentAndEmbedded('late lines', (start) => {
     expect(await results(at(60, [move]))).to.deep.equal(['ok']);
     const member = at(60, [line.membership(`A${n}`, `O${n}-to`)]);
     expect(await results([...member, ...at(40, [rights])])).to.deep.equal(['ok', 'outdated']);
+  });
+
+  it('a right that a command sets keeps its time after its warehouse moved and the former organization was deleted', async () => {
+    const { n, command, account, organization, warehouse, email } = await add(on);
+    const to = [line.organization(`O${n}-to`), line.membership(`A${n}`, `O${n}-to`)];
+    expect(await results(at(600, to))).to.deep.equal(['ok', 'ok']);
+    await command(`memberships set --account ${email} --warehouse ${warehouse} --rights read,manage`);
+    const move = { ...line.warehouse(`W${n}`, `O${n}-to`), former_organization: `O${n}` };
+    expect(await results([move])).to.deep.equal(['ok']);
+    await command(`organizations delete ${organization} --yes`);
+    expect(await results(at(30, [LATE.rights(n)]))).to.deep.equal(['outdated']);
+    const rows = await on.service.database.query('SELECT rights FROM warehouse_rights WHERE account_id = $1', [
+      account,
+    ]);
+    expect(rows).to.deep.equal([{ rights: ['read', 'manage'] }]);
+  });
+
+  it('lines that are newer than a deletion which was stopped add a new organization, and a command refuses the old one', async () => {
+    const { n, base, account, organization, warehouse, email } = await add(on);
+    const { database, organizations, access, clean } = on.service;
+    await database.query(`
+      CREATE FUNCTION stop_here() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'stopped'; END $$;
+      CREATE TRIGGER stop_here BEFORE DELETE ON warehouse_rights FOR EACH STATEMENT EXECUTE FUNCTION stop_here()`);
+    const stopped = await organizations.remove('organization', organization).catch((cause: Error) => cause.message);
+    await database.query('DROP FUNCTION stop_here CASCADE');
+    expect(stopped).to.equal('stopped');
+    const operator = operatorFor(on.service);
+    for (const [words, code] of [
+      [`memberships set --account ${email} --organization ${organization} --role owner`, 'organization_unknown'],
+      [`memberships set --account ${email} --warehouse ${warehouse} --rights read`, 'warehouse_unknown'],
+      [`warehouses add --organization ${organization} --name Hall`, 'organization_unknown'],
+    ] as const) {
+      expect((await refusalFrom(operator, words)).code, words).to.equal(code);
+    }
+    await run(`import ${fileOf(...base, LATE.membership(n))} --adopt-by-name`);
+    expect(await results([LATE.rights(n)])).to.deep.equal(['ok']);
+    await database.query(`UPDATE organizations SET ended_at = ended_at - interval '6 minutes'`);
+    await clean();
+    expect(await database.query('SELECT FROM organizations WHERE id = $1', [organization])).to.deep.equal([]);
+    await eventually(async () => {
+      const reached = await access.accessOf({ accountId: account });
+      expect(reached.map(({ role, warehouses }) => [role, warehouses.length])).to.deep.equal([['owner', 1]]);
+    });
   });
 
   it('a line of a sender whose clock is ahead is not applied again after a command', async () => {

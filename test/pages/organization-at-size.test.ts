@@ -268,6 +268,33 @@ describeOn([postgresServer], 'the page of a large organization', () => {
     }
   });
 
+  it('a step of a deletion that takes too long is repeated with fewer rows, and what cannot be deleted holds up no other', async () => {
+    const { database, organizations, memberships, clean } = on.service;
+    const [first, second] = await Promise.all(['First', 'Second'].map((name) => organizations.add({ name })));
+    const people = await Promise.all(
+      Array.from({ length: 10 }, (_, n) => addPerson(on.service, 'Pia Person', `pia${n}@example.test`)),
+    );
+    for (const { accountId } of people) await memberships.setRole({ accountId }, `${second?.id}`, 'member');
+    await database.query(`
+      CREATE FUNCTION too_many() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+        IF (SELECT count(*) FROM gone) > 8 THEN RAISE EXCEPTION 'too long' USING ERRCODE = '57014'; END IF;
+        RETURN NULL; END $$;
+      CREATE TRIGGER too_many AFTER DELETE ON organization_memberships
+        REFERENCING OLD TABLE AS gone FOR EACH STATEMENT EXECUTE FUNCTION too_many();
+      CREATE FUNCTION keep_first() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'kept'; END $$;
+      CREATE TRIGGER keep_first BEFORE DELETE ON organizations FOR EACH ROW WHEN (old.id = '${first?.id}')
+        EXECUTE FUNCTION keep_first();`);
+    const kept = await organizations.remove('organization', `${first?.id}`).catch((cause: Error) => cause.message);
+    expect(kept).to.equal('kept');
+    const ids = [first, second].map((one) => `'${one?.id}'`);
+    await database.query(`UPDATE organizations SET ended_at = now() - interval '6 minutes' WHERE id IN (${ids})`);
+    await clean();
+    await database.query('DROP FUNCTION too_many CASCADE; DROP FUNCTION keep_first CASCADE');
+    expect(await count(`organizations WHERE id IN (${ids})`)).to.equal(1);
+    await clean();
+    expect(await count(`organizations WHERE id IN (${ids})`)).to.equal(0);
+  });
+
   it('the deletion of an organization deletes its access and warehouses in steps, and continues after it was stopped', async () => {
     const { database, organizations } = on.service;
     const { id } = on.seeded.organization;
@@ -282,6 +309,10 @@ describeOn([postgresServer], 'the page of a large organization', () => {
         REFERENCING OLD TABLE AS gone FOR EACH STATEMENT EXECUTE FUNCTION refuse_many();
       INSERT INTO warehouses (id, organization_id, name, created_at)
         SELECT 'wh_' || lpad(i::text, 16, '0'), '${id}', i, now() FROM generate_series(1, 501) i;
+      CREATE TRIGGER refuse_many AFTER DELETE ON known_times
+        REFERENCING OLD TABLE AS gone FOR EACH STATEMENT EXECUTE FUNCTION refuse_many();
+      INSERT INTO known_times (thing, organization_id, warehouse_id, as_of, by_import)
+        SELECT i, '${id}', 'wh_' || lpad('1', 16, '0'), now(), false FROM generate_series(1, 600) i;
       CREATE FUNCTION stop_here() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
         RAISE EXCEPTION 'stopped'; END $$;
       CREATE TRIGGER stop_here BEFORE DELETE ON organizations

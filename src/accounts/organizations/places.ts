@@ -16,16 +16,24 @@ export interface FoundPlace extends Place {
   readonly organization: { readonly id: string; readonly name: string };
 }
 
-/** @throws Refusal `organization_unknown` or `warehouse_unknown` */
-export async function findPlace(queries: Queries, kind: PlaceKind, id: string): Promise<FoundPlace> {
+/**
+ * @param options.withEnded true to find a place whose deletion has begun, too
+ * @throws Refusal `organization_unknown` or `warehouse_unknown`
+ */
+export async function findPlace(
+  queries: Queries,
+  kind: PlaceKind,
+  id: string,
+  { withEnded = false }: { readonly withEnded?: boolean } = {},
+): Promise<FoundPlace> {
   const { table, isId, unknown } = PLACES[kind];
   const home = kind === 'organization' ? 'id' : 'organization_id';
   const [place] = isId(id)
     ? await queries.query<FoundPlace>(
         `SELECT it.id, it.name, it.external_id AS "externalId",
             json_build_object('id', o.id, 'name', o.name) AS organization
-          FROM ${table} it JOIN organizations o ON o.id = it.${home} WHERE it.id = $1`,
-        [id],
+          FROM ${table} it JOIN organizations o ON o.id = it.${home} WHERE it.id = $1 AND ($2 OR it.ended_at IS NULL)`,
+        [id, withEnded],
       )
     : [];
   if (place === undefined) throw unknown(id);

@@ -103,7 +103,7 @@ function addUpdateAndDelete(nouns: Command, kind: PlaceKind, operator: Operator)
     .argument('<id>', `the ${kind}`)
     .action((id: string) =>
       run(async ({ organizations, recordChange }) => {
-        const { name } = await organizations.find(kind, id);
+        const { name } = await organizations.find(kind, id, { withEnded: true });
         const lost = await organizations.dependents(kind, id);
         await operator.confirm(`Removes the ${kind} ${name} ${describeLoss(kind, lost)}.`);
         const { people, machines } = lost;
