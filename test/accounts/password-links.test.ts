@@ -1,12 +1,12 @@
 import { expect } from 'chai';
 import type { Account } from '../../src/accounts/account.ts';
-import { createAccountRegistry } from '../../src/accounts/account-registry.ts';
 import { createActivity, SessionEnded } from '../../src/accounts/activity/activity.ts';
 import { createPasswordChanges } from '../../src/accounts/password-links/password-changes.ts';
 import { createPasswordLinks } from '../../src/accounts/password-links/password-links.ts';
 import { createSignIn } from '../../src/accounts/password-sign-in.ts';
 import { inTurn } from '../../src/accounts/passwords/work.ts';
 import { silentChangeFeed } from '../../src/storage/change-feed.ts';
+import { createAccounts } from '../support/accounts.ts';
 import { testDatabase } from '../support/databases.ts';
 import { workOf } from '../support/stopwatch.ts';
 
@@ -20,9 +20,9 @@ describe('links to set a password', () => {
   const database = testDatabase();
   const parts = { database, changes: silentChangeFeed, clock: () => now };
   const activity = createActivity(parts);
-  const accounts = createAccountRegistry(parts);
+  const accounts = createAccounts(parts);
   const links = createPasswordLinks({ ...parts, accounts, activity });
-  const changes = createPasswordChanges({ ...parts, accounts, links, activity });
+  const changes = createPasswordChanges({ accounts, links, activity });
   let account: Account;
 
   beforeEach(async () => {

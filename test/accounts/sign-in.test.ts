@@ -1,11 +1,11 @@
 import { createHook } from 'node:async_hooks';
 import { hash as hashWith, type Options } from '@node-rs/argon2';
 import { expect } from 'chai';
-import { createAccountRegistry } from '../../src/accounts/account-registry.ts';
 import { createSignIn } from '../../src/accounts/password-sign-in.ts';
 import { hashPassword, verifyPassword } from '../../src/accounts/passwords/password.ts';
 import { systemClock } from '../../src/base/clock.ts';
 import { silentChangeFeed } from '../../src/storage/change-feed.ts';
+import { createAccounts } from '../support/accounts.ts';
 import { testDatabase } from '../support/databases.ts';
 
 /** A former cost. */
@@ -31,7 +31,7 @@ describe('sign-in', () => {
   let hash: string;
 
   before(async () => {
-    const accounts = createAccountRegistry({
+    const accounts = createAccounts({
       database,
       changes: silentChangeFeed,
       clock: systemClock,

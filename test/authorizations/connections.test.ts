@@ -1,7 +1,6 @@
 import { expect } from 'chai';
 import { NO_LIMIT } from '../../src/accounts/access/access-limit.ts';
 import { createPeople } from '../../src/accounts/access/people.ts';
-import { createAccountRegistry } from '../../src/accounts/account-registry.ts';
 import { createSessionList } from '../../src/accounts/session-list.ts';
 import { createClientStandings, isFullFor } from '../../src/authorizations/client-standing.ts';
 import { type Connections, connectionId, createConnections } from '../../src/authorizations/connections.ts';
@@ -9,6 +8,7 @@ import { createClientRegistry } from '../../src/clients/client-registry.ts';
 import { createOwnedClients } from '../../src/clients/client-row.ts';
 import { silentChangeFeed } from '../../src/storage/change-feed.ts';
 import type { OpenDatabase } from '../../src/storage/database.ts';
+import { createAccounts } from '../support/accounts.ts';
 import { createTestClock, type TestClock } from '../support/clock.ts';
 import { onPostgres, rowsIn } from '../support/databases.ts';
 
@@ -34,7 +34,7 @@ onPostgres('connections', (open) => {
   const addAccount = async () => {
     added += 1;
     const email = `person${added}@demo.test`;
-    return (await createAccountRegistry(parts()).add({ email, name: 'Ada' })).id;
+    return (await createAccounts(parts()).add({ email, name: 'Ada' })).id;
   };
   const addClient = async () => {
     const redirectUris = ['https://app.example/cb'];
@@ -67,7 +67,7 @@ onPostgres('connections', (open) => {
   });
 
   it('an approval is stored only if session and connection have not changed since the consent page was shown', async () => {
-    const accounts = createAccountRegistry(parts());
+    const accounts = createAccounts(parts());
     const approve = async (sessionGeneration: number, seen?: number, sessionUid = 'a') => {
       const page = { sessionGeneration, sessionUid, generation: seen, limit: NO_LIMIT };
       const stored = await connections.rememberConsent({ ...connection, ...consent, page });

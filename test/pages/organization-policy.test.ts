@@ -26,6 +26,8 @@ onPostgresAndRedis('the policy of an organization', (start) => {
     await on.service.memberships.setRole({ accountId }, on.seeded.organization.id, 'owner');
     owner = await signedIn(on.service, credentials);
     person = await signedIn(on.service, on.seeded.person);
+    // The database's time cannot stand still exactly: decisions must be clearly later than the memberships.
+    on.clock.advance(1);
   });
   beforeEach(async () => {
     const { database } = on.service;

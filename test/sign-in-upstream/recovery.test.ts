@@ -71,7 +71,7 @@ describe('an account that an attacker had access to', () => {
 
   /** Starts to link the attacker's own account at the provider. */
   async function startLinking(browser: Person): Promise<Page> {
-    await on.service.identities.unlink(person.accountId, on.upstream.issuer, async () => {});
+    await on.service.accounts.unlink(person.accountId, on.upstream.issuer, async () => {});
     const page = await browser.get(SECURITY);
     const there = await browser.submit(page, { link_with: 'platform' });
     await on.signIn(atProvider);

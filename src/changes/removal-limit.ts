@@ -1,6 +1,6 @@
 /** Limits how many records pushed lines remove within an hour, on all nodes together. */
 import type { Clock } from '../base/clock.ts';
-import { type CleaningJob, expiryJob } from '../storage/cleaning.ts';
+import { type CleaningJob, expiryJob, refusalsExpiryJob } from '../storage/cleaning.ts';
 import type { Queries } from '../storage/queries.ts';
 
 export type RemovalLimit = ReturnType<typeof createRemovalLimit>;
@@ -46,6 +46,6 @@ export async function recordRemovals(tx: Queries, clock: Clock, removals: number
 /** Deletes counted removals after an hour, and the times of removed records after 30 days. */
 export const pushedChangesCleaning = (parts: { readonly database: Queries; readonly clock: Clock }): CleaningJob => {
   const removals = expiryJob(parts, [{ table: 'pushed_removals', column: 'at' }], HOUR_MS);
-  const times = expiryJob(parts, [{ table: 'known_times', column: 'expires_at' }]);
+  const times = refusalsExpiryJob(parts.database, [{ table: 'known_times', column: 'expires_at' }]);
   return async (limit) => (await removals(limit)) + (await times(limit));
 };

@@ -1,8 +1,23 @@
 /** Counts an import's changes, lists the first ones, and stores the result of the last import. */
 import type { Queries } from '../storage/queries.ts';
-import type { ChangeKind, ImportChange, ImportStep } from './change.ts';
-import { IMPORT_TYPES, type ImportType } from './line.ts';
-import type { PruneExcess } from './prune-limit.ts';
+import type { Fields } from './change.ts';
+import { IMPORT_TYPES, type ImportKey, type ImportType } from './line.ts';
+import type { PruneExcess } from './prune.ts';
+
+/**
+ * A `removed` account is suspended, because accounts are never deleted. `kept`: no longer in the
+ * file, but something that was created by hand depends on it.
+ */
+export type ChangeKind = 'added' | 'changed' | 'removed' | 'kept';
+
+export interface ImportChange {
+  readonly change: ChangeKind;
+  readonly key: ImportKey;
+  /** An email address or a name, for readers who do not know the ids by heart. */
+  readonly name?: string;
+  /** Values before and after the change; for added or removed things only fields that matter. */
+  readonly fields?: Fields;
+}
 
 export type ImportCounts = Record<ChangeKind | 'unchanged', number>;
 
@@ -11,13 +26,19 @@ export interface ImportReport {
   /** Only the first changes; `changeCount` is the number of all changes. */
   readonly changes: readonly ImportChange[];
   readonly changeCount: number;
-  /** See `ImportStep.newer`. */
+  /** Number of lines and imported records that are not applied because something newer is known. */
   readonly newer: number;
   /** Present if more would be removed than the limit allows. */
   readonly excess?: PruneExcess;
 }
 
 const MAX_SHOWN = 100;
+
+interface ComparedPage {
+  readonly changes: readonly ImportChange[];
+  readonly newer: number;
+  readonly lines: number;
+}
 
 export function createImportTally() {
   const nothing = { added: 0, changed: 0, removed: 0, kept: 0, unchanged: 0 };
@@ -30,10 +51,10 @@ export function createImportTally() {
   let newer = 0;
 
   return {
-    /** @param lines number of lines that the step compared; 0 if it only removes */
-    add(type: ImportType, step: Pick<ImportStep, 'changes' | 'newer'>, lines: number): void {
-      const { changes, newer: left = 0 } = step;
-      newer += left;
+    /** @param page.lines number of compared lines; 0 if the page only removes */
+    add(type: ImportType, page: ComparedPage): void {
+      const { changes, lines } = page;
+      newer += page.newer;
       for (const { change, key } of changes) counts[key.type][change] += 1;
       // Count only changes of the lines' own type: a move also removes rights, which have no line.
       const ofLines = changes.filter(({ key }) => key.type === type);

@@ -1,4 +1,5 @@
 /** Errors of an import: wrong lines, found before anything is written, and an interruption. */
+import { Refusal } from '../base/refusal.ts';
 
 export interface ImportProblem {
   /** Line number in the file; the first line is 1. */
@@ -12,8 +13,8 @@ const MAX_SHOWN = 100;
 
 export class ImportProblems extends Error {
   readonly code = 'import_problems';
-  readonly remedy = 'Nothing was changed. Correct the file, or the program that writes it, and import it ' + 'again.';
-  /** The problems found first, ordered by line. */
+  readonly remedy = 'Nothing was changed. Correct the file, or the program that writes it, and import it again.';
+  /** The first problems in the order of the lines. */
   readonly problems: readonly ImportProblem[];
   /** Number of all problems, including those that are not listed. */
   readonly count: number;
@@ -27,42 +28,33 @@ export class ImportProblems extends Error {
 }
 
 export function createFoundProblems() {
-  const shown: ImportProblem[] = [];
+  let found: ImportProblem[] = [];
   let count = 0;
+  const first = (): ImportProblem[] => found.toSorted((a, b) => a.line - b.line).slice(0, MAX_SHOWN);
   return {
     add(line: number, message: string): void {
       count += 1;
-      if (shown.length < MAX_SHOWN) shown.push({ line, message });
+      found.push({ line, message });
+      if (found.length > 2 * MAX_SHOWN) found = first();
     },
     /** @throws ImportProblems if there are any. */
     refuse(): void {
-      if (count === 0) return;
-      throw new ImportProblems(
-        shown.sort((a, b) => a.line - b.line),
-        count,
-      );
+      if (count > 0) throw new ImportProblems(first(), count);
     },
   };
 }
 
 export type FoundProblems = ReturnType<typeof createFoundProblems>;
 
-export interface BrokenImport {
-  readonly id: string;
-  readonly kept: number;
-}
-
 /** Thrown after a stop between two batches; the batches already written are valid and stay. */
-export class ImportInterrupted extends Error {
-  readonly code = 'import_interrupted';
-  readonly remedy = 'Remove the cause, then run the same command again: it continues where this import stopped.';
-
-  /** @param broken the id of the import, and how many of its changes are in the database */
-  constructor(broken: BrokenImport, reason: string, cause: unknown) {
-    const { id, kept } = broken;
-    super(`The import ${id} stopped after ${kept} change(s), which are kept: ${reason}.`, {
-      cause,
-    });
-    this.name = 'ImportInterrupted';
+export class ImportInterrupted extends Refusal {
+  /** @param kept how many changes of the import are in the database */
+  constructor({ id, kept }: { readonly id: string; readonly kept: number }, reason: string, cause: unknown) {
+    super(
+      'import_interrupted',
+      `The import ${id} stopped after ${kept} change(s), which are kept: ${reason}.`,
+      'Remove the cause, then run the same command again: it continues where this import stopped.',
+      { cause },
+    );
   }
 }

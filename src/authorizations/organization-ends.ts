@@ -1,22 +1,21 @@
 /**
  * Lets owners, admins and the operator decide which clients and API keys reach an organization, and
- * owners and admins end memberships of other members (operators do this in memberships.ts).
+ * owners and admins end memberships of other members (operators do this in changes/memberships.ts).
  */
-import type { Clock } from '../../base/clock.ts';
-import { isClientId } from '../../base/random-id.ts';
-import { Refusal } from '../../base/refusal.ts';
-import { transactionOf } from '../../storage/account-turns.ts';
-import type { Database, InTransaction, Queries } from '../../storage/queries.ts';
-import { isAccountId } from '../account.ts';
-import { type Changed, knownChange, recordChanges } from '../known-times.ts';
-import type { OrganizationPolicy } from '../organizations/organization-policy.ts';
-import { isOrganizationId } from '../organizations/places.ts';
-import type { Access } from './access.ts';
-import type { Role } from './reach.ts';
+import type { Access } from '../accounts/access/access.ts';
+import { isAdmin, type Role } from '../accounts/access/reach.ts';
+import { isAccountId } from '../accounts/account.ts';
+import type { OrganizationPolicy } from '../accounts/organizations/organization-policy.ts';
+import { isOrganizationId } from '../accounts/organizations/places.ts';
+import type { Clock } from '../base/clock.ts';
+import { isClientId } from '../base/random-id.ts';
+import { Refusal } from '../base/refusal.ts';
+import type { Changes } from '../changes/engine.ts';
+import type { Database, InTransaction, Queries } from '../storage/queries.ts';
 
 export type OrganizationEnds = ReturnType<typeof createOrganizationEnds>;
 
-interface Change {
+interface Deciding {
   readonly organizationId: string;
   /** The account of the owner or admin; undefined for the operator. */
   readonly by: string | undefined;
@@ -26,41 +25,53 @@ interface Change {
   readonly inTransaction?: InTransaction;
 }
 
-export const isAdmin = (role: Role | undefined): boolean => role === 'owner' || role === 'admin';
-
 export function createOrganizationEnds(parts: {
   readonly database: Database;
+  readonly engine: Changes;
   readonly access: Access;
   readonly clock: Clock;
 }) {
-  const { database, access, clock } = parts;
+  const { database, engine, access, clock } = parts;
 
-  /** @param known the changed record, so that late lines do not undo the change (see known-times.ts) */
-  async function change(
-    { organizationId, by, check, inTransaction }: Change,
+  const change = (
+    of: Deciding,
     work: (tx: Queries, present: Present) => Promise<readonly unknown[]>,
-    known?: Changed,
+  ): Promise<boolean> =>
+    checked(of, () => database.transaction((tx) => changeIn(tx, of, (present) => work(tx, present))));
+
+  /** Like `change`, for what lines of other systems change, too: an older line must not undo it. */
+  const changeRecords = (
+    of: Deciding,
+    accountId: string | undefined,
+    work: (tx: Queries, now: Date, present: Present) => Promise<readonly unknown[]>,
+  ): Promise<boolean> =>
+    checked(of, () =>
+      engine.transaction((tx, now) => changeIn(tx, of, (present) => work(tx, now, present), accountId)),
+    );
+
+  const checked = async ({ organizationId, by }: Deciding, work: () => Promise<boolean>): Promise<boolean> =>
+    isOrganizationId(organizationId) && (await database.inTurn(by, work));
+
+  async function changeIn(
+    tx: Queries,
+    { organizationId, by, check, inTransaction }: Deciding,
+    work: (present: Present) => Promise<readonly unknown[]>,
+    accountId = by,
   ): Promise<boolean> {
-    if (!isOrganizationId(organizationId)) return false;
-    const accountId = known?.account ?? by;
-    const run = known ? knownChange : transactionOf<boolean>;
-    return run(database, by, async (tx: Queries, at?: Date) => {
-      const ids = [by, accountId].filter((id) => id !== undefined);
-      const present = await lockedMembers(tx, organizationId, ids);
-      if (by !== undefined && !isAdmin(present.roleOf(by))) return false;
-      await check?.(tx);
-      const changed = await work(tx, present);
-      if (known && at) await recordChanges(tx, at, known);
-      if (changed.length === 0) return false;
-      await inTransaction?.(tx);
-      return true;
-    });
+    const ids = [by, accountId].filter((id) => id !== undefined);
+    const present = await lockedMembers(tx, organizationId, ids);
+    if (by !== undefined && !isAdmin(present.roleOf(by))) return false;
+    await check?.(tx);
+    const changed = await work(present);
+    if (changed.length === 0) return false;
+    await inTransaction?.(tx);
+    return true;
   }
 
   /** Stores decisions about clients that people can connect; returns those that changed. */
   const decide = (
     tx: Queries,
-    { organizationId, by }: Change,
+    { organizationId, by }: Deciding,
     { clientIds, isApproved, sentence }: Decision,
   ): Promise<unknown[]> =>
     tx.query(
@@ -90,7 +101,7 @@ export function createOrganizationEnds(parts: {
       isApproved,
       sentence = null,
       ...whose
-    }: Change & {
+    }: Deciding & {
       readonly clientId: string;
       readonly isApproved: boolean;
       readonly sentence?: string | null | undefined;
@@ -110,22 +121,17 @@ export function createOrganizationEnds(parts: {
       policy: { asksFirst, allowsApiKeys },
       approved,
       ...whose
-    }: Change & {
+    }: Deciding & {
       readonly policy: OrganizationPolicy;
       readonly approved: readonly string[];
     }): Promise<boolean> {
       const decision = { clientIds: approved, isApproved: true, sentence: null };
-      const known = { type: 'organization', organization: whose.organizationId } as const;
-      const setBoth = async (tx: Queries) => {
+      const isChanged = await changeRecords(whose, undefined, async (tx, now) => {
         const approvals = approved.length > 0 ? await decide(tx, whose, decision) : [];
-        const policies = await tx.query(
-          `UPDATE organizations SET asks_first = $2, allows_api_keys = $3
-            WHERE id = $1 AND (asks_first <> $2 OR allows_api_keys <> $3) RETURNING id`,
-          [whose.organizationId, asksFirst, allowsApiKeys],
-        );
-        return [...approvals, ...policies];
-      };
-      const isChanged = await change(whose, setBoth, known);
+        const set = { asks_first: asksFirst, allows_api_keys: allowsApiKeys };
+        const { differences } = await engine.make(tx, now, [{ type: 'organization', id: whose.organizationId, set }]);
+        return [...approvals, ...differences];
+      });
       if (isChanged) {
         for (const clientId of approved) access.clientBlocks.forget(clientId);
         access.forgetOrganization(whose.organizationId);
@@ -142,24 +148,17 @@ export function createOrganizationEnds(parts: {
     async endMembership({
       accountId,
       ...whose
-    }: Change & { readonly accountId: string; readonly by: string }): Promise<boolean> {
+    }: Deciding & { readonly accountId: string; readonly by: string }): Promise<boolean> {
       if (!isAccountId(accountId)) return false;
       const { organizationId, by } = whose;
-      const isEnded = await change(
-        whose,
-        async (tx, { roleOf, owners }) => {
-          if (roleOf(accountId) === 'owner') {
-            if (roleOf(by) !== 'owner') throw protectedOwner();
-            if (owners.every((owner) => owner === accountId)) throw lastOwner();
-          }
-          return tx.query(
-            `DELETE FROM organization_memberships WHERE organization_id = $1 AND account_id = $2
-              RETURNING 1`,
-            [organizationId, accountId],
-          );
-        },
-        { type: 'membership', account: accountId, organization: organizationId, end: 'ended' },
-      );
+      const isEnded = await changeRecords(whose, accountId, async (tx, now, { roleOf, owners }) => {
+        if (roleOf(accountId) === 'owner') {
+          if (roleOf(by) !== 'owner') throw protectedOwner();
+          if (owners.every((owner) => owner === accountId)) throw lastOwner();
+        }
+        const ids = { account_id: accountId, organization_id: organizationId };
+        return (await engine.make(tx, now, [{ type: 'membership', ...ids, end: 'removed' }])).differences;
+      });
       if (isEnded) access.forget(accountId);
       return isEnded;
     },
@@ -169,52 +168,20 @@ export function createOrganizationEnds(parts: {
      *
      * @returns false if `by` is no longer an owner or admin, or the client is unknown or blocked.
      */
-    async block({ clientId, ...whose }: Change & { readonly clientId: string }): Promise<boolean> {
+    async block({ clientId, ...whose }: Deciding & { readonly clientId: string }): Promise<boolean> {
       if (!isClientId(clientId)) return false;
       const { organizationId, by } = whose;
       const isBlocked = await change(whose, (tx) =>
-        tx.query(
-          `WITH barred AS (
-              INSERT INTO barred_clients (organization_id, client_id, barred_at, barred_by)
-                SELECT $1, id, $3, $4 FROM clients WHERE id = $2
-                ON CONFLICT DO NOTHING RETURNING client_id
-            ), redirects AS (
-              INSERT INTO barred_redirects
-                (organization_id, client_id, owner_account_id, redirect_uris, barred_by)
-                SELECT $1, id, owner_account_id, redirect_uris, $4
-                  FROM clients JOIN barred ON id = client_id WHERE owner_account_id IS NOT NULL
-                ON CONFLICT (organization_id, client_id) DO UPDATE
-                  SET owner_account_id = excluded.owner_account_id,
-                    redirect_uris = excluded.redirect_uris, barred_by = excluded.barred_by
-            )
-            SELECT FROM barred`,
-          [organizationId, clientId, new Date(clock()), by ?? null],
-        ),
+        access.clientBlocks.block(tx, organizationId, clientId, { at: new Date(clock()), by }),
       );
       if (isBlocked) access.clientBlocks.forget(clientId);
       return isBlocked;
     },
 
     /** @returns false if `by` is no longer an owner or admin, or the client is not blocked. */
-    async unblock({ clientId, ...whose }: Change & { readonly clientId: string }): Promise<boolean> {
+    async unblock({ clientId, ...whose }: Deciding & { readonly clientId: string }): Promise<boolean> {
       if (!isClientId(clientId)) return false;
-      const isUnblocked = await change(whose, (tx) =>
-        tx.query(
-          // Also delete the blocks of deleted clients of the same owner, because no page lists them.
-          `WITH admitted AS (
-              DELETE FROM barred_clients WHERE organization_id = $1 AND client_id = $2
-                RETURNING client_id
-            ), redirects AS (
-              DELETE FROM barred_redirects r WHERE organization_id = $1
-                AND EXISTS (SELECT FROM admitted)
-                AND (client_id = $2 OR (
-                  owner_account_id = (SELECT owner_account_id FROM clients WHERE id = $2)
-                  AND NOT EXISTS (SELECT FROM clients c WHERE c.id = r.client_id)))
-            )
-            SELECT FROM admitted`,
-          [whose.organizationId, clientId],
-        ),
-      );
+      const isUnblocked = await change(whose, (tx) => access.clientBlocks.unblock(tx, whose.organizationId, clientId));
       if (isUnblocked) access.clientBlocks.forget(clientId);
       return isUnblocked;
     },

@@ -1,4 +1,4 @@
-/** The rules and the JSON Schema of import lines, defined only here; reads lines in batches. */
+/** The rules and the JSON Schema of import lines, defined only here. */
 import { z } from 'zod';
 import { RIGHTS, ROLES } from '../accounts/access/reach.ts';
 import { visibleText } from '../accounts/display-name.ts';
@@ -147,8 +147,6 @@ export const importLine = z.discriminatedUnion('type', [
 /** A line that satisfies every rule that can be checked without the other lines. */
 export type ImportLine = z.output<typeof importLine>;
 export type ImportType = ImportLine['type'];
-export type PlaceType = 'organization' | 'warehouse';
-export type LineOf<Type extends ImportType> = Extract<ImportLine, { type: Type }>;
 
 /** Ordered by dependency: each type refers only to earlier ones. */
 export const IMPORT_TYPES = [
@@ -209,31 +207,4 @@ export interface BrokenLine {
   readonly key?: ImportKey;
 }
 
-/** Lines that can be read repeatedly, in batches, so that they are never all in memory. */
-export interface ImportSource {
-  /** Every line that is not blank. */
-  lines(): AsyncIterable<readonly (Numbered | BrokenLine)[]>;
-}
-
 export const isBroken = (line: object): line is BrokenLine => 'problems' in line;
-
-/** Yields the lines of one type in the order of the file, `size` at a time. */
-export async function* batchesOf<Type extends ImportType>(
-  source: ImportSource,
-  type: Type,
-  size: number,
-): AsyncIterable<readonly Numbered<LineOf<Type>>[]> {
-  const isOfType = (line: Numbered | BrokenLine): line is Numbered<LineOf<Type>> =>
-    !isBroken(line) && line.type === type;
-  let batch: Numbered<LineOf<Type>>[] = [];
-  for await (const lines of source.lines()) {
-    for (const line of lines) {
-      if (!isOfType(line)) continue;
-      batch.push(line);
-      if (batch.length < size) continue;
-      yield batch;
-      batch = [];
-    }
-  }
-  if (batch.length > 0) yield batch;
-}
