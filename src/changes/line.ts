@@ -36,7 +36,7 @@ const email = z
     const message =
       other === undefined
         ? 'is not an email address; write one like "ada@example.com"'
-        : `has characters that are normalized; write ${JSON.stringify(other)}, or another ` + 'address';
+        : `has characters that are normalized; write ${JSON.stringify(other)}, or another address`;
     context.issues.push({ code: 'custom', message, input: entered });
     return z.NEVER;
   })

@@ -241,26 +241,39 @@ export function createOrganizations(parts: {
   };
 }
 
-/** Deletes at most about `limit` rows, and at last the ended place. @returns how many rows */
-async function removeSteps(engine: Changes, kind: PlaceKind, id: string, limit = Infinity): Promise<number> {
+/**
+ * Deletes the rows of an ended place in steps, and at last the place.
+ *
+ * @param limit stops after about so many rows; `until` stops at this time of `performance.now()`
+ * @returns how many rows
+ */
+async function removeSteps(
+  engine: Changes,
+  kind: PlaceKind,
+  id: string,
+  { limit, until } = { limit: Infinity, until: Infinity },
+): Promise<number> {
   const { table, steps } = REMOVAL[kind];
   let size = STEP;
   // With the lock of all changes, so that no other writer meets a row that is being deleted.
   const step = (statement: () => string): Promise<unknown[]> =>
     retried(RETRY_PAUSES_MS, () =>
-      engine
-        .transaction((tx) => tx.query(`${statement()} RETURNING 1`, [id]))
-        .catch((error: unknown) => {
+      engine.transaction(async (tx) => {
+        // Here, because a wait for the lock says nothing about the number of rows.
+        const rows = await tx.query(`${statement()} RETURNING 1`, [id]).catch((error: unknown) => {
           if (isTooLong(error)) size = Math.ceil(size / RETRIED_SHARE);
           throw error;
-        }),
+        });
+        size = Math.min(STEP, Math.ceil(size * 1.25));
+        return rows;
+      }),
     );
   let removed = 0;
   for (const [rows, isOfPlace] of steps) {
     const some = () => `ARRAY(SELECT ctid FROM ${rows} WHERE ${isOfPlace} LIMIT ${size})`;
     let ended: unknown[];
     do {
-      if (removed >= limit) return removed;
+      if (removed >= limit || performance.now() >= until) return removed;
       ended = await step(() => `DELETE FROM ${rows} WHERE ctid = ANY(${some()})`);
       removed += ended.length;
     } while (ended.length > 0);
@@ -269,10 +282,14 @@ async function removeSteps(engine: Changes, kind: PlaceKind, id: string, limit =
   return removed;
 }
 
+/** Other cleaning jobs wait for this one, and it waits for the lock of all changes. */
+const JOB_MS = 5_000;
+
 /** Continues deletions whose process stopped. A place that cannot be deleted does not hold up the next ones. */
 export const endedPlacesCleaning =
   ({ database, engine }: { readonly database: Database; readonly engine: Changes }): CleaningJob =>
   async (limit) => {
+    const until = performance.now() + JOB_MS;
     let removed = 0;
     const errors: unknown[] = [];
     for (const kind of ['organization', 'warehouse'] as const) {
@@ -281,8 +298,8 @@ export const endedPlacesCleaning =
           ORDER BY ended_at LIMIT 10`,
       );
       for (const { id } of ended) {
-        if (removed >= limit) return removed;
-        await removeSteps(engine, kind, id, limit - removed).then(
+        if (removed >= limit || performance.now() >= until) return removed;
+        await removeSteps(engine, kind, id, { limit: limit - removed, until }).then(
           (rows) => {
             removed += rows;
           },

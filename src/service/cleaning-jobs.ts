@@ -85,9 +85,9 @@ export function cleaningJobs(parts: {
     revocations: revocations.removeExpired,
     import_lines: importLinesCleaning({ database }),
     pushed_changes: pushedChangesCleaning({ database, clock }),
-    ended_places: endedPlacesCleaning({ database, engine: parts.registries.engine }),
     leaked_secrets: parts.leakedValues.refuseDueSecrets,
     time_limits: createTimeLimitJob(connections, activity),
+    ended_places: endedPlacesCleaning({ database, engine: parts.registries.engine }),
     // Last, so that the space of the rows that the other jobs removed can be used again.
     ...(database.embedded && { vacuum: vacuumJob(database) }),
   };
