@@ -18,8 +18,6 @@ const EXCEPTIONS: readonly string[] = [
   // The doctor applies this expression only to pages of the service.
   String.raw`/<form\b([^>]*)>(.*?)<\/form>/gs`,
   String.raw`/<(?:input|button)\b([^>]*)>/gs`,
-  String.raw`/<h1[^>]*>(.*?)<\/h1>/s`,
-  '/<[^>]*>/g',
   // The checker does not support flag v; each expression is one class of characters.
   String.raw`/[[\p{Mn}\p{Me}]--\p{Script=Tibetan}]/gv`,
   String.raw`/[[\p{So}--[©®°]]√ɪʀ[[\p{Ll}&&\p{Script=Latin}]--\p{Changes_When_Uppercased}]]/v`,
