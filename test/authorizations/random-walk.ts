@@ -2,6 +2,7 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
 import { createDisconnect } from '../../src/authorizations/endings.ts';
+import { cheapPasswords } from '../support/cheap-passwords.ts';
 import { eventually } from '../support/eventually.ts';
 import {
   exchangeCode,
@@ -293,6 +294,7 @@ export function describeRandomWalks(
     const servers = { postgres: postgresServer, redis: redisServer };
     const needed = Object.entries(servers).flatMap(([name, server]) => (deployment.includes(name) ? [server] : []));
     describeOn(needed, `random walks through authorizations, ${deployment}`, () => {
+      cheapPasswords();
       it(`random walks of up to ${steps} steps agree with the reference model (${walks}, seed ${SEED})`, () =>
         walk(deployment as Deployment, { walks, steps, seed: SEED }));
     });

@@ -1,5 +1,6 @@
 /** Nodes on the same stores, and parallel requests to them. */
 import { expect } from 'chai';
+import { cheapPasswords } from '../support/cheap-passwords.ts';
 import { type Answer, introspect, refresh } from '../support/oauth.ts';
 import { createOpened } from '../support/opened.ts';
 import { describeOn, postgresServer, redisServer } from '../support/requirements.ts';
@@ -37,6 +38,7 @@ export function forEachRace(
     // The embedded deployment has only one node, and is the slowest: a few rounds show little there.
     if (deployment === 'embedded' && rounds < MANY_ROUNDS) continue;
     describeOn(place.needs, `${title}, ${place.title}`, () => {
+      cheapPasswords();
       const opened = createOpened();
       after('close the nodes', opened.closeAll);
       const start = (options: StartOptions): Promise<TestService> =>
