@@ -13,6 +13,7 @@ import { type MailServer, startMailServer } from './support/mail-server.ts';
 import { startPostgresServer } from './support/postgres-server.ts';
 import { findProgram, freePort, startProgram } from './support/programs.ts';
 import { describeOn, postgresServer, required } from './support/requirements.ts';
+import { addUnusablePasskey } from './support/seed.ts';
 import { startSeeded } from './support/seeded.ts';
 import { temporaryDirectory } from './support/temporary-directory.ts';
 import { TIMEOUT_FACTOR } from './support/timeout-factor.ts';
@@ -37,7 +38,7 @@ describe('the documentation', () => {
       return path.join(directory, name);
     };
 
-    let passkey: Awaited<ReturnType<typeof on.service.passkeys.add>>;
+    let passkey: string;
 
     let mail: MailServer;
     after(() => mail.close());
@@ -49,19 +50,7 @@ describe('the documentation', () => {
         const identity = { issuer: 'https://id.example.com/realms/warehouse', subject: email };
         const { database, identities } = on.service;
         await database.transaction((tx) => identities.link(accountId, identity, tx));
-        passkey = await on.service.passkeys.add({
-          accountId,
-          name: 'Phone',
-          credentialId: email,
-          publicKey: '',
-          transports: [],
-          maySync: true,
-          isSynced: true,
-          counter: 0,
-          aaguid: '',
-          challenge: { text: email, seconds: 1 },
-          origin: { address: '', browser: '' },
-        });
+        passkey = await addUnusablePasskey(on.service, accountId, email);
       }
     });
 
@@ -108,7 +97,7 @@ describe('the documentation', () => {
           'org_…': organization.id,
           'wh_…': warehouse.id,
           'gate_ci_…': client.id,
-          'pk_…': typeof passkey === 'object' ? passkey.id : '',
+          'pk_…': passkey,
           'ses_…': session ? sessionId(session) : '',
           'key_…': key.key.id,
           'kim@example.com': email,

@@ -6,7 +6,7 @@ import { type SignedInPerson, signedIn } from '../pages/signed-in-person.ts';
 import { eventually } from '../support/eventually.ts';
 import { exchangeCode, introspect, revokeCurrent } from '../support/oauth.ts';
 import { createPerson } from '../support/person.ts';
-import { addPerson } from '../support/seed.ts';
+import { addPerson, addUnusablePasskey } from '../support/seed.ts';
 import { startSeeded } from '../support/seeded.ts';
 import { onPostgresAndRedis } from '../support/service.ts';
 import { operatorFor, type RunOperator, valueFrom } from './run-operator.ts';
@@ -192,20 +192,7 @@ onPostgresAndRedis('operator show, for ids and links', (start) => {
     expect(revoked).to.include({ state: 'revoked', last_four: key.lastFour });
     isRecent(revoked.revoked_at);
 
-    const passkey = await on.service.passkeys.add({
-      accountId: person.accountId,
-      name: 'Phone',
-      credentialId: 'one',
-      publicKey: '',
-      transports: [],
-      maySync: true,
-      isSynced: true,
-      counter: 0,
-      aaguid: '',
-      challenge: { text: 'one', seconds: 1 },
-      origin: FROM,
-    });
-    const id = typeof passkey === 'object' ? passkey.id : '';
+    const id = await addUnusablePasskey(on.service, person.accountId, 'one');
     expect(await show(id)).to.include({ kind: 'passkey', state: 'active' });
     await value(`passkeys remove ${person.email} --passkey ${id} --yes`);
     expect(await show(id)).to.include({ state: 'revoked' });
