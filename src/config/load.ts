@@ -19,6 +19,7 @@ import { type ConfigurationProblem, ConfigurationProblems } from './problems.ts'
 import { brokenRules, oddSettings } from './rules.ts';
 import { findSecrets, loadSecrets, newSecrets, secretProblems } from './secrets.ts';
 import { type Settings, type SettingsWithoutSecrets, settingsFrom } from './settings.ts';
+import { copyFile, copyOf, readCopy } from './settings-copy.ts';
 import { defaultFile, projectDirectory, readSettingsFile } from './settings-file.ts';
 import { secretFilesOf, signInProviders } from './sign-in-providers.ts';
 import { validate } from './validate.ts';
@@ -29,6 +30,8 @@ export interface LoadOptions {
   readonly environment?: Variables;
   /** Replaces GATEHOUSE_CONFIG and config/gatehouse.yaml. */
   readonly file?: string;
+  /** Replaces the content of the file. */
+  readonly text?: string;
 }
 
 /**
@@ -37,10 +40,12 @@ export interface LoadOptions {
  * @throws ConfigurationProblems with every problem of the file and the environment.
  */
 export function loadSettings(options: LoadOptions = {}): Settings {
-  const { settings, given, environment } = judge(options, { secretsAreNeeded: true });
+  const judged = judge(options, { secretsAreNeeded: true });
+  const { settings, given, environment } = judged;
   const { senders } = environment;
   const secrets = loadSecrets(given, settings.storage.dataDirectory);
-  return { ...settings, senders, secrets };
+  const copy = copyOf(judged, environment.stateDirectory, settings.storage);
+  return { ...settings, senders, secrets, copy };
 }
 
 /**
@@ -51,6 +56,65 @@ export function loadSettings(options: LoadOptions = {}): Settings {
 export function loadSettingsWithoutSecrets(options: LoadOptions = {}): SettingsWithoutSecrets {
   return judge(options, { secretsAreNeeded: false }).settings;
 }
+
+/** Stands in for a refused file: ends are recorded for the longest time that any file could require. */
+const INSTEAD_OF_FILE = '{server: {proxy_hops: 1}, tokens: {refresh_token: 3650d, absolute_age: off}}';
+
+/** Thrown if the settings file is refused and nothing else says which deployment a command is for. */
+export class NoUsableSettings extends ConfigurationProblems {}
+
+/**
+ * Returns the settings for a command. If the settings file is refused, they are those of the copy that
+ * a node has kept, or else those of the environment with defaults.
+ *
+ * @param options.mayUseDefaults the command works right with any settings of the right database.
+ * @param options.report called with a sentence about what is used instead of the file.
+ * @returns the settings, and a function like `findKeys`.
+ * @throws ConfigurationProblems with every problem of the file and the environment.
+ */
+export function loadForCommand({
+  environment,
+  mayUseDefaults,
+  report,
+}: {
+  readonly environment: Variables;
+  readonly mayUseDefaults: boolean;
+  readonly report: (sentence: string) => void;
+}) {
+  const use = (options: LoadOptions) => ({
+    settings: loadSettingsWithoutSecrets(options),
+    keys: () => findKeys(options),
+  });
+  try {
+    return use({ environment });
+  } catch (refusal) {
+    if (!(refusal instanceof ConfigurationProblems)) throw refusal;
+    const { configFile, stateDirectory, overrides } = readEnvironment(environment);
+    const file = path.resolve(configFile ?? defaultFile);
+    // Without the file the environment may have problems of its own: then no text helps.
+    const known = collect([], () => judge({ environment, text: INSTEAD_OF_FILE }, { secretsAreNeeded: false }));
+    if (known === undefined) throw refusal;
+    const copy = copyFile(stateDirectory, known.settings.storage);
+    const text = copy && readCopy(copy, file);
+    const taken = text && collect([], () => use({ environment, text }));
+    const refused = `The settings file ${file} is refused: see \`gatehouse check-config\`.`;
+    if (taken) {
+      report(`${refused} This command uses the copy of the last settings that a node took, ${copy}.`);
+      return taken;
+    }
+    const namesDatabase = overrides.some(({ setting }) => setting === 'storage.database_url');
+    if (!namesDatabase) throw new NoUsableSettings([...refusal.problems, noCopy(copy)]);
+    if (!mayUseDefaults) throw refusal;
+    report(`${refused} This command uses the database of the environment, and default settings.`);
+    return use({ environment, text: INSTEAD_OF_FILE });
+  }
+}
+
+const noCopy = (copy: string | undefined): ConfigurationProblem => ({
+  path: 'DATABASE_URL',
+  message: `is not set, and no node has kept a copy of its settings${copy === undefined ? '' : ` in ${copy}`}`,
+  remedy: 'set it to the database of the service if this command cannot wait until the file is correct',
+});
 
 /**
  * Returns the existing keys and creates none. Undefined if they are not given, as on a machine that
@@ -126,7 +190,7 @@ function judge(options: LoadOptions, { secretsAreNeeded }: { secretsAreNeeded: b
   const { overrides, secrets: given } = environment;
   const file = path.resolve(options.file ?? environment.configFile ?? defaultFile);
   const problems = [...environment.problems];
-  const read = collect(problems, () => readSettingsFile(file));
+  const read = collect(problems, () => readSettingsFile(file, options.text));
   const content = read?.content ?? {};
   const placed = (found: ConfigurationProblem): ConfigurationProblem => {
     const line = read?.lineOf(found.path.split('.'));
@@ -151,7 +215,7 @@ function judge(options: LoadOptions, { secretsAreNeeded }: { secretsAreNeeded: b
     problems.push(...missing.filter(({ path: variable }) => !unknown.has(variable)));
   }
   if (problems.length > 0) throw new ConfigurationProblems(problems.map(placed));
-  return { settings, given, environment, file, content, values, placed };
+  return { settings, given, environment, file, text: read?.text, content, values, placed };
 }
 
 function collect<Result>(problems: ConfigurationProblem[], work: () => Result): Result | undefined {

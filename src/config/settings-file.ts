@@ -14,6 +14,8 @@ export type FileContent = Record<string, unknown>;
 
 export interface ReadSettingsFile {
   readonly content: FileContent;
+  /** Undefined if there is no file, so that every setting has its default. */
+  readonly text: string | undefined;
   /** Finds the line of a setting by its path, such as `['server', 'port']`; undefined if absent. */
   readonly lineOf: (path: readonly string[]) => number | undefined;
 }
@@ -23,11 +25,12 @@ export interface ReadSettingsFile {
  *
  * If the default file is missing, every setting has its default; any other file must exist.
  *
+ * @param text replaces the content of the file.
  * @throws ConfigurationProblems if the file cannot be read, is empty, or is not a YAML mapping.
  */
-export function readSettingsFile(file: string): ReadSettingsFile {
-  const source = sourceOf(file);
-  if (source === undefined) return { content: {}, lineOf: () => undefined };
+export function readSettingsFile(file: string, text?: string): ReadSettingsFile {
+  const source = text ?? sourceOf(file);
+  if (source === undefined) return { content: {}, text: source, lineOf: () => undefined };
   const { value: content, lineOf } = parsed(file, source);
   // An editor on a full disk leaves an empty file; with the defaults, links of the service would lead to localhost.
   if (content === null) {
@@ -46,7 +49,7 @@ export function readSettingsFile(file: string): ReadSettingsFile {
   }
   // In YAML, a heading with only comments below it is null: use the defaults for its settings.
   const settings = Object.entries(content).filter(([name, value]) => value !== null || !isHeading(name));
-  return { content: Object.fromEntries(settings), lineOf };
+  return { content: Object.fromEntries(settings), text: source, lineOf };
 }
 
 function sourceOf(file: string): string | undefined {

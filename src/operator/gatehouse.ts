@@ -48,6 +48,9 @@ function findUnit(): Unit | undefined {
     const [, file = '', mayBeMissing] = /^(.*) \(ignore_errors=(?:(yes)|no)\)$/.exec(line) ?? [];
     Object.assign(environment, readEnvironmentFile(contentOf(file, mayBeMissing !== undefined)));
   }
+  // Only a process of the unit gets this variable from systemd. The nodes keep a copy of their settings there.
+  const [folder] = values('StateDirectory')[0]?.split(' ') ?? [];
+  if (folder) environment.STATE_DIRECTORY = path.join('/var/lib', folder);
   return { user: values('User')[0] ?? '', environment };
 }
 

@@ -1,7 +1,6 @@
 /** `gatehouse nodes`: lists the nodes and their states, and can wait until enough are ready. */
 import { setTimeout as delay } from 'node:timers/promises';
 import { type Command, InvalidArgumentError } from 'commander';
-import { loadSettingsWithoutSecrets } from '../config/load.ts';
 import { settingsDigest } from '../config/node-settings.ts';
 import { durationSeconds } from '../config/schema/kinds.ts';
 import type { SettingsWithoutSecrets } from '../config/settings.ts';
@@ -26,7 +25,7 @@ interface NodesOptions {
 
 type Storage = SettingsWithoutSecrets['storage'];
 
-export function addNodesCommand(program: Command, { print, progress, environment, onInterrupt }: Operator): void {
+export function addNodesCommand(program: Command, { print, progress, load, onInterrupt }: Operator): void {
   program
     .command('nodes')
     .description('list every process of the service: its version, state and last heartbeat')
@@ -43,7 +42,7 @@ export function addNodesCommand(program: Command, { print, progress, environment
         'from the database; removed after an hour).\nExit code 1 if --wait times out.',
     )
     .action(async ({ wait, within }: NodesOptions) => {
-      const { storage } = loadSettingsWithoutSecrets({ environment });
+      const { storage } = load().settings;
       if (wait === undefined) {
         print(report(await readNodes(storage)));
         return;

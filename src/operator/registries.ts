@@ -18,8 +18,7 @@ import { createOrganizationEndings, type OrganizationEndings } from '../authoriz
 import { createOrganizationReach, type OrganizationReach } from '../authorizations/organization-reach.ts';
 import { systemClock } from '../base/clock.ts';
 import type { Client } from '../clients/client.ts';
-import type { Variables } from '../config/environment.ts';
-import { findKeys, loadSettingsWithoutSecrets } from '../config/load.ts';
+import type { loadForCommand } from '../config/load.ts';
 import type { Settings, SettingsWithoutSecrets } from '../config/settings.ts';
 import { createImporter, type Importer } from '../import/importer.ts';
 import { type CommonRegistries, createCommonRegistries } from '../service/common-registries.ts';
@@ -70,17 +69,17 @@ const TIMEOUT_FACTOR = 10;
  * @param readsOnly a command that changes nothing migrates nothing either
  * @param announce called with the settings, before anything is opened
  * @param onWait called with the session for which a migration waits
- * @throws ConfigurationProblems, NoDeployment, StorageUnavailable, or Refusal `migrations_pending`
+ * @throws NoDeployment, StorageUnavailable, or Refusal `migrations_pending`
  */
 export async function withRegistries<Result>(
   {
-    environment,
+    loaded: { settings, keys },
     by,
     readsOnly,
     announce,
     onWait,
   }: {
-    readonly environment: Variables;
+    readonly loaded: ReturnType<typeof loadForCommand>;
     readonly by?: OperatedBy;
     readonly readsOnly: boolean;
     readonly announce: (settings: SettingsWithoutSecrets) => void;
@@ -88,7 +87,6 @@ export async function withRegistries<Result>(
   },
   work: (registries: Registries) => Promise<Result>,
 ): Promise<Result> {
-  const settings = loadSettingsWithoutSecrets({ environment });
   const { storage } = settings;
   announce(settings);
   requireEmbeddedDatabase(storage);
@@ -121,7 +119,7 @@ export async function withRegistries<Result>(
   };
   return await work({
     settings,
-    keys: () => findKeys({ environment }),
+    keys,
     database,
     ...registries,
     organizations: createOrganizations({ ...parts, asksFirst }),

@@ -11,6 +11,9 @@ export const idle = {
   stderr: nowhere(),
   confirm: async () => {},
   by: () => ({ operator: 'nobody' }),
+  load: () => {
+    throw new Error('not run');
+  },
   announce: () => {},
   onWait: () => {},
   run: async () => {},

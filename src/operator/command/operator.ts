@@ -2,6 +2,7 @@
 import type { Readable, Writable } from 'node:stream';
 import type { OperatedBy } from '../../accounts/activity/activity.ts';
 import type { Variables } from '../../config/environment.ts';
+import type { loadForCommand } from '../../config/load.ts';
 import type { SettingsWithoutSecrets } from '../../config/settings.ts';
 import type { StreamWatch } from '../../doctor/change-stream.ts';
 import type { Registries } from '../registries.ts';
@@ -33,6 +34,8 @@ export interface Surroundings {
 }
 
 export interface Operator extends Surroundings {
+  /** Loads the settings, or reports on standard error what is used instead of a refused file. */
+  readonly load: () => ReturnType<typeof loadForCommand>;
   /**
    * If the command changes something, prints on standard error on which deployment it acts. `run`
    * calls `announce` itself.

@@ -2,6 +2,7 @@
 import { CommanderError } from 'commander';
 import { DataDirectoryRefused } from '../../base/data-directory.ts';
 import type { Refusal } from '../../base/refusal.ts';
+import { NoUsableSettings } from '../../config/load.ts';
 import { ConfigurationProblems } from '../../config/problems.ts';
 import { ImportInterrupted, ImportProblems } from '../../import/import-problems.ts';
 import { NoDeployment } from '../../service/deployment.ts';
@@ -38,7 +39,7 @@ export function failureOf(error: unknown): Failure {
     const { code, problems, message } = error;
     const remedy = 'correct the settings and try again';
     return {
-      exitCode: WRONG_CONFIGURATION,
+      exitCode: error instanceof NoUsableSettings ? WRONG_USAGE : WRONG_CONFIGURATION,
       value: {
         error: { code, message: `${problems.length} problem(s) found`, remedy, problems },
       },

@@ -40,8 +40,8 @@ export function createProgram(operator: Operator, { json }: { readonly json: boo
     .showHelpAfterError('Add --help to see how the command is used.')
     .addHelpText(
       'after',
-      '\nExit codes: 0 done, 1 refused or failed, 2 wrong usage, 3 problems in the ' +
-        'configuration.\nCommands work whether or not the service is running. `gatehouse …` ' +
+      '\nExit codes: 0 done, 1 refused or failed, 2 wrong usage or no deployment, 3 problems in ' +
+        'the configuration.\nCommands work whether or not the service is running. `gatehouse …` ' +
         'uses the environment of the\nsystemd unit or of the container; in a checkout, `npm ' +
         'run operator -- …` is the same command.',
     )
@@ -102,6 +102,20 @@ export const READ_ONLY: readonly string[] = [
   'show',
   'warehouses list',
 ];
+
+/** Commands that end or refuse something: their effect depends on no setting but the stores. */
+const ENDS: readonly string[] = [
+  'accounts suspend',
+  'api-keys revoke',
+  'clients suspend',
+  'connections end',
+  'organizations block',
+  'revoke',
+  'sessions end',
+];
+
+export const onlyEnds = (command: Command | undefined): boolean =>
+  command !== undefined && ENDS.includes(commandPath(command));
 
 /** @returns true for a command that changes nothing, and for a dry run. */
 export function onlyReads(command: Command | undefined): boolean {

@@ -3,12 +3,13 @@ import { once } from 'node:events';
 import { userInfo } from 'node:os';
 import { type Command, CommanderError } from 'commander';
 import type { Variables } from '../../config/environment.ts';
+import { loadForCommand } from '../../config/load.ts';
 import { describeDeployment } from '../../service/deployment.ts';
 import { requireConfirmation } from '../command/confirmation.ts';
 import type { Operator, Report, Surroundings } from '../command/operator.ts';
 import { withRegistries } from '../registries.ts';
 import { failureOf } from './failure.ts';
-import { createProgram, onlyReads } from './program.ts';
+import { createProgram, onlyEnds, onlyReads } from './program.ts';
 import { createProgress } from './progress.ts';
 
 /**
@@ -40,6 +41,15 @@ export async function runOperator(args: readonly string[], surroundings: Surroun
       const { reason } = program.opts<{ reason?: string }>();
       return { operator: operatorName(surroundings.environment), reason };
     },
+    load: () =>
+      loadForCommand({
+        environment: surroundings.environment,
+        mayUseDefaults: onlyReads(command) || onlyEnds(command),
+        report(sentence) {
+          progress.clear();
+          stderr.write(`${sentence}\n`);
+        },
+      }),
     announce(settings) {
       if (onlyReads(command)) return;
       progress.clear();
@@ -50,9 +60,9 @@ export async function runOperator(args: readonly string[], surroundings: Surroun
       stderr.write(`A migration waits for ${session}. It is tried again until that ends.\n`);
     },
     run: async (work) => {
-      const { announce, by, onWait } = operator;
+      const { announce, by, load, onWait } = operator;
       const readsOnly = onlyReads(command);
-      print(await withRegistries({ ...surroundings, by: by(), readsOnly, announce, onWait }, work));
+      print(await withRegistries({ loaded: load(), by: by(), readsOnly, announce, onWait }, work));
     },
     confirm: (what) => requireConfirmation(what, command?.opts() ?? {}, surroundings),
     print,
