@@ -27,7 +27,9 @@ interface Unit {
   readonly environment: Variables;
 }
 
-const unit = namesADeployment(environmentOfProcess) ? undefined : findUnit();
+/** Run as the caller, who may write where the service's user may not: a new key needs no deployment. */
+const makesKey = process.argv.slice(2, 4).join(' ') === 'keys generate';
+const unit = makesKey || namesADeployment(environmentOfProcess) ? undefined : findUnit();
 if (unit === undefined) await import('./main.ts');
 else runIn(unit);
 

@@ -15,6 +15,7 @@ import { addYesOption } from '../command/confirmation.ts';
 import { aboutAccount } from '../command/names.ts';
 import type { Operator, Report } from '../command/operator.ts';
 import { addList, type ListForm } from '../command/report.ts';
+import { addOutOption } from '../command/secret-file.ts';
 import type { Registries } from '../registries.ts';
 import { addLinkCommands } from './account-links.ts';
 import { addPasskeyCommands } from './account-passkeys.ts';
@@ -31,8 +32,7 @@ function addAccounts(program: Command, operator: Operator): void {
   const { run } = operator;
   const accounts = program.command('accounts').description('people who may sign in');
 
-  accounts
-    .command('add')
+  addOutOption(accounts.command('add'))
     .description('add an account; its password comes from standard input or from the options below')
     .requiredOption('--email <email>', 'the email address to sign in with')
     .requiredOption('--name <name>', 'the name shown on pages')
@@ -57,11 +57,11 @@ function addAccounts(program: Command, operator: Operator): void {
         if (!given?.isGenerated) return report;
         const { password } = given;
         const text = `Password, shown only once: ${password}`;
-        return joined(report, { value: { password }, text });
+        return joined(report, { value: { password }, text, secret: password });
       });
     });
 
-  aboutAccount(accounts.command('invite'), operator, async (account, registries) => {
+  aboutAccount(addOutOption(accounts.command('invite')), operator, async (account, registries) => {
     if (account.isSuspended) throw suspended(account);
     return joined(changeReport('Invited', account), await invite(registries, account));
   }).description('create a link with which the person sets the password, or signs in if passwords are off');
@@ -215,6 +215,7 @@ export const methodWords = ({ signInMethods }: Pick<ListedAccount, 'signInMethod
 const joined = (first: Report & { readonly value: object }, second: Report & { readonly value: object }): Report => ({
   value: { ...first.value, ...second.value },
   text: `${first.text}\n${second.text}`,
+  secret: second.secret,
 });
 
 function suspended({ email }: Account): Refusal {

@@ -29,5 +29,6 @@ export async function invite(parts: Parts, account: Account) {
       ...(isMailed ? [`The link was also mailed to ${account.email}.`] : []),
       ...(failure === undefined ? [] : [`The link could not be mailed: ${failure}`]),
     ].join('\n'),
+    secret: url,
   };
 }

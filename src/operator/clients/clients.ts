@@ -13,6 +13,7 @@ import { addYesOption } from '../command/confirmation.ts';
 import { aboutClient, accountNamed } from '../command/names.ts';
 import type { Operator, Report } from '../command/operator.ts';
 import { addList, type ListForm } from '../command/report.ts';
+import { addOutOption } from '../command/secret-file.ts';
 import { clientRecord, type Registries } from '../registries.ts';
 import { clientReport, clientValue, stateOf } from './client-report.ts';
 
@@ -46,8 +47,7 @@ export function addClientCommands(program: Command, operator: Operator): void {
 }
 
 function addAdd(clients: Command, { run }: Operator): void {
-  clients
-    .command('add')
+  addOutOption(clients.command('add'))
     .description('register a client and show its secret once')
     .addOption(new Option('--kind <kind>', 'kind of the client').choices(KINDS).makeOptionMandatory())
     .requiredOption('--name <name>', 'the name that people see when they approve the client')
@@ -87,6 +87,7 @@ async function addClient(
       ...(secret === undefined ? [] : [`Client secret: ${secret} (shown only once)`]),
       ...cautions,
     ].join('\n'),
+    secret,
   };
 }
 
@@ -221,9 +222,9 @@ function addTransfer(clients: Command, operator: Operator): void {
 }
 
 function addRotateSecret(clients: Command, operator: Operator): void {
-  const rotate = clients
-    .command('rotate-secret')
-    .description('add a second secret next to the current one, and show it once');
+  const rotate = addOutOption(clients.command('rotate-secret')).description(
+    'add a second secret next to the current one, and show it once',
+  );
   aboutClient(rotate, operator, async (found, registries) => {
     const { client, secret } = await registries.clients.addSecret(found.id, (tx, { lastFour }) =>
       clientRecord(registries, 'client_secret_added', found, { last_four: lastFour })(tx),
@@ -234,6 +235,7 @@ function addRotateSecret(clients: Command, operator: Operator): void {
         `Client secret: ${secret} (shown only once)`,
         'The previous secret stays valid until `clients remove-secret` removes it.',
       ].join('\n'),
+      secret,
     };
   });
 }
@@ -259,7 +261,7 @@ function addRemoveSecret(clients: Command, operator: Operator): void {
 }
 
 function addRenew(clients: Command, operator: Operator): void {
-  const renew = addYesOption(clients.command('renew')).description(
+  const renew = addYesOption(addOutOption(clients.command('renew'))).description(
     'after a theft at the partner: end all secrets and tokens, and show one new secret once; no person approves again',
   );
   aboutClient(renew, operator, async (found, registries) => {
@@ -276,6 +278,7 @@ function addRenew(clients: Command, operator: Operator): void {
         'All other secrets, access tokens and codes of the client have ended. Its refresh tokens work once more,',
         'but only together with this secret: the client gets new tokens for its people without asking them.',
       ].join('\n'),
+      secret,
     };
   });
 }

@@ -67,6 +67,8 @@ export interface Report {
   readonly value: unknown;
   /** The text that is printed without `--json`. */
   readonly text: string;
+  /** The secret in value and text that `--out` writes into a file instead. */
+  readonly secret?: string | undefined;
   /** Exit code of the command; 0 by default. */
   readonly exitCode?: number;
 }

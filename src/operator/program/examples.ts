@@ -120,7 +120,7 @@ const EXAMPLES: Readonly<Record<string, readonly string[]>> = {
   'check-config': ['check-config', 'check-config config/production.yaml'],
   reload: ['reload --dry-run', 'reload'],
   'keys list': ['keys'],
-  'keys generate': ['keys generate --kind token'],
+  'keys generate': ['keys generate --kind token --out new-key'],
   doctor: ['doctor'],
   migrate: ['migrate --dry-run', 'migrate'],
 };

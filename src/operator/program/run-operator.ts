@@ -7,6 +7,7 @@ import { loadForCommand } from '../../config/load.ts';
 import { describeDeployment } from '../../service/deployment.ts';
 import { requireConfirmation } from '../command/confirmation.ts';
 import type { Operator, Report, Surroundings } from '../command/operator.ts';
+import { createSecretFile } from '../command/secret-file.ts';
 import { withRegistries } from '../registries.ts';
 import { failureOf } from './failure.ts';
 import { createProgram, onlyEnds, onlyReads } from './program.ts';
@@ -28,8 +29,11 @@ export async function runOperator(args: readonly string[], surroundings: Surroun
   /** The command that is run, once commander has found it. */
   let command: Command | undefined;
 
-  function print(report: Report): void {
+  let secretFile: ReturnType<typeof createSecretFile> | undefined;
+
+  function print(full: Report): void {
     progress.clear();
+    const report = secretFile?.take(full) ?? full;
     if (!json || report.value !== undefined) {
       stdout.write(`${json ? JSON.stringify(report.value) : report.text}\n`);
     }
@@ -93,11 +97,15 @@ export async function runOperator(args: readonly string[], surroundings: Surroun
   const program = createProgram(operator, { json });
   program.hook('preAction', (_program, found) => {
     command = found;
+    const { out } = found.opts<{ out?: string }>();
+    if (out !== undefined) secretFile = createSecretFile(out);
   });
   try {
     await program.parseAsync(args, { from: 'user' });
   } catch (error) {
     if (!(error instanceof CommanderError && error.exitCode === 0)) fail(error);
+  } finally {
+    secretFile?.close();
   }
   return exitCode;
 
