@@ -11,6 +11,7 @@ import { type ListedNode, listNodes } from '../storage/nodes.ts';
 import { wholeNumber } from './command/arguments.ts';
 import type { Operator, Report } from './command/operator.ts';
 import { REFUSED, table } from './command/report.ts';
+import { newerSchema } from './registries.ts';
 
 const POLL_PAUSE_MS = 1_000;
 const MAX_NODES = 1_000;
@@ -25,7 +26,7 @@ interface NodesOptions {
 
 type Storage = SettingsWithoutSecrets['storage'];
 
-export function addNodesCommand(program: Command, { print, progress, load, onInterrupt }: Operator): void {
+export function addNodesCommand(program: Command, { print, progress, load, warn, onInterrupt }: Operator): void {
   program
     .command('nodes')
     .description('list every process of the service: its version, state and last heartbeat')
@@ -44,7 +45,7 @@ export function addNodesCommand(program: Command, { print, progress, load, onInt
     .action(async ({ wait, within }: NodesOptions) => {
       const { storage } = load().settings;
       if (wait === undefined) {
-        print(report(await readNodes(storage)));
+        print(report(await readNodes(storage, warn)));
         return;
       }
       const interruption = new AbortController();
@@ -65,12 +66,13 @@ function seconds(text: string): number {
  * Opens the database for one query and closes it again: during `--wait` the database may restart or
  * be migrated, and an embedded database must stay free for the service that starts.
  */
-async function readNodes(storage: Storage): Promise<ListedNode[]> {
+async function readNodes(storage: Storage, warn: Operator['warn'] = () => {}): Promise<ListedNode[]> {
   requireEmbeddedDatabase(storage);
   const database = await openDatabase({ ...storage, timeoutFactor: TIMEOUT_FACTOR });
   try {
     await requireTables(database, storage);
-    await requireSchema(database, { autoMigrate: false });
+    const newer = await requireSchema(database, { autoMigrate: false });
+    if (newer.length > 0) warn(newerSchema(newer));
     return await listNodes(database);
   } finally {
     await database.close();

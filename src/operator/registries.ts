@@ -62,6 +62,9 @@ export interface Registries extends CommonRegistries {
 /** Multiplies the service's database timeouts: no page waits for a command. */
 const TIMEOUT_FACTOR = 10;
 
+export const newerSchema = (names: readonly string[]): string =>
+  `The database has the schema of a later version (${names.at(-1)}), and this command does not know what it adds.`;
+
 /**
  * Opens the database of the settings while `work` runs. If a running service has opened an embedded
  * database, it is reached through that service.
@@ -77,12 +80,14 @@ export async function withRegistries<Result>(
     by,
     readsOnly,
     announce,
+    warn,
     onWait,
   }: {
     readonly loaded: ReturnType<typeof loadForCommand>;
     readonly by?: OperatedBy;
     readonly readsOnly: boolean;
     readonly announce: (settings: SettingsWithoutSecrets) => void;
+    readonly warn: (sentence: string) => void;
     readonly onWait: (session: string) => void;
   },
   work: (registries: Registries) => Promise<Result>,
@@ -95,7 +100,8 @@ export async function withRegistries<Result>(
   await using opened = new AsyncDisposableStack();
   opened.defer(() => database.close());
   await requireTables(database, storage);
-  await requireSchema(database, { autoMigrate: storage.autoMigrate && !readsOnly }, onWait);
+  const newer = await requireSchema(database, { autoMigrate: storage.autoMigrate && !readsOnly }, onWait);
+  if (newer.length > 0) warn(newerSchema(newer));
   // A command ends after its work, so it caches nothing and needs no change feed. It awaits its
   // records and reports failures itself, so it needs no log.
   const parts = { database, changes: silentChangeFeed, clock: systemClock };

@@ -15,6 +15,7 @@ export const idle = {
     throw new Error('not run');
   },
   announce: () => {},
+  warn: () => {},
   onWait: () => {},
   run: async () => {},
   print: () => {},

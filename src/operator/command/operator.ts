@@ -34,6 +34,8 @@ export interface Surroundings {
 }
 
 export interface Operator extends Surroundings {
+  /** Prints a sentence on standard error, also with `--json`. */
+  readonly warn: (sentence: string) => void;
   /** Loads the settings, or reports on standard error what is used instead of a refused file. */
   readonly load: () => ReturnType<typeof loadForCommand>;
   /**

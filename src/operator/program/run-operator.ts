@@ -49,24 +49,23 @@ export async function runOperator(args: readonly string[], surroundings: Surroun
       loadForCommand({
         environment: surroundings.environment,
         mayUseDefaults: onlyReads(command) || onlyEnds(command),
-        report(sentence) {
-          progress.clear();
-          stderr.write(`${sentence}\n`);
-        },
+        report: operator.warn,
       }),
+    warn(sentence) {
+      progress.clear();
+      stderr.write(`${sentence}\n`);
+    },
     announce(settings) {
       if (onlyReads(command)) return;
-      progress.clear();
-      stderr.write(`Acting on ${describeDeployment(settings)}\n`);
+      operator.warn(`Acting on ${describeDeployment(settings)}`);
     },
     onWait(session) {
-      progress.clear();
-      stderr.write(`A migration waits for ${session}. It is tried again until that ends.\n`);
+      operator.warn(`A migration waits for ${session}. It is tried again until that ends.`);
     },
     run: async (work) => {
-      const { announce, by, load, onWait } = operator;
+      const { announce, by, load, onWait, warn } = operator;
       const readsOnly = onlyReads(command);
-      print(await withRegistries({ loaded: load(), by: by(), readsOnly, announce, onWait }, work));
+      print(await withRegistries({ loaded: load(), by: by(), readsOnly, announce, onWait, warn }, work));
     },
     confirm: (what) => requireConfirmation(what, command?.opts() ?? {}, surroundings),
     print,
