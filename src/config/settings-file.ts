@@ -1,7 +1,21 @@
 /** Reads the YAML file without validating its settings. */
+import { isUtf8 } from 'node:buffer';
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import { isMap, isNode, isSeq, LineCounter, parseDocument } from 'yaml';
+import {
+  type Document,
+  isMap,
+  isNode,
+  isScalar,
+  isSeq,
+  LineCounter,
+  parseDocument,
+  type Scalar,
+  visit,
+  type YAMLError,
+  type YAMLMap,
+  type YAMLSeq,
+} from 'yaml';
 import { type ConfigurationProblem, ConfigurationProblems } from './problems.ts';
 import { isHeading } from './schema/known-settings.ts';
 
@@ -53,8 +67,9 @@ export function readSettingsFile(file: string, text?: string): ReadSettingsFile 
 }
 
 function sourceOf(file: string): string | undefined {
+  let bytes: Buffer;
   try {
-    return readFileSync(file, 'utf8');
+    bytes = readFileSync(file);
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
     if (code === 'ENOENT' && file === defaultFile) return undefined;
@@ -64,6 +79,14 @@ function sourceOf(file: string): string | undefined {
       remedy: 'name a settings file that exists and that this process may read',
     });
   }
+  if (isUtf8(bytes)) return bytes.toString();
+  // What cannot be decoded becomes U+FFFD.
+  const line = bytes.toString().split('\uFFFD', 1)[0]?.split('\n').length;
+  throw problem({
+    path: `${file}, line ${line}`,
+    message: 'is not in UTF-8',
+    remedy: 'save the file in UTF-8: names on pages would otherwise be wrong',
+  });
 }
 
 function parsed(file: string, source: string): { value: unknown; lineOf: ReadSettingsFile['lineOf'] } {
@@ -72,13 +95,10 @@ function parsed(file: string, source: string): { value: unknown; lineOf: ReadSet
   // Report only the first: further errors are mostly consequences of it.
   const [error] = [...document.errors, ...document.warnings];
   if (error !== undefined) {
-    const { line, col } = lines.linePos(error.pos[0]);
-    throw problem({
-      path: `${file}, line ${line}, column ${col}`,
-      // Some messages end with the text that was not understood, which may be a password.
-      message: `is not YAML: ${error.message.replace(/: ".*$/s, '')}`,
-      remedy: 'correct that line; put a text with special characters into quotes',
-    });
+    const { line, col } = lines.linePos(beginningOf(error, document));
+    // Some messages end with the text that was not understood, which may be a password.
+    const message = `is not YAML: ${error.message.replace(/: ".*$/s, '')}`;
+    throw problem({ path: `${file}, line ${line}, column ${col}`, message, remedy: remedyOf(error, document, lines) });
   }
   try {
     return {
@@ -95,6 +115,41 @@ function parsed(file: string, source: string): { value: unknown; lineOf: ReadSet
       remedy: 'write the value out, or put it into quotes if it begins with `*`',
     });
   }
+}
+
+const REMEDIES: Readonly<Record<string, string>> = {
+  TAB_AS_INDENT: 'indent the line with spaces',
+  MISSING_CHAR: 'write the quote that closes it, on the same line',
+  BAD_INDENT: 'close the bracket that begins here, or indent all lines below it',
+  BLOCK_AS_IMPLICIT_KEY: 'put a value with `: ` into quotes, or indent the next line as this one',
+};
+
+function remedyOf({ code, pos }: YAMLError, document: Document, lines: LineCounter): string {
+  if (code !== 'DUPLICATE_KEY')
+    return REMEDIES[code] ?? 'correct that line; put a text with special characters into quotes';
+  let first: number | undefined;
+  visit(document, {
+    Map(_, { items }) {
+      const repeated = items.find(({ key }) => isNode(key) && key.range?.[0] === pos[0]);
+      const [one] = items.filter(({ key }) => repeated && String(key) === String(repeated.key));
+      if (isNode(one?.key)) first = one.key.range?.[0];
+    },
+  });
+  return `the setting is also in line ${lines.linePos(first ?? 0).line}: remove one of the two`;
+}
+
+/** Returns where a quote or a bracket that is not closed begins: the parser names the end of what it took for the text. */
+function beginningOf({ code, pos: [end] }: YAMLError, document: Document): number {
+  let start = end;
+  const isOpen = (node: Scalar | YAMLMap | YAMLSeq): boolean =>
+    code === 'MISSING_CHAR' ? isScalar(node) && /^QUOTE/.test(node.type ?? '') : !isScalar(node) && node.flow === true;
+  if (code !== 'MISSING_CHAR' && code !== 'BAD_INDENT') return end;
+  visit(document, {
+    Value(_, node) {
+      if (node.range && node.range[0] < end && isOpen(node)) start = node.range[0];
+    },
+  });
+  return start;
 }
 
 /** Returns the offset at which the key of a setting, or the entry of a list, begins. */
