@@ -56,6 +56,29 @@ describeOn([postgresServer], 'lists with many entries', () => {
     for (const statement of FILL) await database.query(statement);
   });
 
+  it('`organizations show` and `warehouses show` show what is in it and who reaches it, at most 20 of each', async () => {
+    const run = operatorOn(database);
+    const hall = `wh_${'1'.padStart(16, '0')}`;
+    const first = 'acc_0000000000000001';
+    await valueFrom(run, `memberships set --account ${first} --warehouse ${hall} --rights read`);
+    const shown = await valueFrom(run, `organizations show ${ORGANIZATION}`);
+    expect(shown).to.include({ id: ORGANIZATION, name: 'Quay 1', more_warehouses: 0, has_more_clients: false });
+    expect(shown.policy).to.deep.equal({ clients: 'open', api_keys: 'allow' });
+    expect(shown.warehouses.map((one: { id: string }) => one.id)).to.deep.equal([hall]);
+    expect(shown.members).to.have.length(20);
+    expect(shown.clients).to.have.length(1);
+    expect(shown.clients[0]).to.include({ id: CLIENT, state: 'admitted', people: 1_001 });
+    const { output } = await run(`organizations show ${ORGANIZATION}`);
+    expect(output).to.contain('Quay 1').and.contain('Hall 1').and.contain('1@demo.test').and.contain('more than 1,000');
+    expect(output).to.contain(`memberships list --organization ${ORGANIZATION}`);
+
+    const warehouse = await valueFrom(run, `warehouses show ${hall}`);
+    expect(warehouse).to.deep.include({ name: 'Hall 1', organization: { id: ORGANIZATION, name: 'Quay 1' } });
+    expect(warehouse.members.map((one: { id: string }) => one.id)).to.deep.equal([first]);
+    expect((await run(`warehouses show ${hall}`)).output).to.contain(`Organization: ${ORGANIZATION}, Quay 1`);
+    expect((await refusalFrom(run, 'warehouses show wh_nowhere')).code).to.equal('warehouse_unknown');
+  });
+
   type List = (database: Database, page: PageRequest) => Promise<Page<{ readonly id: string }>>;
   const parts = (over: Database) => ({
     database: over,

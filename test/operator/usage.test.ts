@@ -17,6 +17,7 @@ import { expectWrongUsage, operatorWith, refusalFrom, storesOf, valueFrom } from
 const VERBS = {
   allow: 'allows more than a limit does, for an hour',
   add: 'creates a new one',
+  show: 'shows one, with what is in it and who reaches it',
   list: 'lists all, or those that match the options',
   update: 'changes its name or other properties',
   delete: 'deletes it for good',

@@ -13,12 +13,14 @@ import {
   type PlaceChanges,
   type PlaceKind,
 } from '../../accounts/organizations/places.ts';
+import { MAX_COUNTED } from '../../authorizations/organization-reach.ts';
 import { countText, type PageRequest } from '../../storage/pages.ts';
 import { WrongUsage } from '../command/arguments.ts';
 import { addYesOption } from '../command/confirmation.ts';
 import type { Operator, Report } from '../command/operator.ts';
-import { addList, type ListForm } from '../command/report.ts';
+import { addList, type ListForm, table } from '../command/report.ts';
 import type { Registries } from '../registries.ts';
+import { membersReport } from './memberships.ts';
 import { addPolicyCommands, policyValue } from './policies.ts';
 
 interface NewPlaceOptions {
@@ -47,6 +49,7 @@ export function addOrganizationCommands(program: Command, operator: Operator): v
   const find = ({ organizations }: Registries, page: PageRequest) => organizations.list(page);
   addList(organizations, operator, ORGANIZATIONS, find).description('list every organization, by name');
 
+  addShow(organizations, 'organization', operator);
   addUpdateAndDelete(organizations, 'organization', operator);
   addPolicyCommands(organizations, operator);
 }
@@ -81,7 +84,67 @@ export function addWarehouseCommands(program: Command, operator: Operator): void
     .description('list every warehouse, by the names of its organization and of the warehouse')
     .option('--organization <id>', 'only warehouses of this organization');
 
+  addShow(warehouses, 'warehouse', operator);
   addUpdateAndDelete(warehouses, 'warehouse', operator);
+}
+
+/** How many warehouses and clients `show` prints. */
+const SHOWN = 20;
+
+function addShow(nouns: Command, kind: PlaceKind, { run }: Operator): void {
+  const what = kind === 'organization' ? 'its warehouses, and who and what reaches it' : 'who and what reaches it';
+  nouns
+    .command('show')
+    .description(`show one ${kind}: ${what}; the first ${SHOWN} of each list`)
+    .argument('<id>', `the ${kind}`)
+    .action((id: string) => run((registries) => showReport(registries, kind, id)));
+}
+
+async function showReport(registries: Registries, kind: PlaceKind, id: string): Promise<Report> {
+  const { organizations, organizationReach } = registries;
+  const { name, externalId, organization } = await organizations.find(kind, id);
+  const isOrganization = kind === 'organization';
+  const policy = await organizationReach.policyOf(organization.id);
+  const warehouses = isOrganization ? await organizations.listWarehouses({ limit: SHOWN }, id) : undefined;
+  const members = await membersReport(registries, kind, id);
+  const { rows, next } = await organizationReach.of(organization.id, isOrganization ? undefined : id).clients();
+  const clients = rows.slice(0, SHOWN).map((row) => ({
+    id: row.id,
+    name: row.name,
+    state: row.state,
+    people: row.count,
+    last_used_at: row.lastUsedAt,
+  }));
+  const clientRows = clients.map((row) => [row.id, row.name, row.state, countText(row.people, MAX_COUNTED)]);
+  const connected = table(['ID', 'NAME', 'STATE', 'PEOPLE'], clientRows, 'No client that a person has connected.');
+  const hasMore = rows.length > SHOWN || next !== undefined;
+  const warehouseRows = warehouses?.items.map((one) => [one.id, one.name, one.externalId ?? '']) ?? [];
+  const left =
+    warehouses && warehouses.more > 0 ? `\nThere are ${countText(warehouses.more)} more: \`warehouses list\`.` : '';
+  return {
+    value: {
+      ...placeValue(kind, { id, name, externalId }),
+      organization,
+      policy: policyValue(policy),
+      ...(warehouses && { warehouses: warehouses.items.map(warehouseValue), more_warehouses: warehouses.more }),
+      members: members.value,
+      clients,
+      has_more_clients: hasMore,
+    },
+    text: [
+      `${id}: ${name}${externalId === null ? '' : ` (external ID ${externalId})`}`,
+      isOrganization ? `Policy: ${policyText(policy)}` : `Organization: ${organization.id}, ${organization.name}`,
+      ...(warehouses
+        ? ['', 'Warehouses', table(['ID', 'NAME', 'EXTERNAL ID'], warehouseRows, 'It has no warehouse.') + left]
+        : []),
+      '',
+      'People and machine clients',
+      members.text,
+      '',
+      'Clients of these people',
+      `${connected}${hasMore ? '\nThere are more: see the page Organizations of an owner.' : ''}`,
+    ].join('\n'),
+  };
 }
 
 function addUpdateAndDelete(nouns: Command, kind: PlaceKind, operator: Operator): void {
@@ -140,14 +203,15 @@ const detailsOf = (
   more: Readonly<Record<string, string | number | readonly string[]>> = {},
 ) => ({ [`${kind}_id`]: id, [`${kind}_name`]: name, ...more });
 
+const placeValue = (kind: PlaceKind, { id, name, externalId }: Place) => ({
+  id,
+  [`${kind}_id`]: id,
+  name,
+  external_id: externalId,
+});
+
 const placeReport = (kind: PlaceKind, place: Place, done: string, more = {}): Report => ({
-  value: {
-    id: place.id,
-    [`${kind}_id`]: place.id,
-    name: place.name,
-    external_id: place.externalId,
-    ...more,
-  },
+  value: { ...placeValue(kind, place), ...more },
   text: `${done} ${kind} ${place.id}: ${place.name}.`,
 });
 

@@ -25,6 +25,7 @@ const EXAMPLES: Readonly<Record<string, readonly string[]>> = {
   'passkeys remove': ['passkeys remove ada@example.com --passkey pk_VcX0bq7mWcXk2f1S'],
   'organizations add': ['organizations add --name "Northern Logistics"'],
   'organizations list': ['organizations list --match north'],
+  'organizations show': ['organizations show org_VcX0bq7mWcXk2f1S'],
   'organizations update': [
     'organizations update org_VcX0bq7mWcXk2f1S --name "Northern Lights"',
     'organizations update org_VcX0bq7mWcXk2f1S --external-id 4711',
@@ -41,6 +42,7 @@ const EXAMPLES: Readonly<Record<string, readonly string[]>> = {
   'organizations unblock': ['organizations unblock org_VcX0bq7mWcXk2f1S gate_ci_Vc0bq7mWcXk2f1SqXk0V7b'],
   'warehouses add': ['warehouses add --organization org_VcX0bq7mWcXk2f1S --name Rotterdam'],
   'warehouses list': ['warehouses list --organization org_VcX0bq7mWcXk2f1S'],
+  'warehouses show': ['warehouses show wh_c1kXq0V7bWmX2fSc'],
   'warehouses update': ['warehouses update wh_c1kXq0V7bWmX2fSc --name "Rotterdam, Europoort"'],
   'warehouses delete': ['warehouses delete wh_c1kXq0V7bWmX2fSc --yes'],
   'memberships set': [

@@ -96,11 +96,13 @@ export const READ_ONLY: readonly string[] = [
   'nodes',
   'organizations list',
   'organizations requests',
+  'organizations show',
   'passkeys list',
   'problems list',
   'sessions list',
   'show',
   'warehouses list',
+  'warehouses show',
 ];
 
 /** Commands that end or refuse something: their effect depends on no setting but the stores. */
