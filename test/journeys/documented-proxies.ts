@@ -14,9 +14,9 @@ const DOCS = ['deploy.md', 'stores-and-proxies.md']
   .map((name) => readFileSync(path.join(import.meta.dirname, '../../docs/operations', name), 'utf8'))
   .join('');
 
-/** Returns the first code block in this language. */
-export const documentedBlock = (language: string): string =>
-  new RegExp(`\`\`\`${language}\n(.*?)\`\`\``, 's').exec(DOCS)?.[1] ?? '';
+/** Returns the first code block in this language, or the one with this index. */
+export const documentedBlock = (language: string, index = 0): string =>
+  [...DOCS.matchAll(new RegExp(`\`\`\`${language}\n(.*?)\`\`\``, 'gs'))][index]?.[1] ?? '';
 
 /** Two addresses of this machine stand for two machines, so that the nodes' ports are the same. */
 const HOSTS = ['127.0.0.1', '127.0.0.2'] as const;
@@ -39,6 +39,8 @@ export interface DocumentedProxy extends Requirement {
   readonly failsRefusedPostsForMs: number;
   /** Milliseconds to wait after a node is ready, before the next one is stopped. */
   readonly pauseBetweenNodesMs: number;
+  /** The nodes are processes of one machine: their address is the same, and their ports differ. */
+  readonly isOneMachine?: true;
   /** Writes the configuration. @returns the arguments to start the proxy with. */
   configure(place: Place): readonly string[];
 }
@@ -81,17 +83,41 @@ const documentedCaddy: DocumentedProxy = {
   // POSTs.
   pauseBetweenNodesMs: buffersRequests ? 0 : 2_000,
   configure({ folder, certificate, key, ports: { tls, plain }, nodes: [one, another] }) {
-    const documented = documentedBlock('caddy');
-    expect(documented).to.match(REQUEST_BUFFERS);
-    const supported = buffersRequests ? documented : documented.replace(REQUEST_BUFFERS, '');
-    const block = replaced(supported, {
+    const block = replaced(supportedBlock(0), {
       '10.0.0.1:3000': `${one.host}:${one.port}`,
       '10.0.0.2:3000': `${another.host}:${another.port}`,
       'health_port 3001': `health_port ${one.operatorsPort}`,
       'auth.example.com {': `https://localhost:${tls} {\n  tls ${certificate} ${key}`,
     });
-    const global = `{\n  admin off\n  http_port ${plain}\n  https_port ${tls}\n}\n`;
-    return caddy.write(folder, global + block);
+    return caddy.write(folder, globalOptions({ tls, plain }) + block);
+  },
+};
+
+/** Returns the block with what this version of Caddy supports. */
+function supportedBlock(index: number): string {
+  const documented = documentedBlock('caddy', index);
+  expect(documented).to.match(REQUEST_BUFFERS);
+  return buffersRequests ? documented : documented.replace(REQUEST_BUFFERS, '');
+}
+
+const globalOptions = ({ tls, plain }: Place['ports']): string =>
+  `{\n  admin off\n  http_port ${plain}\n  https_port ${tls}\n}\n`;
+
+export const caddyOnOneMachine: DocumentedProxy = {
+  ...documentedCaddy,
+  name: 'Caddy, as processes of one machine',
+  serverSettings: { ...documentedCaddy.serverSettings, host: '0.0.0.0' },
+  isOneMachine: true,
+  configure({ folder, certificate, key, ports, nodes: [one, another] }) {
+    const block = replaced(supportedBlock(1), {
+      '127.0.0.1:3000': `127.0.0.1:${one.port}`,
+      '127.0.0.2:3010': `127.0.0.2:${another.port}`,
+      'health_port 3001': `health_port ${one.operatorsPort}`,
+      'http://127.0.0.2:3001': `http://127.0.0.2:${one.operatorsPort}`,
+      '127.0.0.1:3002': `127.0.0.1:${another.operatorsPort}`,
+      'auth.example.com {': `https://localhost:${ports.tls} {\n  tls ${certificate} ${key}`,
+    });
+    return caddy.write(folder, globalOptions(ports) + block);
   },
 };
 
@@ -137,7 +163,9 @@ export async function startProxy(opened: Opened, proxy: DocumentedProxy): Promis
   const [one, another] = HOSTS;
   const nodes = [
     { host: one, port, operatorsPort },
-    { host: another, port, operatorsPort },
+    proxy.isOneMachine
+      ? { host: one, port: await freePort(), operatorsPort: await freePort() }
+      : { host: another, port, operatorsPort },
   ] as const;
   const args = proxy.configure({ folder, certificate, key, ports, nodes });
   const environment = { PATH: process.env.PATH, HOME: folder };
