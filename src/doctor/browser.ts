@@ -17,7 +17,7 @@ export function createBrowser(issuer: string, send: Send, headers: Readonly<Reco
 
   async function ask(path: string, form?: Readonly<Record<string, string>>): Promise<DoctorPage> {
     const pairs = [...cookies.values()].map((line) => line.split(';')[0] ?? '');
-    const cookie = pairs.filter((pair) => !pair.endsWith('=')).join('; ');
+    const cookie = pairs.filter((pair) => pair.slice(pair.indexOf('=') + 1) !== '').join('; ');
     const sent = { accept: 'text/html', 'sec-fetch-site': 'same-origin', ...headers };
     const answer = await send({
       path,

@@ -75,6 +75,7 @@ function speedVerdict({ version, milliseconds }: DatabaseReport, isEmbedded: boo
 async function database({ open, add }: Context): Promise<OpenDatabase> {
   const opened = await open('server');
   const { where } = opened;
+  let failing = 'migrations';
   try {
     const foreign = await foreignOwners(opened.database, await tableNames());
     if (foreign.length > 0) {
@@ -92,12 +93,13 @@ async function database({ open, add }: Context): Promise<OpenDatabase> {
     }
     const later = newer.length === 0 ? '' : `, and also has ${shortened(newer)} of a later version`;
     add('migrations', where, ok(`the schema has the migrations of this version${later}`));
+    failing = 'database_writes';
     // Ping as /readyz does: that fails on a read-only server or a full disk.
     await opened.database.ping();
     return opened.database;
   } catch (error) {
     if (error instanceof NeedFailed) throw error;
-    add('database_writes', where, problem(`the database cannot be used: ${reasonOf(error)}`, remedyOf(error)));
+    add(failing, where, problem(`the database cannot be used: ${reasonOf(error)}`, remedyOf(error)));
     throw new NeedFailed('the database cannot be used');
   }
 }

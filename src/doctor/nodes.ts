@@ -77,13 +77,13 @@ async function askReady(url: string): Promise<{ ok: boolean; text: string } | un
   }
 }
 
-/** Returns the failed units of this machine; none if systemd does not run here. */
-async function failedUnits(path: string | undefined, signal: AbortSignal): Promise<string[]> {
+/** Returns the failed units of this machine; undefined if systemd does not run here. */
+async function failedUnits(path: string | undefined, signal: AbortSignal): Promise<string[] | undefined> {
   const words = ['list-units', '--failed', '--plain', '--no-legend', 'gatehouse*'];
   // Without this limit, a bus that hangs would hold the doctor for longer than a minute.
   const options = { env: { PATH: path }, signal, timeout: 20_000 };
   const listed = await promisify(execFile)('systemctl', words, options).catch(() => undefined);
-  return (listed?.stdout ?? '').split('\n').flatMap((line) => line.trim().split(/\s/)[0] || []);
+  return listed?.stdout.split('\n').flatMap((line) => line.trim().split(/\s/)[0] || []);
 }
 
 interface Located {
@@ -179,16 +179,18 @@ export const NODE_CHECKS: readonly Check[] = [
 
   check('node_version', [], process.execPath, () => nodeVerdict(process.versions.node)),
 
-  check('units', [], 'systemd', async (_, { environment, signal }) =>
-    (await failedUnits(environment.PATH, signal)).map((unit) =>
+  check('units', [], 'systemd', async (_, { environment, signal }) => {
+    const failed = await failedUnits(environment.PATH, signal);
+    if (failed?.length === 0) return ok('no unit `gatehouse*` of this machine has failed');
+    return (failed ?? []).map((unit) =>
       problem(
         `the unit ${unit} of this machine has failed`,
         `read \`journalctl -u ${unit} -n 50\`, correct the cause, then \`systemctl restart ${unit}\`; ` +
           `for a unit that is no longer used \`systemctl reset-failed ${unit}\``,
         unit,
       ),
-    ),
-  ),
+    );
+  }),
 
   check('node_clocks', ['database'], '', async ({ database }) => {
     // Use the nodes' own records, because tokens expire by their clocks, not this machine's.

@@ -65,11 +65,12 @@ export const STORE_CHECKS: readonly Check[] = [
   check('database_connections', ['database', 'nodes', 'settings'], 'DATABASE_URL', async (provided) => {
     const { database, nodes, settings } = provided;
     if (database.embedded) return [];
-    const running = Math.max(1, nodes.filter(({ state }) => state !== 'silent').length);
+    const running = nodes.filter(({ state }) => state !== 'silent').map(({ runsWith }) => runsWith.databaseConnections);
+    if (running.length === 0) running.push(settings.storage.databaseConnections);
     // Each node has one more connection, for notifications.
-    const needed = running * (settings.storage.databaseConnections + 1);
+    const needed = running.reduce((sum, connections) => sum + connections + 1, 0);
     const [lowest] = (await connectionLimits(database)).sort((a, b) => a.limit - b.limit);
-    const opens = `${running} node(s) may open ${needed} connections`;
+    const opens = `${running.length} node(s) may open ${needed} connections`;
     if (!lowest || lowest.limit >= needed) return ok(opens);
     return warning(
       `${opens}, but ${lowest.whose} allows ${lowest.limit}: at the limit, requests fail with 503`,

@@ -191,7 +191,7 @@ describeOn([postgresServer, redisServer], 'operator doctor, checking the stores'
       expect(exitCode).to.equal(1);
     }
     const { of } = await withStores(url);
-    expect(of('database_writes').remedy).to.contain('ALTER SCHEMA public OWNER TO');
+    expect(of('migrations').remedy).to.contain('ALTER SCHEMA public OWNER TO');
     expect(of('flow').status).to.equal('not_checked');
   });
 
@@ -214,6 +214,14 @@ describeOn([postgresServer, redisServer], 'operator doctor, checking the stores'
     expect(found, found.message).to.include({ status: 'warning', where: 'DATABASE_URL' });
     expect(found.message).to.contain(`the role ${role} allows 5`);
     expect(found.remedy).to.contain(`ALTER ROLE ${role} CONNECTION LIMIT -1`);
+    // A node counts with its own setting, not with the doctor's.
+    const runsWith = { ...READY_NODE.runsWith, databaseConnections: 50 };
+    await admin.query(
+      `INSERT INTO node_keys (node, seen_at, noted_at, cookie_keys, token_keys, state, runs_with)
+        VALUES ('web:1', now(), now(), '{}', '{}', 'ready', $1)`,
+      [runsWith],
+    );
+    expect((await withStores(url)).of('database_connections').message).to.contain('1 node(s) may open 51 connections');
   });
 
   it('the doctor detects a failed unit of its machine', async () => {
@@ -224,6 +232,8 @@ describeOn([postgresServer, redisServer], 'operator doctor, checking the stores'
     const found = (await examine({ GATEHOUSE_ISSUER: issuer, DATABASE_URL, PATH: folder })).of('units');
     expect(found).to.include({ status: 'problem', where: 'gatehouse@3002.service' });
     expect(found.remedy).to.contain('journalctl -u gatehouse@3002.service');
+    writeFileSync(path.join(folder, 'systemctl'), '#!/bin/sh\n');
+    expect((await examine({ GATEHOUSE_ISSUER: issuer, DATABASE_URL, PATH: folder })).of('units').status).to.equal('ok');
   });
 
   /** Adds a role without rights to a database whose tables belong to the administrator. */
