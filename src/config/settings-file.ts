@@ -2,20 +2,7 @@
 import { isUtf8 } from 'node:buffer';
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import {
-  type Document,
-  isMap,
-  isNode,
-  isScalar,
-  isSeq,
-  LineCounter,
-  parseDocument,
-  type Scalar,
-  visit,
-  type YAMLError,
-  type YAMLMap,
-  type YAMLSeq,
-} from 'yaml';
+import { type Document, isMap, isNode, isScalar, isSeq, LineCounter, parseDocument, visit, type YAMLError } from 'yaml';
 import { type ConfigurationProblem, ConfigurationProblems } from './problems.ts';
 import { isHeading } from './schema/known-settings.ts';
 
@@ -117,16 +104,24 @@ function parsed(file: string, source: string): { value: unknown; lineOf: ReadSet
   }
 }
 
-const REMEDIES: Readonly<Record<string, string>> = {
-  TAB_AS_INDENT: 'indent the line with spaces',
-  MISSING_CHAR: 'write the quote that closes it, on the same line',
-  BAD_INDENT: 'close the bracket that begins here, or indent all lines below it',
-  BLOCK_AS_IMPLICIT_KEY: 'put a value with `: ` into quotes, or indent the next line as this one',
-};
+const OPEN_QUOTE = /Missing closing/;
+const OPEN_BRACKET = /end with a [\]}]/;
 
-function remedyOf({ code, pos }: YAMLError, document: Document, lines: LineCounter): string {
-  if (code !== 'DUPLICATE_KEY')
-    return REMEDIES[code] ?? 'correct that line; put a text with special characters into quotes';
+/** By code and message of the error, because several mistakes have the same code. */
+const REMEDIES: readonly (readonly [RegExp, string])[] = [
+  [OPEN_QUOTE, 'write the quote that closes it, on the same line'],
+  [OPEN_BRACKET, 'close the bracket that begins here, or indent all lines below it'],
+  [/Flow end indicator/, 'indent the closing bracket'],
+  [/^BAD_INDENT/, 'indent the line as its neighbours'],
+  [/^TAB_AS_INDENT/, 'indent the line with spaces'],
+  [/^BLOCK_AS_IMPLICIT_KEY/, 'put a value with `: ` into quotes, or indent the next line as this one'],
+];
+
+function remedyOf({ code, message, pos }: YAMLError, document: Document, lines: LineCounter): string {
+  if (code !== 'DUPLICATE_KEY') {
+    const known = REMEDIES.find(([pattern]) => pattern.test(`${code} ${message}`));
+    return known?.[1] ?? 'correct that line; put a text with special characters into quotes';
+  }
   let first: number | undefined;
   visit(document, {
     Map(_, { items }) {
@@ -139,14 +134,15 @@ function remedyOf({ code, pos }: YAMLError, document: Document, lines: LineCount
 }
 
 /** Returns where a quote or a bracket that is not closed begins: the parser names the end of what it took for the text. */
-function beginningOf({ code, pos: [end] }: YAMLError, document: Document): number {
+function beginningOf({ message, pos: [end] }: YAMLError, document: Document): number {
+  const isQuote = OPEN_QUOTE.test(message);
+  if (!isQuote && !OPEN_BRACKET.test(message)) return end;
   let start = end;
-  const isOpen = (node: Scalar | YAMLMap | YAMLSeq): boolean =>
-    code === 'MISSING_CHAR' ? isScalar(node) && /^QUOTE/.test(node.type ?? '') : !isScalar(node) && node.flow === true;
-  if (code !== 'MISSING_CHAR' && code !== 'BAD_INDENT') return end;
   visit(document, {
-    Value(_, node) {
-      if (node.range && node.range[0] < end && isOpen(node)) start = node.range[0];
+    Node(_, node) {
+      const [from = end, to] = node.range ?? [];
+      const isOpen = isQuote ? isScalar(node) && /^QUOTE/.test(node.type ?? '') : !isScalar(node) && to === end;
+      if (from < end && isOpen) start = from;
     },
   });
   return start;

@@ -231,6 +231,7 @@ colour: red
   });
 
   it('a mistake in YAML names the line where it begins, and its remedy', () => {
+    const GENERAL_REMEDY = 'correct that line; put a text with special characters into quotes';
     for (const [yaml, line, remedy] of [
       ['issuer: a\nlog: {}\nissuer: b\n', 3, 'the setting is also in line 1: remove one of the two'],
       ['log:\n  level: info\n  level: warn\n', 3, 'the setting is also in line 2: remove one of the two'],
@@ -245,6 +246,22 @@ colour: red
         'close the bracket that begins here, or indent all lines below it',
       ],
       ['mail:\n  from: a: b\n', 2, 'put a value with `: ` into quotes, or indent the next line as this one'],
+      ['{issuer: "https://a",\nlog: {}\n', 1, 'close the bracket that begins here, or indent all lines below it'],
+      // A closed quote or bracket above is not where these begin.
+      ['issuer: "https://a"\nserver\nlog: {}\n', 2, GENERAL_REMEDY],
+      ['log: {}\nissuer: "https://a"#b\n', 2, GENERAL_REMEDY],
+      ['log: {level: "info" format: text}\n', 1, GENERAL_REMEDY],
+      [
+        'issuer: "https://a"\nlog: {}\nsign_in:\n  providers:\n    - id: a\n    b\n',
+        6,
+        'indent the line as its neighbours',
+      ],
+      [
+        'issuer: "https://a"\nlog: {level: info}\nserver:\n  port: 1\n host: x\n',
+        5,
+        'indent the line as its neighbours',
+      ],
+      ['log: {}\nsessions:\n  shared_terminals: [\n    ::/0\n  ]\n', 5, 'indent the closing bracket'],
     ] as const) {
       const [problem, ...others] = problemsOf(yaml);
       expect(problem?.path, yaml).to.contain(`, line ${line}, column`);
