@@ -31,7 +31,7 @@ export interface LoadOptions {
   /** Replaces GATEHOUSE_CONFIG and config/gatehouse.yaml. */
   readonly file?: string;
   /** Replaces the content of the file. */
-  readonly text?: string;
+  readonly text?: string | undefined;
 }
 
 /**
@@ -44,8 +44,8 @@ export function loadSettings(options: LoadOptions = {}): Settings {
   const { settings, given, environment } = judged;
   const { senders } = environment;
   const secrets = loadSecrets(given, settings.storage.dataDirectory);
-  const copy = copyOf(judged, environment.stateDirectory, settings.storage);
-  return { ...settings, senders, secrets, copy };
+  const copy = copyOf(copyFile(environment.stateDirectory, settings.storage), judged);
+  return { ...settings, senders, secrets, ...(copy && { copy }) };
 }
 
 /**
@@ -81,38 +81,38 @@ export function loadForCommand({
   readonly mayUseDefaults: boolean;
   readonly report: (sentence: string) => void;
 }) {
-  const use = (options: LoadOptions) => ({
-    settings: loadSettingsWithoutSecrets(options),
-    keys: () => findKeys(options),
+  const use = (text?: string) => ({
+    settings: loadSettingsWithoutSecrets({ environment, text }),
+    keys: () => findKeys({ environment, text }),
   });
-  try {
-    return use({ environment });
-  } catch (refusal) {
-    if (!(refusal instanceof ConfigurationProblems)) throw refusal;
-    const { configFile, stateDirectory, overrides } = readEnvironment(environment);
-    const file = path.resolve(configFile ?? defaultFile);
-    // Without the file the environment may have problems of its own: then no text helps.
-    const known = collect([], () => judge({ environment, text: INSTEAD_OF_FILE }, { secretsAreNeeded: false }));
-    if (known === undefined) throw refusal;
-    const copy = copyFile(stateDirectory, known.settings.storage);
-    const text = copy && readCopy(copy, file);
-    const taken = text && collect([], () => use({ environment, text }));
-    const refused = `The settings file ${file} is refused: see \`gatehouse check-config\`.`;
-    if (taken) {
-      report(`${refused} This command uses the copy of the last settings that a node took, ${copy}.`);
-      return taken;
-    }
-    const namesDatabase = overrides.some(({ setting }) => setting === 'storage.database_url');
-    if (!namesDatabase) throw new NoUsableSettings([...refusal.problems, noCopy(copy)]);
-    if (!mayUseDefaults) throw refusal;
-    report(`${refused} This command uses the database of the environment, and default settings.`);
-    return use({ environment, text: INSTEAD_OF_FILE });
+  const { problems, file, environment: found, settings } = examine({ environment }, { secretsAreNeeded: false });
+  if (problems.length === 0) return use();
+  // No other text of the file mends a problem of a variable.
+  if (found.problems.length > 0) throw new ConfigurationProblems(problems);
+  const copy = copyFile(found.stateDirectory, settings.storage);
+  const kept = readCopy(copy, file);
+  const taken = typeof kept === 'object' && collect([], () => use(kept.text));
+  const refused = `The settings file ${file} is refused: see \`gatehouse check-config\`.`;
+  if (taken) {
+    report(`${refused} This command uses ${copy}, which a node kept ${kept.keptAt}: the last settings that it took.`);
+    return taken;
   }
+  const why = typeof kept === 'object' ? `this version refuses the copy ${copy}, too` : kept;
+  const namesDatabase = found.overrides.some(({ setting }) => setting === 'storage.database_url');
+  if (!namesDatabase) throw new NoUsableSettings([...problems, noDatabase(why)]);
+  const standIn = mayUseDefaults && collect([], () => use(INSTEAD_OF_FILE));
+  if (!standIn) throw new ConfigurationProblems(problems);
+  const isRedisKnown = standIn.settings.storage.redisUrl !== undefined;
+  report(
+    `${refused} This command uses the database of the environment and default settings, because ${why}.` +
+      (isRedisKnown ? '' : ' It finds no token in Redis: if you use Redis, set REDIS_URL.'),
+  );
+  return standIn;
 }
 
-const noCopy = (copy: string | undefined): ConfigurationProblem => ({
+const noDatabase = (why: string): ConfigurationProblem => ({
   path: 'DATABASE_URL',
-  message: `is not set, and no node has kept a copy of its settings${copy === undefined ? '' : ` in ${copy}`}`,
+  message: `is not set, and ${why}`,
   remedy: 'set it to the database of the service if this command cannot wait until the file is correct',
 });
 
@@ -184,10 +184,19 @@ export function inspectSettings(options: LoadOptions = {}): Inspection {
   };
 }
 
+function judge(options: LoadOptions, needs: { secretsAreNeeded: boolean }) {
+  const { problems, ...judged } = examine(options, needs);
+  if (problems.length > 0) throw new ConfigurationProblems(problems);
+  return judged;
+}
+
 /** Continues after a problem to find all of them; applies no rules to values that are unknown. */
-function judge(options: LoadOptions, { secretsAreNeeded }: { secretsAreNeeded: boolean }) {
+function examine(options: LoadOptions, { secretsAreNeeded }: { secretsAreNeeded: boolean }) {
   const environment = readEnvironment(options.environment);
-  const { overrides, secrets: given } = environment;
+  const { secrets: given } = environment;
+  // Other variables may need settings of the file: SMTP_URL needs `mail.from`.
+  const isStandIn = options.text === INSTEAD_OF_FILE;
+  const overrides = environment.overrides.filter(({ setting }) => !isStandIn || /^(issuer$|storage\.)/.test(setting));
   const file = path.resolve(options.file ?? environment.configFile ?? defaultFile);
   const problems = [...environment.problems];
   const read = collect(problems, () => readSettingsFile(file, options.text));
@@ -214,8 +223,8 @@ function judge(options: LoadOptions, { secretsAreNeeded }: { secretsAreNeeded: b
     const missing = secretProblems(given, settings.storage);
     problems.push(...missing.filter(({ path: variable }) => !unknown.has(variable)));
   }
-  if (problems.length > 0) throw new ConfigurationProblems(problems.map(placed));
-  return { settings, given, environment, file, text: read?.text, content, values, placed };
+  const text = read?.text;
+  return { problems: problems.map(placed), settings, given, environment, file, text, content, values, placed };
 }
 
 function collect<Result>(problems: ConfigurationProblem[], work: () => Result): Result | undefined {

@@ -1,71 +1,54 @@
 /** The copy of the settings file that a node keeps, for commands that run while the file is refused. */
-import { randomBytes } from 'node:crypto';
-import { closeSync, fsyncSync, mkdirSync, openSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 
 export interface SettingsCopy {
   readonly file: string;
-  /** The text of the settings file as it was taken; undefined if this deployment keeps no copy there. */
-  readonly text: string | undefined;
+  readonly text: string;
 }
 
-/** Names the settings file at the end of its copy: a copy of another file is not used. */
+/** The end of a copy names the settings file: neither a copy of another file nor half a copy is used. */
 const mark = (original: string): string => `\n# A copy of ${original}\n`;
 
-interface Storage {
-  readonly databaseUrl?: string | undefined;
-  readonly dataDirectory: string;
-}
-
-const copyIn = (directory: string): string => path.join(directory, 'settings.yaml');
-
 /** Returns the place of the copy: the state folder of the unit, or else the data directory of an embedded database. */
-export function copyFile(stateDirectory: string | undefined, storage: Storage): string | undefined {
-  const { databaseUrl, dataDirectory } = storage;
+export function copyFile(
+  stateDirectory: string | undefined,
+  { databaseUrl, dataDirectory }: { readonly databaseUrl?: string | undefined; readonly dataDirectory: string },
+): string | undefined {
   const directory = stateDirectory ?? (databaseUrl === undefined ? dataDirectory : undefined);
-  return directory && copyIn(directory);
+  return directory && path.resolve(directory, '.settings-copy.yaml');
 }
 
 /** Returns the copy to keep: the text of the file, and nothing of the environment, whose secrets stay there. */
-export function copyOf(
+export const copyOf = (
+  copy: string | undefined,
   { file, text = '{}' }: { readonly file: string; readonly text: string | undefined },
-  stateDirectory: string | undefined,
-  storage: Storage,
-): SettingsCopy {
-  const kept = copyFile(stateDirectory, storage);
-  if (kept !== undefined) return { file: kept, text: text + mark(file) };
-  return { file: copyIn(storage.dataDirectory), text: undefined };
-}
+): SettingsCopy | undefined =>
+  copy === undefined || copy === file ? undefined : { file: copy, text: text + mark(file) };
 
 /** Replaces the file in one step, so that a command never reads half of it. @throws if it cannot be written */
 export function keepCopy({ file, text }: SettingsCopy): void {
-  // An older copy in the data directory names the embedded database that this node had before.
-  if (text === undefined) {
-    rmSync(file, { force: true });
-    return;
-  }
-  const draft = `${file}.${randomBytes(8).toString('hex')}`;
+  const draft = `${file}.${process.pid}`;
   mkdirSync(path.dirname(file), { recursive: true, mode: 0o700 });
   try {
-    const descriptor = openSync(draft, 'wx', 0o600);
-    try {
-      writeFileSync(descriptor, text);
-      fsyncSync(descriptor);
-    } finally {
-      closeSync(descriptor);
-    }
+    // A process with the same ID may have been killed here.
+    rmSync(draft, { force: true });
+    writeFileSync(draft, text, { flag: 'wx', mode: 0o600 });
     renameSync(draft, file);
   } finally {
     rmSync(draft, { force: true });
   }
 }
 
-/** Returns the text of a copy of `original`; undefined if there is none. */
-export function readCopy(copy: string, original: string): string | undefined {
+/** Returns the text of a copy of `original` and when it was kept; or, as text, why there is none. */
+export function readCopy(copy: string | undefined, original: string) {
+  if (copy === undefined) return 'no node of this machine keeps a copy of its settings';
   try {
     const text = readFileSync(copy, 'utf8');
-    return text.endsWith(mark(original)) ? text : undefined;
-  } catch {
-    return undefined;
+    if (!text.endsWith(mark(original))) return `${copy} is the copy of another settings file`;
+    return { text, keptAt: statSync(copy).mtime.toISOString() };
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    return code === 'ENOENT' ? `there is no copy ${copy} of a node's settings` : `${copy} cannot be read (${code})`;
   }
 }

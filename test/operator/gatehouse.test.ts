@@ -59,7 +59,7 @@ describe('gatehouse on a machine with systemd', () => {
     const shown = `${unit({ GATEHOUSE_CONFIG: '/no/such/settings.yaml' })}\nStateDirectory=gatehouse`;
     const { exitCode, errors } = await gatehouse(shown, ['accounts', 'list']);
     expect(exitCode, errors).to.equal(2);
-    expect(errors).to.contain('/var/lib/gatehouse/settings.yaml');
+    expect(errors).to.contain('/var/lib/gatehouse/.settings-copy.yaml');
   });
 
   it('`gatehouse` reports an unreadable environment file of the systemd unit', async () => {
