@@ -106,14 +106,14 @@ const globalOptions = ({ tls, plain }: Place['ports']): string =>
 export const caddyOnOneMachine: DocumentedProxy = {
   ...documentedCaddy,
   name: 'Caddy, as processes of one machine',
-  serverSettings: { ...documentedCaddy.serverSettings, host: '0.0.0.0' },
+  serverSettings: { ...documentedCaddy.serverSettings, host: 'localhost' },
   isOneMachine: true,
   configure({ folder, certificate, key, ports, nodes: [one, another] }) {
     const block = replaced(supportedBlock(1), {
       '127.0.0.1:3000': `127.0.0.1:${one.port}`,
-      '127.0.0.2:3010': `127.0.0.2:${another.port}`,
+      '[::1]:3010': `[::1]:${another.port}`,
       'health_port 3001': `health_port ${one.operatorsPort}`,
-      'http://127.0.0.2:3001': `http://127.0.0.2:${one.operatorsPort}`,
+      'http://[::1]:3001': `http://[::1]:${one.operatorsPort}`,
       '127.0.0.1:3002': `127.0.0.1:${another.operatorsPort}`,
       'auth.example.com {': `https://localhost:${ports.tls} {\n  tls ${certificate} ${key}`,
     });
