@@ -28,7 +28,7 @@ interface Unit {
 }
 
 /** Run as the caller, who may write where the service's user may not: a new key needs no deployment. */
-const makesKey = process.argv.slice(2, 4).join(' ') === 'keys generate';
+const makesKey = process.argv.some((word, index, words) => word === 'keys' && words[index + 1] === 'generate');
 const unit = makesKey || namesADeployment(environmentOfProcess) ? undefined : findUnit();
 if (unit === undefined) await import('./main.ts');
 else runIn(unit);

@@ -143,6 +143,11 @@ describe('operator clients', () => {
     const unmade = path.join(folder, 'unmade');
     await run(`clients rotate-secret gate_ci_unknown --out ${unmade}`);
     expect(existsSync(unmade)).to.equal(false);
+    const { errors } = await run(
+      `clients add --kind public --name Page --redirect-uri http://localhost/cb --out ${unmade}`,
+    );
+    expect(errors).to.contain('No secret was made');
+    expect(existsSync(unmade)).to.equal(false);
   });
 
   it('commands rotate the secret of any client, and remove the old secret but never the last one', async () => {

@@ -1,6 +1,8 @@
-import { readFileSync, statSync } from 'node:fs';
+import { spawnSync } from 'node:child_process';
+import { existsSync, readFileSync, statSync } from 'node:fs';
 import path from 'node:path';
 import { expect } from 'chai';
+import { createSecretFile } from '../../src/operator/command/secret-file.ts';
 import { keyFingerprint, startKeySightings } from '../../src/storage/key-sightings.ts';
 import { READY_NODE } from '../support/ready-node.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
@@ -138,6 +140,25 @@ describe('operator keys', () => {
       await expectWrongUsage(run, [['keys', 'generate', '--out', unusable]]);
     }
     expect(readFileSync(file, 'utf8')).to.equal(key);
+  });
+
+  it('`--out` refuses to begin without space for the secret, and prints it if it cannot be written in the end', () => {
+    const file = path.join(temporaryDirectory('full'), 'key');
+    const command = `ulimit -f 0 && exec "${process.execPath}" src/operator/main.ts keys generate --out "${file}"`;
+    const { status, stdout, stderr } = spawnSync('sh', ['-c', command], { encoding: 'utf8' });
+    expect([status, stdout], stderr).to.deep.equal([2, '']);
+    expect(stderr).to.contain('cannot be written (EFBIG)');
+    expect(existsSync(file)).to.equal(false);
+
+    const warnings: string[] = [];
+    const secretFile = createSecretFile(file, (sentence) => warnings.push(sentence));
+    expect(statSync(file).size).to.equal(4096);
+    // After this, each write fails.
+    secretFile.close();
+    const report = { value: { key: NEW }, text: NEW, secret: NEW };
+    expect(secretFile.take(report)).to.equal(report);
+    expect(warnings.join()).to.contain('could not be written');
+    expect(existsSync(file)).to.equal(false);
   });
 
   it('`keys list` without configured keys says so, and generates none', async () => {

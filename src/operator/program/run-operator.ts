@@ -97,7 +97,7 @@ export async function runOperator(args: readonly string[], surroundings: Surroun
   program.hook('preAction', (_program, found) => {
     command = found;
     const { out } = found.opts<{ out?: string }>();
-    if (out !== undefined) secretFile = createSecretFile(out);
+    if (out !== undefined) secretFile = createSecretFile(out, operator.warn);
   });
   try {
     await program.parseAsync(args, { from: 'user' });
