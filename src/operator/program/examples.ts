@@ -122,7 +122,7 @@ const EXAMPLES: Readonly<Record<string, readonly string[]>> = {
   'check-config': ['check-config', 'check-config config/production.yaml'],
   reload: ['reload --dry-run', 'reload'],
   'keys list': ['keys'],
-  'keys generate': ['keys generate --kind token --out new-key'],
+  'keys generate': ['keys generate --kind token --out new-token-key'],
   doctor: ['doctor'],
   migrate: ['migrate --dry-run', 'migrate'],
 };
