@@ -261,7 +261,7 @@ colour: red
         5,
         'indent the line as its neighbours',
       ],
-      ['log: {}\nsessions:\n  shared_terminals: [\n    ::/0\n  ]\n', 5, 'indent the closing bracket'],
+      ['log: {}\nsessions:\n  shared_terminals: [\n    a\n]\n', 5, 'indent the closing bracket'],
     ] as const) {
       const [problem, ...others] = problemsOf(yaml);
       expect(problem?.path, yaml).to.contain(`, line ${line}, column`);
