@@ -111,7 +111,6 @@ const OPEN_BRACKET = /end with a [\]}]/;
 const REMEDIES: readonly (readonly [RegExp, string])[] = [
   [OPEN_QUOTE, 'write the quote that closes it, on the same line'],
   [OPEN_BRACKET, 'close the bracket that begins here, or indent all lines below it'],
-  [/Flow end indicator/, 'indent the closing bracket'],
   [/^BAD_INDENT/, 'indent the line as its neighbours'],
   [/^TAB_AS_INDENT/, 'indent the line with spaces'],
   [/^BLOCK_AS_IMPLICIT_KEY/, 'put a value with `: ` into quotes, or indent the next line as this one'],

@@ -13,7 +13,7 @@ import {
   type PlaceChanges,
   type PlaceKind,
 } from '../../accounts/organizations/places.ts';
-import { MAX_COUNTED } from '../../authorizations/organization-reach.ts';
+import { MAX_COUNTED, type ReachingClient } from '../../authorizations/organization-reach.ts';
 import { countText, type PageRequest } from '../../storage/pages.ts';
 import { WrongUsage } from '../command/arguments.ts';
 import { addYesOption } from '../command/confirmation.ts';
@@ -90,6 +90,8 @@ export function addWarehouseCommands(program: Command, operator: Operator): void
 
 /** How many warehouses and clients `show` prints. */
 const SHOWN = 20;
+/** How many steps of clients `show` examines. */
+const MAX_STEPS = 10;
 
 function addShow(nouns: Command, kind: PlaceKind, { run }: Operator): void {
   const what = kind === 'organization' ? 'its warehouses, and who and what reaches it' : 'who and what reaches it';
@@ -107,8 +109,18 @@ async function showReport(registries: Registries, kind: PlaceKind, id: string): 
   const policy = await organizationReach.policyOf(organization.id);
   const warehouses = isOrganization ? await organizations.listWarehouses({ limit: SHOWN }, id) : undefined;
   const members = await membersReport(registries, kind, id);
-  const { rows, next } = await organizationReach.of(organization.id, isOrganization ? undefined : id).clients();
-  const clients = rows.slice(0, SHOWN).map((row) => ({
+  const reach = organizationReach.of(organization.id, isOrganization ? undefined : id);
+  // A step leaves out clients without access to the warehouse: it may be empty although others follow.
+  const found: ReachingClient[] = [];
+  let hasMore = true;
+  for (let steps = 0, from: string | undefined; hasMore && found.length <= SHOWN && steps < MAX_STEPS; steps += 1) {
+    const { rows, next } = await reach.clients(from);
+    found.push(...rows);
+    from = next;
+    hasMore = next !== undefined;
+  }
+  hasMore ||= found.length > SHOWN;
+  const clients = found.slice(0, SHOWN).map((row) => ({
     id: row.id,
     name: row.name,
     state: row.state,
@@ -116,8 +128,8 @@ async function showReport(registries: Registries, kind: PlaceKind, id: string): 
     last_used_at: row.lastUsedAt,
   }));
   const clientRows = clients.map((row) => [row.id, row.name, row.state, countText(row.people, MAX_COUNTED)]);
-  const connected = table(['ID', 'NAME', 'STATE', 'PEOPLE'], clientRows, 'No client that a person has connected.');
-  const hasMore = rows.length > SHOWN || next !== undefined;
+  const noneFound = hasMore ? 'None among the first clients.' : 'No client that a person has connected.';
+  const connected = table(['ID', 'NAME', 'STATE', 'PEOPLE'], clientRows, noneFound);
   const warehouseRows = warehouses?.items.map((one) => [one.id, one.name, one.externalId ?? '']) ?? [];
   const left =
     warehouses && warehouses.more > 0 ? `\nThere are ${countText(warehouses.more)} more: \`warehouses list\`.` : '';
@@ -142,7 +154,7 @@ async function showReport(registries: Registries, kind: PlaceKind, id: string): 
       members.text,
       '',
       'Clients of these people',
-      `${connected}${hasMore ? '\nThere are more: see the page Organizations of an owner.' : ''}`,
+      `${connected}${hasMore ? '\nThere may be more: see the page Organizations of an owner.' : ''}`,
     ].join('\n'),
   };
 }
