@@ -261,7 +261,11 @@ colour: red
         5,
         'indent the line as its neighbours',
       ],
-      ['log: {}\nsessions:\n  shared_terminals: [\n    a\n]\n', 3, 'close the bracket that begins here, or indent all lines below it'],
+      [
+        'log: {}\nsessions:\n  shared_terminals: [\n    a\n]\n',
+        3,
+        'close the bracket that begins here, or indent all lines below it',
+      ],
     ] as const) {
       const [problem, ...others] = problemsOf(yaml);
       expect(problem?.path, yaml).to.contain(`, line ${line}, column`);
