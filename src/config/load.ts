@@ -81,12 +81,12 @@ export function loadForCommand({
   readonly mayUseDefaults: boolean;
   readonly report: (sentence: string) => void;
 }) {
-  const use = (text?: string) => ({
+  const use = (text: string) => ({
     settings: loadSettingsWithoutSecrets({ environment, text }),
     keys: () => findKeys({ environment, text }),
   });
   const { problems, file, environment: found, settings } = examine({ environment }, { secretsAreNeeded: false });
-  if (problems.length === 0) return use();
+  if (problems.length === 0) return { settings, keys: () => findKeys({ environment }) };
   // No other text of the file mends a problem of a variable.
   if (found.problems.length > 0) throw new ConfigurationProblems(problems);
   const copy = copyFile(found.stateDirectory, settings.storage);
