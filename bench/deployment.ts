@@ -2,16 +2,16 @@
 import { writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import manifest from '../package.json' with { type: 'json' };
-import { createMemberships } from '../src/accounts/access/memberships.ts';
-import { createAccountRegistry } from '../src/accounts/account-registry.ts';
-import { createOrganizations } from '../src/accounts/organizations/organizations.ts';
 import { systemClock } from '../src/base/clock.ts';
+import { createOrganizations } from '../src/changes/organizations.ts';
 import { createClientRegistry } from '../src/clients/client-registry.ts';
 import { silentChangeFeed } from '../src/storage/change-feed.ts';
 import { type DatabaseOptions, openDatabase } from '../src/storage/database.ts';
+import { createAccounts } from '../test/support/accounts.ts';
 import { freshDataDirectory } from '../test/support/embedded-postgres.ts';
 import { atEndOfRun } from '../test/support/end-of-run.ts';
 import { eventually } from '../test/support/eventually.ts';
+import { createMemberships } from '../test/support/memberships.ts';
 import type { TestClient } from '../test/support/oauth.ts';
 import { freshMigratedDatabaseUrl } from '../test/support/postgres-server.ts';
 import { freePort, startProgram } from '../test/support/programs.ts';
@@ -134,7 +134,7 @@ export async function fill(place: DatabaseOptions): Promise<Pick<Deployment, 'se
   const parts = { database, changes: silentChangeFeed, clock: systemClock };
   const registries: Registries = {
     database,
-    accounts: createAccountRegistry(parts),
+    accounts: createAccounts(parts),
     organizations: createOrganizations(parts),
     memberships: createMemberships(parts),
     clients: createClientRegistry(parts),

@@ -1,11 +1,10 @@
-/** All accounts: found on each request, added and suspended by operators. */
+/** All accounts: found on each request. See changes/accounts.ts for what lines of other systems also change. */
 import type { Clock } from '../base/clock.ts';
-import { randomId } from '../base/random-id.ts';
-import { Refusal, refuseViolations } from '../base/refusal.ts';
+import { Refusal } from '../base/refusal.ts';
 import { transactionOf } from '../storage/account-turns.ts';
 import type { ChangeFeed } from '../storage/change-feed.ts';
 import { mapPage, type Page, type PageRequest, pageOf } from '../storage/pages.ts';
-import { BEYOND_LOST, type Database, type InTransaction, type Queries } from '../storage/queries.ts';
+import type { Database, InTransaction } from '../storage/queries.ts';
 import { createPeople, type People } from './access/people.ts';
 import {
   ACCOUNT_COLUMNS,
@@ -19,21 +18,10 @@ import {
   SELECT_ACCOUNTS,
   type SignInMethodKind,
 } from './account.ts';
-import {
-  type AccountChange,
-  type AccountEdits,
-  acceptedEmail,
-  createAccountEdits,
-  takenEmail,
-  unknownAccount,
-} from './account-edits.ts';
-import { displayName } from './display-name.ts';
 import { emailKey } from './email.ts';
-import { knownChange, recordChanges } from './known-times.ts';
-import { hashPassword, refusePassword } from './passwords/password.ts';
 import { OWES_STRONG_METHOD, type StrongMethods } from './strong-sign-ins.ts';
 
-export interface AccountRegistry extends AccountEdits {
+export interface AccountRegistry {
   /** Returns the account, suspended or not; undefined if there is none. */
   find(id: string): Promise<Account | undefined>;
   /** @param email in any spelling (see email.ts). */
@@ -50,19 +38,6 @@ export interface AccountRegistry extends AccountEdits {
       readonly owing?: StrongMethods | undefined;
     },
   ): Promise<Page<ListedAccount>>;
-  /**
-   * @throws Refusal `email_invalid`, `email_ambiguous`, `email_taken`, `name_invalid` or
-   *   `password_refused`
-   */
-  add(account: NewAccount, inTransaction?: InTransaction<Account>): Promise<Account>;
-  /**
-   * Refuses the user and all their clients from the next request on.
-   *
-   * @throws Refusal `account_unknown`
-   */
-  suspend(id: string, inTransaction?: InTransaction<Account>): Promise<Account>;
-  /** @throws Refusal `account_unknown` */
-  resume(id: string, inTransaction?: InTransaction<Account>): Promise<Account>;
   /** Ends every browser session of the account, everywhere. @throws Refusal `account_unknown` */
   endSessions(id: string, inTransaction?: InTransaction<Account>): Promise<Account>;
   /**
@@ -70,8 +45,6 @@ export interface AccountRegistry extends AccountEdits {
    * out since the backup. Writes one row, whatever the number of accounts.
    */
   endEverySession(inTransaction: InTransaction): Promise<void>;
-  /** @throws Refusal `account_unknown` or `name_invalid` */
-  rename(id: string, name: string, inTransaction?: InTransaction<Account>): Promise<Account>;
   /** Sets the kinds of mail that the user does not want. @throws Refusal `account_unknown` */
   setUnwantedMail(id: string, unwanted: readonly string[]): Promise<Account>;
   /** Sets the language of the user's pages and mails. @throws Refusal `account_unknown` */
@@ -80,12 +53,17 @@ export interface AccountRegistry extends AccountEdits {
   forget(id: string): void;
 }
 
-interface NewAccount {
+export interface NewAccount {
   readonly email: string;
   readonly name: string;
   /** Absent if the user sets it through a one-time link. */
   readonly password?: string | undefined;
+  /** True if the user's first sign-in adds it: an older line still suspends, renames or deletes the account. */
+  readonly isSignUp?: boolean;
 }
+
+/** See `createAccounts` (changes/accounts.ts). */
+export type AddAccount = (account: NewAccount, inTransaction?: InTransaction<Account>) => Promise<Account>;
 
 export function createAccountRegistry(parts: {
   readonly database: Database;
@@ -93,28 +71,23 @@ export function createAccountRegistry(parts: {
   readonly clock: Clock;
   readonly people?: People;
 }): AccountRegistry {
-  const { database, clock, people = createPeople(parts) } = parts;
+  const { database, people = createPeople(parts) } = parts;
   const forget = (id: string): void => people.forget('accounts', id);
 
-  /**
-   * @param assignments for `SET`; `values` begin at `$2`.
-   * @param run `knownChange` for columns that lines change, too
-   */
+  /** @param assignments for `SET`, of columns that no line of another system sets; `values` begin at `$2` */
   async function change(
     id: string,
-    assignments: string,
+    assignments: `${'unwanted_mail' | 'language' | 'session_generation'} = ${string}`,
     values: readonly unknown[],
     inTransaction?: InTransaction<Account>,
-    run: typeof knownChange | typeof transactionOf<Account> = transactionOf,
   ): Promise<Account> {
     if (!isAccountId(id)) throw unknownAccount(id);
-    const changed = await run(database, id, async (tx: Queries, at?: Date) => {
+    const changed = await transactionOf(database, id, async (tx) => {
       const [row] = await tx.query<AccountRow>(
         `UPDATE accounts SET ${assignments} WHERE id = $1 RETURNING ${ACCOUNT_COLUMNS}`,
         [id, ...values],
       );
       if (row === undefined) throw unknownAccount(id);
-      if (at) await recordChanges(tx, at, { type: 'account', account: id });
       const account = accountFrom(row);
       await inTransaction?.(tx, account);
       return account;
@@ -122,9 +95,6 @@ export function createAccountRegistry(parts: {
     forget(id);
     return changed;
   }
-
-  const changeKnown: AccountChange = (id, assignments, values, inTransaction) =>
-    change(id, assignments, values, inTransaction, knownChange);
 
   return {
     find: async (id) => (await people.find(id))?.account,
@@ -158,44 +128,6 @@ export function createAccountRegistry(parts: {
       return mapPage(found, (row) => ({ ...accountFrom(row), signInMethods: row.ways_in }));
     },
 
-    async add({ email: entered, name: enteredName, password }, inTransaction) {
-      const email = acceptedEmail(entered);
-      const name = displayName(enteredName);
-      if (password !== undefined) await refusePassword(password, { email, name });
-      const passwordHash = password === undefined ? null : await hashPassword(password, { rank: 'known', email });
-      const taken = () => takenEmail(email);
-      return refuseViolations(
-        { accounts_email_key_key: taken },
-        database.transaction(async (tx) => {
-          const [row] = await tx.query<AccountRow>(
-            `INSERT INTO accounts (id, email, email_key, name, password_hash, created_at)
-              VALUES ($1, $2, $3, $4, $5, $6)
-              RETURNING ${ACCOUNT_COLUMNS}`,
-            [randomId('acc_', 16), email, emailKey(email), name, passwordHash, new Date(clock())],
-          );
-          if (row === undefined) throw new Error('INSERT … RETURNING answered no row');
-          const account = accountFrom(row);
-          await inTransaction?.(tx, account);
-          return account;
-        }),
-      );
-    },
-
-    // Keep the time of the first suspension. Mark it as the operator's: no import may end it.
-    suspend: (id, inTransaction) =>
-      changeKnown(
-        id,
-        'suspended_at = coalesce(suspended_at, $2), suspended_by_import = false',
-        [new Date(clock())],
-        inTransaction,
-      ),
-    resume: (id, inTransaction) =>
-      changeKnown(id, 'suspended_at = NULL, suspended_by_import = false', [], inTransaction),
-
-    ...createAccountEdits({ database, change: changeKnown, forget }),
-
-    rename: async (id, name, inTransaction) => changeKnown(id, 'name = $2', [displayName(name)], inTransaction),
-
     setUnwantedMail: (id, unwanted) => change(id, 'unwanted_mail = $2', [unwanted]),
 
     setLanguage: (id, language) => change(id, 'language = $2', [language]),
@@ -206,7 +138,7 @@ export function createAccountRegistry(parts: {
       database.transaction(async (tx) => {
         // Follow the clock: the lost history of an older database may include another such end.
         const raised = await tx.query(`UPDATE session_cutoff SET generation =
-          greatest(generation + ${BEYOND_LOST}, extract(epoch FROM clock_timestamp()) * 1000000)
+          greatest(generation + 1, extract(epoch FROM clock_timestamp()) * 1000000)
           RETURNING 1`);
         if (raised.length === 0) {
           throw new Refusal(
@@ -220,4 +152,8 @@ export function createAccountRegistry(parts: {
 
     forget,
   };
+}
+
+export function unknownAccount(id: string): Refusal {
+  return new Refusal('account_unknown', `There is no account ${id}.`, 'See the list of accounts.');
 }

@@ -3,13 +3,13 @@ import type { Clock } from '../base/clock.ts';
 import { randomId } from '../base/random-id.ts';
 import type { Database, InTransaction } from '../storage/queries.ts';
 import { type Account, type AccountRow, accountFrom, DOCTOR_EMAIL_PATTERN, SELECT_ACCOUNTS } from './account.ts';
-import type { AccountRegistry } from './account-registry.ts';
+import type { AddAccount } from './account-registry.ts';
 
 const IN_USE_MS = 3_600_000;
 
 export function createDoctorAccounts(parts: {
   readonly database: Database;
-  readonly accounts: AccountRegistry;
+  readonly accounts: { readonly add: AddAccount };
   readonly clock: Clock;
 }) {
   const { database, accounts, clock } = parts;

@@ -1,6 +1,5 @@
 /** Passkeys and linked providers of an account: sign-in methods that its user may remove. */
-import { lockedTransactionOf } from '../storage/account-turns.ts';
-import type { Database, InTransaction, Queries } from '../storage/queries.ts';
+import type { InTransaction, Queries } from '../storage/queries.ts';
 import { ACCOUNT_COLUMNS, type Account, type AccountRow, accountFrom, SELECT_ACCOUNTS } from './account.ts';
 import type { AccountRegistry } from './account-registry.ts';
 import { type NewActivity, type Origin, SessionEnded } from './activity/activity.ts';
@@ -28,19 +27,36 @@ export interface MethodsOfKind {
   remove(accountId: string, id: string, tx: Queries): Promise<Pick<NewActivity, 'action' | 'details'>>;
 }
 
+/** Prefix of the ids of links with providers among the methods. */
+export const LINK_PREFIX = 'provider ';
+
+/** Returns true if one of the methods is a link with a provider. */
+export const removesLink = (methodIds: readonly string[]): boolean =>
+  methodIds.some((id) => id.startsWith(LINK_PREFIX));
+
+/**
+ * Runs a transaction that may remove methods of the account, in its turn and with its row locked. If it
+ * removes a link, an older line does not bring the link back (changes/accounts.ts).
+ *
+ * @param removesLink true if it may remove a link: then it waits for imports and lines of other systems, too
+ */
+export type MethodChange = <Result>(
+  accountId: string,
+  removesLink: boolean,
+  work: (tx: Queries) => Promise<Result>,
+) => Promise<Result>;
+
 export type SignInMethods = ReturnType<typeof createSignInMethods>;
 
 /** Thrown in a transaction to roll it back. */
 class NothingLeft extends Error {}
 
 export function createSignInMethods({
-  database,
   accounts,
   activity,
   kinds,
 }: {
-  readonly database: Database;
-  readonly accounts: Pick<AccountRegistry, 'forget'>;
+  readonly accounts: Pick<AccountRegistry, 'forget'> & { readonly changeMethods: MethodChange };
   readonly activity: { record(entry: NewActivity, tx: Queries): Promise<void> };
   readonly kinds: readonly MethodsOfKind[];
 }) {
@@ -87,7 +103,7 @@ export function createSignInMethods({
       { origin, hasPassword }: { readonly origin: Origin; readonly hasPassword: boolean },
     ): Promise<Account | 'last' | undefined> {
       // Parallel removals wait here, and then see the methods that the previous one left.
-      const outcome = await lockedTransactionOf(database, accountId, async (tx) => {
+      const outcome = await accounts.changeMethods(accountId, removesLink([id]), async (tx) => {
         const ways = await listed(accountId, tx);
         const going = ways.find(({ method }) => method.id === id)?.method;
         if (!going) return undefined;
@@ -110,7 +126,8 @@ export function createSignInMethods({
      * password, a method or the sessions, every session ends.
      *
      * @param what `origin` includes the user's session; `passwords`: true if the service has
-     *   passwords; `rest` ends connections, API keys and (with `removeWith`) methods.
+     *   passwords; `ways`: the ids of the methods to remove; `rest` ends connections, API keys and (with
+     *   `removeWith`) these methods.
      * @returns the changed account; the string `last` if the user could no longer sign in (then
      *   nothing is changed).
      * @throws SessionEnded
@@ -122,17 +139,19 @@ export function createSignInMethods({
         password,
         sessions,
         passwords,
+        ways,
         rest,
       }: {
         readonly origin: Origin;
         readonly password: boolean;
         readonly sessions: boolean;
         readonly passwords: boolean;
+        readonly ways: readonly string[];
         readonly rest: InTransaction<Account>;
       },
     ): Promise<Account | 'last'> {
       try {
-        return await lockedTransactionOf(database, accountId, async (tx) => {
+        return await accounts.changeMethods(accountId, removesLink(ways), async (tx) => {
           const [row] = await tx.query<AccountRow>(`${SELECT_ACCOUNTS} WHERE id = $1`, [accountId]);
           if (!row) throw new SessionEnded();
           const account = accountFrom(row);

@@ -1,5 +1,6 @@
 /** How many users a client has: shown on its consent page, and limited for unchecked clients. */
 import { redirectHosts } from '../clients/client.ts';
+import { BY_GENERATION, isCurrent } from '../clients/client-row.ts';
 import type { Queries } from '../storage/queries.ts';
 
 export interface ClientStanding {
@@ -61,10 +62,10 @@ export const isFullFor = (account: string, client: string, max: string): string 
   ${max}::integer > 0
   AND EXISTS (SELECT FROM clients
     WHERE id = ${client} AND verified_at IS NULL AND owner_account_id IS NOT NULL)
-  AND NOT EXISTS (SELECT FROM connections
-    WHERE account_id = ${account} AND client_id = ${client} AND ended_at IS NULL)
-  AND (SELECT count(*) FROM (SELECT FROM connections
-    WHERE client_id = ${client} AND ended_at IS NULL LIMIT ${max}) counted) >= ${max})`;
+  AND NOT EXISTS (SELECT FROM connections n
+    WHERE account_id = ${account} AND client_id = ${client} AND ${isCurrent()})
+  AND (SELECT count(*) FROM (SELECT FROM connections n
+    WHERE client_id = ${client} AND ${isCurrent(client)} ${BY_GENERATION} LIMIT ${max}) counted) >= ${max})`;
 
 export function createClientStandings({ database }: { readonly database: Queries }) {
   return {
@@ -72,8 +73,9 @@ export function createClientStandings({ database }: { readonly database: Queries
     async find(clientId: string, accountId: string): Promise<ClientStanding | undefined> {
       const [row] = await database.query<ClientStanding>(
         `WITH others AS (
-            SELECT account_id FROM connections
-            WHERE client_id = $1 AND account_id <> $2 AND ended_at IS NULL LIMIT $3)
+            SELECT account_id FROM connections n
+            WHERE client_id = $1 AND account_id <> $2 AND ${isCurrent('$1')}
+            ${BY_GENERATION} LIMIT $3)
           SELECT created_at AS "registeredAt", owned_since AS "ownedSince",
             owner_account_id IS NULL AS "isOfOperator", verified_at IS NOT NULL AS "isVerified",
             (SELECT count(*)::integer FROM others) AS people,
@@ -81,8 +83,8 @@ export function createClientStandings({ database }: { readonly database: Queries
               JOIN organization_memberships theirs ON theirs.account_id = others.account_id
               JOIN organization_memberships own ON own.organization_id = theirs.organization_id
               WHERE own.account_id = $2) AS "hasColleagues",
-            EXISTS (SELECT FROM connections
-              WHERE account_id = $2 AND client_id = $1 AND ended_at IS NULL) AS "isConnected"
+            EXISTS (SELECT FROM connections n
+              WHERE account_id = $2 AND client_id = $1 AND ${isCurrent()}) AS "isConnected"
           FROM clients WHERE id = $1`,
         [clientId, accountId, MAX_COUNTED + 1],
       );

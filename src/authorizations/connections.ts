@@ -4,13 +4,14 @@ import { createPeople, type People, type Person, type PersonConnection } from '.
 import type { Organization } from '../accounts/access/reach.ts';
 import type { EndingCause } from '../accounts/activity/activity-words.ts';
 import type { Clock } from '../base/clock.ts';
+import { Refusal } from '../base/refusal.ts';
 import type { Client } from '../clients/client.ts';
 import { countOfPeople } from '../clients/client-row.ts';
 import { createSharedTurns, transactionOf } from '../storage/account-turns.ts';
 import type { ChangeFeed } from '../storage/change-feed.ts';
 import type { WriteUses } from '../storage/last-used.ts';
 import type { Page, PageRequest } from '../storage/pages.ts';
-import { BEYOND_LOST, type Database, type InTransaction, type Queries } from '../storage/queries.ts';
+import { beyondLost, type Database, type InTransaction, type Queries } from '../storage/queries.ts';
 import {
   type ConnectedClient,
   type ListedConnection,
@@ -67,8 +68,8 @@ export interface Connections {
    *   another node may have connected the user and the client a moment ago
    */
   generationOf(accountId: string, clientId: string, seen?: number): Promise<number | undefined>;
-  /** Counts the users of a client; `MAX_PEOPLE + 1` stands for any more. */
-  countOf(clientId: string): Promise<number>;
+  /** See `countOfPeople`. */
+  countOf(clientId: string, which?: 'current' | 'unmarked'): Promise<number>;
   /**
    * Ends connections and all their authorizations with one statement that raises the generations.
    * That needs neither a list of authorizations nor the token store.
@@ -128,7 +129,7 @@ export type Whose =
 
 /** The approved consent, and the generation of the authorizations that were issued for it. */
 export interface ConnectedConsent extends RememberedConsent {
-  /** The user's access at the approval; null for approvals from before this was recorded. */
+  /** The user's access at the approval. */
   readonly access: readonly Organization[];
   /** False if the client got another owner since, also if this node has not read that yet. */
   readonly isSameOwner: boolean;
@@ -183,8 +184,7 @@ export function createConnections(parts: {
             consented_owned_since IS NOT DISTINCT FROM date_trunc('milliseconds', c.owned_since)
               AS "isSameOwner"
           FROM connections n JOIN clients c ON c.id = client_id
-          WHERE account_id = $1 AND client_id = $2 AND NOT ${hasEnded('$3')}
-            AND n.client_generation >= c.ended_through`,
+          WHERE account_id = $1 AND client_id = $2 AND NOT ${hasEnded('$3')}`,
         [accountId, clientId, new Date(clock())],
       );
       return row && { ...row, limit: limitFrom(row.limit) };
@@ -232,8 +232,9 @@ export function createConnections(parts: {
       return person && generationIn(person, clientId);
     },
 
-    async countOf(clientId) {
-      const [row] = await database.query<{ count: number }>(`SELECT ${countOfPeople('$1')} AS count`, [clientId]);
+    async countOf(clientId, which) {
+      const count = countOfPeople('$1', which);
+      const [row] = await database.query<{ count: number }>(`SELECT ${count} AS count`, [clientId]);
       return row?.count ?? 0;
     },
 
@@ -306,13 +307,20 @@ export function createConnections(parts: {
     async endEveryAuthorization(onProgress) {
       let done = 0;
       let after: string | undefined;
+      // First, so that a connection that is made meanwhile has this generation, or is raised below: the lock waits for
+      // approvals that began before.
+      const first = await database.transaction(async (tx) => {
+        await tx.query('LOCK TABLE connections IN SHARE ROW EXCLUSIVE MODE');
+        return tx.query(`UPDATE first_generation SET value = ${beyondLost('value')} RETURNING 1`);
+      });
+      if (first.length === 0) throw firstGenerationMissing();
       for (;;) {
         const rows = await database.query<{ account_id: string; connections: number }>(
           `WITH next AS (
               SELECT account_id FROM connections WHERE $1::text IS NULL OR account_id > $1
               ORDER BY account_id LIMIT $2),
             raised AS (
-              UPDATE connections n SET generation = generation + ${BEYOND_LOST}
+              UPDATE connections n SET generation = ${beyondLost('generation')}
               FROM (SELECT DISTINCT account_id FROM next) AS whose
               WHERE n.account_id = whose.account_id RETURNING n.account_id)
             SELECT account_id, count(*)::integer AS connections FROM raised
@@ -336,3 +344,10 @@ export function createConnections(parts: {
     },
   };
 }
+
+const firstGenerationMissing = (): Refusal =>
+  new Refusal(
+    'first_generation_missing',
+    'the table first_generation has lost its row, without which nobody can connect a client',
+    'run `INSERT INTO first_generation (value) VALUES (1)` in the database, and then this command again',
+  );

@@ -2,6 +2,7 @@
 import type { ConnectionLimit } from '../accounts/access/access-limit.ts';
 import type { Organization } from '../accounts/access/reach.ts';
 import { SESSION_GENERATION } from '../accounts/account.ts';
+import { isCurrent } from '../clients/client-row.ts';
 import type { Database, InTransaction, Queries } from '../storage/queries.ts';
 import { isFullFor } from './client-standing.ts';
 
@@ -41,19 +42,15 @@ export interface NewConsent extends RememberedConsent {
 /** The stored connection; `isNew` is false if the user was connected already. */
 type Connected = { readonly generation: number; readonly clientGeneration: number; readonly isNew: boolean };
 
-const FIRST_GENERATION = 1;
-
 /** SQL: the connection `n` was ended, or `now` is after the end date that its user set. */
-export const hasEnded = (now: string): string => `(n.ended_at IS NOT NULL OR coalesce(n.limit_until <= ${now}, false))`;
+export const hasEnded = (now: string): string => `(NOT ${isCurrent()} OR coalesce(n.limit_until <= ${now}, false))`;
 
 /** SQL condition: the connection `n` has this limit. */
 export const isLimit = (places: string, isReadOnly: string, until: string): string =>
   `(n.limit_places IS NOT DISTINCT FROM ${places}::text[] AND n.limit_read_only = ${isReadOnly}
     AND n.limit_until IS NOT DISTINCT FROM ${until}::timestamptz)`;
 
-/** SQL: as `hasEnded`, or ended with all connections of its client, and its row was not changed yet. */
-const ENDED = `(${hasEnded('excluded.connected_at')}
-  OR n.client_generation < (SELECT ended_through FROM given))`;
+const ENDED = hasEnded('excluded.connected_at');
 const TAKES_LIMIT = `(${ENDED} OR (SELECT chooses_limit FROM given))`;
 
 /**
@@ -63,7 +60,7 @@ const TAKES_LIMIT = `(${ENDED} OR (SELECT chooses_limit FROM given))`;
  */
 const insertAt = (now: string): string => `
   WITH given AS (
-    SELECT ${now} AS now, c.generation AS client_generation, c.ended_through, given.* FROM json_to_record($1) AS given (
+    SELECT ${now} AS now, c.generation AS client_generation, given.* FROM json_to_record($1) AS given (
       account_id text, client_id text, name text, hosts text[],
       owned_since timestamptz, access jsonb, chooses_limit boolean, limit_places text[],
       limit_read_only boolean, limit_until timestamptz, max_people integer,
@@ -101,7 +98,7 @@ const insertAt = (now: string): string => `
         limit_read_only = CASE WHEN ${TAKES_LIMIT} THEN excluded.limit_read_only
           ELSE n.limit_read_only END,
         limit_until = CASE WHEN ${TAKES_LIMIT} THEN excluded.limit_until ELSE n.limit_until END
-      WHERE (SELECT (page_generation IS NULL OR n.generation = page_generation)
+      WHERE (SELECT (page_session IS NULL OR n.generation = coalesce(page_generation, excluded.generation))
           AND (NOT page_shows_limit OR ${ENDED}
             OR ${isLimit('page_places', 'page_read_only', 'page_until')}) FROM given)
     RETURNING generation, client_generation AS "clientGeneration", approved_at = connected_at AS "isNew"`;
@@ -143,7 +140,7 @@ async function insert(
     max_people: maxPeople ?? 0,
     page_session: page?.sessionUid,
     page_session_generation: page?.sessionGeneration,
-    page_generation: page && (page.generation ?? FIRST_GENERATION),
+    page_generation: page?.generation,
     page_shows_limit: page?.limit !== undefined,
     page_places: page?.limit?.places,
     page_read_only: page?.limit?.isReadOnly,

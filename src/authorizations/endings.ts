@@ -2,6 +2,7 @@
 import type { Account } from '../accounts/account.ts';
 import type { Activity, Origin } from '../accounts/activity/activity.ts';
 import type { Details } from '../accounts/activity/activity-words.ts';
+import type { Client } from '../clients/client.ts';
 import type { ClientRegistry } from '../clients/client-registry.ts';
 import { type ChangeFeed, silentChangeFeed } from '../storage/change-feed.ts';
 import type { CleaningJob } from '../storage/cleaning.ts';
@@ -104,7 +105,7 @@ export interface Endings {
    * Announces the end of a token that the token store does not have. If it has lost the token, an API
    * that cached the caller before would accept them for minutes after this revocation.
    */
-  announceUnknown(value: string, clientId: string): Promise<void>;
+  announceUnknown(value: string, client: Pick<Client, 'id' | 'kind'>): Promise<void>;
 }
 
 export function createEndings(parts: {
@@ -141,13 +142,16 @@ export function createEndings(parts: {
       return id !== undefined && (await revocations.find(id))?.clientId === clientId;
     },
 
-    async announceUnknown(value, clientId) {
+    async announceUnknown(value, { id: clientId, kind }) {
       const announce = async (topic: 'authorizations' | 'clients', key: string): Promise<void> => {
         await revocations.announce(topic, key);
         changes.announce(topic, key);
       };
       const id = readValue(value)?.authorizationId;
-      if (isMachineToken(value)) await announce('clients', clientId);
+      if (isMachineToken(value)) {
+        // Other clients have no machine token, and their announcement would make APIs forget all their people.
+        if (kind === 'machine') await announce('clients', clientId);
+      }
       // The id follows the account, which is not known.
       else if (id !== undefined) await announce('authorizations', `- ${id}`);
     },

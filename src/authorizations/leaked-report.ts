@@ -1,6 +1,7 @@
 /** Reads reports of values that were found in public: a scanner's JSON list, or any text. */
-import { formTest, percentDecoded, SECRET_KINDS, type SecretKind, secretsIn } from '../base/random-id.ts';
+import { formTest, SECRET_KINDS, type SecretKind } from '../base/random-id.ts';
 import { Refusal } from '../base/refusal.ts';
+import { decoded, secretsIn } from '../base/secrets-in-text.ts';
 import { cut, withoutSecrets } from '../clients/client-problems.ts';
 
 export interface FoundValue {
@@ -22,13 +23,14 @@ export function readLeakReport(json: string) {
   return valuesIn(entries);
 }
 
-/** Returns the values in a text; those of a report with the places where they were found. */
+/** Returns each value in a text once; those of a report with the places where they were found. */
 export function findValues(text: string): readonly FoundValue[] {
   const list = parsed(text);
   const reported = Array.isArray(list) ? valuesIn(list).found : [];
   const known = new Set(reported.map(({ token }) => token));
-  const others = secretsIn(percentDecoded(text)).filter(({ value }) => !known.has(value));
-  return [...reported, ...others.map(({ kind, value }) => ({ kind, token: value, foundAt: '' }))];
+  const others = new Map(secretsIn(decoded(text)).map(({ kind, value }) => [value, kind]));
+  const unreported = [...others].filter(([value]) => !known.has(value));
+  return [...reported, ...unreported.map(([token, kind]) => ({ kind, token, foundAt: '' }))];
 }
 
 /** @returns `malformed`: the entries that cannot be used, by their position, from 0 */

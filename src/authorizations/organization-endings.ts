@@ -1,5 +1,4 @@
 /** Lets owners, admins and operators change who reaches an organization, and records the changes. */
-import type { OrganizationEnds } from '../accounts/access/organization-ends.ts';
 import type { Account } from '../accounts/account.ts';
 import type { Activity, NewActivity, Origin } from '../accounts/activity/activity.ts';
 import type { Action } from '../accounts/activity/activity-words.ts';
@@ -7,6 +6,7 @@ import type { OrganizationPolicy } from '../accounts/organizations/organization-
 import { changedMeanwhile } from '../clients/client-edits.ts';
 import type { Queries } from '../storage/queries.ts';
 import { type ApprovableClient, approvableClients } from './client-standing.ts';
+import type { OrganizationEnds } from './organization-ends.ts';
 
 export type ActingAdmin = Acting & { readonly admin: NonNullable<Acting['admin']> };
 

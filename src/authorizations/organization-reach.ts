@@ -3,8 +3,7 @@
  * statement reads more than a step of a list, whatever the number of members.
  */
 import { type AccessLimit, limitAccess } from '../accounts/access/access-limit.ts';
-import { isAdmin } from '../accounts/access/organization-ends.ts';
-import { type Right, type Role, rightsBy } from '../accounts/access/reach.ts';
+import { isAdmin, type Right, type Role, rightsBy } from '../accounts/access/reach.ts';
 import { OPEN_POLICY, type OrganizationPolicy } from '../accounts/organizations/organization-policy.ts';
 import type { Clock } from '../base/clock.ts';
 import { isClientId } from '../base/random-id.ts';

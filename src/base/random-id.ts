@@ -79,51 +79,6 @@ export function formTest(kind: ValueKind): (value: string) => boolean {
   return (value) => pattern.test(withoutChecksum(value));
 }
 
-export interface PlacedSecret {
-  readonly kind: SecretKind;
-  readonly value: string;
-  /** The part of the text that contains the value, with the line breaks in it. */
-  readonly start: number;
-  readonly end: number;
-}
-
-/** A line break in a value, as mail programs, quotes and terminals insert them. */
-const BREAK = '(?:=?\\r?\\n[ \\t>|]*)?';
-const brokenPrefix = (kind: SecretKind): string => [...FORMS[kind].prefix].join(BREAK);
-const ANY_PREFIX = new RegExp(SECRET_KINDS.map((kind) => `(${brokenPrefix(kind)})`).join('|'), 'g');
-const CHARACTERS = new RegExp(`${BREAK}[A-Za-z0-9_-]`, 'g');
-const BODIES = SECRET_KINDS.map(
-  (kind) => new RegExp(`(?:${BREAK}[A-Za-z0-9_-]){1,${FORMS[kind].maxLength + CHECKSUM_LENGTH}}`, 'y'),
-);
-
-/** Finds each secret, whatever surrounds it: its checksum says where it ends. */
-export function secretsIn(text: string): readonly PlacedSecret[] {
-  const found: PlacedSecret[] = [];
-  ANY_PREFIX.lastIndex = 0;
-  for (let match = ANY_PREFIX.exec(text); match; match = ANY_PREFIX.exec(text)) {
-    const start = match.index;
-    const place = match.slice(1).findIndex((prefix) => prefix !== undefined);
-    const [kind, body] = [SECRET_KINDS[place], BODIES[place]];
-    if (!kind || !body) continue;
-    body.lastIndex = ANY_PREFIX.lastIndex;
-    const { prefix, minLength } = FORMS[kind];
-    const characters = body.exec(text)?.[0].match(CHARACTERS) ?? [];
-    for (let length = characters.length; length >= minLength + CHECKSUM_LENGTH; length--) {
-      const taken = characters.slice(0, length);
-      const value = prefix + taken.map((character) => character.slice(-1)).join('');
-      if (!withoutChecksum(value)) continue;
-      ANY_PREFIX.lastIndex += taken.join('').length;
-      found.push({ kind, value, start, end: ANY_PREFIX.lastIndex });
-      break;
-    }
-  }
-  return found;
-}
-
-/** Decodes the ASCII characters of URLs, also of a URL that is a parameter of another. */
-export const percentDecoded = (text: string): string =>
-  text.replace(/%(?:25)*([0-7][0-9a-f])/gi, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)));
-
 /** Returns a new random value, with 6 bits for each character before the checksum. */
 export function newValue(kind: 'client_secret' | 'api_key' | 'client_id' | 'machine_token'): string {
   const value = randomId(FORMS[kind].prefix, FORMS[kind].minLength);

@@ -7,7 +7,7 @@ import { createCache } from '../storage/cache.ts';
 import type { ChangeFeed } from '../storage/change-feed.ts';
 import { createEndedIds } from '../storage/ended-ids.ts';
 import { mapPage, type Page, type PageRequest, pageOf } from '../storage/pages.ts';
-import { BEYOND_LOST, type Database, type InTransaction, type Queries } from '../storage/queries.ts';
+import { beyondLost, type Database, type InTransaction, type Queries } from '../storage/queries.ts';
 import type { Client, ClientKind } from './client.ts';
 import {
   type ClientChecks,
@@ -207,7 +207,7 @@ export function createClientRegistry(parts: {
     },
 
     async endEveryMachineToken(tx) {
-      await tx.query(`UPDATE clients SET generation = generation + ${BEYOND_LOST} WHERE kind = 'machine'`);
+      await tx.query(`UPDATE clients SET generation = ${beyondLost('generation')} WHERE kind = 'machine'`);
     },
 
     async transfer(id, owner, inTransaction) {

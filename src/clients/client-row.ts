@@ -10,7 +10,7 @@ import { type Client, type ClientKind, type ClientSecret, clientVersion, normali
 export const SELECT_CLIENTS = `
   SELECT c.id, c.kind, c.name, c.owner_account_id, a.name AS owner_name, c.owned_since,
     c.redirect_uris, c.native, c.suspended_at, c.created_at, c.last_used_at, c.generation,
-    c.ended_through, c.renewed_at, c.leaked_secrets,
+    c.ended_through, c.ending_since, c.renewed_at, c.leaked_secrets,
     c.homepage_url, c.support_url, c.privacy_url, c.verified_at, c.verified_by,
     (SELECT coalesce(json_agg(s ORDER BY s.created_at, s.id), '[]')
       FROM client_secrets s WHERE s.client_id = c.id) AS secrets,
@@ -31,6 +31,7 @@ export interface ClientRow {
   readonly last_used_at: Date | null;
   readonly generation: number;
   readonly ended_through: number;
+  readonly ending_since: Date | null;
   readonly renewed_at: Date | null;
   readonly leaked_secrets: readonly string[];
   readonly homepage_url: string | null;
@@ -67,6 +68,7 @@ export function clientFrom(row: ClientRow): Client {
     ...(row.last_used_at !== null && { lastUsedAt: row.last_used_at }),
     generation: row.generation,
     endedThrough: row.ended_through,
+    ...(row.ending_since !== null && { endingSince: row.ending_since }),
     ...(row.renewed_at !== null && { renewedAt: row.renewed_at }),
     leakedSecrets: row.leaked_secrets,
     endedTokens: endedIdsFrom(row.ended_tokens),
@@ -103,10 +105,30 @@ export const formerSecretsOf = ({ secrets, ownedSince }: OwnedClient): ClientSec
 /** Maximum number of connected users that are counted, because counting reads their connections. */
 export const MAX_PEOPLE = 10_000;
 
-/** SQL: how many users have connected the client; `MAX_PEOPLE + 1` stands for any more. */
-export const countOfPeople = (client: string): string =>
-  `(SELECT count(*)::integer FROM (SELECT FROM connections
-    WHERE client_id = ${client} AND ended_at IS NULL LIMIT ${MAX_PEOPLE + 1}) AS counted)`;
+/**
+ * SQL: the connection `n` is the user's until now, whatever its end date says. `revoke --client` ends all
+ * connections at once by a number of the client, and marks the rows later.
+ *
+ * @param client a parameter, if there is one: then its number is read once for the whole statement
+ */
+export const isCurrent = (client = 'n.client_id'): string =>
+  `(n.ended_at IS NULL AND n.client_generation >= (SELECT ended_through FROM clients WHERE id = ${client}))`;
+
+/**
+ * SQL: makes a count use the index `connections_current`. Without this order, PostgreSQL reads the whole table if most
+ * connections have ended with the client and are not marked yet.
+ */
+export const BY_GENERATION = 'ORDER BY n.client_generation';
+
+/**
+ * SQL: how many users have connected the client; `MAX_PEOPLE + 1` stands for any more.
+ *
+ * @param which `unmarked`: also those whose connection has ended with the client, but is not marked yet
+ */
+export const countOfPeople = (client: string, which: 'current' | 'unmarked' = 'current'): string =>
+  `(SELECT count(*)::integer FROM (SELECT FROM connections n
+    WHERE client_id = ${client} AND ${which === 'current' ? isCurrent(client) : 'n.ended_at IS NULL'}
+    ${BY_GENERATION} LIMIT ${MAX_PEOPLE + 1}) AS counted)`;
 
 /** Returns the result of `countOfPeople` in words. */
 export const peopleText = (count: number): string => countText(count, MAX_PEOPLE);

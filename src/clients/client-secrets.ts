@@ -4,6 +4,7 @@ import type { Clock } from '../base/clock.ts';
 import { formTest, newValue, randomId, sha256 } from '../base/random-id.ts';
 import { Refusal } from '../base/refusal.ts';
 import type { Database, InTransaction, Queries } from '../storage/queries.ts';
+import { StorageUnavailable } from '../storage/storage-unavailable.ts';
 import { type Client, type ClientKind, type ClientSecret, hasSecret } from './client.ts';
 
 export type ClientSecrets = ReturnType<typeof createClientSecrets>;
@@ -98,15 +99,29 @@ export function createClientSecrets(parts: {
      * is refused; refresh tokens work once more, but only together with the new secret.
      *
      * @param inTransaction receives the details of its audit entry: the last characters of the secrets
+     * @returns `client`: undefined if it could not be read afterwards, which must not lose the secret;
+     *   `lastFour`: of the first secret if the same form was sent before
      * @throws Refusal `client_unknown`, `not_renewable` or `renewed_just_now`
      */
     async renew(
       id: string,
       inTransaction?: InTransaction<{ readonly last_four: string; readonly ended_secrets: readonly string[] }>,
-    ): Promise<{ client: Client; secret: string }> {
-      const secret = newClientSecret();
-      await changeSecrets(id, async (tx, kind) => {
+      form?: RenewalForm,
+    ): Promise<{ client: Client | undefined; secret: string; lastFour: string }> {
+      const made = newClientSecret();
+      const secret = form ? { ...made, id: `sec_${form.key.slice(0, 16)}` } : made;
+      const keptAt = clock();
+      await form?.keep(secret);
+      const lastFour = await changeSecrets(id, async (tx, kind) => {
         refuseRenewal(kind);
+        // A node that slept meanwhile would renew when the secret cannot be shown any more.
+        if (clock() - keptAt > 60_000) throw new StorageUnavailable('postgresql', new Error('the lock took a minute'));
+        // Later, the form of a page that was opened again renews again.
+        const [before] = await tx.query<{ lastFour: string }>(
+          'SELECT last_four AS "lastFour" FROM client_secrets WHERE id = $1 AND client_id = $2 AND created_at > $3',
+          [secret.id, id, new Date(clock() - SHOWN_MS)],
+        );
+        if (before) return before.lastFour;
         const raised = await tx.query(RENEW, [id, new Date(clock())]);
         // Two people may act at once: the secret that the first one was shown must stay.
         if (raised.length === 0) throw renewedJustNow();
@@ -117,8 +132,9 @@ export function createClientSecrets(parts: {
         await insertSecret(tx, id, secret, new Date(clock()));
         const endedSecrets = ended.map((one) => one.last_four).sort();
         await inTransaction?.(tx, { last_four: secret.lastFour, ended_secrets: endedSecrets });
+        return secret.lastFour;
       });
-      return { client: await readChanged(id), secret: secret.value };
+      return { client: await readChanged(id).catch(() => undefined), secret: secret.value, lastFour };
     },
 
     /** Marks a secret that was found in public. Undefined if it is unknown, or marked already. */
@@ -143,6 +159,16 @@ export function createClientSecrets(parts: {
         return refused.length;
       }),
   };
+}
+
+/** How long the secret of a renewal can be shown, and its form sent again. */
+const SHOWN_MS = 5 * 60_000;
+
+interface RenewalForm {
+  /** A hash of the form: one that is sent twice renews the client once. */
+  readonly key: string;
+  /** Called before the client is renewed, so that the secret can be shown even if the answer is lost. */
+  keep(secret: Pick<NewClientSecret, 'value' | 'lastFour'>): Promise<unknown>;
 }
 
 /** A secret that was found in public, and its client. */

@@ -46,6 +46,8 @@ export interface Client {
   readonly generation: number;
   /** Authorizations of an earlier generation have ended. */
   readonly endedThrough: number;
+  /** Present until every connection that `endedThrough` has ended is marked as ended. */
+  readonly endingSince?: Date;
   /** When the client was last renewed; absent if it never was. */
   readonly renewedAt?: Date;
   /** Ids of secrets that leaked, stored or not: machine access tokens that were got with them are invalid. */

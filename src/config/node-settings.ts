@@ -29,7 +29,10 @@ export function changeOf(name: string, before: Settings, after: Settings): [stri
   const [from, to] = [before, after].map((settings) => valueAt(settings, setting.codePath));
   if ([from, to].some((value) => typeof value === 'object' || String(value).length > MAX_SHOWN_LENGTH))
     return undefined;
-  const text = (value: unknown) => (typeof value === 'string' ? withoutPassword(value) : shown(setting, value));
+  const text = (value: unknown) => {
+    if (typeof value !== 'string') return shown(setting, value);
+    return setting.mayHoldPassword || value.includes('@') ? withoutPassword(value) : value;
+  };
   return [text(from), text(to)];
 }
 

@@ -33,14 +33,7 @@ export function readSettingsFile(file: string, text?: string): ReadSettingsFile 
   const source = text ?? sourceOf(file);
   if (source === undefined) return { content: {}, text: source, lineOf: () => undefined };
   const { value: content, lineOf } = parsed(file, source);
-  // An editor on a full disk leaves an empty file; with the defaults, links of the service would lead to localhost.
-  if (content === null) {
-    throw problem({
-      path: file,
-      message: 'contains no setting',
-      remedy: 'restore the file, perhaps from a full disk; `{}` in it says that every setting has its default',
-    });
-  }
+  if (content === null) throw withoutSetting(file);
   if (typeof content !== 'object' || Array.isArray(content)) {
     throw problem({
       path: file,
@@ -49,9 +42,19 @@ export function readSettingsFile(file: string, text?: string): ReadSettingsFile 
     });
   }
   // In YAML, a heading with only comments below it is null: use the defaults for its settings.
-  const settings = Object.entries(content).filter(([name, value]) => value !== null || !isHeading(name));
+  const given = Object.entries(content);
+  const settings = given.filter(([name, value]) => value !== null || !isHeading(name));
+  if (settings.length === 0 && given.length > 0) throw withoutSetting(file);
   return { content: Object.fromEntries(settings), text: source, lineOf };
 }
+
+/** An editor on a full disk leaves nothing, or the first lines; with the defaults, links would lead to localhost. */
+const withoutSetting = (file: string): ConfigurationProblems =>
+  problem({
+    path: file,
+    message: 'contains no setting',
+    remedy: 'restore the file, perhaps from a full disk; `{}` in it says that every setting has its default',
+  });
 
 function sourceOf(file: string): string | undefined {
   let bytes: Buffer;

@@ -1,5 +1,5 @@
 /** A check of the doctor, and the runner that opens what the checks need. */
-import type { OperatedBy } from '../accounts/activity/activity.ts';
+import type { OperatedBy } from '../base/operated-by.ts';
 import type { Variables } from '../config/environment.ts';
 import type { SettingsWithoutSecrets } from '../config/settings.ts';
 import type { OpenDatabase } from '../storage/database.ts';

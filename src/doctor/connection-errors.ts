@@ -22,13 +22,21 @@ export function described({ status, body, text, requestId, headers }: DoctorAnsw
     return `${status} from a server in front of the service${server ? ` (${server})` : ''}`;
   }
   const { error, error_description: description } = body;
-  const [, heading] = /<h1[^>]*>(.*?)<\/h1>/s.exec(text) ?? [];
-  const page = heading
-    ?.replace(/<[^>]*>/g, ' ')
-    .replace(/\s+/g, ' ')
-    .trim();
+  const page = headingOf(text);
   const words = error === undefined ? page && `the page “${page}”` : `${error} (${description})`;
   return [`${status}${words ? ` ${words}` : ''}`, `request ${requestId}`].join(', ');
+}
+
+/** Takes linear time for any text: a server in front of the service may have written it. */
+function headingOf(html: string): string | undefined {
+  const start = html.indexOf('<h1');
+  const end = start < 0 ? -1 : html.indexOf('</h1>', start);
+  if (end < 0) return undefined;
+  const heading = html.slice(html.indexOf('>', start) + 1, end);
+  return heading
+    .replace(/<[^<>]*>/g, ' ')
+    .replace(/\s+/g, ' ')
+    .trim();
 }
 
 /** Returns the problem between the doctor and the service; undefined if the answer shows none. */

@@ -1,8 +1,8 @@
 /** The doctor's checks of strong sign-in methods and test organizations. */
-import { unknownOrganizations } from '../accounts/access/test-organizations.ts';
 import { createAccountRegistry } from '../accounts/account-registry.ts';
 import { listStrongMethods } from '../accounts/strong-sign-ins.ts';
 import { systemClock } from '../base/clock.ts';
+import { unknownOrganizations } from '../changes/test-organizations.ts';
 import { silentChangeFeed } from '../storage/change-feed.ts';
 import { countText } from '../storage/pages.ts';
 import { type Check, check } from './check.ts';

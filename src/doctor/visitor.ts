@@ -1,12 +1,14 @@
 /** The temporary account and clients of the doctor's flow; always removed afterwards. */
 import type { Account } from '../accounts/account.ts';
-import { createAccountRegistry } from '../accounts/account-registry.ts';
-import { createActivity, type OperatedBy } from '../accounts/activity/activity.ts';
+import { createActivity } from '../accounts/activity/activity.ts';
 import { createDoctorAccounts } from '../accounts/doctor-accounts.ts';
 import { passwordLinkPath } from '../accounts/password-links/link-mail.ts';
 import { createPasswordLinks } from '../accounts/password-links/password-links.ts';
 import { createRevocations } from '../authorizations/revocations.ts';
 import { systemClock } from '../base/clock.ts';
+import type { OperatedBy } from '../base/operated-by.ts';
+import { createAccounts } from '../changes/accounts.ts';
+import { createChanges } from '../changes/engine.ts';
 import { createClientRegistry } from '../clients/client-registry.ts';
 import { silentChangeFeed } from '../storage/change-feed.ts';
 import type { Database } from '../storage/queries.ts';
@@ -28,7 +30,7 @@ export function createVisitors(
   { by, passwords }: { readonly by: OperatedBy; readonly passwords: boolean },
 ) {
   const parts = { database, changes: silentChangeFeed, clock: systemClock };
-  const accounts = createAccountRegistry(parts);
+  const accounts = createAccounts({ ...parts, engine: createChanges(parts) });
   const clients = createClientRegistry(parts);
   const activity = createActivity({ ...parts, by });
   const links = createPasswordLinks({ ...parts, accounts, activity });

@@ -48,7 +48,8 @@ const NOT_SHARED =
 
 /** Longer than any request may take; then the remaining connections are cut. */
 const DRAIN_LIMIT_MS = 7_000;
-const IDLE_SWEEP_MS = 20;
+/** Time between two sweeps of `drain`, which close the connections that have become idle. */
+const DRAIN_SWEEP_MS = 20;
 
 export interface ListenOptions extends RefusalOptions, Pick<ServerOptions, 'ServerResponse'> {
   /** Limits to use instead of the defaults. */
@@ -138,11 +139,14 @@ function portOf(server: Server | undefined): number | undefined {
   return address && typeof address === 'object' ? address.port : undefined;
 }
 
-/** Stops accepting connections, and resolves when the requests in progress are answered or cut. */
+/**
+ * Stops accepting connections, and resolves when the requests in progress are answered or cut. Unlike
+ * `leave`, it does not wait for a client that still reads an answer.
+ */
 export async function drain(server: Server): Promise<void> {
   const closed = new Promise((resolve) => server.close(resolve));
   // Repeat this: an answer that ends later, such as a stream, leaves another idle connection.
-  const idle = setInterval(() => server.closeIdleConnections(), IDLE_SWEEP_MS);
+  const idle = setInterval(() => server.closeIdleConnections(), DRAIN_SWEEP_MS);
   const cut = setTimeout(() => server.closeAllConnections(), DRAIN_LIMIT_MS);
   await closed;
   clearInterval(idle);
@@ -158,9 +162,10 @@ export function addressOf(server: Server | undefined): string {
 }
 
 /**
- * A client may send a request on an idle connection at the moment it is closed, and cannot know
- * whether the request was accepted. So idle connections stay open for one more answer, until no
- * request has arrived for this long.
+ * Milliseconds between two sweeps of `closeWhenAnswered`, which closes the idle connections of a
+ * closed port if no request has arrived and no answer has ended since the sweep before. A client
+ * may send a request on an idle connection at the moment it is closed, and cannot know whether the
+ * request was accepted. So every connection stays open for one more request.
  */
 const LINGER_MS = 1_000;
 /** After this many sweeps, idle connections are closed even if requests still arrive. */
@@ -174,17 +179,31 @@ const MAX_LINGERS = 4;
 const REUSE_MS = 1_000;
 
 const MAX_WAIT_FOR_QUIET_MS = 1_000;
-/** If none is accepted for this long, no connection waits. */
+/** If no connection is accepted for this long, none waits, except after a long turn: see `SHORT_TURN_MS`. */
 const QUIET_MS = 5;
-/** In a longer turn of the event loop, connections may have arrived after the last one was accepted. */
+/**
+ * Longest turn of the event loop, in milliseconds, after which no connection can wait. A longer turn
+ * accepts connections only at its start, so one that arrived later in it still waits.
+ */
 const SHORT_TURN_MS = 1;
 
 type Headers = OutgoingHttpHeaders | OutgoingHttpHeader[];
 
-/** Closes a listener under load: makes its clients reconnect, and answers every request. */
+/** The answers of a listener. */
+interface Answers {
+  /** The number of answers that were sent. */
+  sent: number;
+  /** The answers in progress. */
+  readonly open: Set<ServerResponse>;
+}
+
+/**
+ * Closes a listener under load: makes its clients reconnect, and answers every request. All servers
+ * that leave together, such as those of both loopback addresses, share one departure.
+ */
 export function createDeparture() {
   let phase: 'open' | 'announced' | 'closing soon' | 'closed' = 'open';
-  let answers = 0;
+  const answers: Answers = { sent: 0, open: new Set() };
 
   class Answer<R extends IncomingMessage = IncomingMessage> extends ServerResponse<R> {
     override writeHead(status: number, reason?: string, headers?: Headers): this;
@@ -195,32 +214,41 @@ export function createDeparture() {
       return super.writeHead(status, reason ?? headers);
     }
 
+    override assignSocket(socket: Socket): void {
+      answers.open.add(this);
+      this.once('close', () => answers.open.delete(this));
+      super.assignSocket(socket);
+    }
+
     override detachSocket(socket: Socket): void {
-      answers += 1;
+      answers.sent += 1;
       super.detachSocket(socket);
     }
   }
 
   return {
-    /** The response class to create the listener with. */
+    /** The response class to create the servers with. */
     ServerResponse: Answer,
 
     /**
-     * Accepts requests during the delay, closes the port, and resolves when every one is answered.
-     * Answers end connections (RFC 9112 §9.6), except in the last second before the port closes.
+     * Accepts requests during the delay, closes the ports, and resolves when every one is answered.
+     * Answers end connections (RFC 9112 §9.6), except in the last second before the ports close.
      *
+     * @param servers the servers that use `ServerResponse`
      * @param options.delayMs how long load balancers may take to notice that this node is leaving
-     * @param options.onClosed called when the port is closed: new connections go to other nodes
-     * @param options.onUnreachable called each second once the port is closed and requests have
+     * @param options.onClosed called when the ports are closed: new connections go to other nodes
+     * @param options.onUnreachable called each second once the ports are closed and requests have
      *   ceased (or after four seconds): new ones go to other nodes, so streams should end then
+     * @param options.timeoutFactor factor for the time after which the remaining connections are cut
      */
     async leave(
-      server: Server,
+      servers: readonly Server[],
       {
         delayMs = 0,
         onClosed,
         onUnreachable,
-      }: { delayMs?: number; onClosed?: () => void; onUnreachable?: () => void } = {},
+        timeoutFactor = 1,
+      }: { delayMs?: number; onClosed?: () => void; onUnreachable?: () => void; timeoutFactor?: number } = {},
     ): Promise<void> {
       if (delayMs > REUSE_MS) {
         phase = 'announced';
@@ -228,65 +256,83 @@ export function createDeparture() {
       }
       phase = 'closing soon';
       await delay(Math.min(delayMs, REUSE_MS));
-      await untilNoneWaits(server);
+      await untilNoneWaits(servers);
       // `close` of http.Server would also close the idle connections.
-      const left = new Promise((resolve) => NetServer.prototype.close.call(server, resolve));
+      const left = Promise.all(
+        servers.map((server) => new Promise((resolve) => NetServer.prototype.close.call(server, resolve))),
+      );
       phase = 'closed';
       onClosed?.();
-      await untilAnswered(server, left, () => answers, onUnreachable);
+      await closeWhenAnswered(servers, left, answers, DRAIN_LIMIT_MS * timeoutFactor, onUnreachable);
     },
   };
 }
 
 /**
- * Closes idle connections once requests have ceased.
+ * Closes the connections of servers whose ports are closed, and resolves when none is left: idle
+ * ones once requests have ceased (see `LINGER_MS`), all after `limitMs`.
  *
- * @param left resolves when all are closed
- * @param answers returns how many answers have ended
+ * @param left resolves when all connections are closed
+ * @param onUnreachable called at each sweep after which requests have ceased
  */
-async function untilAnswered(
-  server: Server,
+async function closeWhenAnswered(
+  servers: readonly Server[],
   left: Promise<unknown>,
-  answers: () => number,
+  answers: Answers,
+  limitMs: number,
   onUnreachable: (() => void) | undefined,
 ): Promise<void> {
   let sweeps = 0;
   let isAsked = false;
-  let answered = answers();
+  let { sent } = answers;
   const markAsked = (): void => {
     isAsked = true;
   };
-  server.on('request', markAsked);
-  const cut = setTimeout(() => server.closeAllConnections(), DRAIN_LIMIT_MS);
+  for (const server of servers) server.on('request', markAsked);
+  const cut = setTimeout(() => {
+    for (const server of servers) server.closeAllConnections();
+  }, limitMs);
   const idle = setInterval(() => {
     sweeps += 1;
     // While requests arrive, the next one may be on its way on any idle connection. When a stream ends, its proxy may
     // send the next request on that connection at once.
-    if ((!isAsked && answers() === answered) || sweeps >= MAX_LINGERS) {
-      server.closeIdleConnections();
-      onUnreachable?.();
-    }
+    const hasCeased = !isAsked && answers.sent === sent;
     isAsked = false;
-    answered = answers();
+    sent = answers.sent;
+    if (!hasCeased && sweeps < MAX_LINGERS) return;
+    closeIdleConnections(servers, answers);
+    onUnreachable?.();
   }, LINGER_MS);
   await left;
-  server.off('request', markAsked);
+  for (const server of servers) server.off('request', markAsked);
   clearInterval(idle);
   clearTimeout(cut);
 }
 
 /**
- * Resolves when every connection that reached the port is accepted, because closing the port resets
+ * Closes the idle connections, but not those on which a client still reads its answer: for Node.js a connection is
+ * idle as soon as its answer is written.
+ */
+function closeIdleConnections(servers: readonly Server[], answers: Answers): void {
+  const stillRead = [...answers.open].filter((answer) => answer.writableEnded && !answer.writableFinished);
+  // Node.js closes no connection with an answer that is not `finished`, and reads nothing else in between.
+  for (const answer of stillRead) answer.finished = false;
+  for (const server of servers) server.closeIdleConnections();
+  for (const answer of stillRead) answer.finished = true;
+}
+
+/**
+ * Resolves when every connection that reached the ports is accepted, because closing a port resets
  * those that still wait.
  */
-async function untilNoneWaits(server: Server): Promise<void> {
+async function untilNoneWaits(servers: readonly Server[]): Promise<void> {
   const limit = performance.now() + MAX_WAIT_FOR_QUIET_MS;
   let hasAccepted = true;
   let turnMs = 0;
   const markAccepted = (): void => {
     hasAccepted = true;
   };
-  server.on('connection', markAccepted);
+  for (const server of servers) server.on('connection', markAccepted);
   while ((hasAccepted || turnMs > SHORT_TURN_MS) && performance.now() < limit) {
     hasAccepted = false;
     await delay(QUIET_MS);
@@ -295,5 +341,5 @@ async function untilNoneWaits(server: Server): Promise<void> {
     await nextTurn();
     turnMs = performance.now() - start;
   }
-  server.off('connection', markAccepted);
+  for (const server of servers) server.off('connection', markAccepted);
 }

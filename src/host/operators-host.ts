@@ -3,7 +3,9 @@ import { timingSafeEqual } from 'node:crypto';
 import { isIP } from 'node:net';
 import Koa, { type Context, type Middleware, type Next } from 'koa';
 import type { Logger } from 'pino';
+import type { OperatedBy } from '../base/operated-by.ts';
 import { ConfigurationProblems } from '../config/problems.ts';
+import { isDecodable } from '../config/urls.ts';
 import { answerAudit, type ReadAudit } from './audit.ts';
 import { hostIn } from './broken-requests.ts';
 import { type ExactRoutes, exactRoutes, listRoutes } from './exact-routes.ts';
@@ -26,7 +28,7 @@ export interface OperatorsHostParts {
   /** Both throw ConfigurationProblems if the settings have problems; `preview` changes nothing. */
   readonly reload: {
     readonly preview: () => Promise<object>;
-    readonly everywhere: () => Promise<object>;
+    readonly everywhere: (by?: OperatedBy) => Promise<object>;
   };
   /** A reload request must present one of these; undefined if none is needed. */
   readonly reloadCredentials: () => readonly string[] | undefined;
@@ -70,7 +72,7 @@ export function createOperatorsHost(parts: OperatorsHostParts): Host {
     },
     '/reload': {
       GET: [...forReloads, answerReload(parts.reload.preview)],
-      POST: [...forReloads, answerReload(parts.reload.everywhere)],
+      POST: [...forReloads, answerReload((ctx) => parts.reload.everywhere(operatorOf(ctx)))],
     },
     '/changes': {
       POST: [requireOwnName, refuseBrowsers, requireSender(parts.senders, 'changes'), answerChanges(parts.pushChanges)],
@@ -152,13 +154,26 @@ function requireCredential(accepted: () => readonly string[] | undefined): Middl
   };
 }
 
+/** Who runs the command, as the command says: a user of this machine, or one who has the keys. */
+function operatorOf(ctx: Context): OperatedBy | undefined {
+  const named = (header: string) => decodedHeader(ctx.get(header));
+  const [operator, reason] = [named('gatehouse-operator'), named('gatehouse-reason')];
+  return operator === undefined ? undefined : { operator, ...(reason !== undefined && { reason }) };
+}
+
+/** Returns undefined for what the command does not send: nothing, an invisible character, a longer text. */
+function decodedHeader(value: string): string | undefined {
+  const text = isDecodable(value) ? decodeURIComponent(value) : '';
+  return /^\P{C}{1,500}$/u.test(text) ? text : undefined;
+}
+
 /** A failed reload keeps the settings; the answer (422) lists problems of the file. */
-function answerReload(work: () => Promise<object>): Middleware {
+function answerReload(work: (ctx: Context) => Promise<object>): Middleware {
   return async function answerReload(ctx) {
     // Nodes may take longer to answer than a connection may be idle.
     ctx.req.socket.setTimeout(0);
     try {
-      ctx.body = await work();
+      ctx.body = await work(ctx);
     } catch (error) {
       if (error instanceof ConfigurationProblems) {
         ctx.status = 422;

@@ -1,7 +1,7 @@
 /** `operator changes`: changes that other systems push. */
 import type { Command } from 'commander';
 import { systemClock } from '../base/clock.ts';
-import { recordRemovals } from '../import/removal-limit.ts';
+import { recordRemovals } from '../changes/removal-limit.ts';
 import { wholeNumber } from './command/arguments.ts';
 import type { Operator } from './command/operator.ts';
 

@@ -1,10 +1,7 @@
 /** The registries that commands work on, opened for one command. */
-import { createMemberships, type Memberships } from '../accounts/access/memberships.ts';
-import { createOrganizationEnds } from '../accounts/access/organization-ends.ts';
-import type { NewActivity, OperatedBy } from '../accounts/activity/activity.ts';
+import type { NewActivity } from '../accounts/activity/activity.ts';
 import type { Action } from '../accounts/activity/activity-words.ts';
 import { type Audit, createAudit } from '../accounts/activity/audit.ts';
-import { createOrganizations, type Organizations } from '../accounts/organizations/organizations.ts';
 import {
   createDisconnect,
   createDisconnectSome,
@@ -15,12 +12,16 @@ import {
 } from '../authorizations/endings.ts';
 import { createMachineTokens, type MachineTokens } from '../authorizations/machine-tokens.ts';
 import { createOrganizationEndings, type OrganizationEndings } from '../authorizations/organization-endings.ts';
+import { createOrganizationEnds } from '../authorizations/organization-ends.ts';
 import { createOrganizationReach, type OrganizationReach } from '../authorizations/organization-reach.ts';
 import { systemClock } from '../base/clock.ts';
+import type { OperatedBy } from '../base/operated-by.ts';
+import { createImporter, type Importer } from '../changes/import.ts';
+import { createMemberships, type Memberships } from '../changes/memberships.ts';
+import { createOrganizations, type Organizations } from '../changes/organizations.ts';
 import type { Client } from '../clients/client.ts';
 import type { loadForCommand } from '../config/load.ts';
 import type { Settings, SettingsWithoutSecrets } from '../config/settings.ts';
-import { createImporter, type Importer } from '../import/importer.ts';
 import { type CommonRegistries, createCommonRegistries } from '../service/common-registries.ts';
 import { requireEmbeddedDatabase, requireTables } from '../service/deployment.ts';
 import { silentChangeFeed } from '../storage/change-feed.ts';
@@ -111,10 +112,11 @@ export async function withRegistries<Result>(
     log,
     issuer: settings.issuer,
     brandName: () => settings.brand.name,
+    timeoutFactor: TIMEOUT_FACTOR,
     ...(by && { by }),
   });
   opened.defer(() => registries.close());
-  const { access, activity, connections, revocations } = registries;
+  const { engine, access, activity, connections, revocations } = registries;
   const asksFirst = settings.organizations.clients === 'ask';
   let store: Promise<TokenStore> | undefined;
   const tokenStore = (): Promise<TokenStore> => {
@@ -128,14 +130,14 @@ export async function withRegistries<Result>(
     keys,
     database,
     ...registries,
-    organizations: createOrganizations({ ...parts, asksFirst }),
+    organizations: createOrganizations({ ...parts, engine, asksFirst }),
     organizationEndings: createOrganizationEndings({
       activity,
-      ends: createOrganizationEnds({ ...parts, access }),
+      ends: createOrganizationEnds({ ...parts, engine, access }),
     }),
     organizationReach: createOrganizationReach(parts),
-    memberships: createMemberships(parts),
-    importer: createImporter({ ...parts, activity, asksFirst }),
+    memberships: createMemberships({ database, engine, activity }),
+    importer: createImporter({ ...parts, engine, activity, asksFirst }),
     disconnect: createDisconnect(connections, activity),
     disconnectSome: createDisconnectSome(connections, activity),
     audit: createAudit(parts),

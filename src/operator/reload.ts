@@ -1,6 +1,7 @@
 /** `operator reload`: makes the local service read its settings again. */
 import type { Command } from 'commander';
 import { z } from 'zod';
+import type { OperatedBy } from '../base/operated-by.ts';
 import { AnswerRefused, fetchAnswer } from '../base/outgoing-requests.ts';
 import { Refusal } from '../base/refusal.ts';
 import { findKeys, loadSettingsWithoutSecrets } from '../config/load.ts';
@@ -8,7 +9,7 @@ import { isReachedFromElsewhere, operatorsUrl, reloadCredentials } from '../conf
 import { ConfigurationProblems } from '../config/problems.ts';
 import { describeReload } from '../config/reload.ts';
 import type { Operator, Report } from './command/operator.ts';
-import { REFUSED } from './command/report.ts';
+import { printable, REFUSED } from './command/report.ts';
 
 /** A long time, because the service runs concurrent reloads one after the other. */
 const LIMITS = { timeoutMs: 60_000, maxBytes: 4 * 1024 * 1024 };
@@ -38,7 +39,7 @@ const OUTCOME = z.union([
   z.object({ code: z.literal('not_reloaded') }),
 ]);
 
-export function addReloadCommand(program: Command, { announce, print, environment }: Operator): void {
+export function addReloadCommand(program: Command, { announce, print, environment, by }: Operator): void {
   program
     .command('reload')
     .description('make the running service read its settings and secrets again, without a restart')
@@ -67,7 +68,7 @@ export function addReloadCommand(program: Command, { announce, print, environmen
       }
       const url = operatorsUrl(server, '/reload');
       const method = dryRun ? 'GET' : 'POST';
-      const outcome = await reload(url, method, keys ? reloadCredentials(keys) : []);
+      const outcome = await reload(url, method, keys ? reloadCredentials(keys) : [], by());
       print(dryRun ? reportPreview(outcome) : reportReload(outcome));
     });
 }
@@ -75,8 +76,8 @@ export function addReloadCommand(program: Command, { announce, print, environmen
 type Outcome = Extract<z.infer<typeof OUTCOME>, { changed: unknown }>;
 
 /** @throws ConfigurationProblems or Refusal; the service then continues unchanged */
-async function reload(url: string, method: string, credentials: string[]): Promise<Outcome> {
-  const answer = await ask(url, method, credentials);
+async function reload(url: string, method: string, credentials: string[], by: OperatedBy): Promise<Outcome> {
+  const answer = await ask(url, method, by, credentials);
   if (answer.status === 401 && answer.headers.get('www-authenticate') === 'Bearer') {
     throw new Refusal(
       'keys_differ',
@@ -130,7 +131,9 @@ function reportPreview(outcome: Outcome): Report {
         /^Settings reloaded[:.]/,
         'Dry run, nothing was reloaded. After a reload:',
       ),
-      ...Object.entries(values).map(([name, [from, to]]) => `${name}: ${from} → ${to}`),
+      ...Object.entries(values).map(([name, [from, to]]) =>
+        printable(`${name}: ${from === to ? `${to} (password changed)` : `${from} → ${to}`}`),
+      ),
       ...(lines ?? ['How many people this affects is unknown: the database does not answer.']),
     ].join('\n'),
     exitCode: impact ? 0 : REFUSED,
@@ -138,11 +141,20 @@ function reportPreview(outcome: Outcome): Report {
 }
 
 /** Sends the request with each credential in turn, until the service accepts one. */
-async function ask(url: string, method: string, [credential, ...others]: readonly string[]): Promise<Response> {
-  const headers = credential === undefined ? {} : { authorization: `Bearer ${credential}` };
+async function ask(
+  url: string,
+  method: string,
+  by: OperatedBy,
+  [credential, ...others]: readonly string[],
+): Promise<Response> {
+  const headers = {
+    'gatehouse-operator': encodeURIComponent(by.operator),
+    ...(by.reason !== undefined && { 'gatehouse-reason': encodeURIComponent(by.reason) }),
+    ...(credential !== undefined && { authorization: `Bearer ${credential}` }),
+  };
   try {
     const answer = await fetchAnswer(url, { method, headers }, LIMITS);
-    return answer.status === 401 && others.length > 0 ? await ask(url, method, others) : answer;
+    return answer.status === 401 && others.length > 0 ? await ask(url, method, by, others) : answer;
   } catch (cause) {
     const instead = cause instanceof AnswerRefused ? `, but there is ${cause.message}` : '';
     throw new Refusal(

@@ -40,7 +40,8 @@ export function revocation(parts: RevocationParts & { readonly authentication: C
     async function revokeToken(ctx) {
       const value = formOf(ctx).get('token');
       if (!value) throw new OAuthError(400, 'invalid_request', 'token is required');
-      const { id: clientId } = authenticatedClient(ctx);
+      const client = authenticatedClient(ctx);
+      const { id: clientId } = client;
       const token = await findToken(value, parts);
       if (token && token.clientId !== clientId) {
         throw new OAuthError(400, 'invalid_grant', 'the token was issued to another client');
@@ -49,7 +50,7 @@ export function revocation(parts: RevocationParts & { readonly authentication: C
       // A client repeats its request if it received no answer.
       else if (!(await parts.endings.hasEnded(value, clientId))) {
         await countGuess(ctx);
-        await parts.endings.announceUnknown(value, clientId);
+        await parts.endings.announceUnknown(value, client);
       }
       // Clients ignore the body (RFC 7009 §2.2), but some libraries expect JSON in every response.
       return { body: {} };

@@ -5,8 +5,10 @@ import { approvalMailsExpiry } from '../authorizations/approval-requests.ts';
 import { createTimeLimitJob } from '../authorizations/endings.ts';
 import type { LeakedValues } from '../authorizations/leaked-values.ts';
 import type { Clock } from '../base/clock.ts';
+import { endedPlacesCleaning } from '../changes/organizations.ts';
+import { pushedChangesCleaning } from '../changes/removal-limit.ts';
+import { importLinesCleaning } from '../changes/runs.ts';
 import type { Settings } from '../config/settings.ts';
-import { pushedChangesCleaning } from '../import/removal-limit.ts';
 import { type CleaningJob, vacuumJob } from '../storage/cleaning.ts';
 import type { Database } from '../storage/queries.ts';
 import type { TokenStore } from '../storage/token-store.ts';
@@ -81,9 +83,11 @@ export function cleaningJobs(parts: {
     erased_people: createErasureJob(database),
     refused_sign_ins: () => activity.writeRefused().then(() => 0),
     revocations: revocations.removeExpired,
+    import_lines: importLinesCleaning({ database }),
     pushed_changes: pushedChangesCleaning({ database, clock }),
     leaked_secrets: parts.leakedValues.refuseDueSecrets,
     time_limits: createTimeLimitJob(connections, activity),
+    ended_places: endedPlacesCleaning({ database, engine: parts.registries.engine }),
     // Last, so that the space of the rows that the other jobs removed can be used again.
     ...(database.embedded && { vacuum: vacuumJob(database) }),
   };

@@ -2,8 +2,7 @@
 import type { Logger } from 'pino';
 import { createAccess } from '../accounts/access/access.ts';
 import { createPeople } from '../accounts/access/people.ts';
-import { createAccountRegistry } from '../accounts/account-registry.ts';
-import { createActivity, type OperatedBy } from '../accounts/activity/activity.ts';
+import { createActivity } from '../accounts/activity/activity.ts';
 import { createAuditTrail } from '../accounts/activity/audit-trail.ts';
 import { createApiKeys } from '../accounts/api-keys/api-keys.ts';
 import { createIdentities } from '../accounts/identities/identities.ts';
@@ -17,6 +16,9 @@ import { createConnections } from '../authorizations/connections.ts';
 import { createClientRemoval } from '../authorizations/endings.ts';
 import { createRevocations } from '../authorizations/revocations.ts';
 import type { Clock } from '../base/clock.ts';
+import type { OperatedBy } from '../base/operated-by.ts';
+import { createAccounts } from '../changes/accounts.ts';
+import { createChanges } from '../changes/engine.ts';
 import { createClientProblems, type MailedOwner } from '../clients/client-problems.ts';
 import { createClientRegistry } from '../clients/client-registry.ts';
 import { createClientRequests } from '../clients/client-requests.ts';
@@ -44,12 +46,14 @@ export function createCommonRegistries(parts: {
   readonly onNewProblems?: (owners: readonly MailedOwner[]) => void;
   /** The operator command that uses the registries, for the activity log. */
   readonly by?: OperatedBy;
+  readonly timeoutFactor?: number | undefined;
   /** Maximum number of cached users, and of cached API keys. */
   readonly maxCached?: number | undefined;
 }) {
-  const { database, changes, clock, log, issuer, by, maxCached } = parts;
+  const { database, changes, clock, log, issuer, by, maxCached, timeoutFactor } = parts;
   const people = createPeople({ database, changes, clock, maxCached });
-  const accounts = createAccountRegistry({ database, changes, clock, people });
+  const engine = createChanges({ database, timeoutFactor });
+  const accounts = createAccounts({ database, changes, clock, people, engine });
   const access = createAccess({ database, changes, clock, people });
   const takenNames = createTakenNames(issuer, parts.brandName);
   const checks = {
@@ -88,6 +92,7 @@ export function createCommonRegistries(parts: {
     },
   });
   return {
+    engine,
     people,
     clients,
     removeClient: createClientRemoval({ clients, connections, activity }),

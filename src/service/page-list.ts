@@ -1,16 +1,16 @@
 /** Lists all pages. Add a new page here; the page itself declares which requests it answers. */
-import { createOrganizationEnds } from '../accounts/access/organization-ends.ts';
-import { createTestOrganizations } from '../accounts/access/test-organizations.ts';
 import type { AccountMail } from '../accounts/mail/account-mail.ts';
 import type { OneTimeValues } from '../accounts/one-time-values.ts';
 import type { PasswordLinkRequests } from '../accounts/password-links/link-mail.ts';
 import { createPasswordChanges } from '../accounts/password-links/password-changes.ts';
 import type { Endings } from '../authorizations/endings.ts';
 import { createOrganizationEndings } from '../authorizations/organization-endings.ts';
+import { createOrganizationEnds } from '../authorizations/organization-ends.ts';
 import { createOrganizationReach } from '../authorizations/organization-reach.ts';
 import type { Clock } from '../base/clock.ts';
 import { createNetworkCheck } from '../base/network-address.ts';
 import type { Seals } from '../base/seals.ts';
+import { createTestOrganizations } from '../changes/test-organizations.ts';
 import type { Settings } from '../config/settings.ts';
 import { createApiCalls } from '../host/api-calls.ts';
 import { activityPage } from '../pages/activity.ts';
@@ -83,7 +83,7 @@ export function listPages(parts: {
   const { settings, clock, database, endings, sessionRequirements, kit } = parts;
   const { errorPage, mail, linkRequests, oneTimeValues, seals, postForm } = parts;
   const { accounts, access, activity, apiKeys, clients, clientProblems } = parts.registries;
-  const { clientStandings } = parts.registries;
+  const { clientStandings, engine } = parts.registries;
   const { clientRequests, connections, passkeys, passwordLinks } = parts.registries;
   const { removeClient, requestStreams, sessionList } = parts.registries;
   const { interactions, sessions, authorizations, clientTests } = parts.server;
@@ -123,7 +123,6 @@ export function listPages(parts: {
   });
 
   const passwordChanges = createPasswordChanges({
-    database,
     accounts,
     links: passwordLinks,
     activity,
@@ -144,7 +143,7 @@ export function listPages(parts: {
 
   const own = createOwnClientPages({ kit, clients, clientProblems, activity });
   const ids = settings.api?.testOrganizations ?? [];
-  const testOrganizations = createTestOrganizations({ database, clock, access, ids });
+  const testOrganizations = createTestOrganizations({ database, engine, access, ids });
   const runTest = createClientTestRunner({
     issuer,
     api,
@@ -168,7 +167,7 @@ export function listPages(parts: {
     : undefined;
   const organizationEndings = createOrganizationEndings({
     activity,
-    ends: createOrganizationEnds({ database, access, clock }),
+    ends: createOrganizationEnds({ database, engine, access, clock }),
   });
 
   return [

@@ -10,6 +10,8 @@ import { createEndings } from '../authorizations/endings.ts';
 import { readLeakReport } from '../authorizations/leaked-report.ts';
 import { createLeakedValues } from '../authorizations/leaked-values.ts';
 import type { Clock } from '../base/clock.ts';
+import { createPushedChanges } from '../changes/push.ts';
+import { createRemovalLimit } from '../changes/removal-limit.ts';
 import { neededCredentials } from '../config/operators-listener.ts';
 import { createReload } from '../config/reload.ts';
 import type { Settings } from '../config/settings.ts';
@@ -20,8 +22,6 @@ import { addressOf, createDeparture, drain, listenOnHost } from '../host/listene
 import { createMetrics } from '../host/metrics/metrics.ts';
 import { createOperatorsHost, OPERATORS_HEADERS } from '../host/operators-host.ts';
 import { securityHeaders } from '../host/security-headers.ts';
-import { createPushedChanges } from '../import/pushed-changes.ts';
-import { createRemovalLimit } from '../import/removal-limit.ts';
 import { createChangeStreams } from '../provider/introspection-changes.ts';
 import { startCleaning } from '../storage/cleaning.ts';
 import { startKeySightings } from '../storage/key-sightings.ts';
@@ -98,6 +98,7 @@ export async function startService(given: ServiceParts) {
     issuer: settings.issuer,
     brandName: () => current.settings.brand.name,
     onNewProblems: (owners) => mailProblems(owners),
+    timeoutFactor,
     maxCached: settings.storage.rememberedPeople,
   });
   opened.defer(() => registries.close());
@@ -239,7 +240,7 @@ export async function startService(given: ServiceParts) {
   }
 
   const pushedChanges = createPushedChanges({
-    database,
+    changes: registries.engine,
     clock,
     removals: createRemovalLimit({
       clock,
@@ -340,7 +341,7 @@ export async function startService(given: ServiceParts) {
         // Only now, because a browser whose reconnection is refused gives up the stream for good.
         onUnreachable: () => requestStreams.reopen(),
       };
-      await Promise.all(everyone.map((server) => departure.leave(server, leaving)));
+      await departure.leave(everyone, leaving);
     },
     /** Answers requests in progress, then closes everything, the last opened first. */
     close: () => closing.disposeAsync(),

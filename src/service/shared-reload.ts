@@ -5,6 +5,7 @@ import packageFile from '../../package.json' with { type: 'json' };
 import type { Activity } from '../accounts/activity/activity.ts';
 import { signInImpact } from '../accounts/sign-in-impact.ts';
 import type { Clock } from '../base/clock.ts';
+import type { OperatedBy } from '../base/operated-by.ts';
 import { changeOf, comparableSettings, settingsDigest } from '../config/node-settings.ts';
 import { problemLines, type Reload, reloaded } from '../config/reload.ts';
 import type { Settings } from '../config/settings.ts';
@@ -35,6 +36,8 @@ export function createSharedReload(parts: {
   let answer: ReloadAnswer = { request: 0 };
   let state: 'starting' | 'running' | 'stopped' = 'starting';
   let last: Promise<unknown> = Promise.resolve();
+  /** The names in the latest entry of settings that wait for a restart: one reload after the other finds them again. */
+  let waiting = '';
 
   /** Handles one request after the other. */
   function inTurn<Result>(work: () => Promise<Result>): Promise<Result> {
@@ -44,12 +47,12 @@ export function createSharedReload(parts: {
   }
 
   /** @param request the latest request before the file is read */
-  async function take(request: number): Promise<Reload> {
+  async function take(request: number, by?: OperatedBy): Promise<Reload> {
     const [outcome] = await Promise.allSettled([parts.reload()]);
     answer = { request: Math.max(request, answer.request), at: new Date(clock()).toISOString() };
     if (outcome.status === 'fulfilled') {
       await beat();
-      await recordReload(outcome.value);
+      await recordReload(outcome.value, by);
       return outcome.value;
     }
     answer = { ...answer, problems: problemLines(outcome.reason) };
@@ -58,19 +61,23 @@ export function createSharedReload(parts: {
   }
 
   /** Records the names of what changed, never a value: it may be a secret. */
-  async function recordReload({ changed }: Reload): Promise<void> {
-    if (changed.length === 0) return;
-    const details = { node, changed, settings: settingsDigest(comparableSettings(settings())) };
+  async function recordReload({ changed, needsRestart }: Reload, by?: OperatedBy): Promise<void> {
+    const names = needsRestart.join();
+    if (changed.length === 0 && names === waiting) return;
+    waiting = names;
+    const details = { node, ...shown({ changed, needsRestart }), settings: ownDigest() };
     await parts.activity
-      .record({ action: 'settings_reloaded', actor: 'operator', details })
+      .record({ action: 'settings_reloaded', actor: 'operator', details, by })
       .catch((err: unknown) => log.warn({ err }, 'the audit log has no entry of this reload'));
   }
 
+  const ownDigest = (): string => settingsDigest(comparableSettings(settings()));
+
   async function poll(): Promise<void> {
-    const { number, isFresh } = await latestReloadRequest(database);
+    const { number, isFresh, by } = await latestReloadRequest(database);
     if (number <= answer.request) return;
     if (state === 'starting' && !isFresh) answer = { request: number };
-    else await take(number);
+    else await take(number, by);
   }
 
   /** Reloads if there is a new request. If the database fails, the next heartbeat tries again. */
@@ -109,11 +116,11 @@ export function createSharedReload(parts: {
      *
      * @throws ConfigurationProblems, or what prevented the reload of this node; no other is asked
      */
-    async everywhere() {
+    async everywhere(by?: OperatedBy) {
       const { taken, request } = await inTurn(async () => {
         const before = await latestReloadRequest(database).catch(() => undefined);
-        const taken = await take(before?.number ?? 0);
-        const asked = await requestReload(database).catch(() => undefined);
+        const taken = await take(before?.number ?? 0, by);
+        const asked = await requestReload(database, by).catch(() => undefined);
         // The reload covers the request unless another came between, perhaps after a change.
         if (asked && asked.previous === before?.number) {
           answer = { ...answer, request: asked.number };
@@ -156,7 +163,7 @@ export function createSharedReload(parts: {
   }
 
   async function warnOfDifference(): Promise<void> {
-    const own = settingsDigest(comparableSettings(settings()));
+    const own = ownDigest();
     const different = (await listNodes(database))
       .filter(
         ({ node: name, state, runsWith }) =>
@@ -172,7 +179,10 @@ export function createSharedReload(parts: {
   }
 }
 
-const shown = ({ changed, needsRestart }: Reload) => ({ changed, needs_restart: needsRestart });
+const shown = ({ changed, needsRestart }: Pick<Reload, 'changed' | 'needsRestart'>) => ({
+  changed,
+  needs_restart: needsRestart,
+});
 
 const TAKEN = 'has taken its settings';
 const UNANSWERED = 'has not answered: see its log, or send it SIGHUP';

@@ -91,7 +91,6 @@ export function wireSignIn(parts: {
   });
   const disconnect = createDisconnect(connections, activity);
   const signInMethods = createSignInMethods({
-    database,
     accounts,
     activity,
     kinds: [identities.listMethods(settings.signIn.providers), passkeys.listMethods(settings.signIn.passkeys)],

@@ -2,10 +2,10 @@
 import type { Logger } from 'pino';
 import { createAuditTrail } from '../accounts/activity/audit-trail.ts';
 import type { Clock } from '../base/clock.ts';
+import { lastImport } from '../changes/report.ts';
 import type { Settings } from '../config/settings.ts';
 import type { Metrics } from '../host/metrics/metrics.ts';
 import { createClockWatch, createReadiness } from '../host/readiness.ts';
-import { lastImport } from '../import/import-report.ts';
 import { listenForChanges } from '../storage/change-feed.ts';
 import { openDatabase } from '../storage/database.ts';
 import { measuredDatabase, measuredStore } from '../storage/measured-store.ts';

@@ -51,27 +51,48 @@ const MAX_WAITING_OF_ALL = 1_000;
 
 /**
  * Runs at most `max` functions at once. Further ones wait and start in the order of their calls; if
- * 1,000 wait, the next one is refused with StorageUnavailable `too_many_waiting`.
+ * `maxWaiting` wait, the next one is refused with StorageUnavailable `too_many_waiting`, and so is one that
+ * has waited for `maxWaitMs`. If a store does not answer, those that wait fail at once: they would fail
+ * like this, too, one by one and too late.
  */
-export function createTurns(max: number) {
-  const waiting: (() => void)[] = [];
+export function createTurns(
+  max: number,
+  { maxWaiting = MAX_WAITING_OF_ALL, maxWaitMs }: { readonly maxWaiting?: number; readonly maxWaitMs?: number } = {},
+) {
+  const waiting: Waiting[] = [];
   let free = max;
+
+  function giveUp(turn: Waiting): void {
+    const at = waiting.indexOf(turn);
+    if (at < 0) return;
+    waiting.splice(at, 1);
+    turn.reject(tooManyWaiting());
+  }
+
   return async <Result>(work: () => Promise<Result>): Promise<Result> => {
-    if (waiting.length >= MAX_WAITING_OF_ALL) {
-      const cause = new Error('too many requests wait for their turn');
-      throw new StorageUnavailable('postgresql', cause, 'too_many_waiting');
-    }
+    if (waiting.length >= maxWaiting) throw tooManyWaiting();
     if (free > 0) free -= 1;
-    else await new Promise<void>((resolve) => waiting.push(resolve));
+    else {
+      const turn: Waiting = Promise.withResolvers();
+      waiting.push(turn);
+      const timer = maxWaitMs === undefined ? undefined : setTimeout(() => giveUp(turn), maxWaitMs);
+      await turn.promise.finally(() => clearTimeout(timer));
+    }
     try {
       return await work();
+    } catch (error) {
+      if (isAway(error)) for (const one of waiting.splice(0)) one.reject(error);
+      throw error;
     } finally {
       const next = waiting.shift();
-      if (next) next();
+      if (next) next.resolve();
       else free += 1;
     }
   };
 }
+
+const tooManyWaiting = (): StorageUnavailable =>
+  new StorageUnavailable('postgresql', new Error('too many requests wait for their turn'), 'too_many_waiting');
 
 /** Runs a transaction in the account's turn, so it takes no connection while it waits. */
 export const transactionOf = <Result>(

@@ -46,7 +46,8 @@ export function createParameters() {
 }
 
 /**
- * Added to a generation after part of its history was lost. The sum is certainly higher than every
- * lost generation, because nothing is revoked a million times.
+ * SQL: a generation that is higher than every lost one, also than those of an earlier restore of the same backup. It
+ * follows the clock in seconds, and is never far ahead of it: other ends add 1, and nothing ends once a second for long.
  */
-export const BEYOND_LOST = 1_000_000;
+export const beyondLost = (generation: string): string =>
+  `greatest(${generation} + 1, (extract(epoch FROM clock_timestamp()) - 1700000000)::integer)`;

@@ -1,4 +1,5 @@
 /** The requests to reload on every node. */
+import type { OperatedBy } from '../base/operated-by.ts';
 import { sendToAllNodes } from './change-feed.ts';
 import type { Queries } from './queries.ts';
 
@@ -6,24 +7,35 @@ import type { Queries } from './queries.ts';
 export const RELOAD_MESSAGE = 'reload';
 
 /** Asks every node to reload. Returns the number of the request, and of the one before. */
-export async function requestReload(database: Queries) {
+export async function requestReload(database: Queries, by?: OperatedBy) {
   const [row] = await database.query<{ number: number; previous: number }>(
-    `INSERT INTO settings_reload AS known (number, previous)
-      VALUES (floor(extract(epoch FROM clock_timestamp()) * 1000), 0)
+    `INSERT INTO settings_reload AS known (number, previous, operator, reason)
+      VALUES (floor(extract(epoch FROM clock_timestamp()) * 1000), 0, $1, $2)
       ON CONFLICT (is_only) DO UPDATE SET number = greatest(known.number + 1, excluded.number),
-        previous = known.number
+        previous = known.number, operator = excluded.operator, reason = excluded.reason
       RETURNING number::float8, previous::float8`,
+    [by?.operator ?? null, by?.reason ?? null],
   );
   // Ignore a failure: the nodes find the request at their next heartbeat.
   await sendToAllNodes(database, RELOAD_MESSAGE).catch(() => {});
   return row;
 }
 
-/** `isFresh`: a node that starts now may have read its file before the request. */
+/**
+ * `by`: the operator whose command asked, if it named one. `isFresh`: a node that starts now may have
+ * read its file before the request.
+ */
 export async function latestReloadRequest(database: Queries) {
-  const [row] = await database.query<{ number: number; isFresh: boolean }>(
-    `SELECT number::float8,
+  const [row] = await database.query<{
+    number: number;
+    isFresh: boolean;
+    operator: string | null;
+    reason: string | null;
+  }>(
+    `SELECT number::float8, operator, reason,
         number / 1000 > extract(epoch FROM clock_timestamp()) - 120 AS "isFresh" FROM settings_reload`,
   );
-  return row ?? { number: 0, isFresh: false };
+  const { number = 0, isFresh = false, operator = null, reason = null } = row ?? {};
+  const by: OperatedBy | undefined = operator === null ? undefined : { operator, reason: reason ?? undefined };
+  return { number, isFresh, by };
 }

@@ -1,7 +1,7 @@
 /** Parallel requests of one user never take the database connections that other users need. */
 import { expect } from 'chai';
 import pg from 'pg';
-import { createAccountTurns } from '../../src/storage/account-turns.ts';
+import { createAccountTurns, createTurns } from '../../src/storage/account-turns.ts';
 import { StorageUnavailable } from '../../src/storage/storage-unavailable.ts';
 import { type SignedInPerson, signedIn } from '../pages/signed-in-person.ts';
 import { eventually } from '../support/eventually.ts';
@@ -193,5 +193,20 @@ describe('requests of one account that change data', () => {
     expect(await inTurn('acc_b', async () => 'answered')).to.equal('answered');
     blocked.resolve();
     await first;
+  });
+});
+
+describe('requests that take turns for all accounts', () => {
+  it('a request that waits for too long, or behind too many, is refused, and the next one takes its turn', async () => {
+    const takeTurn = createTurns(1, { maxWaiting: 1, maxWaitMs: 1 });
+    const codeOf = (work: Promise<unknown>) => work.catch(({ code }: StorageUnavailable) => code);
+    const blocked = Promise.withResolvers<void>();
+    const first = takeTurn(() => blocked.promise);
+    const [waits, isOneTooMany] = [1, 2].map(() => codeOf(takeTurn(async () => 'answered')));
+    expect(await isOneTooMany).to.equal('too_many_waiting');
+    expect(await waits).to.equal('too_many_waiting');
+    blocked.resolve();
+    await first;
+    expect(await takeTurn(async () => 'answered')).to.equal('answered');
   });
 });

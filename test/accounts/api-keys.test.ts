@@ -1,10 +1,10 @@
 import { expect } from 'chai';
-import { createAccountRegistry } from '../../src/accounts/account-registry.ts';
 import { createActivity } from '../../src/accounts/activity/activity.ts';
 import { createApiKeys } from '../../src/accounts/api-keys/api-keys.ts';
 import type { Refusal } from '../../src/base/refusal.ts';
 import { silentChangeFeed } from '../../src/storage/change-feed.ts';
 import { failureOf } from '../storage/waiting.ts';
+import { createAccounts } from '../support/accounts.ts';
 import { testDatabase } from '../support/databases.ts';
 
 const LIMIT = 3;
@@ -15,7 +15,7 @@ describe('API keys', () => {
   let now = Date.parse('2031-02-03T04:05:06Z');
   const database = testDatabase();
   const parts = { database, changes: silentChangeFeed, clock: () => now };
-  const accounts = createAccountRegistry(parts);
+  const accounts = createAccounts(parts);
   const apiKeys = createApiKeys({ ...parts, activity: createActivity(parts) });
   let accountId: string;
   let otherId: string;

@@ -1,17 +1,19 @@
 /** Concurrent changes: the database makes them one after the other. */
 import { expect } from 'chai';
 import { createAccess } from '../../src/accounts/access/access.ts';
-import { createMemberships } from '../../src/accounts/access/memberships.ts';
-import { createOrganizationEnds } from '../../src/accounts/access/organization-ends.ts';
-import { type AccountRegistry, createAccountRegistry } from '../../src/accounts/account-registry.ts';
 import { createActivity } from '../../src/accounts/activity/activity.ts';
 import { createApiKeys } from '../../src/accounts/api-keys/api-keys.ts';
 import { seedDemo } from '../../src/accounts/demo.ts';
-import { createOrganizations } from '../../src/accounts/organizations/organizations.ts';
+import { createIdentities } from '../../src/accounts/identities/identities.ts';
 import { createPasskeys } from '../../src/accounts/passkeys/passkeys.ts';
 import { createPasswordChanges } from '../../src/accounts/password-links/password-changes.ts';
 import { createPasswordLinks } from '../../src/accounts/password-links/password-links.ts';
+import { createOrganizationEnds } from '../../src/authorizations/organization-ends.ts';
 import { systemClock } from '../../src/base/clock.ts';
+import type { Accounts } from '../../src/changes/accounts.ts';
+import { createChanges } from '../../src/changes/engine.ts';
+import { createOrganizations } from '../../src/changes/organizations.ts';
+import { createTestOrganizations } from '../../src/changes/test-organizations.ts';
 import { type ClientRegistry, createClientRegistry } from '../../src/clients/client-registry.ts';
 import { createAccountTurns } from '../../src/storage/account-turns.ts';
 import { silentChangeFeed } from '../../src/storage/change-feed.ts';
@@ -19,8 +21,11 @@ import type { OpenDatabase } from '../../src/storage/database.ts';
 import type { Queries } from '../../src/storage/queries.ts';
 import { partner } from '../clients/drafts.ts';
 import { refusalOf } from '../clients/refusals.ts';
+import { createAccounts } from '../support/accounts.ts';
 import { onPostgres } from '../support/databases.ts';
 import { eventually } from '../support/eventually.ts';
+import { createMemberships } from '../support/memberships.ts';
+import { TIMEOUT_FACTOR } from '../support/timeout-factor.ts';
 
 const origin = { address: '203.0.113.7', browser: 'curl/8.5.0' };
 
@@ -60,13 +65,13 @@ async function expectWaiting(database: Queries, count: number): Promise<void> {
 onPostgres('concurrent changes', (open) => {
   let database: OpenDatabase;
   let parts: Parameters<typeof createClientRegistry>[0];
-  let accounts: AccountRegistry;
+  let accounts: Accounts;
   let clients: ClientRegistry;
 
   before(async () => {
     database = await open();
     parts = { database, changes: silentChangeFeed, clock: systemClock };
-    accounts = createAccountRegistry(parts);
+    accounts = createAccounts(parts);
     clients = createClientRegistry(parts);
   });
   beforeEach(() => database.query('TRUNCATE accounts, clients, organizations CASCADE'));
@@ -78,8 +83,80 @@ onPostgres('concurrent changes', (open) => {
 
   it('concurrent requests add only one account for an email address, whether in upper or lower case', async () => {
     const emails = ['Grace@navy.example', 'grace@navy.example', 'GRACE@NAVY.EXAMPLE '];
-    const added = emails.map((email) => accounts.add({ email, name: 'Grace' }));
-    expect(await outcomesOf(added)).to.deep.equal(['accepted', 'email_taken', 'email_taken']);
+    for (const isSignUp of [false, true]) {
+      await database.query('TRUNCATE accounts CASCADE');
+      const add = (email: string) => createAccounts(otherNode()).add({ email, name: 'Grace', isSignUp });
+      const outcomes = await collide(database, 'accounts', () => emails.map((email) => refusalOf(add(email))));
+      expect(outcomes.sort()).to.deep.equal(['accepted', 'email_taken', 'email_taken']);
+    }
+  });
+
+  it('an address that a node of another version takes meanwhile is refused by name', async () => {
+    const { id } = await addAda();
+    const works = [
+      () => createAccounts(otherNode()).add({ email: 'eve@demo.test', name: 'Eve' }),
+      () => createAccounts(otherNode()).add({ email: 'eve@demo.test', name: 'Eve', isSignUp: true }),
+      () => createAccounts(otherNode()).changeEmail(id, 'eve@demo.test'),
+    ];
+    for (const [at, work] of works.entries()) {
+      const outcome = await database.transaction(async (tx) => {
+        await tx.query(
+          `INSERT INTO accounts (id, email, email_key, name, created_at)
+            VALUES ($1, 'eve@demo.test', 'eve@demo.test', 'Eve', now())`,
+          [`acc_of_another_node_${at}`],
+        );
+        const outcome = refusalOf(work());
+        await eventually(() => expectWaiting(database, 1));
+        return { outcome };
+      });
+      expect(await outcome.outcome).to.equal('email_taken');
+      await database.query('DELETE FROM accounts WHERE id <> $1', [id]);
+    }
+  });
+
+  it('a change of an account that removes no link, and a first sign-in, do not wait for imports and lines', async () => {
+    const account = await addAda();
+    const activity = createActivity(parts);
+    const links = createPasswordLinks({ ...parts, accounts, activity });
+    const { token } = await links.make(account, 'invitation', origin);
+    await database.transaction(async (tx) => {
+      await tx.query("SELECT pg_advisory_xact_lock(hashtext('gatehouse import'))");
+      const changes = createPasswordChanges({ accounts, links, activity });
+      expect(await changes.changeByLink(token, 'seven green forklifts', origin)).to.be.ok;
+      expect(await accounts.add({ email: 'eve@demo.test', name: 'Eve', isSignUp: true })).to.be.ok;
+    });
+  });
+
+  it('three changes of a node wait for an import in the database at once, so that all are made after its present batch', async () => {
+    const engine = createChanges({ ...parts, timeoutFactor: TIMEOUT_FACTOR });
+    const { works } = await database.transaction(async (tx) => {
+      await tx.query("SELECT pg_advisory_xact_lock(hashtext('gatehouse import'))");
+      const works = times(4, () => engine.transaction(async () => 'made'));
+      await eventually(() => expectWaiting(database, 3));
+      return { works };
+    });
+    expect(await Promise.all(works)).to.deep.equal(Array(4).fill('made'));
+  });
+
+  it('a link that its user removes at one node does not come back by an older line at another', async () => {
+    const issuer = 'https://id.example.test';
+    const identity = { issuer, subject: 'ada' };
+    const { id } = await addAda();
+    await createIdentities(parts).link(id, identity, database);
+    const [row] = await database.query<{ asOf: Date }>('SELECT clock_timestamp() AS "asOf"');
+    const engine = createChanges(parts);
+    const line = { type: 'account', id, asOf: row?.asOf, identity, set: { name: 'Ada' } } as const;
+    const apply = () => engine.transaction((tx, now) => engine.make(tx, now, [line]));
+    const { works } = await database.transaction(async (tx) => {
+      await tx.query('LOCK TABLE account_identities IN SHARE MODE');
+      const removed = createAccounts(otherNode()).unlink(id, issuer, async () => {});
+      await eventually(() => expectWaiting(database, 1));
+      const works = [removed, apply()];
+      await eventually(() => expectWaiting(database, 2));
+      return { works };
+    });
+    await Promise.all(works);
+    expect(await database.query('SELECT FROM account_identities')).to.have.length(0);
   });
 
   it('two processes that start at the same time add the demo data once', async () => {
@@ -141,8 +218,7 @@ onPostgres('concurrent changes', (open) => {
     const set = await collide(database, 'accounts', () =>
       [first, first, second].map((link, index) =>
         createPasswordChanges({
-          ...otherNode(),
-          accounts,
+          accounts: createAccounts(otherNode()),
           links,
           activity,
         }).changeByLink(...([link?.token ?? '', `seven green forklifts ${index}`, origin] as const)),
@@ -183,13 +259,13 @@ onPostgres('concurrent changes', (open) => {
     for (const { id: accountId } of people) {
       await memberships.setRole({ accountId }, organizationId, 'owner');
     }
-    // A node lets only one change of access wait in the database, so each owner uses another node.
+    // A node lets only a few changes of access wait in the database, so each owner uses another node.
     const endOnNode = (id: string) =>
-      createOrganizationEnds({ ...otherNode(), access: createAccess(parts) }).endMembership({
-        organizationId,
-        by: id,
-        accountId: id,
-      });
+      createOrganizationEnds({
+        ...parts,
+        engine: createChanges(parts),
+        access: createAccess(parts),
+      }).endMembership({ organizationId, by: id, accountId: id });
     const outcomes = await collide(database, 'organization_memberships', () =>
       people.map(({ id }) => refusalOf(endOnNode(id))),
     );
@@ -203,5 +279,53 @@ onPostgres('concurrent changes', (open) => {
     const memberships = createMemberships(parts);
     await Promise.all(roles.map((role) => memberships.setRole({ accountId }, id, role)));
     expect(await database.query('SELECT FROM organization_memberships')).to.have.length(1);
+  });
+
+  it('a change of the access of a person whom another process deletes meanwhile changes nothing', async () => {
+    const { id } = await createOrganizations(parts).add({ name: 'Nord' });
+    const [owner, member] = await Promise.all(
+      times(2, (index) => accounts.add({ email: `${index}@demo.test`, name: 'Member' })),
+    );
+    const memberships = createMemberships(parts);
+    for (const one of [owner, member]) await memberships.setRole({ accountId: one?.id ?? '' }, id, 'owner');
+    const ends = createOrganizationEnds({ ...parts, engine: createChanges(parts), access: createAccess(parts) });
+    const { works } = await database.transaction(async (tx) => {
+      await tx.query("SELECT pg_advisory_xact_lock(hashtext('gatehouse import'))");
+      const works = [
+        ends.endMembership({ organizationId: id, by: owner?.id ?? '', accountId: member?.id ?? '' }),
+        createMemberships(parts).remove({ accountId: member?.id ?? '' }, id),
+      ];
+      await eventually(() => expectWaiting(database, works.length));
+      await tx.query('DELETE FROM accounts WHERE id = $1', [member?.id]);
+      return { works };
+    });
+    expect(await Promise.all(works)).to.deep.equal([false, undefined]);
+  });
+
+  it('nothing joins or changes an organization while the last step deletes it', async () => {
+    const { id: accountId } = await addAda();
+    const organizations = createOrganizations(parts);
+    const { id } = await organizations.add({ name: 'Nord' });
+    await database.query(`CREATE FUNCTION wait_here() RETURNS trigger LANGUAGE plpgsql AS
+      $$ BEGIN PERFORM pg_advisory_xact_lock(1); RETURN NULL; END $$`);
+    await database.query(`CREATE TRIGGER wait_here AFTER DELETE ON organizations
+      FOR EACH ROW EXECUTE FUNCTION wait_here()`);
+    const { works } = await database.transaction(async (tx) => {
+      await tx.query('SELECT pg_advisory_xact_lock(1)');
+      const works = [refusalOf(organizations.remove('organization', id))];
+      await eventually(() => expectWaiting(database, 1));
+      const tests = createTestOrganizations({
+        ...parts,
+        engine: createChanges(parts),
+        access: createAccess(parts),
+        ids: [id],
+      });
+      works.push(refusalOf(tests.change('join', [accountId, id], async () => {})));
+      works.push(refusalOf(createOrganizations(parts).edit('organization', id, { name: 'Sør' })));
+      await eventually(() => expectWaiting(database, 3));
+      return { works };
+    });
+    const outcomes = await Promise.all(works).finally(() => database.query('DROP FUNCTION wait_here CASCADE'));
+    expect(outcomes).to.deep.equal(['accepted', 'accepted', 'organization_unknown']);
   });
 });

@@ -1,10 +1,10 @@
 import { readFileSync } from 'node:fs';
 import { expect } from 'chai';
-import { createAccountRegistry } from '../../src/accounts/account-registry.ts';
 import { createActivity, type NewActivity } from '../../src/accounts/activity/activity.ts';
 import { ACTIONS, actionInEnglish } from '../../src/accounts/activity/activity-words.ts';
 import { type AuditQuestion, createAudit } from '../../src/accounts/activity/audit.ts';
 import { silentChangeFeed } from '../../src/storage/change-feed.ts';
+import { createAccounts } from '../support/accounts.ts';
 import { createTestClock } from '../support/clock.ts';
 import { testDatabase } from '../support/databases.ts';
 
@@ -20,7 +20,7 @@ describe('the audit', () => {
     const time = createTestClock(new Date(START));
     const { clock } = time;
     const activity = createActivity({ database, clock });
-    const accounts = createAccountRegistry({ database, clock, changes: silentChangeFeed });
+    const accounts = createAccounts({ database, clock, changes: silentChangeFeed });
     ada = (await accounts.add({ email: 'ada@example.test', name: 'Ada' })).id;
     const client = { client_id: 'gate_ci_a', client_name: 'A' };
     const secret = { ...client, last_four: 'x7Qa' };
@@ -46,7 +46,7 @@ describe('the audit', () => {
     ['client', () => ({ clientId: 'gate_ci_a' }), [3, 2, 1]],
     ['action', () => ({ action: 'signed_in' }), [4, 0]],
     ['actor', () => ({ actor: 'operator' }), [1]],
-    ['the last characters of a secret', () => ({ lastFour: 'x7Qa' }), [1]],
+    ['end', () => ({ end: { action: 'client_secret_removed', details: { last_four: 'x7Qa' } } }), [1]],
     ['start time', () => ({ since: at(3) }), [4, 3]],
     ['end time', () => ({ until: at(2) }), [1, 0]],
     ['an end time before all entries', () => ({ until: at(0) }), []],

@@ -1,10 +1,10 @@
 import { expect } from 'chai';
 import { createAccess } from '../../src/accounts/access/access.ts';
-import { createAccountRegistry } from '../../src/accounts/account-registry.ts';
 import { DEMO, seedDemo } from '../../src/accounts/demo.ts';
 import { createSignIn } from '../../src/accounts/password-sign-in.ts';
 import { systemClock } from '../../src/base/clock.ts';
 import { silentChangeFeed } from '../../src/storage/change-feed.ts';
+import { createAccounts } from '../support/accounts.ts';
 import { testDatabase } from '../support/databases.ts';
 
 describe('demo data', () => {
@@ -26,7 +26,7 @@ describe('demo data', () => {
   });
 
   it('the demo data is not added if any account exists', async () => {
-    await createAccountRegistry(parts).add({ email: 'someone@else.example', name: 'Someone' });
+    await createAccounts(parts).add({ email: 'someone@else.example', name: 'Someone' });
     expect(await seed()).to.equal(false);
     expect(await database.query('SELECT id FROM organizations')).to.deep.equal([]);
   });

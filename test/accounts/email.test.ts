@@ -1,12 +1,12 @@
 /** Spellings of an email address that count as the same. */
 import { expect } from 'chai';
-import { createAccountRegistry } from '../../src/accounts/account-registry.ts';
 import { emailKey, newEmailProblem, otherEmailMeant } from '../../src/accounts/email.ts';
 import { createSendMail } from '../../src/accounts/mail/mail.ts';
 import { systemClock } from '../../src/base/clock.ts';
 import { silentChangeFeed } from '../../src/storage/change-feed.ts';
 import type { OpenDatabase } from '../../src/storage/database.ts';
 import { refusalOf } from '../clients/refusals.ts';
+import { createAccounts } from '../support/accounts.ts';
 import { onPostgres } from '../support/databases.ts';
 import { atEndOfFile } from '../support/end-of-run.ts';
 import { startMailServer } from '../support/mail-server.ts';
@@ -131,7 +131,7 @@ describe('the key of an email address', () => {
 
 onPostgres('accounts and spellings of their addresses', (open) => {
   let database: OpenDatabase;
-  const accounts = () => createAccountRegistry({ database, changes: silentChangeFeed, clock: systemClock });
+  const accounts = () => createAccounts({ database, changes: silentChangeFeed, clock: systemClock });
 
   before(async () => {
     database = await open();

@@ -1,14 +1,14 @@
 /** Deleted users are erased from the security log, however many entries it has. */
 import { expect } from 'chai';
-import { deleteAccounts } from '../../src/accounts/account-edits.ts';
-import { createAccountRegistry } from '../../src/accounts/account-registry.ts';
 import { createErasureJob, eraseFromLog } from '../../src/accounts/erasure.ts';
 import { systemClock } from '../../src/base/clock.ts';
+import { deleteAccounts } from '../../src/changes/engine.ts';
 import { silentChangeFeed } from '../../src/storage/change-feed.ts';
 import type { Database } from '../../src/storage/queries.ts';
 import type { Line } from '../import/import-file.ts';
 import { push, SENDERS } from '../import/pushing.ts';
 import { operatorFor, valueFrom } from '../operator/run-operator.ts';
+import { createAccounts } from '../support/accounts.ts';
 import { onPostgres } from '../support/databases.ts';
 import { describeOn, postgresServer } from '../support/requirements.ts';
 import { startSeeded } from '../support/seeded.ts';
@@ -109,7 +109,7 @@ onPostgres('the log of a deleted user', (open) => {
     await addEntries(database, { account: PERSON, details: own, count: 700 });
     await addEntries(database, { account: OWNER, details: BY_THEM, count: 700 });
     await addEntries(database, { account: OWNER, details: ABOUT_THEM, count: 700 });
-    await createAccountRegistry(parts).remove(PERSON);
+    await createAccounts(parts).remove(PERSON);
     expect(await entriesWith(database)).to.equal(1_100);
     const job = createErasureJob(database);
     expect([await job(600), await job(600), await job(600)]).to.deep.equal([600, 500, 0]);
@@ -123,7 +123,7 @@ onPostgres('the log of a deleted user', (open) => {
     const parts = { database, changes: silentChangeFeed, clock: systemClock };
     await addAccount(database, PERSON);
     await addEntries(database, { account: PERSON, count: 1_500 });
-    await createAccountRegistry(parts).remove(PERSON);
+    await createAccounts(parts).remove(PERSON);
     await database.transaction((tx) => deleteAccounts(tx, [PERSON]));
     expect(await entriesWith(database)).to.equal(500);
     await createErasureJob(database)(1_000);
@@ -135,10 +135,10 @@ onPostgres('the log of a deleted user', (open) => {
     const parts = { database, changes: silentChangeFeed, clock: systemClock };
     await addAccount(database, PERSON);
     await addEntries(database, { account: PERSON, count: 1_500 });
-    await createAccountRegistry(parts).remove(PERSON);
+    await createAccounts(parts).remove(PERSON);
     await addAccount(database, PERSON);
     await database.query("UPDATE activity SET address = '192.0.2.1' WHERE account_id = $1", [PERSON]);
-    await createAccountRegistry(parts).remove(PERSON);
+    await createAccounts(parts).remove(PERSON);
     await createErasureJob(database)(3_000);
     expect(await entriesWith(database)).to.equal(0);
   });

@@ -1,11 +1,12 @@
 import { expect } from 'chai';
-import { createOrganizations } from '../../src/accounts/organizations/organizations.ts';
-import { systemClock } from '../../src/base/clock.ts';
+import { createChanges } from '../../src/changes/engine.ts';
+import { createOrganizations } from '../../src/changes/organizations.ts';
 import { refusalOf } from '../clients/refusals.ts';
 import { testDatabase } from '../support/databases.ts';
 
 describe('organizations', () => {
-  const organizations = createOrganizations({ database: testDatabase(), clock: systemClock });
+  const database = testDatabase();
+  const organizations = createOrganizations({ database });
 
   it('organizations are listed with their number of warehouses, sorted by name, with 9 before 10', async () => {
     const sued = await organizations.add({ name: 'Süd' });
@@ -23,6 +24,14 @@ describe('organizations', () => {
     ]);
     const names = (await organizations.listWarehouses()).items.map(({ name }) => name);
     expect(names).to.deep.equal(['Annex', 'Hall 9', 'Hall 10']);
+  });
+
+  it('a change of a place that was deleted meanwhile does not add the place again', async () => {
+    const engine = createChanges({ database });
+    const gone = { type: 'organization', id: 'org_0000000000000000', set: { name: 'Gone' } } as const;
+    const { differences } = await engine.transaction((tx, now) => engine.make(tx, now, [gone]));
+    expect(differences).to.deep.equal([]);
+    expect(await database.query('SELECT FROM organizations WHERE id = $1', [gone.id])).to.deep.equal([]);
   });
 
   it('a warehouse cannot be added to an unknown organization', async () => {

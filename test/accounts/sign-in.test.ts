@@ -1,28 +1,15 @@
-import { createHook } from 'node:async_hooks';
 import { hash as hashWith, type Options } from '@node-rs/argon2';
 import { expect } from 'chai';
-import { createAccountRegistry } from '../../src/accounts/account-registry.ts';
 import { createSignIn } from '../../src/accounts/password-sign-in.ts';
 import { hashPassword, verifyPassword } from '../../src/accounts/passwords/password.ts';
 import { systemClock } from '../../src/base/clock.ts';
 import { silentChangeFeed } from '../../src/storage/change-feed.ts';
+import { createAccounts } from '../support/accounts.ts';
 import { testDatabase } from '../support/databases.ts';
+import { hashesOf } from '../support/stopwatch.ts';
 
 /** A former cost. */
 const CHEAP: Options = { memoryCost: 8 * 1024, timeCost: 1, parallelism: 1 };
-
-/** Returns how many times `task` hashed, on threads of libuv: Node shows each of these as a resource. */
-async function hashesOf(task: () => Promise<unknown>): Promise<number> {
-  let count = 0;
-  const hook = createHook({
-    init(_, type) {
-      // The package of Argon2 gives its work no name.
-      if (type === 'undefined') count += 1;
-    },
-  }).enable();
-  await task().finally(() => hook.disable());
-  return count;
-}
 
 describe('sign-in', () => {
   const password = 'correct horse battery';
@@ -31,7 +18,7 @@ describe('sign-in', () => {
   let hash: string;
 
   before(async () => {
-    const accounts = createAccountRegistry({
+    const accounts = createAccounts({
       database,
       changes: silentChangeFeed,
       clock: systemClock,

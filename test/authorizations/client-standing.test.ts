@@ -1,16 +1,16 @@
 /** What a consent page says about its client: limited counts and words, never names of users. */
 import { expect } from 'chai';
-import { createMemberships } from '../../src/accounts/access/memberships.ts';
-import { createAccountRegistry } from '../../src/accounts/account-registry.ts';
-import { createOrganizations } from '../../src/accounts/organizations/organizations.ts';
 import { type ClientStanding, createClientStandings } from '../../src/authorizations/client-standing.ts';
 import { createConnections } from '../../src/authorizations/connections.ts';
 import { systemClock } from '../../src/base/clock.ts';
+import { createOrganizations } from '../../src/changes/organizations.ts';
 import { createClientRegistry } from '../../src/clients/client-registry.ts';
 import { describeStanding } from '../../src/pages/words/client-standing.ts';
 import { silentChangeFeed } from '../../src/storage/change-feed.ts';
 import { inEnglish } from '../../src/texts/texts.ts';
+import { createAccounts } from '../support/accounts.ts';
 import { testDatabase } from '../support/databases.ts';
+import { createMemberships } from '../support/memberships.ts';
 
 const DAY = 86_400_000;
 
@@ -22,7 +22,7 @@ describe('the age and users of a client', () => {
   const addAccount = async (): Promise<string> => {
     people += 1;
     const email = `standing-${people}@demo.test`;
-    return (await createAccountRegistry(parts()).add({ email, name: 'Ada' })).id;
+    return (await createAccounts(parts()).add({ email, name: 'Ada' })).id;
   };
   const addClient = async (ownerAccountId?: string): Promise<string> => {
     const redirectUris = ['https://app.example/cb'];

@@ -1,6 +1,5 @@
 /** Ending all authorizations of a connection in one statement, or a single authorization. */
 import { expect } from 'chai';
-import { createAccountRegistry } from '../../src/accounts/account-registry.ts';
 import { type Activity, createActivity } from '../../src/accounts/activity/activity.ts';
 import type { Authorization } from '../../src/authorizations/authorization.ts';
 import { type Connections, createConnections } from '../../src/authorizations/connections.ts';
@@ -12,6 +11,7 @@ import type { OpenDatabase } from '../../src/storage/database.ts';
 import { createPostgresStore } from '../../src/storage/postgres-store.ts';
 import type { TokenStore } from '../../src/storage/token-store.ts';
 import { FACTS } from '../storage/token-store-contract.ts';
+import { createAccounts } from '../support/accounts.ts';
 import { createTestClock, type TestClock } from '../support/clock.ts';
 import { openTestDatabase } from '../support/databases.ts';
 import { postgresServer } from '../support/requirements.ts';
@@ -55,7 +55,7 @@ describe('revocation of connections and authorizations', () => {
     revocations = createRevocations({ ...parts, activity });
     store = createPostgresStore({ database, clock: time.clock });
     endings = createEndings({ store, revocations, refreshTokenSeconds: () => HOUR });
-    const account = await createAccountRegistry(parts).add({ email: 'a@demo.test', name: 'Ada' });
+    const account = await createAccounts(parts).add({ email: 'a@demo.test', name: 'Ada' });
     const { client } = await createClientRegistry(parts).add({
       kind: 'confidential',
       name: 'Partner',

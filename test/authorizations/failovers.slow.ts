@@ -139,7 +139,7 @@ describeOn([postgresServer, redisServer], 'revocations around a failover', () =>
     expect(revoked).to.have.length(tokens.length);
     await master.kill();
     replica.resume();
-    await expectNeverActive([service], seeded, revoked);
+    await expectNeverActive(nodes(), seeded, revoked);
     expect(await countRecords(service, revoked), 'records that came back').to.be.above(0);
   });
 
@@ -154,7 +154,7 @@ describeOn([postgresServer, redisServer], 'revocations around a failover', () =>
       await untilMaster(sentinel, next);
       await done;
       expect(revoked).not.to.be.empty;
-      await expectNeverActive([service], seeded, revoked);
+      await expectNeverActive(nodes(), seeded, revoked);
       if (process.env.FAILOVER_ROUNDS) {
         console.log({ round, revoked: revoked.length, unavailable: unavailable() });
       }

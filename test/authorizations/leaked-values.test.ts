@@ -12,13 +12,13 @@ import { recordedProblems } from '../support/recorded-problems.ts';
 import { describeOn, postgresServer, redisServer } from '../support/requirements.ts';
 import { addTestClient } from '../support/seed.ts';
 import { startSeeded } from '../support/seeded.ts';
-import { forEachDeployment, startsOn } from '../support/service.ts';
+import { onPostgresAndRedis, startsOn } from '../support/service.ts';
 import { LEAK_SENDERS, type Reported, reportLeaks } from './leak-reports.ts';
 
 const DAY = 86_400;
 const SCANNER = { url: 'https://code.example/acme/app/blob/main/.env#L3', source: 'scan' };
 
-forEachDeployment('a value that was found in public', (start) => {
+onPostgresAndRedis('a value that was found in public', (start) => {
   let mail: MailServer;
   const on = startSeeded({
     clock: true,

@@ -1,7 +1,6 @@
 /** Users and clients with more single ends than are read with them: each id is asked for once. */
 import { expect } from 'chai';
 import { createPeople, type People } from '../../src/accounts/access/people.ts';
-import { createAccountRegistry } from '../../src/accounts/account-registry.ts';
 import { createActivity } from '../../src/accounts/activity/activity.ts';
 import { createEndings } from '../../src/authorizations/endings.ts';
 import { createRevocations, type End } from '../../src/authorizations/revocations.ts';
@@ -13,6 +12,7 @@ import { type ChangeFeed, listenForChanges, sendToAllNodes } from '../../src/sto
 import { type OpenDatabase, openDatabase } from '../../src/storage/database.ts';
 import { keyOf } from '../../src/storage/token-store.ts';
 import { newId } from '../storage/token-store-contract.ts';
+import { createAccounts } from '../support/accounts.ts';
 import { eventually } from '../support/eventually.ts';
 import { revokeCurrent } from '../support/oauth.ts';
 import { createOpened } from '../support/opened.ts';
@@ -61,7 +61,7 @@ describeOn([postgresServer], 'a user or client with many single ends', () => {
     const parts = { database: { ...database, query }, changes, clock: systemClock };
     people = createPeople(parts);
     clients = createClientRegistry(parts);
-    const account = await createAccountRegistry({ ...parts, database }).add({ email: 'a@demo.test', name: 'Ada' });
+    const account = await createAccounts({ ...parts, database }).add({ email: 'a@demo.test', name: 'Ada' });
     const { client } = await clients.add({ kind: 'machine', name: 'Robot', redirectUris: [], isNative: false });
     const [accountId, clientId] = [account.id, client.id];
     const revocations = createRevocations({ database, activity: createActivity({ ...parts }) });

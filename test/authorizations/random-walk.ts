@@ -12,6 +12,7 @@ import {
   revokeCurrent,
   type TestClient,
 } from '../support/oauth.ts';
+import { describeOn, postgresServer, redisServer } from '../support/requirements.ts';
 import type { Deployment } from '../support/service.ts';
 import { Model, type ModelAuthorization } from './model.ts';
 import { DAY } from './model-memberships.ts';
@@ -280,6 +281,23 @@ const checked = ({ name, check = () => true, run }: Step): fc.AsyncCommand<Model
   },
   toString: () => name,
 });
+
+/** A new seed for each run. A failure prints it, and `SEED=…` repeats the same walk. */
+const SEED = Number(process.env.SEED ?? Math.floor(Math.random() * 2 ** 31));
+
+/** Tests that after any order of events, introspection and refresh of authorizations match a model. */
+export function describeRandomWalks(
+  deployments: Partial<Record<Deployment, { readonly walks: number; readonly steps: number }>>,
+): void {
+  for (const [deployment, { walks, steps }] of Object.entries(deployments)) {
+    const servers = { postgres: postgresServer, redis: redisServer };
+    const needed = Object.entries(servers).flatMap(([name, server]) => (deployment.includes(name) ? [server] : []));
+    describeOn(needed, `random walks through authorizations, ${deployment}`, () => {
+      it(`random walks of up to ${steps} steps agree with the reference model (${walks}, seed ${SEED})`, () =>
+        walk(deployment as Deployment, { walks, steps, seed: SEED }));
+    });
+  }
+}
 
 /**
  * Runs walks of at most `steps` steps. @throws an error with the seed and the shortest failing

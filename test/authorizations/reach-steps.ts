@@ -1,8 +1,8 @@
 /** Random changes of what tokens reach: memberships, rights, limits and blocks. */
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { createOrganizationEnds, isAdmin } from '../../src/accounts/access/organization-ends.ts';
-import { RIGHTS, type Right, ROLES, type Role } from '../../src/accounts/access/reach.ts';
+import { isAdmin, RIGHTS, type Right, ROLES, type Role } from '../../src/accounts/access/reach.ts';
+import { createOrganizationEnds } from '../../src/authorizations/organization-ends.ts';
 import type { Answer } from '../support/oauth.ts';
 import { DAY } from './model-memberships.ts';
 import {

@@ -1,5 +1,5 @@
-/** Every way to end access, with the tokens in Redis; the random walks end access on each store. */
+/** Some ways of each kind to end access. For all of them see `ways-to-end.slow.ts`. */
 import { onPostgresAndRedis } from '../support/service.ts';
 import { endOfAccess } from './ways-to-end.ts';
 
-onPostgresAndRedis('the end of access', endOfAccess);
+onPostgresAndRedis('the end of access', (start) => endOfAccess(start, 'varied'));

@@ -56,8 +56,11 @@ const revokeAsHolder =
 
 const asOwner = async ({ on }: Holdings) => signedIn(on.service, on.seeded.other);
 
-/** One after another for the same credentials, because it takes seconds to get them all. */
-const CHAINS: readonly Readonly<Record<string, End>>[] = [
+/** Ways to end access, one after another for the same credentials, because it takes seconds to get them all. */
+type Chain = Readonly<Record<string, End>>;
+
+/** An end by each of user, organization, client and operator, a suspension, a deletion and a replay. */
+const VARIED: readonly Chain[] = [
   {
     'the holder revokes an access token that is not the latest one': {
       end: revokeAsHolder(({ first }) => first.former),
@@ -85,6 +88,70 @@ const CHAINS: readonly Readonly<Record<string, End>>[] = [
       empties: CLIENT,
     },
   },
+  {
+    'the client revokes a refresh token that was replaced (RFC 7009)': {
+      end: revokeBy(({ first, client }) => [first.replaced, client]),
+      ends: ['authorization'],
+      isShared: true,
+    },
+    'the account is suspended': {
+      end: ({ on, person }) => on.service.accounts.suspend(person.accountId),
+      undo: ({ on, person }) => on.service.accounts.resume(person.accountId),
+      ends: PERSON,
+    },
+    'the client is suspended': {
+      end: ({ on, client }) => on.service.clients.suspend(client.id),
+      undo: ({ on, client }) => on.service.clients.resume(client.id),
+      ends: CLIENT,
+    },
+    'the machine client is suspended': {
+      end: ({ on, machine }) => on.service.clients.suspend(machine.id),
+      undo: ({ on, machine }) => on.service.clients.resume(machine.id),
+      ends: [...MACHINE, 'machine secret'],
+    },
+    'an operator revokes everything that the machine client holds': {
+      end: command(({ machine }) => `revoke --client ${machine.id}`),
+      ends: MACHINE,
+      isElsewhere: true,
+    },
+    'an operator revokes everything that the client holds': {
+      end: command(({ client }) => `revoke --client ${client.id}`),
+      ends: CLIENT,
+      isElsewhere: true,
+    },
+  },
+  {
+    'an operator revokes one token': {
+      end: command(({ first }) => `revoke --token ${first.refreshToken}`),
+      ends: ['authorization'],
+      isElsewhere: true,
+    },
+    'a code is used again': {
+      async end({ on, code, client }) {
+        expect((await exchangeCode(on.issuer, client, code)).status).to.equal(200);
+        expect((await exchangeCode(on.issuer, client, code)).status).to.equal(400);
+      },
+      ends: ['code'],
+      isShared: true,
+    },
+    'the client is deleted by its owner': {
+      async end(held) {
+        const path = `/profile/oauth-clients/${held.client.id}/delete`;
+        await confirmAt(await asOwner(held), path, { confirm_name: held.client.name });
+      },
+      ends: CLIENT,
+      isFinal: true,
+    },
+    'the account is deleted': {
+      end: command(({ person }) => `accounts delete ${person.email}`),
+      ends: PERSON,
+      isElsewhere: true,
+      isFinal: true,
+    },
+  },
+];
+
+const OTHERS: readonly Chain[] = [
   {
     'the client revokes the access token (RFC 7009)': {
       end: revokeBy(({ first, client }) => [first.accessToken, client, 'refresh_token']),
@@ -134,38 +201,6 @@ const CHAINS: readonly Readonly<Record<string, End>>[] = [
     },
   },
   {
-    'the client revokes a refresh token that was replaced (RFC 7009)': {
-      end: revokeBy(({ first, client }) => [first.replaced, client]),
-      ends: ['authorization'],
-      isShared: true,
-    },
-    'the account is suspended': {
-      end: ({ on, person }) => on.service.accounts.suspend(person.accountId),
-      undo: ({ on, person }) => on.service.accounts.resume(person.accountId),
-      ends: PERSON,
-    },
-    'the client is suspended': {
-      end: ({ on, client }) => on.service.clients.suspend(client.id),
-      undo: ({ on, client }) => on.service.clients.resume(client.id),
-      ends: CLIENT,
-    },
-    'the machine client is suspended': {
-      end: ({ on, machine }) => on.service.clients.suspend(machine.id),
-      undo: ({ on, machine }) => on.service.clients.resume(machine.id),
-      ends: [...MACHINE, 'machine secret'],
-    },
-    'an operator revokes everything that the machine client holds': {
-      end: command(({ machine }) => `revoke --client ${machine.id}`),
-      ends: MACHINE,
-      isElsewhere: true,
-    },
-    'an operator revokes everything that the client holds': {
-      end: command(({ client }) => `revoke --client ${client.id}`),
-      ends: CLIENT,
-      isElsewhere: true,
-    },
-  },
-  {
     'a refresh token is used again': {
       async end({ on, first, client }) {
         const next = await refresh(on.issuer, client, first.refreshToken);
@@ -190,42 +225,15 @@ const CHAINS: readonly Readonly<Record<string, End>>[] = [
       isElsewhere: true,
     },
   },
-  {
-    'an operator revokes one token': {
-      end: command(({ first }) => `revoke --token ${first.refreshToken}`),
-      ends: ['authorization'],
-      isElsewhere: true,
-    },
-    'a code is used again': {
-      async end({ on, code, client }) {
-        expect((await exchangeCode(on.issuer, client, code)).status).to.equal(200);
-        expect((await exchangeCode(on.issuer, client, code)).status).to.equal(400);
-      },
-      ends: ['code'],
-      isShared: true,
-    },
-    'the client is deleted by its owner': {
-      async end(held) {
-        const path = `/profile/oauth-clients/${held.client.id}/delete`;
-        await confirmAt(await asOwner(held), path, { confirm_name: held.client.name });
-      },
-      ends: CLIENT,
-      isFinal: true,
-    },
-    'the account is deleted': {
-      end: command(({ person }) => `accounts delete ${person.email}`),
-      ends: PERSON,
-      isElsewhere: true,
-      isFinal: true,
-    },
-  },
 ];
 
 const once: Check = (check) => check();
 const LATER: Timing = { here: eventually, elsewhere: eventually, caching: eventually };
 
-/** The tests of all ways, for a deployment on which `start` starts services. */
-export function endOfAccess(start: Start): void {
+const CHAINS = { all: [...VARIED, ...OTHERS], varied: VARIED, others: OTHERS };
+
+/** Tests ways to end access, with services that `start` starts. @param which all chains, the varied or the other ones */
+export function endOfAccess(start: Start, which: keyof typeof CHAINS): void {
   const many = 100_000;
   const limits = { clientFailures: many, clientFailuresPerAddress: many, clientsPerPerson: many };
   const on = startSeeded({ on: start, clock: true, settings: { limits } });
@@ -237,7 +245,7 @@ export function endOfAccess(start: Start): void {
     apis = await openApis(on, isAlone ? on.service : await start({ sharing: on.service, clock }));
   });
 
-  for (const chain of CHAINS) {
+  for (const chain of CHAINS[which]) {
     it(`exactly the affected credentials lose access: ${Object.keys(chain).join('; then ')}`, async () => {
       const held = await hold(apis);
       const gone = new Set<HeldName>();

@@ -1,11 +1,11 @@
 import { expect } from 'chai';
-import { createAccountRegistry } from '../../src/accounts/account-registry.ts';
 import { createActivity } from '../../src/accounts/activity/activity.ts';
 import { createConnections } from '../../src/authorizations/connections.ts';
 import { createClientRemoval } from '../../src/authorizations/endings.ts';
 import type { Client } from '../../src/clients/client.ts';
 import { createClientRegistry } from '../../src/clients/client-registry.ts';
 import { silentChangeFeed } from '../../src/storage/change-feed.ts';
+import { createAccounts } from '../support/accounts.ts';
 import { testDatabase } from '../support/databases.ts';
 import { partner } from './drafts.ts';
 import { refusalOf } from './refusals.ts';
@@ -23,7 +23,7 @@ describe('changes of a client', () => {
 
   async function addPerson(): Promise<string> {
     people += 1;
-    const accounts = createAccountRegistry({ database, changes: silentChangeFeed, clock });
+    const accounts = createAccounts({ database, changes: silentChangeFeed, clock });
     const email = `person${people}@partner.example`;
     return (await accounts.add({ email, name: `Person ${people}` })).id;
   }

@@ -1,10 +1,10 @@
 import { expect } from 'chai';
-import { createAccountRegistry } from '../../src/accounts/account-registry.ts';
 import { systemClock } from '../../src/base/clock.ts';
 import { redirectHosts } from '../../src/clients/client.ts';
 import { createClientRegistry } from '../../src/clients/client-registry.ts';
 import { writeClientUses, writeSecretUses } from '../../src/clients/client-row.ts';
 import { listenForChanges, silentChangeFeed } from '../../src/storage/change-feed.ts';
+import { createAccounts } from '../support/accounts.ts';
 import { testDatabase } from '../support/databases.ts';
 import { eventually } from '../support/eventually.ts';
 import { createOpened } from '../support/opened.ts';
@@ -63,7 +63,7 @@ describe('client registry', () => {
 
   it('a client is found together with the name of its owner; an unknown owner is refused', async () => {
     const olga = { email: 'owner@partner.example', name: 'Olga Owner' };
-    const owner = await createAccountRegistry(parts).add(olga);
+    const owner = await createAccounts(parts).add(olga);
     const { client } = await registry.add({ ...partner, ownerAccountId: owner.id });
     expect(client).to.include({ ownerAccountId: owner.id, ownerName: 'Olga Owner' });
     for (const ownerAccountId of ['acc_0000000000000000', 'nobody\0']) {
@@ -146,7 +146,7 @@ describeOn([postgresServer], 'client registry on several nodes', () => {
     await eventually(async () => expect(await here.find(id)).to.include({ name: 'Elsewhere' }));
 
     // The name of the owner is cached with the client.
-    const accounts = createAccountRegistry(parts);
+    const accounts = createAccounts(parts);
     const { id: ownerAccountId } = await accounts.add({
       email: 'o@example.test',
       name: 'Old Name',

@@ -282,7 +282,7 @@ colour: red
   });
 
   it('a settings file without any setting is refused: a full disk leaves such a file behind', () => {
-    for (const yaml of ['', '\n', '# issuer: https://auth.example.com\n', '---\n']) {
+    for (const yaml of ['', '\n', '# issuer: https://auth.example.com\n', '---\n', 'server:\n', 'log:\n  # level']) {
       const [problem] = problemsOf(yaml);
       expect(problem?.message, JSON.stringify(yaml)).to.equal('contains no setting');
     }

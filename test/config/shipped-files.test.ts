@@ -93,7 +93,12 @@ describe('config/gatehouse.schema.json', () => {
   });
 
   it('the JSON Schema accepts and refuses the same settings as the service', () => {
-    const valid = ['{}', 'server:', 'tokens: { absolute_age: off }', 'tokens: { retry_window: 90s }'];
+    const valid = [
+      '{}',
+      'server:\nlog: { level: info }',
+      'tokens: { absolute_age: off }',
+      'tokens: { retry_window: 90s }',
+    ];
     for (const yaml of valid) {
       settingsOf(yaml);
       expect(accepts(yaml), yaml).to.equal(true);

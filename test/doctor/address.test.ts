@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect } from 'chai';
 import { hopsVerdict } from '../../src/doctor/address.ts';
+import { described } from '../../src/doctor/connection-errors.ts';
 import { listNodes } from '../../src/storage/nodes.ts';
 import { operatorWith } from '../operator/run-operator.ts';
 import { eventually } from '../support/eventually.ts';
@@ -308,5 +309,31 @@ describe('operator doctor, comparing its own address with the recorded one', () 
     expect(hopsVerdict(seen)).to.include({ status: 'ok' });
     expect(hopsVerdict(seen).message).to.include('run the doctor on another machine');
     expect(hopsVerdict({ ...seen, from: OURS, to: PROXY, recorded: OURS }).message).not.to.include('machine');
+  });
+});
+
+describe('operator doctor, describing an answer', () => {
+  const ANSWER = {
+    status: 500,
+    headers: new Headers(),
+    body: {},
+    requestId: 'req_1',
+    from: '',
+    to: '',
+    certificateEnds: undefined,
+  };
+  const page = (text: string): string => described({ ...ANSWER, text });
+
+  it('the doctor names the heading of a page without its tags', () => {
+    expect(page('<p>no</p><h1 class="a">An\n <b>error</b></h1><h1>no</h1>')).to.equal(
+      '500 the page “An error”, request req_1',
+    );
+  });
+
+  it('the doctor describes a page of 4 MiB at once, whatever a server in front of the service wrote into it', () => {
+    for (const part of ['<h1', '<h1>', '<h1><', '<h1> ']) {
+      expect(page(part.repeat((4 * 1024 * 1024) / part.length)), part).to.equal('500, request req_1');
+    }
+    expect(page(`<h1>${'<'.repeat(4 * 1024 * 1024)}</h1>`)).to.match(/^500 the page “<<</);
   });
 });

@@ -1,5 +1,6 @@
 /** Forms from another site, or without a valid form token, change nothing (CSRF). */
 import { expect } from 'chai';
+import { said } from '../pages/client-owner.ts';
 import { fieldOf } from '../pages/signed-in-person.ts';
 import { madeOnce } from '../support/made-once.ts';
 import { authorizationUrl, pkce } from '../support/oauth.ts';
@@ -129,7 +130,7 @@ describe('form tokens', () => {
     const { email } = await wanda();
     await person.signIn(await wanda());
     const page = await person.follow(await person.submit(rendered, {}));
-    expect(page.html).to.include('Sign out?').and.include(email);
+    expect(page.html).to.include(said('sign-out.heading')).and.include(email);
     expect(await isSignedIn(person)).to.equal(true);
     await person.submit(page, {});
     expect(await isSignedIn(person)).to.equal(false);

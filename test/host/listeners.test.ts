@@ -13,6 +13,7 @@ import {
 } from '../../src/host/listeners.ts';
 import { failureOf } from '../storage/waiting.ts';
 import { eventually } from '../support/eventually.ts';
+import { TIMEOUT_FACTOR } from '../support/timeout-factor.ts';
 
 /** Limits in the proportions of production, but much shorter. */
 const LIMITS = {
@@ -312,7 +313,7 @@ describe('a listener', () => {
     };
     const { reply, end } = send(port, 'GET / HTTP/1.1\r\nHost: x\r\n\r\n');
     await eventually(() => expect(reply()).to.match(/x{100000}$/));
-    await Promise.all([createDeparture().leave(server), end]);
+    await Promise.all([createDeparture().leave([server]), end]);
     expect(isCut).to.equal(false);
   });
 
@@ -324,7 +325,7 @@ describe('a listener', () => {
     const clients = Array.from({ length: 30 }, () => send(port, request));
     // On loopback the system has opened all connections by now, and Node.js has accepted none of
     // them.
-    await Promise.all([createDeparture().leave(server), ...clients.map(({ end }) => end)]);
+    await Promise.all([createDeparture().leave([server]), ...clients.map(({ end }) => end)]);
     for (const { reply } of clients) expect(reply()).to.match(/^HTTP\/1.1 200 .*x{1000}$/s);
   });
 
@@ -338,7 +339,7 @@ describe('a listener', () => {
     const onUnreachable = (): void => {
       isUnreachable = true;
     };
-    const left = leave(server, { delayMs: 2_000, onUnreachable });
+    const left = leave([server], { delayMs: 2_000, onUnreachable });
     const leaving = send(port, request);
     await leaving.end;
     expect(leaving.reply()).to.include('Connection: close\r\n');
@@ -375,7 +376,8 @@ describe('a listener', () => {
     const request = (target: string) => `GET ${target} HTTP/1.1\r\nHost: x\r\n\r\n`;
     const { reply, end, socket } = send(Number(new URL(addressOf(server)).port), request('/stream'));
     await eventually(() => expect(reply()).to.include('/stream'));
-    const left = leave(server, {
+    const left = leave([server], {
+      timeoutFactor: TIMEOUT_FACTOR,
       // The listener looks for idle connections after a second.
       onClosed() {
         setTimeout(() => endStream(), 900);
@@ -384,6 +386,35 @@ describe('a listener', () => {
     });
     await Promise.all([left, end]);
     expect(reply()).to.include('/later');
+  });
+
+  it('a listener that shuts down sends the whole answer to a client that reads it slowly, and closes idle connections meanwhile', async () => {
+    const { ServerResponse, leave } = createDeparture();
+    const port = await open({ limits: USUAL, ServerResponse });
+    const [server] = servers;
+    if (!server) throw new Error('nothing listens');
+    const idle = send(port, 'GET / HTTP/1.1\r\nHost: x\r\n\r\n');
+    await eventually(() => expect(idle.reply().endsWith(BODY)).to.equal(true));
+    // The answer exceeds the buffers of both sockets.
+    const { socket, reply, end } = send(port, 'GET /large HTTP/1.1\r\nHost: x\r\n\r\n');
+    await once(socket, 'data');
+    socket.pause();
+    // Two sweeps for idle connections see the answer written, but not read.
+    let sweeps = 0;
+    let stillOpen: number | undefined;
+    const readOn = async (): Promise<void> => {
+      stillOpen = await connections();
+      socket.resume();
+    };
+    const onUnreachable = (): void => {
+      sweeps += 1;
+      if (sweeps === 2) setImmediate(readOn);
+    };
+    // If the answer is cut, no second sweep comes: read what arrived.
+    const left = leave([server], { onUnreachable, timeoutFactor: TIMEOUT_FACTOR }).finally(() => socket.resume());
+    await Promise.all([left, end, idle.end]);
+    expect(reply().endsWith('x'.repeat(20_000_000))).to.equal(true);
+    expect(stillOpen, 'only the connection of the slow client is open').to.equal(1);
   });
 
   it('connections above the maximum are closed at once, and logged once', async () => {

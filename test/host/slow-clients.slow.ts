@@ -58,7 +58,7 @@ describe('node src/main.ts under slow clients', () => {
 
     const statuses = new Set<number>();
     let meanwhile = 0;
-    // Twelve times the limits of production: 10 s for the headers, checked every 2 s.
+    // In production a client has 10 s for the headers, checked every 2 s: a slow machine may need twelve times that.
     const deadline = performance.now() + 150_000;
     // A slow machine may close the first sockets before the last ones are open.
     const areMany = () => open > SLOW / 2;

@@ -1,9 +1,9 @@
 /** Existing data that an import adopts: by name, by a former id, and in another organization. */
 import { expect } from 'chai';
 import { createAccess } from '../../src/accounts/access/access.ts';
-import { createAccountRegistry } from '../../src/accounts/account-registry.ts';
 import { setUpOperator } from '../operator/operator-suite.ts';
 import { refusalFrom } from '../operator/run-operator.ts';
+import { createAccounts } from '../support/accounts.ts';
 import { databaseSnapshot, emptyDatabase, fileOf, type Line, line } from './import-file.ts';
 
 const { account, membership, organization, rights, warehouse } = line;
@@ -31,7 +31,7 @@ describe('existing data in an import', () => {
     return problems.map(({ line, message }: { line: number; message: string }) => `${line} ${message}`);
   }
   const reached = async (email: string) => {
-    const { id = '' } = (await createAccountRegistry(parts()).findByEmail(email)) ?? {};
+    const { id = '' } = (await createAccounts(parts()).findByEmail(email)) ?? {};
     const places = await createAccess(parts()).accessOf({ accountId: id });
     return places.flatMap((place) =>
       place.warehouses.map(({ external_id, rights }) => `${place.external_id} ${external_id} ${rights}`),

@@ -2,10 +2,15 @@ import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect } from 'chai';
 import { createAccess } from '../../src/accounts/access/access.ts';
-import { createAccountRegistry } from '../../src/accounts/account-registry.ts';
+import { createActivity } from '../../src/accounts/activity/activity.ts';
+import { createChanges } from '../../src/changes/engine.ts';
+import { createImporter } from '../../src/changes/import.ts';
+import { lastImport } from '../../src/changes/report.ts';
+import { openImportFile } from '../../src/operator/import/file.ts';
 import { listenForChanges } from '../../src/storage/change-feed.ts';
 import { setUpOperator } from '../operator/operator-suite.ts';
 import { operatorWith, valueFrom, variablesOf } from '../operator/run-operator.ts';
+import { createAccounts } from '../support/accounts.ts';
 import { forEachDatabase } from '../support/databases.ts';
 import { eventually } from '../support/eventually.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
@@ -19,7 +24,7 @@ forEachDatabase('operator import', (open) => {
   const { run, value, parts } = setUpOperator(open);
   beforeEach(() => emptyDatabase(parts().database));
 
-  const accounts = () => createAccountRegistry(parts());
+  const accounts = () => createAccounts(parts());
   const everything = () => databaseSnapshot(parts().database);
   const importFile = (file: string, options = '') => value(`import ${file} ${options}`);
   const nothing = { added: 0, changed: 0, removed: 0, kept: 0, unchanged: 0 };
@@ -43,19 +48,12 @@ forEachDatabase('operator import', (open) => {
       memberships: { ...nothing, added: 2 },
       warehouse_rights: { ...nothing, added: 1 },
     });
-    expect({ changes: changes.length, more_changes }).to.deep.equal({
-      changes: 7,
-      more_changes: 0,
-    });
+    expect({ changes: changes.length, more_changes }).to.deep.equal({ changes: 7, more_changes: 0 });
     const jo = await accounts().findByEmail('jo@example.test');
     expect(jo).to.include({ externalId: 'A1', name: 'Jo', hasPassword: false, isSuspended: false });
     const [acme] = await createAccess(parts()).accessOf({ accountId: jo?.id ?? '' });
     expect(acme).to.deep.include({ external_id: 'O1', name: 'Acme', role: 'member' });
-    expect(acme?.warehouses[0]).to.deep.include({
-      external_id: 'W1',
-      name: 'Riga',
-      rights: ['read', 'write'],
-    });
+    expect(acme?.warehouses[0]).to.deep.include({ external_id: 'W1', name: 'Riga', rights: ['read', 'write'] });
     expect(await accounts().findByEmail('a2@example.test')).to.include({ isSuspended: true });
     for (const kind of ['accounts', 'organizations', 'warehouses']) {
       const listed = await value(`${kind} list`);
@@ -186,11 +184,7 @@ forEachDatabase('operator import', (open) => {
   });
 
   it('an import adopts a manually created account by its email address, with its password and memberships', async () => {
-    const made = await accounts().add({
-      email: 'jo@example.test',
-      name: 'Jo',
-      password: 'a password of jo’s',
-    });
+    const made = await accounts().add({ email: 'jo@example.test', name: 'Jo', password: 'a password of jo’s' });
     await importFile(fileOf(...ACME));
     const [acme] = await value('organizations list');
     await value(`memberships set --account ${made.id} --organization ${acme.id} --role viewer`);
@@ -224,6 +218,36 @@ forEachDatabase('operator import', (open) => {
       const found = await accounts().findByEmail(email);
       expect(found?.externalId).to.equal(`A${(at + 2) % 3}`);
     }
+  });
+
+  it('an account whose address another one gets has its own new one in the same transaction, even if its line is far away', async () => {
+    const { database } = parts();
+    const people = (first: string, last: string) =>
+      fileOf(
+        account('A0', { email: first }),
+        ...Array.from({ length: 501 }, (_, at) => account(`A${at + 1}`)),
+        account('A999', { email: last }),
+      );
+    await importFile(people('first@example.test', 'last@example.test'));
+    const engine = createChanges({ database });
+    const transaction: typeof engine.transaction = async (work, turn) => {
+      const result = await engine.transaction(work, turn);
+      expect(await database.query("SELECT FROM accounts WHERE email LIKE 'moving-%'")).to.deep.equal([]);
+      return result;
+    };
+    const clock = Date.now;
+    const activity = createActivity({ database, clock });
+    const importer = createImporter({ database, engine: { ...engine, transaction }, clock, activity });
+    await using source = await openImportFile(people('last@example.test', 'first@example.test'), process);
+    await using started = await importer.begin('this test');
+    await importer.stage(started, source.lines());
+    const plan = { prune: false, adoptByName: false, asOf: source.writtenAt };
+    await started.takeTurn();
+    const { report, ...sets } = await importer.compare(started, plan, { pruneAtMost: '100%' });
+    expect(report.counts.account).to.include({ changed: 2, unchanged: 501 });
+    await importer.carryOut(started, plan, sets);
+    expect((await lastImport(database))?.changes.account).to.include({ changed: 2 });
+    expect((await accounts().findByEmail('first@example.test'))?.externalId).to.equal('A999');
   });
 
   it('an import of a new email address revokes links mailed to the old address, but ends no session', async () => {

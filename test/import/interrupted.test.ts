@@ -40,7 +40,7 @@ describeOn([postgresServer], 'an import whose database crashes half-way', () => 
     expect(kept % 500).to.equal(0);
     expect(kept).to.be.below(PEOPLE);
     // Expire the lock of the interrupted import, instead of waiting for that.
-    await database.query('UPDATE running_import SET expires_at = clock_timestamp()');
+    await database.query('UPDATE import_runs SET expires_at = clock_timestamp()');
     const { counts } = await valueFrom(run, `import ${file}`);
     expect(counts.accounts).to.include({ added: PEOPLE - kept, unchanged: kept });
     expect(counts.memberships).to.include({ added: PEOPLE });

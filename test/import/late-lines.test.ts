@@ -1,14 +1,16 @@
 /** What a command or a page changed is not undone by a line or a file that was known before. */
 import { expect } from 'chai';
-import { operatorFor, valueFrom } from '../operator/run-operator.ts';
+import { operatorFor, refusalFrom, valueFrom } from '../operator/run-operator.ts';
 import { LIST, signInOwner } from '../pages/client-owner.ts';
 import { signedIn } from '../pages/signed-in-person.ts';
+import { eventually } from '../support/eventually.ts';
+import { createPerson } from '../support/person.ts';
 import { describeOn, postgresServer } from '../support/requirements.ts';
-import { addPerson, type SeededPerson } from '../support/seed.ts';
+import { addPerson, passwordLink, type SeededPerson } from '../support/seed.ts';
 import { type Seeded, startSeeded } from '../support/seeded.ts';
 import { forEachDeploymentAndEmbedded, startsOn, type TestService } from '../support/service.ts';
 import { fileOf, type Line, line } from './import-file.ts';
-import { push, SENDERS } from './pushing.ts';
+import { ago, countFromBegin, push, SENDERS } from './pushing.ts';
 
 /** The ids of the records of a row of the table, and the words of the late lines. */
 interface Records {
@@ -27,20 +29,22 @@ interface Row {
   /** Members of the lines that differ from the usual ones at first. */
   readonly first?: Readonly<Partial<Record<'account' | 'organization' | 'membership', Line>>>;
   readonly isNoMember?: boolean;
+  /** True if the person has a link with a provider at first: of late lines only the identity is then left out. */
+  readonly isLinked?: boolean;
   readonly change: (records: Records) => Promise<unknown>;
   readonly late: (keyof typeof LATE)[];
-  /** The results of the same lines with a later time; default: all `ok`. */
-  readonly later?: readonly string[];
 }
 
-const IDENTITY = { issuer: 'https://id.example.test', subject: 'unlinked' };
+const ISSUER = 'https://id.example.test';
+
+const LINK = `provider ${ISSUER}`;
 
 /** Lines that would give back what the changes of the table take. */
 const LATE = {
   account: (n: number) => line.account(`A${n}`),
   active: (n: number) => line.account(`A${n}`, { suspended: false }),
   suspended: (n: number) => line.account(`A${n}`, { suspended: true }),
-  linked: (n: number) => line.account(`A${n}`, { identity: IDENTITY }),
+  linked: (n: number) => line.account(`A${n}`, { identity: { issuer: ISSUER, subject: `person ${n}` } }),
   organization: (n: number) => line.organization(`O${n}`),
   open: (n: number): Line => ({ ...line.organization(`O${n}`), clients: 'open' }),
   warehouse: (n: number) => line.warehouse(`W${n}`, `O${n}`),
@@ -61,104 +65,93 @@ const testing =
     await owner.send(`${LIST}/${id}/test/${to}/${organization}`);
   };
 
+const deleting =
+  (table: string, by: 'account' | 'organization' | 'warehouse') =>
+  ({ service, ...ids }: Records): Promise<unknown> =>
+    service.database.query(`DELETE FROM ${table} WHERE ${table.includes('_') ? `${by}_id` : 'id'} = $1`, [ids[by]]);
+
+/** Runs a command about the person, organization or warehouse that its words name with capital letters. */
+const command =
+  (words: string) =>
+  ({ command, email, ...ids }: Records): Promise<unknown> =>
+    command(
+      words.replace(/ACCOUNT|ORG|WH/g, (name) => ({ ACCOUNT: email, ORG: ids.organization })[name] ?? ids.warehouse),
+    );
+
+/** Sends a form of a page about the organization, signed in as an owner of it. */
+const page =
+  (path: string, form = {}) =>
+  async ({ service, owner, account, organization }: Records): Promise<unknown> =>
+    (await signedIn(service, owner)).send(
+      `/profile/organizations/${organization}/${path.replace('ACCOUNT', account)}`,
+      form,
+    );
+
+const access: Row['late'] = ['membership', 'rights'];
+const linked = { isLinked: true, late: ['linked'] } satisfies Omit<Row, 'change'>;
+
 const ROWS: Readonly<Record<string, Row>> = {
-  'memberships remove': {
-    change: ({ command, email, organization }) =>
-      command(`memberships remove --account ${email} --organization ${organization}`),
-    late: ['membership', 'rights'],
-  },
-  'a member removed on the page of the organization': {
-    change: async ({ service, owner, account, organization }) =>
-      (await signedIn(service, owner)).send(`/profile/organizations/${organization}/people/${account}/end`),
-    late: ['membership', 'rights'],
-  },
+  'memberships remove': { change: command('memberships remove --account ACCOUNT --organization ORG'), late: access },
+  'a member removed on the page of the organization': { change: page('people/ACCOUNT/end'), late: access },
   'memberships set --role viewer': {
-    change: ({ command, email, organization }) =>
-      command(`memberships set --account ${email} --organization ${organization} --role viewer`),
+    change: command('memberships set --account ACCOUNT --organization ORG --role viewer'),
     late: ['membership'],
   },
   'memberships set, of the role that the person has already': {
-    change: ({ command, email, organization }) =>
-      command(`memberships set --account ${email} --organization ${organization} --role member`),
+    change: command('memberships set --account ACCOUNT --organization ORG --role member'),
     late: ['membership'],
   },
   'memberships remove --warehouse': {
-    change: ({ command, email, warehouse }) =>
-      command(`memberships remove --account ${email} --warehouse ${warehouse}`),
+    change: command('memberships remove --account ACCOUNT --warehouse WH'),
     late: ['rights'],
   },
   'memberships set --rights read,manage': {
-    change: ({ command, email, warehouse }) =>
-      command(`memberships set --account ${email} --warehouse ${warehouse} --rights read,manage`),
+    change: command('memberships set --account ACCOUNT --warehouse WH --rights read,manage'),
     late: ['rights'],
   },
-  'accounts suspend': {
-    change: ({ command, email }) => command(`accounts suspend ${email}`),
-    late: ['active'],
-  },
+  'accounts suspend': { change: command('accounts suspend ACCOUNT'), late: ['active'] },
   'accounts resume': {
     first: { account: { suspended: true } },
-    change: ({ command, email }) => command(`accounts resume ${email}`),
+    change: command('accounts resume ACCOUNT'),
     late: ['suspended'],
   },
-  'accounts delete': {
-    change: ({ command, email }) => command(`accounts delete ${email} --yes`),
-    late: ['account', 'membership', 'rights'],
-  },
+  'accounts delete': { change: command('accounts delete ACCOUNT --yes'), late: ['account', ...access] },
   'accounts update --new-email': {
     change: ({ command, email }) => command(`accounts update ${email} --new-email new-${email}`),
     late: ['account'],
   },
-  'accounts update --name': {
-    change: ({ command, email }) => command(`accounts update ${email} --name Married`),
-    late: ['account'],
+  'accounts update --name': { change: command('accounts update ACCOUNT --name Married'), late: ['account'] },
+  'links remove': { change: command(`links remove ACCOUNT --provider ${ISSUER} --yes`), ...linked },
+  'a link removed on the security page': {
+    change: async ({ service, person }) =>
+      (await signedIn(service, person)).send('/profile/security/ways/remove', { remove_way: LINK }),
+    ...linked,
   },
-  'links remove': {
-    first: { account: { identity: IDENTITY } },
-    change: ({ command, email }) => command(`links remove ${email} --provider ${IDENTITY.issuer} --yes`),
-    late: ['linked'],
+  'a link removed with a one-time link': {
+    async change({ service, person }) {
+      const browser = createPerson(service.issuer);
+      const form = await browser.open(await passwordLink(service, person));
+      expect(
+        (await browser.submit(form, { new_password: 'eight blue pallets, stacked', remove_way: LINK })).status,
+      ).to.equal(303);
+    },
+    ...linked,
   },
-  'organizations delete': {
-    change: ({ command, organization }) => command(`organizations delete ${organization} --yes`),
-    late: [...everything],
-  },
-  'organizations update': {
-    change: ({ command, organization }) => command(`organizations update ${organization} --name Renamed`),
-    late: ['organization'],
-  },
-  'organizations policy': {
-    change: ({ command, organization }) => command(`organizations policy ${organization} ask`),
-    late: ['open'],
-  },
-  'the policy set on its page': {
-    change: async ({ service, owner, organization }) =>
-      (await signedIn(service, owner)).send(`/profile/organizations/${organization}/policy`, {
-        clients: 'ask',
-        api_keys: 'allow',
-      }),
-    late: ['open'],
-  },
-  'warehouses delete': {
-    change: ({ command, warehouse }) => command(`warehouses delete ${warehouse} --yes`),
-    late: ['warehouse', 'rights'],
-  },
-  'warehouses update': {
-    change: ({ command, warehouse }) => command(`warehouses update ${warehouse} --name Renamed`),
-    late: ['warehouse'],
-  },
-  'a test organization joined': {
-    isNoMember: true,
-    change: testing('join'),
-    late: ['membership', 'rights'],
-  },
-  'a test organization left': {
-    first: { membership: { role: 'viewer' } },
-    change: testing('leave'),
-    late: ['membership', 'rights'],
-  },
+  'organizations delete': { change: command('organizations delete ORG --yes'), late: [...everything] },
+  'organizations update': { change: command('organizations update ORG --name Renamed'), late: ['organization'] },
+  'organizations policy': { change: command('organizations policy ORG ask'), late: ['open'] },
+  'the policy set on its page': { change: page('policy', { clients: 'ask', api_keys: 'allow' }), late: ['open'] },
+  'warehouses delete': { change: command('warehouses delete WH --yes'), late: ['warehouse', 'rights'] },
+  'warehouses update': { change: command('warehouses update WH --name Renamed'), late: ['warehouse'] },
+  'a test organization joined': { isNoMember: true, change: testing('join'), late: access },
+  'a test organization left': { first: { membership: { role: 'viewer' } }, change: testing('leave'), late: access },
+  'a membership deleted with SQL': { change: deleting('organization_memberships', 'account'), late: access },
+  'a right deleted with SQL': { change: deleting('warehouse_rights', 'account'), late: ['rights'] },
+  'an account deleted with SQL': { change: deleting('accounts', 'account'), late: ['account', ...access] },
+  'an organization deleted with SQL': { change: deleting('organizations', 'organization'), late: [...everything] },
+  'a warehouse deleted with SQL': { change: deleting('warehouses', 'warehouse'), late: ['warehouse', 'rights'] },
 };
 
-const ago = (seconds: number): string => new Date(Date.now() - seconds * 1_000).toISOString();
 const at = (seconds: number, lines: readonly Line[]): Line[] => lines.map((one) => ({ ...one, as_of: ago(seconds) }));
 
 let count = 0;
@@ -176,6 +169,10 @@ async function add(
   const n = count;
   const email = `a${n}@example.test`;
   const person = await addPerson(service, `Person A${n}`, email);
+  // The person was added before the lines.
+  await service.database.query("UPDATE known_times SET as_of = as_of - interval '1 day' WHERE account_id = $1", [
+    person.accountId,
+  ]);
   const base = [LATE.organization(n), LATE.warehouse(n), LATE.account(n)];
   const { first = {} } = row;
   const lines = [
@@ -184,6 +181,7 @@ async function add(
     LATE.account(n),
     ...(row.isNoMember ? [] : [{ ...line.membership(`A${n}`, `O${n}`), ...first.membership }]),
     ...(row.isNoMember ? [] : [line.rights(`A${n}`, `W${n}`, 'read')]),
+    ...(row.isLinked ? [LATE.linked(n)] : []),
     ...(first.account ? [{ ...LATE.account(n), ...first.account }] : []),
   ];
   const { results } = await push(service, at(3_600, lines));
@@ -206,6 +204,7 @@ async function add(
 }
 
 forEachDeploymentAndEmbedded('late lines', (start) => {
+  countFromBegin();
   const on = startSeeded({ on: start, settings: { senders: SENDERS } });
 
   /** Returns all that lines may change, of every person and place. */
@@ -218,6 +217,18 @@ forEachDeploymentAndEmbedded('late lines', (start) => {
       (SELECT json_agg(json_build_array(account_id, organization_id, role) ORDER BY id) FROM organization_memberships) AS roles,
       (SELECT json_agg(json_build_array(account_id, warehouse_id, rights) ORDER BY id) FROM warehouse_rights) AS rights`);
 
+  const run = (words: string) => valueFrom(operatorFor(on.service), words);
+  const results = async (lines: readonly Line[]) => (await push(on.service, lines)).results;
+  /** Returns what lines say of the person with this address, who has at most one membership. */
+  const person = async (email: string) => {
+    const rows = await on.service.database.query(
+      `SELECT a.id, a.external_id, a.name, a.suspended_at IS NOT NULL AS suspended, m.role FROM accounts a
+        LEFT JOIN organization_memberships m ON m.account_id = a.id WHERE a.email = '${email}'`,
+    );
+    expect(rows, email).to.have.length(1);
+    return rows[0];
+  };
+
   for (const [name, row] of Object.entries(ROWS)) {
     it(`${name}: lines and files of a time before it change nothing, later lines are applied`, async () => {
       const { n, base, ...records } = await add(on, row);
@@ -228,39 +239,119 @@ forEachDeploymentAndEmbedded('late lines', (start) => {
 
       const late = row.late.map((one) => LATE[one](n));
       const answers = await push(on.service, at(30, late));
-      expect(answers.results).to.deep.equal(late.map(() => 'outdated'));
+      expect(answers.results).to.deep.equal(late.map(() => (row.isLinked ? 'unchanged' : 'outdated')));
       expect(await state()).to.deep.equal(changed);
 
       // A file contains all that its lines name.
       const has = (type: unknown) => late.some((one) => one.type === type);
       const named = [...base, ...(has('warehouse_rights') ? [line.membership(`A${n}`, `O${n}`)] : [])];
       const lines = [...named.filter(({ type }) => !has(type)), ...late];
-      const report = await valueFrom(operatorFor(on.service), `import ${fileOf(...lines)} --as-of ${ago(20)}`);
-      expect(report.newer).to.be.at.least(late.length);
+      const report = await run(`import ${fileOf(...lines)} --as-of ${ago(20)}`);
+      expect(report.newer).to.be.at.least(row.isLinked ? 0 : late.length);
       expect(await state()).to.deep.equal(changed);
 
-      expect((await push(on.service, late)).results).to.deep.equal(row.later ?? late.map(() => 'ok'));
+      expect(await results(late)).to.deep.equal(late.map(() => 'ok'));
     });
   }
+
+  it('a person whom a command adds keeps name and access: an earlier line only links them with its external id', async () => {
+    const email = 'adam@example.test';
+    const { id } = await run(`accounts add --email ${email} --name Adam --invite`);
+    const known = line.account('Adam', { email, name: 'Adam Earlier', suspended: true });
+    const late = at(30, [known, line.organization('O-Adam'), line.membership('Adam', 'O-Adam'), known]);
+    expect(await results(late)).to.deep.equal(['ok', 'ok', 'ok', 'outdated']);
+    const ended = at(30, [
+      { type: 'account', email, removed: true },
+      { type: 'account', email, removed: true, deleted: true },
+    ] as Line[]);
+    expect(await results(ended)).to.deep.equal(['outdated', 'outdated']);
+    const kept = { id, external_id: 'Adam', name: 'Adam', suspended: false, role: 'member' };
+    expect(await person(email)).to.deep.equal(kept);
+    expect(await results([known])).to.deep.equal(['ok']);
+  });
+
+  it('a person who was deleted and added again is not deleted by a line of a time between the two', async () => {
+    const { email } = await addPerson(on.service, 'Rhea Return', 'rhea@example.test');
+    await run(`accounts delete ${email} --yes`);
+    const [row] = await on.service.database.query<{ now: Date }>('SELECT clock_timestamp() AS now');
+    const between = row?.now.toISOString() ?? '';
+    await addPerson(on.service, 'Rhea Return', email);
+    const line = { type: 'account', email, removed: true, deleted: true, as_of: between } as Line;
+    expect(await results([line])).to.deep.equal(['outdated']);
+    expect(await results([{ ...line, as_of: new Date().toISOString() }])).to.deep.equal(['ok']);
+  });
+
+  it('an outdated line that gives a suspended person their external id does not end the suspension', async () => {
+    for (const name of ['Sus1', 'Sus2', 'Sus3']) {
+      const email = `${name.toLowerCase()}@example.test`;
+      await addPerson(on.service, name, email);
+      const known = [line.account(name, { email, ...(name === 'Sus2' && { suspended: true }) })];
+      const suspended = at(-240, [{ type: 'account', email, removed: true } as Line]);
+      expect(await results(suspended)).to.deep.equal(['ok']);
+      if (name === 'Sus3') await run(`import ${fileOf(...known)}`);
+      else expect(await results(at(-120, known))).to.deep.equal(['ok']);
+      expect(await person(email), name).to.include({ external_id: name, suspended: true });
+    }
+  });
+
+  it('a person who removes a link does not escape a suspension or a deletion of a time before', async () => {
+    for (const [name, file] of Object.entries({ push: false, file: true })) {
+      const row = ROWS['a link removed on the security page'] as Row;
+      const { n, base, ...records } = await add(on, row);
+      await row.change(records);
+      const late = at(30, [LATE.suspended(n)]);
+      if (file) await records.command(`import ${fileOf(...base.slice(0, 2), LATE.suspended(n))} --as-of ${ago(30)}`);
+      else expect(await results(late)).to.deep.equal(['ok']);
+      expect((await on.service.accounts.findByEmail(records.email))?.isSuspended, name).to.equal(true);
+    }
+  });
+
+  it('an outdated line does not give its external id to a person who has its address since', async () => {
+    const { email } = await addPerson(on.service, 'Bob Before', 'bob@example.test');
+    const address = 'ada-moved@example.test';
+    await run(`accounts update ${email} --new-email ${address}`);
+    const known = [line.account('A-Moved', { email: address }), line.organization('O-Moved')];
+    const late = at(30, [...known, line.membership('A-Moved', 'O-Moved')]);
+    expect(await results(late)).to.deep.equal(['outdated', 'ok', 'account_unknown']);
+    const file = fileOf(...known, line.membership('A-Moved', 'O-Moved'));
+    const report = await run(`import ${file} --as-of ${ago(30)}`);
+    expect(report.newer).to.equal(2);
+    expect(await person(address)).to.include({ external_id: null, role: null });
+  });
+
+  it('an account that the first sign-in of its user adds is changed by an earlier line', async () => {
+    const email = 'sia@example.test';
+    await on.service.accounts.add({ email, name: 'Sia Signup', isSignUp: true });
+    const late = at(30, [line.account('Sia', { email, suspended: true })]);
+    expect(await results(late)).to.deep.equal(['ok']);
+    expect((await on.service.accounts.findByEmail(email))?.isSuspended).to.equal(true);
+  });
+
+  it('a suspended person whom an operator suspends again stays suspended after an import', async () => {
+    const { n, base, command, email, service } = await add(on);
+    await push(service, [LATE.suspended(n)]);
+    await command(`accounts suspend ${email}`);
+    expect((await push(service, [LATE.account(n)])).results).to.deep.equal(['unchanged']);
+    await command(`import ${fileOf(...base)}`);
+    expect((await service.accounts.findByEmail(email))?.isSuspended).to.equal(true);
+  });
 
   it('after a person added by hand was deleted, an earlier line with the same address does not add them again', async () => {
     const { email } = await addPerson(on.service, 'Helga Hand', 'helga@example.test');
     const late = at(30, [line.account('H1', { email })]);
-    await valueFrom(operatorFor(on.service), `accounts delete ${email} --yes`);
-    expect((await push(on.service, late)).results).to.deep.equal(['outdated']);
-    expect((await push(on.service, [line.account('H1', { email })])).results).to.deep.equal(['ok']);
+    await run(`accounts delete ${email} --yes`);
+    expect(await results(late)).to.deep.equal(['outdated']);
+    expect(await results([line.account('H1', { email })])).to.deep.equal(['ok']);
   });
 
   it('an older file gives a person that a command renamed since their external id and access, and keeps the name', async () => {
     const { email } = await addPerson(on.service, 'Rita Rename', 'rita@example.test');
-    await valueFrom(operatorFor(on.service), `accounts update ${email} --name Rita`);
+    await run(`accounts update ${email} --name Rita`);
     const file = fileOf(line.organization('O-R'), line.account('A-R', { email }), line.membership('A-R', 'O-R'));
-    const report = await valueFrom(operatorFor(on.service), `import ${file} --as-of ${ago(30)}`);
+    const report = await run(`import ${file} --as-of ${ago(30)}`);
     expect(report.newer).to.equal(1);
-    const rows = await on.service.database.query(`SELECT a.external_id, a.name, m.role FROM accounts a
-      JOIN organization_memberships m ON m.account_id = a.id WHERE a.email = '${email}'`);
-    expect(rows).to.deep.equal([{ external_id: 'A-R', name: 'Rita', role: 'member' }]);
-    expect((await push(on.service, at(30, [line.account('A-R', { email })]))).results).to.deep.equal(['outdated']);
+    expect(await person(email)).to.include({ external_id: 'A-R', name: 'Rita', role: 'member' });
+    expect(await results(at(30, [line.account('A-R', { email })]))).to.deep.equal(['outdated']);
   });
 
   it('an older file leaves out what belongs to a place or person deleted since, even what it would add', async () => {
@@ -279,26 +370,143 @@ forEachDeploymentAndEmbedded('late lines', (start) => {
       line.membership('A-D', 'O-D'),
       line.rights(`A${n}`, 'W-D', 'read'),
     ];
-    const report = await valueFrom(operatorFor(on.service), `import ${fileOf(...lines)} --as-of ${ago(30)}`);
+    const report = await run(`import ${fileOf(...lines)} --as-of ${ago(30)}`);
     expect(report.newer).to.equal(7);
     const added = (await state())[0] as { organizations: unknown[] };
     expect(added).to.deep.include({ ...(before[0] as object), organizations: added.organizations });
   });
 
+  it('a line about another person who has the address of a deleted one is applied', async () => {
+    const { email } = await addPerson(on.service, 'Erik Erased', 'erik@example.test');
+    expect(await results(at(60, [line.account('E2')]))).to.deep.equal(['ok']);
+    await run(`accounts delete ${email} --yes`);
+    expect(await results(at(30, [line.account('E2', { email })]))).to.deep.equal(['ok']);
+  });
+
+  it('rights that end because an older line moves their warehouse are not given again by a line between the two', async () => {
+    const { n, base } = await add(on);
+    const to = line.organization(`O${n}-to`);
+    const rights = line.rights(`A${n}`, `W${n}`, 'read');
+    expect(await results([...at(600, base), ...at(600, [to]), ...at(20, [rights])])).to.include('ok');
+    const move = { ...line.warehouse(`W${n}`, `O${n}-to`), former_organization: `O${n}` };
+    expect(await results(at(60, [move]))).to.deep.equal(['ok']);
+    const member = at(60, [line.membership(`A${n}`, `O${n}-to`)]);
+    expect(await results([...member, ...at(40, [rights])])).to.deep.equal(['ok', 'outdated']);
+  });
+
+  it('a right that a command sets keeps its time after its warehouse moved and the former organization was deleted', async () => {
+    const { n, command, account, organization, warehouse, email } = await add(on);
+    const to = [line.organization(`O${n}-to`), line.membership(`A${n}`, `O${n}-to`)];
+    expect(await results(at(600, to))).to.deep.equal(['ok', 'ok']);
+    await command(`memberships set --account ${email} --warehouse ${warehouse} --rights read,manage`);
+    const move = { ...line.warehouse(`W${n}`, `O${n}-to`), former_organization: `O${n}` };
+    expect(await results([move])).to.deep.equal(['ok']);
+    await command(`organizations delete ${organization} --yes`);
+    expect(await results(at(30, [LATE.rights(n)]))).to.deep.equal(['outdated']);
+    const rows = await on.service.database.query('SELECT rights FROM warehouse_rights WHERE account_id = $1', [
+      account,
+    ]);
+    expect(rows).to.deep.equal([{ rights: ['read', 'manage'] }]);
+  });
+
+  it('lines that are newer than a deletion which was stopped add a new organization, and a command refuses the old one', async () => {
+    const { n, base, account, organization, warehouse, email } = await add(on);
+    const { database, organizations, access, clean } = on.service;
+    await database.query(`
+      CREATE FUNCTION stop_here() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'stopped'; END $$;
+      CREATE TRIGGER stop_here BEFORE DELETE ON warehouse_rights FOR EACH STATEMENT EXECUTE FUNCTION stop_here()`);
+    const stopped = await organizations.remove('organization', organization).catch((cause: Error) => cause.message);
+    await database.query('DROP FUNCTION stop_here CASCADE');
+    expect(stopped).to.equal('stopped');
+    const operator = operatorFor(on.service);
+    for (const [words, code] of [
+      [`memberships set --account ${email} --organization ${organization} --role owner`, 'organization_unknown'],
+      [`memberships set --account ${email} --warehouse ${warehouse} --rights read`, 'warehouse_unknown'],
+      [`warehouses add --organization ${organization} --name Hall`, 'organization_unknown'],
+    ] as const) {
+      expect((await refusalFrom(operator, words)).code, words).to.equal(code);
+    }
+    await run(`import ${fileOf(...base, LATE.membership(n))} --adopt-by-name`);
+    expect(await results([LATE.rights(n)])).to.deep.equal(['ok']);
+    await database.query(`UPDATE organizations SET ended_at = ended_at - interval '6 minutes'`);
+    await clean();
+    expect(await database.query('SELECT FROM organizations WHERE id = $1', [organization])).to.deep.equal([]);
+    await eventually(async () => {
+      const reached = await access.accessOf({ accountId: account });
+      expect(reached.map(({ role, warehouses }) => [role, warehouses.length])).to.deep.equal([['owner', 1]]);
+    });
+  });
+
   it('a line of a sender whose clock is ahead is not applied again after a command', async () => {
     const records = await add(on);
     const ahead = at(-120, [LATE.membership(records.n)]);
-    expect((await push(on.service, ahead)).results).to.deep.equal(['ok']);
+    expect(await results(ahead)).to.deep.equal(['ok']);
     await ROWS['memberships remove']?.change(records);
-    expect((await push(on.service, ahead)).results).to.deep.equal(['outdated']);
+    expect(await results(ahead)).to.deep.equal(['outdated']);
+    // A line without a time is made now, after the command.
+    expect(await results([LATE.membership(records.n)])).to.deep.equal(['ok']);
     const deleted = at(-60, [LATE.account(records.n)]);
-    expect((await push(on.service, deleted)).results).to.deep.equal(['unchanged']);
+    expect(await results(deleted)).to.deep.equal(['unchanged']);
     await ROWS['accounts delete']?.change(records);
-    expect((await push(on.service, deleted)).results).to.deep.equal(['outdated']);
+    expect(await results(deleted)).to.deep.equal(['outdated']);
+  });
+
+  it('an outdated line gives neither its external id nor access to another person who has its address since', async () => {
+    const isChanged = (email: string, name: string) =>
+      valueFrom(operatorFor(on.service), `accounts update ${email} --new-email left-${name}@example.test`);
+    const isDeleted = (email: string) => valueFrom(operatorFor(on.service), `accounts delete ${email} --yes`);
+    for (const [name, leave] of Object.entries({ Left: isChanged, Gone: isDeleted })) {
+      for (const isSignUp of [false, true]) {
+        const external = `A-${name}-${isSignUp}`;
+        const email = `${external.toLowerCase()}@example.test`;
+        await addPerson(on.service, 'Ada First', email);
+        await leave(email, external);
+        await on.service.accounts.add({ email, name: 'Bob Second', isSignUp });
+        const known = [
+          line.account(external, { email, identity: { issuer: ISSUER, subject: external } }),
+          line.organization(`O-${external}`),
+          line.membership(external, `O-${external}`),
+        ];
+        const { results } = await push(on.service, at(30, known));
+        expect(results, external).to.deep.equal(['outdated', 'ok', 'account_unknown']);
+        await valueFrom(operatorFor(on.service), `import ${fileOf(...known)} --as-of ${ago(30)}`);
+        const rows = await on.service.database.query(
+          `SELECT a.external_id, m.role, i.subject FROM accounts a
+            LEFT JOIN organization_memberships m ON m.account_id = a.id
+            LEFT JOIN account_identities i ON i.account_id = a.id WHERE a.email = '${email}'`,
+        );
+        expect(rows, external).to.deep.equal([{ external_id: null, role: null, subject: null }]);
+      }
+    }
+  });
+
+  it('a line gives a person their external id although only the spelling of their address changed since', async () => {
+    const { email } = await addPerson(on.service, 'Sven Spelling', 'sven@example.test');
+    await valueFrom(operatorFor(on.service), `accounts update ${email} --new-email Sven@example.test`);
+    expect((await push(on.service, at(30, [line.account('A-Sven', { email })]))).results).to.deep.equal(['ok']);
+  });
+
+  it('a warehouse moves by an older file although a member of its new organization was removed since', async () => {
+    const { n, command, email } = await add(on);
+    const to = line.organization(`O${n}-to`);
+    const known = [LATE.account(n), LATE.organization(n), to, line.membership(`A${n}`, `O${n}`)];
+    const member = line.membership(`A${n}`, `O${n}-to`);
+    expect((await push(on.service, at(600, [to, member]))).results).to.deep.equal(['ok', 'ok']);
+    const id = await idOf(on.service, 'organizations', `O${n}-to`);
+    await command(`memberships remove --account ${email} --organization ${id}`);
+    const move = { ...line.warehouse(`W${n}`, `O${n}-to`), former_organization: `O${n}` };
+    const report = await command(`import ${fileOf(...known, member, move)} --as-of ${ago(30)} --yes`);
+    expect(report).to.include({ newer: 1 });
+    const rows = await on.service.database.query(
+      `SELECT (SELECT count(*)::int FROM warehouse_rights WHERE warehouse_id = w.id) AS rights
+        FROM warehouses w WHERE external_id = 'W${n}' AND organization_id = '${id}'`,
+    );
+    expect(rows).to.deep.equal([{ rights: 0 }]);
   });
 });
 
 describeOn([postgresServer], 'late lines at a node with a wrong clock', () => {
+  countFromBegin();
   const start = startsOn('postgres');
   const on = startSeeded({ on: start, settings: { senders: SENDERS } });
 

@@ -1,5 +1,5 @@
 /** Runs the programs, SQL statements and proxies of docs/operations/memberships.md. */
-import { execFile, execFileSync } from 'node:child_process';
+import { execFile } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { promisify } from 'node:util';
@@ -9,7 +9,7 @@ import { createOpened } from '../support/opened.ts';
 import { freshDatabaseUrl } from '../support/postgres-server.ts';
 import { findProgram, freePort, startProgram } from '../support/programs.ts';
 import { describeOn, openssl, postgresServer, required } from '../support/requirements.ts';
-import { caddy, nginx } from '../support/reverse-proxies.ts';
+import { caddy, nginx, writeCertificate } from '../support/reverse-proxies.ts';
 import { startsOn, type TestService } from '../support/service.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
 import { line } from './import-file.ts';
@@ -175,28 +175,7 @@ print(json.dumps(send_changes(json.load(open("lines.json")), url, secret)))`;
       after(opened.closeAll);
 
       it('only POST /changes passes the documented proxy', async () => {
-        const [certificate, key] = [path.join(folder, 'host.pem'), path.join(folder, 'host.key')];
-        execFileSync(
-          required(openssl),
-          [
-            'req',
-            '-x509',
-            '-newkey',
-            'rsa:2048',
-            '-nodes',
-            '-keyout',
-            key,
-            '-out',
-            certificate,
-            '-days',
-            '60',
-            '-subj',
-            '/CN=localhost',
-            '-addext',
-            'subjectAltName=DNS:localhost',
-          ],
-          { stdio: 'pipe' },
-        );
+        const [certificate, key] = writeCertificate(folder);
         const tls = await freePort();
         const args = proxy.argumentsOf(tls, certificate, key);
         const environment = { PATH: process.env.PATH, HOME: folder };

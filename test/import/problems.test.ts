@@ -2,13 +2,14 @@ import { appendFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect } from 'chai';
 import { createActivity } from '../../src/accounts/activity/activity.ts';
-import { checkImport } from '../../src/import/check.ts';
-import { ImportInterrupted } from '../../src/import/import-problems.ts';
-import { createImporter, newImportId } from '../../src/import/importer.ts';
+import { createChanges } from '../../src/changes/engine.ts';
+import { createImporter } from '../../src/changes/import.ts';
+import { ImportInterrupted } from '../../src/changes/problems.ts';
 import { type ImportFile, openImportFile } from '../../src/operator/import/file.ts';
 import { refusalOf } from '../clients/refusals.ts';
 import { setUpOperator } from '../operator/operator-suite.ts';
 import { operatorWith, type RunOperator, refusalFrom, valueFrom } from '../operator/run-operator.ts';
+import { forEachDatabase } from '../support/databases.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
 import { databaseSnapshot, fileOf, type Line, line } from './import-file.ts';
 
@@ -23,13 +24,10 @@ interface Found {
 const TAKE_ADDRESS = `INSERT INTO accounts (id, email, email_key, name, created_at)
   VALUES ('acc_0000000000000009', 'taken@example.test', 'taken@example.test', 'Eve', now())`;
 
-/**
- * Runs the command without a database: problems in the file itself are found before a database is
- * opened.
- */
+/** Runs the command without a database. */
 const alone = operatorWith({ GATEHOUSE_DATA_DIR: '/nowhere/at/all' });
 
-async function problemsOf(file: string, run: RunOperator = alone): Promise<Found[]> {
+async function problemsIn(file: string, run: RunOperator): Promise<Found[]> {
   const error = await refusalFrom(run, `import ${file}`);
   expect(error).to.include({ code: 'import_problems' });
   return error.problems;
@@ -43,7 +41,10 @@ function expectProblems(found: readonly Found[], expected: readonly (readonly [n
   }
 }
 
-describe('the check of an import file', () => {
+forEachDatabase('the check of an import file', (open) => {
+  const { run } = setUpOperator(open);
+  const problemsOf = (file: string) => problemsIn(file, run);
+
   it('the check of an import file names every invalid line, and what to write instead', async () => {
     const but = (more: Line): Line => account('A1', more);
     const wrong: readonly (readonly [Line | string, ...RegExp[]])[] = [
@@ -174,7 +175,7 @@ describe('the check of an import file', () => {
     ]);
   });
 
-  it('an import file that grows while it is read, or between two readings, is refused', async () => {
+  it('an import file that grows while it is read is refused', async () => {
     const name = fileOf(...Array.from({ length: 2_000 }, (_, at) => account(`A${at}`)));
     const grow = () => appendFileSync(name, '{}\n');
     const read = async (file: ImportFile, onPiece = () => {}): Promise<number> => {
@@ -185,22 +186,17 @@ describe('the check of an import file', () => {
       }
       return lines;
     };
-    const [first, second] = [await openImportFile(name, process), await openImportFile(name, process)];
-    expect(await read(first)).to.equal(2_000);
-    expect(await refusalOf(read(second, grow))).to.equal('import_file_changed');
-    // The import must be refused before the second reading, which writes the lines to the database.
-    let pieces = 0;
-    const readAgain = read(first, () => {
-      pieces += 1;
-    });
-    expect(await refusalOf(readAgain)).to.equal('import_file_changed');
-    expect(pieces).to.equal(0);
-    await Promise.all([first.close(), second.close()]);
+    {
+      await using file = await openImportFile(name, process);
+      expect(await read(file)).to.equal(2_000);
+    }
+    await using file = await openImportFile(name, process);
+    expect(await refusalOf(read(file, grow))).to.equal('import_file_changed');
   });
 
   it('the check of an import file lists the first hundred problems, and their total number', async () => {
     const file = fileOf(...Array.from({ length: 250 }, () => '{}'));
-    const { errors, output, exitCode } = await alone(`import ${file}`);
+    const { errors, output, exitCode } = await run(`import ${file}`);
     expect({ exitCode, output }).to.deep.equal({ exitCode: 1, output: '' });
     expect(errors.match(/^line \d+: type/gm)).to.have.length(100);
     expect(errors).to.contain('line 100: ').and.contain('… and 150 more');
@@ -211,7 +207,7 @@ describe('the check of an import file', () => {
 describe('an import that contradicts the database', () => {
   const { run, value, parts } = setUpOperator();
 
-  it('an import that contradicts the database is refused before anything is written', async () => {
+  it('an import that contradicts the database, or has an address in another form, is refused before anything is written', async () => {
     const start = [organization('O1'), organization('O2'), warehouse('W1', 'O1')];
     await value(`import ${fileOf(...start, account('A1'), account('A2'))}`);
     await value('accounts add --email hand@example.test --name H --invite');
@@ -222,11 +218,15 @@ describe('an import that contradicts the database', () => {
       warehouse('W1', 'O2'),
       account('A3', { email: 'A1@example.test' }),
       account('A2', { email: 'hand@example.test' }),
+      account('A5', { email: 'anna>x@corp.test' }),
+      account('A6', { email: 'anna@xn--bcher-kva.test' }),
     );
-    expectProblems(await problemsOf(file, run), [
+    expectProblems(await problemsIn(file, run), [
       [3, /^organization: the warehouse belongs to "O1"; to move it, add "former_org/],
       [4, /^email: the account with the external_id "A1", which is not in the file, has this address/],
       [5, /^email: the account acc_\S+, which was not imported, has this address/],
+      [6, /^email: "anna>x@corp.test" is not an email address; write one like/],
+      [7, /^email: "anna@xn--bcher-kva.test" is not in its normalized form; write "anna@bücher.test"$/],
     ]);
     expect(await databaseSnapshot(parts().database)).to.deep.equal(before);
   });
@@ -238,19 +238,19 @@ describe('an import that contradicts the database', () => {
     const clock = Date.now;
     const importer = createImporter({
       database,
+      engine: createChanges({ database }),
       clock,
       activity: createActivity({ database, clock }),
     });
-    const source = await openImportFile(file, process);
-    const index = await checkImport(source);
-    const plan = { source, index, prune: false, adoptByName: false, asOf: source.writtenAt };
-    const lock = await importer.lock({ startedBy: 'this test', onWait: undefined });
-    await importer.compare(plan, { pruneAtMost: '100%' });
+    await using source = await openImportFile(file, process);
+    await using started = await importer.begin('this test');
+    await importer.stage(started, source.lines());
+    const plan = { prune: false, adoptByName: false, asOf: source.writtenAt };
+    await started.takeTurn();
+    const { report: _, ...sets } = await importer.compare(started, plan, { pruneAtMost: '100%' });
     await database.query(TAKE_ADDRESS);
     const before = await database.query('SELECT * FROM accounts ORDER BY id');
-    const error = await importer.carryOut(plan, { lock, id: newImportId() }).catch((thrown: unknown) => thrown);
-    await lock[Symbol.asyncDispose]();
-    await source.close();
+    const error = await importer.carryOut(started, plan, sets).catch((thrown: unknown) => thrown);
     expect(error).to.be.instanceOf(ImportInterrupted);
     expect(String(error)).to.match(/changed the same data in the meantime \(line 2: email: /);
     expect(await database.query('SELECT * FROM accounts ORDER BY id')).to.deep.equal(before);
@@ -267,16 +267,5 @@ describe('an import that contradicts the database', () => {
     await database.query('DROP FUNCTION fail CASCADE');
     expect(exitCode).to.equal(1);
     expect(errors).to.include('out of order').and.not.include('in the meantime');
-  });
-
-  it('an import with an address that is not in its normalized form is refused', async () => {
-    const file = fileOf(
-      account('A5', { email: 'anna>x@corp.test' }),
-      account('A6', { email: 'anna@xn--bcher-kva.test' }),
-    );
-    expectProblems(await problemsOf(file, run), [
-      [1, /^email: "anna>x@corp.test" is not an email address; write one like/],
-      [2, /^email: "anna@xn--bcher-kva.test" is not in its normalized form; write "anna@bücher.test"$/],
-    ]);
   });
 });

@@ -1,38 +1,23 @@
 /** `POST /changes` sets and removes memberships line by line, and keeps newer changes. */
 import { expect } from 'chai';
-import { operatorOn, valueFrom } from '../operator/run-operator.ts';
-import { forEachDeployment, type TestService } from '../support/service.ts';
-import { emptyDatabase, fileOf, type Line, line } from './import-file.ts';
-import { push, SENDERS } from './pushing.ts';
+import { forEachDeployment } from '../support/service.ts';
+import { fileOf, type Line, line } from './import-file.ts';
+import { ago, countFromBegin, push, pushesTo, SENDERS } from './pushing.ts';
 
 const { account, membership, organization, rights, warehouse } = line;
 
 forEachDeployment('pushed changes', (start) => {
-  let service: TestService;
-  before(async () => {
-    service = await start({ settings: { senders: SENDERS } });
-  });
-  const send = (...lines: (Line | string)[]) => push(service, lines);
-  const results = async (...lines: (Line | string)[]) => (await send(...lines)).results;
-  const query = (text: string, values: unknown[] = []) => service.database.query(text, values);
+  const { send, results, query, run } = pushesTo(start);
   const roles = () =>
     query(`SELECT a.email, m.role FROM organization_memberships m JOIN accounts a ON a.id = m.account_id
       JOIN organizations o ON o.id = m.organization_id WHERE o.external_id = 'O1' ORDER BY 1`);
-  /** Returns the time this many seconds ago, in the format of a line. */
-  const ago = (seconds: number): string => new Date(Date.now() - seconds * 1_000).toISOString();
+  countFromBegin();
   const at = (seconds: number, one: Line): Line => ({ ...one, as_of: ago(seconds) });
   const ending = (one: Line, more: Line = {}): Line => ({ ...one, removed: true, ...more });
-  const imported = (file: string, options: string) =>
-    valueFrom(operatorOn(service.database), `import ${file} ${options}`);
+  const imported = (file: string, options: string) => run(`import ${file} ${options}`);
 
   const PLACES = [organization('O1'), warehouse('W1', 'O1')];
   const PERSON = [account('A1'), membership('A1', 'O1'), rights('A1', 'W1', 'read')];
-
-  beforeEach(async () => {
-    await emptyDatabase(service.database);
-    await query('DELETE FROM known_times');
-    await query('DELETE FROM pushed_removals');
-  });
 
   it('lines add places, people, memberships and rights in their order, and a repeated request is answered unchanged', async () => {
     expect(await results(...PLACES, ...PERSON)).to.deep.equal(Array(5).fill('ok'));
@@ -47,9 +32,7 @@ forEachDeployment('pushed changes', (start) => {
     expect(await results(...lines)).to.deep.equal(['ok', 'ok']);
     const policies = 'SELECT asks_first FROM organizations ORDER BY external_id';
     expect(await query(policies)).to.deep.equal([{ asks_first: false }, { asks_first: true }]);
-    const strict = await start({
-      settings: { senders: SENDERS, organizations: { clients: 'ask' } },
-    });
+    const strict = await start({ settings: { senders: SENDERS, organizations: { clients: 'ask' } } });
     await push(strict, [organization('O3')]);
     const [added] = await strict.database.query("SELECT asks_first FROM organizations WHERE external_id = 'O3'");
     expect(added).to.deep.equal({ asks_first: true });

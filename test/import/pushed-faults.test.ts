@@ -2,13 +2,14 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { expect } from 'chai';
 import pg from 'pg';
-import { lockImports } from '../../src/import/import-lock.ts';
+import { beginRun } from '../../src/changes/runs.ts';
 import { operatorOn, valueFrom } from '../operator/run-operator.ts';
 import { startTcpProxy } from '../storage/tcp-proxy.ts';
 import { eventually } from '../support/eventually.ts';
 import { startPostgresServer } from '../support/postgres-server.ts';
 import { describeOn, postgresServer } from '../support/requirements.ts';
 import { startsOn, type TestService } from '../support/service.ts';
+import { SHORT_TIMEOUT_FACTOR } from '../support/timeout-factor.ts';
 import { fileOf, type Line, line } from './import-file.ts';
 import { push, SENDERS } from './pushing.ts';
 
@@ -73,7 +74,8 @@ describeOn([postgresServer], 'pushed changes on PostgreSQL', () => {
     const first = 'A1000';
     await push(service, [organization('O2'), account(first), membership(first, 'O2')]);
     {
-      await using _lock = await lockImports(service.database, { startedBy: 'ada' });
+      await using run = await beginRun(service.database, 'ada');
+      await run.takeTurn();
       const left = { ...membership(first, 'O2'), removed: true };
       expect((await push(service, [left])).results).to.deep.equal(['ok']);
     }
@@ -110,7 +112,7 @@ describeOn([postgresServer], 'pushed changes while PostgreSQL is away', () => {
     await valueFrom(operatorOn({ connection: { connectionString: databaseUrl.href } } as never), 'migrate');
     const service = await start({
       settings: { senders: SENDERS, storage: { databaseUrl: databaseUrl.href } },
-      timeoutFactor: 1,
+      timeoutFactor: SHORT_TIMEOUT_FACTOR,
     });
     const lines = [organization('O1'), ...numbered(0, 5).map((id) => account(id))];
     const { held, release } = proxy.hold(/INSERT INTO accounts/, 'request');

@@ -1,38 +1,22 @@
 /** How pushed lines name records, and which lines are refused. */
 import { expect } from 'chai';
-import { operatorOn, refusalFrom, valueFrom } from '../operator/run-operator.ts';
-import { startsOn, type TestService } from '../support/service.ts';
-import { emptyDatabase, fileOf, type Line, line } from './import-file.ts';
-import { push, SENDERS } from './pushing.ts';
+import { operatorOn, refusalFrom } from '../operator/run-operator.ts';
+import { startsOn } from '../support/service.ts';
+import { fileOf, line } from './import-file.ts';
+import { pushesTo } from './pushing.ts';
 
 const { account, membership, organization, rights, warehouse } = line;
 
 describe('lines of pushed changes', () => {
-  const start = startsOn();
-  let service: TestService;
-  before(async () => {
-    service = await start({
-      settings: { senders: SENDERS, import: { removalsPerHour: '3' } },
-    });
-  });
-  const send = (...lines: (Line | string)[]) => push(service, lines);
-  const results = async (...lines: (Line | string)[]) => (await send(...lines)).results;
-  const query = <Row extends object>(text: string) => service.database.query<Row>(text);
-  const run = (words: string) => valueFrom(operatorOn(service.database), words);
+  const { service, send, results, query, run } = pushesTo(startsOn(), { import: { removalsPerHour: '3' } });
   const PLACES = [organization('O1'), warehouse('W1', 'O1')];
-
-  beforeEach(async () => {
-    await emptyDatabase(service.database);
-    await query('DELETE FROM pushed_removals');
-    await query('DELETE FROM known_times');
-  });
 
   /** Creates a person, an organization and a warehouse by commands, so without external ids. */
   async function byHand() {
-    const person = await service.accounts.add({ email: 'jo@example.com', name: 'Jo' });
-    const place = await service.organizations.add({ name: 'Storm' });
+    const person = await service().accounts.add({ email: 'jo@example.com', name: 'Jo' });
+    const place = await service().organizations.add({ name: 'Storm' });
     const site = { organizationId: place.id, name: 'Bergen' };
-    const site1 = await service.organizations.addWarehouse(site);
+    const site1 = await service().organizations.addWarehouse(site);
     return { person: person.id, place: place.id, site: site1.id };
   }
 
@@ -175,17 +159,17 @@ describe('lines of pushed changes', () => {
     expect(await results(...removed.slice(2))).to.deep.equal(['ok', 'ok', 'held_back']);
     await query("UPDATE pushed_removals SET at = at - interval '1 hour'");
     expect(await results(...removed.slice(4))).to.deep.equal(['ok']);
-    await service.clean();
+    await service().clean();
     expect(await query('SELECT FROM pushed_removals')).to.have.length(1);
   });
 
   it('the time of a removal is deleted after 30 days', async () => {
     const deletion = { ...account('A1'), removed: true, deleted: true };
     await send(account('A1'), account('A2'), deletion);
-    await service.clean();
+    await service().clean();
     expect(await results(deletion)).to.deep.equal(['unchanged']);
     await query("UPDATE known_times SET expires_at = expires_at - interval '31 days'");
-    await service.clean();
+    await service().clean();
     expect(await results(deletion)).to.deep.equal(['account_unknown']);
     expect(await query('SELECT FROM known_times'), 'of the account that exists').to.have.length(1);
   });
@@ -193,16 +177,12 @@ describe('lines of pushed changes', () => {
   it('a line can suspend a person who owns clients, but cannot delete the account', async () => {
     await send(account('A1'));
     const [owner] = await query<{ id: string }>('SELECT id FROM accounts');
-    const client = {
-      kind: 'confidential',
-      name: 'App',
-      redirectUris: ['https://a.example/'],
-    } as const;
+    const client = { kind: 'confidential', name: 'App', redirectUris: ['https://a.example/'] } as const;
     const { id: ownerAccountId = '' } = owner ?? {};
-    const added = await service.clients.add({ ...client, isNative: false, ownerAccountId });
+    const added = await service().clients.add({ ...client, isNative: false, ownerAccountId });
     const end = { type: 'account', external_id: 'A1', removed: true };
     expect(await results({ ...end, deleted: true }, end)).to.deep.equal(['account_owns_clients', 'ok']);
-    await service.clients.remove(added.client.id);
+    await service().clients.remove(added.client.id);
   });
 
   it('the audit shows the name of the sender, and the request', async () => {
@@ -221,7 +201,7 @@ describe('lines of pushed changes', () => {
     expect(report).to.deep.include({ newer: 2, changes: [] });
     expect(await query("SELECT FROM accounts WHERE email LIKE 'moving-%'")).to.have.length(0);
     const taking = fileOf(account('A1'), account('A2'), account('A3', { email: 'new@example.test' }));
-    const refused = await refusalFrom(operatorOn(service.database), `import ${taking} --as-of 2026-01-01T00:00Z`);
+    const refused = await refusalFrom(operatorOn(service().database), `import ${taking} --as-of 2026-01-01T00:00Z`);
     expect(JSON.stringify(refused.problems)).to.contain('was changed after the file was written');
   });
 });

@@ -113,9 +113,7 @@ describe('requests with pushed changes', () => {
   });
 
   it('an as_of more than five minutes in the future is refused', async () => {
-    const inSeconds = (seconds: number) => ({
-      as_of: new Date(Date.now() + seconds * 1_000).toISOString(),
-    });
+    const inSeconds = (seconds: number) => ({ as_of: new Date(Date.now() + seconds * 1_000).toISOString() });
     const { results } = await push(service, [
       account('A1', inSeconds(400)),
       account('A1', inSeconds(200)),
@@ -127,10 +125,7 @@ describe('requests with pushed changes', () => {
   it('a request with 1,000 lines is applied, and a request with 1,001 lines is refused', async () => {
     const people = Array.from({ length: 1_001 }, (_, at) => account(`A${at}`));
     const { status, text } = await push(service, people);
-    expect({ status, code: JSON.parse(text).code }).to.deep.equal({
-      status: 413,
-      code: 'too_many_lines',
-    });
+    expect({ status, code: JSON.parse(text).code }).to.deep.equal({ status: 413, code: 'too_many_lines' });
     expect(await count()).to.equal(0);
     const { results } = await push(service, people.slice(1));
     expect(new Set(results)).to.deep.equal(new Set(['ok']));

@@ -1,8 +1,8 @@
 /** Whatever writes people, places and access, and however late: nothing reaches what a newer truth ended. */
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { createOrganizationEnds } from '../../src/accounts/access/organization-ends.ts';
-import { createTestOrganizations } from '../../src/accounts/access/test-organizations.ts';
+import { createOrganizationEnds } from '../../src/authorizations/organization-ends.ts';
+import { createTestOrganizations } from '../../src/changes/test-organizations.ts';
 import { operatorOn, valueFrom } from '../operator/run-operator.ts';
 import { introspect } from '../support/oauth.ts';
 import { describeOn, postgresServer } from '../support/requirements.ts';
@@ -13,21 +13,31 @@ import { push, SENDERS } from './pushing.ts';
 
 const SEED = Number(process.env.SEED ?? Math.floor(Math.random() * 2 ** 31));
 const PEOPLE = ['A1', 'A2'] as const;
+const ISSUER = 'https://id.example.test';
 const WRITERS = [
   'push',
   'import',
   'memberships',
   'page',
+  'accounts add',
   'accounts suspend',
   'accounts resume',
   'accounts delete',
   'organizations delete',
   'join',
   'leave',
+  'unlink',
 ] as const;
 
 const anyStep = fc.record({
-  writer: fc.constantFrom(...WRITERS, ...Array<'push'>(8).fill('push'), 'memberships', 'accounts resume'),
+  writer: fc.constantFrom(
+    ...WRITERS,
+    ...Array<'push'>(8).fill('push'),
+    'memberships',
+    'accounts resume',
+    'unlink',
+    'unlink',
+  ),
   person: fc.constantFrom(...PEOPLE),
   kind: fc.constantFrom('account', 'organization', 'membership', 'membership', 'membership'),
   late: fc.constantFrom<number>(60, 60, 60, 3_600, 2 * 86_400, 0),
@@ -86,8 +96,10 @@ class Walk {
       const [one, about] = pushed(step);
       const { results } = await push(node, [late === 0 ? one : { ...one, as_of: new Date(asOf).toISOString() }]);
       if (results[0] !== 'ok' && (results[0] !== 'unchanged' || !account || !organization)) return;
-      if (late === 0) since(about, isGiven);
-      else this.#tell(about, isGiven, asOf);
+      for (const told of [about, ...(isGiven && about.startsWith('account') ? [`link ${person}`] : [])]) {
+        if (late === 0) since(told, isGiven);
+        else this.#tell(told, isGiven, asOf);
+      }
     } else if (writer === 'import') {
       const members = PEOPLE.filter((one) => isGiven || one !== person);
       const lines = [
@@ -98,6 +110,11 @@ class Walk {
       const options = '--prune --prune-at-most 100% --yes';
       await command(`import ${fileOf(...lines)} --as-of ${new Date(asOf).toISOString()} ${options}`);
       for (const one of members) for (const about of needed(one)) this.#tell(about, true, asOf, true);
+    } else if (writer === 'accounts add') {
+      const { email } = line.account(person) as { readonly email: string };
+      if (await this.#on.service.accounts.findByEmail(email)) return;
+      await command(`accounts add --email ${email} --name ${person} --invite`);
+      since(`account ${person}`, true);
     } else if (account === undefined || organization === undefined) {
       // Most steps need both records: a line without a time adds what is missing.
       for (const kind of KINDS) await this.take({ ...step, writer: 'push', kind, late: 0, isGiven: true });
@@ -118,13 +135,15 @@ class Walk {
         async () => {},
       );
       if ((await this.#roleOf(account)) !== before) since(`membership ${person}`, writer === 'join');
+    } else if (writer === 'unlink') {
+      if (await node.accounts.unlink(account, ISSUER, async () => {})) since(`link ${person}`, false);
     } else if (writer === 'organizations delete') {
       await command(`organizations delete ${organization} --yes`);
       for (const about of ['organization', ...PEOPLE.map((one) => `membership ${one}`)]) since(about, false);
     } else {
       await command(`${writer} ${account}${writer === 'accounts delete' ? ' --yes' : ''}`);
       since(`account ${person}`, writer === 'accounts resume');
-      if (writer === 'accounts delete') since(`membership ${person}`, false);
+      if (writer === 'accounts delete') for (const about of ['membership', 'link']) since(`${about} ${person}`, false);
     }
   }
 
@@ -136,8 +155,12 @@ class Walk {
     return roles[0]?.role;
   }
 
-  /** Asks both nodes what each person's API key reaches. */
+  /** Asks both nodes what each person's API key reaches, and looks at the links with which people sign in. */
   async check(): Promise<void> {
+    const links = await this.#on.service.database.query<{ person: string }>(
+      'SELECT external_id AS person FROM accounts WHERE id IN (SELECT account_id FROM account_identities)',
+    );
+    for (const { person } of links) expect(this.#endedBy(`link ${person}`), `${person} is linked`).to.equal(undefined);
     const { service, clients } = this.#on;
     const organization = await this.#idOf('organizations', 'O1');
     for (const person of PEOPLE) {
@@ -174,7 +197,10 @@ class Walk {
 }
 
 function pushed({ kind, person, isGiven }: Step): [Line, string] {
-  if (kind === 'account') return [line.account(person, { suspended: !isGiven }), `account ${person}`];
+  if (kind === 'account') {
+    const identity = isGiven && { identity: { issuer: ISSUER, subject: person } };
+    return [line.account(person, { suspended: !isGiven, ...identity }), `account ${person}`];
+  }
   // A line cannot remove an organization.
   if (kind === 'organization') return [line.organization('O1'), isGiven ? 'organization' : 'nothing'];
   const one = line.membership(person, 'O1');
@@ -192,7 +218,9 @@ function suite(deployment: Deployment, walks: number, ahead?: number): () => voi
       const nodes = [on.service, ...(ahead === undefined ? [] : [await start({ sharing: on.service, ahead })])];
       let reached = 0;
       const property = fc.asyncProperty(fc.array(anyStep, { minLength: 12, maxLength: 12 }), async (steps) => {
-        await on.service.database.query('DELETE FROM accounts WHERE external_id IS NOT NULL');
+        await on.service.database.query('DELETE FROM accounts WHERE external_id IS NOT NULL OR email = ANY($1)', [
+          PEOPLE.map((one) => line.account(one).email),
+        ]);
         await on.service.database.query('DELETE FROM organizations WHERE external_id IS NOT NULL');
         await on.service.database.query('DELETE FROM known_times');
         const walk = new Walk(on, nodes);

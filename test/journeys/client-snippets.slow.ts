@@ -1,8 +1,12 @@
-/** The example programs in compiled languages. */
+/** The example programs in all languages except JavaScript. */
 import { findProgram } from '../support/programs.ts';
-import { atLeast, describePrograms } from './client-snippets.ts';
+import { atLeast, describePrograms, PYTHON } from './client-snippets.ts';
 
-describePrograms('the compiled example programs of a client', [
+describePrograms('the example programs of a client', [
+  { name: 'curl', program: findProgram('bash'), file: 'try.sh' },
+  { name: 'PHP', program: atLeast(8, 'php', '-v'), file: 'try.php' },
+  { name: 'Ruby', program: findProgram('ruby'), file: 'try.rb' },
+  PYTHON,
   { name: 'Go', program: findProgram('go'), arguments: ['run'], file: 'try.go' },
   {
     name: 'Java',

@@ -1,11 +1,6 @@
-/** The example programs in interpreted languages. */
-import { findProgram } from '../support/programs.ts';
-import { atLeast, describePrograms, PYTHON } from './client-snippets.ts';
+/** The example program for Node. For the other languages see `client-snippets.slow.ts`. */
+import { describePrograms } from './client-snippets.ts';
 
-describePrograms('the example programs of a client', [
-  { name: 'curl', program: findProgram('bash'), file: 'try.sh' },
+describePrograms('the example program of a client for Node', [
   { name: 'Node', program: process.execPath, file: 'try.mjs' },
-  { name: 'PHP', program: atLeast(8, 'php', '-v'), file: 'try.php' },
-  { name: 'Ruby', program: findProgram('ruby'), file: 'try.rb' },
-  PYTHON,
 ]);

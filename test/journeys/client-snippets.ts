@@ -5,6 +5,7 @@ import { symlinkSync, writeFileSync } from 'node:fs';
 import { connect } from 'node:net';
 import path from 'node:path';
 import { expect } from 'chai';
+import { said } from '../pages/client-owner.ts';
 import { type SignedInPerson, signedIn } from '../pages/signed-in-person.ts';
 import { atEndOfFile } from '../support/end-of-run.ts';
 import { introspect, type TestClient } from '../support/oauth.ts';
@@ -130,7 +131,7 @@ function suite(runtimes: readonly Runtime[]): void {
     const client = await addClient();
     const run = await start(runtime, client, {});
     const page = await run.answer(await approve(await run.addressToOpen()), true);
-    expect(page).to.include('You may close this window');
+    expect(page).to.include(said('handed-over.title'));
     const status = await run.ended;
     const output = run.output();
     expect(status, output).to.equal(0);

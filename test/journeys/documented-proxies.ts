@@ -6,8 +6,8 @@ import { expect } from 'chai';
 import type { NodeAddress } from '../many-nodes/running-node.ts';
 import type { Opened } from '../support/opened.ts';
 import { freePort, startProgram } from '../support/programs.ts';
-import { openssl, type Requirement, required } from '../support/requirements.ts';
-import { caddy, nginx } from '../support/reverse-proxies.ts';
+import { type Requirement, required } from '../support/requirements.ts';
+import { caddy, nginx, writeCertificate } from '../support/reverse-proxies.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
 
 const DOCS = ['deploy.md', 'stores-and-proxies.md']
@@ -136,28 +136,7 @@ export interface RunningProxy {
 /** Starts the proxy and adds it to `opened`. Resolves when it accepts connections. */
 export async function startProxy(opened: Opened, proxy: DocumentedProxy): Promise<RunningProxy> {
   const folder = temporaryDirectory('proxy');
-  const [certificate, key] = [path.join(folder, 'host.pem'), path.join(folder, 'host.key')];
-  execFileSync(
-    required(openssl),
-    [
-      'req',
-      '-x509',
-      '-newkey',
-      'rsa:2048',
-      '-nodes',
-      '-keyout',
-      key,
-      '-out',
-      certificate,
-      '-days',
-      '60',
-      '-subj',
-      '/CN=localhost',
-      '-addext',
-      'subjectAltName=DNS:localhost',
-    ],
-    { stdio: 'pipe' },
-  );
+  const [certificate, key] = writeCertificate(folder);
   const ports = { tls: await freePort(), plain: await freePort() };
   const [port, operatorsPort] = [await freePort(), await freePort()];
   const [one, another] = HOSTS;

@@ -164,7 +164,7 @@ function testRestores(which: 'systemd' | 'others'): void {
   /** Creates users and clients whose access ends before or after the backup, and backs up. */
   async function issueAccess(section: string) {
     const { clients, person } = seeded;
-    const { confidential, otherConfidential, machine } = clients;
+    const { confidential, otherConfidential, machine, public: publicClient } = clients;
     const partner = partnerTokens(issuer, seeded);
     const connect = (client: TestClient = confidential) => partner.tokens(client);
     const next = async ({ refreshToken }: Tokens) => tokensOf(await refresh(issuer, confidential, refreshToken));
@@ -195,6 +195,8 @@ function testRestores(which: 'systemd' | 'others'): void {
     expect((await refresh(issuer, confidential, replayed.refreshToken)).status).to.equal(400);
     const later = await connect();
     await (await partner.askToDisconnect(otherConfidential))();
+    const madeAndEnded = await connect(publicClient);
+    await (await partner.askToDisconnect(publicClient))();
     await service.clients.revoke(machine.id);
     await partner.browser.submit(await partner.browser.get('/logout'), {});
     await service.accounts.endSessions(seeded.other.accountId);
@@ -232,6 +234,9 @@ function testRestores(which: 'systemd' | 'others'): void {
       async expectLaterRevoked() {
         await expectEnded(later);
         await expectEnded(connectedAgain, otherConfidential);
+        // An older PostgreSQL does not have this connection: it is a new one.
+        expect(await partner.isActive((await connect(publicClient)).accessToken)).to.equal(true);
+        await expectEnded(madeAndEnded, publicClient);
         expect(await partner.isActive(laterMachineToken)).to.equal(false);
         await isSignedOut(laterCookie);
       },

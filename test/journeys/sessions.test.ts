@@ -1,6 +1,7 @@
 /** The session of a browser: its cookie, when the cookie changes, and how the session ends. */
 import { expect } from 'chai';
 import type { Settings } from '../../src/config/settings.ts';
+import { said } from '../pages/client-owner.ts';
 import { authorizationUrl } from '../support/oauth.ts';
 import { createPerson, type Page, type Person } from '../support/person.ts';
 import { rawRequest } from '../support/raw-request.ts';
@@ -64,7 +65,7 @@ describe('browser sessions', () => {
     await person.follow(await person.submit(consent, { decision: 'approve' }));
     const fields = { name: 'x', expires_in_days: '30' };
     const asked = await person.submit(await person.get('/profile/api-keys'), fields);
-    expect(asked.html).to.include('Confirm it’s you');
+    expect(asked.html).to.include(said('confirm.title'));
   });
 
   it('a browser gets no session before the sign-in', async () => {
@@ -119,7 +120,7 @@ describe('browser sessions', () => {
     on.clock.advance(601);
     const fields = { name: 'Night sync', expires_in_days: '30' };
     const asked = await person.submit(await person.get('/profile/api-keys'), fields);
-    expect(asked.html).to.include('Confirm it’s you');
+    expect(asked.html).to.include(said('confirm.title'));
     const earlierCookie = sessionCookie(person);
     const { password } = on.seeded.person;
     const done = await person.submit(asked, { current_password: password });

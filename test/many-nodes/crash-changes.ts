@@ -262,7 +262,7 @@ const importBatch: Operation = async (world) => {
     act: run,
     async retry() {
       // Expire the lock of the interrupted import, instead of waiting for that.
-      await world.node.database.query('UPDATE running_import SET expires_at = clock_timestamp()');
+      await world.node.database.query('UPDATE import_runs SET expires_at = clock_timestamp()');
       await run();
     },
     async isDone(node) {

@@ -1,5 +1,6 @@
 /** `operator reload`: its report about the settings that the node has read again. */
 import { createServer } from 'node:http';
+import { userInfo } from 'node:os';
 import { expect } from 'chai';
 import { ConfigurationProblems } from '../../src/config/problems.ts';
 import { fileWith, keysOfEnvironment } from '../config/configuration.ts';
@@ -36,16 +37,20 @@ describe('operator reload', () => {
 
   it('a reload that changes settings leaves one audit entry, with their names and without their values', async () => {
     found = () => ({ tokens: { machineAccessTokenSeconds: 240 }, server: { reusePort: true } });
-    await operator(['reload']);
+    await operator(['reload', '--reason', 'ticket 4711']);
     await operator(['reload']);
     const entries = await service.database.query<{ actor: string; details: object }>(
-      "SELECT actor, details FROM activity WHERE action = 'settings_reloaded' ORDER BY id DESC",
+      "SELECT actor, details, operator, reason FROM activity WHERE action = 'settings_reloaded' ORDER BY id DESC",
     );
     const [{ node, settings }] = (await valueFrom(operatorWith(storesOf(service)), 'nodes')).nodes;
-    const details = { node, changed: ['tokens.machine_access_token'], settings };
-    // The first entry is that of the test before.
-    expect(entries).to.have.length(2);
-    expect(entries[0]).to.deep.equal({ actor: 'operator', details });
+    const waiting = ['server.reuse_port'];
+    const details = { node, changed: ['tokens.machine_access_token'], needs_restart: waiting, settings };
+    const [entry, announced, ...first] = entries;
+    const by = { actor: 'operator', operator: userInfo().username, reason: 'ticket 4711' };
+    expect(entry).to.deep.equal({ ...by, details });
+    // The others are those of the test before.
+    expect(announced?.details).to.deep.include({ changed: [], needs_restart: waiting });
+    expect(first).to.have.length(1);
     const { output } = await operatorWith(storesOf(service))('audit --action settings_reloaded');
     expect(output).to.contain('Settings reloaded').and.contain('tokens.machine_access_token');
     expect(output + JSON.stringify(entries)).not.to.contain('240');

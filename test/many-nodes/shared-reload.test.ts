@@ -1,5 +1,6 @@
 /** `operator reload` on several nodes: each reads its own file, and the command names their answers. */
 import { writeFileSync } from 'node:fs';
+import { userInfo } from 'node:os';
 import path from 'node:path';
 import { expect } from 'chai';
 import { loadSettings } from '../../src/config/load.ts';
@@ -82,6 +83,27 @@ describeOn([postgresServer, redisServer], 'a reload of several nodes', () => {
     expect((await operatorAt(first)('nodes')).output)
       .to.contain('LAST RELOAD')
       .and.contain('taken');
+  });
+
+  it('the audit entry of each node names the operator and the reason of `reload`', async () => {
+    write('first', 13);
+    write('second', 14);
+    await reload(0, first, ['reload', '--reason', 'ticket 4711']);
+    const operator = userInfo().username;
+    const expectEntry = (service: TestService, reason: string | null) =>
+      eventually(async () => {
+        const [entry] = await first.database.query(
+          `SELECT operator, reason FROM activity WHERE action = 'settings_reloaded' AND details->>'node' = $1
+            ORDER BY id DESC LIMIT 1`,
+          [(await rowOf(service))?.node],
+        );
+        expect(entry).to.deep.equal({ operator, reason });
+      });
+    for (const service of [first, second]) await expectEntry(service, 'ticket 4711');
+    // A reason belongs to one request only.
+    write('second', 12);
+    await reload();
+    await expectEntry(second, null);
   });
 
   it('`reload` exits with 1 and names the node that refused its file, without values of the file', async () => {
@@ -168,24 +190,31 @@ describeOn([postgresServer, redisServer], 'a reload of several nodes', () => {
   it('`reload` names a node that lives and does not answer in time', async () => {
     await addNode('other:mute', -600);
     const third = await node('third', first, () => ({}), 1_000);
-    const { nodes } = await reload(1, third);
-    const mute = nodes.find((one: { node: string }) => one.node === 'other:mute');
-    expect(mute).to.include({ taken: false }).and.property('text').contains('has not answered');
-    const own = nodes.find((one: { node: string }) => one.node.endsWith(portOf(third)));
-    expect(own).to.include({ taken: true });
-    await third.close();
+    try {
+      const { nodes } = await reload(1, third);
+      const mute = nodes.find((one: { node: string }) => one.node === 'other:mute');
+      expect(mute).to.include({ taken: false }).and.property('text').contains('has not answered');
+      const own = nodes.find((one: { node: string }) => one.node.endsWith(portOf(third)));
+      expect(own).to.include({ taken: true });
+    } finally {
+      await third.close();
+    }
   });
 
   it('`reload` ends at once if the node of this machine is stopped while it waits', async () => {
     await addNode('other:mute', -600);
-    const third = await start({ settings: read('third'), sharing: first, reloaded: () => ({}) });
+    // Longer than a test may take.
+    const third = await node('third', first, () => ({}), 600_000);
     const waiting = operatorAt(third)(['reload', '--json']);
-    await eventually(async () =>
-      expect((await rowOf(second))?.runsWith.reload).to.deep.include({
-        request: (await rowOf(third))?.runsWith.reload?.request,
-      }),
-    );
-    await third.close();
+    try {
+      await eventually(async () =>
+        expect((await rowOf(second))?.runsWith.reload).to.deep.include({
+          request: (await rowOf(third))?.runsWith.reload?.request,
+        }),
+      );
+    } finally {
+      await third.close();
+    }
     const { exitCode, output } = await waiting;
     expect(exitCode).to.equal(1);
     expect(output).to.contain('has not answered');

@@ -1,12 +1,12 @@
 import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect } from 'chai';
-import { createAccountRegistry } from '../../src/accounts/account-registry.ts';
 import { createActivity } from '../../src/accounts/activity/activity.ts';
 import { createPasswordLinks } from '../../src/accounts/password-links/password-links.ts';
 import { createSignIn } from '../../src/accounts/password-sign-in.ts';
 import { createConnections } from '../../src/authorizations/connections.ts';
 import { fileWith } from '../config/configuration.ts';
+import { createAccounts } from '../support/accounts.ts';
 import { startMailServer } from '../support/mail-server.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
 import { setUpOperator } from './operator-suite.ts';
@@ -18,7 +18,7 @@ describe('operator accounts, while a service keeps the embedded database open', 
   const { run, value, refusal, parts, records } = setUpOperator();
   const add = (name: string) => `accounts add --email ${name}@example.test --name ${name}`;
   const links = () => {
-    const [accounts, activity] = [createAccountRegistry(parts()), createActivity(parts())];
+    const [accounts, activity] = [createAccounts(parts()), createActivity(parts())];
     return createPasswordLinks({ ...parts(), accounts, activity });
   };
   const tokenOf = (link: string): string => new URL(link).searchParams.get('token') ?? '';

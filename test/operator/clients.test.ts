@@ -215,6 +215,17 @@ describe('operator clients', () => {
     ]);
     expect((await run(`show ${app.id}`)).output).to.match(/Renewed +20\d\d-/);
 
+    const unmailed = await addOwned();
+    const { exitCode, ...printed } = await operatorWith({
+      ...variablesOf(parts().database),
+      SMTP_URL: mailServer.url,
+      GATEHOUSE_CONFIG: fileWith('mail: { from: Gate <gate@example.test> }'),
+    })(`clients renew ${unmailed.id} --yes`);
+    expect(exitCode).to.equal(0);
+    expect(printed.errors).to.contain('Warning: its owner was not mailed');
+    const [, only = ''] = /^Client secret: (gate_cs_\S+) /.exec(printed.output) ?? [];
+    expect(matchesSecret(await find(unmailed.id), only)).to.equal(true);
+
     const robot = await addClient('--kind machine');
     const { output } = await run(`clients renew ${robot.id} --yes`);
     expect(output).to.match(/^Client secret: gate_cs_\S+ \(shown only once\)\n/);

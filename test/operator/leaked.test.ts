@@ -29,7 +29,8 @@ describe('operator leaked', () => {
     const { value } = await addKey('In a log');
     const text = `GET /?token=${accessToken}&x=1\nkey: "${value}", again ${value}; gate_cs_short`;
     const { ended, found } = await valueFrom(run(), 'leaked - --reason found', { input: text });
-    expect(found).to.equal(3);
+    // Each value once.
+    expect(found).to.equal(2);
     expect(ended.map(({ kind }: { kind: string }) => kind)).to.have.members(['access_token', 'api_key']);
     expect(await on.partner.isActive(accessToken)).to.equal(false);
     expect(await on.service.apiKeys.findByValue(value)).to.equal(undefined);
@@ -47,7 +48,7 @@ describe('operator leaked', () => {
       'In an alert ',
     ]);
     const again = await run()('leaked -', text);
-    expect(again.output).to.include('Found 3 values; 0 of them were valid');
+    expect(again.output).to.include('Found 2 values; 0 of them were valid');
     expect(`${again.output}${again.errors}`).not.to.include(value);
   });
 

@@ -3,18 +3,18 @@ import { spawnSync } from 'node:child_process';
 import { Readable, Writable } from 'node:stream';
 import { expect } from 'chai';
 import { createAccess } from '../../src/accounts/access/access.ts';
-import { createAccountRegistry } from '../../src/accounts/account-registry.ts';
 import { createApiKeys } from '../../src/accounts/api-keys/api-keys.ts';
-import { createOrganizations, type OrganizationRecord } from '../../src/accounts/organizations/organizations.ts';
 import { listConnections } from '../../src/authorizations/connected-clients.ts';
 import { systemClock } from '../../src/base/clock.ts';
 import { newValue } from '../../src/base/random-id.ts';
+import { createOrganizations, type OrganizationRecord } from '../../src/changes/organizations.ts';
 import { createClientRegistry } from '../../src/clients/client-registry.ts';
 import { type ListForm, listReport } from '../../src/operator/command/report.ts';
 import { runOperator } from '../../src/operator/program/run-operator.ts';
 import { silentChangeFeed } from '../../src/storage/change-feed.ts';
 import type { Page, PageRequest } from '../../src/storage/pages.ts';
 import type { Database } from '../../src/storage/queries.ts';
+import { createAccounts } from '../support/accounts.ts';
 import { testDatabase } from '../support/databases.ts';
 import { describeOn, postgresServer } from '../support/requirements.ts';
 import { createPage, OPERATOR_PROGRAM, operatorOn, refusalFrom, valueFrom, variablesOf } from './run-operator.ts';
@@ -87,7 +87,7 @@ describeOn([postgresServer], 'lists with many entries', () => {
     clock: systemClock,
   });
   const LISTS: Readonly<Record<string, readonly [table: string, list: List]>> = {
-    accounts: ['accounts', (over, page) => createAccountRegistry(parts(over)).list(page)],
+    accounts: ['accounts', (over, page) => createAccounts(parts(over)).list(page)],
     organizations: ['organizations', (over, page) => createOrganizations(parts(over)).list(page)],
     warehouses: ['warehouses', (over, page) => createOrganizations(parts(over)).listWarehouses(page)],
     clients: ['clients', (over, page) => createClientRegistry(parts(over)).list(page)],

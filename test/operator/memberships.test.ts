@@ -70,9 +70,9 @@ describe('operator memberships', () => {
       ['client_added', null, { ...client, client_name: 'Robot' }],
       ['organization_added', null, { organization_id: elsewhere.id, organization_name: 'Elsewhere' }],
       ['membership_set', 'dot', { ...acme, role: 'member' }],
-      ['membership_set', 'dot', { ...acme, ...hamburg, rights: ['write', 'read'] }],
+      ['membership_set', 'dot', { ...acme, ...hamburg, rights: ['read', 'write'] }],
       ['membership_set', null, { ...client, ...acme, role: 'viewer' }],
-      ['membership_set', null, { ...client, ...acme, ...hamburg, rights: ['write', 'read'] }],
+      ['membership_set', null, { ...client, ...acme, ...hamburg, rights: ['read', 'write'] }],
       ['membership_removed', 'dot', { ...acme, ...hamburg }],
       ['membership_removed', null, { ...client, ...acme }],
     ]);

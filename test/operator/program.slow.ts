@@ -81,7 +81,7 @@ describe('the operator program of a shell', () => {
       expect(added.shown).to.contain('Added account').and.not.contain('forklifts');
       expect(added.exitCode).to.equal(0);
       const token = withChecksum(`gate_at_${'x'.repeat(89)}`);
-      const answer = await onTerminal('show', [['Token (hidden): ', `${token}\n`]]);
+      const answer = await onTerminal('show', [['show - < FILE): ', `${token}\n`]]);
       expect(answer.shown).to.contain('Access token: unknown').and.not.contain(token);
       expect(answer.exitCode).to.equal(0);
     });

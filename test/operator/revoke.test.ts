@@ -2,6 +2,7 @@ import { expect } from 'chai';
 import { withChecksum } from '../../src/base/random-id.ts';
 import type { Queries } from '../../src/storage/queries.ts';
 import { type PartnerTokens, partnerTokens, tokensOf } from '../provider/partner-tokens.ts';
+import { failureOf } from '../storage/waiting.ts';
 import { eventually } from '../support/eventually.ts';
 import {
   authorizationUrl,
@@ -148,7 +149,11 @@ forEachDeployment('operator revoke', (start) => {
     }
     expect(await records()).to.deep.equal(['client_tokens_revoked oscar']);
     const again = await grace.tokens(confidential);
-    const left = await on.service.connections.countOf(confidential.id);
+    expect(await on.service.connections.countOf(confidential.id), 'without those that have ended').to.equal(1);
+    const unmarked = 'SELECT FROM connections WHERE client_id = $1 AND ended_at IS NULL';
+    const left = (await on.service.database.query(unmarked, [confidential.id])).length;
+    const asked = await refused(`--client ${confidential.id}`);
+    expect(asked.message, 'asks about those that are left').to.include(`connections of ${left} people`);
     // Another operator suspends the client meanwhile.
     await on.service.clients.suspend(confidential.id);
     expect(await revoke(`--client ${confidential.id} --yes`)).to.deep.equal({
@@ -175,6 +180,50 @@ forEachDeployment('operator revoke', (start) => {
     ]);
     expect(await revoke(`--client ${confidential.id} --yes`)).to.include({ connections: 1, continued: false });
     await expectEnded(latest.accessToken);
+  });
+
+  it('`revoke --all` also ends what was issued since an earlier restore of the same backup, also if it ran twice then', async () => {
+    const { database } = on.service;
+    const restore = async () => {
+      await database.query('UPDATE connections SET generation = 1');
+      await database.query('UPDATE first_generation SET value = 1');
+      await database.query("UPDATE clients SET generation = 0 WHERE kind = 'machine'");
+    };
+    const backedUp = await grace.tokens(on.clients.confidential);
+    await restore();
+    await revoke('--all --yes');
+    await revoke('--all --yes');
+    await expectEnded(backedUp.accessToken);
+    const since = await grace.tokens(on.clients.confidential);
+    const sinceOfMachine = await machineToken();
+    expect(await isActive(since.accessToken)).to.equal(true);
+    expect(await isActive(sinceOfMachine)).to.equal(true);
+    // The generations follow the clock in seconds.
+    await eventually(async () => {
+      await restore();
+      await revoke('--all --yes');
+      expect(await isActive(since.accessToken)).to.equal(false);
+      expect(await isActive(sinceOfMachine)).to.equal(false);
+    });
+  });
+
+  it('`revoke --all` refuses without the first generation, which can be neither removed nor added twice', async () => {
+    const { database } = on.service;
+    for (const statement of [
+      'DELETE FROM first_generation',
+      'TRUNCATE first_generation',
+      'INSERT INTO first_generation (value) VALUES (1)',
+    ]) {
+      expect(await failureOf(database.query(statement)), statement).to.be.instanceOf(Error);
+    }
+    await database.query('ALTER TABLE first_generation DISABLE TRIGGER first_generation_kept');
+    await database.query('DELETE FROM first_generation');
+    await database.query('ALTER TABLE first_generation ENABLE TRIGGER first_generation_kept');
+    const missing = await refused('--all --yes');
+    expect(missing.code).to.equal('first_generation_missing');
+    await database.query(/`(INSERT .*?)`/.exec(missing.remedy ?? '')?.[1] ?? '');
+    await revoke('--all --yes');
+    expect(await isActive((await grace.tokens(on.clients.confidential)).accessToken)).to.equal(true);
   });
 
   it('`clients renew` writes as many rows for 5,000 connections as for one', async () => {
@@ -312,9 +361,11 @@ describeOn([postgresServer, redisServer], 'operator revoke while Redis is unavai
     const error = await refusalFrom(run, `revoke --token ${mine?.accessToken}`);
     expect(error).to.include({ code: 'storage_unavailable' });
     expect(error.message).to.match(/^Redis does not answer/);
-    const text = `${mine?.accessToken} of ${person.email}`;
+    const text = `${mine?.accessToken} of ${person.email}, and a secret of a store: aB3defghijklmnopqrstuv`;
     const shown = await valueFrom(run, 'show -', { input: text, exitCode: 1 });
-    expect(shown.map(({ state }: { state: string }) => state)).to.deep.equal(['not_answered', 'active']);
+    const states = shown.map(({ state }: { state: string }) => state);
+    expect(states).to.deep.equal(['not_answered', 'active', 'not_answered']);
+    expect(shown[2]).to.include({ kind: 'authorization', value: '…stuv' });
     const recorded = "SELECT action FROM activity WHERE actor = 'operator' AND account_id = $1";
     expect(await service.database.query(recorded, [person.accountId])).to.deep.equal([]);
 

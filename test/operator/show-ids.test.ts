@@ -1,6 +1,6 @@
 /** `show` of values other than tokens: ids in logs and on pages, links, URLs of pages. */
 import { expect } from 'chai';
-import { createAudit } from '../../src/accounts/activity/audit.ts';
+import { createAudit, ENDS } from '../../src/accounts/activity/audit.ts';
 import { createSessionList } from '../../src/accounts/session-list.ts';
 import { type SignedInPerson, signedIn } from '../pages/signed-in-person.ts';
 import { eventually } from '../support/eventually.ts';
@@ -140,7 +140,7 @@ onPostgresAndRedis('operator show, for ids and links', (start) => {
     expect(JSON.stringify(plan)).to.include('browser_sessions_public_id');
   });
 
-  it('the end of a record is found with an index', async () => {
+  it('the end of a record, and the latest entries about a person, a client or a request, are found with an index', async () => {
     const { database } = on.service;
     const fill = `INSERT INTO activity (at, actor, action, details)
       SELECT now(), 'person', 'client_renewed', jsonb_build_object('ended_secrets', jsonb_build_array('s' || n))
@@ -150,18 +150,29 @@ onPostgresAndRedis('operator show, for ids and links', (start) => {
       await tx.query(fill);
       await tx.query('ANALYZE activity');
       const query = async (text: string, values: readonly unknown[]) => {
-        if (/FROM activity\s+WHERE id/.test(text))
-          plans.push(JSON.stringify(await tx.query(`EXPLAIN ${text}`, values)));
+        plans.push(JSON.stringify(await tx.query(`EXPLAIN ${text}`, values)));
         return tx.query(text, values);
       };
       const audit = createAudit({ database: { ...database, query } as never });
-      const found = await audit.find({ action: 'client_renewed', details: { ended_secrets: ['s7'] }, limit: 1 });
-      expect(found).to.have.length(1);
+      const end = { action: 'client_renewed', details: { ended_secrets: ['s7'] } } as const;
+      expect(await audit.find({ end, limit: 1 })).to.have.length(1);
+      await audit.find({ accountId: 'acc_0000000000000000', limit: 5 });
+      await audit.find({ clientId: 'gate_ci_0000000000000000000000', limit: 5 });
+      await audit.find({ requestId: 'req_0000000000000000', limit: 1 });
       throw new Error('undone');
     });
     await undone.catch(({ message }) => expect(message).to.equal('undone'));
-    for (const plan of plans) expect(plan).to.contain('activity_ends');
-    expect(plans).not.to.deep.equal([]);
+    const indexes = ['activity_ends', 'activity_account_id', 'activity_client_id', 'activity_request_id'];
+    expect(plans).to.have.length(indexes.length);
+    for (const [place, index] of indexes.entries()) expect(plans[place]).to.contain(index);
+  });
+
+  it('the index of ends has the actions by which `show` finds the end of a record', async () => {
+    const [index] = await on.service.database.query<{ text: string }>(
+      "SELECT pg_get_indexdef('activity_ends'::regclass) AS text",
+    );
+    const actions = index?.text.match(/'[a-z_]+'/g)?.map((action) => action.slice(1, -1));
+    expect(actions).to.have.members(ENDS);
   });
 
   it('`show` recognizes a session that its user signed out', async () => {

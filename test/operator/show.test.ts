@@ -230,7 +230,7 @@ forEachDeployment('operator show', (start) => {
       `[{"token":"${first.accessToken}","url":"https://paste.example/1"},`,
       `  curl -H 'Authorization: Bearer ${second.accessToken}' "https://api.example/?a=1",`,
       `secret=${machine.secret}; again ${first.accessToken}. Mail <${email}>`,
-      `${second.refreshToken.slice(0, -2)} internationalizations of acc_ and req_`,
+      `${second.refreshToken.slice(0, -2)} counterrevolutionaries of acc_ and req_`,
     ].join('\n');
     const inText = () => valueFrom(run, 'show -', { input: text, exitCode: 1 });
     const statesOf = (answers: Record<string, string>[]) => answers.map(({ kind, state }) => `${kind} ${state}`);
@@ -250,7 +250,7 @@ forEachDeployment('operator show', (start) => {
     }
     const [nothing, ...others] = await valueFrom(run, 'show -', { input: 'no value is here', exitCode: 1 });
     expect(others).to.deep.equal([]);
-    expect(nothing.why).to.equal('The value contains no value or ID of Gatehouse.');
+    expect(nothing.why).to.equal('The text contains no value or ID of Gatehouse.');
   });
 
   it('`show` refuses a text with more than 1000 values', async () => {

@@ -7,7 +7,7 @@ import { createPerson } from '../support/person.ts';
 import { addPerson, seed } from '../support/seed.ts';
 import { startSeeded } from '../support/seeded.ts';
 import { startsOn } from '../support/service.ts';
-import { textOf } from './client-owner.ts';
+import { said, textOf } from './client-owner.ts';
 import { type SignedInPerson, signedIn } from './signed-in-person.ts';
 
 const PATH = '/profile/activity';
@@ -62,10 +62,10 @@ describe('the activity page', () => {
 
   it("the activity page shows only the user's own entries", async () => {
     const other = await signedIn(on.service, on.seeded.other);
-    expect(textOf((await other.get(PATH)).html)).not.to.include('Wrong password');
+    expect(textOf((await other.get(PATH)).html)).not.to.include(said('activity.sign_in_failed'));
     const mine = (await logOf(on.seeded.person.accountId))[0]?.id ?? 0;
     const guessed = await other.get(`${PATH}?before=${mine + 1}`);
-    expect(textOf(guessed.html)).not.to.include('Wrong password');
+    expect(textOf(guessed.html)).not.to.include(said('activity.sign_in_failed'));
   });
 
   it('the activity list has pages of 50 entries, from the newest to the oldest', async () => {

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { introspect } from '../support/oauth.ts';
 import { startSeeded } from '../support/seeded.ts';
-import { textOf } from './client-owner.ts';
+import { said, textOf } from './client-owner.ts';
 import { type SignedInPerson, signedIn } from './signed-in-person.ts';
 
 const PATH = '/profile/api-keys';
@@ -55,7 +55,7 @@ describe('the page of API keys', () => {
     expect(await ask(value)).to.include({ active: true, username: on.seeded.person.email });
     const [key] = await keys();
     const asked = await person.get(`${PATH}/${key?.id}/revoke`);
-    expect(textOf(asked.html)).to.include('Revoke Export ?');
+    expect(textOf(asked.html)).to.include(said('api-keys.revoke-heading', { key: 'Export' }));
     expect(await ask(value)).to.include({ active: true });
     const list = await person.follow(await person.submit(asked, {}));
     expect(textOf(list.html)).to.include('The key is revoked');

@@ -1,4 +1,6 @@
 /** A signed-in user who works on the pages of OAuth clients, without JavaScript. */
+import type { Values } from '../../src/base/message.ts';
+import { type Texts, textsFor } from '../../src/texts/texts.ts';
 import { exchangeCode, type TestClient } from '../support/oauth.ts';
 import type { Credentials, Page } from '../support/person.ts';
 import type { TestService } from '../support/service.ts';
@@ -39,6 +41,18 @@ export const textOf = (html: string): string =>
     .replace(/<[^>]*>/g, ' ')
     .replace(/&#39;/g, "'")
     .replace(/\s+/g, ' ');
+
+/** Returns the English text of this key as `textOf` returns it. @throws Error if it is empty: every page includes that */
+export function said(key: string, values: Values = {}): string {
+  const shown = (part: ReturnType<Texts['parts']>[number]): string => {
+    if (typeof part === 'string') return part;
+    return 'parts' in part ? ` ${part.parts.map(shown).join('')} ` : english.moment(part);
+  };
+  const text = english.parts(key, values).map(shown).join('').replace(/\s+/g, ' ').trim();
+  if (text === '') throw new Error(`the text ${key} is empty`);
+  return text;
+}
+const english = textsFor('en');
 
 /** Returns true if the secret still authenticates the client (the code itself is invalid). */
 export async function isSecretValid(issuer: string, client: TestClient): Promise<boolean> {

@@ -4,7 +4,7 @@ import { eventually } from '../support/eventually.ts';
 import { authorizationUrl, introspect, refresh, type TestClient } from '../support/oauth.ts';
 import { addPerson } from '../support/seed.ts';
 import { startSeeded } from '../support/seeded.ts';
-import { textOf } from './client-owner.ts';
+import { said, textOf } from './client-owner.ts';
 import { type SignedInPerson, signedIn } from './signed-in-person.ts';
 
 const PATH = '/profile/connections';
@@ -26,8 +26,8 @@ describe('the page of connections', () => {
 
   it('the connections page without connections explains what it is for', async () => {
     expect(await textAt(PATH))
-      .to.include('No connected apps yet.')
-      .and.not.include('Disconnect all');
+      .to.include(said('connections.none'))
+      .and.not.include(said('connections.disconnect-all'));
   });
 
   it('the connections page lists each client once, with its provider, even if authorized twice', async () => {
@@ -63,7 +63,7 @@ describe('the page of connections', () => {
     const newcomer = await signedIn(on.service, pat);
     const text = () => textAt(pathOf(confidential), newcomer);
     await connect(confidential, {}, newcomer);
-    expect(await text()).to.include('The same as when you approved it.');
+    expect(await text()).to.include(said('connection.same'));
 
     const organizationId = on.seeded.organization.id;
     const riga = await organizations.addWarehouse({ organizationId, name: 'Riga' });
@@ -82,8 +82,8 @@ describe('the page of connections', () => {
     });
     // A new approval covers the changes, so the page lists none afterwards.
     await connect(confidential, { prompt: 'consent' }, newcomer);
-    expect(await text()).to.include('The same as when you approved it.');
-    expect(await text()).to.include('Last approved');
+    expect(await text()).to.include(said('connection.same'));
+    expect(await text()).to.include(said('connection.approved'));
   });
 
   it('the page of a connection says since when the client belongs to whom, if the owner changed', async () => {
@@ -102,11 +102,11 @@ describe('the page of connections', () => {
     const tokens = [await connect(confidential), await connect(confidential)];
     const others = await connect(otherConfidential);
     const asked = await person.get(pathOf(confidential, '/disconnect'));
-    expect(textOf(asked.html)).to.include('Disconnect Route Planner ?');
+    expect(textOf(asked.html)).to.include(said('connections.disconnect-heading', { app: 'Route Planner' }));
     expect(await isActive(tokens[0]?.accessToken ?? '')).to.equal(true);
 
     const list = await person.follow(await person.submit(asked, {}));
-    expect(textOf(list.html)).to.include('Disconnected. It can no longer access your data.');
+    expect(textOf(list.html)).to.include(said('connections.disconnected'));
     expect(textOf(list.html)).not.to.include('Route Planner');
     for (const { accessToken, refreshToken } of tokens) {
       expect(await isActive(accessToken)).to.equal(false);
@@ -126,7 +126,7 @@ describe('the page of connections', () => {
     const newcomer = await connect(confidential, {}, other);
 
     const list = await person.fillIn(`${PATH}/disconnect-all`);
-    expect(textOf(list.html)).to.include('Everything is disconnected').and.include('No connected apps');
+    expect(textOf(list.html)).to.include(said('connections.all-disconnected')).and.include(said('connections.none'));
     for (const { accessToken } of mine) expect(await isActive(accessToken)).to.equal(false);
     expect(await isActive(newcomer.accessToken)).to.equal(true);
   });
@@ -169,7 +169,7 @@ describe('the page of connections', () => {
     await connect(confidential);
     await on.service.clients.suspend(confidential.id);
     expect(await textAt(PATH)).to.include('Route Planner suspended');
-    expect(await textAt(pathOf(confidential))).to.include('It is suspended');
+    expect(await textAt(pathOf(confidential))).to.include(said('connection.suspended'));
     await on.service.clients.resume(confidential.id);
   });
 });

@@ -2,14 +2,16 @@
 import { expect } from 'chai';
 import pg from 'pg';
 import { createClientBlocks } from '../../src/accounts/access/client-blocks.ts';
-import { createPlaces } from '../../src/accounts/organizations/places.ts';
 import { createOrganizationReach } from '../../src/authorizations/organization-reach.ts';
+import { createOrganizations } from '../../src/changes/organizations.ts';
 import { openDatabase } from '../../src/storage/database.ts';
+import { rowsIn } from '../support/databases.ts';
 import { eventually } from '../support/eventually.ts';
 import { introspect } from '../support/oauth.ts';
 import { describeOn, postgresServer } from '../support/requirements.ts';
 import { addPerson } from '../support/seed.ts';
 import { startSeeded } from '../support/seeded.ts';
+import { SHORT_TIMEOUT_FACTOR } from '../support/timeout-factor.ts';
 import { textOf } from './client-owner.ts';
 import { type SignedInPerson, signedIn } from './signed-in-person.ts';
 
@@ -225,19 +227,73 @@ describeOn([postgresServer], 'the page of a large organization', () => {
     await lock.query('BEGIN');
     await lock.query('SELECT FROM warehouse_rights WHERE warehouse_id = $1 FOR UPDATE', [warehouse.id]);
     const { databaseUrl } = settings.storage;
-    const quick = await openDatabase({ databaseUrl, dataDirectory: '', timeoutFactor: 1 });
+    const quick = await openDatabase({ databaseUrl, dataDirectory: '', timeoutFactor: SHORT_TIMEOUT_FACTOR });
     const failures: unknown[] = [];
-    const query: typeof quick.query = (text, values) =>
-      quick.query<never>(text, values).catch(async (error: unknown) => {
+    const transaction: typeof quick.transaction = (work) =>
+      quick.transaction<never>(work as never).catch(async (error: unknown) => {
         failures.push(error);
         await lock.query('ROLLBACK');
         throw error;
       });
-    await createPlaces({ ...quick, query })
+    await createOrganizations({ database: { ...quick, transaction } })
       .remove('warehouse', warehouse.id)
       .finally(() => quick.close());
     expect(failures[0]).to.include({ code: 'statement_too_long' });
     expect(await database.query('SELECT FROM warehouses WHERE id = $1', [warehouse.id])).to.deep.equal([]);
+  });
+
+  it('a place whose deletion was stopped reaches no one, and a job of the service completes the deletion', async () => {
+    const { database, organizations, memberships, access, clean } = on.service;
+    const { accountId } = on.seeded.other;
+    await database.query(`
+      CREATE FUNCTION stop_early() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'stopped'; END $$`);
+    for (const kind of ['organization', 'warehouse'] as const) {
+      const { id: organizationId } = await organizations.add({ name: `Ended ${kind}` });
+      const warehouse = await organizations.addWarehouse({ organizationId, name: 'Hall' });
+      await memberships.setRole({ accountId }, organizationId, 'owner');
+      const reached = async () =>
+        (await access.accessOf({ accountId })).flatMap(({ id, warehouses }) => [id, ...warehouses.map(({ id }) => id)]);
+      const id = kind === 'organization' ? organizationId : warehouse.id;
+      expect(await reached()).to.include(id);
+      await database.query(`CREATE TRIGGER stop_early BEFORE DELETE ON warehouse_rights
+        FOR EACH STATEMENT EXECUTE FUNCTION stop_early()`);
+      const failed = await organizations.remove(kind, id).catch((cause: Error) => cause.message);
+      await database.query('DROP TRIGGER stop_early ON warehouse_rights');
+      expect(failed).to.equal('stopped');
+      await eventually(async () => expect(await reached()).to.not.include(id));
+      await clean();
+      expect(await count(`${kind}s WHERE id = '${id}'`)).to.equal(1);
+      await database.query(`UPDATE ${kind}s SET ended_at = ended_at - interval '6 minutes' WHERE id = '${id}'`);
+      await clean();
+      expect(await count(`${kind}s WHERE id = '${id}'`)).to.equal(0);
+    }
+  });
+
+  it('a step of a deletion that takes too long is repeated with fewer rows, and what cannot be deleted holds up no other', async () => {
+    const { database, organizations, memberships, clean } = on.service;
+    const [first, second] = await Promise.all(['First', 'Second'].map((name) => organizations.add({ name })));
+    const people = await Promise.all(
+      Array.from({ length: 10 }, (_, n) => addPerson(on.service, 'Pia Person', `pia${n}@example.test`)),
+    );
+    for (const { accountId } of people) await memberships.setRole({ accountId }, `${second?.id}`, 'member');
+    await database.query(`
+      CREATE FUNCTION too_many() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+        IF (SELECT count(*) FROM gone) > 8 THEN RAISE EXCEPTION 'too long' USING ERRCODE = '57014'; END IF;
+        RETURN NULL; END $$;
+      CREATE TRIGGER too_many AFTER DELETE ON organization_memberships
+        REFERENCING OLD TABLE AS gone FOR EACH STATEMENT EXECUTE FUNCTION too_many();
+      CREATE FUNCTION keep_first() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'kept'; END $$;
+      CREATE TRIGGER keep_first BEFORE DELETE ON organizations FOR EACH ROW WHEN (old.id = '${first?.id}')
+        EXECUTE FUNCTION keep_first();`);
+    const kept = await organizations.remove('organization', `${first?.id}`).catch((cause: Error) => cause.message);
+    expect(kept).to.equal('kept');
+    const ids = [first, second].map((one) => `'${one?.id}'`);
+    await database.query(`UPDATE organizations SET ended_at = now() - interval '6 minutes' WHERE id IN (${ids})`);
+    await clean();
+    await database.query('DROP FUNCTION too_many CASCADE; DROP FUNCTION keep_first CASCADE');
+    expect(await count(`organizations WHERE id IN (${ids})`)).to.equal(1);
+    await clean();
+    expect(await count(`organizations WHERE id IN (${ids})`)).to.equal(0);
   });
 
   it('the deletion of an organization deletes its access and warehouses in steps, and continues after it was stopped', async () => {
@@ -254,6 +310,10 @@ describeOn([postgresServer], 'the page of a large organization', () => {
         REFERENCING OLD TABLE AS gone FOR EACH STATEMENT EXECUTE FUNCTION refuse_many();
       INSERT INTO warehouses (id, organization_id, name, created_at)
         SELECT 'wh_' || lpad(i::text, 16, '0'), '${id}', i, now() FROM generate_series(1, 501) i;
+      CREATE TRIGGER refuse_many AFTER DELETE ON known_times
+        REFERENCING OLD TABLE AS gone FOR EACH STATEMENT EXECUTE FUNCTION refuse_many();
+      INSERT INTO known_times (thing, organization_id, warehouse_id, as_of, by_import)
+        SELECT i, '${id}', 'wh_' || lpad('1', 16, '0'), now(), false FROM generate_series(1, 600) i;
       CREATE FUNCTION stop_here() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
         RAISE EXCEPTION 'stopped'; END $$;
       CREATE TRIGGER stop_here BEFORE DELETE ON organizations
@@ -273,12 +333,3 @@ describeOn([postgresServer], 'the page of a large organization', () => {
     expect(await count(`organizations WHERE id = '${id}'`)).to.equal(0);
   });
 });
-
-/** Returns how many rows each node of a plan returned in all its loops. */
-function rowsIn(plan: unknown): number[] {
-  if (typeof plan !== 'object' || plan === null) return [];
-  const node = plan as Record<string, unknown>;
-  const own = Number(node['Actual Rows'] ?? 0) + Number(node['Rows Removed by Filter'] ?? 0);
-  const loops = Number(node['Actual Loops'] ?? 1);
-  return [own * loops, ...Object.values(node).flatMap(rowsIn)];
-}

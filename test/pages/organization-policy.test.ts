@@ -9,7 +9,7 @@ import type { Fields } from '../support/person.ts';
 import { addPerson } from '../support/seed.ts';
 import { startSeeded } from '../support/seeded.ts';
 import { onPostgresAndRedis, startTestService } from '../support/service.ts';
-import { textOf } from './client-owner.ts';
+import { said, textOf } from './client-owner.ts';
 import { fieldOf, type SignedInPerson, signedIn } from './signed-in-person.ts';
 
 const ASK = { clients: 'ask', api_keys: 'allow' };
@@ -26,6 +26,8 @@ onPostgresAndRedis('the policy of an organization', (start) => {
     await on.service.memberships.setRole({ accountId }, on.seeded.organization.id, 'owner');
     owner = await signedIn(on.service, credentials);
     person = await signedIn(on.service, on.seeded.person);
+    // The database's time cannot stand still exactly: decisions must be clearly later than the memberships.
+    on.clock.advance(1);
   });
   beforeEach(async () => {
     const { database } = on.service;
@@ -124,7 +126,7 @@ onPostgresAndRedis('the policy of an organization', (start) => {
     expect(textOf(page.html)).to.match(/Approve Route Planner for Northern Logistics \?/);
     expect(textOf(page.html)).to.match(/Registered .* connected by 1 person/);
     const answer = await owner.follow(await decide({ decision: 'approve' }));
-    expect(textOf(answer.html)).to.include('Route Planner is approved.');
+    expect(textOf(answer.html)).to.include(said('organization-decision.done-approve', { app: 'Route Planner' }));
     expect(await reachedWith(token)).to.deep.equal(NORTHERN);
     const [entry] = await on.service.activity.of(on.seeded.person.accountId, { limit: 1 });
     expect(entry).to.include({ action: 'client_admitted', actor: 'organization' });
@@ -133,10 +135,15 @@ onPostgresAndRedis('the policy of an organization', (start) => {
     expect((await decide({ decision: 'approve' })).status).to.equal(409);
   });
 
-  it('people who connected a declined client see the reason of the owner, escaped', async () => {
+  it('people who connected a declined client see the reason of the owner, escaped, and both log entries have it', async () => {
     await setPolicy(ASK);
     const token = await connect();
-    await decide({ decision: 'decline', sentence: 'Use <b>Stock Reports</b> instead.' });
+    const sentence = 'Use <b>Stock Reports</b> instead.';
+    await decide({ decision: 'decline', sentence });
+    const logged = await on.service.database.query(
+      "SELECT actor, details->>'sentence' AS sentence FROM activity WHERE action = 'client_barred' ORDER BY id DESC LIMIT 2",
+    );
+    expect(logged).to.have.deep.members(['person', 'organization'].map((actor) => ({ actor, sentence })));
     expect(await reachedWith(token)).to.deep.equal([]);
     for (const page of [
       await person.get('/profile/connections'),
@@ -224,7 +231,7 @@ onPostgresAndRedis('the policy of an organization', (start) => {
     const answer = await owner.follow(await setPolicy({ clients: 'open', api_keys: 'refuse' }));
     expect(await reachedWith(key)).to.deep.equal([]);
     expect(await reachedWith(token)).to.deep.equal(NORTHERN);
-    expect(textOf(answer.html)).to.include('Personal API keys have no access here.');
+    expect(textOf(answer.html)).to.include(said('organization.keys-policy'));
     expect(textOf(answer.html)).to.not.include('Export');
     const [{ id } = { id: '' }] = await on.service.apiKeys.listOf(on.seeded.person.accountId);
     const theirs = await person.get(`/profile/api-keys/${id}/limit`);

@@ -7,7 +7,7 @@ import { authorizationUrl, basic, introspect } from '../support/oauth.ts';
 import { addPerson, type SeededPerson } from '../support/seed.ts';
 import { startSeeded } from '../support/seeded.ts';
 import { startsOn } from '../support/service.ts';
-import { textOf } from './client-owner.ts';
+import { said, textOf } from './client-owner.ts';
 import { type SignedInPerson, signedIn } from './signed-in-person.ts';
 
 const PATH = '/profile/organizations';
@@ -105,10 +105,12 @@ describe('the page of an organization', () => {
     expect(await reachedWith(token)).to.deep.equal(['Northern Logistics']);
     const stream = await listen(on.issuer);
     const asked = await admin.get(endOf(guest));
-    expect(textOf(asked.html)).to.include('End the membership of Gina Guest in Northern Logistics ?');
+    expect(textOf(asked.html)).to.include(
+      said('organizations.end-heading', { person: 'Gina Guest', organization: 'Northern Logistics' }),
+    );
     expect(await roleOf(guest)).to.equal('member');
     const done = await admin.follow(await admin.submit(asked, {}));
-    expect(textOf(done.html)).to.include('The membership of Gina Guest is ended.');
+    expect(textOf(done.html)).to.include(said('organizations.ended', { person: 'Gina Guest' }));
     expect(await reachedWith(token)).to.deep.equal([]);
     await eventually(() => expect(stream.text).to.include(`data: ${guest.accountId}\n`));
     const [entry] = await logOf(guest);
@@ -133,7 +135,7 @@ describe('the page of an organization', () => {
     await on.service.accounts.suspend(gone.accountId);
     const refused = await owner.send(endOf(owner));
     expect(refused.status).to.equal(409);
-    expect(textOf(refused.html)).to.include('the last owner who can sign in');
+    expect(textOf(refused.html)).to.include(said('organizations.refused-last_owner'));
     expect([await roleOf(owner), await roleOf(gone)]).to.deep.equal(['owner', 'owner']);
     expect((await owner.send(endOf(gone))).status).to.equal(303);
   });
@@ -182,7 +184,9 @@ describe('the page of an organization', () => {
     expect([await reachedWith(token), await reachedThere()]).to.deep.equal([all, all]);
 
     const asked = await owner.get(clientPath('end'));
-    expect(textOf(asked.html)).to.include('Block Route Planner in Northern Logistics ?');
+    expect(textOf(asked.html)).to.include(
+      said('organizations.block-heading', { app: 'Route Planner', organization: 'Northern Logistics' }),
+    );
     await owner.submit(asked, {});
     expect(await reachedWith(token)).to.deep.equal(['Elsewhere Storage']);
     await eventually(async () => {
@@ -191,7 +195,7 @@ describe('the page of an organization', () => {
     });
     // A new approval does not reach the organization either, and the consent page says so.
     expect(await consentPage())
-      .to.include('No longer: Northern Logistics')
+      .to.include(said('since.organization-removed', { organization: 'Northern Logistics' }))
       .and.not.match(reached);
     expect(await reachedWith(await connect(both))).to.deep.equal(['Elsewhere Storage']);
     const [entry] = (await logOf(both)).filter(({ action }) => action === 'client_barred');

@@ -4,7 +4,7 @@ import type { Action } from '../../src/accounts/activity/activity-words.ts';
 import { createPerson, type Fields, type Page, type Person } from '../support/person.ts';
 import { passwordLink } from '../support/seed.ts';
 import { type Seeded, startSeeded } from '../support/seeded.ts';
-import { LIST, REDIRECT_URI, textOf } from './client-owner.ts';
+import { LIST, REDIRECT_URI, said, textOf } from './client-owner.ts';
 import { fieldOf, type SignedInPerson, signedIn } from './signed-in-person.ts';
 
 const HOSTILE = `<img src=x onerror=alert(1)>"'&<%= 1 %>`;
@@ -191,7 +191,7 @@ describe('the forms of the profile', () => {
       if ((await again.tab.get('/profile')).location) await again.tab.signIn(on.seeded.person);
       const answer = await again.tab.post(path, { ...fields, form_token: again.token });
       expect(answer.status).to.equal(409);
-      expect(textOf(answer.html)).to.include('You have signed in again');
+      expect(textOf(answer.html)).to.include(said('errors.signed-in-again-heading'));
       expectTyped(answer, fields);
       expect(await all()).to.deep.equal(before);
     });
@@ -275,7 +275,7 @@ describe('the forms of the profile', () => {
       const before = await recorded();
       on.clock.advance(601);
       const asked = await person.send(path, fields);
-      expect(textOf(asked.html)).to.include('Confirm it’s you');
+      expect(textOf(asked.html)).to.include(said('confirm.title'));
       expect(asked.html).not.to.include('<img');
       expect(await recorded()).to.deep.equal(before);
       const { password } = on.seeded.person;
@@ -297,7 +297,7 @@ describe('the forms of the profile', () => {
     const asked = await other.fillIn('/profile/api-keys', { name: 'x', expires_in_days: '30' });
     const wrong = await other.submit(asked, { current_password: 'not this one, no' });
     expect(wrong.status).to.equal(401);
-    expect(textOf(wrong.html)).to.include('Confirm it’s you').and.include('not your password');
+    expect(textOf(wrong.html)).to.include(said('confirm.title')).and.include('not your password');
     expect(textOf(wrong.html)).not.to.include('email address');
     expect(wrong.html).not.to.include('not this one, no');
     expect(await keys()).to.deep.equal(before);

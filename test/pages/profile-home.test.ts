@@ -5,7 +5,7 @@ import { scrape } from '../support/metrics.ts';
 import { addPerson, addTestClient, type SeededPerson } from '../support/seed.ts';
 import { startSeeded } from '../support/seeded.ts';
 import { onPostgresAndRedis } from '../support/service.ts';
-import { textOf } from './client-owner.ts';
+import { said, textOf } from './client-owner.ts';
 import { addPasskey } from './passkeys/soft-passkey.ts';
 import { type SignedInPerson, signedIn } from './signed-in-person.ts';
 
@@ -61,9 +61,9 @@ onPostgresAndRedis('the home of a user', (start) => {
     const html = await home();
     expect((await headingsOn('/profile'))[0]).to.equal('next');
     const steps = textOf(sectionOf(html, 'next'));
-    expect(steps).to.include('You are not in an organization yet. Your administrator can add you.');
+    expect(steps).to.include(said('profile.none'));
     expect(html).to.include('<a class="button" href="/profile/security/passkeys/new">');
-    expect(steps).to.not.include('Connect an app');
+    expect(steps).to.not.include(said('profile.connect'));
     expect(html).to.not.include('id="acting"');
   });
 
@@ -71,9 +71,9 @@ onPostgresAndRedis('the home of a user', (start) => {
     await join();
     const steps = textOf(sectionOf(await home(), 'next'));
     expect(steps).to.include('Connect an app Open the app and choose to connect it with Gatehouse.');
-    expect(steps).to.not.include('Join an organization');
+    expect(steps).to.not.include(said('profile.join'));
     await connect('Sorter', 1);
-    expect(textOf(sectionOf(await home(), 'next'))).to.not.include('Connect an app');
+    expect(textOf(sectionOf(await home(), 'next'))).to.not.include(said('profile.connect'));
   });
 
   it('a user with an organization, a passkey and an app sees no list of what to do', async () => {
@@ -85,11 +85,11 @@ onPostgresAndRedis('the home of a user', (start) => {
 
   it('the profile says how the account is protected, in words and not by color alone', async () => {
     const protection = async () => textOf(sectionOf(await home(), 'protection'));
-    expect(await protection()).to.include('Could be better. Only a password protects your account.');
+    expect(await protection()).to.include(said('profile.by-password'));
     expect(await home()).to.include('<a href="/profile/security">See how you sign in</a>');
     await query('UPDATE accounts SET password_hash = NULL WHERE id = $1', [credentials.accountId]);
     on.service.accounts.forget(credentials.accountId);
-    expect(await protection()).to.include('Needs attention. You have no sign-in method');
+    expect(await protection()).to.include(said('profile.by-nothing'));
     await addPasskey(on.issuer, person);
     expect(await protection()).to.match(/Good\. You can sign in with the passkey Laptop/);
   });

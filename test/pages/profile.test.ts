@@ -3,7 +3,7 @@ import { authorizationUrl } from '../support/oauth.ts';
 import { createPerson } from '../support/person.ts';
 import { addPerson } from '../support/seed.ts';
 import { startSeeded } from '../support/seeded.ts';
-import { textOf } from './client-owner.ts';
+import { said, textOf } from './client-owner.ts';
 import { fieldOf, type SignedInPerson, signedIn } from './signed-in-person.ts';
 
 const OWN_SECTIONS = ['', '/connections', '/organizations', '/security', '/activity'];
@@ -79,7 +79,7 @@ describe('the profile', () => {
     const newcomer = await addPerson(on.service, 'New', 'new@example.test');
     const newcomerPages = await signedIn(on.service, newcomer);
     const text = textOf((await newcomerPages.get('/profile')).html);
-    expect(text).to.include('You are not in an organization yet.');
+    expect(text).to.include(said('profile.none'));
   });
 
   it('every page names the signed-in user and has a button to sign out', async () => {
@@ -95,7 +95,7 @@ describe('the profile', () => {
       expect(textOf(html), url.pathname).to.include('Signed in as Grace Person grace@example.test');
     }
     const { html } = await createPerson(on.issuer).get('/errors');
-    expect(html).to.not.include('Signed in as').and.not.include('id="sign-out"');
+    expect(html).to.not.include(said('common.signed-in-as')).and.not.include('id="sign-out"');
     const [last] = pages.slice(-1);
     const out = last && (await person.post('/logout', { form_token: fieldOf(last, 'form_token') }));
     expect((await person.get('/profile')).location?.pathname).to.equal('/login');

@@ -9,7 +9,7 @@ import { describeOn, postgresServer, redisServer } from '../support/requirements
 import { addPerson, type SeededPerson, seed } from '../support/seed.ts';
 import { startSeeded } from '../support/seeded.ts';
 import { startsOn } from '../support/service.ts';
-import { textOf } from './client-owner.ts';
+import { said, textOf } from './client-owner.ts';
 import { addPasskey } from './passkeys/soft-passkey.ts';
 import { type SignedInPerson, signedIn } from './signed-in-person.ts';
 
@@ -86,7 +86,7 @@ describe('the security page', () => {
       expect(text).to.match(/this browser .* Firefox on Linux 127\.0\.0\.1 Signed in \d/);
       const path = await signOutPath();
       const page = await person.follow(await person.send(path));
-      expect(textOf(page.html)).to.include('That browser was signed out.').and.not.include('Firefox on');
+      expect(textOf(page.html)).to.include(said('security.signed-out-there')).and.not.include('Firefox on');
       expect([await isSignedIn(person), (await there.get('/profile')).status]).to.deep.equal([true, 303]);
       expect(await outcomeOf(there, answered)).to.equal('sign-in');
       const { accountId } = credentials;
@@ -109,7 +109,7 @@ describe('the security page', () => {
         const [shown = '', folded = ''] = section.split('<details class="others">');
         return { shown: rowsIn(shown), folded: rowsIn(folded), text: textOf(section) };
       };
-      expect((await listed()).text).to.include('No other browser is signed in.');
+      expect((await listed()).text).to.include(said('security.no-other-session'));
       for (let browsers = 0; browsers < 2; browsers += 1) await elsewhere();
       expect(await listed()).to.deep.include({ folded: [] });
       for (let browsers = 0; browsers < 2; browsers += 1) await elsewhere();
@@ -120,7 +120,7 @@ describe('the security page', () => {
       // The form of a folded session works.
       const path = folded[0]?.match(/action="([^"]*)"/)?.[1] ?? '';
       const page = await person.follow(await person.send(path));
-      expect(textOf(page.html)).to.include('That browser was signed out.');
+      expect(textOf(page.html)).to.include(said('security.signed-out-there'));
       expect((await listed()).folded).to.have.length(1);
     });
 
@@ -252,7 +252,7 @@ describe('the security page', () => {
     const elsewhere = [await signedIn(on.service, credentials), await signedIn(on.service, credentials)];
     const copied = { cookie: person.cookieHeader('/profile') };
     const page = await person.follow(await person.send(`${PATH}/sign-out-everywhere`));
-    expect(textOf(page.html)).to.include('All your other browsers were signed out');
+    expect(textOf(page.html)).to.include(said('security.signed-out-others'));
     for (const other of elsewhere) expect(await isSignedIn(other)).to.equal(false);
     expect(await isSignedIn(person)).to.equal(true);
     // A stolen copy of this browser's session cookie is signed out, too.
@@ -274,7 +274,7 @@ describe('the security page', () => {
     on.clock.advance(1_000);
     await person.send(`${PATH}/sign-out-everywhere`);
     const asked = await person.send('/profile/api-keys', { name: 'x', expires_in_days: '30' });
-    expect(textOf(asked.html)).to.include('Confirm it’s you');
+    expect(textOf(asked.html)).to.include(said('confirm.title'));
     for (let age = 1_000; age < ABSOLUTE; age += IDLE / 2) {
       await person.send(`${PATH}/sign-out-everywhere`);
       on.clock.advance(IDLE / 2);

@@ -1,5 +1,6 @@
 /** `prompt=select_account`: the user says with which account an authorization request continues. */
 import { expect } from 'chai';
+import { said } from '../pages/client-owner.ts';
 import { authorizationUrl } from '../support/oauth.ts';
 import { createPerson, type Page, type Person } from '../support/person.ts';
 import { startSeeded } from '../support/seeded.ts';
@@ -20,7 +21,7 @@ describe('the choice of the account', () => {
   }
 
   function expectChoice({ html }: Page): void {
-    expect(html).to.include('Choose an account').and.include(on.seeded.person.email);
+    expect(html).to.include(said('account-choice.title')).and.include(on.seeded.person.email);
   }
 
   it('a signed-in user continues with this account, and then approves', async () => {
@@ -52,7 +53,7 @@ describe('the choice of the account', () => {
     expect(signIn.html).to.include('name="password"');
     const { email, password } = on.seeded.person;
     const consent = await person.follow(await person.submit(signIn, { email, password }));
-    expect(consent.html).to.not.include('Choose an account');
+    expect(consent.html).to.not.include(said('account-choice.title'));
   });
 
   it('cancelling sends access_denied with the state', async () => {

@@ -1,6 +1,7 @@
 /** Rules of consent: when users are asked, when an earlier approval counts, and `prompt`. */
 import { expect } from 'chai';
 import type { ClientKind } from '../../src/clients/client.ts';
+import { said } from '../pages/client-owner.ts';
 import { eventually } from '../support/eventually.ts';
 import { authorizationUrl, type Parameters, pkce, refresh, type TestClient } from '../support/oauth.ts';
 import { createPerson, type Person } from '../support/person.ts';
@@ -187,7 +188,7 @@ describe('consent policy', () => {
     await on.service.accounts.suspend(on.seeded.other.accountId);
     const page = await browser.follow(await browser.get(request(known, { state: 'a b' })));
     expect(page.status).to.equal(403);
-    expect(page.html).to.include('This app is not available right now');
+    expect(page.html).to.include(said('errors.owner_suspended-heading'));
     const href = page.html.match(/href="(https:[^"]*)"/)?.[1]?.replaceAll('&amp;', '&') ?? '';
     expect(Object.fromEntries(new URL(href).searchParams)).to.include({
       error: 'unauthorized_client',

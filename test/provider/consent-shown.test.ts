@@ -1,6 +1,6 @@
 /** An approval counts only for what the page showed, to that user and for that request. */
 import { expect } from 'chai';
-import { textOf } from '../pages/client-owner.ts';
+import { said, textOf } from '../pages/client-owner.ts';
 import { fieldOf } from '../pages/signed-in-person.ts';
 import { eventually } from '../support/eventually.ts';
 import { authorizationUrl, type TestClient } from '../support/oauth.ts';
@@ -81,7 +81,7 @@ describe('an approval counts only for what the page showed', () => {
     await on.service.connections.end(whose, 'person_disconnected');
     const again = await approve(page);
     expect(await outcomeOf(person, again)).to.equal('consent');
-    expect(again.html).to.include('It was disconnected');
+    expect(again.html).to.include(said('consent.disconnected'));
     expect(await remembered()).to.equal(undefined);
     expect(answerIn(await approve(again))).to.have.property('code');
   });
@@ -136,14 +136,16 @@ describe('an approval counts only for what the page showed', () => {
     await eventually(async () => expect(await reach()).to.equal(0));
     const text = textOf((await open({ prompt: 'consent' })).html);
     expect(text).to.include('The name was Shown Name , now it is Stock Sync');
-    expect(text).to.include('Your role in Storm Logistics changed from admin to member');
+    expect(text).to.include(
+      said('since.organization-changed', { organization: 'Storm Logistics', former: 'admin', role: 'member' }),
+    );
     expect(text).to.include('No longer: Riga ( Storm Logistics )');
     expect((await open()).html)
       .to.include('<del>Riga</del>')
       .and.include('no warehouses');
     await approve(await open());
     const calm = textOf((await open({ prompt: 'consent' })).html);
-    expect(calm).to.include('It is asking again.').and.not.include('What changed since then');
+    expect(calm).to.include(said('consent.again')).and.not.include('What changed since then');
   });
 
   it("the consent page names the client's owner, and a change of owner needs consent again", async () => {
@@ -181,7 +183,7 @@ describe('an approval counts only for what the page showed', () => {
     await on.service.clients.edit(client.id, { links: { homepage: 'https://b.example/' } });
     const again = await approve(page);
     expect(await outcomeOf(person, again)).to.equal('consent');
-    expect(textOf(again.html)).to.include('Its links were changed.');
+    expect(textOf(again.html)).to.include(said('consent.links-changed'));
     expect(await remembered()).to.equal(undefined);
   });
 
@@ -189,7 +191,7 @@ describe('an approval counts only for what the page showed', () => {
     await approve(await open());
     await edit('Shown Name', [REDIRECT_URI, SECOND]);
     const text = textOf((await open()).html);
-    expect(text).to.include('You have approved this app before. What changed since then:');
+    expect(text).to.include(said('consent.since'));
     expect(text).to.include('It can now also send you to second.example');
   });
 
@@ -226,7 +228,7 @@ describe('an approval counts only for what the page showed', () => {
     await on.service.clients.verify(client.id, false);
     const again = await approve(page);
     expect(await outcomeOf(person, again)).to.equal('consent');
-    expect(textOf(again.html)).to.include('The app is no longer marked as verified.');
+    expect(textOf(again.html)).to.include(said('consent.not-verified-now'));
     // An edit removes the verification mark.
     await on.service.clients.verify(client.id, true);
     const marked = await open();

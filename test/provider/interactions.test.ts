@@ -1,5 +1,6 @@
 /** Sign-in and consent with several tabs, repeated clicks, other users, and expiry. */
 import { expect } from 'chai';
+import { said } from '../pages/client-owner.ts';
 import { fieldOf } from '../pages/signed-in-person.ts';
 import { eventually } from '../support/eventually.ts';
 import { authorizationUrl, type Parameters } from '../support/oauth.ts';
@@ -43,7 +44,7 @@ describe('interactions', () => {
   function expectGone(page: Page): void {
     expect(page.status).to.equal(410);
     expect(page.location).to.equal(undefined);
-    expect(page.html).to.include('This request is no longer open').and.include('href="/profile"');
+    expect(page.html).to.include(said('errors.request-closed-heading')).and.include('href="/profile"');
   }
 
   /** Returns the link of the page that starts the request again. */

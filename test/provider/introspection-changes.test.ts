@@ -7,7 +7,7 @@ import { text } from 'node:stream/consumers';
 import { setImmediate as turn } from 'node:timers/promises';
 import { expect } from 'chai';
 import { introspectorOf } from '../../modules/node/test/stand-in.ts';
-import { createOrganizationEnds } from '../../src/accounts/access/organization-ends.ts';
+import { createOrganizationEnds } from '../../src/authorizations/organization-ends.ts';
 import { readValue } from '../../src/authorizations/token-formats.ts';
 import { withChecksum } from '../../src/base/random-id.ts';
 import { createChangeStreams } from '../../src/provider/introspection-changes.ts';

@@ -1,5 +1,6 @@
 /** Native clients (RFC 8252): loopback redirects and private-use schemes. */
 import { expect } from 'chai';
+import { said } from '../pages/client-owner.ts';
 import { authorizationUrl, exchangeCode, pkce, type TestClient } from '../support/oauth.ts';
 import type { Person } from '../support/person.ts';
 import { rawRequest } from '../support/raw-request.ts';
@@ -144,7 +145,7 @@ describe('native clients', () => {
         },
       });
       expect(status).to.equal(200);
-      expect(html).to.include('You may close this window').and.include('Warehouse Phone');
+      expect(html).to.include(said('handed-over.title')).and.include('Warehouse Phone');
       const [, url = ''] = /^0; url=(com\.example\.warehouse:.*)$/.exec(headers.get('refresh') ?? '') ?? [];
       const parameter = decision === 'approve' ? 'code' : 'error';
       expect(new URL(url).searchParams.has(parameter)).to.equal(true);

@@ -1,20 +1,18 @@
 /** `limits.people_per_unchecked_client`: how many users can connect an unchecked client. */
 import { expect } from 'chai';
-import pg from 'pg';
-import { signInOwner, textOf } from '../pages/client-owner.ts';
+import { said, signInOwner, textOf } from '../pages/client-owner.ts';
 import { testBrowser } from '../pages/oauth-clients/test-browser.ts';
-import { eventually } from '../support/eventually.ts';
 import { authorizationUrl, pkce, refresh, type TestClient } from '../support/oauth.ts';
 import { createPerson, type Page, type Person } from '../support/person.ts';
 import { recordedProblems } from '../support/recorded-problems.ts';
-import { describeOn, postgresServer } from '../support/requirements.ts';
 import { addPerson, addTestClient, REDIRECT_URI, type SeededPerson } from '../support/seed.ts';
 import { startSeeded } from '../support/seeded.ts';
-import { forEachDeployment, startTestService, type TestService } from '../support/service.ts';
+import { onPostgresAndRedis, startTestService, type TestService } from '../support/service.ts';
 import { outcomeOf } from './authorization-outcome.ts';
 import { partnerTokens } from './partner-tokens.ts';
 
 const limits = { peoplePerUncheckedClient: 2 };
+
 const CAUSE = 'as many people have connected this client as may before the operator has checked it';
 
 describe('the limit of users of an unverified client', () => {
@@ -56,7 +54,9 @@ describe('the limit of users of an unverified client', () => {
   it('beyond the user limit of a client, the next user gets a page with the reason and a link back', async () => {
     const page = await third.open(request(client, { state: 's 1' }));
     expect(page.status).to.equal(403);
-    expect(textOf(page.html)).to.include('You cannot connect this app yet').and.include('has not checked this app yet');
+    expect(textOf(page.html))
+      .to.include(said('errors.too_many_people-heading'))
+      .and.include(said('errors.too_many_people-explanation'));
     const href = page.html.match(/href="(https:[^"]*)"/)?.[1]?.replaceAll('&amp;', '&') ?? '';
     expect(Object.fromEntries(new URL(href).searchParams)).to.include({
       error: 'unauthorized_client',
@@ -120,7 +120,7 @@ describe('the limit of users of an unverified client', () => {
   });
 });
 
-forEachDeployment('the last free place for users of an unverified client', (start) => {
+onPostgresAndRedis('the last free place for users of an unverified client', (start) => {
   const ROUNDS = 10;
   const PEOPLE = 12;
   const on = startSeeded({ on: start, settings: { limits } });
@@ -128,8 +128,7 @@ forEachDeployment('the last free place for users of an unverified client', (star
   let accounts: readonly string[];
 
   before(async () => {
-    const isAlone = on.service.database.embedded;
-    nodes = isAlone ? [on.service] : [on.service, await startTestService({ sharing: on.service })];
+    nodes = [on.service, await startTestService({ sharing: on.service })];
     const add = (_: unknown, n: number) => addPerson(on.service, 'Racer', `r${n}@example.test`);
     const added = await Promise.all(Array.from({ length: PEOPLE }, add));
     accounts = added.map(({ accountId }) => accountId);
@@ -150,65 +149,6 @@ forEachDeployment('the last free place for users of an unverified client', (star
       );
       expect(stored.filter((connected) => connected?.isNew)).to.have.lengthOf(3);
       expect(await on.service.connections.countOf(id), `round ${round}`).to.equal(3);
-    }
-  });
-});
-
-describeOn([postgresServer], 'approvals of one client while another node holds its lock', () => {
-  const on = startSeeded({ on: 'postgres', settings: { limits } });
-
-  it('the locked account of one person refuses only this person', async () => {
-    const add = (_: unknown, n: number) => addPerson(on.service, 'Locked', `l${n}@example.test`);
-    const [locked, ...others] = await Promise.all(Array.from({ length: 6 }, add));
-    const owner = { ownerAccountId: on.seeded.other.accountId };
-    const { id: clientId } = await addTestClient(on.service, 'Busy', owner);
-    const { databaseUrl: connectionString } = on.service.settings.storage;
-    const holder = new pg.Client({ connectionString });
-    await holder.connect();
-    try {
-      await holder.query('BEGIN');
-      await holder.query('SELECT FROM accounts WHERE id = $1 FOR UPDATE', [locked?.accountId]);
-      const consent = { clientId, name: 'Busy', hosts: [REDIRECT_URI], access: [], maxPeople: 99 };
-      const approve = (accountId = '') => on.service.connections.rememberConsent({ ...consent, accountId });
-      const refused = approve(locked?.accountId).catch((error: Error) => error);
-      const stored = await Promise.all(others.map(({ accountId }) => approve(accountId)));
-      expect(stored.filter((connected) => connected?.isNew)).to.have.lengthOf(5);
-      expect(await refused).to.include({ code: 'statement_too_long' });
-    } finally {
-      await holder.end();
-    }
-  });
-
-  it('they use one connection, and all connect as soon as the lock is free', async () => {
-    const add = (_: unknown, n: number) => addPerson(on.service, 'Waiter', `w${n}@example.test`);
-    const waiting = await Promise.all(Array.from({ length: 12 }, add));
-    const owner = { ownerAccountId: on.seeded.other.accountId };
-    const { id: clientId } = await addTestClient(on.service, 'Frozen', owner);
-    const { databaseUrl: connectionString } = on.service.settings.storage;
-    const frozen = new pg.Client({ connectionString });
-    await frozen.connect();
-    try {
-      await frozen.query(`SELECT pg_advisory_lock(hashtext('gatehouse people'), hashtext($1))`, [clientId]);
-      const consent = { clientId, name: 'Frozen', hosts: [REDIRECT_URI], access: [], maxPeople: 99 };
-      const approvals = Promise.all(
-        waiting.map(({ accountId }) => on.service.connections.rememberConsent({ ...consent, accountId })),
-      );
-      const blocked = async (): Promise<number | null> => {
-        const { rowCount } = await frozen.query(
-          `SELECT FROM pg_stat_activity WHERE datname = current_database()
-            AND wait_event_type = 'Lock' AND wait_event = 'advisory'`,
-        );
-        return rowCount;
-      };
-      await eventually(async () => expect(await blocked()).to.be.at.least(1));
-      // The pool has ten connections: these reads would time out if all of them waited.
-      const reads = waiting.map(({ accountId }) => on.service.connections.listOf(accountId));
-      expect((await Promise.all(reads)).flat()).to.deep.equal([]);
-      expect(await blocked()).to.equal(1);
-      await frozen.query('SELECT pg_advisory_unlock_all()');
-      expect((await approvals).filter((connected) => connected?.isNew)).to.have.lengthOf(12);
-    } finally {
-      await frozen.end();
     }
   });
 });

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { withChecksum } from '../../src/base/random-id.ts';
 import type { ClientProblem } from '../../src/clients/client-problems.ts';
-import { LIST, REDIRECT_URI, signInOwner, textOf } from '../pages/client-owner.ts';
+import { LIST, REDIRECT_URI, said, signInOwner, textOf } from '../pages/client-owner.ts';
 import { eventually } from '../support/eventually.ts';
 import {
   ask,
@@ -240,7 +240,7 @@ describe('recent problems of a client', () => {
     await stranger.signIn(on.seeded.person);
     const page = await owner.get(url);
     expect(page.status).to.equal(400);
-    expect(page.html).to.include('callback<mark>/</mark>').and.include('Nearest registered');
+    expect(page.html).to.include('callback<mark>/</mark>').and.include(said('errors.nearest-uri'));
     expect(page.html).to.include(`href="/profile/oauth-clients/${confidential.id}"`);
     for (const who of [stranger, createPerson(on.issuer)]) {
       const { status, html } = await who.get(url);

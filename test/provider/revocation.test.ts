@@ -1,8 +1,11 @@
 /** `POST /oauth/revoke` (RFC 7009): how standard client libraries end an authorization. */
 import { expect } from 'chai';
 import { withChecksum } from '../../src/base/random-id.ts';
+import { listenForChanges } from '../../src/storage/change-feed.ts';
+import { eventually } from '../support/eventually.ts';
 import { type Answer, ask, clientCredentials, postForm, refresh, type TestClient } from '../support/oauth.ts';
 import { startSeeded } from '../support/seeded.ts';
+import { TIMEOUT_FACTOR } from '../support/timeout-factor.ts';
 import { type Tokens, tokensOf } from './partner-tokens.ts';
 import { expectRefusal } from './refusals.ts';
 
@@ -65,6 +68,22 @@ describe('token revocation', () => {
     // A client that has proved who it is may send any number of expired tokens.
     expectDone(await revoke(unknown[0]));
     expectDone(await revoke(accessToken));
+  });
+
+  it('a made-up machine token makes nodes and APIs forget only a machine client', async () => {
+    const { confidential, machine } = on.clients;
+    const madeUp = withChecksum(`gate_mt_${'y'.repeat(43)}`);
+    const changes = await listenForChanges(on.service.database, TIMEOUT_FACTOR);
+    try {
+      const heard: string[] = [];
+      changes.onChange((topic, key) => void (topic === 'clients' && heard.push(String(key))));
+      expectDone(await revoke(madeUp, confidential));
+      expectDone(await revoke(madeUp, machine));
+      await eventually(async () => expect(heard).to.include(machine.id));
+      expect(heard).not.to.include(confidential.id);
+    } finally {
+      await changes.close();
+    }
   });
 
   it('a client cannot revoke the token of another client', async () => {

@@ -10,7 +10,7 @@ import { eventually } from '../support/eventually.ts';
 import { counted, scrape } from '../support/metrics.ts';
 import { clientCredentials, exchangeCode, introspect, refresh } from '../support/oauth.ts';
 import { type Seeded, startSeeded } from '../support/seeded.ts';
-import { forEachDeployment, type TestService } from '../support/service.ts';
+import { onPostgresAndRedis, type TestService } from '../support/service.ts';
 import { tokensOf } from './partner-tokens.ts';
 
 const FROM = { address: '192.0.2.1', browser: '' };
@@ -107,7 +107,7 @@ describe('the checksum of values', () => {
   });
 });
 
-forEachDeployment('issued values', (start) => {
+onPostgresAndRedis('issued values', (start) => {
   const on = startSeeded({ on: start });
 
   it('every kind of value has a checksum and is accepted', async () => {

@@ -10,7 +10,7 @@ import { basic, clientCredentials, introspect, type TestClient } from '../suppor
 import { rawRequest } from '../support/raw-request.ts';
 import { addTestClient } from '../support/seed.ts';
 import { startSeeded } from '../support/seeded.ts';
-import { forEachDeployment } from '../support/service.ts';
+import { onPostgresAndRedis } from '../support/service.ts';
 import { tokensOf } from './partner-tokens.ts';
 
 interface Sent {
@@ -34,7 +34,7 @@ function shownBody(body: string): unknown {
   return body.startsWith('{') ? shapeOf(JSON.parse(body)) : body.replace(/ at .*/, ' at …').trim();
 }
 
-forEachDeployment('the answers of the wire contract', (start) => {
+onPostgresAndRedis('the answers of the wire contract', (start) => {
   const on = startSeeded({ on: start, settings: { limits: { clientFailures: 2 } } });
 
   const ask = (token: string, client: TestClient = on.clients.resourceServer) => introspect(on.issuer, client, token);

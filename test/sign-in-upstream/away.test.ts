@@ -1,5 +1,6 @@
 /** An unreachable provider: its users get an explanation, and other sign-ins are not affected. */
 import { expect } from 'chai';
+import { said } from '../pages/client-owner.ts';
 import { GRACE, startWithUpstream, WITH_PLATFORM } from './service.ts';
 
 describe('while a provider is unreachable', () => {
@@ -15,7 +16,7 @@ describe('while a provider is unreachable', () => {
     expect(page.status).to.equal(503);
     expect(page.headers.get('retry-after')).to.equal('30');
     expect(page.html).to.include('<bdi>Warehouse platform</bdi> does not answer');
-    expect(on.service.logLines.join()).to.include('a sign-in provider does not answer');
+    expect(on.service.logLines.join()).to.include(said('upstream.away-heading', { provider: 'a sign-in provider' }));
   });
 
   it('after a failed request to the provider, further users are refused for half a minute without one', async () => {

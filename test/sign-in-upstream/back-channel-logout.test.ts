@@ -4,7 +4,7 @@ import type { JWTPayload } from 'jose';
 import { eventually } from '../support/eventually.ts';
 import { authorizationUrl } from '../support/oauth.ts';
 import { describeOn, postgresServer } from '../support/requirements.ts';
-import { forEachDeployment, startsOn } from '../support/service.ts';
+import { onPostgresAndRedis, startsOn } from '../support/service.ts';
 import type { Traveller } from '../support/upstream.ts';
 import { GRACE, startWithUpstream, type WithUpstream } from './service.ts';
 
@@ -44,7 +44,7 @@ function actions(on: WithUpstream) {
   };
 }
 
-forEachDeployment('a sign-out at a provider', (start) => {
+onPostgresAndRedis('a sign-out at a provider', (start) => {
   const on = startWithUpstream({ start });
   const { signInSession, isSignedIn, tokenOf, notify } = actions(on);
 

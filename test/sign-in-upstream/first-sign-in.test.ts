@@ -1,6 +1,7 @@
 /** The first sign-in with a provider, to an account that another person may have used before. */
 import { expect } from 'chai';
 import type { LinkPurpose } from '../../src/accounts/password-links/password-links.ts';
+import { said } from '../pages/client-owner.ts';
 import { addPasskey } from '../pages/passkeys/soft-passkey.ts';
 import { authorizationUrl } from '../support/oauth.ts';
 import { createPerson, type Page, type Person } from '../support/person.ts';
@@ -55,7 +56,7 @@ describe('the first sign-in with a provider', () => {
       const added = await browser.travel(await browser.submit(page, { link_with: 'platform' }));
       expect(added.html).to.include('from now on');
     },
-    'a link that an import or a node of the previous version adds': () => addImportedLink(),
+    'a link that an import adds': () => addImportedLink(),
     'a passkey': async () => addPasskey(on.service.issuer, await signedIn(), { name: 'Phone' }),
   };
   for (const [what, add] of Object.entries(NEW_METHODS)) {
@@ -107,7 +108,7 @@ describe('the first sign-in with a provider', () => {
     expect(await account()).to.include({ hasPassword: true });
     const done = await owner.submit(again, ticked);
     expect(done.location?.pathname, done.html).to.equal('/profile/activity');
-    expect((await owner.follow(done)).html).to.include('it was removed, after the first sign-in');
+    expect((await owner.follow(done)).html).to.include(said('activity.link-removed'));
     expect(await isSignedIn(intruder)).to.equal(false);
     expect((await createPerson(on.service.issuer).signIn(person)).status).to.equal(401);
     expect(await on.service.apiKeys.listOf(person.accountId)).to.deep.equal([]);
@@ -144,7 +145,7 @@ describe('the first sign-in with a provider', () => {
     const again = await owner.arrive(await owner.submit(asked, WITH_PLATFORM));
     const refused = await owner.post(QUESTION, sent(again));
     expect(refused.status, refused.html).to.equal(422);
-    expect(refused.html).to.include('you could no longer sign in');
+    expect(refused.html).to.include(said('first-sign-in.last'));
     expect(await account()).to.include({ hasPassword: true });
     expect(await on.service.identities.listOf(person.accountId)).to.have.lengthOf(1);
   });

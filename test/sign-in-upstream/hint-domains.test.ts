@@ -1,5 +1,6 @@
 /** Email domains of a provider: entering an address redirects there and reveals no accounts. */
 import { expect } from 'chai';
+import { said } from '../pages/client-owner.ts';
 import { authorizationUrl } from '../support/oauth.ts';
 import { GRACE, startWithUpstream } from './service.ts';
 
@@ -28,7 +29,7 @@ describe("an email address with a provider's domain", () => {
     for (const email of ['jo@sub.example.test', 'jo@test', DOMAIN, '', 'x@example.test@y.test']) {
       const page = await typed(email);
       expect(page.status, email).to.equal(422);
-      expect(page.html).to.include('Enter your password.').and.not.include(PROVIDER_HINT);
+      expect(page.html).to.include(said('sign-in.password-missing')).and.not.include(PROVIDER_HINT);
     }
   });
 
@@ -79,7 +80,7 @@ describe('an email address, without passwords and with several providers', () =>
     expect(location?.origin).to.equal(on.upstream.issuer);
     const other = await person.submit(page, { email: 'jo@other.test' });
     expect(other.status).to.equal(422);
-    expect(other.html).to.include('Choose how you sign in.');
+    expect(other.html).to.include(said('sign-in.choose'));
   });
 
   it('an email address in login_hint redirects to its provider immediately; cancelling returns to the choice', async () => {

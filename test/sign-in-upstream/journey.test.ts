@@ -1,5 +1,6 @@
 /** An imported user of a provider connects a client and never has a password here. */
 import { expect } from 'chai';
+import { said } from '../pages/client-owner.ts';
 import { authorizationUrl, exchangeCode, pkce } from '../support/oauth.ts';
 import { startWithUpstream, WITH_PLATFORM } from './service.ts';
 
@@ -108,7 +109,7 @@ describe('a user who signs in for the first time and has no password', () => {
     const person = on.traveller();
     const form = await person.travel(await person.get('/profile/api-keys'));
     const asked = await person.submit(form, { name: 'Night sync' });
-    expect(asked.html).to.include('Confirm it’s you').and.not.include('current_password');
+    expect(asked.html).to.include(said('confirm.title')).and.not.include('current_password');
     const there = await person.submit(asked, { sign_in_with: 'platform' });
     expect(there.location?.searchParams.get('max_age')).to.equal('0');
     const back = await person.travel(there);
@@ -144,11 +145,11 @@ describe('a user who signs in for the first time and has no password', () => {
     on.upstream.lie = { claims: (claims) => ({ ...claims, sub: ivan.sub }) };
     const back = await person.travel(there);
     on.upstream.lie = {};
-    expect(back.html).to.include('That was another account');
+    expect(back.html).to.include(said('upstream.another-heading'));
     const page = await person.get('/profile/api-keys');
     expect(page.html).to.include(LINUS.email).and.not.include(ivan.email);
     const again = await person.submit(page, { name: 'Night sync' });
-    expect(again.html).to.include('Confirm it’s you');
+    expect(again.html).to.include(said('confirm.title'));
     expect(await on.service.apiKeys.listOf(own?.id ?? '')).to.deep.equal(before);
     const [last] = await on.service.activity.of(own?.id ?? '', { limit: 1 });
     expect(last?.details).to.include({ reason: 'another', subject: ivan.sub });
@@ -168,11 +169,11 @@ describe('a user who signs in for the first time and has no password', () => {
     on.upstream.lie = { claims: ({ auth_time: _, ...claims }) => claims };
     expect((await confirm()).html).to.include('does not prove who you are');
     on.upstream.lie = { claims: (claims) => ({ ...claims, sub: 'linked with no account' }) };
-    expect((await confirm()).html).to.include('That was another account');
+    expect((await confirm()).html).to.include(said('upstream.another-heading'));
     on.upstream.lie = {};
     const form = await person.get('/profile/api-keys');
     const asked = await person.submit(form, { name: 'Night sync' });
-    expect(asked.html).to.include('Confirm it’s you');
+    expect(asked.html).to.include(said('confirm.title'));
     const account = await on.service.accounts.findByEmail(LINUS.email);
     const [last] = await on.service.activity.of(account?.id ?? '', { limit: 1 });
     expect(last).to.deep.include({ action: 'sign_in_refused' });

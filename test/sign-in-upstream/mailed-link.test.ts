@@ -1,6 +1,7 @@
 /** A link of “Forgot your password?” sets a password, and never weakens a stronger sign-in. */
 import { expect } from 'chai';
 import type { LinkPurpose } from '../../src/accounts/password-links/password-links.ts';
+import { said } from '../pages/client-owner.ts';
 import { addPasskey, signInWith } from '../pages/passkeys/soft-passkey.ts';
 import { eventually } from '../support/eventually.ts';
 import { startsWithMail } from '../support/mail-server.ts';
@@ -124,7 +125,7 @@ describe('a mailed link to an account that has more than a password', () => {
     await givePasskey(member);
     const [{ id = '' } = {}] = await passkeysOf(member);
     const { form, answer } = await use(await linkFor('forgotten', member), id);
-    expect(form.html).to.include('remove it on the Security page').and.include('Passkey <bdi>Laptop</bdi>');
+    expect(form.html).to.include(said('password.kept')).and.include('Passkey <bdi>Laptop</bdi>');
     expect(answer.html).to.include('Sign in with it now.');
     expect(await passkeysOf(member)).to.have.length(1);
     expect(await mailTo(member, 'These were kept')).to.include('Passkey Laptop');

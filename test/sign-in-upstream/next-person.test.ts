@@ -1,5 +1,6 @@
 /** A user signs out, and another one signs in, in a browser with a session at a provider. */
 import { expect } from 'chai';
+import { said } from '../pages/client-owner.ts';
 import { authorizationUrl } from '../support/oauth.ts';
 import type { Page } from '../support/person.ts';
 import type { Traveller } from '../support/upstream.ts';
@@ -62,7 +63,7 @@ describe('the next user of a browser with a session at a provider', () => {
   it('after a sign-in with an unknown account, the provider prompts for a login at the next attempt', async () => {
     const person = on.traveller();
     const refused = await on.signIn({ ...OSCAR, sub: 'n', email: 'n@example.test' }, person);
-    expect(refused.html).to.include('There is no account for you here');
+    expect(refused.html).to.include(said('upstream.unknown-heading'));
     const [, again = ''] = /href="(\/login\?[^"]+)"/.exec(refused.html) ?? [];
     on.upstream.account = GRACE;
     const page = await person.get(again.replaceAll('&amp;', '&'));

@@ -1,6 +1,7 @@
 /** Account recovery by a mailed link, an invitation or a provider, and the access each ends. */
 import { expect } from 'chai';
 import type { LinkPurpose } from '../../src/accounts/password-links/password-links.ts';
+import { said } from '../pages/client-owner.ts';
 import { addPasskey } from '../pages/passkeys/soft-passkey.ts';
 import { outcomeOf } from '../provider/authorization-outcome.ts';
 import { partnerTokens } from '../provider/partner-tokens.ts';
@@ -70,7 +71,7 @@ describe('an account that an attacker had access to', () => {
 
   /** Starts to link the attacker's own account at the provider. */
   async function startLinking(browser: Person): Promise<Page> {
-    await on.service.identities.unlink(person.accountId, on.upstream.issuer, async () => {});
+    await on.service.accounts.unlink(person.accountId, on.upstream.issuer, async () => {});
     const page = await browser.get(SECURITY);
     const there = await browser.submit(page, { link_with: 'platform' });
     await on.signIn(atProvider);
@@ -112,7 +113,7 @@ describe('an account that an attacker had access to', () => {
       const [{ id: passkey = '' } = {}] = await on.service.passkeys.of(person.accountId);
       const all = { end_connections: 'yes', revoke_api_keys: 'yes', remove_way: passkey };
       const set = await back.submit(form, { new_password: NEW_PASSWORD, ...all });
-      expect((await back.follow(set)).html).to.include('Your password was set.');
+      expect((await back.follow(set)).html).to.include(said('password.was-set'));
 
       expect(await isSignedIn(attack.browser)).to.equal(false);
       if (method === 'a mailed link') await removeAfterSignIn(passkey);
@@ -146,7 +147,7 @@ describe('an account that an attacker had access to', () => {
     const callback = await on.traveller().untilCallback(linking);
     const page = await browser.get(callback);
     expect(page.status).to.equal(403);
-    expect(page.html).to.include('You are signed out here');
+    expect(page.html).to.include(said('upstream.signed-out-heading'));
     expect(await on.service.identities.listOf(person.accountId)).to.deep.equal([]);
     const log = await on.service.activity.of(person.accountId, { limit: 30 });
     expect(log.map(({ action }) => action)).to.include('identity_unlinked');
@@ -181,7 +182,7 @@ describe('an account that an attacker had access to', () => {
     const callback = await shared.untilCallback(started);
     await shared.submit(await shared.get('/logout'), {});
     await shared.signIn(on.seeded.other);
-    expect((await shared.get(callback)).html).to.include('You are signed out here');
+    expect((await shared.get(callback)).html).to.include(said('upstream.signed-out-heading'));
     expect(await on.service.identities.listOf(on.seeded.other.accountId)).to.deep.equal([]);
     on.upstream.account = { sub: `another-pat-${people}` };
     const back = await owner.travel(await owner.submit(gone, { link_with: id }));
@@ -195,7 +196,7 @@ describe('an account that an attacker had access to', () => {
     const traveller = on.traveller();
     await traveller.signIn(on.seeded.other);
     const taken = await traveller.travel(await traveller.submit(await traveller.get(SECURITY), { link_with: id }));
-    expect(taken.html).to.include('It was not linked');
+    expect(taken.html).to.include(said('upstream.linked-already-heading'));
     expect(await on.service.identities.listOf(on.seeded.other.accountId)).to.deep.equal([]);
   });
 });
@@ -217,7 +218,7 @@ describe('without passwords, a user whose provider no longer recognizes them', (
     const form = await person.open(link);
     expect(form.html).to.include('Sign in with this link').and.not.include('new_password');
     const security = await person.follow(await person.submit(form, {}));
-    expect(security.html).to.include('You are signed in').and.include('Grace Person');
+    expect(security.html).to.include(said('password.signed-in')).and.include('Grace Person');
     expect((await former.get('/profile')).status).to.equal(303);
     for (const expired of [link, waiting]) {
       expect((await on.traveller().get(expired)).status).to.equal(410);

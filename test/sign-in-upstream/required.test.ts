@@ -1,6 +1,7 @@
 /** sign_in.require: users who can change what others reach need more than a password. */
 import { expect } from 'chai';
 import { operatorFor, valueFrom } from '../operator/run-operator.ts';
+import { said } from '../pages/client-owner.ts';
 import { addPasskey, optionsFor, signInWith } from '../pages/passkeys/soft-passkey.ts';
 import { authorizationUrl, introspect } from '../support/oauth.ts';
 import { createPerson, type Page, type Person } from '../support/person.ts';
@@ -56,7 +57,7 @@ describe('users who administer an organization or own a client', () => {
     expect(later.html).to.include(`From <time datetime="${until}"`);
     await person.submit(await person.get('/profile/api-keys'), { name: 'Export' });
     expect(await keys()).to.have.length(1);
-    expect((await person.get(STRONG_SIGN_IN)).html).to.include('Add a passkey');
+    expect((await person.get(STRONG_SIGN_IN)).html).to.include(said('passkey.add'));
     // A member who is no owner or admin is not asked to add a passkey.
     const member = await signedIn(on.seeded.person);
     expect((await member.get('/profile')).html).not.to.include(STRONG_SIGN_IN);
@@ -124,7 +125,7 @@ describe('users who administer an organization or own a client', () => {
     }
     expect((await before.get(STRONG_SIGN_IN)).html)
       .to.include('Laptop')
-      .and.not.include('Add a passkey');
+      .and.not.include(said('passkey.add'));
     const refused = await browser().signIn(owner);
     expect(refused.status).to.equal(403);
     expect(refused.html).to.include('sign in with the passkey <bdi>Laptop</bdi>');
@@ -165,7 +166,7 @@ describe('users who administer an organization or own a client', () => {
 
     const before = await signInByPasskey();
     const asked = await askFor(before, 'Export');
-    expect(asked.html).to.include('Confirm it’s you').and.include('current_password');
+    expect(asked.html).to.include(said('confirm.title')).and.include('current_password');
     await before.submit(asked, { current_password: password });
     expect(await keys()).to.have.length(1);
     const again = await before.follow(await before.get(ask({ prompt: 'login consent' })));
@@ -175,12 +176,12 @@ describe('users who administer an organization or own a client', () => {
     on.clock.advance(GRACE_SECONDS);
     const after = await signInByPasskey();
     const page = await askFor(after, 'Late');
-    expect(page.html).to.include('Confirm it’s you').and.not.include('current_password');
+    expect(page.html).to.include(said('confirm.title')).and.not.include('current_password');
     const form = page.forms.find(({ names }) => names.has('passkey'));
     const { passkey: _, ...carried } = Object.fromEntries(form?.values ?? []);
     const sent = { ...carried, current_password: password };
     const alone = await after.post('/profile/api-keys', sent);
-    expect(alone.html).to.include('Confirm it’s you');
+    expect(alone.html).to.include(said('confirm.title'));
     expect(await keys()).to.have.length(1);
     const answer = passkey.answer(await optionsFor(after, 'confirm'));
     await after.submit(page, { passkey: answer });
@@ -220,7 +221,7 @@ describe('users who administer an organization or own a client', () => {
     await afterGrace();
     const person = await signedIn();
     expect(await isBlocked(person)).to.equal(true);
-    expect((await person.get(STRONG_SIGN_IN)).html).to.include('Add a passkey');
+    expect((await person.get(STRONG_SIGN_IN)).html).to.include(said('passkey.add'));
   });
 
   it('users with a passkey are not locked out while passkeys are disabled: they can link a provider', async () => {
@@ -232,7 +233,7 @@ describe('users who administer an organization or own a client', () => {
     const person = createPerson(node.issuer);
     const page = await person.signIn(owner);
     expect(page.url.pathname).to.equal(STRONG_SIGN_IN);
-    expect(page.html).to.include('value="platform"').and.not.include('Add a passkey');
+    expect(page.html).to.include('value="platform"').and.not.include(said('passkey.add'));
   });
 
   it('without a mail server, users recover their account with an invitation from the operator', async () => {

@@ -1,5 +1,6 @@
 /** Signing in with a provider: to the provider, back, and on to the requested page. */
 import { expect } from 'chai';
+import { said } from '../pages/client-owner.ts';
 import { startsWithMail } from '../support/mail-server.ts';
 import { authorizationUrl } from '../support/oauth.ts';
 import { addPerson } from '../support/seed.ts';
@@ -113,7 +114,7 @@ describe('signing in with a provider', () => {
     const before = (await on.service.accounts.list()).items;
     const page = await on.signIn({ sub: 'n', email: 'nobody@example.test', email_verified: true });
     expect(page.status).to.equal(403);
-    expect(page.html).to.include('There is no account for you here');
+    expect(page.html).to.include(said('upstream.unknown-heading'));
     expect((await on.service.accounts.list()).items).to.deep.equal(before);
     // The log contains the subject, so that the operator finds it by the reference of the page.
     expect(on.service.logLines.join()).to.include('"subject":"n"');

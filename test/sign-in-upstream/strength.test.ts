@@ -2,6 +2,7 @@
 import { expect } from 'chai';
 import { isStrongSession, type UpstreamStrength } from '../../src/accounts/sign-in-strength.ts';
 import type { SignInProvider } from '../../src/config/sign-in-providers.ts';
+import { said } from '../pages/client-owner.ts';
 import { addPasskey, optionsFor } from '../pages/passkeys/soft-passkey.ts';
 import { authorizationUrl } from '../support/oauth.ts';
 import { createPerson } from '../support/person.ts';
@@ -56,7 +57,7 @@ describe('an owner whose provider must prove a second factor', () => {
     it(`after a provider sign-in ${which} an owner reaches only the page that explains what is missing`, async () => {
       const { person, page } = await signIn(claims);
       expect(page.url.pathname).to.equal(STRONG_SIGN_IN);
-      expect(page.html).to.include('Your last sign-in at your provider did not prove more');
+      expect(page.html).to.include(said('strong-sign-in.provider'));
       expect((await person.get('/profile/api-keys')).location?.pathname).to.equal(STRONG_SIGN_IN);
       const asked = await person.get(authorizationUrl(on.service.issuer, on.seeded.clients.confidential));
       // The authorization shows a page, because a redirect to the provider would loop endlessly.
@@ -89,7 +90,7 @@ describe('an owner whose provider must prove a second factor', () => {
     };
     const back = await person.travel(await person.submit(page, { confirm_with: 'platform' }));
     expect(back.url.pathname).to.equal('/profile/security');
-    expect(back.html).to.include('did not prove enough to choose another password');
+    expect(back.html).to.include(said('upstream.too-weak'));
     on.upstream.lie = {
       claims: (said) => ({ ...said, auth_time: Number(said.iat), ...STRONG }),
     };
@@ -134,7 +135,7 @@ describe('an owner whose provider is configured as weak', () => {
   it('for a user of a weak provider the page offers a passkey, and not this provider', async () => {
     const { person, page } = await signIn({ acr: 'phr', amr: ['hwk'] });
     expect(page.url.pathname).to.equal(STRONG_SIGN_IN);
-    expect(page.html).to.include('Add a passkey').and.not.include('from now on');
+    expect(page.html).to.include(said('passkey.add')).and.not.include('from now on');
     // Sign in with the password again: the user is not forced to use the weak provider.
     const typed = createPerson(on.service.issuer);
     expect((await typed.signIn(owner())).url.pathname).to.equal(STRONG_SIGN_IN);

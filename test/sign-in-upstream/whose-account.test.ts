@@ -1,6 +1,7 @@
 /** The account to which a sign-in with a provider leads: linked once, never moved or duplicated. */
 import { expect } from 'chai';
 import { SessionEnded } from '../../src/accounts/activity/activity.ts';
+import { said } from '../pages/client-owner.ts';
 import { GRACE, startWithUpstream } from './service.ts';
 
 describe('a user who signs in with a provider', () => {
@@ -28,11 +29,11 @@ describe('a user who signs in with a provider', () => {
     for (const email of [GRACE.email, 'nobody@example.test']) {
       const page = await on.signIn({ sub: 'unverified', email, email_verified: false });
       expect(page.status).to.equal(403);
-      expect(page.html).to.include('Your email address is not verified').and.not.include('no account');
+      expect(page.html).to.include(said('upstream.unverified-heading')).and.not.include('no account');
     }
-    const said = on.service.logLines.filter((text) => text.includes('"subject":"unverified"'));
-    expect(said).to.have.lengthOf(2);
-    for (const text of said) expect(text).to.include('"reason":"unverified"');
+    const logged = on.service.logLines.filter((text) => text.includes('"subject":"unverified"'));
+    expect(logged).to.have.lengthOf(2);
+    for (const text of logged) expect(text).to.include('"reason":"unverified"');
   });
 
   for (const [which, claims] of Object.entries(STRANGERS)) {
@@ -48,7 +49,7 @@ describe('a user who signs in with a provider', () => {
     await on.service.accounts.suspend(accountId);
     const page = await on.signIn(GRACE);
     expect(page.status).to.equal(403);
-    expect(page.html).to.include('Your account is suspended');
+    expect(page.html).to.include(said('upstream.suspended-heading'));
     expect(await linksOf(accountId)).to.deep.equal([]);
     await on.service.accounts.resume(accountId);
     expect((await on.signIn(GRACE)).html).to.include('Grace Person');
@@ -129,7 +130,7 @@ describe('a user without an account, with a provider that creates accounts', () 
     const unverified = { ...NEW, sub: 'two', email: 'two@example.test', email_verified: false };
     const refused = await on.signIn(unverified);
     expect(refused.status).to.equal(403);
-    expect(refused.html).to.include('Your email address is not verified');
+    expect(refused.html).to.include(said('upstream.unverified-heading'));
     expect((await on.signIn({ ...GRACE, sub: 'three' })).status).to.equal(403);
     // Addresses that become another, unverified address when they are normalized or used for mail.
     for (const email of ['\u212Aai@example.test', ' ned@example.test', 'ned<x@example.test']) {

@@ -16,6 +16,7 @@ import { findProgram } from '../support/programs.ts';
 import { describeOn, type Requirement } from '../support/requirements.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
 import { TIMEOUT_FACTOR } from '../support/timeout-factor.ts';
+import { ownDataDirectory } from './damaged-data.ts';
 import { startOtherProcess } from './other-process.ts';
 
 /** Only root can mount a disk for a test. */
@@ -25,55 +26,26 @@ const mount: Requirement = {
 };
 
 describe('opening a data directory of PGlite', () => {
-  let directory: string;
+  const on = ownDataDirectory();
 
-  beforeEach(async () => {
-    directory = await freshDataDirectory();
+  on.refuses({
+    'a damaged control file': () => writeFileSync(control(), Buffer.alloc(8_192, 7)),
+    'a lost write-ahead log': () => forEachLogFile((file) => rmSync(file)),
+    'a damaged write-ahead log': () => forEachLogFile((file) => writeFileSync(file, Buffer.alloc(1_048_576, 9))),
   });
 
-  /** Returns the error with which opening the directory fails. */
-  async function refusal(): Promise<Error & { code?: string }> {
-    try {
-      const database = await openDatabase({
-        dataDirectory: directory,
-        sharing: 'own',
-        timeoutFactor: TIMEOUT_FACTOR,
-      });
-      await database.close();
-    } catch (error) {
-      return error as Error;
-    }
-    throw new Error('the directory was opened');
-  }
-
-  for (const [what, damage] of [
-    ['a damaged control file', () => writeFileSync(control(), Buffer.alloc(8_192, 7))],
-    ['a lost write-ahead log', () => forEachLogFile((file) => rmSync(file))],
-    ['a damaged write-ahead log', () => forEachLogFile((file) => writeFileSync(file, Buffer.alloc(1_048_576, 9)))],
-  ] as const) {
-    it(`a data directory with ${what} is refused unchanged, and the error says how to restore a backup`, async () => {
-      damage();
-      const found = readdirSync(directory, { recursive: true }).length;
-      const { code, message } = await refusal();
-      expect(code).to.equal('data_directory_damaged');
-      expect(message).to.contain(directory).and.contain('put a backup of the whole directory');
-      expect(message).not.to.match(/\n|Abort|wasm/i);
-      expect(readdirSync(directory, { recursive: true }).length).to.be.within(found, found + 2);
-    });
-  }
-
-  const control = () => path.join(directory, 'postgres/global/pg_control');
+  const control = () => path.join(on.directory, 'postgres/global/pg_control');
 
   function forEachLogFile(harm: (file: string) => void): void {
-    const log = path.join(directory, 'postgres/pg_wal');
+    const log = path.join(on.directory, 'postgres/pg_wal');
     for (const name of readdirSync(log)) {
       if (/^[0-9A-F]{24}$/.test(name)) harm(path.join(log, name));
     }
   }
 
   it('the error neither calls a data directory damaged nor advises a backup if the reason is unknown', async () => {
-    rmSync(path.join(directory, 'postgres/global/1262'));
-    const refused = await refusal();
+    rmSync(path.join(on.directory, 'postgres/global/1262'));
+    const refused = await on.refusal();
     expect(refused.code).to.equal('data_directory_not_opened');
     expect(refused.message).to.contain('copy the whole directory before anything else').and.not.contain('put a backup');
   });
@@ -86,22 +58,18 @@ describe('opening a data directory of PGlite', () => {
     after(() => void execFileSync('umount', [disk]));
 
     it('opening a data directory reports a full disk instead of damage, and succeeds once there is space', async () => {
-      cpSync(directory, disk, { recursive: true });
-      directory = disk;
+      cpSync(on.directory, disk, { recursive: true });
+      on.directory = disk;
       const ballast = path.join(disk, 'ballast');
       // Append in pieces until the disk is full.
       expect(() => {
         for (;;) appendFileSync(ballast, Buffer.alloc(65_536, 1));
       }).to.throw(/ENOSPC/);
-      const { code, message } = await refusal();
+      const { code, message } = await on.refusal();
       expect(code).to.equal('disk_full');
       expect(message).to.contain('free some space').and.not.contain('backup');
       rmSync(ballast);
-      const database = await openDatabase({
-        dataDirectory: disk,
-        sharing: 'own',
-        timeoutFactor: TIMEOUT_FACTOR,
-      });
+      const database = await openIn(disk);
       expect(await pendingMigrations(database)).to.deep.equal([]);
       await database.close();
     });

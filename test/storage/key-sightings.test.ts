@@ -3,7 +3,7 @@ import type { OpenDatabase } from '../../src/storage/database.ts';
 import { keyFingerprint, keySightings, startKeySightings } from '../../src/storage/key-sightings.ts';
 import { runningNodes } from '../../src/storage/nodes.ts';
 import { createTestClock, type TestClock } from '../support/clock.ts';
-import { forEachDatabase } from '../support/databases.ts';
+import { onPostgres } from '../support/databases.ts';
 import { READY_NODE } from '../support/ready-node.ts';
 import { failureOf } from './waiting.ts';
 
@@ -12,7 +12,7 @@ const B = 'key-b-of-the-tests-0123456789abcdefghij';
 const START = new Date('2026-03-01T12:00:00Z');
 const later = (seconds: number): Date => new Date(START.getTime() + seconds * 1000);
 
-forEachDatabase('the record of key use', (open) => {
+onPostgres('the record of key use', (open) => {
   let database: OpenDatabase;
   let time: TestClock;
   let warnings: unknown[];

@@ -3,7 +3,7 @@ import { expect } from 'chai';
 import { Cluster, Redis } from 'ioredis';
 import { systemClock } from '../../src/base/clock.ts';
 import { UnsafeRedis } from '../../src/storage/open-token-store.ts';
-import { connectRedis, createRedis } from '../../src/storage/redis/redis.ts';
+import { connectRedis, createRedis, reply } from '../../src/storage/redis/redis.ts';
 import { createRedisStore } from '../../src/storage/redis/store.ts';
 import { StorageUnavailable } from '../../src/storage/storage-unavailable.ts';
 import type { TokenStore } from '../../src/storage/token-store.ts';
@@ -163,6 +163,11 @@ describeOn([redisServer], 'a single Redis server', () => {
       expect(error).to.be.instanceOf(StorageUnavailable);
       expect((error as StorageUnavailable).reason).to.contain(reason);
     }
+  });
+
+  it('a Redis that lacks a command, because it is old or renamed it, is unavailable', async () => {
+    expect(await failureOf(reply(admin.call('GETANDFORGET', 'key')))).to.be.instanceOf(StorageUnavailable);
+    expect(await failureOf(reply(admin.call('INCR')))).to.have.property('name', 'ReplyError');
   });
 
   /** Takes a snapshot. If it fails, Redis refuses writes from then on (MISCONF). */

@@ -88,6 +88,9 @@ const COMMANDS: Readonly<Record<string, readonly string[]>> = {
     UNKNOWN_KEY,
     `pk_${'x'.repeat(16)}`,
     `org_${'x'.repeat(16)}`,
+    `ses_${'x'.repeat(16)}`,
+    'nobody@many.test',
+    `${account},${client},${IDS.request}`,
   ],
   audit: [
     '',

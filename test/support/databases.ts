@@ -82,3 +82,12 @@ export async function openTestDatabase(kind: DatabaseKind): Promise<OpenDatabase
 /** Returns the time of a clock that stands still, which the server cannot follow exactly. */
 const timeOf = (database: OpenDatabase): string =>
   Date.now === realNow ? database.now() : `'${new Date(systemClock()).toISOString()}'::timestamptz`;
+
+/** Returns how many rows each node of a plan read in all its loops. */
+export function rowsIn(plan: unknown): number[] {
+  if (typeof plan !== 'object' || plan === null) return [];
+  const node = plan as Record<string, unknown>;
+  const own = Number(node['Actual Rows'] ?? 0) + Number(node['Rows Removed by Filter'] ?? 0);
+  const loops = Number(node['Actual Loops'] ?? 1);
+  return [own * loops, ...Object.values(node).flatMap(rowsIn)];
+}

@@ -1,13 +1,22 @@
 /** nginx and Caddy, which tests start with configurations of the docs. */
+import { execFileSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { findProgram, runsAsRoot } from './programs.ts';
-import type { Requirement } from './requirements.ts';
+import { openssl, type Requirement, required } from './requirements.ts';
 
 export interface ReverseProxy extends Requirement {
   readonly name: string;
   /** Writes the configuration into the folder. @returns the arguments to start the proxy with */
   write(folder: string, configuration: string): readonly string[];
+}
+
+/** Writes a certificate for localhost into the folder. @returns the files of the certificate and of its key */
+export function writeCertificate(folder: string): readonly [certificate: string, key: string] {
+  const [certificate, key] = [path.join(folder, 'host.pem'), path.join(folder, 'host.key')];
+  const words = 'req -x509 -newkey rsa:2048 -nodes -days 60 -subj /CN=localhost -addext subjectAltName=DNS:localhost';
+  execFileSync(required(openssl), [...words.split(' '), '-keyout', key, '-out', certificate], { stdio: 'pipe' });
+  return [certificate, key];
 }
 
 export const nginx: ReverseProxy = {

@@ -1,10 +1,10 @@
 /** The whole service, started in this process on free loopback ports, with empty stores. */
 import { randomUUID } from 'node:crypto';
 import { pino } from 'pino';
-import { createMemberships, type Memberships } from '../../src/accounts/access/memberships.ts';
-import { createOrganizations, type Organizations } from '../../src/accounts/organizations/organizations.ts';
 import { type Clock, systemClock } from '../../src/base/clock.ts';
 import { logMixin } from '../../src/base/current-request.ts';
+import { type Changes, createChanges } from '../../src/changes/engine.ts';
+import { createOrganizations, type Organizations } from '../../src/changes/organizations.ts';
 import { settingsFile } from '../../src/config/schema/schema.ts';
 import { type Settings, settingsFrom } from '../../src/config/settings.ts';
 import { type Service, startService } from '../../src/service/service.ts';
@@ -13,6 +13,7 @@ import type { Database } from '../../src/storage/queries.ts';
 import { realNow } from './clock.ts';
 import { freshDataDirectory } from './embedded-postgres.ts';
 import { eventually } from './eventually.ts';
+import { createMemberships, type Memberships } from './memberships.ts';
 import { createOpened } from './opened.ts';
 import { freshMigratedDatabaseUrl } from './postgres-server.ts';
 import { freePort } from './programs.ts';
@@ -32,6 +33,7 @@ export interface TestService extends Service {
   readonly clock: Clock;
   /** Write access to organizations, which only operators have; the service itself only reads them. */
   readonly organizations: Organizations;
+  readonly engine: Changes;
   readonly memberships: Memberships;
   /** Each log entry as one line of JSON. */
   readonly logLines: readonly string[];
@@ -89,8 +91,9 @@ export async function startTestService(options: StartOptions = {}): Promise<Test
     ...service,
     issuer: settings.issuer,
     clock,
-    organizations: sharing?.organizations ?? createOrganizations({ database, clock }),
-    memberships: sharing?.memberships ?? createMemberships({ database, clock }),
+    organizations: sharing?.organizations ?? createOrganizations({ database }),
+    engine: createChanges({ database, timeoutFactor }),
+    memberships: sharing?.memberships ?? createMemberships({ database }),
     logLines,
   };
 }
@@ -157,7 +160,7 @@ async function settingsOf(options: StartOptions): Promise<Settings> {
   const issuer = changes.issuer ?? `http://localhost:${port}`;
   const base = sharing?.settings ?? DEFAULTS;
   const { dataDirectory, databaseUrl } = changes.storage ?? {};
-  const isPlaced = sharing ?? (deployment === undefined && (dataDirectory ?? databaseUrl));
+  const isPlaced = sharing ?? (deployment === undefined && (dataDirectory || databaseUrl));
   const place = isPlaced ? {} : await placeOf(deployment ?? usualDeployment);
   const { mail: _, ...rest } = { mail: undefined, ...base };
   return changedBy(

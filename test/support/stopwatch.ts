@@ -1,4 +1,5 @@
-/** Measures durations in this process, regardless of how slow or busy the machine is. */
+/** Measures durations and work in this process, regardless of how slow or busy the machine is. */
+import { createHook } from 'node:async_hooks';
 
 const TICK_MS = 10;
 
@@ -28,6 +29,19 @@ export async function workOf(task: () => Promise<unknown>): Promise<number> {
   await task();
   const { user, system } = process.cpuUsage(before);
   return user + system;
+}
+
+/** Returns how many times `task` hashed a password, on threads of libuv: Node shows each of these as a resource. */
+export async function hashesOf(task: () => Promise<unknown>): Promise<number> {
+  let count = 0;
+  const hook = createHook({
+    init(_, type) {
+      // The package of Argon2 gives its work no name.
+      if (type === 'undefined') count += 1;
+    },
+  }).enable();
+  await task().finally(() => hook.disable());
+  return count;
 }
 
 /**

@@ -74,10 +74,13 @@ describe('the test vectors of Authorization headers', () => {
   }
 });
 
-describe('headers as a plain object', () => {
+describe('headers as a plain object or as Node received them', () => {
   it('only the header Authorization is read, in any case, not another one of the same length', () => {
     const headers = { AUTHORIZATION: `Bearer ${TOKEN}`, 'Cache-Control': 'no-cache' };
-    expect(receivedToken({ headers, url: '/graphql' })).to.deep.equal({ token: TOKEN });
+    const rawHeaders = Object.entries(headers).flat();
+    for (const received of [{ headers }, { headers: {}, rawHeaders }]) {
+      expect(receivedToken({ ...received, url: '/graphql' })).to.deep.equal({ token: TOKEN });
+    }
   });
 });
 

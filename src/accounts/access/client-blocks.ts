@@ -60,6 +60,49 @@ export function createClientBlocks(parts: {
     sizeOf: ({ blocked, approved }) => 1 + Math.floor((blocked.size + approved.size) / 100),
   });
   return {
+    /** Stores that the organization blocks the client, and returns the block if it is new. */
+    block: (
+      tx: Queries,
+      organizationId: string,
+      clientId: string,
+      { at, by }: { readonly at: Date; readonly by: string | undefined },
+    ): Promise<unknown[]> =>
+      tx.query(
+        `WITH barred AS (
+              INSERT INTO barred_clients (organization_id, client_id, barred_at, barred_by)
+                SELECT $1, id, $3, $4 FROM clients WHERE id = $2
+                ON CONFLICT DO NOTHING RETURNING client_id
+            ), redirects AS (
+              INSERT INTO barred_redirects
+                (organization_id, client_id, owner_account_id, redirect_uris, barred_by)
+                SELECT $1, id, owner_account_id, redirect_uris, $4
+                  FROM clients JOIN barred ON id = client_id WHERE owner_account_id IS NOT NULL
+                ON CONFLICT (organization_id, client_id) DO UPDATE
+                  SET owner_account_id = excluded.owner_account_id,
+                    redirect_uris = excluded.redirect_uris, barred_by = excluded.barred_by
+            )
+            SELECT FROM barred`,
+        [organizationId, clientId, at, by ?? null],
+      ),
+
+    /** Deletes the block, and returns it if there was one. */
+    unblock: (tx: Queries, organizationId: string, clientId: string): Promise<unknown[]> =>
+      tx.query(
+        // Also delete the blocks of deleted clients of the same owner, because no page lists them.
+        `WITH admitted AS (
+              DELETE FROM barred_clients WHERE organization_id = $1 AND client_id = $2
+                RETURNING client_id
+            ), redirects AS (
+              DELETE FROM barred_redirects r WHERE organization_id = $1
+                AND EXISTS (SELECT FROM admitted)
+                AND (client_id = $2 OR (
+                  owner_account_id = (SELECT owner_account_id FROM clients WHERE id = $2)
+                  AND NOT EXISTS (SELECT FROM clients c WHERE c.id = r.client_id)))
+            )
+            SELECT FROM admitted`,
+        [organizationId, clientId],
+      ),
+
     /** Returns which organizations block this client, and which have approved it. */
     of: (clientId: string): Promise<ClientDecisions> =>
       cache.get(clientId, async () => {

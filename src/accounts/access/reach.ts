@@ -3,6 +3,8 @@ import { isClientId } from '../../base/random-id.ts';
 import { isAccountId } from '../account.ts';
 
 export type Role = 'owner' | 'admin' | 'member' | 'viewer';
+
+export const isAdmin = (role: Role | undefined): boolean => role === 'owner' || role === 'admin';
 export type Right = 'read' | 'write' | 'manage';
 
 /** An organization in the form of introspection responses. */
@@ -33,10 +35,10 @@ export const selectReach = (column: SubjectColumn[0], id: string): string =>
       o.external_id AS organization_external_id, o.asks_first, o.allows_api_keys, w.id AS warehouse_id,
       w.name AS warehouse_name, w.external_id AS warehouse_external_id, r.rights
     FROM organization_memberships m
-    JOIN organizations o ON o.id = m.organization_id
+    JOIN organizations o ON o.id = m.organization_id AND o.ended_at IS NULL
     LEFT JOIN (
       warehouses w LEFT JOIN warehouse_rights r ON r.warehouse_id = w.id AND r.${column} = ${id}
-    ) ON w.organization_id = m.organization_id
+    ) ON w.organization_id = m.organization_id AND w.ended_at IS NULL
       AND (m.role IN ('owner', 'admin') OR r.rights IS NOT NULL)
     WHERE m.${column} = ${id}`;
 

@@ -247,7 +247,11 @@ const WORDS = {
   warehouse_added: { what: message('activity.warehouse_added'), about: 'warehouse_name' },
   warehouse_changed: { what: message('activity.warehouse_changed'), about: 'warehouse_name' },
   warehouse_removed: { what: message('activity.warehouse_removed'), about: 'warehouse_name' },
-  settings_reloaded: { what: message('activity.settings_reloaded'), about: 'node', note: changed },
+  settings_reloaded: {
+    what: message('activity.settings_reloaded'),
+    about: 'node',
+    note: ({ changed: now = [], needs_restart: later = [] }) => changed({ changed: [now, later].flat().map(String) }),
+  },
   doctor_ran: { what: message('activity.doctor_ran'), about: 'outcome' },
 } as const satisfies Readonly<Record<string, Words>>;
 

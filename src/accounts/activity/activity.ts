@@ -1,6 +1,7 @@
 /** The security log: what happened to an account, for its user and for the operator's audit. */
 import type { Clock } from '../../base/clock.ts';
 import { currentRequest } from '../../base/current-request.ts';
+import type { OperatedBy } from '../../base/operated-by.ts';
 import { deleteExpired } from '../../storage/cleaning.ts';
 import type { Queries } from '../../storage/queries.ts';
 import { isAway } from '../../storage/storage-unavailable.ts';
@@ -26,13 +27,8 @@ export interface NewActivity {
   readonly accountId?: string | undefined;
   readonly details?: Details;
   readonly origin?: Origin | undefined;
-}
-
-/** The operator who ran a command, and the reason that they gave. */
-export interface OperatedBy {
-  /** The account of the operating system. */
-  readonly operator: string;
-  readonly reason?: string | undefined;
+  /** Who ran the command that a service carried out; commands of their own name the operator once for all entries. */
+  readonly by?: OperatedBy | undefined;
 }
 
 export interface ActivityRecord extends NewActivity {
@@ -40,7 +36,6 @@ export interface ActivityRecord extends NewActivity {
   readonly id: number;
   readonly at: Date;
   readonly details: Details;
-  readonly by?: OperatedBy;
   /** The id of the causing request, as in its log lines; absent for operator commands. */
   readonly requestId?: string;
   /** From the `traceparent` header of the causing request. */
@@ -85,8 +80,8 @@ export function createActivity(parts: {
   readonly by?: OperatedBy;
 }) {
   const { database, clock, by } = parts;
-  const operatedBy = (actor: NewActivity['actor']): [string | null, string | null] =>
-    actor === 'operator' ? [by?.operator ?? null, by?.reason ?? null] : [null, null];
+  const operatedBy = (actor: NewActivity['actor'], given = by): [string | null, string | null] =>
+    actor === 'operator' ? [given?.operator ?? null, given?.reason ?? null] : [null, null];
   /** Refused sign-ins that are not recorded yet, by account and cause. */
   const refused = new Map<string, { entry: NewActivity; since: number; count: number }>();
 
@@ -106,7 +101,7 @@ export function createActivity(parts: {
    *   is recorded.
    */
   async function insert(
-    { action, actor, accountId, details = {}, origin }: NewActivity,
+    { action, actor, accountId, details = {}, origin, by }: NewActivity,
     tx: Queries,
     { late = false } = {},
   ): Promise<boolean> {
@@ -125,7 +120,7 @@ export function createActivity(parts: {
         action,
         JSON.stringify(details),
         ...valuesOf(origin),
-        ...operatedBy(actor),
+        ...operatedBy(actor, by),
         origin?.session?.uid ?? null,
         origin?.session?.generation ?? null,
         ...idsOfRequest(),

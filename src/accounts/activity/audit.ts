@@ -3,6 +3,17 @@ import type { Queries } from '../../storage/queries.ts';
 import { ACTIVITY_COLUMNS, type ActivityRecord, type ActivityRow, activityFrom } from './activity.ts';
 import { type Action, actionInEnglish, type Details } from './activity-words.ts';
 
+/** The actions that end a record which `details` name, as in the index `activity_ends`. */
+export const ENDS = [
+  'api_key_revoked',
+  'passkey_removed',
+  'signed_out_elsewhere',
+  'organization_removed',
+  'warehouse_removed',
+  'client_secret_removed',
+  'client_renewed',
+] as const satisfies readonly Action[];
+
 export interface AuditQuestion {
   /** The account whose log contains the record. */
   readonly accountId?: string | undefined;
@@ -11,8 +22,8 @@ export interface AuditQuestion {
   readonly actor?: ActivityRecord['actor'] | undefined;
   /** The request that caused the record, `req_…`. */
   readonly requestId?: string | undefined;
-  /** Details of the record; of a list, some entries. An index has the actions that end something. */
-  readonly details?: Details | undefined;
+  /** The action that ended something, and details of the record; of a list, some entries. */
+  readonly end?: { readonly action: (typeof ENDS)[number]; readonly details: Details } | undefined;
   /** The import that caused the record, `imp_…`. */
   readonly importId?: string | undefined;
   /** The earliest time of a record, inclusive. */
@@ -49,32 +60,43 @@ export function createAudit({ database }: { readonly database: Queries }) {
   /** Returns the newest records first. */
   async function find(question: AuditQuestion): Promise<AuditRecord[]> {
     const { accountId, clientId, action, actor, requestId, importId } = question;
-    const { details, since, until, before, limit } = question;
+    const { end, since, until, before, limit } = question;
     const asked = [
       ['account_id = $', accountId],
       [`${DETAIL.clientId} = $`, clientId],
-      ['action = $', action],
+      ['action = $', end?.action ?? action],
       ['actor = $', actor],
       ['request_id = $', requestId],
       [`${DETAIL.importId} = $`, importId],
-      ['details @> $', details && JSON.stringify(details)],
+      ['details @> $', end && JSON.stringify(end.details)],
       ['at >= $', since],
       ['at < $', until],
     ].filter(([, value]) => value !== undefined);
-    const conditions = asked.map(([condition], place) => String(condition).replaceAll('$', `$${place + 4}`));
+    const conditions = (first: number) =>
+      asked.map(([condition], place) => String(condition).replaceAll('$', `$${place + first}`)).join(' AND ');
+    const given = asked.map(([, value]) => value);
+    const read = async (found: string, values: unknown[]) =>
+      database.query<AuditRow>(`SELECT found.*, ${EMAIL} FROM (${found}) found ORDER BY id DESC`, values);
+    if (before === undefined && (end || requestId !== undefined)) {
+      // Few entries match. Without MATERIALIZED, PostgreSQL may look for them in the whole log.
+      const few = `WITH few AS MATERIALIZED (SELECT ${ACTIVITY_COLUMNS} FROM activity WHERE ${conditions(2)})`;
+      return (await read(`${few} SELECT * FROM few ORDER BY id DESC LIMIT $1`, [limit, ...given])).map(auditRecordFrom);
+    }
+    const owner = accountId === undefined ? DETAIL.clientId : 'account_id';
+    if (before === undefined && asked.length === 1 && (accountId ?? clientId) !== undefined) {
+      // In the order of the index. With `=`, PostgreSQL may read the whole log by its ids.
+      const latest = `SELECT ${ACTIVITY_COLUMNS} FROM activity WHERE ${owner} BETWEEN $2 AND $2`;
+      return (await read(`${latest} ORDER BY ${owner}, id DESC LIMIT $1`, [limit, ...given])).map(auditRecordFrom);
+    }
     const [ids] = await database.query<{ first: number; last: number }>(IDS, [since, until]);
     const { first = 0, last = 0 } = ids ?? {};
     const rows: AuditRow[] = [];
     // In steps: with all ids, PostgreSQL may read the whole log until enough entries match.
     for (let to = Math.min(last, (before ?? last + 1) - 1); to >= first; to -= SCANNED) {
-      const values = [limit - rows.length, to - SCANNED, to, ...asked.map(([, value]) => value)];
-      const step = await database.query<AuditRow>(
-        `SELECT found.*, ${EMAIL}
-          FROM (
-            SELECT ${ACTIVITY_COLUMNS} FROM activity
-            WHERE ${['id > $2', 'id <= $3', ...conditions].join(' AND ')} ORDER BY id DESC LIMIT $1
-          ) found ORDER BY id DESC`,
-        values,
+      const range = `SELECT ${ACTIVITY_COLUMNS} FROM activity WHERE id > $2 AND id <= $3`;
+      const step = await read(
+        `${[range, ...(asked.length > 0 ? [conditions(4)] : [])].join(' AND ')} ORDER BY id DESC LIMIT $1`,
+        [limit - rows.length, to - SCANNED, to, ...given],
       );
       rows.push(...step);
       if (rows.length === limit) break;

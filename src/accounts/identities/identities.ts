@@ -1,10 +1,9 @@
 /** Users' identities at providers, and the accounts here that they are linked with. */
 import type { Clock } from '../../base/clock.ts';
 import { lockedTransactionOf } from '../../storage/account-turns.ts';
-import type { Database, InTransaction, Queries } from '../../storage/queries.ts';
+import type { Database, Queries } from '../../storage/queries.ts';
 import { type Account, type AccountRow, accountFrom, SELECT_ACCOUNTS } from '../account.ts';
-import { knownChange, recordChanges } from '../known-times.ts';
-import type { MethodsOfKind } from '../sign-in-methods.ts';
+import { LINK_PREFIX, type MethodsOfKind } from '../sign-in-methods.ts';
 import { canBeStrong, type UpstreamStrength } from '../sign-in-strength.ts';
 
 /** A user at a provider: the issuer, and its permanent id for the user. */
@@ -40,11 +39,8 @@ interface UsedIdentity {
 
 export type Identities = ReturnType<typeof createIdentities>;
 
-/** Prefix of form values that name a linked provider. */
-const PREFIX = 'provider ';
-
 /** Returns the id of a linked provider among the sign-in methods. */
-export const methodIdOf = (issuer: string): string => `${PREFIX}${issuer}`;
+export const methodIdOf = (issuer: string): string => `${LINK_PREFIX}${issuer}`;
 
 export function createIdentities({ database, clock }: { readonly database: Database; readonly clock: Clock }) {
   const listOf = (accountId: string, queries: Queries): Promise<LinkedIdentity[]> =>
@@ -57,14 +53,14 @@ export function createIdentities({ database, clock }: { readonly database: Datab
   /** For the first sign-in with an imported link: ends the invitations made since the import. */
   async function useFirst(identity: Identity, accountId: string): Promise<UsedIdentity | undefined> {
     const values = [identity.issuer, identity.subject, accountId];
-    const ofLink = 'WHERE issuer = $1 AND subject = $2 AND account_id = $3';
+    const ofLink = 'issuer = $1 AND subject = $2 AND account_id = $3';
     return lockedTransactionOf(database, accountId, async (tx) => {
       const [row] = await tx.query<AccountRow>(`${SELECT_ACCOUNTS} WHERE id = $1`, [accountId]);
       if (!row) return undefined;
       const account = accountFrom(row);
       if (account.isSuspended) return { account, isFirstUse: false };
       const [link] = await tx.query<{ isFirstUse: boolean }>(
-        `SELECT last_used_at IS NULL AS "isFirstUse" FROM account_identities ${ofLink}`,
+        `SELECT last_used_at IS NULL AS "isFirstUse" FROM account_identities WHERE ${ofLink}`,
         values,
       );
       // Another request removed the link while this request waited for the lock.
@@ -73,18 +69,9 @@ export function createIdentities({ database, clock }: { readonly database: Datab
       if (isFirstUse) {
         await tx.query('DELETE FROM password_links WHERE account_id = $1', [accountId]);
       }
-      await tx.query(`UPDATE account_identities SET last_used_at = $4 ${ofLink}`, [...values, new Date(clock())]);
+      await tx.query(`UPDATE account_identities SET last_used_at = $4 WHERE ${ofLink}`, [...values, new Date(clock())]);
       return { account, isFirstUse };
     });
-  }
-
-  async function remove(accountId: string, issuer: string, tx: Queries): Promise<Identity | undefined> {
-    const [gone] = await tx.query<Identity>(
-      `DELETE FROM account_identities WHERE account_id = $1 AND issuer = $2
-        RETURNING issuer, subject`,
-      [accountId, issuer],
-    );
-    return gone;
   }
 
   return {
@@ -134,21 +121,6 @@ export function createIdentities({ database, clock }: { readonly database: Datab
     listOf: (accountId: string): Promise<LinkedIdentity[]> => listOf(accountId, database),
 
     /**
-     * Removes a link. The line of the account with the identity, if it was known before, does not bring
-     * the link back.
-     *
-     * @returns true if there was a link.
-     */
-    unlink: (accountId: string, issuer: string, inTransaction: InTransaction<Identity>): Promise<boolean> =>
-      knownChange(database, undefined, async (tx, at) => {
-        const gone = await remove(accountId, issuer, tx);
-        if (gone === undefined) return false;
-        await recordChanges(tx, at, { type: 'account', account: accountId });
-        await inTransaction(tx, gone);
-        return true;
-      }),
-
-    /**
      * The linked providers as sign-in methods (sign-in-methods.ts).
      *
      * @param providers from the settings.
@@ -169,12 +141,21 @@ export function createIdentities({ database, clock }: { readonly database: Datab
         }),
 
       async remove(accountId, id, tx) {
-        const issuer = id.slice(PREFIX.length);
-        const { subject = '' } = (await remove(accountId, issuer, tx)) ?? {};
+        const issuer = id.slice(LINK_PREFIX.length);
+        const { subject = '' } = (await removeLink(tx, accountId, issuer)) ?? {};
         const known = providers.find((provider) => provider.issuer === issuer);
         const named = { provider: known?.id ?? issuer, provider_name: known?.label ?? issuer };
         return { action: 'identity_unlinked', details: { ...named, issuer, subject } };
       },
     }),
   };
+}
+
+/** Call it in a transaction of `MethodChange`, so that no older line brings the link back. */
+export async function removeLink(tx: Queries, accountId: string, issuer: string): Promise<Identity | undefined> {
+  const [gone] = await tx.query<Identity>(
+    'DELETE FROM account_identities WHERE account_id = $1 AND issuer = $2 RETURNING issuer, subject',
+    [accountId, issuer],
+  );
+  return gone;
 }

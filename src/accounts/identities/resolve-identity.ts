@@ -4,7 +4,7 @@ import { lockedTransactionOf, transactionOf } from '../../storage/account-turns.
 import type { Database, Queries } from '../../storage/queries.ts';
 import { claimProblems } from '../../texts/name-rules.ts';
 import { type Account, type AccountRow, accountFrom, SELECT_ACCOUNTS } from '../account.ts';
-import type { AccountRegistry } from '../account-registry.ts';
+import type { AddAccount } from '../account-registry.ts';
 import type { Activity, Origin } from '../activity/activity.ts';
 import { displayName } from '../display-name.ts';
 import { emailKey, isSameMailbox, normalizeEmail } from '../email.ts';
@@ -64,7 +64,7 @@ export type LinkIdentity = (
 
 export interface ResolveIdentityParts {
   readonly database: Database;
-  readonly accounts: Pick<AccountRegistry, 'add'>;
+  readonly accounts: { readonly add: AddAccount };
   readonly identities: Pick<Identities, 'use' | 'link'>;
   readonly activity: Activity;
   readonly takenNames: TakenNames;
@@ -141,7 +141,7 @@ export function createResolveIdentity(parts: ResolveIdentityParts): {
     const claims = claimProblems(named).filter(({ code }) => code !== 'name_scripts');
     const name = isTaken || claims.length > 0 ? verifiedEmail : named;
     try {
-      return await accounts.add({ email: verifiedEmail, name }, async (tx, account) => {
+      return await accounts.add({ email: verifiedEmail, name, isSignUp: true }, async (tx, account) => {
         const details = { provider: from.id, provider_name: from.label };
         const { id: accountId } = account;
         await activity.record({ action: 'account_added', actor: 'service', accountId, details }, tx);

@@ -1,10 +1,10 @@
 /** Changes passwords, of signed-in users or through one-time links. */
-import { lockedTransactionOf } from '../../storage/account-turns.ts';
-import type { Database, InTransaction, Queries } from '../../storage/queries.ts';
+import type { InTransaction, Queries } from '../../storage/queries.ts';
 import { ACCOUNT_COLUMNS, type Account, type AccountRow, accountFrom } from '../account.ts';
 import type { AccountRegistry } from '../account-registry.ts';
 import type { Activity, Origin } from '../activity/activity.ts';
 import { hashPassword, refusePassword } from '../passwords/password.ts';
+import { type MethodChange, removesLink } from '../sign-in-methods.ts';
 import type { LinkPurpose, PasswordLinks } from './password-links.ts';
 
 export type PasswordChanges = ReturnType<typeof createPasswordChanges>;
@@ -14,8 +14,13 @@ export interface Recovered {
   readonly purpose: LinkPurpose;
 }
 
-/** Runs in the transaction in which a link is used; without a purpose, the user is signed in. */
-export type RecoveryStep = InTransaction<Pick<Recovered, 'account'> & Partial<Recovered>>;
+/** What the user of a link ends, apart from the password. */
+export interface RecoveryStep {
+  /** The ids of the sign-in methods that the user has chosen. */
+  readonly ways: readonly string[];
+  /** Runs in the transaction in which the link is used; without a purpose, the user is signed in. */
+  readonly run: InTransaction<Pick<Recovered, 'account'> & Partial<Recovered>>;
+}
 
 interface Change {
   readonly origin: Origin;
@@ -23,6 +28,8 @@ interface Change {
   readonly password?: string;
   /** The purpose of the link that authenticated the user; absent if they are signed in. */
   readonly purpose?: LinkPurpose;
+  /** The ids of the sign-in methods that `inTransaction` removes. */
+  readonly ways?: readonly string[] | undefined;
   /** Called in the transaction of the change. */
   readonly isAllowed: (tx: Queries) => Promise<boolean>;
   readonly inTransaction: InTransaction<Account> | undefined;
@@ -30,25 +37,24 @@ interface Change {
 
 /** Each change ends every browser session of the account and uses up its links. */
 export function createPasswordChanges(parts: {
-  readonly database: Database;
-  readonly accounts: AccountRegistry;
+  readonly accounts: Pick<AccountRegistry, 'forget'> & { readonly changeMethods: MethodChange };
   readonly links: PasswordLinks;
   readonly activity: Activity;
 }) {
-  const { database, accounts, links, activity } = parts;
+  const { accounts, links, activity } = parts;
   /** Per token: resolves when the last use of that link so far has ended. */
   const inUse = new Map<string, Promise<unknown>>();
 
   async function change(
     { id, email, name }: Account,
-    { origin, password, purpose, isAllowed, inTransaction }: Change,
+    { origin, password, purpose, ways = [], isAllowed, inTransaction }: Change,
   ): Promise<Account | undefined> {
     if (password !== undefined) await refusePassword(password, { email, name });
     const { address } = origin;
     const passwordHash =
       password === undefined ? null : await hashPassword(password, { rank: 'known', email, address });
     // Lock the account first, so that two of its links are used one after the other.
-    const changed = await lockedTransactionOf(database, id, async (tx) => {
+    const changed = await accounts.changeMethods(id, removesLink(ways), async (tx) => {
       if (!(await isAllowed(tx))) return undefined;
       if (passwordHash !== null) {
         const details = purpose === undefined ? {} : { purpose };
@@ -77,7 +83,7 @@ export function createPasswordChanges(parts: {
   function useInTurn(
     token: string,
     how: Pick<Change, 'origin' | 'password'>,
-    inTransaction: RecoveryStep | undefined,
+    step: RecoveryStep | undefined,
   ): Promise<Recovered | undefined> {
     const earlier = inUse.get(token);
     const use = (async () => {
@@ -90,8 +96,9 @@ export function createPasswordChanges(parts: {
       const account = await change(link.account, {
         ...how,
         purpose,
+        ways: step?.ways,
         isAllowed: (tx) => links.use(token, tx),
-        inTransaction: async (tx, changed) => inTransaction?.(tx, { account: changed, purpose }),
+        inTransaction: async (tx, changed) => step?.run(tx, { account: changed, purpose }),
       });
       return account && { account, purpose };
     })();
@@ -131,11 +138,11 @@ export function createPasswordChanges(parts: {
       token: string,
       password: string,
       origin: Origin,
-      inTransaction?: RecoveryStep,
-    ): Promise<Recovered | undefined> => useInTurn(token, { origin, password }, inTransaction),
+      step?: RecoveryStep,
+    ): Promise<Recovered | undefined> => useInTurn(token, { origin, password }, step),
 
     /** Like `changeByLink`, for services without passwords: the link itself authenticates. */
-    useLink: (token: string, origin: Origin, inTransaction?: RecoveryStep): Promise<Recovered | undefined> =>
-      useInTurn(token, { origin }, inTransaction),
+    useLink: (token: string, origin: Origin, step?: RecoveryStep): Promise<Recovered | undefined> =>
+      useInTurn(token, { origin }, step),
   };
 }

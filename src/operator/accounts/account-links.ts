@@ -43,7 +43,7 @@ export function addLinkCommands(program: Command, operator: Operator): void {
     ),
     operator,
     async (account, registries, options: UnlinkOptions) => {
-      const { identities, settings, recordChange } = registries;
+      const { accounts, identities, settings, recordChange } = registries;
       const known = settings.signIn.providers.find(({ id }) => id === options.provider);
       const issuer = known?.issuer ?? options.provider;
       const linked = await identities.listOf(account.id);
@@ -59,7 +59,7 @@ export function addLinkCommands(program: Command, operator: Operator): void {
         issuer,
         subject,
       };
-      const isGone = await identities.unlink(accountId, issuer, (tx) =>
+      const isGone = await accounts.unlink(accountId, issuer, (tx) =>
         recordChange('identity_unlinked', { accountId, details })(tx),
       );
       if (!isGone) throw notLinked(account, options.provider);

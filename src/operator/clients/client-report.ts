@@ -20,6 +20,7 @@ function clientText(client: Client): string {
     ['Verified', verifiedText(client)],
     ['Created', client.createdAt.toISOString()],
     ...(client.renewedAt ? [['Renewed', client.renewedAt.toISOString()]] : []),
+    ...(client.endingSince ? [['Ending', `since ${client.endingSince.toISOString()}: ${UNFINISHED}`]] : []),
     ...client.redirectUris.map((uri) => ['Redirect URI', uri]),
     ...Object.entries(client.links).map(([kind, url]) => [`${kind[0]?.toUpperCase()}${kind.slice(1)}`, url]),
     ...client.secrets.map(({ lastFour, createdAt, lastUsedAt, leakedAt }) => [
@@ -31,6 +32,8 @@ function clientText(client: Client): string {
   ];
   return lines.map(([label = '', value = '']) => `${label.padEnd(13)} ${value}`).join('\n');
 }
+
+const UNFINISHED = 'if no `revoke --client` is running, run it again to finish it';
 
 function verifiedText({ verifiedAt, verifiedBy = 'the operator' }: Client): string {
   return verifiedAt ? `by ${verifiedBy}, ${verifiedAt.toISOString()}` : 'no';
@@ -53,6 +56,7 @@ export const clientValue = (client: Client) => ({
   links: client.links,
   created_at: client.createdAt,
   renewed_at: client.renewedAt ?? null,
+  ending_since: client.endingSince ?? null,
   secrets: client.secrets.map(({ id, lastFour, createdAt, lastUsedAt, leakedAt, refusedAt }) => ({
     id,
     last_four: lastFour,

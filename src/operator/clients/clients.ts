@@ -256,7 +256,7 @@ function addRemoveSecret(clients: Command, operator: Operator): void {
       clientRecord(registries, 'client_secret_removed', client, { last_four: lastFour })(tx),
     );
     const tokens = 'Access tokens that it got work until they expire: `revoke --client` ends them.';
-    return clientReport(left, client.kind === 'machine' ? `Removed. ${tokens}` : 'Removed.');
+    return clientReport(left, client.kind === 'machine' && !secret?.leakedAt ? `Removed. ${tokens}` : 'Removed.');
   });
 }
 
@@ -267,14 +267,20 @@ function addRenew(clients: Command, operator: Operator): void {
   aboutClient(renew, operator, async (found, registries) => {
     refuseRenewal(found.kind);
     await operator.confirm(`Ends every secret, access token and code of ${found.name}.`);
+    const { print, stderr } = operator;
     const { client, secret } = await registries.clients.renew(found.id, (tx, details) =>
       clientRecord(registries, 'client_renewed', found, details)(tx),
     );
-    await mailRenewal(registries, client);
+    // Print the only secret first: mailing may take long, and fail.
+    print({
+      value: { ...(client ? clientValue(client) : { client_id: found.id }), client_secret: secret },
+      text: `Client secret: ${secret} (shown only once)`,
+    });
+    const failure = await mailRenewal(registries, found).catch((error: Error) => error.message);
+    if (failure !== undefined) stderr.write(`Warning: its owner was not mailed (${failure}).\n`);
     return {
-      value: { ...clientValue(client), client_secret: secret },
+      value: undefined,
       text: [
-        `Client secret: ${secret} (shown only once)`,
         'All other secrets, access tokens and codes of the client have ended. Its refresh tokens work once more,',
         'but only together with this secret: the client gets new tokens for its people without asking them.',
       ].join('\n'),
@@ -283,11 +289,12 @@ function addRenew(clients: Command, operator: Operator): void {
   });
 }
 
-async function mailRenewal({ accounts, ...registries }: Registries, client: Client): Promise<void> {
+/** Returns why the owner was not mailed; undefined if the mail was accepted, or the client has no owner to mail. */
+async function mailRenewal({ accounts, ...registries }: Registries, client: Client): Promise<string | undefined> {
   const owner = client.ownerAccountId === undefined ? undefined : await accounts.find(client.ownerAccountId);
-  if (!owner || owner.isSuspended || !hasMailbox(owner)) return;
+  if (!owner || owner.isSuspended || !hasMailbox(owner)) return undefined;
   const event = { issuer: registries.settings.issuer, at: new Date(), about: client.name };
-  await tryMail(registries, noticeMail(owner, 'client_renewed', event));
+  return (await tryMail(registries, noticeMail(owner, 'client_renewed', event))).failure;
 }
 
 function addDelete(clients: Command, operator: Operator): void {

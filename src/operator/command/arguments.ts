@@ -51,11 +51,11 @@ export const STANDARD_INPUT_IS_SAFER =
 
 type Terminal = Pick<Surroundings, 'stdin' | 'stderr'>;
 
-/** @param argument `-` for standard input; if that is a terminal, asks for the token there */
-export async function readToken(argument: string, terminal: Terminal): Promise<string> {
+/** @param argument `-` for standard input; if that is a terminal, asks `question` there, and reads one line */
+export async function readToken(argument: string, terminal: Terminal, question = 'Token (hidden): '): Promise<string> {
   if (argument !== '-') return argument;
   if (!terminal.stdin.isTTY) return withoutLineEnd(await text(terminal.stdin));
-  return promptHidden(terminal, 'no token was entered', (ask) => ask('Token (hidden): '));
+  return promptHidden(terminal, 'no token was entered', (ask) => ask(question));
 }
 
 export interface PasswordOptions {

@@ -1,6 +1,6 @@
 /** What every command receives: streams, and helpers to confirm, work and report. */
 import type { Readable, Writable } from 'node:stream';
-import type { OperatedBy } from '../../accounts/activity/activity.ts';
+import type { OperatedBy } from '../../base/operated-by.ts';
 import type { Variables } from '../../config/environment.ts';
 import type { loadForCommand } from '../../config/load.ts';
 import type { SettingsWithoutSecrets } from '../../config/settings.ts';

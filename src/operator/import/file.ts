@@ -1,68 +1,51 @@
-/** Reads an import file line by line, even if it contains invalid bytes. */
-import { createWriteStream, existsSync } from 'node:fs';
-import { type FileHandle, mkdtemp, open, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+/** Reads an import file line by line and only once, even if it contains invalid bytes. */
+import { existsSync } from 'node:fs';
+import { type FileHandle, open } from 'node:fs/promises';
 import path from 'node:path';
-import { pipeline } from 'node:stream/promises';
 import { systemClock } from '../../base/clock.ts';
 import { Refusal } from '../../base/refusal.ts';
-import type { BrokenLine, ImportSource, Numbered } from '../../import/line.ts';
-import { MAX_LINE_BYTES, readImportLine, TOO_LONG } from '../../import/line-reader.ts';
+import type { BrokenLine, Numbered } from '../../changes/line.ts';
+import { MAX_LINE_BYTES, readImportLine, TOO_LONG } from '../../changes/line-reader.ts';
 import { WrongUsage } from '../command/arguments.ts';
 import type { Surroundings } from '../command/operator.ts';
 
-export interface ImportFile extends ImportSource {
+type Pieces = AsyncIterable<Buffer | string>;
+
+export interface ImportFile extends AsyncDisposable {
   /** When the file was last modified; for standard input, when reading began. */
   readonly writtenAt: Date;
-  close(): Promise<void>;
+  /** Every line that is not blank. Call it once. */
+  lines(): AsyncIterable<(Numbered | BrokenLine)[]>;
 }
 
 /**
- * Opens the file, or standard input for `-`. Input that can be read only once is copied to a
- * temporary file that only this user can read, and that is removed at the end.
+ * Opens the file, or standard input for `-`.
  *
  * @throws WrongUsage if the file cannot be read
  */
 export async function openImportFile(name: string, { stdin }: Pick<Surroundings, 'stdin'>): Promise<ImportFile> {
   const startedAt = new Date(systemClock());
-  const opened = name === '-' ? await copyToTemporaryFile(stdin) : await openFile(name);
-  const { handle, isCopy, close } = opened;
-  const { mtime } = await handle.stat();
-  const before = await versionOf(handle);
-
-  async function refuseChange(): Promise<void> {
-    if ((await versionOf(handle)) !== before) throw changedMeanwhile(name);
-  }
-
-  async function* lines(): AsyncIterable<(Numbered | BrokenLine)[]> {
-    await refuseChange();
-    yield* linesOf(handle);
-    // Refuse a file that changed during the first reading, in which nothing was written yet.
-    await refuseChange();
-  }
-  // The temporary copy has a new mtime, and another machine's clock may be ahead: use now.
-  const writtenAt = isCopy || mtime > startedAt ? startedAt : mtime;
-  return { lines, writtenAt, close };
-}
-
-interface OpenedFile {
-  readonly handle: FileHandle;
-  /** True for a temporary copy of input that can be read only once. */
-  readonly isCopy: boolean;
-  close(): Promise<void>;
-}
-
-async function openFile(name: string): Promise<OpenedFile> {
+  if (name === '-') return { writtenAt: startedAt, lines: () => linesOf(stdin), async [Symbol.asyncDispose]() {} };
   const handle = await open(name, 'r').catch((error: NodeJS.ErrnoException) => {
     throw new WrongUsage(unreadable(name, error.code));
   });
+  const close = { [Symbol.asyncDispose]: () => handle.close() };
   const status = await handle.stat();
-  if (status.isFile()) return { handle, isCopy: false, close: () => handle.close() };
   if (status.isDirectory()) {
     await handle.close();
     throw new WrongUsage(`${name} is a directory: name the file with the lines`);
   }
-  return copyToTemporaryFile(handle.createReadStream());
+  const pieces = (): Pieces => handle.createReadStream({ autoClose: false, highWaterMark: MAX_LINE_BYTES });
+  if (!status.isFile()) return { writtenAt: startedAt, lines: () => linesOf(pieces()), ...close };
+
+  const before = await versionOf(handle);
+  async function* lines(): AsyncIterable<(Numbered | BrokenLine)[]> {
+    yield* linesOf(pieces());
+    // Nothing was written yet.
+    if ((await versionOf(handle)) !== before) throw changedMeanwhile(name);
+  }
+  // Another machine's clock may be ahead: use now.
+  return { writtenAt: status.mtime > startedAt ? startedAt : status.mtime, lines, ...close };
 }
 
 function unreadable(name: string, code: string | undefined): string {
@@ -80,20 +63,6 @@ function unreadable(name: string, code: string | undefined): string {
   return `the file ${name} cannot be read (${code})`;
 }
 
-async function copyToTemporaryFile(stream: NodeJS.ReadableStream): Promise<OpenedFile> {
-  const directory = await mkdtemp(path.join(tmpdir(), 'gatehouse-import-'));
-  const remove = (): Promise<void> => rm(directory, { recursive: true, force: true });
-  try {
-    const copy = path.join(directory, 'lines');
-    await pipeline(stream, createWriteStream(copy, { mode: 0o600 }));
-    const handle = await open(copy, 'r');
-    return { handle, isCopy: true, close: () => handle.close().finally(remove) };
-  } catch (error) {
-    await remove();
-    throw error;
-  }
-}
-
 async function versionOf(handle: FileHandle): Promise<string> {
   const { size, mtimeMs } = await handle.stat();
   return `${size} ${mtimeMs}`;
@@ -108,7 +77,7 @@ function changedMeanwhile(name: string): Refusal {
 }
 
 /** Yields the lines in each piece of the file, without blank lines. */
-async function* linesOf(handle: FileHandle): AsyncIterable<(Numbered | BrokenLine)[]> {
+async function* linesOf(pieces: Pieces): AsyncIterable<(Numbered | BrokenLine)[]> {
   let rest: Buffer = Buffer.alloc(0);
   let isTooLong = false;
   let number = 0;
@@ -119,8 +88,8 @@ async function* linesOf(handle: FileHandle): AsyncIterable<(Numbered | BrokenLin
     return line ? [line] : [];
   };
 
-  for await (const piece of piecesOf(handle)) {
-    const bytes = Buffer.concat([rest, piece]);
+  for await (const piece of pieces) {
+    const bytes = Buffer.concat([rest, Buffer.from(piece)]);
     const found: (Numbered | BrokenLine)[] = [];
     let begin = 0;
     for (let end = bytes.indexOf(LINE_END); end !== -1; end = bytes.indexOf(LINE_END, begin)) {
@@ -136,18 +105,6 @@ async function* linesOf(handle: FileHandle): AsyncIterable<(Numbered | BrokenLin
     yield found;
   }
   if (isTooLong || rest.length > 0) yield take(rest);
-}
-
-/** Reads from the beginning, without a stream: each would leave a listener on the handle. */
-async function* piecesOf(handle: FileHandle): AsyncIterable<Buffer> {
-  const buffer = Buffer.alloc(MAX_LINE_BYTES);
-  let position = 0;
-  for (;;) {
-    const { bytesRead } = await handle.read(buffer, 0, buffer.length, position);
-    if (bytesRead === 0) return;
-    position += bytesRead;
-    yield buffer.subarray(0, bytesRead);
-  }
 }
 
 const LINE_END = '\n'.charCodeAt(0);

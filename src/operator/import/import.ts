@@ -2,10 +2,8 @@
 import { hostname } from 'node:os';
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { systemClock } from '../../base/clock.ts';
-import { checkImport } from '../../import/check.ts';
-import { newImportId } from '../../import/importer.ts';
-import { importJsonSchema } from '../../import/line.ts';
-import { MAX_AHEAD_MS } from '../../import/pushed-line.ts';
+import { importJsonSchema } from '../../changes/line.ts';
+import { MAX_AHEAD_MS } from '../../changes/pushed-line.ts';
 import { parseTime, shareOrNumber, WrongUsage } from '../command/arguments.ts';
 import { addYesOption } from '../command/confirmation.ts';
 import type { Operator } from '../command/operator.ts';
@@ -83,40 +81,37 @@ export function addImportCommand(program: Command, operator: Operator): void {
   async function importFile(file: string, options: ImportOptions): Promise<void> {
     const { dryRun: isDryRun, prune, adoptByName } = options;
     const { progress } = operator;
-    const source = await openImportFile(file, operator);
-    try {
-      const index = await checkImport(source);
-      const { asOf = source.writtenAt } = options;
-      const plan = { source, index, prune, adoptByName, asOf };
-      const showing = (what: string) => (lines: number) => progress.show(`${what}, lines`, lines, index.lines);
-      await run(async ({ importer, clients, settings }) => {
-        const compare = () =>
-          importer.compare(plan, {
-            pruneAtMost: options.pruneAtMost ?? settings.import.pruneAtMost,
-            show: showing('Comparing'),
-          });
-        if (isDryRun) return importReport(await compare(), await clients.countOfSuspendedOwners());
-        await using lock = await importer.lock({
-          startedBy: `${operator.by().operator}, process ${process.pid} on ${hostname()}`,
-          onWait: options.wait
-            ? ({ startedAt, startedBy }) => sayWaiting(`since ${startedAt.toISOString()}, started by ${startedBy}`)
+    await using source = await openImportFile(file, operator);
+    await run(async ({ importer, clients, settings }) => {
+      const startedBy = `${operator.by().operator}, process ${process.pid} on ${hostname()}`;
+      await using started = await importer.begin(startedBy);
+      const total = await importer.stage(started, source.lines());
+      // The clock of this machine may be ahead: a line that is pushed meanwhile would be outdated, and lost.
+      const writtenAt = source.writtenAt < started.startedAt ? source.writtenAt : started.startedAt;
+      const plan = { prune, adoptByName, asOf: options.asOf ?? writtenAt };
+      const showing = (what: string) => (lines: number) => progress.show(`${what}, lines`, lines, total);
+      if (!isDryRun) {
+        await started.takeTurn(
+          options.wait
+            ? ({ startedAt, startedBy: by }) => sayWaiting(`since ${startedAt.toISOString()}, started by ${by}`)
             : undefined,
-        });
-        const report = await compare();
-        if (report.excess) throw report.excess.refusal;
-        // Without a terminal, ask even if nothing is removed now: without `--yes` this is refused.
-        const removes = Object.values(report.counts).some(({ removed }) => removed > 0);
-        if (removes || (prune && !stdin.isTTY)) {
-          progress.clear();
-          await operator.confirm(removalSentence(report));
-        }
-        const id = newImportId();
-        await importer.carryOut(plan, { lock, id, show: showing('Writing') });
-        return importReport(report, await clients.countOfSuspendedOwners(), id);
+        );
+      }
+      const { report, ...sets } = await importer.compare(started, plan, {
+        pruneAtMost: options.pruneAtMost ?? settings.import.pruneAtMost,
+        show: showing('Comparing'),
       });
-    } finally {
-      await source.close();
-    }
+      if (isDryRun) return importReport(report, await clients.countOfSuspendedOwners());
+      if (report.excess) throw report.excess.refusal;
+      // Without a terminal, ask even if nothing is removed now: without `--yes` this is refused.
+      const removes = Object.values(report.counts).some(({ removed }) => removed > 0);
+      if (removes || (prune && !stdin.isTTY)) {
+        progress.clear();
+        await operator.confirm(removalSentence(report));
+      }
+      await importer.carryOut(started, plan, { ...sets, show: showing('Writing') });
+      return importReport(report, await clients.countOfSuspendedOwners(), started.id);
+    });
   }
 
   /** Writes to standard error that an import waits; `--json` prints one value and nothing else. */

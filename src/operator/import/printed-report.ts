@@ -1,8 +1,8 @@
 /** Formats the report of an import: one line for each change, and the counts. */
-import type { FieldValue, ImportChange } from '../../import/change.ts';
-import type { ImportProblems } from '../../import/import-problems.ts';
-import type { ImportReport } from '../../import/import-report.ts';
-import { IMPORT_TYPES, type ImportKey, type ImportType, PLURALS } from '../../import/line.ts';
+import type { FieldValue } from '../../changes/change.ts';
+import { IMPORT_TYPES, type ImportKey, type ImportType, PLURALS } from '../../changes/line.ts';
+import type { ImportProblems } from '../../changes/problems.ts';
+import type { ImportChange, ImportReport } from '../../changes/report.ts';
 import type { Report } from '../command/operator.ts';
 import { table } from '../command/report.ts';
 

@@ -40,14 +40,14 @@ export function addMembershipCommands(program: Command, operator: Operator): voi
         const { organizations, memberships } = registries;
         const subject = await subjectOf(registries, options);
         // Look up both places before changing either, so that a mistake in one changes neither.
-        const home = organization && (await organizations.find('organization', organization));
-        const place = warehouse && (await organizations.find('warehouse', warehouse));
+        const home = organization === undefined ? undefined : await organizations.find('organization', organization);
+        const place = warehouse === undefined ? undefined : await organizations.find('warehouse', warehouse);
         if (home && place && home.id !== place.organization.id) throw elsewhere(home, place);
-        const record = recording(registries, subject, 'membership_set');
-        if (home && role) await memberships.setRole(subject, home.id, role, record(home, { role }));
-        if (!place || !rights) return accessReport(registries, subject);
-        await memberships.setRights(subject, place.id, rights, record(place, { rights }));
-        return accessReport(registries, subject, { place, rights });
+        await memberships.set(subject, {
+          organization: home && role && { id: home.id, role },
+          warehouse: place && rights && { id: place.id, rights },
+        });
+        return accessReport(registries, subject, place && rights && { place, rights });
       });
     });
 
@@ -63,10 +63,9 @@ export function addMembershipCommands(program: Command, operator: Operator): voi
       return run(async (registries) => {
         const { organizations, memberships } = registries;
         const subject = await subjectOf(registries, options);
-        const place = await organizations.find(kind, id);
-        const record = recording(registries, subject, 'membership_removed')(place);
-        if (kind === 'organization') await memberships.remove(subject, id, record);
-        else await memberships.removeRights(subject, id, record);
+        await organizations.find(kind, id);
+        if (kind === 'organization') await memberships.remove(subject, id);
+        else await memberships.removeRights(subject, id);
         return accessReport(registries, subject);
       });
     });
@@ -171,21 +170,6 @@ function elsewhere(home: FoundPlace, { id, organization }: FoundPlace): Refusal 
     'Use two commands: one for the role in the organization, one for the rights in the ' + 'warehouse.',
   );
 }
-
-/** Makes the audit record of a change of memberships, with the names of the places. */
-const recording =
-  ({ recordChange }: Registries, subject: Subject, action: 'membership_set' | 'membership_removed') =>
-  ({ id, name, organization }: FoundPlace, what: Pick<MembershipOptions, 'role' | 'rights'> = {}) =>
-    recordChange(action, {
-      ...('accountId' in subject && { accountId: subject.accountId }),
-      details: {
-        ...('clientId' in subject && { client_id: subject.clientId }),
-        organization_id: organization.id,
-        organization_name: organization.name,
-        ...(id !== organization.id && { warehouse_id: id, warehouse_name: name }),
-        ...what,
-      },
-    });
 
 /** Reports the subject's current access, in the form in which introspection returns it. */
 async function accessReport(registries: Registries, subject: Subject, given?: GivenRights): Promise<Report> {

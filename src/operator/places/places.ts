@@ -1,19 +1,16 @@
 /** The commands `operator organizations` and `operator warehouses`. */
 import type { Command } from 'commander';
-import {
-  type ListedWarehouse,
-  type OrganizationRecord,
-  policyText,
-  type WarehouseRecord,
-} from '../../accounts/organizations/organizations.ts';
+import type { Place, PlaceKind } from '../../accounts/organizations/places.ts';
+import { MAX_COUNTED, type ReachingClient } from '../../authorizations/organization-reach.ts';
 import {
   type Dependents,
+  type ListedWarehouse,
   MAX_DEPENDENTS,
-  type Place,
+  type OrganizationRecord,
   type PlaceChanges,
-  type PlaceKind,
-} from '../../accounts/organizations/places.ts';
-import { MAX_COUNTED, type ReachingClient } from '../../authorizations/organization-reach.ts';
+  policyText,
+  type WarehouseRecord,
+} from '../../changes/organizations.ts';
 import { countText, type PageRequest } from '../../storage/pages.ts';
 import { WrongUsage } from '../command/arguments.ts';
 import { addYesOption } from '../command/confirmation.ts';
@@ -181,7 +178,7 @@ function addUpdateAndDelete(nouns: Command, kind: PlaceKind, operator: Operator)
     .argument('<id>', `the ${kind}`)
     .action((id: string) =>
       run(async ({ organizations, recordChange }) => {
-        const { name } = await organizations.find(kind, id);
+        const { name } = await organizations.find(kind, id, { withEnded: true });
         const lost = await organizations.dependents(kind, id);
         await operator.confirm(`Removes the ${kind} ${name} ${describeLoss(kind, lost)}.`);
         const { people, machines } = lost;

@@ -1,9 +1,9 @@
 /** `operator organizations policy`, `requests`, `approve`, `block` and `unblock`. */
 import { type Command, Option } from 'commander';
 import type { OrganizationPolicy } from '../../accounts/organizations/organization-policy.ts';
-import { policyText } from '../../accounts/organizations/organizations.ts';
 import { allOf, isUndecided } from '../../authorizations/organization-reach.ts';
 import { Refusal } from '../../base/refusal.ts';
+import { policyText } from '../../changes/organizations.ts';
 import { WrongUsage } from '../command/arguments.ts';
 import { clientNamed } from '../command/names.ts';
 import type { Operator } from '../command/operator.ts';
@@ -50,7 +50,7 @@ export function addPolicyCommands(organizations: Command, operator: Operator): v
         return {
           value: { id, name, ...policyValue(policy), approved: approved.map((one) => one.id) },
           text:
-            `${name}: ${policyText(policy)}.` + (approved.length > 0 ? ` Approved ${approved.length} clients.` : ''),
+            `${name}: ${policyText(policy)}.${approved.length > 0 ? ` Approved ${approved.length} clients.` : ''}`,
         };
       });
     });

@@ -2,9 +2,9 @@
 import { CommanderError } from 'commander';
 import { DataDirectoryRefused } from '../../base/data-directory.ts';
 import type { Refusal } from '../../base/refusal.ts';
+import { ImportProblems } from '../../changes/problems.ts';
 import { NoUsableSettings } from '../../config/load.ts';
 import { ConfigurationProblems } from '../../config/problems.ts';
-import { ImportInterrupted, ImportProblems } from '../../import/import-problems.ts';
 import { NoDeployment } from '../../service/deployment.ts';
 import { troubleOf } from '../../service/startup-errors.ts';
 import { EmbeddedPostgresInUse } from '../../storage/embedded/postgres.ts';
@@ -47,7 +47,6 @@ export function failureOf(error: unknown): Failure {
     };
   }
   if (error instanceof NoDeployment) return failure(WRONG_USAGE, error);
-  if (error instanceof ImportInterrupted) return failure(REFUSED, error);
   if (error instanceof ImportProblems) {
     return { ...importProblemsReport(error), exitCode: REFUSED };
   }

@@ -52,7 +52,8 @@ export async function revokeClient(registries: Registries, clientId: string, ope
   const client = await clientNamed(registries, clientId);
   if (client.kind === 'resource-server') throw withoutTokens(client);
   if (client.kind === 'machine') return revokeMachine(registries, client, operator);
-  const people = await registries.connections.countOf(clientId);
+  // An interrupted command has left unmarked ones to this one.
+  const people = await registries.connections.countOf(clientId, 'unmarked');
   const { name } = client;
   await confirm(`Ends the connections of ${peopleText(people)} people to ${name}.`);
   const record = clientRecord(registries, 'client_tokens_revoked', client, { people: peopleText(people) });
@@ -65,7 +66,7 @@ export async function revokeClient(registries: Registries, clientId: string, ope
     });
     after = ended.at(-1)?.accountId;
     count += ended.length;
-    progress.show('Connections ended', count, people > MAX_PEOPLE ? undefined : people);
+    progress.show('Connections ended', count, isContinued || people > MAX_PEOPLE ? undefined : people);
   }
   return {
     value: { client_id: clientId, connections: count, continued: isContinued, suspended: client.isSuspended },

@@ -2,9 +2,9 @@
 import { readValue } from '../../authorizations/token-formats.ts';
 import { FORMS, type ValueKind } from '../../base/random-id.ts';
 import { Refusal } from '../../base/refusal.ts';
+import { shapeOf } from '../../base/value-faults.ts';
 import type { Report } from '../command/operator.ts';
 import type { Registries } from '../registries.ts';
-import { shapeOf } from '../show/forms.ts';
 
 export async function revokeToken(registries: Registries, value: string): Promise<Report> {
   const { kind, faults } = shapeOf(value);

@@ -1,128 +1,187 @@
-/** The answer about one value or ID: its state, the reason, the remedy, and what belongs to it. */
+/** The answer about one value or ID, and what the answers of several kinds share. */
+import { limitSentence } from '../../accounts/access/access-limit.ts';
 import type { Account } from '../../accounts/account.ts';
-import { type AuditRecord, auditEntry } from '../../accounts/activity/audit.ts';
+import { actionInEnglish } from '../../accounts/activity/activity-words.ts';
+import type { AuditQuestion, AuditRecord } from '../../accounts/activity/audit.ts';
 import type { Client } from '../../clients/client.ts';
-import { auditLine } from '../audit.ts';
 import type { Report } from '../command/operator.ts';
-import { printable, REFUSED } from '../command/report.ts';
-import { type FoundValue, kindName, publicForm } from './forms.ts';
+import type { Registries } from '../registries.ts';
 
+/**
+ * `used`: an exchanged code. `replaced`: a refresh token that still returns its successor. `reused`: one whose
+ * use would end its authorization. `refused` and `done`: requests. `off`: the settings disable this kind.
+ * `unknown`: never issued here, or deleted long ago. `not_answered`: a store was away.
+ */
 export type State =
   | 'active'
   | 'expired'
-  /** The state of a code that was exchanged. */
   | 'used'
-  /** A refresh token that was replaced, but returns the same successor within the retry window. */
   | 'replaced'
-  /** A refresh token whose use would end its authorization. */
   | 'reused'
   | 'revoked'
-  | 'client_suspended'
-  | 'account_suspended'
+  | `${'client' | 'account'}_suspended`
   | 'no_password_yet'
-  /** The state of a request that was refused. */
   | 'refused'
-  /** The state of a request that succeeded. */
   | 'done'
-  /** The settings disable this kind of value. */
   | 'off'
-  /** The form is valid, but no store knows the value: never issued here, or deleted long ago. */
   | 'unknown'
   | 'malformed'
-  /** A store was away. */
   | 'not_answered';
 
-/** A record that may be gone: then only its ID is known. */
-type Gone = { readonly id: string };
+/**
+ * `rotated_at`: the latest refresh of an authorization. `retry_until`: the end of the time in which a
+ * replaced refresh token still returns its successor.
+ */
+export const TIMES = [
+  'issued_at',
+  'expires_at',
+  'rotated_at',
+  'retry_until',
+  'revoked_at',
+  'suspended_at',
+  'last_used_at',
+] as const;
+
+export type Times = { readonly [time in (typeof TIMES)[number]]?: Date | null | undefined };
 
 export interface Answer {
   /** Replaces the kind of the value's form: a one-time link, for example. */
-  readonly kind?: 'link' | 'session';
+  readonly kind?: 'link' | 'session' | undefined;
   readonly state: State;
   readonly why: string;
-  readonly remedy?: string;
+  readonly remedy?: string | undefined;
   /** The name of an organization or a warehouse. */
-  readonly name?: string;
+  readonly name?: string | undefined;
   /** The organization that a warehouse belongs to. */
-  readonly organization?: { readonly id: string; readonly name: string };
-  readonly account?: Account | Gone;
-  readonly client?: Client | Gone;
-  readonly issuedAt?: Date;
-  readonly expiresAt?: Date;
-  /** For a refresh token: the time of the latest refresh of its authorization. */
-  readonly rotatedAt?: Date;
-  /** For a replaced refresh token: the end of the time in which it still returns its successor. */
-  readonly retryUntil?: Date;
-  readonly revokedAt?: Date;
-  readonly suspendedAt?: Date;
-  readonly lastUsedAt?: Date;
+  readonly organization?: { readonly id: string; readonly name: string } | undefined;
+  /** Only the ID is known of an account or client that is gone. */
+  readonly account?: Account | { readonly id: string } | undefined;
+  readonly client?: Client | { readonly id: string } | undefined;
+  readonly times?: Times;
   /** The last four characters of a client secret or an API key. */
-  readonly lastFour?: string;
+  readonly lastFour?: string | undefined;
   /** What belongs to a client, a person, an organization or a warehouse. */
-  readonly content?: Report;
+  readonly content?: Report | undefined;
   /** The latest entries of the audit log about a client or a person. */
-  readonly log?: readonly AuditRecord[];
+  readonly log?: readonly AuditRecord[] | undefined;
 }
 
-/** @param answers each with the value that it is about, in the order of the text */
-export const answersReport = (answers: readonly (readonly [FoundValue, Answer])[]): Report => ({
-  ...(answers.some(([, { state }]) => state === 'malformed' || state === 'not_answered') && { exitCode: REFUSED }),
-  value: answers.map(([found, answer]) => answerValue(found, answer)),
-  text: answers.map(([found, answer]) => answerText(found, answer)).join('\n\n'),
+export const as = (state: State, why: string, remedy?: string, times: Times = {}): Answer => ({
+  state,
+  why,
+  remedy,
+  times,
 });
 
-function answerValue(found: FoundValue, answer: Answer): object {
-  const { kind = found.kind ?? null, state, why, remedy = null, name, organization, account, client } = answer;
-  const { lastFour, content, log = [] } = answer;
+/** How many audit entries the answer about a client or a person has. */
+export const LOG_LENGTH = 5;
+
+/** Returns a sentence with what an audit entry says: what was done, about what, by whom, and why. */
+export function entryText(entry: AuditRecord): string {
+  const { what, about, note } = actionInEnglish(entry);
+  const { actor, by } = entry;
+  const thing = sentences(about ?? '', note ? `(${note})` : '');
+  const who = actor === 'person' ? 'a person' : `the ${actor}`;
+  return `${what}${thing && `: ${thing}`}, by ${who}${by?.reason ? ` (${by.reason})` : ''}.`;
+}
+
+/** A question about the end of a record: of an account or a client by its ID, of others by details. */
+export type EndQuestion = Pick<AuditQuestion, 'accountId' | 'clientId' | 'action' | 'end'>;
+
+/** Returns the answer that the latest audit entry gives about a record that has ended, if there is one. */
+export async function whatEnded(
+  { audit, accounts, clients }: Registries,
+  { action, ...question }: EndQuestion,
+): Promise<Answer | undefined> {
+  const log = question.end ? undefined : await audit.find({ ...question, limit: LOG_LENGTH });
+  if (log?.length === 0) return undefined;
+  const [entry] = await audit.find({ ...question, action, limit: 1 });
+  if (!entry) return undefined;
+  const { accountId, details, at } = entry;
+  const { client_id: clientId, last_four: lastFour } = details as Readonly<Record<string, string | undefined>>;
+  const name = details.organization_name ?? details.warehouse_name;
   return {
-    value: publicForm(found, state === 'unknown'),
-    kind,
-    state,
-    why,
-    remedy,
-    ...(name !== undefined && { name }),
-    ...(organization && { organization }),
-    account: account ? { id: account.id, email: 'email' in account ? account.email : null } : null,
-    client: client
-      ? { id: client.id, ...('name' in client ? { name: client.name, kind: client.kind } : { name: null }) }
-      : null,
-    ...(lastFour !== undefined && { last_four: lastFour }),
-    ...Object.fromEntries(TIMES.map(([, member, time]) => [member, answer[time] ?? null])),
-    content: content?.value ?? null,
-    log: log.map(auditEntry),
+    state: 'revoked',
+    why: entryText(entry),
+    name: name === undefined ? undefined : `${name}`,
+    // The account of an entry about a client is that of its owner.
+    account: clientId === undefined ? await byId(accounts, accountId) : undefined,
+    client: await byId(clients, clientId),
+    lastFour,
+    times: { revoked_at: at },
+    log,
   };
 }
 
-function answerText(found: FoundValue, answer: Answer): string {
-  const { kind, state, why, remedy, name, organization, account, client, content, log = [] } = answer;
-  const what = kind === 'link' ? 'one-time link' : found.kind ? kindName(kind ?? found.kind) : 'not a Gatehouse value';
-  const facts = [
-    ['Value', publicForm(found, state === 'unknown')],
-    ['Name', name],
-    ['Belongs to', organization && `${organization.name} (${organization.id})`],
-    ['Account', account && ('email' in account ? `${account.email} (${account.id})` : account.id)],
-    ['Client', client && ('name' in client ? `${client.name} (${client.id})` : client.id)],
-    ...TIMES.map(([label, , time]) => [label, answer[time]?.toISOString()] as const),
-  ] as const;
-  return [
-    `${what.slice(0, 1).toUpperCase()}${what.slice(1)}: ${state.replaceAll('_', ' ')}`,
-    why,
-    remedy,
-    ...facts.flatMap(([label, fact]) => (fact ? [`${label.padEnd(12)}${fact}`] : [])),
-    content?.text,
-    ...log.map(auditLine),
-  ]
-    .filter((line) => line !== undefined && line !== '')
-    .flatMap((line) => `${line}`.split('\n').map(printable))
-    .join('\n');
+const byId = async <Found>(
+  registry: { readonly find: (id: string) => Promise<Found | undefined> },
+  id: string | undefined,
+): Promise<Found | { readonly id: string } | undefined> =>
+  id === undefined ? undefined : ((await registry.find(id)) ?? { id });
+
+export interface Parties {
+  readonly accountId?: string | undefined;
+  readonly clientId?: string | undefined;
 }
 
-const TIMES = [
-  ['Issued', 'issued_at', 'issuedAt'],
-  ['Expires', 'expires_at', 'expiresAt'],
-  ['Refreshed', 'rotated_at', 'rotatedAt'],
-  ['Retry until', 'retry_until', 'retryUntil'],
-  ['Revoked', 'revoked_at', 'revokedAt'],
-  ['Suspended', 'suspended_at', 'suspendedAt'],
-  ['Last used', 'last_used_at', 'lastUsedAt'],
-] as const;
+const WORKS: readonly State[] = ['active', 'replaced', 'no_password_yet'];
+
+/**
+ * Adds the person and the client to the answer about a record of theirs. Their deletion replaces any
+ * state but an end at a known time; their suspension replaces the state of what would work without it.
+ */
+export async function withParties(
+  registries: Registries,
+  { accountId, clientId }: Parties,
+  answer: Answer,
+): Promise<Answer> {
+  const account = await byId(registries.accounts, accountId);
+  const client = await byId(registries.clients, clientId);
+  const found = { ...answer, account: account ?? answer.account, client: client ?? answer.client };
+  const { state, times } = answer;
+  if (state === 'unknown' || times?.revoked_at) return found;
+  const deleted = { ...found, state: 'revoked', remedy: undefined } as const;
+  if (client && !('name' in client)) return { ...deleted, why: 'The client was deleted.' };
+  if (account && !('name' in account)) return { ...deleted, why: 'The account of the person was deleted.' };
+  if (!WORKS.includes(state)) return found;
+  if (client?.isSuspended)
+    return { ...found, ...suspended('client', client.id, { ...times, suspended_at: client.suspendedAt }) };
+  if (account?.isSuspended)
+    return { ...found, ...suspended('account', account.email, { ...times, suspended_at: account.suspendedAt }) };
+  if (state !== 'active' || !account || !client) return found;
+  const connected = await registries.connections.find(account.id, client.id);
+  const excluded = await excludedSentences(registries, account.id, client.id);
+  return { ...found, why: sentences(found.why, ...excluded, limitSentence(connected?.limit ?? {})) };
+}
+
+export const sentences = (...all: readonly string[]): string => all.filter(Boolean).join(' ');
+
+const suspended = (kind: 'client' | 'account', name: string, times: Times) => ({
+  state: `${kind}_suspended` as const,
+  why: `The ${kind === 'client' ? 'client' : 'person'} is suspended.`,
+  remedy: `\`${kind}s resume ${name}\` ends the suspension.`,
+  times,
+});
+
+export const reachesNothing = (because: string, where: readonly { readonly name: string }[]): string =>
+  where.length === 0 ? '' : `${because}: it reaches nothing in ${where.map(({ name }) => name).join(', ')}.`;
+
+/** Returns sentences about the person's organizations that the client does not reach; empty ones if there are none. */
+async function excludedSentences({ access }: Registries, accountId: string, clientId: string): Promise<string[]> {
+  const all = await access.accessOf({ accountId });
+  const ids = all.map(({ id }) => id);
+  const excluded = (await access.clientBlocks.exclusions(ids, [clientId])).get(clientId) ?? [];
+  const named = (isBlocked: boolean) =>
+    all.filter(({ id }) => excluded.some((one) => one.organizationId === id && (one.why === 'blocked') === isBlocked));
+  const unapproved = 'Organizations ask first and have not approved the client';
+  return [reachesNothing('Organizations block the client', named(true)), reachesNothing(unapproved, named(false))];
+}
+
+/** @param forgotten a sentence that says when such a value is forgotten */
+export const unknownValue = (forgotten?: string): Answer => ({
+  state: 'unknown',
+  why:
+    `Nothing is known about this value. ${forgotten ? `${forgotten} Otherwise it` : 'It'} was never issued here, ` +
+    'or one of its characters is wrong.',
+  remedy: 'Check that it was copied completely, and that it comes from this deployment.',
+});

@@ -1,27 +1,16 @@
 /** `operator show`: what the values and IDs in a text are, whether they are valid, and if not, since when and why. */
 import type { Command } from 'commander';
+import { auditEntry } from '../../accounts/activity/audit.ts';
 import { Refusal } from '../../base/refusal.ts';
-import { isAway } from '../../storage/storage-unavailable.ts';
+import { StorageUnavailable } from '../../storage/storage-unavailable.ts';
+import { auditLine } from '../audit.ts';
 import { readToken, STANDARD_INPUT_IS_SAFER } from '../command/arguments.ts';
-import type { Operator } from '../command/operator.ts';
+import type { Operator, Report } from '../command/operator.ts';
+import { printable, REFUSED } from '../command/report.ts';
 import type { Registries } from '../registries.ts';
-import { type Answer, answersReport } from './answer.ts';
-import { type FoundValue, type Kind, valuesIn } from './forms.ts';
-import {
-  showAccount,
-  showApiKey,
-  showApiKeyId,
-  showClient,
-  showClientSecret,
-  showConnection,
-  showEmail,
-  showOpaque,
-  showPasskey,
-  showPlace,
-  showRequest,
-  showSession,
-} from './subjects.ts';
-import { showAuthorization, showMachineToken, showToken } from './tokens.ts';
+import { type Answer, TIMES } from './answer.ts';
+import { type FoundValue, kindName, publicForm, valuesIn, withLines } from './find.ts';
+import { SUBJECTS } from './subjects.ts';
 
 export function addShowCommand(program: Command, operator: Operator): void {
   const { run, print, progress } = operator;
@@ -39,8 +28,12 @@ export function addShowCommand(program: Command, operator: Operator): void {
         `URLs of pages that contain one of them.\n${STANDARD_INPUT_IS_SAFER}`,
     )
     .action(async (argument: string) => {
-      const found = valuesIn(await readToken(argument, operator));
-      if (found.length > MAX_VALUES) throw tooManyValues();
+      const text = await readToken(argument, operator, 'One line (hidden; for a longer text: show - < FILE): ');
+      if (text.length > MAX_LENGTH) throw refused('text_too_long', `is longer than ${MAX_LENGTH} characters.`);
+      const values = valuesIn(text);
+      if (values.length > MAX_VALUES)
+        throw refused('too_many_values', `has more than ${MAX_VALUES}: ${kindsOf(values)}.`);
+      const found = withLines(values, text);
       // Values in a wrong form were never issued: no store is opened for them.
       if (found.every(({ faults }) => faults.length > 0)) {
         return print(answersReport(found.map((one) => [one, malformed(one)])));
@@ -56,47 +49,99 @@ export function addShowCommand(program: Command, operator: Operator): void {
     });
 }
 
-type Show = (registries: Registries, value: string) => Promise<Answer>;
-
-const SHOW: Readonly<Record<Kind, Show>> = {
-  access_token: showToken,
-  machine_token: showMachineToken,
-  refresh_token: showToken,
-  code: showToken,
-  client_secret: showClientSecret,
-  api_key: showApiKey,
-  client_id: showClient,
-  account: showAccount,
-  email: showEmail,
-  organization: showPlace('organization'),
-  warehouse: showPlace('warehouse'),
-  connection: showConnection,
-  authorization: showAuthorization,
-  session: showSession,
-  api_key_id: showApiKeyId,
-  passkey: showPasskey,
-  request: showRequest,
-  opaque: showOpaque,
-};
-
 async function answerTo(registries: Registries, found: FoundValue): Promise<Answer> {
   const { kind, text, faults } = found;
-  return kind === undefined || faults.length > 0 ? malformed(found) : SHOW[kind](registries, text);
+  return kind === undefined || faults.length > 0 ? malformed(found) : SUBJECTS[kind](registries, text);
 }
 
 /** A text with several values is answered as far as possible. */
 function notAnswered(error: unknown, values: number): Answer {
-  if (values === 1 || !isAway(error)) throw error;
+  if (values === 1 || !(error instanceof StorageUnavailable)) throw error;
   return { state: 'not_answered', why: 'A store did not answer.', remedy: 'Run the command again.' };
 }
 
 const MAX_VALUES = 1_000;
+const MAX_LENGTH = 10_000_000;
 
-const tooManyValues = (): Refusal =>
-  new Refusal('too_many_values', `The text has more than ${MAX_VALUES} values and IDs.`, 'Show a part of the text.');
+const refused = (code: string, why: string): Refusal =>
+  new Refusal(code, `The text ${why}`, 'Show a part of the text.');
 
-const malformed = ({ faults }: FoundValue): Answer => ({
-  state: 'malformed',
-  why: `The value ${faults.join('; it ')}.`,
-  remedy: 'It is refused in this form, without a lookup in the stores.',
+function kindsOf(found: readonly FoundValue[]): string {
+  const counts = new Map<string, number>();
+  for (const { kind } of found) {
+    const name = kind ? kindName(kind) : 'wrong value';
+    counts.set(name, (counts.get(name) ?? 0) + 1);
+  }
+  return [...counts].map(([name, count]) => `${name} ${count}`).join(', ');
+}
+
+const malformed = ({ faults, isNothing }: FoundValue): Answer =>
+  isNothing
+    ? { state: 'malformed', why: `The text ${faults.join()}.` }
+    : {
+        state: 'malformed',
+        why: `The value ${faults.join('; it ')}.`,
+        remedy: 'It is refused in this form, without a lookup in the stores.',
+      };
+
+/** @param answers each with the value that it is about, in the order of the text */
+const answersReport = (answers: readonly (readonly [FoundValue, Answer])[]): Report => ({
+  ...(answers.some(([, { state }]) => state === 'malformed' || state === 'not_answered') && { exitCode: REFUSED }),
+  value: answers.map(([found, answer]) => answerValue(found, answer)),
+  text: answers.map(([found, answer]) => answerText(found, answer)).join('\n\n'),
 });
+
+/** What no store knows, or was asked about, may be a secret of another service. */
+const shownValue = (found: FoundValue, { state }: Answer): string =>
+  publicForm(found, state === 'unknown' || state === 'not_answered');
+
+function answerValue(found: FoundValue, answer: Answer): object {
+  const { kind = found.kind ?? null, state, why, remedy = null, name, organization, account, client } = answer;
+  const { lastFour, times = {}, content, log = [] } = answer;
+  return {
+    value: shownValue(found, answer),
+    line: found.line,
+    kind,
+    state,
+    why,
+    remedy,
+    name,
+    organization,
+    account: account ? { id: account.id, email: 'email' in account ? account.email : null } : null,
+    client: client
+      ? { id: client.id, ...('name' in client ? { name: client.name, kind: client.kind } : { name: null }) }
+      : null,
+    last_four: lastFour,
+    ...Object.fromEntries(TIMES.map((time) => [time, times[time] ?? null])),
+    content: content?.value ?? null,
+    log: log.map(auditEntry),
+  };
+}
+
+function answerText(found: FoundValue, answer: Answer): string {
+  const { kind, state, why, remedy, name, organization, account, client, times = {}, content, log = [] } = answer;
+  const what = kind === 'link' ? 'one-time link' : found.kind ? kindName(kind ?? found.kind) : 'not a Gatehouse value';
+  const facts = [
+    ['Value', shownValue(found, answer)],
+    ['Line', found.line],
+    ['Name', name],
+    ['Ends in', found.kind === 'api_key_id' && answer.lastFour],
+    ['Belongs to', organization && `${organization.name} (${organization.id})`],
+    ['Account', account && ('email' in account ? `${account.email} (${account.id})` : account.id)],
+    ['Client', client && ('name' in client ? `${client.name} (${client.id})` : client.id)],
+    ...TIMES.map((time) => [inWords(time.replace('_at', '')), times[time]?.toISOString()] as const),
+  ] as const;
+  return [
+    `${inWords(what)}: ${state.replaceAll('_', ' ')}`,
+    why,
+    remedy,
+    ...facts.flatMap(([label, fact]) => (fact ? [`${label.padEnd(12)}${fact}`] : [])),
+    content?.text,
+    ...(log.length > 0 ? ['Latest in the audit log:', ...log.map(auditLine)] : []),
+  ]
+    .filter((line) => line !== undefined && line !== '')
+    .flatMap((line) => `${line}`.split('\n').map(printable))
+    .join('\n');
+}
+
+const inWords = (name: string): string => `${name.slice(0, 1).toUpperCase()}${name.slice(1).replaceAll('_', ' ')}`;

@@ -1,7 +1,6 @@
-/** Answers about people, clients, places and what belongs to them; tokens have their own file. */
+/** Answers for each kind of value and ID: how it is found, whose it is, and what is known about its end. */
 import { limitSentence } from '../../accounts/access/access-limit.ts';
 import type { Account } from '../../accounts/account.ts';
-import { CAUSES, type Details } from '../../accounts/activity/activity-words.ts';
 import type { ApiKey } from '../../accounts/api-keys/api-key.ts';
 import { describeBrowser } from '../../accounts/browser-names.ts';
 import type { PlaceKind } from '../../accounts/organizations/places.ts';
@@ -12,295 +11,330 @@ import { Refusal } from '../../base/refusal.ts';
 import type { Client } from '../../clients/client.ts';
 import { findSecret, refusedFrom } from '../../clients/client-secrets.ts';
 import { countText } from '../../storage/pages.ts';
-import { inEnglish } from '../../texts/texts.ts';
 import { accountReport, listSignInMethods, methodWords } from '../accounts/accounts.ts';
 import { activeAmong } from '../accounts/sessions.ts';
 import { clientReport } from '../clients/client-report.ts';
 import { membersReport } from '../places/memberships.ts';
 import { accessText } from '../places/places.ts';
 import type { Registries } from '../registries.ts';
-import type { Answer } from './answer.ts';
 import {
-  accountSuspended,
-  clientSuspended,
-  endIn,
+  type Answer,
+  as,
+  type EndQuestion,
   entryText,
-  type Facts,
+  LOG_LENGTH,
+  type Parties,
   reachesNothing,
-  standingOf,
+  sentences,
   unknownValue,
-} from './standing.ts';
-
-/** How many audit entries the answer about a client or a person has. */
-const LOG_LENGTH = 5;
+  whatEnded,
+  withParties,
+} from './answer.ts';
+import type { Kind } from './find.ts';
+import { endedBy, findPresented, findToken, machineTokenState, type Presented, presentedState } from './tokens.ts';
 
 const isPast = (time: Date): boolean => time.getTime() <= systemClock();
 
-const unknown = (what: string, remedy?: string): Answer => ({
-  state: 'unknown',
-  why: `There is no ${what}.`,
-  ...(remedy !== undefined && { remedy }),
-});
+type Show = (registries: Registries, value: string) => Promise<Answer>;
 
-export async function showClient(registries: Registries, clientId: string): Promise<Answer> {
-  const client = await registries.clients.find(clientId);
-  const log = await registries.audit.find({ clientId, limit: LOG_LENGTH });
-  if (client) return { ...clientState(client, {}), content: clientReport(client), log };
-  const end = await endIn(registries, { clientId, action: 'client_deleted' });
-  return end ? { ...end, log } : unknownValue('');
+interface Subject<Found> {
+  find(registries: Registries, value: string): Promise<Found | undefined>;
+  /** Whose the record is. */
+  parties?(found: Found, value: string): Parties;
+  answer(found: Found, registries: Registries, value: string): Answer | Promise<Answer>;
+  /** Where the audit log has the end of a record that is gone. */
+  ends?(value: string): readonly EndQuestion[];
+  /** A secret that is gone is found only by its last four characters. The sentence says so. */
+  readonly byLastFour?: string;
+  readonly remedy?: string;
+  readonly missing: Answer;
 }
 
-const clientState = (client: Client, facts: Facts): Answer =>
-  client.isSuspended
-    ? { ...facts, client, ...clientSuspended(client) }
-    : { ...facts, client, state: 'active', why: 'This value is valid.' };
-
-export async function showClientSecret(registries: Registries, value: string): Promise<Answer> {
-  const lastFour = value.slice(-4);
-  const clientId = await registries.clients.findClientIdBySecret(value);
-  const client = clientId === undefined ? undefined : await registries.clients.find(clientId);
-  const secret = findSecret(client, value);
-  if (client && secret) {
-    const { createdAt, lastUsedAt } = secret;
-    const facts = { lastFour, issuedAt: createdAt, ...(lastUsedAt && { lastUsedAt }) };
-    const until = refusedFrom(client, secret, registries.settings.leaks.secretGraceSeconds);
-    if (!until) return clientState(client, facts);
-    const when = `${isPast(until) ? 'refused since' : 'accepted until'} ${until.toISOString()}`;
-    return {
-      ...clientState(client, facts),
-      ...(isPast(until) && { state: 'revoked', revokedAt: until }),
-      why: `The secret was found in public: it is ${when}.`,
-      remedy: 'Add another secret, and configure the client with it.',
-    };
-  }
-  const end =
-    (await endIn(registries, { action: 'client_secret_removed', details: { last_four: lastFour } })) ??
-    (await endIn(registries, { action: 'client_renewed', details: { ended_secrets: [lastFour] } }));
-  if (!end) return { ...unknownValue('Removed client secrets are not stored.'), lastFour };
-  return {
-    ...end,
-    why: `No client has this secret. About one with the same last characters, the audit log says: ${end.why}`,
-    remedy: 'Configure the client with its newer secret.',
-    lastFour,
+const subject =
+  <Found>({ find, parties, answer, ends, byLastFour, remedy, missing }: Subject<Found>): Show =>
+  async (registries, value) => {
+    const found = await find(registries, value);
+    if (found) return withParties(registries, parties?.(found, value) ?? {}, await answer(found, registries, value));
+    const lastFour = byLastFour === undefined ? undefined : value.slice(-4);
+    for (const question of ends?.(value) ?? []) {
+      const end = await whatEnded(registries, question);
+      if (!end) continue;
+      const { why } = end;
+      const about = `${byLastFour} About one with the same last characters, the audit log says: ${why}`;
+      return { ...end, remedy, ...(byLastFour !== undefined && { why: about, lastFour }) };
+    }
+    return { ...missing, lastFour };
   };
-}
 
-export async function showApiKey(registries: Registries, value: string): Promise<Answer> {
-  const key = await registries.apiKeys.findKept(value);
-  const lastFour = value.slice(-4);
-  const answer = await apiKeyAnswer(registries, key, { last_four: lastFour });
-  if (key) return answer;
-  if (answer.state === 'unknown') return { ...answer, lastFour };
-  return {
-    ...answer,
-    why: `No account has this key. About one with the same last characters, the audit log says: ${answer.why}`,
-  };
-}
+const none = (what: string, remedy?: string): Answer => ({ state: 'unknown', why: `There is no ${what}.`, remedy });
 
-export async function showApiKeyId(registries: Registries, id: string): Promise<Answer> {
-  return apiKeyAnswer(registries, await registries.apiKeys.findById(id), { api_key_id: id });
-}
+const PRESENTED = {
+  parties: ({ record, ended }: Presented) => record ?? ended ?? {},
+  answer: presentedState,
+  missing: { state: 'malformed', why: 'The last characters of this value are wrong.' },
+} as const;
+const token = subject({ ...PRESENTED, find: findToken });
 
 const NEW_KEY = 'The person can create a new one on the profile page.';
+const API_KEY = {
+  parties: ({ accountId }: ApiKey) => ({ accountId }),
+  answer: apiKeyState,
+  remedy: NEW_KEY,
+} as const;
+const FORGOTTEN_KEY = 'A key is deleted a month after it expires.';
 
-/** @param details of the audit entry, if the key was revoked */
-async function apiKeyAnswer(registries: Registries, key: ApiKey | undefined, details: Details): Promise<Answer> {
-  if (key) return apiKeyState(registries, key);
-  const end = await endIn(registries, { action: 'api_key_revoked', details });
-  return end ? { ...end, remedy: NEW_KEY } : unknownValue('A key is deleted a month after it expires.');
+const SESSIONS = '`sessions list` shows the sessions of a person.';
+const ofAccount = ({ id }: Account) => ({ accountId: id });
+
+export const SUBJECTS: Readonly<Record<Kind, Show>> = {
+  access_token: token,
+  refresh_token: token,
+  code: token,
+  /** The public ID, as in the log and in answers to resource servers. */
+  authorization: subject({ ...PRESENTED, find: findPresented }),
+
+  machine_token: subject({
+    find: async (registries, value) => (await registries.machineTokens()).find(value),
+    parties: ({ clientId }) => ({ clientId }),
+    answer: machineTokenState,
+    missing: unknownValue('A machine access token is deleted when it expires or is revoked on its own.'),
+  }),
+
+  client_secret: subject({
+    async find({ clients }, value) {
+      const id = await clients.findClientIdBySecret(value);
+      const client = id === undefined ? undefined : await clients.find(id);
+      const secret = findSecret(client, value);
+      return client && secret && { client, secret };
+    },
+    parties: ({ client }) => ({ clientId: client.id }),
+    answer({ client, secret }, { settings }) {
+      const { createdAt, lastUsedAt, lastFour } = secret;
+      const times = { issued_at: createdAt, last_used_at: lastUsedAt };
+      const until = refusedFrom(client, secret, settings.leaks.secretGraceSeconds);
+      if (!until) return { state: 'active', why: 'This value is valid.', lastFour, times };
+      const isRefused = isPast(until);
+      return {
+        state: isRefused ? 'revoked' : 'active',
+        why: `The secret was found in public: it is ${isRefused ? 'refused since' : 'accepted until'} ${until.toISOString()}.`,
+        remedy: 'Add another secret, and configure the client with it.',
+        lastFour,
+        times: { ...times, revoked_at: isRefused ? until : undefined },
+      };
+    },
+    ends: (value) => [
+      { end: { action: 'client_secret_removed', details: { last_four: value.slice(-4) } } },
+      { end: { action: 'client_renewed', details: { ended_secrets: [value.slice(-4)] } } },
+    ],
+    byLastFour: 'No client has this secret.',
+    remedy: 'Configure the client with its newer secret.',
+    missing: unknownValue('Removed client secrets are not stored.'),
+  }),
+
+  api_key: subject({
+    ...API_KEY,
+    find: ({ apiKeys }, value) => apiKeys.findKept(value),
+    ends: (value) => [{ end: { action: 'api_key_revoked', details: { last_four: value.slice(-4) } } }],
+    byLastFour: 'No account has this key.',
+    missing: unknownValue(FORGOTTEN_KEY),
+  }),
+  api_key_id: subject({
+    ...API_KEY,
+    find: ({ apiKeys }, id) => apiKeys.findById(id),
+    ends: (id) => [{ end: { action: 'api_key_revoked', details: { api_key_id: id } } }],
+    missing: none(`API key with this ID. ${FORGOTTEN_KEY.slice(0, -1)}`),
+  }),
+
+  client_id: subject<Client>({
+    find: ({ clients }, id) => clients.find(id),
+    parties: ({ id }) => ({ clientId: id }),
+    async answer(client, { audit }) {
+      const log = await audit.find({ clientId: client.id, limit: LOG_LENGTH });
+      return { state: 'active', why: 'This value is valid.', content: clientReport(client), log };
+    },
+    ends: (clientId) => [{ clientId, action: 'client_deleted' }],
+    missing: unknownValue(),
+  }),
+
+  account: subject({
+    find: ({ accounts }, id) => accounts.find(id),
+    parties: ofAccount,
+    answer: accountState,
+    ends: (accountId) => [{ accountId, action: 'account_deleted' }],
+    missing: none('account with this ID'),
+  }),
+  email: subject({
+    find: ({ accounts }, email) => accounts.findByEmail(email),
+    parties: ofAccount,
+    answer: accountState,
+    missing: none(
+      'account with this email address',
+      '`accounts list --match` searches for part of an address or name.',
+    ),
+  }),
+
+  organization: place('organization'),
+  warehouse: place('warehouse'),
+
+  /** Account ID and client ID, as `connections list` shows them. */
+  connection: connectionState,
+  request: requestState,
+
+  /** The public ID, as `sessions list` shows it. */
+  session: subject({
+    find: ({ sessionList }, id) => sessionList.find(id),
+    parties: ({ accountId }) => ({ accountId }),
+    answer: sessionState,
+    missing: none('session with this ID: it ended long ago, or one of the characters is wrong', SESSIONS),
+  }),
+
+  /** The token of a one-time link, or a session in the URL of a page. */
+  opaque: subject({
+    async find({ passwordLinks, sessionList }, value) {
+      const link = await passwordLinks.look(value);
+      const session = link ? undefined : await sessionList.find(value);
+      return (link && { link }) ?? (session && { session });
+    },
+    parties: (found: { link: KeptLink; session?: undefined } | { session: RecordedSession; link?: undefined }) => ({
+      accountId: (found.link ?? found.session).accountId,
+    }),
+    answer: async ({ link, session }, registries) =>
+      link ? linkState(link) : { kind: 'session', ...(await sessionState(session, registries)) },
+    missing: none(
+      'one-time link or session with this value. Used links are not stored, and session cookies not looked up',
+      `\`accounts invite\` creates another link; ${SESSIONS}`,
+    ),
+  }),
+
+  passkey: subject({
+    find: ({ passkeys }, id) => passkeys.find(id),
+    parties: ({ accountId }) => ({ accountId }),
+    answer({ name, createdAt, lastUsedAt }, { settings }) {
+      const times = { issued_at: createdAt, last_used_at: lastUsedAt };
+      if (settings.signIn.passkeys) {
+        return as('active', `The person signs in with the passkey “${name}”.`, undefined, times);
+      }
+      const why = `The passkey “${name}” cannot be used: passkeys are turned off.`;
+      return as('off', why, '`sign_in.passkeys` turns them on.', times);
+    },
+    ends: (id) => [{ end: { action: 'passkey_removed', details: { passkey_id: id } } }],
+    missing: none('passkey with this ID'),
+  }),
+};
+
+async function connectionState(registries: Registries, id: string): Promise<Answer> {
+  const [accountId = '', clientId = ''] = id.split('/');
+  const whose = { accountId, clientId };
+  const [connected] = (await registries.connections.listBoth(whose)).items;
+  const end = connected ? undefined : await registries.connections.endOf(accountId, clientId);
+  const never = as('unknown', 'The person never connected the client.');
+  if (!connected)
+    return withParties(registries, whose, end ? { ...endedBy('connection', end), remedy: undefined } : never);
+  const times = { issued_at: connected.connectedAt, last_used_at: connected.lastUsedAt };
+  const remedy = `\`connections end ${id}\` ends it.`;
+  return withParties(registries, whose, as('active', 'The person has connected the client.', remedy, times));
 }
 
-async function apiKeyState(registries: Registries, key: ApiKey): Promise<Answer> {
-  const { accountId, createdAt, expiresAt, lastUsedAt, lastFour, name } = key;
-  const account = await registries.accounts.find(accountId);
-  const facts = {
-    lastFour,
-    account: account ?? { id: accountId },
-    issuedAt: createdAt,
-    ...(expiresAt && { expiresAt }),
-    ...(lastUsedAt && { lastUsedAt }),
-  };
+async function apiKeyState(key: ApiKey, { access }: Registries): Promise<Answer> {
+  const { id, accountId, createdAt, expiresAt, lastUsedAt, lastFour, name } = key;
+  const times = { issued_at: createdAt, expires_at: expiresAt, last_used_at: lastUsedAt };
   if (expiresAt && isPast(expiresAt)) {
-    return { ...facts, state: 'expired', why: `The key “${name}” has expired.`, remedy: NEW_KEY };
+    return { ...as('expired', `The key “${name}” has expired.`, NEW_KEY, times), lastFour };
   }
-  if (account?.isSuspended) return { ...facts, ...accountSuspended(account) };
-  const all = await registries.access.accessOf({ accountId });
-  const allowing = await registries.access.accessThrough(accountId, {});
-  const refusing = all.filter(({ id }) => allowing.every((one) => one.id !== id));
-  const sentences = [
-    `The key “${name}” is valid: introspection answers active.`,
-    reachesNothing('Organizations allow no API keys', refusing),
-    limitSentence(key),
-  ];
-  const remedy = `\`api-keys revoke ${key.id}\` revokes the key.`;
-  return { ...facts, state: 'active', why: sentences.filter(Boolean).join(' '), remedy };
+  const allowing = await access.accessThrough(accountId, {});
+  const refusing = (await access.accessOf({ accountId })).filter(({ id }) => allowing.every((one) => one.id !== id));
+  const unreached = reachesNothing('Organizations allow no API keys', refusing);
+  const why = sentences(`The key “${name}” is valid: introspection answers active.`, unreached, limitSentence(key));
+  return { ...as('active', why, `\`api-keys revoke ${id}\` revokes the key.`, times), lastFour };
 }
 
-export async function showAccount(registries: Registries, id: string): Promise<Answer> {
-  const account = await registries.accounts.find(id);
-  if (account) return accountState(registries, account);
-  const log = await registries.audit.find({ accountId: id, limit: LOG_LENGTH });
-  const end = await endIn(registries, { accountId: id, action: 'account_deleted' });
-  return end ? { ...end, log } : unknown('account with this ID');
-}
-
-export async function showEmail(registries: Registries, email: string): Promise<Answer> {
-  const account = await registries.accounts.findByEmail(email);
-  if (account) return accountState(registries, account);
-  return unknown('account with this email address', '`accounts list --match` searches for part of an address or name.');
-}
-
-async function accountState(registries: Registries, account: Account): Promise<Answer> {
-  const log = await registries.audit.find({ accountId: account.id, limit: LOG_LENGTH });
-  const content = await accountReport(registries, account);
-  const facts = { account, issuedAt: account.createdAt, content, log };
-  if (account.isSuspended) return { ...facts, ...accountSuspended(account) };
+async function accountState(account: Account, registries: Registries): Promise<Answer> {
+  const about = {
+    times: { issued_at: account.createdAt },
+    content: await accountReport(registries, account),
+    log: await registries.audit.find({ accountId: account.id, limit: LOG_LENGTH }),
+  };
   const signInMethods = await listSignInMethods(account, registries);
   if (signInMethods.length > 0) {
-    return { ...facts, state: 'active', why: `The person signs in with ${methodWords({ signInMethods })}.` };
+    return { ...as('active', `The person signs in with ${methodWords({ signInMethods })}.`), ...about };
   }
   const remedy = `\`accounts invite ${account.email}\` creates a one-time link.`;
-  return { ...facts, state: 'no_password_yet', why: 'The person has no sign-in method yet.', remedy };
+  return { ...about, state: 'no_password_yet', why: 'The person has no sign-in method yet.', remedy };
 }
 
-export const showPlace =
-  (kind: PlaceKind) =>
-  async (registries: Registries, id: string): Promise<Answer> => {
-    const { organizations, access } = registries;
-    const place = await organizations.find(kind, id).catch((error: unknown) => {
-      if (!(error instanceof Refusal)) throw error;
-    });
-    if (!place) {
-      const question = { action: `${kind}_removed`, details: { [`${kind}_id`]: id } } as const;
-      return (await endIn(registries, question, `${kind}_name`)) ?? unknown(`${kind} with this ID`);
-    }
-    const { warehouses, ...lost } = await organizations.dependents(kind, id);
-    const content = await membersReport(registries, kind, id);
-    const { name, organization } = place;
-    const about = { name, content, state: 'active' } as const;
-    if (kind === 'warehouse') {
-      const why = `${accessText(lost)} have explicit rights in it; owners and admins of its organization have all rights.`;
-      return { ...about, why, organization };
-    }
-    const { items, more } = await access.clientBlocks.list({ limit: 1 }, { organizationId: id });
-    const size = items.length + more;
-    const blocks = size > 0 ? ` The organization blocks ${countText(size)} clients: see \`blocks list\`.` : '';
-    return { ...about, why: `The organization has ${accessText(lost)}, and ${warehouses} warehouses.${blocks}` };
+async function requestState({ clientProblems, audit, clients }: Registries, id: string): Promise<Answer> {
+  const problem = await clientProblems.ofRequest(id);
+  if (problem) {
+    const { step, error, cause, clientId, clientName, at } = problem;
+    const why = `The ${step} request of the client was answered with ${error}: ${cause}`;
+    const remedy = `\`problems list --client ${clientId}\` shows all problems of the client.`;
+    const client = (await clients.find(clientId)) ?? { id: clientId, name: clientName };
+    return { ...as('refused', why, remedy, { issued_at: at }), client };
+  }
+  const [done] = await audit.find({ requestId: id, limit: 1 });
+  if (!done) {
+    const why =
+      'The stores have only requests that changed something, and for each client the last ' +
+      '100 refused requests of 7 days.';
+    return as('unknown', why, `Search the log for ${id}: the log has a line for each request.`);
+  }
+  const remedy = `\`audit --request ${id}\` shows everything that it changed.`;
+  const account = done.accountId === undefined ? undefined : { id: done.accountId };
+  return {
+    ...as('done', `The audit log has this request: ${entryText(done)}`, remedy, { issued_at: done.at }),
+    account,
   };
+}
 
-/** @param id account ID and client ID, as `connections list` shows them */
-export async function showConnection(registries: Registries, id: string): Promise<Answer> {
-  const [accountId = '', clientId = ''] = id.split('/');
-  const { connections } = registries;
-  return standingOf(registries, { accountId, clientId }, {}, async () => {
-    const [connected] = (await connections.listBoth({ accountId, clientId })).items;
-    if (connected) {
-      const { connectedAt: issuedAt, lastUsedAt } = connected;
-      const remedy = `\`connections end ${id}\` ends it.`;
-      const why = 'The person has connected the client.';
-      return { state: 'active', why, remedy, issuedAt, ...(lastUsedAt && { lastUsedAt }) };
-    }
-    const end = await connections.endOf(accountId, clientId);
-    if (!end) return { state: 'unknown', why: 'The person never connected the client.' };
-    return { state: 'revoked', why: `The connection was ended: ${inEnglish(CAUSES[end.cause])}.`, revokedAt: end.at };
+function place(kind: PlaceKind): Show {
+  return subject({
+    find: ({ organizations }, id) =>
+      organizations.find(kind, id).catch((error: unknown) => {
+        if (!(error instanceof Refusal)) throw error;
+        return undefined;
+      }),
+    async answer({ name, organization }, registries, id) {
+      const { organizations, access } = registries;
+      const { warehouses, ...lost } = await organizations.dependents(kind, id);
+      const about = { name, content: await membersReport(registries, kind, id), state: 'active' } as const;
+      if (kind === 'warehouse') {
+        const why = `${accessText(lost)} have explicit rights in it; owners and admins of its organization have all rights.`;
+        return { ...about, why, organization };
+      }
+      const { items, more } = await access.clientBlocks.list({ limit: 1 }, { organizationId: id });
+      const size = items.length + more;
+      const blocks = size > 0 ? ` The organization blocks ${countText(size)} clients: see \`blocks list\`.` : '';
+      return { ...about, why: `The organization has ${accessText(lost)}, and ${warehouses} warehouses.${blocks}` };
+    },
+    ends: (id) => [{ end: { action: `${kind}_removed`, details: { [`${kind}_id`]: id } } }],
+    missing: none(`${kind} with this ID`),
   });
 }
 
-export async function showRequest(registries: Registries, id: string): Promise<Answer> {
-  const problem = await registries.clientProblems.ofRequest(id);
-  if (problem) {
-    const { step, error, cause, clientId, clientName, at } = problem;
-    return {
-      state: 'refused',
-      why: `The ${step} request of the client was answered with ${error}: ${cause}`,
-      remedy: `\`problems list --client ${clientId}\` shows all problems of the client.`,
-      client: (await registries.clients.find(clientId)) ?? { id: clientId, name: clientName },
-      issuedAt: at,
-    };
-  }
-  const [done] = await registries.audit.find({ requestId: id, limit: 1 });
-  if (done) {
-    const { accountId, at } = done;
-    return {
-      state: 'done',
-      why: `The audit log has this request: ${entryText(done)}`,
-      remedy: `\`audit --request ${id}\` shows everything that it changed.`,
-      ...(accountId !== undefined && { account: { id: accountId } }),
-      issuedAt: at,
-    };
-  }
-  return {
-    state: 'unknown',
-    why:
-      'The stores have only requests that changed something, and for each client the last ' +
-      '100 refused requests of 7 days.',
-    remedy: `Search the log for ${id}: the log has a line for each request.`,
-  };
-}
-
-const SESSIONS = '`sessions list` shows the sessions of a person.';
-
-/** @param id the public ID, as `sessions list` shows it */
-export async function showSession(registries: Registries, id: string): Promise<Answer> {
-  const session = await registries.sessionList.find(id);
-  if (session) return sessionState(registries, session);
-  return unknown('session with this ID: it ended long ago, or one of the characters is wrong', SESSIONS);
-}
-
-/** Answers about the token of a one-time link, or a session in the URL of a page. */
-export async function showOpaque(registries: Registries, value: string): Promise<Answer> {
-  const link = await registries.passwordLinks.look(value);
-  if (link) return { kind: 'link', ...(await linkState(registries, link)) };
-  const session = await registries.sessionList.find(value);
-  if (session) return { kind: 'session', ...(await sessionState(registries, session)) };
-  const remedy = `\`accounts invite\` creates another link; ${SESSIONS}`;
-  const why = 'one-time link or session with this value. Used links are not stored, and session cookies not looked up';
-  return unknown(why, remedy);
-}
-
-async function sessionState(registries: Registries, session: RecordedSession): Promise<Answer> {
+async function sessionState(session: RecordedSession, registries: Registries): Promise<Answer> {
   const { uid, accountId, origin, begunAt, generation } = session;
-  const account = await registries.accounts.find(accountId);
-  const facts = { account: account ?? { id: accountId }, issuedAt: begunAt };
+  const id = sessionId(session);
+  const times = { issued_at: begunAt };
   const where = `The session in ${describeBrowser(origin.browser)} at ${origin.address}`;
-  if (!account) return { ...facts, state: 'revoked', why: 'The account of the person was deleted.' };
-  if (account.isSuspended) return { ...facts, ...accountSuspended(account) };
-  if (account.endedSessions.includes(uid)) {
-    const question = {
-      accountId,
-      action: 'signed_out_elsewhere',
-      details: { session_id: sessionId(session) },
-    } as const;
-    const end = await endIn(registries, question);
-    return { ...facts, ...end, state: 'revoked', why: `${where} was ended. ${end?.why ?? ''}`.trim() };
+  const account = await registries.accounts.find(accountId);
+  if (account?.endedSessions.includes(uid)) {
+    const end = { action: 'signed_out_elsewhere', details: { session_id: id } } as const;
+    const ended = await whatEnded(registries, { accountId, end });
+    return {
+      state: 'revoked',
+      why: sentences(`${where} was ended.`, ended?.why ?? ''),
+      times: { ...times, ...ended?.times },
+    };
   }
-  if (generation < account.sessionGeneration) {
+  if (account && generation < account.sessionGeneration) {
     const why = `${where} was ended with all others of the person, or of all people: signed out everywhere, or a new password.`;
     const remedy = `\`audit --account ${account.email}\` or \`audit --action signed_out_everywhere\` shows when and by whom.`;
-    return { ...facts, state: 'revoked', why, remedy };
+    return as('revoked', why, remedy, times);
   }
   const active = (await activeAmong(registries, [session])).get(uid);
-  if (!active) return { ...facts, state: 'expired', why: `${where} was signed out there, or has expired.` };
-  const remedy = `\`sessions end ${sessionId(session)}\` ends it.`;
-  const times = { expiresAt: active.endsAt, lastUsedAt: active.lastSeen };
-  return { ...facts, ...times, state: 'active', why: `${where} is signed in.`, remedy };
-}
-
-export async function showPasskey(registries: Registries, id: string): Promise<Answer> {
-  const passkey = await registries.passkeys.find(id);
-  if (!passkey) {
-    const end = await endIn(registries, { action: 'passkey_removed', details: { passkey_id: id } });
-    return end ?? unknown('passkey with this ID');
-  }
-  const { accountId, name, createdAt, lastUsedAt } = passkey;
-  const account = await registries.accounts.find(accountId);
-  const facts = { account: account ?? { id: accountId }, issuedAt: createdAt, ...(lastUsedAt && { lastUsedAt }) };
-  if (account?.isSuspended) return { ...facts, ...accountSuspended(account) };
-  if (!registries.settings.signIn.passkeys) {
-    const why = `The passkey “${name}” cannot be used: passkeys are turned off.`;
-    return { ...facts, state: 'off', why, remedy: '`sign_in.passkeys` turns them on.' };
-  }
-  return { ...facts, state: 'active', why: `The person signs in with the passkey “${name}”.` };
+  if (!active) return as('expired', `${where} was signed out there, or has expired.`, undefined, times);
+  const until = { ...times, expires_at: active.endsAt, last_used_at: active.lastSeen };
+  return as('active', `${where} is signed in.`, `\`sessions end ${id}\` ends it.`, until);
 }
 
 const PURPOSES = {
@@ -309,13 +343,11 @@ const PURPOSES = {
   confirmed: 'a link to set a password, created after the person confirmed it with a provider',
 } as const;
 
-async function linkState({ accounts }: Registries, link: KeptLink): Promise<Answer> {
-  const { accountId, purpose, createdAt, expiresAt } = link;
-  const account = await accounts.find(accountId);
-  const facts = { account: account ?? { id: accountId }, issuedAt: createdAt, expiresAt };
+function linkState({ purpose, createdAt, expiresAt }: KeptLink): Answer {
+  const times = { issued_at: createdAt, expires_at: expiresAt };
   const what = `This is ${PURPOSES[purpose]}`;
-  if (account?.isSuspended) return { ...facts, ...accountSuspended(account) };
-  if (!isPast(expiresAt)) return { ...facts, state: 'active', why: `${what}. The link has not been used yet.` };
-  const remedy = '`accounts invite` creates another one.';
-  return { ...facts, state: 'expired', why: `${what}. The link expired unused.`, remedy };
+  const answer = isPast(expiresAt)
+    ? as('expired', `${what}. The link expired unused.`, '`accounts invite` creates another one.', times)
+    : as('active', `${what}. The link has not been used yet.`, undefined, times);
+  return { ...answer, kind: 'link' };
 }

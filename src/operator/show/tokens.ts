@@ -1,10 +1,10 @@
 /** Answers about tokens and codes, from the token store and the recorded revocations. */
 import { CAUSES, type EndingCause } from '../../accounts/activity/activity-words.ts';
-import { isFromLeakedSecret, isValidFor } from '../../authorizations/machine-tokens.ts';
+import { isFromLeakedSecret, isValidFor, type MachineToken } from '../../authorizations/machine-tokens.ts';
+import type { RecordedEnd } from '../../authorizations/revocations.ts';
 import {
   createTokenFormats,
   isFromBeforeRenewal,
-  type PresentedAccessToken,
   type PresentedRefreshToken,
   type PresentedValue,
   readValue,
@@ -14,13 +14,10 @@ import type { Client } from '../../clients/client.ts';
 import type { AuthorizationRecord } from '../../storage/token-store.ts';
 import { inEnglish } from '../../texts/texts.ts';
 import type { Registries } from '../registries.ts';
-import type { Answer } from './answer.ts';
-import { atSeconds, endIn, type Facts, findParties, standingOf, unknownValue } from './standing.ts';
+import { type Answer, as, type Times, unknownValue, whatEnded } from './answer.ts';
 
+const atSeconds = (seconds: number): Date => new Date(seconds * 1000);
 const isPast = (seconds: number): boolean => seconds * 1000 <= systemClock();
-
-/** The remedy if no token of the authorization can become valid again. */
-const AUTHORIZE_AGAIN = 'The client must send the person through the authorization again.';
 
 const REMEDY: Readonly<Record<EndingCause, string>> = {
   client_revoked: 'The client revoked it itself. To connect again, it must send the person through the authorization.',
@@ -37,223 +34,138 @@ const REMEDY: Readonly<Record<EndingCause, string>> = {
   time_limit: 'The person chose until when it was connected: they may connect the client again.',
 };
 
-/** @param text a code, an access token or a refresh token */
-export async function showToken(registries: Registries, text: string): Promise<Answer> {
+/** No token of the authorization can become valid again. */
+const AUTHORIZE_AGAIN = 'The client must send the person through the authorization again.';
+const expired = (why: string): Answer => as('expired', why, AUTHORIZE_AGAIN);
+const VALID = as('active', 'This token is valid: introspection answers active.');
+
+/** What the stores have about an authorization, and the value that was presented, if it is not only an ID. */
+export type Presented = Awaited<ReturnType<typeof findPresented>>;
+
+export async function findPresented(registries: Registries, id: string, value?: PresentedValue) {
+  const record = await (await registries.tokenStore()).readAuthorization(id);
+  return { value, record, ended: await registries.revocations.find(id) };
+}
+
+/** @param text a code, an access token or a refresh token; undefined for one that could not have been issued */
+export async function findToken(registries: Registries, text: string): Promise<Presented | undefined> {
   const value = readValue(text);
-  if (!value) return { state: 'malformed', why: 'The last characters of this value are wrong.' };
-  return showPresented(registries, value.authorizationId, value);
+  return value && findPresented(registries, value.authorizationId, value);
 }
 
-/** @param id the public ID, as in the log and in answers to resource servers */
-export const showAuthorization = (registries: Registries, id: string): Promise<Answer> =>
-  showPresented(registries, id, undefined);
+export async function presentedState(found: Presented, registries: Registries): Promise<Answer> {
+  const { value, record, ended } = found;
+  const times = timesOf(value, record);
+  const { why, ...answer } = await stateOf(found, registries);
+  const isUnchecked = value && record && !ended && !registries.keys();
+  const unchecked = ' Its authenticity was not checked, because this environment has no token keys.';
+  return { ...answer, why: `${why}${isUnchecked ? unchecked : ''}`, times: { ...times, ...answer.times } };
+}
 
-async function showPresented(registries: Registries, id: string, value: PresentedValue | undefined): Promise<Answer> {
-  const store = await registries.tokenStore();
-  const record = await store.readAuthorization(id);
-  const facts = factsOf(value, record);
+async function stateOf({ value, record, ended }: Presented, registries: Registries): Promise<Answer> {
   // The recorded revocation decides, whatever the token store has.
-  const ended = await registries.revocations.find(id);
-  if (ended) {
-    const { cause, at } = ended;
-    return {
-      ...facts,
-      ...(await findParties(registries, ended)),
-      state: 'revoked',
-      why: `The authorization was ended: ${inEnglish(CAUSES[cause])}.`,
-      remedy: REMEDY[cause],
-      revokedAt: at,
-    };
-  }
-  if (!record) return { ...facts, ...unknownValue('The authorization no longer exists.') };
-  const forged = value && forgedFault(registries, value, record);
-  if (forged) return forged;
-  return standingOf(registries, record, facts, async (client) => {
-    const end =
-      (await endOfConnection(registries, record)) ??
-      endOfGeneration(value, record, client) ??
-      (await endOfLimit(registries, record));
-    const found = end ?? stateOf(value, record, registries.settings.tokens);
-    if (!value || registries.keys()) return found;
-    const unchecked = 'Its authenticity was not checked, because this environment has no token keys.';
-    return { ...found, why: `${found.why} ${unchecked}` };
-  });
+  if (ended) return endedBy('authorization', ended);
+  if (!record) return unknownValue('The authorization no longer exists.');
+  const keys = registries.keys()?.tokenKeys;
+  if (value && keys && !createTokenFormats(keys).isGenuine(value, record.secret)) return FORGED;
+  const client = await registries.clients.find(record.clientId);
+  return (await endOf(value, record, client, registries)) ?? stateOfRecord(value, record, registries.settings.tokens);
 }
 
-export async function showMachineToken(registries: Registries, value: string): Promise<Answer> {
-  const token = await (await registries.machineTokens()).find(value);
-  if (!token) return unknownValue('A machine access token is deleted when it expires or is revoked on its own.');
-  const { clientId, issuedAt, expiresAt, generation } = token;
-  const facts = { issuedAt: atSeconds(issuedAt), expiresAt: atSeconds(expiresAt) };
-  return standingOf(registries, { clientId }, facts, async (client) => {
-    if (await isValidFor(registries.clients, client, token)) return VALID;
-    if (generation >= client.generation) {
-      const why = isFromLeakedSecret(client, token)
-        ? 'The secret with which it was got was found in public.'
-        : 'The token was revoked on its own.';
-      return { state: 'revoked', why };
+const FORGED = as(
+  'unknown',
+  'No token key of this configuration matches it: a character is wrong, it belongs to ' +
+    'another deployment, or its key was removed.',
+  'Compare it with what the client has stored; `keys list` shows the keys by fingerprint.',
+);
+
+export const endedBy = (what: string, { cause, at }: Pick<RecordedEnd, 'cause' | 'at'>): Answer =>
+  as('revoked', `The ${what} was ended: ${inEnglish(CAUSES[cause])}.`, REMEDY[cause], { revoked_at: at });
+
+/** Returns undefined if neither its connection nor its client has ended the authorization. */
+async function endOf(
+  value: PresentedValue | undefined,
+  record: AuthorizationRecord,
+  client: Client | undefined,
+  { connections }: Registries,
+): Promise<Answer | undefined> {
+  const { accountId, clientId, generation } = record;
+  if (generation !== undefined && (await connections.generationOf(accountId, clientId)) !== generation) {
+    const end = await connections.endOf(accountId, clientId);
+    if (end) return endedBy('connection', end);
+    const why = 'The connection was ended, and the person has connected the client again since.';
+    return as('revoked', why, AUTHORIZE_AGAIN);
+  }
+  if (client && record.clientGeneration < client.endedThrough) {
+    return as('revoked', 'The operator ended everything that was issued to the client.', REMEDY.operator_revoked);
+  }
+  if (value && client && isFromBeforeRenewal({ value, authorization: record }, client)) {
+    if (value.kind !== 'refresh_token') return renewedSince(client);
+    // While no refresh has followed the renewal, any refresh token works with the new secret.
+    if (record.clientGeneration < client.generation) {
+      const why = 'It was issued before the client was renewed: it works once more, only with a secret of after that.';
+      return as('replaced', why);
     }
-    if (generation >= client.endedThrough) return renewedSince(client);
-    const ended = await endIn(registries, { clientId, action: 'client_tokens_revoked' });
-    const why = 'The operator ended all tokens of the client.';
-    const remedy = 'The client can get a new token with its secret.';
-    return { state: 'revoked', why, remedy, ...(ended?.revokedAt && { revokedAt: ended.revokedAt }) };
-  });
+  }
+  // The limit ends an authorization at once; a job records it later.
+  if (generation === undefined || (await connections.find(accountId, clientId))) return undefined;
+  return as('revoked', 'The time limit of the connection has passed.', REMEDY.time_limit);
 }
 
 /** Answers about a value that was issued before the client was renewed. */
-const renewedSince = ({ renewedAt }: Client): Answer => ({
-  state: 'revoked',
-  why: 'It was issued before the client was renewed after a theft.',
-  remedy: 'The client gets new tokens with its new secret, and with its refresh tokens if it acts for people.',
-  ...(renewedAt && { revokedAt: renewedAt }),
-});
+function renewedSince({ renewedAt }: Client): Answer {
+  const remedy = 'The client gets new tokens with its new secret, and with its refresh tokens if it acts for people.';
+  const why = 'It was issued before the client was renewed after a theft.';
+  return as('revoked', why, remedy, { revoked_at: renewedAt });
+}
 
-const VALID: Answer = { state: 'active', why: 'This token is valid: introspection answers active.' };
-
-function factsOf(value: PresentedValue | undefined, record: AuthorizationRecord | undefined): Facts {
-  if (!value) {
-    if (!record) return {};
-    return { issuedAt: atSeconds(record.approvedAt), expiresAt: atSeconds(record.usableUntil) };
-  }
-  if (value.kind === 'access_token') {
-    return { issuedAt: atSeconds(value.issuedAt), expiresAt: atSeconds(value.expiresAt) };
+function timesOf(value: PresentedValue | undefined, record: AuthorizationRecord | undefined): Times {
+  if (value?.kind === 'access_token') {
+    return { issued_at: atSeconds(value.issuedAt), expires_at: atSeconds(value.expiresAt) };
   }
   if (!record) return {};
   const { approvedAt, rotation, rotatedAt, usableUntil } = record;
-  if (value.kind === 'code') {
-    const expiresAt = rotation < 0 && { expiresAt: atSeconds(usableUntil) };
-    return { issuedAt: atSeconds(approvedAt), ...expiresAt };
+  const until = { expires_at: atSeconds(usableUntil) };
+  if (value?.kind !== 'refresh_token') {
+    return { issued_at: atSeconds(approvedAt), ...(value && rotation >= 0 ? {} : until) };
   }
-  return {
-    ...(rotation > 0 && { rotatedAt: new Date(rotatedAt) }),
-    ...(rotation === value.rotation && {
-      issuedAt: new Date(rotatedAt),
-      expiresAt: atSeconds(usableUntil),
-    }),
-  };
+  const current = rotation === value.rotation ? { issued_at: new Date(rotatedAt), ...until } : {};
+  return { ...current, rotated_at: rotation > 0 ? new Date(rotatedAt) : undefined };
 }
 
-/** Returns why a value is forged; undefined if it is genuine, or without keys to check it. */
-function forgedFault(registries: Registries, value: PresentedValue, { secret }: AuthorizationRecord) {
-  const keys = registries.keys()?.tokenKeys;
-  if (!keys || createTokenFormats(keys).isGenuine(value, secret)) return undefined;
-  return {
-    state: 'unknown',
-    why:
-      'No token key of this configuration matches it: a character is wrong, it belongs to ' +
-      'another deployment, or its key was removed.',
-    remedy: 'Compare it with what the client has stored; `keys list` shows the keys by fingerprint.',
-  } as const;
-}
-
-/** Returns undefined if the connection has not ended since the authorization was approved. */
-async function endOfConnection(
-  { connections }: Registries,
-  { accountId, clientId, generation }: AuthorizationRecord,
-): Promise<Answer | undefined> {
-  if (generation === undefined) return undefined;
-  if ((await connections.generationOf(accountId, clientId)) === generation) return undefined;
-  const end = await connections.endOf(accountId, clientId);
-  return {
-    state: 'revoked',
-    why: end
-      ? `The connection was ended: ${inEnglish(CAUSES[end.cause])}.`
-      : 'The connection was ended, and the person has connected the client again since.',
-    remedy: end ? REMEDY[end.cause] : AUTHORIZE_AGAIN,
-    ...(end && { revokedAt: end.at }),
-  };
-}
-
-/** The limit ends an authorization at once; a job records it later. */
-async function endOfLimit({ connections }: Registries, { accountId, clientId, generation }: AuthorizationRecord) {
-  if (generation === undefined || (await connections.find(accountId, clientId))) return undefined;
-  const why = 'The time limit of the connection has passed.';
-  return { state: 'revoked', why, remedy: REMEDY.time_limit } as const;
-}
-
-/** Returns undefined unless the client was renewed, or everything issued to it has ended. */
-function endOfGeneration(value: PresentedValue | undefined, record: AuthorizationRecord, client: Client) {
-  if (record.clientGeneration < client.endedThrough) {
-    const why = 'The operator ended everything that was issued to the client.';
-    return { state: 'revoked', why, remedy: REMEDY.operator_revoked } as const;
-  }
-  if (value === undefined || !isFromBeforeRenewal({ value, authorization: record }, client)) return undefined;
-  if (value.kind !== 'refresh_token') return renewedSince(client);
-  // While no refresh has followed the renewal, any refresh token works with the new secret.
-  if (record.clientGeneration < client.generation) {
-    const why = 'It was issued before the client was renewed: it works once more, only with a secret of after that.';
-    return { state: 'replaced', why } as const;
-  }
-  return undefined;
-}
-
-function stateOf(
+function stateOfRecord(
   value: PresentedValue | undefined,
   record: AuthorizationRecord,
   settings: Registries['settings']['tokens'],
 ): Answer {
-  switch (value?.kind) {
-    case undefined:
-      return authorizationState(record);
-    case 'access_token':
-      return accessTokenState(value, record);
-    case 'refresh_token':
-      return refreshTokenState(value, record, settings);
-    case 'code':
-      return codeState(record);
+  const { endsAt, rotation } = record;
+  const [isUnusable, isTooOld] = [isPast(record.usableUntil), endsAt !== undefined && isPast(endsAt)];
+  if (value?.kind === 'access_token') {
+    if (!isPast(value.expiresAt)) return VALID;
+    if (isUnusable) return expired('This access token and the last refresh token of its authorization have expired.');
+    const remedy = 'The client can get a new one with its refresh token.';
+    return as('expired', 'This access token has expired; its authorization is active.', remedy);
   }
-}
-
-function authorizationState(record: AuthorizationRecord): Answer {
-  const { endsAt, rotation, usableUntil } = record;
-  if (rotation < 0) return codeState(record);
-  if (isPast(usableUntil) || (endsAt !== undefined && isPast(endsAt))) {
-    const why = 'The last refresh token of this authorization expired unused.';
-    return { state: 'expired', why, remedy: AUTHORIZE_AGAIN };
+  if (value?.kind === 'code' || (!value && rotation < 0)) {
+    if (rotation >= 0) return USED;
+    if (isUnusable) return expired('The client did not exchange it in time.');
+    return as('active', 'This code was not exchanged yet.');
   }
-  return { state: 'active', why: `This authorization is valid, and was refreshed ${rotation} times.` };
-}
-
-function accessTokenState({ expiresAt }: PresentedAccessToken, { usableUntil }: AuthorizationRecord): Answer {
-  if (!isPast(expiresAt)) return VALID;
-  if (isPast(usableUntil)) {
-    const why = 'This access token and the last refresh token of its authorization have expired.';
-    return { state: 'expired', why, remedy: AUTHORIZE_AGAIN };
+  if (!value) {
+    if (isUnusable || isTooOld) return expired('The last refresh token of this authorization expired unused.');
+    return as('active', `This authorization is valid, and was refreshed ${rotation} times.`);
   }
-  const remedy = 'The client can get a new one with its refresh token.';
-  return { state: 'expired', why: 'This access token has expired; its authorization is active.', remedy };
-}
-
-function codeState({ rotation, usableUntil }: AuthorizationRecord): Answer {
-  if (rotation >= 0) {
-    return {
-      state: 'used',
-      why: 'This code was exchanged for tokens. A second exchange ends them.',
-      remedy: 'The client must exchange each code only once, and must not repeat a request that may have arrived.',
-    };
-  }
-  if (!isPast(usableUntil)) return { state: 'active', why: 'This code was not exchanged yet.' };
-  const why = 'The client did not exchange it in time.';
-  return { state: 'expired', why, remedy: AUTHORIZE_AGAIN };
-}
-
-function refreshTokenState(
-  value: PresentedRefreshToken,
-  record: AuthorizationRecord,
-  settings: Registries['settings']['tokens'],
-): Answer {
-  const { endsAt, usableUntil, rotation } = record;
-  if (endsAt !== undefined && isPast(endsAt)) {
-    const why = 'The authorization of this token has reached its maximum age (tokens.absolute_age).';
-    return { state: 'expired', why, remedy: AUTHORIZE_AGAIN };
-  }
+  if (isTooOld) return expired('The authorization of this token has reached its maximum age (tokens.absolute_age).');
   if (value.rotation < rotation) return replacedState(value, record, settings);
-  if (isPast(usableUntil)) {
-    return { state: 'expired', why: 'This refresh token expired unused.', remedy: AUTHORIZE_AGAIN };
-  }
-  return { state: 'active', why: 'This is the current refresh token.' };
+  if (isUnusable) return expired('This refresh token expired unused.');
+  return as('active', 'This is the current refresh token.');
 }
+
+const USED = as(
+  'used',
+  'This code was exchanged for tokens. A second exchange ends them.',
+  'The client must exchange each code only once, and must not repeat a request that may have arrived.',
+);
 
 function replacedState(
   { rotation }: PresentedRefreshToken,
@@ -266,22 +178,35 @@ function replacedState(
   if (isPredecessor && retryWindowSeconds > 0) {
     const isInWindow = !isPast(retryUntil.getTime() / 1000);
     if (isPast(record.usableUntil) && (isInWindow || !record.isConfirmed)) {
-      const why = 'This refresh token was refreshed, and its successor expired unused.';
-      return { state: 'expired', why, remedy: AUTHORIZE_AGAIN };
+      return expired('This refresh token was refreshed, and its successor expired unused.');
     }
     const why = 'This refresh token was refreshed. A retry still returns the same successor';
-    if (!record.isConfirmed) {
-      return { state: 'replaced', why: `${why}, because no use of the successor was seen.` };
-    }
-    if (isInWindow) return { state: 'replaced', why: `${why}.`, retryUntil };
+    if (!record.isConfirmed) return as('replaced', `${why}, because no use of the successor was seen.`);
+    if (isInWindow) return as('replaced', `${why}.`, undefined, { retry_until: retryUntil });
   }
   const why = isPredecessor
     ? `This refresh token was replaced at ${at}, its successor was used, and the retry window of ` +
       `${retryWindowSeconds} s has passed.`
     : `${record.rotation - rotation} newer refresh tokens were issued after this one, the last at ${at}.`;
-  return {
-    state: 'reused',
-    why: `${why} Using it ends the authorization.`,
-    remedy: 'The client must store the refresh token of each answer, and use only the newest one.',
-  };
+  const remedy = 'The client must store the refresh token of each answer, and use only the newest one.';
+  return as('reused', `${why} Using it ends the authorization.`, remedy);
+}
+
+export async function machineTokenState(token: MachineToken, registries: Registries): Promise<Answer> {
+  const client = await registries.clients.find(token.clientId);
+  const answer = client ? await endOfMachineToken(token, client, registries) : VALID;
+  const times = { issued_at: atSeconds(token.issuedAt), expires_at: atSeconds(token.expiresAt) };
+  return { ...answer, times: { ...times, ...answer.times } };
+}
+
+async function endOfMachineToken(token: MachineToken, client: Client, registries: Registries): Promise<Answer> {
+  if (await isValidFor(registries.clients, client, token)) return VALID;
+  if (token.generation >= client.generation) {
+    if (!isFromLeakedSecret(client, token)) return as('revoked', 'The token was revoked on its own.');
+    return as('revoked', 'The secret with which it was got was found in public.');
+  }
+  if (token.generation >= client.endedThrough) return renewedSince(client);
+  const ended = await whatEnded(registries, { clientId: client.id, action: 'client_tokens_revoked' });
+  const remedy = 'The client can get a new token with its secret.';
+  return { ...as('revoked', 'The operator ended all tokens of the client.', remedy), times: ended?.times ?? {} };
 }

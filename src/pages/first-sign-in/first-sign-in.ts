@@ -86,12 +86,14 @@ export function firstSignInPage(parts: {
     const form = formOf(ctx);
     const ticked = choices.filter(({ isChosen }) => isChosen);
     if (ticked.length === 0) return seeOther(ctx, onward);
+    const { ways, run } = endingChoices.ending(ctx);
     const left = await signInMethods.endUnrecognized(account.id, {
       origin: originInSession(ctx),
       password: form.get(PASSWORD) === 'yes',
       sessions: form.get(SESSIONS) === 'yes',
       passwords,
-      rest: (tx, ended) => endingChoices.ending(ctx)(tx, { account: ended }),
+      ways,
+      rest: (tx, ended) => run(tx, { account: ended }),
     });
     if (left === 'last') {
       ctx.status = 422;

@@ -4,6 +4,7 @@ import type { Text } from '../../base/message.ts';
 import type { OwnedClient } from '../../clients/client-row.ts';
 import { normalizeClientName } from '../../clients/client-rules.ts';
 import { formOf } from '../../provider/form.ts';
+import { newCreationKey } from '../forms/sent-form.ts';
 import type { PageKit } from '../page-kit.ts';
 import { NOTHING_SENT, typedOf } from '../signed-in.ts';
 import { type ClientPart, ownClientOf, urlOf } from './own-client.ts';
@@ -24,6 +25,7 @@ export function createNameConfirmation(kit: PageKit, back: ClientPart, questionO
       name: client.name,
       notice: typedOf(ctx) && NOTHING_SENT,
       action: ctx.path,
+      creationKey: newCreationKey(),
       typedName,
       problem,
       isWrongName,

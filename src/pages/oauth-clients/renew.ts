@@ -5,6 +5,8 @@ import type { OneTimeValues } from '../../accounts/one-time-values.ts';
 import { Refusal } from '../../base/refusal.ts';
 import type { ClientRegistry } from '../../clients/client-registry.ts';
 import { isRenewable } from '../../clients/client-secrets.ts';
+import { formOf } from '../../provider/form.ts';
+import { sentFormFrom } from '../forms/sent-form.ts';
 import { seeOther } from '../page.ts';
 import type { PageKit } from '../page-kit.ts';
 import { get, post, type Route } from '../routes.ts';
@@ -42,11 +44,18 @@ export function renewClientPage(parts: {
   async function submit(ctx: Context): Promise<void> {
     const { id, name } = ownClientOf(ctx);
     const { id: accountId } = accountOf(ctx);
+    const sent = sentFormFrom(formOf(ctx), [id]);
     try {
-      const { secret } = await clients.renew(id, (tx, details) => own.record(ctx, 'client_renewed', details, tx));
+      const { lastFour } = await clients.renew(id, (tx, details) => own.record(ctx, 'client_renewed', details, tx), {
+        key: sent.key,
+        keep(secret) {
+          const shown: ShownSecret = { clientId: id, value: secret.value, isOfNewClient: false, isOnlyOne: true };
+          return oneTimeValues.store(accountId, shown, sent.shownAs(secret.lastFour));
+        },
+      });
+      // Also if the form was sent again: the answer to the first one, and its mail, may be lost.
       mail?.notify(accountId, 'client_renewed', { ...browserDetails(ctx), about: name });
-      const shown: ShownSecret = { clientId: id, value: secret, isOfNewClient: false, isOnlyOne: true };
-      seeOther(ctx, `${urlOf({ id })}/created?once=${await oneTimeValues.store(accountId, shown)}`);
+      seeOther(ctx, `${urlOf({ id })}/created?once=${sent.shownAs(lastFour)}`);
     } catch (error) {
       if (!(error instanceof Refusal)) throw error;
       ctx.status = 422;

@@ -105,14 +105,16 @@ export function clientSecretsPage(parts: {
 
   async function removeSecret(ctx: Context): Promise<void> {
     const client = ownClientOf(ctx);
+    const id = formOf(ctx).get('secret_id') ?? '';
+    const isLeaked = client.secrets.find((secret) => secret.id === id)?.leakedAt !== undefined;
     try {
-      await clients.removeSecret(client.id, formOf(ctx).get('secret_id') ?? '', (tx, secret) =>
+      await clients.removeSecret(client.id, id, (tx, secret) =>
         own.record(ctx, 'client_secret_removed', { last_four: secret.lastFour }, tx),
       );
       await kit.notices.redirect(
         ctx,
         partOf(client),
-        client.kind === 'machine' ? `${REMOVED} ${TOKENS_LEFT}` : REMOVED,
+        client.kind === 'machine' && !isLeaked ? `${REMOVED} ${TOKENS_LEFT}` : REMOVED,
       );
     } catch (error) {
       if (error instanceof Refusal && error.code === 'secret_unknown') ctx.throw(404);
@@ -140,7 +142,8 @@ function lastUseOf(secret: SecretRow, kind: ClientKind): Pick<ConfirmView, 'warn
     'Requests that use it are refused from the next one on; those that use the other secret are ' +
     'not. This cannot be undone.';
   const use = lastUsed ? [`${what} was last used on `, lastUsed] : [`${what} was made on `, created, ' and never used'];
-  const ends = kind === 'machine' ? [end, TOKENS_LEFT] : [end];
+  // A leaked secret has ended its tokens.
+  const ends = kind === 'machine' && !secret.refusedFrom ? [end, TOKENS_LEFT] : [end];
   if (isSafeToRemove) return { consequences: [use.concat(': it is safe to remove.'), ...ends] };
   const warning = use.concat('. Make sure that nothing needs it any more.');
   return { warning, consequences: ends };

@@ -1,10 +1,10 @@
 /** `/profile/oauth-clients/:id/test`: the owner of a client tests its flow as a user. */
 import type { Context } from 'koa';
 import type { Access } from '../../accounts/access/access.ts';
-import type { TestOrganizations } from '../../accounts/access/test-organizations.ts';
 import type { Activity } from '../../accounts/activity/activity.ts';
 import { LIFETIME_SECONDS, type OneTimeValues } from '../../accounts/one-time-values.ts';
 import type { Text } from '../../base/message.ts';
+import type { TestOrganizations } from '../../changes/test-organizations.ts';
 import { type Client, hasSecret, redirectsPeople } from '../../clients/client.ts';
 import type { ClientRegistry } from '../../clients/client-registry.ts';
 import { findSecret } from '../../clients/client-secrets.ts';

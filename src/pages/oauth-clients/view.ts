@@ -28,6 +28,7 @@ declare module '../view-data.ts' {
       readonly action: string;
       readonly typedName: string;
       readonly problem: Text | undefined;
+      readonly creationKey: string;
       /** True if the problem is the typed name. */
       readonly isWrongName: boolean;
       readonly cancel: string;

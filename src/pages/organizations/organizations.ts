@@ -1,8 +1,8 @@
 /** `/profile/organizations`: a user's organizations; owners and admins see and end access. */
 import type { Context, Next } from 'koa';
 import type { Access } from '../../accounts/access/access.ts';
-import { isAdmin } from '../../accounts/access/organization-ends.ts';
 import type { Organization } from '../../accounts/access/reach.ts';
+import { isAdmin } from '../../accounts/access/reach.ts';
 import type { ClientStandings } from '../../authorizations/client-standing.ts';
 import type { ActingAdmin, OrganizationEndings } from '../../authorizations/organization-endings.ts';
 import type { OrganizationReach } from '../../authorizations/organization-reach.ts';

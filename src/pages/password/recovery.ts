@@ -91,15 +91,17 @@ export function createEndingChoices({
       const form = formOf(ctx);
       const origin = requestOrigin(ctx);
       const isChosen = (name: string): boolean => form.get(name) === 'yes';
-      return async (tx, { account: { id: accountId }, purpose }) => {
+      const ways = form.getAll(FIELD.way);
+      const run: RecoveryStep['run'] = async (tx, { account: { id: accountId }, purpose }) => {
         if (isChosen(FIELD.connections)) await disconnect({ accountId }, origin, undefined, tx);
         if (isChosen(FIELD.apiKeys)) await apiKeys.revokeAll(accountId, { origin, tx });
         const requirement = await strongSignIns.wouldBeRequired(accountId, tx);
         // The password of a mailed link must not open what a strong method protects, not even for some days.
         if (purpose === 'forgotten' && requirement?.hasStrongMethod) await strongSignIns.endGrace(accountId, tx);
         const isKept = keptBy(purpose, requirement);
-        removed(await signInMethods.removeWith(accountId, form.getAll(FIELD.way), { origin, tx, isKept }));
+        removed(await signInMethods.removeWith(accountId, ways, { origin, tx, isKept }));
       };
+      return { ways, run };
     },
   };
 }

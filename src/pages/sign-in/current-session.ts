@@ -29,7 +29,7 @@ export function refreshSession({
     async function keepAlive(ctx) {
       const visitor = await visitorOf(ctx, { sessions, accounts });
       const seconds = visitor && (await sessions.keepAlive(ctx));
-      if (seconds === undefined) throw new OAuthError(401, 'login_required', 'nobody is signed in');
+      if (seconds === undefined) throw new OAuthError(401, 'login_required', 'no user is signed in');
       return { body: { session_expires_in: seconds } };
     },
   ];

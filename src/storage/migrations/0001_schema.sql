@@ -47,8 +47,10 @@ create table organizations (
   name text not null, created_at timestamptz not null,
   external_id text unique, -- The id in the system that imports the organization; null if none does.
   asks_first boolean not null default false, -- True if only approved clients reach the organization.
-  allows_api_keys boolean not null default true -- True if personal API keys reach the organization.
+  allows_api_keys boolean not null default true, -- True if personal API keys reach the organization.
+  ended_at timestamptz -- When its deletion began, which takes steps: nothing reaches or names it any more.
 );
+create index organizations_ended on organizations (ended_at) where ended_at is not null;
 -- The expression of `byName` (storage/pages.ts).
 create index organizations_by_name on organizations ((
   regexp_replace(regexp_replace(name, '(\d+)', '0000000000\1', 'g'), '0*(\d{10})', '\1', 'g')
@@ -82,8 +84,10 @@ create table warehouses (
   name text not null,
   created_at timestamptz not null,
   external_id text unique, -- The id in the system from which the warehouse is imported; null if no import changes it.
+  ended_at timestamptz, -- As in organizations.
   constraint warehouses_organization_id_id_key unique (organization_id, id)
 );
+create index warehouses_ended on warehouses (ended_at) where ended_at is not null;
 -- The expression of `byName` (storage/pages.ts).
 create index warehouses_by_name on warehouses (organization_id, (
   regexp_replace(regexp_replace(name, '(\d+)', '0000000000\1', 'g'), '0*(\d{10})', '\1', 'g')
@@ -155,7 +159,7 @@ create table warehouse_rights (
   constraint warehouse_rights_account_key unique (account_id, warehouse_id),
   constraint warehouse_rights_client_key unique (client_id, warehouse_id),
   constraint warehouse_rights_warehouse_fkey foreign key (organization_id, warehouse_id)
-    references warehouses (organization_id, id) on delete cascade,
+    references warehouses (organization_id, id) on delete cascade on update cascade,
   constraint warehouse_rights_account_membership_fkey foreign key (account_id, organization_id)
     references organization_memberships (account_id, organization_id) on delete cascade,
   constraint warehouse_rights_client_membership_fkey foreign key (client_id, organization_id)
@@ -300,6 +304,20 @@ create trigger clients_withdraw_approvals after update of owner_account_id, redi
 
 -- Connections and authorizations
 
+-- The only row is the generation with which connections begin. `revoke --all` raises it: a restored database may lack a
+-- connection whose tokens still exist, and the person may connect the client again.
+create table first_generation (
+  is_the_only_one boolean primary key default true check (is_the_only_one),
+  value integer not null
+);
+insert into first_generation (value) values (1);
+create function keep_first_generation() returns trigger language plpgsql as $$ begin
+  raise exception 'first_generation must keep its row: without it nobody can connect a client';
+end $$;
+create trigger first_generation_kept before delete or truncate on first_generation
+  for each statement execute function keep_first_generation();
+create function first_generation() returns integer language sql stable as 'select value from first_generation';
+
 -- A row is a person who connected a client. It stays after the connection has ended.
 create table connections (
   account_id text not null references accounts on delete cascade,
@@ -313,13 +331,15 @@ create table connections (
   limit_places text[], -- Ids of organizations and warehouses; null for all, also for later ones.
   limit_read_only boolean not null default false,
   limit_until timestamptz, -- When the connection ends by itself.
-  generation integer not null default 1, -- Authorizations of an earlier generation have ended.
+  generation integer not null default first_generation(), -- Authorizations of an earlier generation have ended.
   client_generation integer not null default 0, -- That of the client at the last approval.
   ended_at timestamptz, ended_cause text,
   primary key (account_id, client_id)
 );
 create index connections_client_id on connections (client_id);
 create index connections_connected on connections (client_id, account_id) where ended_at is null;
+-- For counts: they leave out connections that ended with their client, whose rows are marked later.
+create index connections_current on connections (client_id, client_generation, account_id) where ended_at is null;
 create index connections_latest on connections (client_id, connected_at, account_id) where ended_at is null;
 create index connections_limit_until on connections (limit_until) where limit_until is not null and ended_at is null;
 create trigger connections_named after insert or update or delete on connections
@@ -554,8 +574,9 @@ create index activity_at on activity (at);
 -- Without what people do all the time: the latest entry of such an action is found without an index.
 create index activity_rare_action on activity (action, id desc)
   where action <> 'signed_in' and action <> 'connected' and action <> 'disconnected' and action <> 'tokens_revoked';
--- The ends of records, which are found by the ID or the last characters of what has ended.
-create index activity_ends on activity using gin (details jsonb_path_ops)
+-- The ends of records, which are found by the ID or the last characters of what has ended. Each search reads the whole
+-- list of entries that are not in the tree yet, so it has at most 128 kB.
+create index activity_ends on activity using gin (details jsonb_path_ops) with (gin_pending_list_limit = 128)
   where action in ('api_key_revoked', 'passkey_removed', 'signed_out_elsewhere', 'organization_removed',
     'warehouse_removed', 'client_secret_removed', 'client_renewed');
 create index activity_other_actor on activity (actor, id desc) where actor <> 'person';
@@ -629,23 +650,55 @@ create table last_import (
   succeeded_at timestamptz not null, changes jsonb not null
 );
 
--- The only row is the import that runs. Advisory locks would not do: all connections of the embedded database share
--- one session.
-create table running_import (
-  is_the_only_one boolean primary key default true check (is_the_only_one),
-  holder text not null, started_by text not null,
+-- A row is an import or a dry run that runs; only one of them writes. Advisory locks would not do: all connections of
+-- the embedded database share one session. This table and the next one are unlogged: a crash of the server empties both,
+-- so that no import continues without its lines.
+create unlogged table import_runs (
+  id text primary key, writes boolean not null, started_by text not null,
   started_at timestamptz not null, expires_at timestamptz not null
 );
+create unique index import_runs_one_writer on import_runs (writes) where writes;
+
+-- A row is a line of a file that is being imported.
+create unlogged table import_lines (
+  import_id text not null,
+  type text not null, number integer not null,
+  key text not null, -- The external id of the record, or those of its account and place with U+001F between them.
+  account text, place text, -- The external ids that the line names; the place of a warehouse is its organization.
+  former text, home text, -- The former external id, and that of the former organization.
+  email_key text, identity text,
+  id text, -- Of an account or place: its record's, a new one, or null if it was deleted later than the file.
+  line jsonb, -- Null if the line is invalid.
+  primary key (import_id, type, number)
+);
+-- An import analyzes the table after it has filled it: a small sample is enough, and is much faster to sort.
+alter table import_lines alter import_id set statistics 10, alter type set statistics 10,
+  alter number set statistics 10, alter key set statistics 10, alter former set statistics 10,
+  alter home set statistics 10, alter email_key set statistics 10, alter identity set statistics 10,
+  alter id set statistics 10;
+-- Each ends with the number, without which the planner would walk the primary key to find the first line.
+create index import_lines_key on import_lines (import_id, type, key, number);
+create index import_lines_id on import_lines (import_id, id) where id is not null;
+create index import_lines_moves on import_lines (import_id, type, number) where home is not null;
+create index import_lines_email_key on import_lines (import_id, type, email_key, number) where email_key is not null;
+create index import_lines_former on import_lines (import_id, type, former, number) where former is not null;
+create index import_lines_identity on import_lines (import_id, type, identity, number) where identity is not null;
+
+-- A row is a set of records that an import found in its file, and the latest time at which such a file named all of them.
+create table known_files (id text primary key, as_of timestamptz not null);
 
 -- A row is the time of the latest change of a record by a line, a file, a command or a page, so that an older line or
 -- file does not overwrite it.
 create table known_times (
-  thing text primary key, -- The type and ids of the record; for a deleted account or place, one of its former names.
+  -- The type and ids of the record; for a deleted account or place, one of its former names. Two ends leave out a part
+  -- of an older line: that of a person's link, and that of what an address meant before an account got it.
+  thing text primary key,
   account_id text references accounts on delete cascade,
   organization_id text references organizations on delete cascade,
   warehouse_id text references warehouses on delete cascade,
   as_of timestamptz not null,
   by_import boolean not null, -- True if an import wrote the row. A later import overwrites it even with an older file.
+  file_id text references known_files, -- The record was also known at the time of this file.
   -- The latest as_of of a removal. Older lines about records that depended on this one are outdated.
   ended_as_of timestamptz,
   expires_at timestamptz -- When to delete the row; null while the record exists.
@@ -654,7 +707,56 @@ create index known_times_account_id on known_times (account_id) where account_id
 create index known_times_organization_id on known_times (organization_id) where organization_id is not null;
 create index known_times_warehouse_id on known_times (warehouse_id) where warehouse_id is not null;
 create index known_times_pushed on known_times (as_of) where not by_import;
+create index known_times_ended on known_times (ended_as_of) where ended_as_of is not null;
+create index known_times_file_id on known_times (file_id, thing) where file_id is not null;
 create index known_times_expires_at on known_times (expires_at) where expires_at is not null;
+
+-- Records the end of a row that is deleted by hand, as changes/times.ts does for a change by the service. The first
+-- argument is the type of the record, the second one, for access, the column with the id of its place.
+create function record_end() returns trigger language plpgsql as $$ declare
+  ended jsonb := to_jsonb(old);
+  things text[];
+begin
+  if tg_nargs = 1 then
+    things := array['external ' || (ended ->> 'external_id'), 'id ' || (ended ->> 'id'),
+      'email ' || translate(encode(sha256(convert_to(ended ->> 'email_key', 'UTF8')), 'base64'), '+/=', '-_')];
+    things := array(select concat_ws(' ', 'deleted', tg_argv[0], name) from unnest(things) name where name is not null);
+    ended := '{}'; -- A row with the id of a place would be deleted with the place.
+  -- If the person or the place is deleted as well, that end counts.
+  elsif exists (select from accounts where id = ended ->> 'account_id')
+      and exists (select from organizations where id = ended ->> 'organization_id')
+      and (not ended ? 'warehouse_id' or exists (select from warehouses where id = ended ->> 'warehouse_id')) then
+    things := array[concat_ws(' ', tg_argv[0], ended ->> 'account_id', ended ->> tg_argv[1])];
+  end if;
+  if things is null then return null; end if;
+  insert into known_times
+      (thing, account_id, organization_id, warehouse_id, as_of, by_import, ended_as_of, expires_at)
+    select known.thing, ended ->> 'account_id', ended ->> 'organization_id', ended ->> 'warehouse_id',
+        made.at, false, made.at, made.at + interval '30 days'
+      from unnest(things) known (thing), lateral (
+        -- A time that another system sent may be ahead.
+        select greatest(clock_timestamp(), max(greatest(k.as_of, f.as_of)) + interval '1 ms') as at
+          from known_times k left join known_files f on f.id = k.file_id where k.thing = known.thing) made
+    on conflict (thing) do update set as_of = excluded.as_of, ended_as_of = excluded.ended_as_of,
+      by_import = false, file_id = null, expires_at = excluded.expires_at;
+  return null;
+end $$;
+
+-- The service sets gatehouse.changes in each transaction in which it records ends itself (changes/engine.ts).
+create trigger accounts_ended after delete on accounts for each row
+  when (current_setting('gatehouse.changes', true) is distinct from 'on'
+    and old.email not like 'doctor-%@gatehouse.invalid') -- No line names the accounts of the doctor.
+  execute function record_end('account');
+create trigger organizations_ended after delete on organizations for each row
+  when (current_setting('gatehouse.changes', true) is distinct from 'on') execute function record_end('organization');
+create trigger warehouses_ended after delete on warehouses for each row
+  when (current_setting('gatehouse.changes', true) is distinct from 'on') execute function record_end('warehouse');
+create trigger organization_memberships_ended after delete on organization_memberships for each row
+  when (current_setting('gatehouse.changes', true) is distinct from 'on')
+  execute function record_end('membership', 'organization_id');
+create trigger warehouse_rights_ended after delete on warehouse_rights for each row
+  when (current_setting('gatehouse.changes', true) is distinct from 'on')
+  execute function record_end('warehouse_rights', 'warehouse_id');
 
 -- A row is a number of removals that were pushed at one time; their sum in the last hour is limited.
 create table pushed_removals (
@@ -688,7 +790,8 @@ create table key_sightings (
 -- is a time in milliseconds since 1970, so that numbers also grow after the restore of an older backup.
 create table settings_reload (
   is_only boolean primary key default true check (is_only),
-  number bigint not null, previous bigint not null
+  number bigint not null, previous bigint not null,
+  operator text, reason text -- As in `activity`, for the entry of each node that reloads.
 );
 
 -- The only row is updated to find out whether the server can write.

@@ -36,9 +36,9 @@ const BASE_OPTIONS = {
 
 const retryPause = (attempt: number): number => Math.min(attempt * 50, MAX_RETRY_PAUSE_MS);
 
-/** Replies if Redis cannot write or find data: memory, disk, replication, failover, login. */
+/** Replies if Redis cannot serve commands: memory, disk, replication, failover, login, or a version that is too old. */
 const UNAVAILABLE_REPLY =
-  /^(OOM|MISCONF|READONLY|NOREPLICAS|LOADING|BUSY|CLUSTERDOWN|MASTERDOWN|TRYAGAIN|NOAUTH|WRONGPASS|NOPERM|MAXCLIENTS|ERR max number of clients|(?:ERR )?The user executing the script can't run)/;
+  /^(OOM|MISCONF|READONLY|NOREPLICAS|LOADING|BUSY|CLUSTERDOWN|MASTERDOWN|TRYAGAIN|NOAUTH|WRONGPASS|NOPERM|MAXCLIENTS|ERR max number of clients|ERR unknown command|(?:ERR )?The user executing the script can't run)/;
 
 /**
  * Creates a client for `redis:`, `rediss:` (TLS), `redis+sentinel://host,host/master-name` and

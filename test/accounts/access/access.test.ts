@@ -1,15 +1,15 @@
 import { expect } from 'chai';
 import { createAccess } from '../../../src/accounts/access/access.ts';
-import { createMemberships } from '../../../src/accounts/access/memberships.ts';
-import { createAccountRegistry } from '../../../src/accounts/account-registry.ts';
-import { createOrganizations } from '../../../src/accounts/organizations/organizations.ts';
 import { systemClock } from '../../../src/base/clock.ts';
+import { createOrganizations } from '../../../src/changes/organizations.ts';
 import { createClientRegistry } from '../../../src/clients/client-registry.ts';
 import { listenForChanges, silentChangeFeed } from '../../../src/storage/change-feed.ts';
 import type { Database } from '../../../src/storage/queries.ts';
 import { machine } from '../../clients/drafts.ts';
+import { createAccounts } from '../../support/accounts.ts';
 import { testDatabase } from '../../support/databases.ts';
 import { eventually } from '../../support/eventually.ts';
+import { createMemberships } from '../../support/memberships.ts';
 import { createOpened } from '../../support/opened.ts';
 import { describeOn, postgresServer } from '../../support/requirements.ts';
 
@@ -22,7 +22,7 @@ async function setUp(database: Database) {
   const organizationId = nord.id;
   const hall10 = await organizations.addWarehouse({ organizationId, name: 'Hall 10' });
   const hall2 = await organizations.addWarehouse({ organizationId, name: 'Hall 2' });
-  const ada = await createAccountRegistry(parts).add({ email: 'ada@demo.test', name: 'Ada' });
+  const ada = await createAccounts(parts).add({ email: 'ada@demo.test', name: 'Ada' });
   const { client } = await createClientRegistry(parts).add(machine);
   return {
     nord: { id: nord.id, name: 'Nord' },
@@ -37,7 +37,7 @@ async function setUp(database: Database) {
 describe('access', () => {
   const database = testDatabase();
   const access = createAccess({ database, changes: silentChangeFeed, clock: systemClock });
-  const memberships = createMemberships({ database, clock: systemClock });
+  const memberships = createMemberships({ database });
   let place: Awaited<ReturnType<typeof setUp>>;
 
   beforeEach(async () => {
@@ -118,7 +118,7 @@ describeOn([postgresServer], 'access on several nodes', () => {
 
   it('a node that caches access is notified of every change', async () => {
     const { ada, nord, hall2 } = await setUp(database);
-    const memberships = createMemberships({ database, clock: systemClock });
+    const memberships = createMemberships({ database });
     const changes = await opened.add(listenForChanges(database), (feed) => feed.close());
     const access = createAccess({ database, changes, clock: systemClock });
     const becomes = (shape: string) =>

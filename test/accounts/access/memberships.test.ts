@@ -1,13 +1,13 @@
 import { expect } from 'chai';
-import { createMemberships } from '../../../src/accounts/access/memberships.ts';
-import { createAccountRegistry } from '../../../src/accounts/account-registry.ts';
-import { createOrganizations } from '../../../src/accounts/organizations/organizations.ts';
 import { systemClock } from '../../../src/base/clock.ts';
+import { createOrganizations } from '../../../src/changes/organizations.ts';
 import { createClientRegistry } from '../../../src/clients/client-registry.ts';
 import { silentChangeFeed } from '../../../src/storage/change-feed.ts';
 import { partner } from '../../clients/drafts.ts';
 import { refusalOf } from '../../clients/refusals.ts';
+import { createAccounts } from '../../support/accounts.ts';
 import { testDatabase } from '../../support/databases.ts';
+import { createMemberships } from '../../support/memberships.ts';
 
 describe('memberships', () => {
   const database = testDatabase();
@@ -19,7 +19,7 @@ describe('memberships', () => {
 
   before(async () => {
     const organizations = createOrganizations(parts);
-    const account = await createAccountRegistry(parts).add({ email: 'a@demo.test', name: 'Ada' });
+    const account = await createAccounts(parts).add({ email: 'a@demo.test', name: 'Ada' });
     ada = { accountId: account.id };
     organizationId = (await organizations.add({ name: 'Nord' })).id;
     warehouseId = (await organizations.addWarehouse({ organizationId, name: 'Hall' })).id;

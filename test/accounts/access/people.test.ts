@@ -1,14 +1,14 @@
 /** A node's cache of users and their access, while another node changes the data. */
 import { expect } from 'chai';
-import { createMemberships } from '../../../src/accounts/access/memberships.ts';
 import { createPeople, type People } from '../../../src/accounts/access/people.ts';
-import { createAccountRegistry } from '../../../src/accounts/account-registry.ts';
-import { createOrganizations } from '../../../src/accounts/organizations/organizations.ts';
 import { systemClock } from '../../../src/base/clock.ts';
+import { createOrganizations } from '../../../src/changes/organizations.ts';
 import { listenForChanges, silentChangeFeed } from '../../../src/storage/change-feed.ts';
 import { openDatabase } from '../../../src/storage/database.ts';
 import { startTcpProxy, type TcpProxy } from '../../storage/tcp-proxy.ts';
+import { createAccounts } from '../../support/accounts.ts';
 import { eventually } from '../../support/eventually.ts';
+import { createMemberships } from '../../support/memberships.ts';
 import { createOpened } from '../../support/opened.ts';
 import { freshMigratedDatabaseUrl } from '../../support/postgres-server.ts';
 import { describeOn, postgresServer } from '../../support/requirements.ts';
@@ -28,7 +28,7 @@ describeOn([postgresServer], 'users cached by a node', () => {
     const parts = { database, clock: systemClock, changes: silentChangeFeed };
     return {
       database,
-      accounts: createAccountRegistry(parts),
+      accounts: createAccounts(parts),
       memberships: createMemberships(parts),
       organizations: createOrganizations(parts),
     };

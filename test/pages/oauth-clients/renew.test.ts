@@ -3,8 +3,9 @@ import { partnerTokens, tokensOf } from '../../provider/partner-tokens.ts';
 import { eventually } from '../../support/eventually.ts';
 import { startsWithMail } from '../../support/mail-server.ts';
 import { refresh, type TestClient } from '../../support/oauth.ts';
+import { describeOn, postgresServer } from '../../support/requirements.ts';
 import { startSeeded } from '../../support/seeded.ts';
-import { type ClientOwner, isSecretValid, LIST, shownOn, signInOwner, textOf } from '../client-owner.ts';
+import { type ClientOwner, isSecretValid, LIST, said, shownOn, signInOwner, textOf } from '../client-owner.ts';
 import { signedIn } from '../signed-in-person.ts';
 
 describe('renewing an OAuth client on its page', () => {
@@ -60,7 +61,7 @@ describe('renewing an OAuth client on its page', () => {
     }
     expect(await found('127.0.0.1')).not.to.include('client_renewed');
     const other = await signedIn(on.service, on.seeded.other);
-    expect(textOf((await other.get('/profile/activity')).html)).to.include('App secured after a theft at its provider');
+    expect(textOf((await other.get('/profile/activity')).html)).to.include(said('activity.app_renewed'));
     const [own, before] = await on.service.activity.of(on.seeded.person.accountId, { limit: 2 });
     expect(own).to.include({ action: 'client_renewed', actor: 'person' });
     expect(before?.action, 'once').not.to.equal('client_renewed');
@@ -81,6 +82,18 @@ describe('renewing an OAuth client on its page', () => {
     expect(await isSecretValid(on.issuer, renewed)).to.equal(true);
   });
 
+  it('a form sent twice renews once, and shows the only secret if the browser received only the second answer', async () => {
+    const own = await owner.createClient('Twice Sync');
+    const page = await owner.get(`${LIST}/${own.id}/renew`);
+    const clicks = await Promise.all([1, 2, 3].map(() => owner.submit(page, { confirm_name: 'Twice Sync' })));
+    expect(new Set(clicks.map(({ location }) => location?.href)).size).to.equal(1);
+    const again = await owner.submit(page, { confirm_name: 'Twice Sync' });
+    const shown = shownOn(await owner.follow(again));
+    expect(await isSecretValid(on.issuer, { ...own, ...shown })).to.equal(true);
+    const renewals = "SELECT FROM activity WHERE action = 'client_renewed' AND details ->> 'client_id' = $1";
+    expect(await on.service.database.query(renewals, [own.id])).to.have.length(1);
+  });
+
   it('a person who connects the client after its renewal does not see it', async () => {
     const shown = (await on.service.activity.of(on.seeded.person.accountId, { limit: 50 })).length;
     const secrets = await on.service.clients.find(client.id);
@@ -90,5 +103,24 @@ describe('renewing an OAuth client on its page', () => {
     const lines = await on.service.activity.of(on.seeded.person.accountId, { limit: 50 });
     expect(lines.filter(({ actor }) => actor === 'client')).to.deep.equal([]);
     expect(lines.length).to.be.greaterThan(shown);
+  });
+});
+
+describeOn([postgresServer], 'renewing an OAuth client on its page, with all tokens in PostgreSQL', () => {
+  const on = startSeeded({ on: 'postgres' });
+
+  it('while the new secret cannot be kept for its page, nothing is renewed', async () => {
+    const owner = await signInOwner(on.service, on.seeded.person);
+    const own = await owner.createClient('Unkept Sync');
+    const { database } = on.service;
+    await database.query(`CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+      RAISE 'no room' USING ERRCODE = 'disk_full'; END $$`);
+    await database.query(`CREATE TRIGGER refused BEFORE INSERT ON token_records FOR EACH ROW
+      WHEN (new.kind = 'shown_once') EXECUTE FUNCTION refuse()`);
+    const page = await owner.get(`${LIST}/${own.id}/renew`);
+    const submitted = owner.submit(page, { confirm_name: 'Unkept Sync' });
+    const refused = await submitted.finally(() => database.query('DROP FUNCTION refuse CASCADE'));
+    expect(refused.status).to.equal(503);
+    expect(await isSecretValid(on.issuer, own)).to.equal(true);
   });
 });

@@ -7,7 +7,7 @@ import { addPerson } from '../../support/seed.ts';
 import { startSeeded } from '../../support/seeded.ts';
 import { onPostgresAndRedis } from '../../support/service.ts';
 import { nameWarehouseApi } from '../../support/warehouse-api.ts';
-import { LIST, signInOwner, textOf } from '../client-owner.ts';
+import { LIST, said, signInOwner, textOf } from '../client-owner.ts';
 import { signedIn } from '../signed-in-person.ts';
 import { testBrowser } from './test-browser.ts';
 
@@ -174,7 +174,7 @@ onPostgresAndRedis('the test organizations', (start) => {
     const { person, owner, change } = await newOwner();
     on.clock.advance(3_600);
     const asked = await owner.follow(await owner.send(change('join')));
-    expect(textOf(asked.html)).to.include('Confirm it’s you');
+    expect(textOf(asked.html)).to.include(said('confirm.title'));
     expect(await accessOf(person)).to.deep.equal([]);
     const confirmed = await owner.submit(asked, { current_password: person.password });
     expect(textOf((await owner.follow(confirmed)).html)).to.include('You are now a viewer in');

@@ -8,6 +8,7 @@ import { authorizationUrl, exchangeCode, pkce, type TestClient } from '../../sup
 import { type Partner, startPartner } from '../../support/partner.ts';
 import type { Credentials } from '../../support/person.ts';
 import { startSeeded } from '../../support/seeded.ts';
+import { said } from '../client-owner.ts';
 import { NEW, SECURITY } from './soft-passkey.ts';
 
 /**
@@ -132,7 +133,7 @@ describeInBrowser('passkeys in Chromium', (visit) => {
     await signIn(page, on.seeded.person);
     expect(await button(page, 'Sign in with a passkey').isVisible()).to.equal(false);
     await page.goto(`${on.issuer}${NEW}`);
-    expect(await page.innerText('main')).to.include('This browser cannot create passkeys');
+    expect(await page.innerText('main')).to.include(said('passkey.cannot-create'));
   });
 });
 

@@ -3,6 +3,7 @@ import { expect } from 'chai';
 import { type Lie, makePasskey, type SoftPasskey } from '../../support/authenticator.ts';
 import { createPerson, type Person } from '../../support/person.ts';
 import { startSeeded } from '../../support/seeded.ts';
+import { said } from '../client-owner.ts';
 import { type SignedInPerson, signedIn } from '../signed-in-person.ts';
 import { addPasskey, NEW, optionsFor, SECURITY, signInWith } from './soft-passkey.ts';
 
@@ -103,7 +104,7 @@ describe('a passkey', () => {
     const elsewhere = createPerson(on.issuer);
     const stolen = await elsewhere.submit(await elsewhere.get('/login'), { passkey: answer });
     expect(stolen.status).to.equal(401);
-    expect(stolen.html).to.include('took too long, or was asked in another browser');
+    expect(stolen.html).to.include(said('passkey.over'));
 
     // Only one of several parallel requests succeeds.
     const answers = await Promise.all([1, 2, 3].map(() => person.submit(page, { passkey: answer })));
@@ -130,7 +131,7 @@ describe('a passkey', () => {
     const { passkey: own } = await addPasskey(on.issuer, user, { name: 'Phone' });
     on.clock.advance(601);
     const asked = await user.get(NEW);
-    expect(asked.html).to.include('Confirm it’s you');
+    expect(asked.html).to.include(said('confirm.title'));
     const wrong = own.answer(await optionsFor(user, 'sign-in'));
     expect((await user.submit(asked, { passkey: wrong })).status).to.equal(401);
     const confirming = own.answer(await optionsFor(user, 'confirm'));
@@ -139,7 +140,7 @@ describe('a passkey', () => {
     expect((await stranger.submit(login, { passkey: confirming })).status).to.equal(401);
     const right = await user.submit(asked, { passkey: confirming });
     expect([right.status, right.location?.pathname]).to.deep.equal([303, NEW]);
-    expect((await user.get(NEW)).html).to.include('Create passkey');
+    expect((await user.get(NEW)).html).to.include(said('passkey.create'));
   });
 
   it("a passkey of another user does not confirm an action, and the attempt is in the user's log", async () => {
@@ -148,7 +149,7 @@ describe('a passkey', () => {
     const answer = passkey.answer(await optionsFor(other, 'confirm'));
     const page = await other.send(NEW, { passkey: answer });
     expect(page.status).to.equal(401);
-    expect(page.html).to.include('That is a passkey of someone else');
+    expect(page.html).to.include(said('passkey.another'));
     const [last] = await on.service.activity.of(on.seeded.other.accountId, { limit: 1 });
     expect(last).to.deep.include({ action: 'passkey_refused', details: { reason: 'another' } });
   });
@@ -164,7 +165,7 @@ describe('a passkey', () => {
       const answer = counting.answer(await optionsFor(person, 'sign-in'), { counter });
       const refused = await person.submit(page, { passkey: answer });
       expect(refused.status).to.equal(401);
-      expect(refused.html).to.include('it may have been copied');
+      expect(refused.html).to.include(said('passkey.copied'));
       // The same answer is refused as expired a second time, so repeating it cannot fill the log.
       expect((await person.submit(page, { passkey: answer })).html).to.include('took too long');
     }
@@ -172,7 +173,7 @@ describe('a passkey', () => {
     const refused = log.filter(({ details }) => details.reason === 'copied');
     expect(refused).to.have.length(3);
     const activity = await who.get('/profile/activity');
-    expect(activity.html).to.include('Passkey refused').and.include('may have been copied');
+    expect(activity.html).to.include(said('activity.passkey_refused')).and.include(said('activity.refused-copied'));
     counting.counter = 8;
     expect((await signInWith(createPerson(on.issuer), counting)).status).to.equal(303);
   });
@@ -195,13 +196,13 @@ describe('a passkey', () => {
       const before = await stored();
       const { answer } = await addPasskey(on.issuer, person, { lie });
       expect(answer.status, answer.html).to.equal(422);
-      expect(answer.html).to.include('Add a passkey').and.include('role="alert"');
+      expect(answer.html).to.include(said('passkey.add')).and.include('role="alert"');
       expect(await stored()).to.deep.equal(before);
       expectPlainLog();
       if (!lie.attestation || how === 'with control characters') return;
       // The log names the refused attestation, which was not parsed.
-      const said = on.service.logLines.filter((line) => line.includes('a passkey was refused'));
-      expect(said.at(-1)).to.include(`an attestation (${lie.attestation[0]})`);
+      const logged = on.service.logLines.filter((line) => line.includes('a passkey was refused'));
+      expect(logged.at(-1)).to.include(`an attestation (${lie.attestation[0]})`);
     });
   }
 

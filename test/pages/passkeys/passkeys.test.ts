@@ -9,7 +9,7 @@ import { createPerson } from '../../support/person.ts';
 import { addPerson, type SeededPerson } from '../../support/seed.ts';
 import { startSeeded } from '../../support/seeded.ts';
 import { forEachDeployment } from '../../support/service.ts';
-import { textOf } from '../client-owner.ts';
+import { said, textOf } from '../client-owner.ts';
 import { type SignedInPerson, signedIn } from '../signed-in-person.ts';
 import { addPasskey, NEW, optionsFor, SECURITY, signInWith } from './soft-passkey.ts';
 
@@ -85,7 +85,7 @@ describe('passkeys', () => {
       ([status, text]: [number, string]) => status === 422 && text.includes('1 to 60 visible'),
     );
     expect((await log()).map(({ action }) => action)).to.deep.equal(['passkey_added', 'passkey_added', 'signed_in']);
-    expect((await person.get('/profile/activity')).html).to.include('Passkey added');
+    expect((await person.get('/profile/activity')).html).to.include(said('activity.passkey_added'));
     const wanted = Array(2).fill('A passkey was added to your Gatehouse account');
     await eventually(() => expect(subjects()).to.include.members(wanted));
     // Other users cannot see or change these passkeys.
@@ -153,7 +153,7 @@ describe('passkeys', () => {
     on.clock.advance(601);
     const form = await person.get('/profile/api-keys');
     const asked = await person.submit(form, { name: 'Night sync' });
-    expect(asked.html).to.include('Confirm it’s you').and.include('current_password');
+    expect(asked.html).to.include(said('confirm.title')).and.include('current_password');
     const { allowCredentials, challenge } = await optionsFor(person, 'confirm');
     expect(allowCredentials.map(({ id }) => id)).to.deep.equal([passkey.id]);
     const made = await person.submit(asked, { passkey: passkey.answer({ challenge }) });
@@ -180,13 +180,13 @@ describe('passkeys', () => {
     await withoutPassword();
     const [first, other] = (await passkeys()).map(({ id }) => `${SECURITY}/passkeys/${id}/remove`);
     const removed = await person.fillIn(first ?? '');
-    expect(textOf(removed.html)).to.include('The passkey was removed').and.not.include('Laptop');
-    expect(textOf(removed.html)).to.include('This is your only way to sign in');
+    expect(textOf(removed.html)).to.include(said('passkey.removed')).and.not.include('Laptop');
+    expect(textOf(removed.html)).to.include(said('security.only-method'));
     expect(removed.html).not.to.include(other);
     const refused = await signInWith(createPerson(on.issuer), passkey);
     expect([refused.status, refused.html.includes('not known here')]).to.deep.equal([401, true]);
     const page = await person.follow(await person.send(other ?? ''));
-    expect(textOf(page.html)).to.include('This is your only way to sign in. Add another before you remove it.');
+    expect(textOf(page.html)).to.include(said('security.only-method'));
     expect(await passkeys()).to.have.length(1);
     expect((await signInWith(createPerson(on.issuer), second)).status).to.equal(303);
     expect((await log()).find(({ action }) => action === 'passkey_removed')?.details).to.include({
@@ -215,7 +215,7 @@ describe('passkeys', () => {
     );
     expect((await addPasskey(on.issuer, person)).answer.status).to.equal(422);
     const text = textOf((await person.get(SECURITY)).html);
-    expect(text).to.include('You have reached the limit of passkeys').and.not.include('Add a passkey');
+    expect(text).to.include(said('security.passkeys-full')).and.not.include(said('passkey.add'));
   });
 
   it('passkeys are deleted with the account', async () => {
@@ -296,7 +296,7 @@ describe('passkeys in addition to a provider, without passwords', () => {
     // The provider does not say when the user authenticated, so a confirmation is required.
     const confirm = await person.submit(await person.get(NEW), { sign_in_with: 'platform' });
     const page = await person.travel(confirm);
-    expect(page.html).to.include('Create passkey').and.include('You have confirmed that it is you');
+    expect(page.html).to.include(said('passkey.create')).and.include(said('upstream.confirmed'));
     ({ passkey } = await addPasskey(on.service.issuer, person));
     await person.submit(await person.get('/logout'), {});
     const login = await person.get('/login');
@@ -312,11 +312,11 @@ describe('passkeys in addition to a provider, without passwords', () => {
     const person = await signInAtProvider();
     const path = async () => `${SECURITY}/passkeys/${(await on.service.passkeys.of(accountId))[0]?.id}`;
     expect((await person.get(SECURITY)).html).to.include(`${await path()}/remove`);
-    await on.service.identities.unlink(accountId, on.upstream.issuer, async () => {});
+    await on.service.accounts.unlink(accountId, on.upstream.issuer, async () => {});
     const text = textOf((await person.get(SECURITY)).html);
-    expect(text).to.include('This is your only way to sign in');
+    expect(text).to.include(said('security.only-method'));
     const asked = await person.get(NEW);
-    expect(textOf(asked.html)).to.include('This browser cannot use passkeys');
+    expect(textOf(asked.html)).to.include(said('confirm.no-passkeys-here'));
     const answer = passkey.answer(await optionsFor(person, 'confirm'));
     expect((await person.submit(asked, { passkey: answer })).location?.pathname).to.equal(NEW);
   });

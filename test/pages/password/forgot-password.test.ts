@@ -5,7 +5,7 @@ import { createPerson, type Person } from '../../support/person.ts';
 import { seed } from '../../support/seed.ts';
 import { startSeeded } from '../../support/seeded.ts';
 import { startsOn } from '../../support/service.ts';
-import { textOf } from '../client-owner.ts';
+import { said, textOf } from '../client-owner.ts';
 
 const PATH = '/forgot-password';
 const NEW_PASSWORD = 'eight blue pallets, stacked';
@@ -59,7 +59,7 @@ describe('“Forgot password?”', () => {
     expect(link.origin).to.equal(on.issuer);
     const form = await visitor.open(link);
     const login = await visitor.follow(await visitor.submit(form, { new_password: NEW_PASSWORD }));
-    expect(textOf(login.html)).to.include('Your password was set.');
+    expect(textOf(login.html)).to.include(said('password.was-set'));
     const token = link.searchParams.get('token') ?? '';
     expect(on.service.logLines.join()).not.to.include(token);
     const log = await on.service.activity.of(on.seeded.person.accountId, { limit: 5 });
@@ -109,7 +109,7 @@ describe('“Forgot password?”', () => {
     const log = await on.service.activity.of(id, { limit: 20 });
     expect(log).to.have.length(3);
     const last = await ask('often@example.test');
-    expect(textOf(last.html)).to.include('is on its way').and.include('at most 3 links an hour');
+    expect(textOf(last.html)).to.include(said('forgot-password.sent')).and.include('at most 3 links an hour');
   });
 
   it('the form for a forgotten password refuses an invalid email address', async () => {
@@ -151,7 +151,7 @@ describe('an unreachable mail server', () => {
     const visitor = createPerson(service.issuer);
     const form = await visitor.get(PATH);
     const answer = await visitor.follow(await visitor.submit(form, { email: person.email }));
-    expect(textOf(answer.html)).to.include('is on its way');
+    expect(textOf(answer.html)).to.include(said('forgot-password.sent'));
     await eventually(() => {
       expect(service.logLines.join()).to.include('a link to set a password was not mailed');
     });

@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import { createPerson, type Person } from '../../support/person.ts';
 import { addPerson, passwordLink, type SeededPerson } from '../../support/seed.ts';
 import { startSeeded } from '../../support/seeded.ts';
-import { textOf } from '../client-owner.ts';
+import { said, textOf } from '../client-owner.ts';
 
 const NEW_PASSWORD = 'eight blue pallets, stacked';
 
@@ -19,12 +19,12 @@ describe('the page of a password link', () => {
   });
 
   const isExpired = ({ status, html }: { status: number; html: string }): boolean =>
-    status === 410 && textOf(html).includes('This link has expired or was already used');
+    status === 410 && textOf(html).includes(said('password-link.title'));
 
   it('the page of a one-time link sets the password, which then works at the sign-in', async () => {
     const path = await passwordLink(on.service, credentials, 'invitation');
     const form = await visitor.open(path);
-    expect(textOf(form.html)).to.include('Set your password').and.include(credentials.email);
+    expect(textOf(form.html)).to.include(said('password.set-title')).and.include(credentials.email);
     const login = await visitor.follow(await visitor.submit(form, { new_password: NEW_PASSWORD }));
     expect(login.url.pathname).to.equal('/login');
     const fields = { email: credentials.email, password: NEW_PASSWORD };
@@ -35,7 +35,7 @@ describe('the page of a password link', () => {
 
   it('the page to set a password distinguishes a first password from a new one', async () => {
     const forgotten = await visitor.open(await passwordLink(on.service, credentials));
-    expect(textOf(forgotten.html)).to.include('Choose a new password');
+    expect(textOf(forgotten.html)).to.include(said('password.choose-title'));
   });
 
   it('a password link expires after a day, and then looks like an unknown link', async () => {

@@ -5,7 +5,8 @@ import { describeInBrowser } from '../../support/browser.ts';
 import { authorizationUrl } from '../../support/oauth.ts';
 import { createPerson, type Page, type Person } from '../../support/person.ts';
 import { startSeeded } from '../../support/seeded.ts';
-import { forEachDeployment, type Overrides } from '../../support/service.ts';
+import { type Overrides, onPostgresAndRedis } from '../../support/service.ts';
+import { said } from '../client-owner.ts';
 
 const MINUTE = 60;
 const HOUR = 3_600;
@@ -21,7 +22,7 @@ const SHARED: Overrides = {
 const sessionCookie = ({ headers }: Page): string =>
   headers.getSetCookie().find((line) => line.startsWith('gate_session=')) ?? '';
 
-forEachDeployment('a shared terminal', (start) => {
+onPostgresAndRedis('a shared terminal', (start) => {
   let found: Overrides = {};
   const on = startSeeded({ on: start, clock: true, settings: SHARED, reloaded: () => found });
 
@@ -146,7 +147,7 @@ forEachDeployment('a shared terminal', (start) => {
     const gone = await person.submit(page, { forget: 'yes' });
     expect(gone.headers.get('clear-site-data')).to.equal('"cache", "storage"');
     expect(person.cookieNames).to.deep.equal(['gate_notice']);
-    expect((await person.follow(gone)).html).to.include('This computer is forgotten');
+    expect((await person.follow(gone)).html).to.include(said('signed-out.forgotten'));
   });
 
   it('names that are no cookie of ours are left alone, whatever they are', async () => {

@@ -1,0 +1,242 @@
+/**
+ * Lets owners, admins and the operator decide which clients and API keys reach an organization, and
+ * owners and admins end memberships of other members (operators do this in changes/memberships.ts).
+ */
+import type { Access } from '../accounts/access/access.ts';
+import { isAdmin, type Role } from '../accounts/access/reach.ts';
+import { isAccountId } from '../accounts/account.ts';
+import type { OrganizationPolicy } from '../accounts/organizations/organization-policy.ts';
+import { isOrganizationId } from '../accounts/organizations/places.ts';
+import type { Clock } from '../base/clock.ts';
+import { isClientId } from '../base/random-id.ts';
+import { Refusal } from '../base/refusal.ts';
+import type { Changes } from '../changes/engine.ts';
+import type { Database, InTransaction, Queries } from '../storage/queries.ts';
+
+export type OrganizationEnds = ReturnType<typeof createOrganizationEnds>;
+
+interface Deciding {
+  readonly organizationId: string;
+  /** The account of the owner or admin; undefined for the operator. */
+  readonly by: string | undefined;
+  /** Called first in the same transaction; rejects if the change must not be made. */
+  readonly check?: InTransaction | undefined;
+  /** Called in the same transaction, if something changed. */
+  readonly inTransaction?: InTransaction;
+}
+
+export function createOrganizationEnds(parts: {
+  readonly database: Database;
+  readonly engine: Changes;
+  readonly access: Access;
+  readonly clock: Clock;
+}) {
+  const { database, engine, access, clock } = parts;
+
+  const change = (
+    of: Deciding,
+    work: (tx: Queries, present: Present) => Promise<readonly unknown[]>,
+  ): Promise<boolean> =>
+    checked(of, () => database.transaction((tx) => changeIn(tx, of, (present) => work(tx, present))));
+
+  /** Like `change`, for what lines of other systems change, too: an older line must not undo it. */
+  const changeRecords = (
+    of: Deciding,
+    accountId: string | undefined,
+    work: (tx: Queries, now: Date, present: Present) => Promise<readonly unknown[]>,
+  ): Promise<boolean> =>
+    checked(of, () =>
+      engine.transaction((tx, now) => changeIn(tx, of, (present) => work(tx, now, present), accountId)),
+    );
+
+  const checked = async ({ organizationId, by }: Deciding, work: () => Promise<boolean>): Promise<boolean> =>
+    isOrganizationId(organizationId) && (await database.inTurn(by, work));
+
+  async function changeIn(
+    tx: Queries,
+    { organizationId, by, check, inTransaction }: Deciding,
+    work: (present: Present) => Promise<readonly unknown[]>,
+    accountId = by,
+  ): Promise<boolean> {
+    const ids = [by, accountId].filter((id) => id !== undefined);
+    const present = await lockedMembers(tx, organizationId, ids);
+    if (by !== undefined && !isAdmin(present.roleOf(by))) return false;
+    await check?.(tx);
+    const changed = await work(present);
+    if (changed.length === 0) return false;
+    await inTransaction?.(tx);
+    return true;
+  }
+
+  /** Stores decisions about clients that people can connect; returns those that changed. */
+  const decide = (
+    tx: Queries,
+    { organizationId, by }: Deciding,
+    { clientIds, isApproved, sentence }: Decision,
+  ): Promise<unknown[]> =>
+    tx.query(
+      `INSERT INTO client_decisions AS d
+          (organization_id, client_id, is_approved, sentence, decided_at, decided_by)
+        SELECT $1, id, $3, $4, $5, $6 FROM clients
+          WHERE id = ANY($2) AND kind IN ('confidential', 'public')
+        ON CONFLICT (organization_id, client_id) DO UPDATE
+          SET is_approved = excluded.is_approved, sentence = excluded.sentence,
+            decided_at = excluded.decided_at, decided_by = excluded.decided_by
+          WHERE d.is_approved <> excluded.is_approved
+            OR d.sentence IS DISTINCT FROM excluded.sentence
+        RETURNING client_id`,
+      [organizationId, clientIds, isApproved, sentence, new Date(clock()), by ?? null],
+    );
+
+  return {
+    /**
+     * Approves the client for the organization, or declines the client with a sentence for the people
+     * who connected it. A block of the client is kept, and wins over an approval.
+     *
+     * @returns false if `by` is no longer an owner or admin, if the client is unknown or not one that
+     *   people can connect, or if this decision is stored already.
+     */
+    async decide({
+      clientId,
+      isApproved,
+      sentence = null,
+      ...whose
+    }: Deciding & {
+      readonly clientId: string;
+      readonly isApproved: boolean;
+      readonly sentence?: string | null | undefined;
+    }): Promise<boolean> {
+      const decision = { clientIds: [clientId], isApproved, sentence };
+      const isDecided = await change(whose, (tx) => decide(tx, whose, decision));
+      if (isDecided) access.clientBlocks.forget(clientId);
+      return isDecided;
+    },
+
+    /**
+     * Sets the policy, and approves the clients `approved` in the same transaction.
+     *
+     * @returns false if `by` is no longer an owner or admin, or nothing changed
+     */
+    async setPolicy({
+      policy: { asksFirst, allowsApiKeys },
+      approved,
+      ...whose
+    }: Deciding & {
+      readonly policy: OrganizationPolicy;
+      readonly approved: readonly string[];
+    }): Promise<boolean> {
+      const decision = { clientIds: approved, isApproved: true, sentence: null };
+      const isChanged = await changeRecords(whose, undefined, async (tx, now) => {
+        const approvals = approved.length > 0 ? await decide(tx, whose, decision) : [];
+        const set = { asks_first: asksFirst, allows_api_keys: allowsApiKeys };
+        const { differences } = await engine.make(tx, now, [{ type: 'organization', id: whose.organizationId, set }]);
+        return [...approvals, ...differences];
+      });
+      if (isChanged) {
+        for (const clientId of approved) access.clientBlocks.forget(clientId);
+        access.forgetOrganization(whose.organizationId);
+      }
+      return isChanged;
+    },
+
+    /**
+     * Ends a membership with the rights in every warehouse.
+     *
+     * @returns false if `by` is no longer an owner or admin, or there is no member with this id.
+     * @throws Refusal `owner_protected` or `last_owner`
+     */
+    async endMembership({
+      accountId,
+      ...whose
+    }: Deciding & { readonly accountId: string; readonly by: string }): Promise<boolean> {
+      if (!isAccountId(accountId)) return false;
+      const { organizationId, by } = whose;
+      const isEnded = await changeRecords(whose, accountId, async (tx, now, { roleOf, owners }) => {
+        if (roleOf(accountId) === 'owner') {
+          if (roleOf(by) !== 'owner') throw protectedOwner();
+          if (owners.every((owner) => owner === accountId)) throw lastOwner();
+        }
+        const ids = { account_id: accountId, organization_id: organizationId };
+        return (await engine.make(tx, now, [{ type: 'membership', ...ids, end: 'removed' }])).differences;
+      });
+      if (isEnded) access.forget(accountId);
+      return isEnded;
+    },
+
+    /**
+     * Blocks a client in the organization, no matter which user approved it.
+     *
+     * @returns false if `by` is no longer an owner or admin, or the client is unknown or blocked.
+     */
+    async block({ clientId, ...whose }: Deciding & { readonly clientId: string }): Promise<boolean> {
+      if (!isClientId(clientId)) return false;
+      const { organizationId, by } = whose;
+      const isBlocked = await change(whose, (tx) =>
+        access.clientBlocks.block(tx, organizationId, clientId, { at: new Date(clock()), by }),
+      );
+      if (isBlocked) access.clientBlocks.forget(clientId);
+      return isBlocked;
+    },
+
+    /** @returns false if `by` is no longer an owner or admin, or the client is not blocked. */
+    async unblock({ clientId, ...whose }: Deciding & { readonly clientId: string }): Promise<boolean> {
+      if (!isClientId(clientId)) return false;
+      const isUnblocked = await change(whose, (tx) => access.clientBlocks.unblock(tx, whose.organizationId, clientId));
+      if (isUnblocked) access.clientBlocks.forget(clientId);
+      return isUnblocked;
+    },
+  };
+}
+
+interface Decision {
+  readonly clientIds: readonly string[];
+  readonly isApproved: boolean;
+  readonly sentence: string | null;
+}
+
+interface Present {
+  roleOf(accountId: string): Role | undefined;
+  /** The owners who can sign in. */
+  readonly owners: readonly string[];
+}
+
+/**
+ * Returns these members and all owners, locked until the transaction ends. Parallel changes of
+ * these memberships run one after the other.
+ */
+async function lockedMembers(tx: Queries, organizationId: string, accountIds: readonly string[]): Promise<Present> {
+  // Lock accounts before memberships, like a deletion of an account, to avoid deadlocks.
+  await tx.query('SELECT FROM accounts WHERE id = ANY($1) ORDER BY id FOR KEY SHARE', [accountIds]);
+  const members = await tx.query<{ id: string; role: Role }>(
+    `SELECT account_id AS id, role FROM organization_memberships WHERE id = ANY (ARRAY(
+        SELECT id FROM organization_memberships WHERE organization_id = $1 AND account_id = ANY($2)
+        UNION ALL SELECT id FROM organization_memberships
+          WHERE organization_id = $1 AND role = 'owner' AND client_id IS NULL))
+      ORDER BY id FOR UPDATE`,
+    [organizationId, accountIds],
+  );
+  const active = await tx.query<{ id: string }>('SELECT id FROM accounts WHERE id = ANY($1) AND suspended_at IS NULL', [
+    members.map(({ id }) => id),
+  ]);
+  const isActive = new Set(active.map(({ id }) => id));
+  return {
+    roleOf: (accountId) => members.find(({ id }) => id === accountId)?.role,
+    owners: members.filter(({ id, role }) => role === 'owner' && isActive.has(id)).map(idOf),
+  };
+}
+
+const idOf = ({ id }: { readonly id: string }): string => id;
+
+const protectedOwner = (): Refusal =>
+  new Refusal(
+    'owner_protected',
+    'Only an owner can end the membership of an owner.',
+    'Ask an owner of the organization.',
+  );
+
+const lastOwner = (): Refusal =>
+  new Refusal(
+    'last_owner',
+    'This is the last owner who can sign in.',
+    'Ask the operator of this service to make another person an owner first.',
+  );

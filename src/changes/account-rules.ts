@@ -1,0 +1,62 @@
+/** What an account line must not do: take an address or an identity of another account. */
+import { newEmailProblem } from '../accounts/email.ts';
+import type { Change, Row } from './change.ts';
+
+/** What the file of an import says of the account that has an address now: the file gives it another one, or not. */
+export type Holder = 'moves' | 'newer' | 'absent';
+
+/**
+ * @param context the accounts that have the address or the identity now (kinds.ts)
+ * @param holders by id; empty if the change is of no file
+ */
+export function accountProblems(
+  { id, set = {}, identity }: Change,
+  before: Row | null,
+  context: Row,
+  holders: ReadonlyMap<string, Holder>,
+): string[] {
+  const { holder, holder_external_id: external, linked, subject } = context;
+  const { email } = set;
+  const problems: string[] = [];
+  const own = before?.id ?? id;
+  if (email !== undefined) {
+    const inFile = holders.get(String(holder));
+    if (holder != null && holder !== own && inFile !== 'moves') {
+      problems.push(takenEmail(String(holder), external, inFile));
+    }
+    const isRefused = newEmailProblem(email);
+    if (isRefused) problems.push(refusedEmail(email, isRefused));
+  }
+  if (identity === undefined) return problems;
+  // Relinking would sign an identity's owner in to another account: that is only done by hand.
+  if (linked != null && linked !== own) {
+    problems.push(
+      `identity: the account ${linked} is already linked with this identity; \`links remove\` removes that link`,
+    );
+  } else if (subject != null && subject !== identity.subject) {
+    problems.push(
+      `identity: the account ${own} is linked with the subject ${JSON.stringify(subject)} of this issuer; ` +
+        '`links remove` removes that link',
+    );
+  }
+  return problems;
+}
+
+function takenEmail(holder: string, external: unknown, inFile: Holder | undefined): string {
+  if (external === null) {
+    return `email: the account ${holder}, which was not imported, has this address; change one of the two`;
+  }
+  const account = `email: the account with the external_id ${JSON.stringify(external)}`;
+  if (inFile === undefined) {
+    const remedy = 'or first send a line that gives that account another address';
+    return `${account} has this address; use that external_id, ${remedy}`;
+  }
+  const why = inFile === 'newer' ? 'was changed after the file was written' : 'is not in the file';
+  const remedy = 'or add a line that gives that account another address';
+  return `${account}, which ${why}, has this address; use that external_id, ${remedy}`;
+}
+
+const refusedEmail = (email: string, { other }: { readonly other?: string }): string =>
+  other === undefined
+    ? `email: ${JSON.stringify(email)} is not an email address; write one like "ada@example.com"`
+    : `email: ${JSON.stringify(email)} is not in its normalized form; write ${JSON.stringify(other)}`;

@@ -1,0 +1,94 @@
+/** A change of one person, place, membership or right, with the ids of all that it names. */
+import type { NewActivity } from '../accounts/activity/activity.ts';
+import type { Identity } from '../accounts/identities/identities.ts';
+
+export type ChangeType = 'organization' | 'warehouse' | 'account' | 'membership' | 'warehouse_rights';
+export type NamedType = 'account' | 'organization' | 'warehouse';
+
+/** The names by which a line, or a deleted record, is known. */
+export interface Names {
+  readonly external?: string | undefined;
+  readonly id?: string | undefined;
+  readonly email?: string | undefined;
+}
+
+export interface Change extends Ids {
+  readonly type: ChangeType;
+  /** The number of the line; absent for a command or a page. */
+  readonly number?: number;
+  /** When another system knew this. Absent for a change that is made now, which is newer than all that is known. */
+  readonly asOf?: Date | undefined;
+  /** The new values; absent values stay. Absent if the record ends. */
+  readonly set?: Values;
+  /** `suspended`: a person who is no longer in the other system. */
+  readonly end?: 'removed' | 'deleted' | 'suspended' | undefined;
+  /** True if the record may be added. Otherwise a change of an account or place that is gone does nothing. */
+  readonly adds?: boolean;
+  /** How the line names its accounts and places, some of which may have been deleted. */
+  readonly named?: readonly (readonly [NamedType, Names])[];
+  /** The id of the organization that a moved warehouse leaves. */
+  readonly formerOrganization?: string | undefined;
+  /** True for rights in a warehouse that the file has in another organization than the database. */
+  readonly isElsewhere?: boolean;
+  readonly identity?: Identity | undefined;
+}
+
+export interface Ids {
+  /** The id of the account or place itself; a new one if the change adds it. */
+  readonly id?: string | undefined;
+  readonly account_id?: string | undefined;
+  readonly client_id?: string | undefined;
+  readonly organization_id?: string | undefined;
+  readonly warehouse_id?: string | undefined;
+}
+
+export interface Values {
+  readonly external_id?: string | null | undefined;
+  readonly name?: string | undefined;
+  readonly email?: string | undefined;
+  readonly password_hash?: string | null | undefined;
+  readonly suspended?: boolean | undefined;
+  readonly asks_first?: boolean | undefined;
+  readonly allows_api_keys?: boolean | undefined;
+  readonly organization_id?: string | undefined;
+  readonly role?: string | undefined;
+  readonly rights?: readonly string[] | undefined;
+}
+
+export type FieldValue = string | boolean | readonly string[] | null;
+export type Fields = Readonly<Record<string, readonly [before: FieldValue, after: FieldValue]>>;
+export type Row = Readonly<Record<string, unknown>>;
+
+/** What a change does to the database. */
+export interface Difference {
+  readonly change: Change;
+  /** A suspended account is `removed` if its change says so: it is no longer in the other system. */
+  readonly kind: 'added' | 'changed' | 'removed';
+  readonly fields: Fields;
+  readonly before: Row | null;
+  /** The row after the change, or the removed one, with the names of its places. */
+  readonly after: Row;
+}
+
+/** Who makes the changes, for the log. */
+export interface By {
+  readonly actor: NewActivity['actor'];
+  /** True for another system, which ends only suspensions of its own. */
+  readonly isSystem?: boolean;
+  /** True if a new organization asks first, unless its change says otherwise. */
+  readonly asksFirst?: boolean;
+  /** Added to the details of each audit entry. */
+  readonly details?: NewActivity['details'];
+}
+
+/** Returns what a line says of its record. @param organizationId of the organization that the line names */
+export function valuesOf(line: object, organizationId: string | undefined): Pick<Change, 'set' | 'identity'> {
+  const { type, external_id, name, email, suspended, role, rights, clients, identity } = line as Values & {
+    readonly type: ChangeType;
+    readonly clients?: 'open' | 'ask';
+    readonly identity?: Identity;
+  };
+  const asks_first = clients && clients === 'ask';
+  const organization_id = type === 'warehouse' ? organizationId : undefined;
+  return { set: { external_id, name, email, suspended, role, rights, asks_first, organization_id }, identity };
+}

@@ -1,0 +1,367 @@
+/** The only writer of people, places, memberships and rights: compares, writes, logs and keeps times. */
+import { setTimeout as delay } from 'node:timers/promises';
+import type { Activity } from '../accounts/activity/activity.ts';
+import { emailKey } from '../accounts/email.ts';
+import { eraseFromLog } from '../accounts/erasure.ts';
+import { createTurns } from '../storage/account-turns.ts';
+import type { Database, Queries } from '../storage/queries.ts';
+import { StorageUnavailable } from '../storage/storage-unavailable.ts';
+import { accountProblems, type Holder } from './account-rules.ts';
+import type { By, Change, ChangeType, Difference, Fields, FieldValue, Row } from './change.ts';
+import { KINDS, rowAfter } from './kinds.ts';
+import type { FileRules } from './pages.ts';
+import { isOutdated, isUnlinkedLater, type KnownTimes, mayAdopt, readTimes, recordTimes } from './times.ts';
+
+export interface Outcome {
+  readonly differences: readonly Difference[];
+  /** Changes that were not made, because something newer is known. */
+  readonly outdated: readonly Change[];
+  /** If there are any, nothing was written. */
+  readonly problems: readonly ChangeProblem[];
+  /** What was known before. */
+  readonly times: KnownTimes;
+}
+
+export interface ChangeProblem {
+  readonly change: Change;
+  readonly message: string;
+}
+
+export interface Options {
+  readonly by?: By;
+  /** Absent for a caller that writes its own audit entries. */
+  readonly activity?: Pick<Activity, 'recordAll'>;
+  /** Leaves out changes that would remove too much. */
+  readonly allow?: (tx: Queries, found: readonly Difference[]) => Promise<readonly Difference[]>;
+  /** What the file of an import says of records whose lines come later, or were not written in a dry run. */
+  readonly file?: FileRules;
+  /** True to record no time: an older line may still change what is made now. */
+  readonly keepsTimes?: boolean;
+  /** True to compare without writing; then `tx` may be the database itself. */
+  readonly isDryRun?: boolean;
+}
+
+export type Changes = ReturnType<typeof createChanges>;
+
+/**
+ * Create it once for each process: changes take turns, so that they wait with few connections for each other.
+ *
+ * @param parts.timeoutFactor lengthens the time that a page waits for its turn
+ */
+export function createChanges(parts: { readonly database: Database; readonly timeoutFactor?: number | undefined }) {
+  const { database, timeoutFactor = 1 } = parts;
+  const turns = {
+    // More than one: all of them then wait for the same batch of an import, not each for another one.
+    // A page must not wait behind all lines of a large request, and must answer within two seconds.
+    pages: createTurns(3, { maxWaiting: 50, maxWaitMs: MAX_WAIT_MS * timeoutFactor }),
+    pushes: createTurns(1),
+  };
+
+  return {
+    /**
+     * Runs `work` while no other process changes people, places or access: what it compares is still
+     * true when it writes. `now` is the time of the database, because clocks of nodes differ. Do not call it within
+     * `work`: it would wait for itself.
+     */
+    transaction: <Result>(
+      work: (tx: Queries, now: Date) => Promise<Result>,
+      turn: keyof typeof turns = 'pages',
+    ): Promise<Result> =>
+      turns[turn](() =>
+        database.transaction(async (tx) => {
+          // Without this setting, triggers of the schema record the ends of rows, as for those that are deleted by hand.
+          const [row] = await tx.query<{ now: Date }>(
+            `SELECT ${tx.now()} AS now FROM (SELECT ${LOCK}, set_config('gatehouse.changes', 'on', true) OFFSET 0) x`,
+          );
+          return work(tx, row?.now ?? new Date(Number.NaN));
+        }),
+      ),
+    make,
+  };
+}
+
+/** A page then also waits for a connection (at most 0.7 s) and for the lock (at most 0.9 s). */
+const MAX_WAIT_MS = 500;
+
+const LOCK = "pg_advisory_xact_lock(hashtext('gatehouse import'))";
+
+/**
+ * Runs a transaction, and again after each pause if a retry may succeed. That is safe: if the transaction was made and
+ * only its answer was lost, no difference is left.
+ */
+export async function retried<Result>(pausesMs: readonly number[], attempt: () => Promise<Result>): Promise<Result> {
+  for (const pause of pausesMs) {
+    try {
+      return await attempt();
+    } catch (error) {
+      if (!(error instanceof StorageUnavailable || isOvertaken(error))) throw error;
+      await delay(pause);
+    }
+  }
+  return attempt();
+}
+
+/** A transaction that exceeds the time limit of a statement is retried with a part of its rows. */
+export const RETRIED_SHARE = 8;
+
+export const isTooLong = (error: unknown): boolean =>
+  error instanceof StorageUnavailable && error.code === 'statement_too_long';
+
+/** Returns true for a deadlock with a transaction that does not take the lock. */
+export const isOvertaken = (error: unknown): boolean =>
+  error instanceof Error && 'code' in error && ['40001', '40P01'].includes(String(error.code));
+
+/**
+ * Makes the changes true, and records when they were known.
+ *
+ * @param tx a transaction of `transaction` @param now its time
+ * @param changes have one type, and are about different records
+ */
+async function make(tx: Queries, now: Date, changes: readonly Change[], options: Options = {}): Promise<Outcome> {
+  const { by = { actor: 'service' }, activity, allow, file, keepsTimes, isDryRun = false } = options;
+  if (changes.length === 0) return { differences: [], outdated: [], problems: [], times: new Map() };
+  const times = await readTimes(tx, changes);
+  const isImport = file !== undefined;
+  const [outdated, current] = partition(
+    // A link that its user removed stays removed, while the rest of the line is applied.
+    changes.map((change) => (isUnlinkedLater(times, change) ? { ...change, identity: undefined } : change)),
+    (change) => isOutdated(times, change, isImport),
+  );
+  const compared = await compare(tx, current, { by, now, file });
+  const { problems, movedOut } = compared;
+  const adoptions = outdated.flatMap((change) => adoptionIn(times, change, isImport));
+  // Not made as a system: the line says nothing about a suspension that is newer than it.
+  const adopted = await compare(tx, adoptions, { by: { ...by, isSystem: false }, now, file });
+  const found = [...compared.found, ...adopted.found.filter(({ before }) => before?.external_id === null)];
+  if (isDryRun) return { differences: found, outdated, problems, times };
+  if (problems.length > 0) return { differences: [], outdated, problems, times };
+  const differences = allow ? await allow(tx, found) : found;
+  await moveOut(tx, movedOut);
+  await write(tx, differences, now);
+  const [added, others] = partition(differences, ({ kind }) => kind === 'added');
+  const entries = [...added, ...others].flatMap((one) =>
+    KINDS[one.change.type].log(one).map((entry) => ({
+      ...entry,
+      actor: by.actor,
+      details: { ...entry.details, ...by.details },
+    })),
+  );
+  if (entries.length > 0) await activity?.recordAll(entries, tx);
+  if (keepsTimes) return { differences, outdated, problems, times };
+  const isAdoption = new Set(adoptions);
+  const made = new Set(differences.map(({ change }) => change).filter((change) => !isAdoption.has(change)));
+  const isHeldBack = new Set(found.map(({ change }) => change).filter((change) => !made.has(change)));
+  const known = new Set([...current.filter((change) => !isHeldBack.has(change)), ...made]);
+  await recordTimes(tx, [...known], differences, { times, now, isImport, fileId: file?.fileId });
+  return { differences, outdated, problems, times };
+}
+
+/**
+ * An outdated line still gives a person who was added by hand their external id, and changes nothing else:
+ * otherwise the lines about the person's access would be refused.
+ */
+function adoptionIn(times: KnownTimes, change: Change, isImport: boolean): Change[] {
+  const { type, id, number, asOf, set } = change;
+  if (type !== 'account' || !set?.external_id || !mayAdopt(times, change, isImport)) return [];
+  return [{ type, id, asOf, ...(number !== undefined && { number }), set: { external_id: set.external_id } }];
+}
+
+function partition<Item>(items: readonly Item[], isFirst: (item: Item) => boolean): [Item[], Item[]] {
+  const { first = [], second = [] } = Object.groupBy(items, (item) => (isFirst(item) ? 'first' : 'second'));
+  return [first, second];
+}
+
+/** Reads the present rows, and returns what the changes would do. */
+async function compare(
+  tx: Queries,
+  changes: readonly Change[],
+  { by, now, file }: { readonly by: By; readonly now: Date; readonly file: FileRules | undefined },
+) {
+  const problems: ChangeProblem[] = [];
+  const [first] = changes;
+  if (!first) return { found: [], problems, movedOut: [] };
+  const { find, context, values, fixed } = KINDS[first.type];
+  const columns = [...new Set(['id', ...values, ...fixed])].filter((one) => one !== 'password_hash');
+  const lines = changes.map(({ set, identity, ...change }, at) => ({
+    at,
+    ...change,
+    email_key: set?.email === undefined ? null : emailKey(set.email),
+    ...identity,
+  }));
+  const rows = await tx.query<{ at: number; before: Row | null; context: Row | null }>(
+    `SELECT l.at, ${context} AS context, CASE WHEN t.id IS NOT NULL THEN
+        (SELECT to_jsonb(x) FROM (SELECT ${columns.map((one) => `t.${one}`).join(', ')}) x) END AS before
+      FROM jsonb_to_recordset($1::jsonb) AS l (at int, id text, account_id text, client_id text,
+        organization_id text, warehouse_id text, email_key text, issuer text, subject text)
+      ${find} ORDER BY l.at`,
+    [JSON.stringify(lines)],
+  );
+  const isTaken = rows.flatMap(({ at, before, context }) => {
+    const holder = context?.holder;
+    return holder == null || holder === (before?.id ?? changes[at]?.id) ? [] : [String(holder)];
+  });
+  const holders = file && isTaken.length > 0 ? await file.holders(tx, isTaken) : new Map<string, Holder>();
+  const found = rows.flatMap(({ at, before, context }): Difference[] => {
+    const change = changes[at] as Change;
+    const isAccess = change.type === 'membership' || change.type === 'warehouse_rights';
+    if (before === null && !(change.set && (isAccess || change.adds))) return [];
+    if (change.end === 'removed' || change.end === 'deleted') {
+      return [{ change, kind: 'removed', fields: {}, before, after: { ...before, ...context } }];
+    }
+    const after = { ...rowAfter(change, before, by, now), ...context };
+    const messages =
+      change.type === 'account'
+        ? accountProblems(change, before, context ?? {}, holders)
+        : unconfirmedMove(change, before, after, context?.home);
+    problems.push(...messages.map((message) => ({ change, message })));
+    const fields = {
+      ...fieldsOf(change.type, before, after),
+      ...(change.identity && context?.linked == null && { identity: identityField(change.identity) }),
+    };
+    const isSame = before?.suspended_by_import === after.suspended_by_import;
+    if (before && Object.keys(fields).length === 0 && isSame) return [];
+    const kind = before ? (change.end ? 'removed' : 'changed') : 'added';
+    return [{ change, kind, fields, before, after }];
+  });
+  const lost = await lostRights(tx, found, file);
+  const movedOut = [...holders].flatMap(([id, holder]) => (holder === 'moves' ? [id] : []));
+  return { found: [...found, ...lost], problems, movedOut };
+}
+
+const identityField = ({ issuer, subject }: NonNullable<Change['identity']>) =>
+  [null, `${subject} at ${issuer}`] as const;
+
+const HIDDEN = ['suspended_by_import', 'email_key'];
+
+function fieldsOf(type: ChangeType, before: Row | null, after: Row): Fields {
+  const shown = (row: Row | null, column: string): FieldValue =>
+    column === 'suspended_at' ? row?.[column] != null : ((row?.[column] ?? null) as FieldValue);
+  return Object.fromEntries(
+    KINDS[type].values
+      .filter(
+        (column) =>
+          !HIDDEN.includes(column) && JSON.stringify(shown(before, column)) !== JSON.stringify(shown(after, column)),
+      )
+      .map((column) => [
+        column === 'suspended_at' ? 'suspended' : column,
+        [shown(before, column), shown(after, column)] as const,
+      ]),
+  );
+}
+
+/** A move changes who has access to the warehouse, so the line must name both organizations. */
+function unconfirmedMove({ type, formerOrganization }: Change, before: Row | null, after: Row, home: unknown) {
+  if (type !== 'warehouse' || !before || before.organization_id === after.organization_id) return [];
+  if (formerOrganization === before.organization_id) return [];
+  return [
+    home === null
+      ? 'organization: the warehouse belongs to an organization that was not imported; give ' +
+        'that organization an external_id first (organizations update), or give the warehouse ' +
+        'another external_id'
+      : `organization: the warehouse belongs to ${JSON.stringify(home)}; to move it, ` +
+        `add "former_organization":${JSON.stringify(home)}`,
+  ];
+}
+
+/** Returns the ends of rights of people and machine clients who are not members of a warehouse's new organization. */
+async function lostRights(tx: Queries, found: readonly Difference[], file?: FileRules): Promise<Difference[]> {
+  const moved = found.filter(
+    ({ change, before, fields }) => change.type === 'warehouse' && before && fields.organization_id,
+  );
+  if (moved.length === 0) return [];
+  const all = await tx.query<Row>(
+    `SELECT r.id, r.account_id, r.client_id, r.organization_id, o.name AS organization_name, r.warehouse_id,
+        w.name AS warehouse_name, r.rights, l.organization_id AS new_organization_id,
+        a.external_id AS account, coalesce(a.email, c.name) AS subject_name
+      FROM jsonb_to_recordset($1::jsonb) AS l (id text, organization_id text)
+      JOIN warehouses w ON w.id = l.id
+      JOIN warehouse_rights r ON r.organization_id = w.organization_id AND r.warehouse_id = w.id
+      JOIN organizations o ON o.id = r.organization_id
+      LEFT JOIN accounts a ON a.id = r.account_id LEFT JOIN clients c ON c.id = r.client_id
+      WHERE NOT EXISTS (SELECT FROM organization_memberships m
+          WHERE m.organization_id = l.organization_id AND m.account_id = r.account_id)
+        AND NOT EXISTS (SELECT FROM organization_memberships m
+          WHERE m.organization_id = l.organization_id AND m.client_id = r.client_id) ORDER BY r.id`,
+    [JSON.stringify(moved.map(({ after }) => after))],
+  );
+  const idsIn = (row: Row) => ({ account: String(row.account_id), organization: String(row.new_organization_id) });
+  const members = file && all.length > 0 ? await file.members(tx, all.map(idsIn)) : new Set<string>();
+  const rows = all.filter((row) => !members.has(Object.values(idsIn(row)).join(' ')));
+  return rows.map((row) => {
+    const { account_id, client_id, organization_id, warehouse_id } = row as Readonly<Record<string, string | null>>;
+    const ids = { account_id, client_id, organization_id, warehouse_id };
+    const move = moved.find(({ after }) => after.id === warehouse_id)?.change;
+    const change = {
+      ...(Object.fromEntries(Object.entries(ids).filter(([, id]) => id !== null)) as Partial<Change>),
+      ...(move?.number !== undefined && { number: move.number }),
+      type: 'warehouse_rights',
+      asOf: move?.asOf,
+      end: 'removed',
+    } as const;
+    return { change, kind: 'removed', fields: {}, before: row, after: row };
+  });
+}
+
+/** Clears addresses within the transaction; each account's own line then sets the new one. */
+async function moveOut(tx: Queries, ids: readonly string[]): Promise<void> {
+  if (ids.length === 0) return;
+  const moving = "'moving-' || id || '@gatehouse.invalid'";
+  await tx.query(`UPDATE accounts SET email = ${moving}, email_key = ${moving} WHERE id = ANY($1)`, [ids]);
+}
+
+/** Writes nothing without differences: even an UPDATE of no row would make nodes drop cached access. */
+async function write(tx: Queries, differences: readonly Difference[], now: Date): Promise<void> {
+  const [ended, kept] = partition(differences, ({ kind, change }) => kind === 'removed' && change.end !== 'suspended');
+  for (const [type, some] of Map.groupBy(ended, ({ change }) => change.type)) {
+    const { table, id } = KINDS[type];
+    const ids = some.map(({ after }) => after.id);
+    if (type === 'account') await deleteAccounts(tx, ids.map(String));
+    else await tx.query(`DELETE FROM ${table} WHERE id = ANY($1::${id}[])`, [ids]);
+  }
+  const [first] = kept;
+  if (!first) return;
+  const { type } = first.change;
+  const { table, values, fixed } = KINDS[type];
+  const [added, changed] = partition(kept, ({ kind }) => kind === 'added');
+  const isWritten = changed.filter(({ fields }) => Object.keys(fields).join() !== 'identity');
+  if (isWritten.length > 0) {
+    // The rights in a moved warehouse follow it, because their foreign key does (ON UPDATE CASCADE).
+    await tx.query(
+      `UPDATE ${table} t SET ${values.map((one) => `${one} = l.${one}`).join(', ')}
+        FROM jsonb_populate_recordset(NULL::${table}, $1::jsonb) l WHERE t.id = l.id`,
+      [JSON.stringify(isWritten.map(({ after }) => after))],
+    );
+  }
+  if (added.length > 0) {
+    const columns = [...new Set([...fixed, ...values])].join(', ');
+    await tx.query(
+      `INSERT INTO ${table} (${columns})
+        SELECT ${columns} FROM jsonb_populate_recordset(NULL::${table}, $1::jsonb)`,
+      [JSON.stringify(added.map(({ after }) => after))],
+    );
+  }
+  if (type === 'account') await followAccounts(tx, kept, now);
+}
+
+async function followAccounts(tx: Queries, made: readonly Difference[], now: Date): Promise<void> {
+  const linked = made.filter(({ fields }) => fields.identity);
+  if (linked.length > 0) {
+    await tx.query(
+      `INSERT INTO account_identities (account_id, issuer, subject, created_at)
+        SELECT account_id, issuer, subject, $2
+        FROM jsonb_to_recordset($1::jsonb) AS line (account_id text, issuer text, subject text)`,
+      [JSON.stringify(linked.map(({ change, after }) => ({ account_id: after.id, ...change.identity }))), now],
+    );
+  }
+  const readdressed = made.filter(({ before, fields }) => before && fields.email);
+  if (readdressed.length === 0) return;
+  // A link that was mailed to the former address must not set the password any more.
+  await tx.query('DELETE FROM password_links WHERE account_id = ANY($1)', [readdressed.map(({ after }) => after.id)]);
+}
+
+export async function deleteAccounts(tx: Queries, ids: readonly string[]): Promise<void> {
+  // With each account the database deletes many other rows: one statement for all accounts could
+  // exceed the time limit.
+  for (const id of ids) await tx.query('DELETE FROM accounts WHERE id = $1', [id]);
+  await eraseFromLog(tx, ids);
+}

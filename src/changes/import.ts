@@ -1,0 +1,350 @@
+/** Brings accounts, organizations, warehouses and memberships to the state in a file. */
+import type { Activity } from '../accounts/activity/activity.ts';
+import type { Clock } from '../base/clock.ts';
+import type { Database, Queries } from '../storage/queries.ts';
+import { StorageUnavailable } from '../storage/storage-unavailable.ts';
+import type { By, Change, Difference } from './change.ts';
+import { type Changes, isOvertaken, isTooLong, type Outcome, RETRIED_SHARE, retried } from './engine.ts';
+import { chooseFile, forgetFiles, type SetsOfFile, sizesOf } from './known-files.ts';
+import type { BrokenLine, ImportType, Numbered } from './line.ts';
+import { fileRules, forgetIds, PASSES, type Plan, pageOf, type StagedLine } from './pages.ts';
+import { createFoundProblems, ImportInterrupted, ImportProblems } from './problems.ts';
+import { type Absent, PRUNED_TYPES, type Pruned, type PruneLimit, pruneExcess, prunePage } from './prune.ts';
+import { createImportTally, type ImportChange, type ImportReport, recordImport } from './report.ts';
+import { beginRun, type Run, RunLost } from './runs.ts';
+import { checkRules, isNamed, keyOfId, PAGE_SIZE, READ_SIZE, stage } from './stage.ts';
+import { fileIdOf } from './times.ts';
+
+/** Called with the number of lines done so far. */
+type ShowProgress = (lines: number) => void;
+
+/** Pauses before each retry of a page: a busy database must not end the import. */
+const RETRY_PAUSES_MS = [250, 1_000];
+/** Pages of people wait for each batch of an import, and are refused after 0.9 s. */
+const MAX_BATCH_MS = 300;
+
+export type Importer = ReturnType<typeof createImporter>;
+
+export function createImporter(parts: {
+  readonly database: Database;
+  readonly engine: Changes;
+  readonly clock: Clock;
+  readonly activity: Pick<Activity, 'recordAll'>;
+  /** True if a new organization asks first, unless its line says otherwise; false by default. */
+  readonly asksFirst?: boolean;
+}) {
+  const { database, engine, clock, activity, asksFirst = false } = parts;
+
+  /**
+   * Compares all lines, and all records that the file lacks.
+   *
+   * @param write absent for a dry run, which compares in the same way
+   */
+  async function compareAll(run: Run, plan: Plan, { show, write }: { show?: ShowProgress; write?: Writing }) {
+    const tally = createImportTally();
+    const problems = createFoundProblems();
+    const pruned = new Map<ImportType, Pruned>();
+    /** How many records of the file are in each set of records (known-files.ts). */
+    const files = new Map<string, number>();
+    const by: By = { actor: 'operator', isSystem: true, asksFirst, details: { by: 'import', import_id: run.id } };
+    const options = { by, activity, file: fileRules(plan, write?.fileId), isDryRun: write === undefined };
+    let size = write ? PAGE_SIZE : READ_SIZE;
+
+    /** Runs a page; writes in a transaction of its own, in which the page is read as well. */
+    async function inTransaction<Result>(work: (tx: Queries, now: Date) => Promise<Result>): Promise<Result> {
+      if (!write) return retried(RETRY_PAUSES_MS, () => work(database, new Date(clock())));
+      return retried(RETRY_PAUSES_MS, () =>
+        engine
+          .transaction(async (tx, now) => {
+            const begin = performance.now();
+            await run.requireHeld(tx);
+            const result = await work(tx, now);
+            size = sizeAfter(size, performance.now() - begin);
+            return result;
+          })
+          .catch((error: unknown) => {
+            if (isTooLong(error)) size = Math.ceil(size / RETRIED_SHARE);
+            throw error;
+          }),
+      );
+    }
+
+    let done = 0;
+    /** Runs all pages of a pass. Counts after each transaction, which may have been repeated. */
+    async function eachPage<At>(
+      type: ImportType,
+      work: (tx: Queries, now: Date, after?: At) => Promise<ComparedPage<At>>,
+    ) {
+      let after: At | undefined;
+      do {
+        const from = after;
+        const page = await inTransaction((tx, now) => work(tx, now, from));
+        for (const change of page.changes) {
+          const fileId = fileIdOf(page.times, change);
+          if (fileId) files.set(fileId, (files.get(fileId) ?? 0) + 1);
+        }
+        for (const { number = 0, message } of page.wrong ?? []) problems.add(number, message);
+        const { shown, count: lines = 0, present } = page;
+        tally.add(type, { changes: shown, newer: page.newer + page.outdated.length, lines });
+        if (write) write.kept += shown.filter(({ change }) => change !== 'kept').length;
+        const before = pruned.get(type) ?? { present: 0, removed: 0 };
+        const removed = before.removed + page.differences.length;
+        if (present !== undefined) pruned.set(type, { present: before.present + present, removed });
+        done += lines;
+        if (lines > 0) show?.(done);
+        after = page.next;
+      } while (after !== undefined);
+    }
+
+    for (const pass of PASSES) {
+      await eachPage<number>(pass[0], async (tx, now, after = 0) => {
+        // A dry run makes no change, so that the lines of later pages would be shown twice.
+        const found = await pageOf(tx, plan, pass, { after, size, maxMore: write ? size : 0 });
+        const outcome = await engine.make(tx, now, found.changes, options);
+        const made = new Set(outcome.differences.map(({ change }) => change.number));
+        const lost = outcome.outdated.filter(({ number }) => !made.has(number));
+        await forgetIds(tx, plan, lost);
+        const wrong = [...found.problems, ...outcome.problems.map(({ change, message }) => ({ ...change, message }))];
+        if (write) refuse(wrong);
+        const outdated = outcome.outdated.filter(({ number = 0 }) => number <= (found.next ?? Infinity));
+        return {
+          ...found,
+          ...outcome,
+          outdated,
+          wrong,
+          shown: await shownOf(tx, outcome.differences, found.lines, plan),
+        };
+      });
+    }
+    for (const type of plan.prune ? PRUNED_TYPES : []) {
+      await eachPage<string>(type, async (tx, now, after) => {
+        const found = await prunePage(tx, plan, type, { after, size });
+        const changes = found.gone.map(({ change }) => change);
+        if (write) requireAllowed(type, (pruned.get(type)?.removed ?? 0) + changes.length, write.compared);
+        const outcome = await engine.make(tx, now, changes, options);
+        const made = new Set(outcome.differences.map(({ change }) => change));
+        const removed = found.gone.filter(({ change }) => made.has(change));
+        const shown = [
+          ...removed.map((one) => shownAbsent(one, 'removed')),
+          ...found.kept.map((one) => shownAbsent(one, 'kept')),
+        ];
+        // Counts the removed records as records of the file, too: they leave the set themselves.
+        return { ...found, ...outcome, changes, shown };
+      });
+    }
+    // If the lines are still there now, they were there for every page.
+    await run.requireHeld(database);
+    problems.refuse();
+    return { report: tally.report(), pruned, files };
+  }
+
+  return {
+    /** @param startedBy the operator, the process and the machine */
+    begin: (startedBy: string): Promise<Run> => beginRun(database, startedBy),
+
+    /**
+     * Stores the lines of the file until the run is disposed.
+     *
+     * @returns the number of lines @throws ImportProblems with everything that is wrong within the file
+     */
+    async stage(run: Run, file: AsyncIterable<readonly (Numbered | BrokenLine)[]>): Promise<number> {
+      const problems = createFoundProblems();
+      const staged = await stage(database, run.id, file, problems);
+      await checkRules(database, run.id, staged, problems);
+      await run.requireHeld(database);
+      problems.refuse();
+      return staged.lines;
+    },
+
+    /**
+     * Returns what `carryOut` would change; writes nothing.
+     *
+     * @throws ImportProblems
+     */
+    async compare(
+      run: Run,
+      plan: ImportPlan,
+      { pruneAtMost, show }: { readonly pruneAtMost: PruneLimit; readonly show?: ShowProgress },
+    ): Promise<Comparison> {
+      const all = { ...plan, importId: run.id };
+      const sizes = await sizesOf(database);
+      const { report, pruned, files } = await compareAll(run, all, { ...(show && { show }) });
+      const excess = pruneExcess(pruned, pruneAtMost);
+      return { report: { ...report, ...(excess && { excess }) }, files, sizes, pruned, pruneAtMost };
+    },
+
+    /**
+     * Writes the differences, a few hundred lines per transaction, so as not to block a running
+     * service. Repeat an interrupted import: the repetition writes only the missing differences.
+     * Each run also records in the database that it ran.
+     *
+     * @throws ImportInterrupted
+     */
+    async carryOut(
+      run: Run,
+      plan: ImportPlan,
+      { show, ...compared }: Compared & { readonly show?: ShowProgress },
+    ): Promise<void> {
+      const all = { ...plan, importId: run.id };
+      const write: Writing = { kept: 0, fileId: '', compared };
+      try {
+        const step = <Result>(work: (tx: Queries) => Promise<Result>): Promise<Result> =>
+          retried(RETRY_PAUSES_MS, () =>
+            engine.transaction(async (tx) => {
+              await run.requireHeld(tx);
+              return work(tx);
+            }),
+          );
+        write.fileId = await chooseFile(step, all, compared);
+        const { report } = await compareAll(run, all, { write, ...(show && { show }) });
+        await retried(RETRY_PAUSES_MS, () => recordImport(database, new Date(clock()), report));
+        await retried(RETRY_PAUSES_MS, () => forgetFiles(database));
+      } catch (error) {
+        throw interruption(error, { kept: write.kept, id: run.id }) ?? error;
+      }
+    },
+  };
+}
+
+export type ImportPlan = Omit<Plan, 'importId'>;
+
+export interface Comparison extends Compared {
+  readonly report: ImportReport;
+}
+
+/** What the run needs of the comparison. */
+interface Compared extends SetsOfFile {
+  readonly pruned: ReadonlyMap<ImportType, Pruned>;
+  readonly pruneAtMost: PruneLimit;
+}
+
+interface Wrong {
+  readonly number?: number;
+  readonly message: string;
+}
+
+/** What a page of lines, or of records that the file lacks, would change. */
+interface ComparedPage<At> extends Pick<Outcome, 'differences' | 'outdated' | 'times'> {
+  readonly changes: readonly Change[];
+  readonly shown: readonly ImportChange[];
+  readonly newer: number;
+  readonly next: At | undefined;
+  readonly wrong?: readonly Wrong[];
+  /** How many lines were compared. */
+  readonly count?: number;
+  /** How many imported records were compared. */
+  readonly present?: number;
+}
+
+interface Writing {
+  readonly compared: Compared;
+  /** How many changes were written. */
+  kept: number;
+  fileId: string;
+}
+
+/** Returns the size of the batch after one that took so long. */
+function sizeAfter(size: number, ms: number): number {
+  if (ms > MAX_BATCH_MS) return Math.ceil(size / 2);
+  return ms < MAX_BATCH_MS / 3 ? Math.min(PAGE_SIZE, size * 2) : size;
+}
+
+/** Checks the limit again: more records may be imported, or fewer lines outdated, than at the comparison. */
+function requireAllowed(type: ImportType, removed: number, { pruned, pruneAtMost }: Compared): void {
+  const present = Math.max(removed, pruned.get(type)?.present ?? 0);
+  const excess = pruneExcess(new Map([[type, { present, removed }]]), pruneAtMost);
+  if (excess) throw excess.refusal;
+}
+
+/** @throws ImportProblems if there are any */
+function refuse(wrong: readonly Wrong[]): void {
+  const problems = createFoundProblems();
+  for (const { number = 0, message } of wrong) problems.add(number, message);
+  problems.refuse();
+}
+
+function interruption(error: unknown, broken: { id: string; kept: number }): ImportInterrupted | undefined {
+  if (error instanceof StorageUnavailable) {
+    const reason = `the database does not answer (${error.reason})`;
+    return new ImportInterrupted(broken, reason, error);
+  }
+  if (error instanceof RunLost) {
+    const reason =
+      'its lines are no longer in the database, because it was paused for longer than 30 seconds or ' +
+      'PostgreSQL was restarted after a crash';
+    return new ImportInterrupted(broken, reason, error);
+  }
+  const meanwhile = 'another process changed the same data in the meantime';
+  if (error instanceof ImportProblems) {
+    const [first] = error.problems;
+    return new ImportInterrupted(broken, `${meanwhile} (line ${first?.line}: ${first?.message})`, error);
+  }
+  // A violated constraint means a change after the comparison, such as an address taken since.
+  const isViolated = error instanceof Error && 'constraint' in error && error.constraint;
+  return isViolated || isOvertaken(error) ? new ImportInterrupted(broken, meanwhile, error) : undefined;
+}
+
+/** Shows differences with the names that their lines use. */
+async function shownOf(
+  tx: Queries,
+  differences: readonly Difference[],
+  lines: ReadonlyMap<number, StagedLine>,
+  { importId }: Plan,
+): Promise<ImportChange[]> {
+  const isLost = ({ change: { type, end } }: Difference) => type === 'warehouse_rights' && end !== undefined;
+  const lost = differences.filter(isLost);
+  const rows =
+    lost.length > 0 &&
+    (await tx.query<{ id: string; key: string | null }>(
+      `SELECT s.id, ${keyOfId('s.id')} AS key FROM unnest($2::text[]) AS s (id)`,
+      [importId, lost.map(({ change }) => change.account_id ?? null)],
+    ));
+  const keys = new Map((rows || []).map(({ id, key }) => [id, key]));
+  return differences.map((one) => {
+    const line = lines.get(one.change.number ?? 0) ?? {};
+    return isLost(one) ? shownLost(one, line, keys) : shown(one, line);
+  });
+}
+
+function shown({ change: { type }, kind, fields }: Difference, line: StagedLine): ImportChange {
+  const { account = '', organization = '', warehouse = '', external_id = '' } = line;
+  if (type === 'membership') return { change: kind, key: { type, account, organization }, fields };
+  if (type === 'warehouse_rights') return { change: kind, key: { type, account, warehouse }, fields };
+  const { asks_first: asks, organization_id: moved, suspended, ...others } = fields;
+  const policy = (isAsking: unknown): string => (isAsking === true ? 'ask' : 'open');
+  const all = {
+    ...others,
+    ...(suspended && { suspended }),
+    ...(asks && { clients: [policy(asks[0]), policy(asks[1])] as const }),
+    ...(moved && { organization: [line.former_organization ?? null, organization] as const }),
+  };
+  const some = kind === 'added' ? { ...(suspended?.[1] === true && { suspended }) } : all;
+  return {
+    change: kind,
+    key: { type, external_id },
+    name: (type === 'account' ? line.email : line.name) ?? '',
+    ...(Object.keys(some).length > 0 && { fields: some }),
+  };
+}
+
+/** Shows rights that end because their warehouse moves. */
+function shownLost({ after }: Difference, line: StagedLine, keys: ReadonlyMap<string, string | null>): ImportChange {
+  const { account_id, client_id, account: external, subject_name, rights } = after as Readonly<Record<string, never>>;
+  return {
+    change: 'removed',
+    key: {
+      type: 'warehouse_rights',
+      account: keys.get(account_id as never) ?? external ?? account_id ?? client_id ?? '',
+      warehouse: line.external_id ?? '',
+    },
+    name: subject_name ?? '',
+    fields: { rights: [rights ?? null, null] },
+  };
+}
+
+function shownAbsent({ change: { type }, key, name, present }: Absent, change: 'removed' | 'kept'): ImportChange {
+  const fields = isNamed(type)
+    ? type === 'account' && { suspended: [false, true] as const }
+    : { [type === 'membership' ? 'role' : 'rights']: [present ?? null, null] as const };
+  return { change, key, ...(name !== undefined && { name }), ...(fields && { fields }) };
+}

@@ -1,0 +1,98 @@
+/**
+ * When everything in a file was known: one row for all records that the file names, so that a nightly import that
+ * changes nothing does not write the time of each record.
+ */
+import type { Queries } from '../storage/queries.ts';
+import type { Plan } from './pages.ts';
+import { hasLine, keyOfBoth, keyOfId, PAGE_SIZE } from './stage.ts';
+
+const COUNTED_AT_ONCE = 20_000;
+
+const keyOfPart = (part: string): string =>
+  `CROSS JOIN LATERAL (SELECT ${keyOfId(`k.${part}_id`)} AS key OFFSET 0) ${part}`;
+
+/** SQL: takes records that the file does not name out of the set, and keeps their time. */
+const TAKE_OUT = `WITH page AS MATERIALIZED (
+    SELECT thing, account_id, organization_id, warehouse_id FROM known_times
+      WHERE file_id = $2 AND thing > $3 ORDER BY thing LIMIT $4),
+  absent AS (
+    SELECT k.thing FROM page k ${['account', 'organization', 'warehouse'].map(keyOfPart).join(' ')}
+      WHERE NOT coalesce(CASE split_part(k.thing, ' ', 1)
+        WHEN 'account' THEN account.key IS NOT NULL
+        WHEN 'organization' THEN organization.key IS NOT NULL
+        WHEN 'warehouse' THEN warehouse.key IS NOT NULL
+        WHEN 'membership' THEN ${hasLine('membership', keyOfBoth('account.key', 'organization.key'))}
+        ELSE ${hasLine('warehouse_rights', keyOfBoth('account.key', 'warehouse.key'))} END, false)),
+  taken_out AS (
+    UPDATE known_times k SET file_id = NULL, as_of = greatest(k.as_of, f.as_of)
+      FROM absent, known_files f WHERE k.thing = absent.thing AND k.file_id = $2 AND f.id = $2)
+  SELECT CASE WHEN count(*) = $4 THEN max(thing) END AS next FROM page`;
+
+/** Sets of records, by their ids. */
+export interface SetsOfFile {
+  /** How many records of the file are in each set. */
+  readonly files: ReadonlyMap<string, number>;
+  /** How many records each set had before they were compared with the file. */
+  readonly sizes: ReadonlyMap<string, number>;
+}
+
+/**
+ * Chooses the set of records that has most records in common with the file, and gives it the time of the file. From
+ * then on an older line about one of them is outdated, because the file says something newer.
+ *
+ * @param step runs a transaction that excludes other writers, and requires the lines of the file to be still there
+ * @returns the id of the set; a new one if the file is older than the set, whose records keep their time
+ */
+export async function chooseFile(
+  step: <Result>(work: (tx: Queries) => Promise<Result>) => Promise<Result>,
+  { importId, asOf }: Plan,
+  { files, sizes }: SetsOfFile,
+): Promise<string> {
+  const [id, inFile] = [...files].sort(([, a], [, b]) => b - a)[0] ?? [];
+  const [file] = await step((tx) =>
+    tx.query<{ as_of: Date }>('SELECT as_of FROM known_files WHERE id = $1', [id ?? null]),
+  );
+  if (id === undefined || file === undefined || file.as_of > asOf) {
+    const add = 'INSERT INTO known_files (id, as_of) VALUES ($1, $2) ON CONFLICT DO NOTHING';
+    await step((tx) => tx.query(add, [importId, asOf]));
+    return importId;
+  }
+  if (file.as_of.getTime() === asOf.getTime()) return id;
+  let after = sizes.get(id) === inFile ? null : '';
+  while (after !== null) {
+    const from: string = after;
+    const [page] = await step((tx) => tx.query<{ next: string | null }>(TAKE_OUT, [importId, id, from, PAGE_SIZE]));
+    after = page?.next ?? null;
+  }
+  await step((tx) => tx.query('UPDATE known_files SET as_of = $2 WHERE id = $1', [id, asOf]));
+  return id;
+}
+
+/** Returns how many records are in each set. Only an import adds a record to a set; other writers take it out. */
+export async function sizesOf(database: Queries): Promise<ReadonlyMap<string, number>> {
+  const sets = await database.query<{ id: string }>('SELECT id FROM known_files');
+  const sizes = new Map<string, number>();
+  for (const { id } of sets) sizes.set(id, await countOf(database, id));
+  return sizes;
+}
+
+/** Counts in steps, because a statement has a time limit. */
+async function countOf(database: Queries, id: string): Promise<number> {
+  let count = 0;
+  let after: string | null = '';
+  while (after !== null) {
+    const [page]: { count: number; next: string | null }[] = await database.query(
+      `SELECT count(*)::int AS count, CASE WHEN count(*) = $3 THEN max(thing) END AS next FROM (
+        SELECT thing FROM known_times WHERE file_id = $1 AND thing > $2 ORDER BY thing LIMIT $3) k`,
+      [id, after, COUNTED_AT_ONCE],
+    );
+    count += page?.count ?? 0;
+    after = page?.next ?? null;
+  }
+  return count;
+}
+
+/** Deletes sets without records, except the new set of an import that runs. */
+export const forgetFiles = (database: Queries): Promise<unknown> =>
+  database.query(`DELETE FROM known_files f WHERE NOT EXISTS (SELECT FROM known_times k WHERE k.file_id = f.id)
+    AND NOT EXISTS (SELECT FROM import_runs r WHERE r.id = f.id)`);

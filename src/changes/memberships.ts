@@ -1,0 +1,131 @@
+/** The members of organizations, their roles, and their rights in warehouses. */
+import {
+  RIGHTS,
+  type Right,
+  ROLES,
+  type Role,
+  type Subject,
+  type SubjectColumn,
+  subjectColumn,
+} from '../accounts/access/reach.ts';
+import type { Activity } from '../accounts/activity/activity.ts';
+import { findPlace, isOrganizationId, isWarehouseId, unknownOrganization } from '../accounts/organizations/places.ts';
+import { Refusal, refuseViolations } from '../base/refusal.ts';
+import type { Database } from '../storage/queries.ts';
+import type { Ids } from './change.ts';
+import type { Changes } from './engine.ts';
+
+export type Memberships = ReturnType<typeof createMemberships>;
+
+interface NewAccess {
+  readonly organization?: { readonly id: string; readonly role: Role } | undefined;
+  readonly warehouse?: { readonly id: string; readonly rights: readonly Right[] } | undefined;
+}
+
+/** For operators. Each change is in force from the next request. Repeating a change records only its time. */
+export function createMemberships(parts: {
+  readonly database: Database;
+  readonly engine: Changes;
+  readonly activity: Pick<Activity, 'recordAll'>;
+}) {
+  const { database, engine, activity } = parts;
+  const options = { by: { actor: 'operator' }, activity } as const;
+
+  /**
+   * Makes the subject a member or changes its role, and replaces its rights in a warehouse: both or
+   * neither. Owners and admins have all rights anyway; viewers only `read`.
+   *
+   * @throws Refusal `role_unknown`, `rights_unknown`, `subject_unknown`, `organization_unknown`,
+   *   `warehouse_unknown`, `membership_missing` or `not_a_machine`
+   */
+  async function set(subject: Subject, { organization, warehouse }: NewAccess): Promise<void> {
+    if (organization && !ROLES.includes(organization.role)) throw unknownRole(organization.role);
+    const rights = RIGHTS.filter((right) => warehouse?.rights.includes(right));
+    if (warehouse && (rights.length === 0 || !warehouse.rights.every((right) => RIGHTS.includes(right)))) {
+      throw unknownRights(warehouse.rights);
+    }
+    const [column, id] = knownSubject(subject);
+    const ids = { [column]: id };
+    if (column === 'client_id') await requireMachineClient(id);
+    await refuseViolations(
+      {
+        organization_memberships_account_id_fkey: () => unknownSubject(subject),
+        organization_memberships_client_id_fkey: () => unknownSubject(subject),
+        organization_memberships_organization_id_fkey: () => unknownOrganization(`${organization?.id}`),
+        warehouse_rights_account_membership_fkey: () => missingMembership(`${warehouse?.id}`),
+        warehouse_rights_client_membership_fkey: () => missingMembership(`${warehouse?.id}`),
+      },
+      engine.transaction(async (tx, now) => {
+        if (organization) {
+          const { role, id: organization_id } = organization;
+          await findPlace(tx, 'organization', organization_id);
+          await engine.make(tx, now, [{ type: 'membership', ...ids, organization_id, set: { role } }], options);
+        }
+        if (!warehouse) return;
+        const place = await findPlace(tx, 'warehouse', warehouse.id);
+        const places = { organization_id: place.organization.id, warehouse_id: place.id };
+        await engine.make(tx, now, [{ type: 'warehouse_rights', ...ids, ...places, set: { rights } }], options);
+      }),
+    );
+  }
+
+  async function remove(type: 'membership' | 'warehouse_rights', subject: Subject, place: Ids): Promise<void> {
+    const column = subjectColumn(subject);
+    if (column === undefined) return;
+    const ids = { [column[0]]: column[1], ...place };
+    await engine.transaction((tx, now) => engine.make(tx, now, [{ type, ...ids, end: 'removed' }], options));
+  }
+
+  return {
+    set,
+
+    /** Ends the membership and the rights in every warehouse of the organization. */
+    remove: async (subject: Subject, organization_id: string): Promise<void> =>
+      isOrganizationId(organization_id) ? remove('membership', subject, { organization_id }) : undefined,
+
+    removeRights: async (subject: Subject, warehouse_id: string): Promise<void> =>
+      isWarehouseId(warehouse_id) ? remove('warehouse_rights', subject, { warehouse_id }) : undefined,
+  };
+
+  /** The kind of a client never changes, so it is safe to check it first. */
+  async function requireMachineClient(id: string): Promise<void> {
+    const [client] = await database.query<{ kind: string }>('SELECT kind FROM clients WHERE id = $1', [id]);
+    if (client === undefined || client.kind === 'machine') return;
+    throw new Refusal(
+      'not_a_machine',
+      `The ${client.kind} client ${id} cannot be a member: it reaches only what the people who approve it reach.`,
+      'Give the membership to the person, or to a machine client.',
+    );
+  }
+}
+
+function knownSubject(subject: Subject): SubjectColumn {
+  const column = subjectColumn(subject);
+  if (column === undefined) throw unknownSubject(subject);
+  return column;
+}
+
+function unknownSubject(subject: Subject): Refusal {
+  const shown = 'accountId' in subject ? `account ${subject.accountId}` : `client ${subject.clientId}`;
+  return new Refusal('subject_unknown', `There is no ${shown}.`, 'Add it first.');
+}
+
+function unknownRole(role: string): Refusal {
+  return new Refusal('role_unknown', `There is no role ${JSON.stringify(role)}.`, `Use one of ${ROLES.join(', ')}.`);
+}
+
+function unknownRights(rights: readonly string[]): Refusal {
+  return new Refusal(
+    'rights_unknown',
+    `${JSON.stringify(rights)} is not a valid set of rights.`,
+    `Use one or more of ${RIGHTS.join(', ')}, or remove the rights in the warehouse.`,
+  );
+}
+
+function missingMembership(warehouseId: string): Refusal {
+  return new Refusal(
+    'membership_missing',
+    `Rights in warehouse ${warehouseId} need a membership in its organization.`,
+    'Set a role in the organization first (member or viewer), then the rights.',
+  );
+}

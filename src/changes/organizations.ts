@@ -1,0 +1,352 @@
+/** Organizations and their warehouses, to which users have access: adds, lists, edits and deletes them. */
+import { displayName } from '../accounts/display-name.ts';
+import type { OrganizationPolicy } from '../accounts/organizations/organization-policy.ts';
+import {
+  type FoundPlace,
+  findPlace,
+  type Place,
+  type PlaceKind,
+  unknownOrganization,
+} from '../accounts/organizations/places.ts';
+import { randomId } from '../base/random-id.ts';
+import { Refusal, refuseViolations } from '../base/refusal.ts';
+import type { CleaningJob } from '../storage/cleaning.ts';
+import { byName, type Page, type PageRequest, pageOf } from '../storage/pages.ts';
+import type { Database, InTransaction } from '../storage/queries.ts';
+import { isAway } from '../storage/storage-unavailable.ts';
+import { type Changes, createChanges, isTooLong, RETRIED_SHARE, retried } from './engine.ts';
+import { recordDeletions } from './times.ts';
+
+export interface PlaceChanges {
+  readonly name?: string | undefined;
+  readonly externalId?: string | undefined;
+}
+
+type NewPlace = PlaceChanges & { readonly name: string };
+
+export interface Dependents {
+  readonly warehouses: number;
+  /** Users with a membership in the organization, or rights in the warehouse. */
+  readonly people: number;
+  readonly machines: number;
+}
+
+export const MAX_DEPENDENTS = 10_000;
+
+/** Pauses before a step is repeated that met another change of the same rows. */
+const RETRY_PAUSES_MS = [100, 400, 1_000];
+
+/** How many rows a statement deletes: each has a notification and rows that depend on it. */
+const STEP = 500;
+
+export interface WarehouseRecord extends Place {
+  readonly organizationId: string;
+  readonly createdAt: Date;
+}
+
+export interface OrganizationRecord extends Place, OrganizationPolicy {
+  readonly createdAt: Date;
+  readonly warehouses: number;
+}
+
+export interface ListedWarehouse extends WarehouseRecord {
+  readonly organizationName: string;
+}
+
+/** SQL expression for the text of `policyText`, so that operators can search for this text. */
+const POLICY = `CASE WHEN o.asks_first THEN 'ask' ELSE 'open' END
+  || CASE WHEN o.allows_api_keys THEN '' ELSE ', no API keys' END`;
+
+/** Describes the policy for operators, such as `ask, no API keys`. */
+export const policyText = ({ asksFirst, allowsApiKeys }: OrganizationPolicy): string =>
+  `${asksFirst ? 'ask' : 'open'}${allowsApiKeys ? '' : ', no API keys'}`;
+
+export type Organizations = ReturnType<typeof createOrganizations>;
+
+export function createOrganizations(parts: {
+  readonly database: Database;
+  readonly engine?: Changes;
+  /** True if new organizations ask first. */
+  readonly asksFirst?: boolean;
+}) {
+  const { database, engine = createChanges(parts), asksFirst = false } = parts;
+
+  return {
+    /**
+     * @param options.withEnded true to find a place whose deletion has begun, too
+     * @throws Refusal `organization_unknown` or `warehouse_unknown`
+     */
+    find: (kind: PlaceKind, id: string, options?: { readonly withEnded?: boolean }): Promise<FoundPlace> =>
+      findPlace(database, kind, id, options),
+
+    /**
+     * Changes the name or the external id. The next import treats a place with an external id as if
+     * an import had created it.
+     *
+     * @throws Refusal `organization_unknown`, `warehouse_unknown`, `name_invalid` or
+     *   `external_id_taken`
+     */
+    async edit(
+      kind: PlaceKind,
+      id: string,
+      { name, externalId }: PlaceChanges,
+      inTransaction?: InTransaction<Place>,
+    ): Promise<Place> {
+      const set = {
+        ...(name !== undefined && { name: displayName(name) }),
+        ...(externalId !== undefined && { external_id: acceptedExternalId(externalId) }),
+      };
+      return refuseViolations(
+        takenBy(externalId),
+        engine.transaction(async (tx, now) => {
+          const { organization } = await findPlace(tx, kind, id);
+          const ids = { id, ...(kind === 'warehouse' && { organization_id: organization.id }) };
+          await engine.make(tx, now, [{ type: kind, ...ids, set }]);
+          const place = placeOf(await findPlace(tx, kind, id));
+          await inTransaction?.(tx, place);
+          return place;
+        }),
+      );
+    },
+
+    /**
+     * Ends the place at once, and then deletes all access to it and its warehouses, step by step. If the process stops,
+     * a repeated call or a job of the service continues.
+     *
+     * @param inTransaction runs before the first step, so that the log says who began
+     * @throws Refusal `organization_unknown` or `warehouse_unknown`
+     */
+    async remove(kind: PlaceKind, id: string, inTransaction?: InTransaction<Place>): Promise<Place> {
+      const place = await engine.transaction(async (tx, now) => {
+        const found = placeOf(await findPlace(tx, kind, id, { withEnded: true }));
+        // Late lines do nothing from now on, although the steps have only begun.
+        const ofPlace = kind === 'organization' ? 'organization_id' : 'id';
+        const warehouses = await tx.query<{ id: string; external_id: string | null }>(
+          `SELECT id, external_id FROM warehouses WHERE ${ofPlace} = $1`,
+          [id],
+        );
+        await recordDeletions(tx, now, 'warehouse', warehouses);
+        // What a newer line says of the external id is about a new place.
+        const end = (table: string, column: string) =>
+          tx.query(`UPDATE ${table} SET ended_at = $2, external_id = NULL WHERE ${column} = $1`, [id, now]);
+        await end('warehouses', ofPlace);
+        if (kind === 'organization') {
+          await recordDeletions(tx, now, kind, [{ id, external_id: found.externalId }]);
+          await end('organizations', 'id');
+        }
+        await inTransaction?.(tx, found);
+        return found;
+      });
+      await removeSteps(engine, kind, id);
+      return place;
+    },
+
+    /**
+     * Counts the warehouses deleted with the place, and the users and clients that lose access:
+     * `MAX_DEPENDENTS + 1` of these stands for any more.
+     */
+    async dependents(kind: PlaceKind, id: string): Promise<Dependents> {
+      const { access } = REMOVAL[kind];
+      const countOf = (subject: string): string =>
+        `(SELECT count(*)::integer FROM (SELECT FROM ${access}
+          WHERE ${kind}_id = $1 AND ${subject} IS NOT NULL LIMIT ${MAX_DEPENDENTS + 1}) AS counted)`;
+      const [row] = await database.query<Dependents>(
+        `SELECT ${countOf('account_id')} AS people, ${countOf('client_id')} AS machines,
+            (SELECT count(*) FROM warehouses WHERE organization_id = $1)::integer AS warehouses`,
+        [id],
+      );
+      return row ?? { warehouses: 0, people: 0, machines: 0 };
+    },
+
+    /** Lists organizations by name. */
+    async list(page: PageRequest = {}): Promise<Page<OrganizationRecord>> {
+      const query = {
+        select: `SELECT o.id, o.name, o.created_at AS "createdAt", o.external_id AS "externalId",
+          o.asks_first AS "asksFirst", o.allows_api_keys AS "allowsApiKeys", ${POLICY} AS policy,
+          (SELECT count(*)::integer FROM warehouses w WHERE w.organization_id = o.id) AS warehouses
+          FROM organizations o WHERE o.ended_at IS NULL`,
+        order: [byName('name'), 'id'],
+        cells: ['id', 'name', 'warehouses::text', 'policy', '"externalId"'],
+      };
+      return pageOf<OrganizationRecord>(database, query, page);
+    },
+
+    /**
+     * Lists warehouses by the id of their organization, then by their own name.
+     *
+     * @param organizationId only warehouses of this organization.
+     * @throws Refusal `organization_unknown`
+     */
+    async listWarehouses(page: PageRequest = {}, organizationId?: string): Promise<Page<ListedWarehouse>> {
+      if (organizationId !== undefined) await findPlace(database, 'organization', organizationId);
+      const query = {
+        select: `SELECT w.id, w.name, w.organization_id AS "organizationId",
+            w.created_at AS "createdAt", w.external_id AS "externalId", o.name AS "organizationName"
+          FROM warehouses w JOIN organizations o ON o.id = w.organization_id
+          WHERE w.ended_at IS NULL AND ($1::text IS NULL OR o.id = $1)`,
+        order: ['"organizationId"', byName('name'), 'id'],
+        cells: ['id', 'name', '"organizationName"', '"externalId"'],
+        values: [organizationId ?? null],
+      };
+      return pageOf<ListedWarehouse>(database, query, page);
+    },
+
+    /** @throws Refusal `name_invalid` or `external_id_taken` */
+    async add(
+      { name: entered, externalId }: NewPlace,
+      inTransaction?: InTransaction<OrganizationRecord>,
+    ): Promise<OrganizationRecord> {
+      const id = randomId('org_', 16);
+      const name = displayName(entered);
+      const external_id = acceptedExternalId(externalId);
+      return refuseViolations(
+        takenBy(externalId),
+        engine.transaction(async (tx, now) => {
+          await engine.make(tx, now, [
+            { type: 'organization', id, adds: true, set: { name, external_id, asks_first: asksFirst } },
+          ]);
+          const policy = { asksFirst, allowsApiKeys: true };
+          const organization = { id, name, createdAt: now, externalId: external_id, warehouses: 0, ...policy };
+          await inTransaction?.(tx, organization);
+          return organization;
+        }),
+      );
+    },
+
+    /** @throws Refusal `name_invalid`, `organization_unknown` or `external_id_taken` */
+    async addWarehouse(
+      { organizationId, name: entered, externalId }: NewPlace & { readonly organizationId: string },
+      inTransaction?: InTransaction<WarehouseRecord>,
+    ): Promise<WarehouseRecord> {
+      const id = randomId('wh_', 16);
+      const name = displayName(entered);
+      const external_id = acceptedExternalId(externalId);
+      return refuseViolations(
+        {
+          ...takenBy(externalId),
+          warehouses_organization_id_fkey: () => unknownOrganization(organizationId),
+        },
+        engine.transaction(async (tx, now) => {
+          await findPlace(tx, 'organization', organizationId);
+          const home = { organization_id: organizationId };
+          await engine.make(tx, now, [
+            { type: 'warehouse', id, adds: true, ...home, set: { name, external_id, ...home } },
+          ]);
+          const warehouse = { id, name, organizationId, createdAt: now, externalId: external_id };
+          await inTransaction?.(tx, warehouse);
+          return warehouse;
+        }),
+      );
+    },
+  };
+}
+
+/**
+ * Deletes the rows of an ended place in steps, and at last the place.
+ *
+ * @param limit stops after about so many rows; `until` stops at this time of `performance.now()`
+ * @returns how many rows
+ */
+async function removeSteps(
+  engine: Changes,
+  kind: PlaceKind,
+  id: string,
+  { limit, until } = { limit: Infinity, until: Infinity },
+): Promise<number> {
+  const { table, steps } = REMOVAL[kind];
+  let size = STEP;
+  // With the lock of all changes, so that no other writer meets a row that is being deleted.
+  const step = (statement: () => string): Promise<unknown[]> =>
+    retried(RETRY_PAUSES_MS, () =>
+      engine.transaction(async (tx) => {
+        // Here, because a wait for the lock says nothing about the number of rows.
+        const rows = await tx.query(`${statement()} RETURNING 1`, [id]).catch((error: unknown) => {
+          if (isTooLong(error)) size = Math.ceil(size / RETRIED_SHARE);
+          throw error;
+        });
+        size = Math.min(STEP, Math.ceil(size * 1.25));
+        return rows;
+      }),
+    );
+  let removed = 0;
+  for (const [rows, isOfPlace] of steps) {
+    const some = () => `ARRAY(SELECT ctid FROM ${rows} WHERE ${isOfPlace} LIMIT ${size})`;
+    let ended: unknown[];
+    do {
+      if (removed >= limit || performance.now() >= until) return removed;
+      ended = await step(() => `DELETE FROM ${rows} WHERE ctid = ANY(${some()})`);
+      removed += ended.length;
+    } while (ended.length > 0);
+  }
+  await step(() => `DELETE FROM ${table} WHERE id = $1`);
+  return removed;
+}
+
+/** Other cleaning jobs wait for this one, and it waits for the lock of all changes. */
+const JOB_MS = 5_000;
+
+/** Continues deletions whose process stopped. A place that cannot be deleted does not hold up the next ones. */
+export const endedPlacesCleaning =
+  ({ database, engine }: { readonly database: Database; readonly engine: Changes }): CleaningJob =>
+  async (limit) => {
+    const until = performance.now() + JOB_MS;
+    let removed = 0;
+    const errors: unknown[] = [];
+    for (const kind of ['organization', 'warehouse'] as const) {
+      const ended = await database.query<{ id: string }>(
+        `SELECT id FROM ${REMOVAL[kind].table} WHERE ended_at < clock_timestamp() - interval '5 minutes'
+          ORDER BY ended_at LIMIT 10`,
+      );
+      for (const { id } of ended) {
+        if (removed >= limit || performance.now() >= until) return removed;
+        await removeSteps(engine, kind, id, { limit: limit - removed, until }).then(
+          (rows) => {
+            removed += rows;
+          },
+          (error: unknown) => {
+            if (isAway(error)) throw error;
+            errors.push(error);
+          },
+        );
+      }
+    }
+    if (errors.length > 0) throw errors[0];
+    return removed;
+  };
+
+const placeOf = ({ id, name, externalId }: FoundPlace): Place => ({ id, name, externalId });
+
+/** Accepts visible text, as an import does (changes/line.ts). @throws Refusal `name_invalid` */
+const acceptedExternalId = (entered: string | undefined): string | null =>
+  entered === undefined ? null : displayName(entered);
+
+const takenBy = (externalId = '') => {
+  const taken = () =>
+    new Refusal(
+      'external_id_taken',
+      `The external id ${externalId} is already used.`,
+      'See `organizations list` and `warehouses list`.',
+    );
+  return { organizations_external_id_key: taken, warehouses_external_id_key: taken };
+};
+
+const REMOVAL = {
+  organization: {
+    table: 'organizations',
+    access: 'organization_memberships',
+    steps: ['warehouse_rights', 'organization_memberships', 'known_times', 'warehouses'].map(
+      (rows) => [rows, 'organization_id = $1'] as const,
+    ),
+  },
+  warehouse: {
+    table: 'warehouses',
+    access: 'warehouse_rights',
+    steps: [
+      [
+        'warehouse_rights',
+        'organization_id = (SELECT organization_id FROM warehouses WHERE id = $1) AND warehouse_id = $1',
+      ],
+      ['known_times', 'warehouse_id = $1'],
+    ],
+  },
+} as const;

@@ -1,0 +1,312 @@
+/** The staged lines of an import as changes, a page at a time: the names in them get ids. */
+import { randomId } from '../base/random-id.ts';
+import type { Queries } from '../storage/queries.ts';
+import { type Change, type NamedType, valuesOf } from './change.ts';
+import type { ImportType } from './line.ts';
+import { isNamed, keyOfBoth, keyOfId, lineWith, PREFIXES, TABLES } from './stage.ts';
+
+export interface Plan {
+  readonly importId: string;
+  /** True to remove records that were imported before and are not in the file. */
+  readonly prune: boolean;
+  /** True to adopt places that were created by hand, by the name that they have in the file. */
+  readonly adoptByName: boolean;
+  /** The time as of which the file describes the data. */
+  readonly asOf: Date;
+}
+
+/** Warehouses move after the memberships: members of their new organization keep their rights. */
+export const PASSES: readonly (readonly [type: ImportType, isMove: boolean])[] = [
+  ['organization', false],
+  ['warehouse', false],
+  ['account', false],
+  ['membership', false],
+  ['warehouse', true],
+  ['warehouse_rights', false],
+];
+
+export type StagedLine = Readonly<Record<string, string | undefined>>;
+
+interface Row {
+  readonly number: number;
+  readonly line: StagedLine;
+  readonly key: string;
+  readonly id: string | null;
+  readonly account_id: string | null;
+  readonly organization_id: string | null;
+  readonly warehouse_id: string | null;
+  readonly home_id?: string | null;
+  readonly own?: string | null;
+  readonly before?: string | null;
+  readonly is_elsewhere?: boolean;
+  readonly holder?: string | null;
+}
+
+/** Each condition matches an index: otherwise PostgreSQL would read and sort all lines for each page. */
+const linesSql = (type: ImportType, isMove = false): string =>
+  `(SELECT * FROM import_lines WHERE import_id = $1 AND type = '${type}' AND number > $2 ${
+    type === 'warehouse' ? `AND home IS ${isMove ? 'NOT NULL' : 'NULL'}` : ''
+  } AND line IS NOT NULL ORDER BY number LIMIT $3) l`;
+
+/**
+ * Like `linesSql`, with the lines of accounts that have an address of the page now: they must give it away in the same
+ * transaction. Those lines may take the addresses of further accounts.
+ */
+const ACCOUNT_LINES = `(WITH RECURSIVE page (number, email_key) AS (
+    SELECT number, email_key FROM ${linesSql('account')}
+    UNION SELECT e.number, e.email_key FROM page p
+      CROSS JOIN LATERAL (SELECT x.id FROM accounts x WHERE x.email_key = p.email_key OFFSET 0) h
+      CROSS JOIN LATERAL (SELECT x.number, x.email_key FROM import_lines x
+        WHERE x.import_id = $1 AND x.id = h.id AND x.line IS NOT NULL LIMIT 1) e WHERE e.number > $2)
+  SELECT x.* FROM (SELECT number FROM page LIMIT $3 + $4) p CROSS JOIN LATERAL (SELECT * FROM import_lines x
+    WHERE x.import_id = $1 AND x.type = 'account' AND x.number = p.number OFFSET 0) x) l`;
+
+/** SQL for the id of what the line names. OFFSET 0 keeps PostgreSQL from planning all look-ups as one join. */
+const named = (type: NamedType, key: string, alias: string): string =>
+  `CROSS JOIN LATERAL (SELECT ${lineWith(type, key, 'id')} AS id OFFSET 0) ${alias}`;
+
+const ofPlace = (type: NamedType, isMove = false): string => {
+  const table = TABLES[type];
+  const [organization, home, other] =
+    type === 'warehouse'
+      ? [
+          lineWith('organization', 'l.place', 'id'),
+          `coalesce(${lineWith('organization', 'l.home', 'id')},
+            (SELECT o.id FROM organizations o WHERE o.external_id = l.home))`,
+          'NULL',
+        ]
+      : ['NULL', 'NULL', type === 'account' ? 'accounts' : 'NULL'];
+  // An account that was created by hand is adopted by its address.
+  const byEmail = '(SELECT t.id FROM accounts t WHERE t.email_key = l.email_key AND t.external_id IS NULL)';
+  return `SELECT l.number, l.line, l.key, l.id, NULL AS account_id, NULL AS warehouse_id,
+      ${organization} AS organization_id, ${home} AS home_id,
+      (SELECT t.id FROM ${table} t WHERE t.external_id = l.key) AS own,
+      (SELECT t.id FROM ${table} t WHERE t.external_id = l.former) AS before,
+      ${other === 'accounts' ? byEmail : 'NULL'} AS holder
+    FROM ${type === 'account' ? ACCOUNT_LINES : linesSql(type, isMove)} ORDER BY l.number`;
+};
+
+const SELECT: Readonly<Record<ImportType, string>> = {
+  organization: ofPlace('organization'),
+  warehouse: ofPlace('warehouse'),
+  account: ofPlace('account'),
+  membership: `SELECT l.number, l.line, l.key, NULL AS id, a.id AS account_id, o.id AS organization_id, NULL AS warehouse_id
+    FROM ${linesSql('membership')} ${named('account', 'l.account', 'a')} ${named('organization', 'l.place', 'o')}
+    ORDER BY l.number`,
+  warehouse_rights: `SELECT l.number, l.line, l.key, NULL AS id, a.id AS account_id, o.id AS organization_id,
+      w.id AS warehouse_id,
+      EXISTS (SELECT FROM warehouses t WHERE t.id = w.id AND t.organization_id <> o.id) AS is_elsewhere
+    FROM ${linesSql('warehouse_rights')} ${named('account', 'l.account', 'a')}
+      LEFT JOIN LATERAL (SELECT e.id, e.place FROM import_lines e WHERE e.import_id = $1
+        AND e.type = 'warehouse' AND e.key = l.place LIMIT 1) w ON true
+      ${named('organization', 'w.place', 'o')}
+    ORDER BY l.number`,
+};
+
+const MOVES = ofPlace('warehouse', true);
+
+/** @param maxMore how many lines of later pages the page may also have, about accounts whose address it gives away */
+export async function pageOf(
+  tx: Queries,
+  plan: Plan,
+  [type, isMove]: (typeof PASSES)[number],
+  { after, size, maxMore }: { readonly after: number; readonly size: number; readonly maxMore: number },
+) {
+  const rows = await tx.query<Row>(isMove ? MOVES : SELECT[type], [
+    plan.importId,
+    after,
+    size,
+    ...(type === 'account' ? [maxMore] : []),
+  ]);
+  const page = {
+    lines: new Map(rows.map(({ number, line }) => [number, line])),
+    /** How many of the lines are no lines of later pages. */
+    count: Math.min(rows.length, size),
+    next: rows.length < size ? undefined : rows[size - 1]?.number,
+  };
+  if (isNamed(type)) {
+    const { ids, adding, adopting, problems } = await identify(tx, plan, type, rows);
+    const changes = rows.map((row) => {
+      const [id = null, adds] = [ids.get(row.number), adding.has(row.number)];
+      return changeOf(type, { ...row, id, adds, isByAddress: adds || adopting.has(row.number) }, plan);
+    });
+    return { ...page, changes, newer: 0, problems };
+  }
+  const known = rows.filter(
+    (row) =>
+      row.account_id !== null && row.organization_id !== null && (type === 'membership' || row.warehouse_id !== null),
+  );
+  const changes = known.map((row) => changeOf(type, row, plan));
+  // The other lines name an account or place that was deleted after the time of the file.
+  return { ...page, changes, newer: rows.length - known.length, problems: [] };
+}
+
+/** Finds the record of each line, and stores its id with the line: later lines name it. */
+async function identify(tx: Queries, plan: Plan, type: NamedType, rows: readonly Row[]) {
+  const problems: { number: number; message: string }[] = [];
+  const ids = new Map<number, string>();
+  const adding = new Set<number>();
+  /** Lines whose record is found by their address. */
+  const adopting = new Set<number>();
+  const byName =
+    plan.adoptByName && type !== 'account'
+      ? await findByName(
+          tx,
+          plan,
+          type,
+          rows.filter(({ own, before }) => !own && !before),
+        )
+      : undefined;
+  for (const { number, line, key, id, own, before, holder } of rows) {
+    if (own && before) problems.push({ number, message: bothIdsExist(`${line.former_external_id}`) });
+    const found = own ?? before ?? holder ?? byName?.adopt(number, line, key, problems);
+    if (found === undefined) adding.add(number);
+    else if (found === holder) adopting.add(number);
+    // A line without an id is outdated, unless the deletion of its record was forgotten since.
+    ids.set(number, found ?? id ?? randomId(PREFIXES[type], 16));
+  }
+  const changed = rows.flatMap(({ number, id }) => {
+    const given = ids.get(number);
+    return given === undefined || given === id ? [] : [{ number, id: given }];
+  });
+  if (changed.length > 0) {
+    await tx.query(
+      `UPDATE import_lines l SET id = g.id FROM jsonb_to_recordset($2::jsonb) AS g (number integer, id text)
+        WHERE l.import_id = $1 AND l.type = '${type}' AND l.number = g.number`,
+      [plan.importId, JSON.stringify(changed)],
+    );
+  }
+  return { ids, adding, adopting, problems };
+}
+
+/** Finds places that were created by hand and have the name of a line. */
+async function findByName(tx: Queries, { importId }: Plan, type: 'organization' | 'warehouse', rows: readonly Row[]) {
+  const home = type === 'warehouse' ? 't.organization_id' : 'NULL';
+  const found = await tx.query<{ id: string; name: string; home: string | null; taken_by: string | null }>(
+    `SELECT t.id, t.name, ${home} AS home, ${keyOfId('t.id')} AS taken_by FROM ${TABLES[type]} t
+      WHERE t.external_id IS NULL AND t.ended_at IS NULL AND t.name = ANY($2) ORDER BY t.id`,
+    [importId, rows.map(({ line }) => line.name)],
+  );
+  const takenBy = new Map(found.map(({ id, taken_by }) => [id, taken_by]));
+  const homes = new Map(rows.map(({ number, organization_id }) => [number, organization_id]));
+  return {
+    /** Returns the id of the only place with that name; adds a problem if there are several. */
+    adopt(
+      number: number,
+      { name }: StagedLine,
+      key: string,
+      problems: { number: number; message: string }[],
+    ): string | undefined {
+      const same = found.filter((one) => one.name === name && one.home === homes.get(number));
+      const [one] = same;
+      if (!one) return undefined;
+      const other = takenBy.get(one.id);
+      if (same.length === 1 && (other === null || other === key)) {
+        takenBy.set(one.id, key);
+        return one.id;
+      }
+      const why =
+        same.length > 1
+          ? `${same.length} ${type}s that were not imported have the name ${JSON.stringify(name)}`
+          : `the line of ${JSON.stringify(other)} has the same name, and it matches one that was not imported`;
+      problems.push({ number, message: `name: ${why}; set the external_id on the right one first (${type}s update)` });
+      return undefined;
+    },
+  };
+}
+
+const bothIdsExist = (former: string): string =>
+  `former_external_id: the database has both ${JSON.stringify(former)} and the ` +
+  'external_id; delete one of the two first, or leave former_external_id out';
+
+/**
+ * Dependent lines then know that the record was deleted after the time of the file, or that the person who has the
+ * address of the line is another one.
+ *
+ * @param outdated without lines that give a person an external id
+ */
+export async function forgetIds(tx: Queries, { importId }: Plan, outdated: readonly Change[]): Promise<void> {
+  const [first] = outdated;
+  if (!first || !isNamed(first.type)) return;
+  const isOwn = first.type === 'account' ? 'AND t.external_id IS NOT NULL' : '';
+  await tx.query(
+    `UPDATE import_lines l SET id = NULL WHERE import_id = $1 AND type = '${first.type}' AND number = ANY($2)
+      AND NOT EXISTS (SELECT FROM ${TABLES[first.type]} t WHERE t.id = l.id ${isOwn})`,
+    [importId, outdated.map(({ number }) => number)],
+  );
+}
+
+function changeOf(
+  type: ImportType,
+  row: Row & { readonly adds?: boolean; readonly isByAddress?: boolean },
+  { asOf }: Plan,
+): Change {
+  const { number, line, organization_id, adds = false, isByAddress = false } = row;
+  return {
+    type,
+    number,
+    asOf,
+    ...present({
+      id: row.id,
+      account_id: row.account_id,
+      organization_id,
+      warehouse_id: row.warehouse_id,
+      formerOrganization: row.home_id,
+    }),
+    ...(row.is_elsewhere && { isElsewhere: true }),
+    adds,
+    named: namesOf(type, line, isByAddress),
+    ...valuesOf(line, organization_id ?? undefined),
+  };
+}
+
+const present = (values: object): Partial<Change> =>
+  Object.fromEntries(Object.entries(values).filter(([, value]) => value != null));
+
+/**
+ * Deleted accounts and places are remembered by the names that a file gives them. The address counts only if no account
+ * has the external id of the line: a person who was added by hand and deleted had no other name that a file knows.
+ */
+function namesOf(type: ImportType, line: StagedLine, isByAddress: boolean): NonNullable<Change['named']> {
+  const names = (['account', 'organization', 'warehouse'] as const).flatMap((part) =>
+    line[part] === undefined ? [] : [[part, { external: line[part] }] as const],
+  );
+  return isNamed(type)
+    ? [...names, [type, { external: line.external_id, email: isByAddress ? line.email : undefined }]]
+    : names;
+}
+
+/** SQL that is true if the line of this record is outdated. $3 is the time of the file. */
+const isNewer = (thing: string): string =>
+  `EXISTS (SELECT FROM known_times t WHERE t.thing = ${thing} AND t.as_of > $3 AND NOT t.by_import)`;
+
+/** What the engine must know of the file: a dry run has not written the lines of earlier pages. */
+export const fileRules = ({ importId, asOf }: Plan, fileId: string | undefined) => ({
+  fileId,
+
+  /** Returns what the file says of accounts that have the address of another line. */
+  async holders(tx: Queries, ids: readonly string[]): Promise<ReadonlyMap<string, 'moves' | 'newer' | 'absent'>> {
+    const rows = await tx.query<{ id: string; is_staged: boolean; is_newer: boolean }>(
+      `SELECT h.id, ${keyOfId('h.id')} IS NOT NULL AS is_staged, ${isNewer("'account ' || h.id")} AS is_newer
+        FROM unnest($2::text[]) AS h (id)`,
+      [importId, ids, asOf],
+    );
+    return new Map(
+      rows.map(({ id, is_staged, is_newer }) => [id, is_newer ? 'newer' : is_staged ? 'moves' : 'absent']),
+    );
+  },
+
+  /** Returns those of these subjects that become members in the file, as `account organization`. */
+  async members(tx: Queries, pairs: readonly { readonly account: string; readonly organization: string }[]) {
+    const rows = await tx.query<{ account: string; organization: string }>(
+      `SELECT p.account, p.organization FROM jsonb_to_recordset($2::jsonb) AS p (account text, organization text)
+        WHERE EXISTS (SELECT FROM import_lines e WHERE e.import_id = $1 AND e.type = 'membership'
+            AND e.key = ${keyOfBoth(keyOfId('p.account'), keyOfId('p.organization'))})
+          AND NOT ${isNewer("'membership ' || p.account || ' ' || p.organization")}`,
+      [importId, JSON.stringify(pairs), asOf],
+    );
+    return new Set(rows.map(({ account, organization }) => `${account} ${organization}`));
+  },
+});
+
+export type FileRules = ReturnType<typeof fileRules>;

@@ -1,0 +1,60 @@
+/** Errors of an import: wrong lines, found before anything is written, and an interruption. */
+import { Refusal } from '../base/refusal.ts';
+
+export interface ImportProblem {
+  /** Line number in the file; the first line is 1. */
+  readonly line: number;
+  /** Describes the problem and the remedy. */
+  readonly message: string;
+}
+
+/** Maximum number of listed problems: an export with a mistake usually has it on every line. */
+const MAX_SHOWN = 100;
+
+export class ImportProblems extends Error {
+  readonly code = 'import_problems';
+  readonly remedy = 'Nothing was changed. Correct the file, or the program that writes it, and import it again.';
+  /** The first problems in the order of the lines. */
+  readonly problems: readonly ImportProblem[];
+  /** Number of all problems, including those that are not listed. */
+  readonly count: number;
+
+  constructor(problems: readonly ImportProblem[], count: number) {
+    super(`${count} problem(s) found in the file`);
+    this.name = 'ImportProblems';
+    this.problems = problems;
+    this.count = count;
+  }
+}
+
+export function createFoundProblems() {
+  let found: ImportProblem[] = [];
+  let count = 0;
+  const first = (): ImportProblem[] => found.toSorted((a, b) => a.line - b.line).slice(0, MAX_SHOWN);
+  return {
+    add(line: number, message: string): void {
+      count += 1;
+      found.push({ line, message });
+      if (found.length > 2 * MAX_SHOWN) found = first();
+    },
+    /** @throws ImportProblems if there are any. */
+    refuse(): void {
+      if (count > 0) throw new ImportProblems(first(), count);
+    },
+  };
+}
+
+export type FoundProblems = ReturnType<typeof createFoundProblems>;
+
+/** Thrown after a stop between two batches; the batches already written are valid and stay. */
+export class ImportInterrupted extends Refusal {
+  /** @param kept how many changes of the import are in the database */
+  constructor({ id, kept }: { readonly id: string; readonly kept: number }, reason: string, cause: unknown) {
+    super(
+      'import_interrupted',
+      `The import ${id} stopped after ${kept} change(s), which are kept: ${reason}.`,
+      'Remove the cause, then run the same command again: it continues where this import stopped.',
+      { cause },
+    );
+  }
+}

@@ -1,0 +1,51 @@
+/** Limits how many records pushed lines remove within an hour, on all nodes together. */
+import type { Clock } from '../base/clock.ts';
+import { type CleaningJob, expiryJob, refusalsExpiryJob } from '../storage/cleaning.ts';
+import type { Queries } from '../storage/queries.ts';
+
+export type RemovalLimit = ReturnType<typeof createRemovalLimit>;
+
+const HOUR_MS = 3_600_000;
+/** The minimum for a percentage: 10 % of a few people would allow no removal. */
+const MIN_OF_SHARE = 50;
+
+/** @param parts.limit `import.removals_per_hour`: a percentage of the people, or a number */
+export function createRemovalLimit(parts: { readonly clock: Clock; readonly limit: () => string }) {
+  const { clock, limit } = parts;
+
+  /** @param tx holds the lock of the batch, so that no other batch reads the count meanwhile */
+  async function left(tx: Queries, wanted: number): Promise<number> {
+    const [row] = await tx.query<{ removed: number; people: number }>(
+      // Count the people only if `MIN_OF_SHARE` is not enough, because counting is slow.
+      `SELECT removed, CASE WHEN removed + $2 > $3
+          THEN (SELECT count(*) FROM accounts WHERE suspended_at IS NULL) ELSE 0 END::int AS people
+        FROM (SELECT coalesce(sum(removals), 0)::int AS removed
+          FROM pushed_removals WHERE at > $1) AS hour`,
+      [new Date(clock() - HOUR_MS), wanted, MIN_OF_SHARE],
+    );
+    const { removed = 0, people = 0 } = row ?? {};
+    const allowed = limit().endsWith('%')
+      ? Math.max(MIN_OF_SHARE, Math.ceil((people * Number.parseInt(limit(), 10)) / 100))
+      : Number(limit());
+    return allowed - removed;
+  }
+
+  return {
+    /** Returns how many more removals are allowed, or a smaller number that `wanted` does not exceed. */
+    left,
+    record: (tx: Queries, removals: number) => recordRemovals(tx, clock, removals),
+  };
+}
+
+/** @param removals negative to allow more removals than the limit, for an hour */
+export async function recordRemovals(tx: Queries, clock: Clock, removals: number): Promise<void> {
+  const statement = 'INSERT INTO pushed_removals (at, removals) VALUES ($1, $2)';
+  await tx.query(statement, [new Date(clock()), removals]);
+}
+
+/** Deletes counted removals after an hour, and the times of removed records after 30 days. */
+export const pushedChangesCleaning = (parts: { readonly database: Queries; readonly clock: Clock }): CleaningJob => {
+  const removals = expiryJob(parts, [{ table: 'pushed_removals', column: 'at' }], HOUR_MS);
+  const times = refusalsExpiryJob(parts.database, [{ table: 'known_times', column: 'expires_at' }]);
+  return async (limit) => (await removals(limit)) + (await times(limit));
+};

@@ -1,0 +1,93 @@
+/** Counts an import's changes, lists the first ones, and stores the result of the last import. */
+import type { Queries } from '../storage/queries.ts';
+import type { Fields } from './change.ts';
+import { IMPORT_TYPES, type ImportKey, type ImportType } from './line.ts';
+import type { PruneExcess } from './prune.ts';
+
+/**
+ * A `removed` account is suspended, because accounts are never deleted. `kept`: no longer in the
+ * file, but something that was created by hand depends on it.
+ */
+export type ChangeKind = 'added' | 'changed' | 'removed' | 'kept';
+
+export interface ImportChange {
+  readonly change: ChangeKind;
+  readonly key: ImportKey;
+  /** An email address or a name, for readers who do not know the ids by heart. */
+  readonly name?: string;
+  /** Values before and after the change; for added or removed things only fields that matter. */
+  readonly fields?: Fields;
+}
+
+export type ImportCounts = Record<ChangeKind | 'unchanged', number>;
+
+export interface ImportReport {
+  readonly counts: Readonly<Record<ImportType, Readonly<ImportCounts>>>;
+  /** Only the first changes; `changeCount` is the number of all changes. */
+  readonly changes: readonly ImportChange[];
+  readonly changeCount: number;
+  /** Number of lines and imported records that are not applied because something newer is known. */
+  readonly newer: number;
+  /** Present if more would be removed than the limit allows. */
+  readonly excess?: PruneExcess;
+}
+
+const MAX_SHOWN = 100;
+
+interface ComparedPage {
+  readonly changes: readonly ImportChange[];
+  readonly newer: number;
+  readonly lines: number;
+}
+
+export function createImportTally() {
+  const nothing = { added: 0, changed: 0, removed: 0, kept: 0, unchanged: 0 };
+  const counts = Object.fromEntries(IMPORT_TYPES.map((type) => [type, { ...nothing }])) as Record<
+    ImportType,
+    ImportCounts
+  >;
+  const shown: ImportChange[] = [];
+  let changeCount = 0;
+  let newer = 0;
+
+  return {
+    /** @param page.lines number of compared lines; 0 if the page only removes */
+    add(type: ImportType, page: ComparedPage): void {
+      const { changes, lines } = page;
+      newer += page.newer;
+      for (const { change, key } of changes) counts[key.type][change] += 1;
+      // Count only changes of the lines' own type: a move also removes rights, which have no line.
+      const ofLines = changes.filter(({ key }) => key.type === type);
+      if (lines > 0) counts[type].unchanged += lines - ofLines.length;
+      changeCount += changes.length;
+      shown.push(...changes.slice(0, MAX_SHOWN - shown.length));
+    },
+    report: (): ImportReport => ({ counts, changes: shown, changeCount, newer }),
+  };
+}
+
+/** The outcome of an import, stored for the metrics of the service, which is another process. */
+export interface ImportOutcome {
+  readonly succeededAt: Date;
+  readonly changes: Readonly<Record<ImportType, Readonly<Record<ChangeKind, number>>>>;
+}
+
+const IMPORT_CHANGES: readonly ChangeKind[] = ['added', 'changed', 'removed', 'kept'];
+
+export async function recordImport(database: Queries, succeededAt: Date, { counts }: ImportReport): Promise<void> {
+  const ofType = (type: ImportType) =>
+    Object.fromEntries(IMPORT_CHANGES.map((change) => [change, counts[type][change]]));
+  const changes = Object.fromEntries(IMPORT_TYPES.map((type) => [type, ofType(type)]));
+  await database.query(
+    `INSERT INTO last_import (succeeded_at, changes) VALUES ($1, $2)
+      ON CONFLICT (is_the_only_one) DO UPDATE
+        SET succeeded_at = excluded.succeeded_at, changes = excluded.changes`,
+    [succeededAt, JSON.stringify(changes)],
+  );
+}
+
+/** Undefined until the first import has succeeded. */
+export async function lastImport(database: Queries): Promise<ImportOutcome | undefined> {
+  const [row] = await database.query<ImportOutcome>('SELECT succeeded_at AS "succeededAt", changes FROM last_import');
+  return row;
+}

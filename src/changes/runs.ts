@@ -1,0 +1,165 @@
+/** The imports that run: only one of them writes at a time, on all machines, and each has its lines in a table. */
+import { setTimeout as delay } from 'node:timers/promises';
+import { randomId } from '../base/random-id.ts';
+import { Refusal } from '../base/refusal.ts';
+import type { CleaningJob } from '../storage/cleaning.ts';
+import type { Database, Queries } from '../storage/queries.ts';
+
+/** A writing import, shown to an operator whose own import waits for it. */
+export interface WritingRun {
+  readonly startedAt: Date;
+  /** The operator who started the import, with the process and the machine. */
+  readonly startedBy: string;
+}
+
+/** Keeps the lines of its import until it is disposed. */
+export interface Run extends AsyncDisposable {
+  /** `imp_` and 16 random characters: the audit entries of the import contain it. */
+  readonly id: string;
+  /** When the run began, by the clock of the database. */
+  readonly startedAt: Date;
+  /**
+   * Waits until no other import writes, and keeps others from writing.
+   *
+   * @param onWait called once for each import to wait for
+   * @throws Refusal `import_running` if another import writes and `onWait` is absent
+   */
+  takeTurn(onWait?: (writing: WritingRun) => void): Promise<void>;
+  /**
+   * Keeps the run and its lines until this transaction ends.
+   *
+   * @throws RunLost
+   */
+  requireHeld(tx: Queries): Promise<void>;
+}
+
+/** Thrown if this process was paused until its run expired, or if the server has lost the lines. */
+export class RunLost extends Refusal {
+  constructor() {
+    super(
+      'import_lost',
+      'The lines of this import are no longer in the database: the import was paused for longer than 30 seconds, ' +
+        'or PostgreSQL was restarted after a crash.',
+      'Run the same command again.',
+    );
+  }
+}
+
+/** How long the next import waits if the process of a running one was killed. */
+const EXPIRY_SECONDS = 30;
+const RENEWAL_MS = (EXPIRY_SECONDS * 1000) / 3;
+const POLL_MS = 500;
+const DELETED_AT_ONCE = 5_000;
+
+// Use the database's clock: the clocks of two machines may differ by more than the expiry.
+const EXPIRES_AT = `clock_timestamp() + interval '${EXPIRY_SECONDS} seconds'`;
+
+export async function beginRun(database: Database, startedBy: string): Promise<Run> {
+  const id = randomId('imp_', 16);
+  const [run] = await database.query<{ startedAt: Date }>(
+    `INSERT INTO import_runs (id, writes, started_by, started_at, expires_at)
+      VALUES ($1, false, $2, clock_timestamp(), ${EXPIRES_AT}) RETURNING started_at AS "startedAt"`,
+    [id, startedBy],
+  );
+  const renew = (): Promise<unknown> =>
+    database.query(`UPDATE import_runs SET expires_at = ${EXPIRES_AT} WHERE id = $1`, [id]);
+  // Ignore a failed renewal: the next one makes up for it, and each write calls `requireHeld`.
+  const timer = setInterval(() => void renew().catch(() => {}), RENEWAL_MS).unref();
+
+  return {
+    id,
+    startedAt: run?.startedAt ?? new Date(Number.NaN),
+
+    async takeTurn(onWait) {
+      let waitsFor: number | undefined;
+      for (;;) {
+        const writing = await findWriting(database);
+        if (writing === undefined && (await tryToTakeTurn(database, id))) return;
+        if (writing !== undefined) {
+          if (onWait === undefined) throw importRunning(writing);
+          if (writing.startedAt.getTime() !== waitsFor) onWait(writing);
+          waitsFor = writing.startedAt.getTime();
+        }
+        await delay(POLL_MS);
+      }
+    },
+
+    async requireHeld(tx) {
+      // KEY SHARE blocks the deletion with which another import takes its turn, but not the renewals.
+      const rows = await tx.query('SELECT FROM import_runs WHERE id = $1 FOR KEY SHARE', [id]);
+      if (rows.length === 0) throw new RunLost();
+    },
+
+    async [Symbol.asyncDispose]() {
+      clearInterval(timer);
+      try {
+        await database.query('DELETE FROM import_runs WHERE id = $1', [id]);
+        while ((await deleteLines(database, id, DELETED_AT_ONCE)) === DELETED_AT_ONCE);
+      } catch {
+        // The run expires by itself, and the cleaning job deletes the lines.
+      }
+    },
+  };
+}
+
+async function findWriting(database: Queries): Promise<WritingRun | undefined> {
+  const [row] = await database.query<WritingRun>(
+    `SELECT started_at AS "startedAt", started_by AS "startedBy" FROM import_runs
+      WHERE writes AND expires_at > clock_timestamp()`,
+  );
+  return row;
+}
+
+/** @returns false if another import was first */
+function tryToTakeTurn(database: Database, id: string): Promise<boolean> {
+  return database
+    .transaction(async (tx) => {
+      // Waits for an open transaction of the expired import, and keeps the row if that renewed it.
+      await tx.query('DELETE FROM import_runs WHERE writes AND expires_at <= clock_timestamp()');
+      const rows = await tx.query(
+        `UPDATE import_runs SET writes = true, started_at = clock_timestamp() WHERE id = $1 RETURNING 1`,
+        [id],
+      );
+      if (rows.length === 0) throw new RunLost();
+      return true;
+    })
+    .catch((error: unknown) => {
+      if (error instanceof Error && 'constraint' in error && error.constraint === 'import_runs_one_writer')
+        return false;
+      throw error;
+    });
+}
+
+async function deleteLines(database: Queries, id: string, limit: number): Promise<number> {
+  const rows = await database.query(
+    `DELETE FROM import_lines WHERE ctid = ANY (ARRAY(
+      SELECT ctid FROM import_lines WHERE import_id = $1 LIMIT $2)) RETURNING 1`,
+    [id, limit],
+  );
+  return rows.length;
+}
+
+/** An expired run is kept for an hour: its process may continue if no other import has begun to write. */
+const EXPIRED_RUNS = "DELETE FROM import_runs WHERE expires_at <= clock_timestamp() - interval '1 hour'";
+
+/** Jumps from import to import, because one of them may have millions of lines. */
+const WITHOUT_RUN = `WITH RECURSIVE imports AS (
+    SELECT min(import_id) AS id FROM import_lines
+    UNION ALL SELECT (SELECT min(import_id) FROM import_lines WHERE import_id > id) FROM imports WHERE id IS NOT NULL)
+  SELECT id FROM imports WHERE id IS NOT NULL AND NOT EXISTS (SELECT FROM import_runs r WHERE r.id = imports.id)`;
+
+/** Deletes the lines of imports whose process was killed. */
+export const importLinesCleaning =
+  ({ database }: { readonly database: Queries }): CleaningJob =>
+  async (limit) => {
+    await database.query(EXPIRED_RUNS);
+    const [lost] = await database.query<{ id: string }>(WITHOUT_RUN);
+    return lost === undefined ? 0 : deleteLines(database, lost.id, limit);
+  };
+
+const importRunning = ({ startedAt, startedBy }: WritingRun): Refusal =>
+  new Refusal(
+    'import_running',
+    `Another import is running, since ${startedAt.toISOString()}, by ${startedBy}.`,
+    'Run it again when that import has ended, or without --no-wait.',
+  );

@@ -1,0 +1,203 @@
+/** The lines of an import in a table, and the rules between them. */
+import { emailKey } from '../accounts/email.ts';
+import { randomId } from '../base/random-id.ts';
+import type { Queries } from '../storage/queries.ts';
+import type { NamedType } from './change.ts';
+import { type BrokenLine, IMPORT_TYPES, type ImportLine, type ImportType, isBroken, type Numbered } from './line.ts';
+import type { FoundProblems } from './problems.ts';
+
+/** How many lines or records a statement handles. */
+export const PAGE_SIZE = 500;
+/** The same for statements that only read: no one waits for them. */
+export const READ_SIZE = 2_000;
+
+export const TABLES = { organization: 'organizations', warehouse: 'warehouses', account: 'accounts' } as const;
+export const PREFIXES = { organization: 'org_', warehouse: 'wh_', account: 'acc_' } as const;
+export const isNamed = (type: ImportType): type is NamedType => type in TABLES;
+
+/** Between the two ids in the key of a membership or of rights. No external id contains it. */
+const SEPARATOR = '\u001F';
+
+export interface Staged {
+  /** How many lines the file has, without blank ones. */
+  readonly lines: number;
+  /** The first line that cannot be read at all: it may be about anything. */
+  readonly unread: number | undefined;
+}
+
+/** Stores the lines of a file, without keeping them in memory. Adds the problems that each line has by itself. */
+export async function stage(
+  database: Queries,
+  importId: string,
+  file: AsyncIterable<readonly (Numbered | BrokenLine)[]>,
+  problems: FoundProblems,
+): Promise<Staged> {
+  let lines = 0;
+  let unread: number | undefined;
+  let rows: object[] = [];
+  for await (const piece of file) {
+    for (const line of piece) {
+      lines += 1;
+      if (isBroken(line)) for (const problem of line.problems) problems.add(line.number, problem);
+      const row = rowOf(line);
+      if (row) rows.push(row);
+      else unread ??= line.number;
+      if (rows.length < PAGE_SIZE) continue;
+      await insert(database, importId, rows);
+      rows = [];
+    }
+  }
+  if (rows.length > 0) await insert(database, importId, rows);
+  // The planner has no statistics of a table that was just filled, and would read all of it for each line.
+  await database.query('ANALYZE import_lines (import_id, type, number, key, former, home, email_key, identity, id)');
+  return { lines, unread };
+}
+
+function rowOf(read: Numbered | BrokenLine): object | undefined {
+  const line = (isBroken(read) ? read.key : read) as ImportLine | undefined;
+  if (!line) return undefined;
+  const { type } = line;
+  const { external_id, account, organization, warehouse, email, ...text } = line as unknown as Readonly<
+    Record<string, string>
+  >;
+  const place: string | undefined = warehouse ?? organization;
+  const { issuer, subject } = ('identity' in line && line.identity) || {};
+  return {
+    type,
+    number: read.number,
+    key: external_id ?? `${account}${SEPARATOR}${place}`,
+    account,
+    place,
+    former: text.former_external_id,
+    home: text.former_organization,
+    ...(email !== undefined && { email_key: emailKey(email) }),
+    ...(issuer !== undefined && { identity: JSON.stringify([issuer, subject]) }),
+    ...(isNamed(type) && { id: randomId(PREFIXES[type], 16) }),
+    ...(!isBroken(read) && { line }),
+  };
+}
+
+const byExternalId = (type: NamedType): string =>
+  `WHEN '${type}' THEN (SELECT t.id FROM ${TABLES[type]} t WHERE t.external_id = l.key)`;
+
+async function insert(database: Queries, importId: string, rows: readonly object[]): Promise<void> {
+  await database.query(
+    `INSERT INTO import_lines (import_id, type, number, key, account, place, former, home, email_key, identity, id, line)
+      SELECT $1, type, number, key, account, place, former, home, email_key, identity,
+        coalesce(CASE type ${(['organization', 'warehouse', 'account'] as const).map(byExternalId).join(' ')} END, id), line
+      FROM jsonb_populate_recordset(NULL::import_lines, $2::jsonb) l`,
+    [importId, JSON.stringify(rows)],
+  );
+}
+
+// SQL for a line `l` of the import $1. A sort by number alone would make PostgreSQL walk the primary key.
+
+/** SQL for a value of the line with this key. */
+export const lineWith = (type: ImportType, key: string, value: string): string =>
+  `(SELECT e.${value} FROM import_lines e WHERE e.import_id = $1 AND e.type = '${type}' AND e.key = ${key} LIMIT 1)`;
+/** SQL for the external id that the file gives the account or place with this id. */
+export const keyOfId = (id: string): string =>
+  `(SELECT e.key FROM import_lines e WHERE e.import_id = $1 AND e.id = ${id} LIMIT 1)`;
+/** SQL for true or false. With EXISTS, PostgreSQL would read all lines of the type into a hash table for each page. */
+export const hasLine = (type: ImportType, key: string): string =>
+  `coalesce((SELECT true FROM import_lines e
+    WHERE e.import_id = $1 AND e.type = '${type}' AND e.key = ${key} LIMIT 1), false)`;
+/** SQL for the key of a membership or of rights. */
+export const keyOfBoth = (account: string, place: string): string => `${account} || '${SEPARATOR}' || ${place}`;
+
+const earlier = (column: string): string =>
+  `(SELECT e.number FROM import_lines e WHERE e.import_id = $1 AND e.type = l.type
+    AND e.${column} = l.${column} AND e.number < l.number ORDER BY e.${column}, e.number LIMIT 1)`;
+/** Rules are SQL for a message, which is null if the line is right: `||` with null is null. */
+const differsFromEarlier = (column: string, field: string, words: string): string =>
+  `CASE WHEN l.${column} IS NOT NULL THEN '${field}: line ' || ${earlier(column)} || ' ${words}' END`;
+const exists = (type: NamedType, column: 'account' | 'place'): string =>
+  `CASE WHEN NOT n.has_${column} THEN
+    '${type}: no ${type} line has the external_id ' || to_json(l.${column}) || '; add one, or remove this line' || $2 END`;
+
+const MEMBERSHIP = keyOfBoth('l.account', 'n.home');
+/** Rights in a warehouse need a membership in its organization; a viewer may have `read` only. */
+const IS_MEMBER = `(SELECT CASE
+  WHEN n.home IS NULL OR NOT n.has_account THEN NULL
+  WHEN m.role IS NULL THEN 'needs a membership line of account ' || to_json(l.account)
+    || ' in organization ' || to_json(n.home) || '; add one, or remove this line' || $2
+  WHEN m.role = 'viewer' AND l.line -> 'rights' <> '["read"]'
+    THEN 'rights: a viewer may have only "read"; remove the other rights, or change the role to member' || $2 END
+  FROM (SELECT (SELECT coalesce(e.line ->> 'role', '') FROM import_lines e WHERE e.import_id = $1
+    AND e.type = 'membership' AND e.key = ${MEMBERSHIP} LIMIT 1) AS role OFFSET 0) m)`;
+
+/** SQL for what a line names; `home` is the organization that the file gives the warehouse, null if that line is invalid. */
+const NAMED: Readonly<Record<ImportType, readonly string[]>> = {
+  organization: [],
+  warehouse: [`${hasLine('organization', 'l.place')} AS has_place`],
+  account: [],
+  membership: [
+    `${hasLine('account', 'l.account')} AS has_account`,
+    `${hasLine('organization', 'l.place')} AS has_place`,
+  ],
+  warehouse_rights: [
+    `${hasLine('account', 'l.account')} AS has_account`,
+    `${hasLine('warehouse', 'l.place')} AS has_place`,
+    `${lineWith('warehouse', 'l.place', 'place')} AS home`,
+  ],
+};
+
+const FORMER = [
+  differsFromEarlier('former', 'former_external_id', 'has the same former_external_id; remove one of the two'),
+  `CASE WHEN l.former IS NOT NULL THEN 'former_external_id: line ' ||
+    (SELECT e.number FROM import_lines e WHERE e.import_id = $1 AND e.type = l.type AND e.key = l.former LIMIT 1)
+    || ' describes that ' || l.type || '; remove one of the two' END`,
+];
+const RULES: Readonly<Record<ImportType, { readonly own: readonly string[]; readonly references: readonly string[] }>> =
+  {
+    organization: { own: FORMER, references: [] },
+    warehouse: { own: FORMER, references: [exists('organization', 'place')] },
+    account: {
+      own: [
+        ...FORMER,
+        differsFromEarlier('email_key', 'email', 'has the same address; give each account its own'),
+        differsFromEarlier('identity', 'identity', 'has the same identity; remove one of the two'),
+      ],
+      references: [],
+    },
+    membership: { own: [], references: [exists('account', 'account'), exists('organization', 'place')] },
+    warehouse_rights: {
+      own: [],
+      references: [exists('account', 'account'), exists('warehouse', 'place'), IS_MEMBER],
+    },
+  };
+const nameOf = (type: ImportType): string => (type === 'warehouse_rights' ? 'rights in a warehouse' : type);
+
+/** Adds the problems that lines have only together with the others. */
+export async function checkRules(
+  database: Queries,
+  importId: string,
+  { unread }: Staged,
+  problems: FoundProblems,
+): Promise<void> {
+  // Mention a line that cannot be read: it may define what another line refers to.
+  const unless = unread === undefined ? '' : `, unless it is line ${unread}, which cannot be read`;
+  for (const type of IMPORT_TYPES) {
+    const { own, references } = RULES[type];
+    let after: number | null = 0;
+    while (after !== null) {
+      const [page]: { next: number | null; found: { number: number; messages: string[] }[] }[] = await database.query(
+        `SELECT CASE WHEN count(*) = $4 THEN max(number) END AS next,
+            coalesce(jsonb_agg(jsonb_build_object('number', number, 'messages', messages))
+              FILTER (WHERE messages <> '{}'), '[]') AS found
+          FROM (
+            SELECT l.number, CASE WHEN l.line IS NULL THEN '{}' ELSE array_remove(
+                CASE WHEN twin IS NULL THEN ARRAY[${own.join(', ')}]::text[] ELSE
+                  ARRAY['line ' || twin || ' describes the same ${nameOf(type)}; remove one of the two'] END
+                || ARRAY[${references.join(', ')}]::text[], NULL) END AS messages
+            FROM (SELECT *, $2::text FROM import_lines WHERE import_id = $1 AND type = '${type}' AND number > $3
+                ORDER BY number LIMIT $4) l
+              CROSS JOIN LATERAL (SELECT ${earlier('key')} AS twin OFFSET 0) t
+              CROSS JOIN LATERAL (SELECT ${NAMED[type].join(', ')} OFFSET 0) n OFFSET 0) checked`,
+        [importId, unless, after, READ_SIZE],
+      );
+      for (const { number, messages } of page?.found ?? []) for (const one of messages) problems.add(number, one);
+      after = page?.next ?? null;
+    }
+  }
+}

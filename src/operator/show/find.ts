@@ -1,0 +1,159 @@
+/** Finds the values and IDs in a text, by their form alone. */
+import { normalizeEmail } from '../../accounts/email.ts';
+import { FORMS, holdsSecret, SECRET_KINDS, type SecretKind, type ValueKind } from '../../base/random-id.ts';
+import { decoded, secretsIn } from '../../base/secrets-in-text.ts';
+import { shapeOf } from '../../base/value-faults.ts';
+
+const RANDOM = '[\\w-]{16}';
+const IDS = {
+  connection: { name: 'connection', prefix: '', rest: `acc_${RANDOM}/gate_ci_[\\w-]{22}` },
+  account: { name: 'account', prefix: 'acc_', rest: RANDOM },
+  organization: { name: 'organization', prefix: 'org_', rest: RANDOM },
+  warehouse: { name: 'warehouse', prefix: 'wh_', rest: RANDOM },
+  session: { name: 'browser session', prefix: 'ses_', rest: RANDOM },
+  api_key_id: { name: 'API key', prefix: 'key_', rest: RANDOM },
+  passkey: { name: 'passkey', prefix: 'pk_', rest: RANDOM },
+  request: { name: 'request', prefix: 'req_', rest: '[0-9a-f]{16}' },
+} as const;
+
+const NAMES = {
+  email: { name: 'email address' },
+  authorization: { name: 'authorization' },
+  // The token of a one-time link, or a session in the URL of a page: only the database can tell.
+  opaque: { name: 'value of 43 characters' },
+} as const;
+
+type IdKind = keyof typeof IDS;
+export type Kind = ValueKind | IdKind | keyof typeof NAMES;
+
+export const kindName = (kind: Kind): string => ({ ...FORMS, ...IDS, ...NAMES })[kind].name;
+
+export interface FoundValue {
+  readonly text: string;
+  readonly kind: Kind | undefined;
+  /** Clauses that continue "the value …"; empty if the form is valid. */
+  readonly faults: readonly string[];
+  /** Where a text with several values has this one, which is not shown because it is wrong. */
+  readonly line?: number;
+  /** True if the whole text has no value. */
+  readonly isNothing?: true;
+}
+
+const ID_KINDS = Object.keys(IDS) as readonly IdKind[];
+const PREFIX = `gate_(?:${Object.values(FORMS)
+  .map(({ prefix }) => prefix.slice(5, -1))
+  .join('|')})_`;
+const BEFORE_AT = '[^\\s\\p{C}"`<>()\\[\\]{},;|=&?:\\\\*/%#“”‘’«»…!\'@]';
+const LABEL = '[\\p{L}\\p{M}\\p{N}-]+';
+
+// The words of a longer name are no value that was cut off.
+const CUT = `${PREFIX}(?=[a-z_-]{0,99}[A-Z0-9])[\\w-]{8,}`;
+/** Also finds a value after an encoded character, which ends with a letter or digit. */
+const CUT_OFF = new RegExp(CUT, 'g');
+
+/** The kinds are the names of the groups. A user and a password in a URL are no address. */
+const FOUND = new RegExp(
+  [
+    `(?<!${BEFORE_AT})(?!(?<==)3D)(?<!://[^\\s/?#"'<>,;(){}[\\]|\\\\]{0,200})` +
+      `(?<email>(?:${BEFORE_AT}|(?<=\\w)'(?=\\w)){1,64}@${LABEL}(?:\\.${LABEL})+)`,
+    `(?<![A-Za-z0-9])(?:${ID_KINDS.map((kind) => `(?<${kind}>${IDS[kind].prefix}${IDS[kind].rest})`).join('|')}|` +
+      '(?<client_id>gate_ci_[\\w-]{22}))(?![A-Za-z0-9])',
+    `(?<![A-Za-z0-9])(?<cut>${CUT})`,
+    `(?<![\\w.-])(?!${PREFIX}|_[a-z]{3}_)(?:(?<opaque>[\\w-]{43})|(?<authorization>[\\w-]{22}))(?![\\w@-]|\\.\\w)`,
+  ].join('|'),
+  'gu',
+);
+
+/** An address alone may have characters that otherwise end one: not the quote, list or parameter it stands in. */
+const WHOLE_EMAIL = /^(?![?*_'“‘]|[\w.-]+=)[^\s"`<>()[\],;:/\\%]+@[\p{L}\p{M}\p{N}.-]+$/u;
+const MAX_ALONE = 400;
+
+/**
+ * Returns each value and ID of ours in a text once. If there is none, returns what is wrong with the
+ * text. In longer texts, an ordinary word is never taken for an incomplete ID.
+ */
+export function valuesIn(given: string): readonly [FoundValue, ...FoundValue[]] {
+  const alone = given.trim();
+  const whole = alone.length > MAX_ALONE ? undefined : wholeValue(alone);
+  // A client that sends an invisible character after a value is refused.
+  if (whole || /^gate_[\w-]+\p{C}+$/u.test(alone)) return [whole ?? wrongValue(given.replace(/\r?\n$/, ''))];
+  const text = decoded(given);
+  const secrets = secretsIn(text);
+  const found = secrets.map(({ kind, value, start }) => [start, valid(kind, value)] as const);
+  let rest = '';
+  // Write spaces for a secret, so that no part of it is taken for an ID.
+  for (const { start, end } of secrets) rest += text.slice(rest.length, start).padEnd(end - rest.length);
+  rest += text.slice(rest.length);
+  for (const match of rest.matchAll(FOUND)) {
+    const one = foundBy(match);
+    if (one) found.push([match.index, one]);
+  }
+  const sorted = found.sort(([a], [b]) => a - b).map(([, one]) => [one.text, one] as const);
+  const [first, ...others] = new Map(sorted).values();
+  const isWrong = first ? first.faults.length > 0 && others.length === 0 && alone.startsWith(first.text) : true;
+  if (isWrong && !/\s/.test(alone)) return [wrongValue(alone)];
+  const faults = ['contains no value or ID of Gatehouse'];
+  return first ? [first, ...others] : [{ text, kind: undefined, faults, isNothing: true }];
+}
+
+/** Adds its first line to each value that was cut off, unless it is the whole text. */
+export function withLines(values: readonly FoundValue[], text: string): readonly FoundValue[] {
+  if (values.length === 1 && values[0]?.text === text.trim()) return values;
+  const lines = new Map<string, number>();
+  let line = 1;
+  let end = 0;
+  for (const { 0: value, index } of text.matchAll(CUT_OFF)) {
+    line += text.slice(end, index).split('\n').length - 1;
+    end = index;
+    if (!lines.has(value)) lines.set(value, line);
+  }
+  return values.map((one) => {
+    const found = one.faults.length > 0 ? lines.get(one.text) : undefined;
+    return found === undefined ? one : { ...one, line: found };
+  });
+}
+
+const valid = (kind: Kind, text: string): FoundValue => ({ text, kind, faults: [] });
+
+function foundBy({ 0: text, groups = {}, input, index }: RegExpExecArray): FoundValue | undefined {
+  const kind = Object.keys(groups).find((name) => groups[name] !== undefined) as Kind | 'cut';
+  if (kind === 'cut') return wrongValue(text);
+  // A long word has no mixed case; 22 or 43 random characters nearly always have.
+  if ((kind === 'authorization' || kind === 'opaque') && !(/[a-z]/.test(text) && /.[A-Z]/.test(text))) return undefined;
+  if (kind !== 'email') return valid(kind, text);
+  const isEmphasized = /^[_~]/.test(text) && input[index + text.length] === text[0];
+  return emailIn(isEmphasized ? text.slice(1) : text);
+}
+
+/** What contains a secret is no address. */
+const emailIn = (text: string): FoundValue | undefined =>
+  normalizeEmail(text) === undefined || holdsSecret(text) ? undefined : valid('email', text);
+
+function wholeValue(text: string): FoundValue | undefined {
+  const { kind, faults } = shapeOf(text);
+  if (kind && faults.length === 0) return valid(kind, text);
+  if (WHOLE_EMAIL.test(text)) return emailIn(text);
+  const [match] = text.matchAll(FOUND);
+  const [id] = Object.entries(match?.groups ?? {}).find(([, found]) => found === text) ?? [];
+  return id === undefined || id === 'cut' ? undefined : valid(id as Kind, text);
+}
+
+function wrongValue(text: string): FoundValue {
+  const id = ID_KINDS.find((kind) => IDS[kind].prefix !== '' && text.startsWith(IDS[kind].prefix));
+  if (id) return { text, kind: id, faults: ['is not a complete ID'] };
+  const { kind, faults } = shapeOf(text);
+  return { text, kind, faults };
+}
+
+const isSecret = (kind: Kind): kind is SecretKind => (SECRET_KINDS as readonly Kind[]).includes(kind);
+
+/**
+ * Returns an ID itself; of a secret, and of what no store knows but may be a secret of another
+ * service, only the ends; of a faulty text nothing.
+ */
+export function publicForm({ text, kind, faults }: FoundValue, isUnknown: boolean): string {
+  if (kind === undefined || faults.length > 0) return '';
+  if (kind === 'email' && isUnknown) return `…${text.slice(text.lastIndexOf('@'))}`;
+  if (kind === 'opaque' || (kind === 'authorization' && isUnknown)) return `…${text.slice(-4)}`;
+  return isSecret(kind) ? `${FORMS[kind].prefix}…${text.slice(-4)}` : text;
+}

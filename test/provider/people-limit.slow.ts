@@ -1,0 +1,68 @@
+/** Approvals of an unchecked client while another node holds a lock that they need. */
+import { expect } from 'chai';
+import pg from 'pg';
+import { eventually } from '../support/eventually.ts';
+import { describeOn, postgresServer } from '../support/requirements.ts';
+import { addPerson, addTestClient, REDIRECT_URI } from '../support/seed.ts';
+import { startSeeded } from '../support/seeded.ts';
+
+const limits = { peoplePerUncheckedClient: 2 };
+
+describeOn([postgresServer], 'approvals of one client while another node holds its lock', () => {
+  const on = startSeeded({ on: 'postgres', settings: { limits } });
+
+  it('the locked account of one person refuses only this person', async () => {
+    const add = (_: unknown, n: number) => addPerson(on.service, 'Locked', `l${n}@example.test`);
+    const [locked, ...others] = await Promise.all(Array.from({ length: 6 }, add));
+    const owner = { ownerAccountId: on.seeded.other.accountId };
+    const { id: clientId } = await addTestClient(on.service, 'Busy', owner);
+    const { databaseUrl: connectionString } = on.service.settings.storage;
+    const holder = new pg.Client({ connectionString });
+    await holder.connect();
+    try {
+      await holder.query('BEGIN');
+      await holder.query('SELECT FROM accounts WHERE id = $1 FOR UPDATE', [locked?.accountId]);
+      const consent = { clientId, name: 'Busy', hosts: [REDIRECT_URI], access: [], maxPeople: 99 };
+      const approve = (accountId = '') => on.service.connections.rememberConsent({ ...consent, accountId });
+      const refused = approve(locked?.accountId).catch((error: Error) => error);
+      const stored = await Promise.all(others.map(({ accountId }) => approve(accountId)));
+      expect(stored.filter((connected) => connected?.isNew)).to.have.lengthOf(5);
+      expect(await refused).to.include({ code: 'statement_too_long' });
+    } finally {
+      await holder.end();
+    }
+  });
+
+  it('they use one connection, and all connect as soon as the lock is free', async () => {
+    const add = (_: unknown, n: number) => addPerson(on.service, 'Waiter', `w${n}@example.test`);
+    const waiting = await Promise.all(Array.from({ length: 12 }, add));
+    const owner = { ownerAccountId: on.seeded.other.accountId };
+    const { id: clientId } = await addTestClient(on.service, 'Frozen', owner);
+    const { databaseUrl: connectionString } = on.service.settings.storage;
+    const frozen = new pg.Client({ connectionString });
+    await frozen.connect();
+    try {
+      await frozen.query(`SELECT pg_advisory_lock(hashtext('gatehouse people'), hashtext($1))`, [clientId]);
+      const consent = { clientId, name: 'Frozen', hosts: [REDIRECT_URI], access: [], maxPeople: 99 };
+      const approvals = Promise.all(
+        waiting.map(({ accountId }) => on.service.connections.rememberConsent({ ...consent, accountId })),
+      );
+      const blocked = async (): Promise<number | null> => {
+        const { rowCount } = await frozen.query(
+          `SELECT FROM pg_stat_activity WHERE datname = current_database()
+            AND wait_event_type = 'Lock' AND wait_event = 'advisory'`,
+        );
+        return rowCount;
+      };
+      await eventually(async () => expect(await blocked()).to.be.at.least(1));
+      // The pool has ten connections: these reads would time out if all of them waited.
+      const reads = waiting.map(({ accountId }) => on.service.connections.listOf(accountId));
+      expect((await Promise.all(reads)).flat()).to.deep.equal([]);
+      expect(await blocked()).to.equal(1);
+      await frozen.query('SELECT pg_advisory_unlock_all()');
+      expect((await approvals).filter((connected) => connected?.isNew)).to.have.lengthOf(12);
+    } finally {
+      await frozen.end();
+    }
+  });
+});
