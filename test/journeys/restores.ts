@@ -62,7 +62,7 @@ const IN_CONTAINER =
 const ABOUT_PODS = [
   /^kubectl --namespace [a-z]+ (?:wait|rollout status) /,
   /^kubectl --namespace gatehouse scale deployment\/gatehouse-operator /,
-  /^kubectl (?:apply --filename restore-redis.yaml|--namespace stores delete pod\/restore-redis)$/,
+  /^kubectl (?:apply --filename deploy\/kubernetes\/restore-redis.yaml|--namespace stores delete pod\/restore-redis)$/,
 ];
 
 const pgDump = { program: findProgram('pg_dump'), remedy: 'pg_dump (package postgresql-client)' };
