@@ -1,9 +1,10 @@
-/** Runs the commands and proxies of docs/operations/memberships.md, and the programs in examples/changes. */
+/** Runs the commands of docs/operations/memberships.md, with its proxies and the programs in examples/changes. */
 import { execFile } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { promisify } from 'node:util';
 import { expect } from 'chai';
+import { shippedConfiguration } from '../journeys/documented-proxies.ts';
 import { eventually } from '../support/eventually.ts';
 import { createOpened } from '../support/opened.ts';
 import { freshDatabaseUrl } from '../support/postgres-server.ts';
@@ -151,7 +152,7 @@ print(json.dumps(send_changes(json.load(open("lines.json")), url, secret)))`;
     {
       ...nginx,
       argumentsOf(tls: number, certificate: string, key: string) {
-        const text = block('nginx', 'server')
+        const text = shippedConfiguration('changes-nginx.conf')
           .replace('listen 443 ssl', `listen 127.0.0.1:${tls} ssl`)
           .replace('/etc/letsencrypt/live/auth.example.com/fullchain.pem', certificate)
           .replace('/etc/letsencrypt/live/auth.example.com/privkey.pem', key)
@@ -163,7 +164,7 @@ print(json.dumps(send_changes(json.load(open("lines.json")), url, secret)))`;
     {
       ...caddy,
       argumentsOf(tls: number, certificate: string, key: string) {
-        const text = block('caddy', 'changes')
+        const text = shippedConfiguration('changes.Caddyfile')
           .replace('changes.example.com {', `https://localhost:${tls} {\n tls ${certificate} ${key}`)
           .replace('10.0.0.1:3001', new URL(service.operatorsUrl).host);
         const global = '{\n  admin off\n  auto_https disable_redirects\n}\n';

@@ -1,4 +1,4 @@
-/** nginx and Caddy as configured in docs/operations, in front of two nodes. */
+/** nginx and Caddy as configured in deploy/proxies, in front of two nodes. */
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
@@ -10,13 +10,11 @@ import { type Requirement, required } from '../support/requirements.ts';
 import { caddy, nginx, writeCertificate } from '../support/reverse-proxies.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
 
-const DOCS = ['deploy.md', 'stores-and-proxies.md']
-  .map((name) => readFileSync(path.join(import.meta.dirname, '../../docs/operations', name), 'utf8'))
-  .join('');
+const FOLDER = path.join(import.meta.dirname, '../../deploy/proxies');
 
-/** Returns the first code block in this language, or the one with this index. */
-export const documentedBlock = (language: string, index = 0): string =>
-  [...DOCS.matchAll(new RegExp(`\`\`\`${language}\n(.*?)\`\`\``, 'gs'))][index]?.[1] ?? '';
+/** Returns the configuration that operators copy, without its first line, a comment. */
+export const shippedConfiguration = (name: string): string =>
+  readFileSync(path.join(FOLDER, name), 'utf8').replace(/^#.*\n/, '');
 
 /** Two addresses of this machine stand for two machines, so that the nodes' ports are the same. */
 const HOSTS = ['127.0.0.1', '127.0.0.2'] as const;
@@ -51,7 +49,7 @@ const documentedNginx: DocumentedProxy = {
   failsRefusedPostsForMs: 0,
   pauseBetweenNodesMs: 0,
   configure({ folder, certificate, key, ports: { tls, plain }, nodes: [one, another] }) {
-    const block = replaced(documentedBlock('nginx'), {
+    const block = replaced(shippedConfiguration('nginx.conf'), {
       'server 127.0.0.1:3000 max_fails=0;': [one, another]
         .map(({ host, port }) => `server ${host}:${port} max_fails=0;`)
         .join('\n  '),
@@ -83,7 +81,7 @@ const documentedCaddy: DocumentedProxy = {
   // POSTs.
   pauseBetweenNodesMs: buffersRequests ? 0 : 2_000,
   configure({ folder, certificate, key, ports: { tls, plain }, nodes: [one, another] }) {
-    const block = replaced(supportedBlock(0), {
+    const block = replaced(supportedConfiguration('Caddyfile'), {
       '10.0.0.1:3000': `${one.host}:${one.port}`,
       '10.0.0.2:3000': `${another.host}:${another.port}`,
       'health_port 3001': `health_port ${one.operatorsPort}`,
@@ -93,11 +91,11 @@ const documentedCaddy: DocumentedProxy = {
   },
 };
 
-/** Returns the block with what this version of Caddy supports. */
-function supportedBlock(index: number): string {
-  const documented = documentedBlock('caddy', index);
-  expect(documented).to.match(REQUEST_BUFFERS);
-  return buffersRequests ? documented : documented.replace(REQUEST_BUFFERS, '');
+/** Returns the configuration with what this version of Caddy supports. */
+function supportedConfiguration(name: string): string {
+  const shipped = shippedConfiguration(name);
+  expect(shipped).to.match(REQUEST_BUFFERS);
+  return buffersRequests ? shipped : shipped.replace(REQUEST_BUFFERS, '');
 }
 
 const globalOptions = ({ tls, plain }: Place['ports']): string =>
@@ -109,7 +107,7 @@ export const caddyOnOneMachine: DocumentedProxy = {
   serverSettings: { ...documentedCaddy.serverSettings, host: 'localhost' },
   isOneMachine: true,
   configure({ folder, certificate, key, ports, nodes: [one, another] }) {
-    const block = replaced(supportedBlock(1), {
+    const block = replaced(supportedConfiguration('one-machine.Caddyfile'), {
       '127.0.0.1:3000': `127.0.0.1:${one.port}`,
       '[::1]:3010': `[::1]:${another.port}`,
       'health_port 3001': `health_port ${one.operatorsPort}`,
@@ -160,7 +158,7 @@ export async function startProxy(opened: Opened, proxy: DocumentedProxy): Promis
 /** @throws AssertionError if the text lacks a part to replace. */
 function replaced(text: string, replacements: Readonly<Record<string, string>>): string {
   return Object.entries(replacements).reduce((done, [from, to]) => {
-    expect(done, 'the docs').to.include(from);
+    expect(done, 'the configuration').to.include(from);
     return done.replaceAll(from, to);
   }, text);
 }
