@@ -54,9 +54,7 @@ async function unknownHosts({
   ] as const;
   const named = all.flatMap(([path, url = '']) => hostsOf(url).map((host) => ({ path, host })));
   const waiting = new AbortController();
-  const late = delay(LOOKUP_TIMEOUT_MS, 'the name service did not answer in time', {
-    signal: waiting.signal,
-  });
+  const late = delay(LOOKUP_TIMEOUT_MS, 'the name service did not answer in time', { signal: waiting.signal });
   const found = await Promise.all(
     named.map(async ({ path, host }) => {
       const reason = lookup(host).then(

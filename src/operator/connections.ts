@@ -58,11 +58,7 @@ export function addConnectionCommands(program: Command, operator: Operator): voi
     });
 }
 
-const limitValue = ({ places, isReadOnly, until }: ConnectionLimit) => ({
-  places,
-  read_only: isReadOnly,
-  until,
-});
+const limitValue = ({ places, isReadOnly, until }: ConnectionLimit) => ({ places, read_only: isReadOnly, until });
 
 const LIST: ListForm<ListedConnection> = {
   heading: ['ID', 'EMAIL', 'CLIENT', 'CONNECTED', 'LAST USED', 'LIMITED'],

@@ -160,7 +160,4 @@ export const clientRecord = (
   { id, name, ownerAccountId }: Pick<Client, 'id' | 'name'> & { ownerAccountId?: string | undefined },
   details: NewActivity['details'] = {},
 ): ChangeRecord =>
-  recordChange(action, {
-    accountId: ownerAccountId,
-    details: { client_id: id, client_name: name, ...details },
-  });
+  recordChange(action, { accountId: ownerAccountId, details: { client_id: id, client_name: name, ...details } });

@@ -53,12 +53,7 @@ export function addLinkCommands(program: Command, operator: Operator): void {
       await operator.confirm(what);
       const { id: accountId } = account;
       const { subject } = found;
-      const details = {
-        provider: known?.id ?? issuer,
-        provider_name: known?.label ?? issuer,
-        issuer,
-        subject,
-      };
+      const details = { provider: known?.id ?? issuer, provider_name: known?.label ?? issuer, issuer, subject };
       const isGone = await accounts.unlink(accountId, issuer, (tx) =>
         recordChange('identity_unlinked', { accountId, details })(tx),
       );

@@ -114,10 +114,7 @@ function addAccounts(program: Command, operator: Operator): void {
     const returns = account.externalId ? ' The next import with this external id creates the account again.' : '';
     const what = `Deletes ${account.name} <${account.email}> with ${text}.${returns}`;
     await operator.confirm(what);
-    const record = registries.recordChange('account_deleted', {
-      accountId: account.id,
-      details: counts,
-    });
+    const record = registries.recordChange('account_deleted', { accountId: account.id, details: counts });
     const { value, text: done } = changeReport('Deleted', await registries.accounts.remove(account.id, record));
     return { value: { ...value, ...counts, deleted: true }, text: done };
   }).description('delete an account and everything that acts for its person; the audit log keeps the account ID');
@@ -170,11 +167,7 @@ async function reachOf({ id }: Account, { connections, apiKeys, access }: Regist
     apiKeys.listOf(id),
     access.accessOf({ accountId: id }),
   ] as const);
-  const counts = {
-    connections: connected.length,
-    api_keys: keys.length,
-    organizations: organizations.length,
-  };
+  const counts = { connections: connected.length, api_keys: keys.length, organizations: organizations.length };
   const text = `${counts.connections} connections, ${counts.api_keys} API keys and memberships in ${counts.organizations} organizations`;
   return { counts, text };
 }

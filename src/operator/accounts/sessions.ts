@@ -74,10 +74,7 @@ async function endThoseOf(registries: Registries, account: string, { confirm }: 
   const { id, email } = await accountNamed(registries, account);
   await confirm(`Ends every browser session of ${email}.`);
   await accounts.endSessions(id, recordChange('signed_out_everywhere', { accountId: id }));
-  return {
-    value: { account_id: id, email, browser_sessions_ended: true },
-    text: `Signed ${email} out everywhere.`,
-  };
+  return { value: { account_id: id, email, browser_sessions_ended: true }, text: `Signed ${email} out everywhere.` };
 }
 
 async function endAll({ accounts, recordChange }: Registries, { confirm }: Operator): Promise<Report> {

@@ -40,9 +40,7 @@ export function failureOf(error: unknown): Failure {
     const remedy = 'correct the settings and try again';
     return {
       exitCode: error instanceof NoUsableSettings ? WRONG_USAGE : WRONG_CONFIGURATION,
-      value: {
-        error: { code, message: `${problems.length} problem(s) found`, remedy, problems },
-      },
+      value: { error: { code, message: `${problems.length} problem(s) found`, remedy, problems } },
       text: message,
     };
   }

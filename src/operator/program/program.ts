@@ -40,10 +40,9 @@ export function createProgram(operator: Operator, { json }: { readonly json: boo
     .showHelpAfterError('Add --help to see how the command is used.')
     .addHelpText(
       'after',
-      '\nExit codes: 0 done, 1 refused or failed, 2 wrong usage or no deployment, 3 problems in ' +
-        'the configuration.\nCommands work whether or not the service is running. `gatehouse …` ' +
-        'uses the environment of the\nsystemd unit or of the container; in a checkout, `npm ' +
-        'run operator -- …` is the same command.',
+      '\nExit codes: 0 done, 1 refused or failed, 2 wrong usage or no deployment, 3 problems in the ' +
+        'configuration.\nCommands work whether or not the service is running. `gatehouse …` uses the environment of ' +
+        'the\nsystemd unit or of the container; in a checkout, `npm run operator -- …` is the same command.',
     )
     .configureOutput({
       writeOut: (text) => stdout.write(text),

@@ -25,13 +25,7 @@ export async function revokeAccount(registries: Registries, name: string, { conf
   for (const key of await apiKeys.listOf(id)) if (await apiKeys.revoke(id, key.id)) revokedKeys += 1;
   const ended = await registries.disconnect({ accountId: id });
   return {
-    value: {
-      account_id: id,
-      email,
-      connections: ended.length,
-      api_keys: revokedKeys,
-      browser_sessions_ended: true,
-    },
+    value: { account_id: id, email, connections: ended.length, api_keys: revokedKeys, browser_sessions_ended: true },
     text: [
       `Ended for ${email}:`,
       `  connections      ${ended.length}, with all their authorizations`,
@@ -118,8 +112,7 @@ export async function revokeAll(registries: Registries, { confirm, progress }: O
   return {
     value: { connections: count },
     text:
-      `Ended the authorizations of all ${count} connections, and every machine access ` +
-      'token. The clients must send their people through the authorization again; people ' +
-      'who have approved a client are not asked again.',
+      `Ended the authorizations of all ${count} connections, and every machine access token. The clients must send ` +
+      'their people through the authorization again; people who have approved a client are not asked again.',
   };
 }

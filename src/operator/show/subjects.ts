@@ -76,11 +76,7 @@ const PRESENTED = {
 const token = subject({ ...PRESENTED, find: findToken });
 
 const NEW_KEY = 'The person can create a new one on the profile page.';
-const API_KEY = {
-  parties: ({ accountId }: ApiKey) => ({ accountId }),
-  answer: apiKeyState,
-  remedy: NEW_KEY,
-} as const;
+const API_KEY = { parties: ({ accountId }: ApiKey) => ({ accountId }), answer: apiKeyState, remedy: NEW_KEY } as const;
 const FORGOTTEN_KEY = 'A key is deleted a month after it expires.';
 
 const SESSIONS = '`sessions list` shows the sessions of a person.';
