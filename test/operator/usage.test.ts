@@ -104,7 +104,6 @@ describe('the operator command', () => {
       'import x --prune-at-most 5%',
       'import x --prune --prune-at-most 101%',
       'connections end --yes',
-      'import x --schema --yes',
       'check-config any.yaml --schema',
     ]);
     for (const [line, meant] of [
@@ -184,12 +183,6 @@ describe('the operator command', () => {
 describe('the schema of an import', () => {
   const PUBLISHED = path.join(import.meta.dirname, '../../config/import.schema.json');
   const published = readFileSync(PUBLISHED, 'utf8');
-  const run = operatorWith({});
-
-  it('config/import.schema.json is the output of `gatehouse import --schema`', async () => {
-    expect(await run('import --schema')).to.include({ exitCode: 0, output: published });
-    expect(await valueFrom(run, 'import --schema')).to.deep.equal(JSON.parse(published));
-  });
 
   it('the schema of import files describes every type of line with all its keys, and allows no others', () => {
     const { oneOf } = JSON.parse(published);

@@ -24,7 +24,7 @@ export async function invite(parts: Parts, account: Account) {
       ...(failure !== undefined && { mail_failure: failure }),
     },
     text: [
-      `One-time link to ${setsPassword ? 'set the password' : 'sign in'}, valid until ` + `${expiresAt.toISOString()}:`,
+      `One-time link to ${setsPassword ? 'set the password' : 'sign in'}, valid until ${expiresAt.toISOString()}:`,
       url,
       ...(isMailed ? [`The link was also mailed to ${account.email}.`] : []),
       ...(failure === undefined ? [] : [`The link could not be mailed: ${failure}`]),

@@ -31,8 +31,8 @@ export async function revokeAccount(registries: Registries, name: string, { conf
       `  connections      ${ended.length}, with all their authorizations`,
       `  API keys         ${revokedKeys}`,
       '  browser sessions all of them, and the one-time links to set a password',
-      'The password is unchanged. If another person may know it, suspend the account with ' + '`accounts suspend`,',
-      'then run `accounts resume`, and let the person set a new password with the link of ' + '`accounts invite`.',
+      'The password is unchanged. If another person may know it, suspend the account with `accounts suspend`,',
+      'then run `accounts resume`, and let the person set a new password with the link of `accounts invite`.',
     ].join('\n'),
   };
 }
@@ -94,7 +94,7 @@ const withoutTokens = ({ name }: Client): Refusal =>
   new Refusal(
     'client_without_tokens',
     `${name} is a resource server: it has no tokens to revoke.`,
-    '`clients suspend` refuses its introspection requests; `clients rotate-secret` creates ' + 'another secret.',
+    '`clients suspend` refuses its introspection requests; `clients rotate-secret` creates another secret.',
   );
 
 /**

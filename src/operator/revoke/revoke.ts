@@ -31,17 +31,14 @@ export function addRevokeCommand(program: Command, operator: Operator): void {
     .addOption(
       what(
         '--account <account>',
-        'everything of a person: connections, API keys, browser sessions, links to set the ' + 'password',
+        'everything of a person: connections, API keys, browser sessions, links to set the password',
       ),
     )
     .addOption(
       what('--client <id>', 'all tokens of a client: every connection to it, or all tokens of a machine client'),
     )
     .addOption(
-      what(
-        '--token <token>',
-        'one token or code with its whole authorization, or one API key; - for standard ' + 'input',
-      ),
+      what('--token <token>', 'one token or code with its whole authorization, or one API key; - for standard input'),
     )
     .addOption(what('--all', 'every authorization of all people: after an older PostgreSQL was restored'))
     .addHelpText(
