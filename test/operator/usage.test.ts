@@ -104,7 +104,6 @@ describe('the operator command', () => {
       'import x --prune-at-most 5%',
       'import x --prune --prune-at-most 101%',
       'connections end --yes',
-      'check-config any.yaml --schema',
     ]);
     for (const [line, meant] of [
       ['accounts ad', 'add'],

@@ -10,7 +10,7 @@ import {
 } from '../../accounts/account.ts';
 import { listStrongMethods } from '../../accounts/strong-sign-ins.ts';
 import { Refusal } from '../../base/refusal.ts';
-import { type PasswordOptions, readPassword, WrongUsage } from '../command/arguments.ts';
+import { needsOneOf, type PasswordOptions, readPassword } from '../command/arguments.ts';
 import { addYesOption } from '../command/confirmation.ts';
 import { aboutAccount } from '../command/names.ts';
 import type { Operator, Report } from '../command/operator.ts';
@@ -87,13 +87,8 @@ function addAccounts(program: Command, operator: Operator): void {
         'the former address stop working',
     )
     .option('--name <name>', 'the name shown on pages')
-    .option('--new-email <email>', 'the new email address to sign in with')
-    .hook('preAction', (command) => {
-      const { name, newEmail } = command.opts<AccountChanges>();
-      if (name === undefined && newEmail === undefined) {
-        throw new WrongUsage('give --name, --new-email or both');
-      }
-    });
+    .option('--new-email <email>', 'the new email address to sign in with');
+  needsOneOf(update, ['name', 'newEmail'], 'give --name, --new-email or both');
   aboutAccount(update, operator, async (account, registries, changes: AccountChanges) => {
     const { accounts, recordChange } = registries;
     const { id: accountId } = account;

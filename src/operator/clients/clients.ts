@@ -8,7 +8,7 @@ import { peopleText } from '../../clients/client-row.ts';
 import { checkRedirectUris, type Naming, normalizeClientName } from '../../clients/client-rules.ts';
 import { refuseRenewal } from '../../clients/client-secrets.ts';
 import { tryMail } from '../accounts/mailing.ts';
-import { WrongUsage } from '../command/arguments.ts';
+import { needsOneOf } from '../command/arguments.ts';
 import { addYesOption } from '../command/confirmation.ts';
 import { aboutClient, accountNamed } from '../command/names.ts';
 import type { Operator, Report } from '../command/operator.ts';
@@ -134,12 +134,9 @@ function addUpdate(clients: Command, operator: Operator): void {
     .option('--support <url>', 'page where its users get help; empty: none')
     .option('--privacy <url>', 'page with its privacy policy; empty: none')
     .option('--verified', 'mark it as reviewed in its current form: shown when people approve it')
-    .addOption(new Option('--unverified', 'remove that mark').conflicts('verified'))
-    .hook('preAction', (command) => {
-      const { client: _, redirectUri, allowName: __, ...others } = command.opts<UpdateOptions>();
-      if (redirectUri.length > 0 || Object.keys(others).length > 0) return;
-      throw new WrongUsage('give at least one change: see --help');
-    });
+    .addOption(new Option('--unverified', 'remove that mark').conflicts('verified'));
+  const changes = ['name', 'redirectUri', ...LINKS, 'verified', 'unverified'];
+  needsOneOf(update, changes, 'give at least one change: see --help');
   aboutClient(update, operator, async (client, registries, options: UpdateOptions) => {
     const { verified, unverified, name, redirectUri: redirectUris, allowName } = options;
     const isLinked = LINKS.some((kind) => options[kind] !== undefined);
@@ -172,7 +169,6 @@ function addUpdate(clients: Command, operator: Operator): void {
 const VERIFIED = 'Verified as shown here. If you reviewed another state, run this with --unverified.';
 
 interface UpdateOptions extends ClientLinks {
-  readonly client?: string;
   readonly name?: string;
   readonly allowName?: true;
   readonly redirectUri: readonly string[];
@@ -200,12 +196,9 @@ function addTransfer(clients: Command, operator: Operator): void {
     .command('transfer')
     .description('give a client to another owner')
     .addOption(new Option('--owner <account>', 'the new owner: email address or account ID'))
-    .addOption(new Option('--to-operator', 'no owner: the operator provides the client').conflicts('owner'))
-    .hook('preAction', (command) => {
-      const { owner, toOperator } = command.opts<TransferOptions>();
-      if (owner === undefined && !toOperator) throw new WrongUsage('name the new owner');
-    });
-  aboutClient(transfer, operator, async (client, registries, { owner }: TransferOptions) => {
+    .addOption(new Option('--to-operator', 'no owner: the operator provides the client').conflicts('owner'));
+  needsOneOf(transfer, ['owner', 'toOperator'], 'name the new owner');
+  aboutClient(transfer, operator, async (client, registries, { owner }: { readonly owner?: string }) => {
     const account = owner === undefined ? undefined : await accountNamed(registries, owner);
     if (client.ownerAccountId === account?.id) return clientReport(client, 'Nothing changed: same owner.');
     // Record this in the logs of both owners, or once if the client has none before and after.
@@ -314,11 +307,6 @@ function addDelete(clients: Command, operator: Operator): void {
       text: `Deleted client ${id}: ${name}. Disconnected people: ${people}.`,
     };
   });
-}
-
-interface TransferOptions {
-  readonly owner?: string;
-  readonly toOperator?: true;
 }
 
 const namingBy = (allowName: true | undefined): Naming => (allowName ? 'by the operator' : 'by its owner');
