@@ -268,6 +268,7 @@ function addRenew(clients: Command, operator: Operator): void {
     print({
       value: { ...(client ? clientValue(client) : { client_id: found.id }), client_secret: secret },
       text: `Client secret: ${secret} (shown only once)`,
+      secret,
     });
     const failure = await mailRenewal(registries, found).catch((error: Error) => error.message);
     if (failure !== undefined) stderr.write(`Warning: its owner was not mailed (${failure}).\n`);
@@ -277,7 +278,6 @@ function addRenew(clients: Command, operator: Operator): void {
         'All other secrets, access tokens and codes of the client have ended. Its refresh tokens work once more,',
         'but only together with this secret: the client gets new tokens for its people without asking them.',
       ].join('\n'),
-      secret,
     };
   });
 }
