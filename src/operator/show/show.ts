@@ -86,7 +86,7 @@ const shownValue = (found: FoundValue, { state }: Answer): string =>
   publicForm(found, state === 'unknown' || state === 'not_answered');
 
 function answerValue(found: FoundValue, answer: Answer): object {
-  const { kind = found.kind ?? null, state, why, remedy = null, name, organization, account, client } = answer;
+  const { kind = found.kind ?? null, state, why, remedy = null, name, account, client } = answer;
   const { lastFour, times = {}, content, log = [] } = answer;
   return {
     value: shownValue(found, answer),
@@ -96,7 +96,6 @@ function answerValue(found: FoundValue, answer: Answer): object {
     why,
     remedy,
     name,
-    organization,
     account: account ? { id: account.id, email: 'email' in account ? account.email : null } : null,
     client: client
       ? { id: client.id, ...('name' in client ? { name: client.name, kind: client.kind } : { name: null }) }
@@ -109,14 +108,13 @@ function answerValue(found: FoundValue, answer: Answer): object {
 }
 
 function answerText(found: FoundValue, answer: Answer): string {
-  const { kind, state, why, remedy, name, organization, account, client, times = {}, content, log = [] } = answer;
+  const { kind, state, why, remedy, name, account, client, times = {}, content, log = [] } = answer;
   const what = kind === 'link' ? 'one-time link' : found.kind ? kindName(kind ?? found.kind) : 'not a Gatehouse value';
   const facts = [
     ['Value', shownValue(found, answer)],
     ['Line', found.line],
     ['Name', name],
     ['Ends in', found.kind === 'api_key_id' && answer.lastFour],
-    ['Belongs to', organization && `${organization.name} (${organization.id})`],
     ['Account', account && ('email' in account ? `${account.email} (${account.id})` : account.id)],
     ['Client', client && ('name' in client ? `${client.name} (${client.id})` : client.id)],
     ...TIMES.map((time) => [inWords(time.replace('_at', '')), times[time]?.toISOString()] as const),
