@@ -67,10 +67,8 @@ function addAccounts(program: Command, operator: Operator): void {
   }).description('create a link with which the person sets the password, or signs in if passwords are off');
 
   addList(accounts, operator, LIST, async (registries, page, options: AccountFilters) => {
-    const { accounts, settings } = registries;
-    const { state, owingAPasskey } = options;
-    const owing = owingAPasskey && listStrongMethods(settings.signIn);
-    return accounts.list({ ...page, state, owing });
+    const owing = options.owingAPasskey && listStrongMethods(registries.settings.signIn);
+    return registries.accounts.list({ ...page, state: options.state, owing });
   })
     .description('list every account, oldest first')
     .addOption(new Option('--state <state>', 'only those in this state').choices(ACCOUNT_STATES))
@@ -83,22 +81,18 @@ function addAccounts(program: Command, operator: Operator): void {
   const update = accounts
     .command('update')
     .description(
-      'change the name shown on pages, or the email address to sign in with; links sent to ' +
-        'the former address stop working',
+      'change the name shown on pages, or the email address to sign in with; links sent to the old one stop working',
     )
     .option('--name <name>', 'the name shown on pages')
     .option('--new-email <email>', 'the new email address to sign in with');
   needsOneOf(update, ['name', 'newEmail'], 'give --name, --new-email or both');
-  aboutAccount(update, operator, async (account, registries, changes: AccountChanges) => {
+  aboutAccount(update, operator, async (account, registries, { name, newEmail }: AccountChanges) => {
     const { accounts, recordChange } = registries;
     const { id: accountId } = account;
     const recordOf = (field: string) => recordChange('account_changed', { accountId, details: { changed: [field] } });
-    const { name, newEmail } = changes;
     let changed = account;
     // Change the address first: it is refused more often than a name.
-    if (newEmail !== undefined) {
-      changed = await accounts.changeEmail(accountId, newEmail, recordOf('email'));
-    }
+    if (newEmail !== undefined) changed = await accounts.changeEmail(accountId, newEmail, recordOf('email'));
     if (name !== undefined) changed = await accounts.rename(accountId, name, recordOf('name'));
     return changeReport('Changed', changed);
   });
@@ -107,8 +101,7 @@ function addAccounts(program: Command, operator: Operator): void {
     await refuseOwner(account, registries);
     const { text, counts } = await reachOf(account, registries);
     const returns = account.externalId ? ' The next import with this external id creates the account again.' : '';
-    const what = `Deletes ${account.name} <${account.email}> with ${text}.${returns}`;
-    await operator.confirm(what);
+    await operator.confirm(`Deletes ${account.name} <${account.email}> with ${text}.${returns}`);
     const record = registries.recordChange('account_deleted', { accountId: account.id, details: counts });
     const { value, text: done } = changeReport('Deleted', await registries.accounts.remove(account.id, record));
     return { value: { ...value, ...counts, deleted: true }, text: done };
@@ -139,10 +132,7 @@ interface AccountFilters {
   readonly owingAPasskey?: true;
 }
 
-interface AccountChanges {
-  readonly name?: string;
-  readonly newEmail?: string;
-}
+type AccountChanges = { readonly name?: string; readonly newEmail?: string };
 
 interface NewAccountOptions extends PasswordOptions {
   readonly email: string;
@@ -206,10 +196,8 @@ const joined = (first: Report & { readonly value: object }, second: Report & { r
   secret: second.secret,
 });
 
-function suspended({ email }: Account): Refusal {
-  const remedy = 'Resume the account first.';
-  return new Refusal('account_suspended', `The account ${email} is suspended.`, remedy);
-}
+const suspended = ({ email }: Account): Refusal =>
+  new Refusal('account_suspended', `The account ${email} is suspended.`, 'Resume the account first.');
 
 function changeReport(done: string, account: Account): Report & { readonly value: object } {
   const { id, email, name } = account;

@@ -66,10 +66,7 @@ async function addClient(
   const ownerAccountId = account?.id;
   const { client, secret } = await registries.clients.add(
     { kind, name, redirectUris, isNative: native, ownerAccountId, naming: namingBy(allowName) },
-    (tx, id) => {
-      const about = { id, name: normalizeClientName(name), ownerAccountId };
-      return clientRecord(registries, 'client_added', about)(tx);
-    },
+    (tx, id) => clientRecord(registries, 'client_added', { id, name: normalizeClientName(name), ownerAccountId })(tx),
   );
   const { warnings } = checkRedirectUris(redirectUris, { native });
   const cautions = warnings.map(({ index, message }) => {
@@ -95,8 +92,7 @@ function addClientList(clients: Command, operator: Operator): void {
   addList(clients, operator, LIST, async (registries, page, options: ClientFilters) => {
     const { kind, owner, suspended: isSuspended, ownerSuspended: isOwnerSuspended } = options;
     const ownerAccountId = owner && (await accountNamed(registries, owner)).id;
-    const only = { kind, ownerAccountId, isSuspended, isOwnerSuspended };
-    return registries.clients.list(page, only);
+    return registries.clients.list(page, { kind, ownerAccountId, isSuspended, isOwnerSuspended });
   })
     .description('list every client, oldest first')
     .addOption(new Option('--kind <kind>', 'only this kind').choices(KINDS))
@@ -107,10 +103,7 @@ function addClientList(clients: Command, operator: Operator): void {
 
 const LIST: ListForm<Client> = {
   heading: ['ID', 'KIND', 'NAME', 'OWNER', 'STATE'],
-  row: (client) => {
-    const { id, kind, name, ownerName = '(operator)' } = client;
-    return [id, kind, name, ownerName, stateOf(client)];
-  },
+  row: (client) => [client.id, client.kind, client.name, client.ownerName ?? '(operator)', stateOf(client)],
   value: clientValue,
   nothing: 'There are no clients.',
   filters: ['kind', 'owner', 'suspended', 'ownerSuspended'],
@@ -153,14 +146,10 @@ function addUpdate(clients: Command, operator: Operator): void {
     const record = clientRecord(registries, 'client_changed', client, details);
     const { clients } = registries;
     const isEdited = Object.keys(changes).length > 0;
-    const edited = isEdited
-      ? await clients.edit(client.id, changes, record, {
-          naming: namingBy(allowName),
-        })
-      : client;
+    const naming = namingBy(allowName);
+    const edited = isEdited ? await clients.edit(client.id, changes, record, { naming }) : client;
     if (!verified && !unverified) return clientReport(edited, 'Changed.');
-    const mark = { verified: verified ? 'yes' : 'no' };
-    const marking = clientRecord(registries, 'client_changed', edited, mark);
+    const marking = clientRecord(registries, 'client_changed', edited, { verified: verified ? 'yes' : 'no' });
     const marked = await clients.verify(client.id, verified === true, marking);
     return clientReport(marked, verified ? VERIFIED : 'Changed.');
   });
@@ -242,8 +231,7 @@ function addRemoveSecret(clients: Command, operator: Operator): void {
     const secretId = secret && others.length === 0 ? secret.id : options.secret;
     // Ask for no confirmation of a removal that the registry refuses.
     if (secret && client.secrets.length > 1) {
-      const what = `Removes the secret …${secret.lastFour} of ${client.name}.`;
-      await operator.confirm(what);
+      await operator.confirm(`Removes the secret …${secret.lastFour} of ${client.name}.`);
     }
     const left = await registries.clients.removeSecret(client.id, secretId, (tx, { lastFour }) =>
       clientRecord(registries, 'client_secret_removed', client, { last_four: lastFour })(tx),
@@ -297,8 +285,7 @@ function addDelete(clients: Command, operator: Operator): void {
   aboutClient(remove, operator, async (client, registries) => {
     const { id, name } = client;
     const connected = await registries.connections.countOf(id);
-    const what = `Deletes ${name} and disconnects the ${peopleText(connected)} people who use it.`;
-    await operator.confirm(what);
+    await operator.confirm(`Deletes ${name} and disconnects the ${peopleText(connected)} people who use it.`);
     const people = await registries.removeClient(id, (tx, connected) =>
       clientRecord(registries, 'client_deleted', client, { people: connected })(tx),
     );
