@@ -17,9 +17,14 @@ import { startSeeded } from './support/seeded.ts';
 import { temporaryDirectory } from './support/temporary-directory.ts';
 import { TIMEOUT_FACTOR } from './support/timeout-factor.ts';
 
-/** Splits a command like a shell, and removes redirections. */
+/** Splits a command like a shell, and removes redirections and the commands after it. */
 const wordsOf = (command: string): string[] =>
-  [...command.replace(/ [<>] \S+/g, '').matchAll(/"([^"]*)"|(\S+)/g)].map(([, quoted, plain]) => quoted ?? plain ?? '');
+  [
+    ...command
+      .replace(/ &&.*/, '')
+      .replace(/ [<>] \S+/g, '')
+      .matchAll(/"([^"]*)"|(\S+)/g),
+  ].map(([, quoted, plain]) => quoted ?? plain ?? '');
 
 const jsonLinesIn = (text: string): string => /```json\n(\{"type".*?)```/s.exec(text)?.[1] ?? '';
 
@@ -125,7 +130,9 @@ describe('the documentation', () => {
           if (command.startsWith('doctor')) examined.add(command);
           // Wait for only one node, because only one runs here.
           const line = command.replace('nodes --wait 2', 'nodes --wait 1');
-          const words = wordsOf(line).map((word) => values[word] ?? word);
+          const words = wordsOf(line).map((word, index, all) =>
+            all[index - 1] === '--out' ? path.join(temporaryDirectory('out'), 'file') : (values[word] ?? word),
+          );
           // Type a confirmation for commands that ask for one.
           const isAsked =
             words[0] === 'revoke' || /^(remove|remove-secret|renew|delete|end|revoke)$/.test(words[1] ?? '');
