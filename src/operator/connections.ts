@@ -78,7 +78,7 @@ const LIST: ListForm<ListedConnection> = {
     limit: isLimited(one.limit) ? limitValue(one.limit) : null,
   }),
   nothing: 'There are no connections.',
-  filters: [],
+  whose: ['account', 'client'],
 };
 
 /** @throws WrongUsage unless exactly one connection is named, either by id or by its two parties */

@@ -19,7 +19,7 @@ import { addOutOption } from '../command/secret-file.ts';
 import type { Registries } from '../registries.ts';
 import { addLinkCommands } from './account-links.ts';
 import { addPasskeyCommands } from './account-passkeys.ts';
-import { invite } from './invitations.ts';
+import { invite } from './mailing.ts';
 import { ownedClientsReport, refuseOwner } from './owned-clients.ts';
 
 export function addAccountCommands(program: Command, operator: Operator): void {
@@ -124,7 +124,6 @@ const LIST: ListForm<ListedAccount> = {
   row: (one) => [one.id, one.email, one.name, stateOf(one), methodWords(one)],
   value: (one) => ({ ...accountValue(one), signs_in_with: one.signInMethods }),
   nothing: 'There are no accounts.',
-  filters: ['state', 'owingAPasskey'],
 };
 
 interface AccountFilters {

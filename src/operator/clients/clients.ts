@@ -106,7 +106,6 @@ const LIST: ListForm<Client> = {
   row: (client) => [client.id, client.kind, client.name, client.ownerName ?? '(operator)', stateOf(client)],
   value: clientValue,
   nothing: 'There are no clients.',
-  filters: ['kind', 'owner', 'suspended', 'ownerSuspended'],
 };
 
 interface ClientFilters {

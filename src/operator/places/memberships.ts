@@ -126,7 +126,6 @@ const memberList = (kind: PlaceKind): ListForm<Member> => ({
     suspended: isSuspended,
   }),
   nothing: 'No person and no machine client can reach it.',
-  filters: ['role'],
 });
 
 function withSubject(command: Command): Command {

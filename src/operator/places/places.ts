@@ -246,7 +246,6 @@ const ORGANIZATIONS: ListForm<OrganizationRecord> = {
   ],
   value: organizationValue,
   nothing: 'There are no organizations.',
-  filters: [],
 };
 
 const WAREHOUSES: ListForm<ListedWarehouse> = {
@@ -254,5 +253,4 @@ const WAREHOUSES: ListForm<ListedWarehouse> = {
   row: ({ id, name, organizationName, externalId }) => [id, name, organizationName, externalId ?? ''],
   value: warehouseValue,
   nothing: 'There are no warehouses.',
-  filters: ['organization'],
 };
