@@ -85,10 +85,12 @@ export function loadForCommand({
     settings: loadSettingsWithoutSecrets({ environment, text }),
     keys: () => findKeys({ environment, text }),
   });
-  const { problems, file, environment: found, settings } = examine({ environment }, { secretsAreNeeded: false });
+  const examined = examine({ environment }, { secretsAreNeeded: false });
+  const { problems, file, environment: found, settings, unknown } = examined;
   if (problems.length === 0) return { settings, keys: () => findKeys({ environment }) };
   // No other text of the file mends a problem of a variable.
-  if (found.problems.length > 0) throw new ConfigurationProblems(problems);
+  const isOfVariable = found.problems.length > 0 || found.overrides.some(({ setting }) => unknown.has(setting));
+  if (isOfVariable) throw new ConfigurationProblems(problems);
   const copy = copyFile(found.stateDirectory, settings.storage);
   const kept = readCopy(copy, file);
   const taken = typeof kept === 'object' && collect([], () => use(kept.text));
@@ -224,7 +226,7 @@ function examine(options: LoadOptions, { secretsAreNeeded }: { secretsAreNeeded:
     problems.push(...missing.filter(({ path: variable }) => !unknown.has(variable)));
   }
   const text = read?.text;
-  return { problems: problems.map(placed), settings, given, environment, file, text, content, values, placed };
+  return { problems: problems.map(placed), settings, given, environment, file, text, content, values, unknown, placed };
 }
 
 function collect<Result>(problems: ConfigurationProblem[], work: () => Result): Result | undefined {

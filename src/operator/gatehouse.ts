@@ -58,10 +58,7 @@ function findUnit(): Unit | undefined {
 
 function systemctl(...words: string[]): string | undefined {
   try {
-    return execFileSync('systemctl', words, {
-      encoding: 'utf8',
-      stdio: ['ignore', 'pipe', 'ignore'],
-    });
+    return execFileSync('systemctl', words, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] });
   } catch {
     return undefined;
   }
@@ -105,10 +102,7 @@ function runIn({ user, environment }: Unit): void {
 
 function groupOf(user: string): number {
   try {
-    const id = execFileSync('id', ['-g', user], {
-      encoding: 'utf8',
-      stdio: ['ignore', 'pipe', 'ignore'],
-    });
+    const id = execFileSync('id', ['-g', user], { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] });
     return Number(id);
   } catch {
     return fail(

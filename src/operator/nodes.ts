@@ -50,9 +50,8 @@ export function addNodesCommand(program: Command, { print, progress, load, warn,
       }
       const interruption = new AbortController();
       onInterrupt(() => interruption.abort());
-      const { signal } = interruption;
       const show = (ready: number): void => progress.show('Nodes ready', ready, wait);
-      print(await waitFor({ wait, within, storage, signal, show }));
+      print(await waitFor({ wait, within }, storage, interruption.signal, show));
     });
 }
 
@@ -79,15 +78,12 @@ async function readNodes(storage: Storage, warn: Operator['warn'] = () => {}): P
   }
 }
 
-interface Waiting {
-  readonly wait: number;
-  readonly within: number;
-  readonly storage: Storage;
-  readonly signal: AbortSignal;
-  readonly show: (ready: number) => void;
-}
-
-async function waitFor({ wait, within, storage, signal, show }: Waiting): Promise<Report> {
+async function waitFor(
+  { wait, within }: Required<NodesOptions>,
+  storage: Storage,
+  signal: AbortSignal,
+  show: (ready: number) => void,
+): Promise<Report> {
   const start = performance.now();
   for (;;) {
     const outcome = await readNodes(storage).catch((error: Error) => error);
@@ -121,7 +117,7 @@ function report(nodes: readonly ListedNode[], text?: string): Report {
     settingsDigest(node.runsWith.settings),
     describeReload(node),
   ]);
-  const heading = ['NODE', 'STATE', 'VERSION', 'READY SINCE', 'LAST HEARTBEAT', 'SETTINGS'];
+  const heading = ['NODE', 'STATE', 'VERSION', 'READY SINCE', 'LAST HEARTBEAT', 'SETTINGS', 'LAST RELOAD'];
   return {
     value: {
       nodes: nodes.map(({ node, state, runsWith, readySince, lastHeartbeat }) => ({
@@ -134,9 +130,7 @@ function report(nodes: readonly ListedNode[], text?: string): Report {
         last_reload: runsWith.reload,
       })),
     },
-    text: [table([...heading, 'LAST RELOAD'], rows, 'No node is running.'), ...(text === undefined ? [] : [text])].join(
-      '\n',
-    ),
+    text: [table(heading, rows, 'No node is running.'), text].filter(Boolean).join('\n'),
   };
 }
 

@@ -43,14 +43,7 @@ describe('operator check-config', () => {
   it('`check-config` shows every setting in the notation of the file, with the origin of its value', async () => {
     const run = operatorWith({ ...production, PORT: '5000' });
     const value = await valueFrom(run, command);
-    expect(value).to.include({
-      valid: true,
-      file,
-      issuer: 'https://auth.example.com',
-      database: 'postgresql',
-      tokens: 'redis',
-      mail: 'smtp',
-    });
+    expect(value).to.include({ valid: true, file });
     expect(value.settings).to.deep.include({
       issuer: { value: 'https://auth.example.com', from: 'file' },
       'server.proxy_hops': { value: 1, from: 'file' },

@@ -112,7 +112,7 @@ describe('operator clients', () => {
     const app = await addOwned();
     expect((await run(`clients suspend ${app.id}`)).output).to.match(/State +suspended/);
     expect(await find(app.id)).to.include({ isSuspended: true });
-    expect(await value(`clients resume --client ${app.id}`)).to.include({ suspended: false });
+    expect(await value(`clients resume ${app.id}`)).to.include({ suspended: false });
     expect((await records()).slice(1)).to.deep.equal([
       change('client_suspended', ada, app),
       change('client_resumed', ada, app),
@@ -347,6 +347,6 @@ describe('operator clients', () => {
         code: 'client_invalid',
       });
     }
-    await expectWrongUsage(run, [`clients update ${owned.id}`, `clients update --client ${owned.id}`]);
+    await expectWrongUsage(run, [`clients update ${owned.id}`]);
   });
 });

@@ -8,7 +8,7 @@ import { peopleText } from '../../clients/client-row.ts';
 import { checkRedirectUris, type Naming, normalizeClientName } from '../../clients/client-rules.ts';
 import { refuseRenewal } from '../../clients/client-secrets.ts';
 import { tryMail } from '../accounts/mailing.ts';
-import { WrongUsage } from '../command/arguments.ts';
+import { needsOneOf } from '../command/arguments.ts';
 import { addYesOption } from '../command/confirmation.ts';
 import { aboutClient, accountNamed } from '../command/names.ts';
 import type { Operator, Report } from '../command/operator.ts';
@@ -66,10 +66,7 @@ async function addClient(
   const ownerAccountId = account?.id;
   const { client, secret } = await registries.clients.add(
     { kind, name, redirectUris, isNative: native, ownerAccountId, naming: namingBy(allowName) },
-    (tx, id) => {
-      const about = { id, name: normalizeClientName(name), ownerAccountId };
-      return clientRecord(registries, 'client_added', about)(tx);
-    },
+    (tx, id) => clientRecord(registries, 'client_added', { id, name: normalizeClientName(name), ownerAccountId })(tx),
   );
   const { warnings } = checkRedirectUris(redirectUris, { native });
   const cautions = warnings.map(({ index, message }) => {
@@ -95,8 +92,7 @@ function addClientList(clients: Command, operator: Operator): void {
   addList(clients, operator, LIST, async (registries, page, options: ClientFilters) => {
     const { kind, owner, suspended: isSuspended, ownerSuspended: isOwnerSuspended } = options;
     const ownerAccountId = owner && (await accountNamed(registries, owner)).id;
-    const only = { kind, ownerAccountId, isSuspended, isOwnerSuspended };
-    return registries.clients.list(page, only);
+    return registries.clients.list(page, { kind, ownerAccountId, isSuspended, isOwnerSuspended });
   })
     .description('list every client, oldest first')
     .addOption(new Option('--kind <kind>', 'only this kind').choices(KINDS))
@@ -107,13 +103,9 @@ function addClientList(clients: Command, operator: Operator): void {
 
 const LIST: ListForm<Client> = {
   heading: ['ID', 'KIND', 'NAME', 'OWNER', 'STATE'],
-  row: (client) => {
-    const { id, kind, name, ownerName = '(operator)' } = client;
-    return [id, kind, name, ownerName, stateOf(client)];
-  },
+  row: (client) => [client.id, client.kind, client.name, client.ownerName ?? '(operator)', stateOf(client)],
   value: clientValue,
   nothing: 'There are no clients.',
-  filters: ['kind', 'owner', 'suspended', 'ownerSuspended'],
 };
 
 interface ClientFilters {
@@ -134,12 +126,9 @@ function addUpdate(clients: Command, operator: Operator): void {
     .option('--support <url>', 'page where its users get help; empty: none')
     .option('--privacy <url>', 'page with its privacy policy; empty: none')
     .option('--verified', 'mark it as reviewed in its current form: shown when people approve it')
-    .addOption(new Option('--unverified', 'remove that mark').conflicts('verified'))
-    .hook('preAction', (command) => {
-      const { client: _, redirectUri, allowName: __, ...others } = command.opts<UpdateOptions>();
-      if (redirectUri.length > 0 || Object.keys(others).length > 0) return;
-      throw new WrongUsage('give at least one change: see --help');
-    });
+    .addOption(new Option('--unverified', 'remove that mark').conflicts('verified'));
+  const changes = ['name', 'redirectUri', ...LINKS, 'verified', 'unverified'];
+  needsOneOf(update, changes, 'give at least one change: see --help');
   aboutClient(update, operator, async (client, registries, options: UpdateOptions) => {
     const { verified, unverified, name, redirectUri: redirectUris, allowName } = options;
     const isLinked = LINKS.some((kind) => options[kind] !== undefined);
@@ -156,14 +145,10 @@ function addUpdate(clients: Command, operator: Operator): void {
     const record = clientRecord(registries, 'client_changed', client, details);
     const { clients } = registries;
     const isEdited = Object.keys(changes).length > 0;
-    const edited = isEdited
-      ? await clients.edit(client.id, changes, record, {
-          naming: namingBy(allowName),
-        })
-      : client;
+    const naming = namingBy(allowName);
+    const edited = isEdited ? await clients.edit(client.id, changes, record, { naming }) : client;
     if (!verified && !unverified) return clientReport(edited, 'Changed.');
-    const mark = { verified: verified ? 'yes' : 'no' };
-    const marking = clientRecord(registries, 'client_changed', edited, mark);
+    const marking = clientRecord(registries, 'client_changed', edited, { verified: verified ? 'yes' : 'no' });
     const marked = await clients.verify(client.id, verified === true, marking);
     return clientReport(marked, verified ? VERIFIED : 'Changed.');
   });
@@ -172,7 +157,6 @@ function addUpdate(clients: Command, operator: Operator): void {
 const VERIFIED = 'Verified as shown here. If you reviewed another state, run this with --unverified.';
 
 interface UpdateOptions extends ClientLinks {
-  readonly client?: string;
   readonly name?: string;
   readonly allowName?: true;
   readonly redirectUri: readonly string[];
@@ -200,12 +184,9 @@ function addTransfer(clients: Command, operator: Operator): void {
     .command('transfer')
     .description('give a client to another owner')
     .addOption(new Option('--owner <account>', 'the new owner: email address or account ID'))
-    .addOption(new Option('--to-operator', 'no owner: the operator provides the client').conflicts('owner'))
-    .hook('preAction', (command) => {
-      const { owner, toOperator } = command.opts<TransferOptions>();
-      if (owner === undefined && !toOperator) throw new WrongUsage('name the new owner');
-    });
-  aboutClient(transfer, operator, async (client, registries, { owner }: TransferOptions) => {
+    .addOption(new Option('--to-operator', 'no owner: the operator provides the client').conflicts('owner'));
+  needsOneOf(transfer, ['owner', 'toOperator'], 'name the new owner');
+  aboutClient(transfer, operator, async (client, registries, { owner }: { readonly owner?: string }) => {
     const account = owner === undefined ? undefined : await accountNamed(registries, owner);
     if (client.ownerAccountId === account?.id) return clientReport(client, 'Nothing changed: same owner.');
     // Record this in the logs of both owners, or once if the client has none before and after.
@@ -249,8 +230,7 @@ function addRemoveSecret(clients: Command, operator: Operator): void {
     const secretId = secret && others.length === 0 ? secret.id : options.secret;
     // Ask for no confirmation of a removal that the registry refuses.
     if (secret && client.secrets.length > 1) {
-      const what = `Removes the secret …${secret.lastFour} of ${client.name}.`;
-      await operator.confirm(what);
+      await operator.confirm(`Removes the secret …${secret.lastFour} of ${client.name}.`);
     }
     const left = await registries.clients.removeSecret(client.id, secretId, (tx, { lastFour }) =>
       clientRecord(registries, 'client_secret_removed', client, { last_four: lastFour })(tx),
@@ -275,6 +255,7 @@ function addRenew(clients: Command, operator: Operator): void {
     print({
       value: { ...(client ? clientValue(client) : { client_id: found.id }), client_secret: secret },
       text: `Client secret: ${secret} (shown only once)`,
+      secret,
     });
     const failure = await mailRenewal(registries, found).catch((error: Error) => error.message);
     if (failure !== undefined) stderr.write(`Warning: its owner was not mailed (${failure}).\n`);
@@ -284,7 +265,6 @@ function addRenew(clients: Command, operator: Operator): void {
         'All other secrets, access tokens and codes of the client have ended. Its refresh tokens work once more,',
         'but only together with this secret: the client gets new tokens for its people without asking them.',
       ].join('\n'),
-      secret,
     };
   });
 }
@@ -304,8 +284,7 @@ function addDelete(clients: Command, operator: Operator): void {
   aboutClient(remove, operator, async (client, registries) => {
     const { id, name } = client;
     const connected = await registries.connections.countOf(id);
-    const what = `Deletes ${name} and disconnects the ${peopleText(connected)} people who use it.`;
-    await operator.confirm(what);
+    await operator.confirm(`Deletes ${name} and disconnects the ${peopleText(connected)} people who use it.`);
     const people = await registries.removeClient(id, (tx, connected) =>
       clientRecord(registries, 'client_deleted', client, { people: connected })(tx),
     );
@@ -314,11 +293,6 @@ function addDelete(clients: Command, operator: Operator): void {
       text: `Deleted client ${id}: ${name}. Disconnected people: ${people}.`,
     };
   });
-}
-
-interface TransferOptions {
-  readonly owner?: string;
-  readonly toOperator?: true;
 }
 
 const namingBy = (allowName: true | undefined): Naming => (allowName ? 'by the operator' : 'by its owner');

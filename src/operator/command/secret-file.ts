@@ -27,7 +27,7 @@ export function createSecretFile(file: string, warn: (sentence: string) => void)
     take(report: Report): Report {
       const { secret, text } = report;
       if (secret === undefined) {
-        if (!report.exitCode) warn(`No secret was made, so ${file} was not written.`);
+        if (!report.exitCode && !isWritten) warn(`No secret was made, so ${file} was not written.`);
         return report;
       }
       try {

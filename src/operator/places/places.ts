@@ -1,7 +1,7 @@
 /** The commands `operator organizations` and `operator warehouses`. */
 import type { Command } from 'commander';
 import type { Place, PlaceKind } from '../../accounts/organizations/places.ts';
-import { MAX_COUNTED, type ReachingClient } from '../../authorizations/organization-reach.ts';
+import { MAX_COUNTED, type OrganizationReach } from '../../authorizations/organization-reach.ts';
 import {
   type Dependents,
   type ListedWarehouse,
@@ -99,40 +99,22 @@ function addShow(nouns: Command, kind: PlaceKind, { run }: Operator): void {
     .action((id: string) => run((registries) => showReport(registries, kind, id)));
 }
 
-async function showReport(registries: Registries, kind: PlaceKind, id: string): Promise<Report> {
+/** Returns a place, what is in it, and who and what reaches it. */
+export async function showReport(registries: Registries, kind: PlaceKind, id: string): Promise<Report> {
   const { organizations, organizationReach } = registries;
-  const { name, externalId, organization } = await organizations.find(kind, id);
+  const place = await organizations.find(kind, id);
+  const { name, externalId, organization } = place;
   const isOrganization = kind === 'organization';
   const policy = await organizationReach.policyOf(organization.id);
   const warehouses = isOrganization ? await organizations.listWarehouses({ limit: SHOWN }, id) : undefined;
   const members = await membersReport(registries, kind, id);
-  const reach = organizationReach.of(organization.id, isOrganization ? undefined : id);
-  // A step leaves out clients without access to the warehouse: it may be empty although others follow.
-  const found: ReachingClient[] = [];
-  let hasMore = true;
-  for (let steps = 0, from: string | undefined; hasMore && found.length <= SHOWN && steps < MAX_STEPS; steps += 1) {
-    const { rows, next } = await reach.clients(from);
-    found.push(...rows);
-    from = next;
-    hasMore = next !== undefined;
-  }
-  hasMore ||= found.length > SHOWN;
-  const clients = found.slice(0, SHOWN).map((row) => ({
-    id: row.id,
-    name: row.name,
-    state: row.state,
-    people: row.count,
-    last_used_at: row.lastUsedAt,
-  }));
+  const { clients, hasMore } = await clientsOf(organizationReach.of(organization.id, isOrganization ? undefined : id));
   const clientRows = clients.map((row) => [row.id, row.name, row.state, countText(row.people, MAX_COUNTED)]);
-  const noneFound = hasMore ? 'None among the first clients.' : 'No client that a person has connected.';
-  const connected = table(['ID', 'NAME', 'STATE', 'PEOPLE'], clientRows, noneFound);
+  const noClient = hasMore ? 'None among the first clients.' : 'No client that a person has connected.';
   const warehouseRows = warehouses?.items.map((one) => [one.id, one.name, one.externalId ?? '']) ?? [];
-  const left =
-    warehouses && warehouses.more > 0 ? `\nThere are ${countText(warehouses.more)} more: \`warehouses list\`.` : '';
   return {
     value: {
-      ...placeValue(kind, { id, name, externalId }),
+      ...placeValue(kind, place),
       organization,
       policy: policyValue(policy),
       ...(warehouses && { warehouses: warehouses.items.map(warehouseValue), more_warehouses: warehouses.more }),
@@ -143,17 +125,27 @@ async function showReport(registries: Registries, kind: PlaceKind, id: string): 
     text: [
       `${id}: ${name}${externalId === null ? '' : ` (external ID ${externalId})`}`,
       isOrganization ? `Policy: ${policyText(policy)}` : `Organization: ${organization.id}, ${organization.name}`,
-      ...(warehouses
-        ? ['', 'Warehouses', table(['ID', 'NAME', 'EXTERNAL ID'], warehouseRows, 'It has no warehouse.') + left]
-        : []),
-      '',
-      'People and machine clients',
-      members.text,
-      '',
-      'Clients of these people',
-      `${connected}${hasMore ? '\nThere may be more: see the page Organizations of an owner.' : ''}`,
+      ...(isOrganization ? ['\nWarehouses', table(['ID', 'NAME', 'EXTERNAL ID'], warehouseRows, 'It has none.')] : []),
+      ...(warehouses?.more ? [`There are ${countText(warehouses.more)} more: \`warehouses list\`.`] : []),
+      `\nPeople and machine clients\n${members.text}`,
+      `\nClients of these people\n${table(['ID', 'NAME', 'STATE', 'PEOPLE'], clientRows, noClient)}`,
+      ...(hasMore ? ['There may be more: see the page Organizations of an owner.'] : []),
     ].join('\n'),
   };
+}
+
+/** A step leaves out clients without access to the warehouse: it may be empty although others follow. */
+async function clientsOf(reach: ReturnType<OrganizationReach['of']>) {
+  let step = await reach.clients();
+  const found = [...step.rows];
+  for (let steps = 1; step.next !== undefined && found.length <= SHOWN && steps < MAX_STEPS; steps += 1) {
+    step = await reach.clients(step.next);
+    found.push(...step.rows);
+  }
+  const clients = found.slice(0, SHOWN).map((row) => {
+    return { id: row.id, name: row.name, state: row.state, people: row.count, last_used_at: row.lastUsedAt };
+  });
+  return { clients, hasMore: step.next !== undefined || found.length > SHOWN };
 }
 
 function addUpdateAndDelete(nouns: Command, kind: PlaceKind, operator: Operator): void {
@@ -200,7 +192,8 @@ function withNames(command: Command, is?: 'required'): Command {
 }
 
 function describeLoss(kind: PlaceKind, { warehouses, people, machines }: Dependents): string {
-  const access = `the access of ${accessText({ people, machines })}`;
+  const [some, others] = [people, machines].map((count) => countText(count, MAX_DEPENDENTS));
+  const access = `the access of ${some} people and ${others} machine clients`;
   return kind === 'organization'
     ? `with its ${warehouses} warehouses, and ${access}`
     : `with ${access} that was given for it`;
@@ -253,7 +246,6 @@ const ORGANIZATIONS: ListForm<OrganizationRecord> = {
   ],
   value: organizationValue,
   nothing: 'There are no organizations.',
-  filters: [],
 };
 
 const WAREHOUSES: ListForm<ListedWarehouse> = {
@@ -261,9 +253,4 @@ const WAREHOUSES: ListForm<ListedWarehouse> = {
   row: ({ id, name, organizationName, externalId }) => [id, name, organizationName, externalId ?? ''],
   value: warehouseValue,
   nothing: 'There are no warehouses.',
-  filters: ['organization'],
 };
-
-/** Returns, for example, `12 people and 0 machine clients`. */
-export const accessText = ({ people, machines }: Omit<Dependents, 'warehouses'>): string =>
-  `${countText(people, MAX_DEPENDENTS)} people and ${countText(machines, MAX_DEPENDENTS)} machine clients`;

@@ -98,12 +98,7 @@ export function addPolicyCommands(organizations: Command, operator: Operator): v
             throw unchanged(client.name, organization.name);
           }
           return {
-            value: {
-              id: `${id}/${clientId}`,
-              organization_id: id,
-              client_id: clientId,
-              [verb]: true,
-            },
+            value: { id: `${id}/${clientId}`, organization_id: id, client_id: clientId, [verb]: true },
             text: `${done} ${client.name} in ${organization.name}.`,
           };
         }),

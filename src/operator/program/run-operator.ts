@@ -10,7 +10,7 @@ import type { Operator, Report, Surroundings } from '../command/operator.ts';
 import { createSecretFile } from '../command/secret-file.ts';
 import { withRegistries } from '../registries.ts';
 import { failureOf } from './failure.ts';
-import { createProgram, onlyEnds, onlyReads } from './program.ts';
+import { createProgram, onlyReads, onlyStops } from './program.ts';
 import { createProgress } from './progress.ts';
 
 /**
@@ -48,7 +48,7 @@ export async function runOperator(args: readonly string[], surroundings: Surroun
     load: () =>
       loadForCommand({
         environment: surroundings.environment,
-        mayUseDefaults: onlyReads(command) || onlyEnds(command),
+        mayUseDefaults: onlyReads(command) || onlyStops(command),
         report: operator.warn,
       }),
     warn(sentence) {
