@@ -5,26 +5,27 @@ import { authorizationRequest, type Held, STEPS, type StepName, take } from '../
 import { ENDPOINT } from '../provider/endpoints.ts';
 import { cookiesVerdict, createBrowser, type DoctorPage, hasField } from './browser.ts';
 import { type Check, check, PUBLIC } from './check.ts';
-import {
-  described,
-  explainConnectionError,
-  PROXY_HELP,
-  type Trouble,
-  troubled,
-  unreachable,
-} from './connection-errors.ts';
-import { notChecked, ok, type Verdict } from './findings.ts';
+import { described, explainConnectionError, PROXY_HELP, unreachable } from './connection-errors.ts';
+import { inWords, notChecked, ok, problem, type Verdict } from './findings.ts';
 import type { DoctorAnswer, Send } from './requests.ts';
-import type { Visitor } from './visitor.ts';
+import { REDIRECT_URI, type Visitor } from './visitor.ts';
 
 /** Thrown if the answer to a step is not the expected one. */
 class StepFailed extends Error {
-  readonly trouble: Trouble;
+  readonly verdict: Verdict;
 
-  constructor(trouble: Trouble) {
-    super(trouble.message);
-    this.trouble = trouble;
+  constructor(verdict: Verdict) {
+    super(verdict.message);
+    this.verdict = verdict;
   }
+}
+
+/** @param sent describes the request, without values. @throws StepFailed unless `isRight` */
+function require(isRight: boolean, answer: DoctorAnswer, sent: string, remedy: string): void {
+  if (isRight) return;
+  throw new StepFailed(
+    explainConnectionError(answer) ?? problem`${sent} was answered ${described(answer)} → ${remedy}`,
+  );
 }
 
 const ANOTHER =
@@ -33,62 +34,45 @@ const NODES_DIFFER =
   'give every node the same REDIS_URL, DATABASE_URL, GATEHOUSE_COOKIE_KEYS and GATEHOUSE_TOKEN_KEYS (`gatehouse keys` compares keys)';
 const COOKIES_LOST = `make the proxy pass cookies on unchanged, cache nothing, and give every node the same GATEHOUSE_COOKIE_KEYS; ${PROXY_HELP}`;
 const HEADER_LOST = `if the client is unknown, another deployment answers; otherwise the proxy removes the Authorization header; ${PROXY_HELP}`;
-const REPEATED =
-  'if the answer says “already used”, the proxy sent the POST twice, and must never repeat one; otherwise check that ' +
-  `every node has the same stores and keys; ${PROXY_HELP}`;
+const REPEATED = `if the answer says “already used”, the proxy sent the POST twice, and must never repeat one; otherwise every node needs the same stores and keys; ${PROXY_HELP}`;
 
 type Step = readonly [name: string, run: () => Promise<string>];
 
 export const FLOW_CHECK: Check = check(
   'flow',
-  ['visitor', 'address', 'settings'],
+  ['visitor', 'service', 'settings'],
   PUBLIC,
-  async ({ visitor, address: { send }, settings }, { add, skip, signal }) => {
-    const { issuer, tokens } = settings;
-    const browser = createBrowser(issuer, send, { 'x-forwarded-for': BOGUS_ADDRESS });
-    const user = approval(browser, visitor, issuer);
-    const steps = [...user.steps, ...tokensLife({ ...visitor, ...tokens, send, held: user.held })];
-    steps.push(['sign_out', () => signOut(browser)]);
-    let failed: string | undefined;
-    for (const [name, run] of steps) {
+  async ({ visitor, service: { send }, settings: { issuer, tokens }, add, signal }) => {
+    const user = createUser(issuer, send, visitor);
+    let failed = '';
+    for (const [name, run] of [...user.steps, ...clientSteps(visitor, user.held, send, tokens), user.signOut]) {
       const began = performance.now();
-      if (failed !== undefined) skip(name, `the previous step failed (${failed})`);
-      else {
-        const verdict = await verdictOf(run, signal);
-        // Report each step at once: Ctrl-C ends the flow.
-        add(name, issuer, { ...verdict, ms: performance.now() - began });
-        if (verdict.status === 'problem') failed = name.replaceAll('_', ' ');
-      }
+      const verdict = failed
+        ? notChecked(`the previous step failed (${failed})`)
+        : await run().then(ok, (error: unknown) => {
+            signal.throwIfAborted();
+            return error instanceof StepFailed ? error.verdict : unreachable(error);
+          });
+      // Report each step at once: Ctrl-C ends the flow.
+      add(name, issuer, failed ? verdict : { ...verdict, ms: performance.now() - began });
+      if (verdict.status === 'problem') failed = inWords(name);
     }
-    if (user.hasStarted()) add('cookies', issuer, cookiesVerdict([...browser.cookies.values()], issuer));
+    if (user.hasStarted()) add('cookies', issuer, cookiesVerdict(user.cookies(), issuer));
     return [];
   },
 );
 
-export const STREAM_CHECK: Check = check(
-  'change_stream',
-  ['visitor'],
-  PUBLIC,
-  async ({ visitor: { journey, stream } }, { signal }) => {
-    if (!journey.isClientAccepted) return notChecked('the client could not authenticate');
-    const verdict = await stream;
-    signal.throwIfAborted();
-    return verdict;
-  },
-);
+export const STREAM_CHECK: Check = check('change_stream', ['visitor'], PUBLIC, async ({ visitor, signal }) => {
+  if (!visitor.journey.isClientAccepted) return notChecked('the client could not authenticate');
+  const verdict = await visitor.stream;
+  signal.throwIfAborted();
+  return verdict;
+});
 
-async function verdictOf(run: Step[1], signal: AbortSignal): Promise<Verdict> {
-  try {
-    return ok(await run());
-  } catch (error) {
-    signal.throwIfAborted();
-    return troubled(error instanceof StepFailed ? error.trouble : unreachable(error));
-  }
-}
-
-/** The steps of the user, from the authorization request to the code. */
-function approval(browser: ReturnType<typeof createBrowser>, { person, client }: Visitor, issuer: string) {
-  const held = { code: '', redirectUri: client.redirectUri, verifier: randomId('', 43) };
+/** The steps of the user: from the authorization request to the code, and the sign-out. */
+function createUser(issuer: string, send: Send, { person, client }: Visitor) {
+  const browser = createBrowser(issuer, send, { 'x-forwarded-for': BOGUS_ADDRESS });
+  const held = { code: '', redirectUri: REDIRECT_URI, verifier: randomId('', 43) };
   const state = randomId('', 22);
   let page: DoctorPage;
   let hasStarted = false;
@@ -132,16 +116,25 @@ function approval(browser: ReturnType<typeof createBrowser>, { person, client }:
     return 'approval leads back to the client, with a code, the state and the issuer';
   }
 
+  async function signOut(): Promise<string> {
+    await browser.submit(await browser.open('/logout'), {});
+    page = await browser.open('/profile');
+    // If the service has no passwords, this may redirect to a provider at once.
+    require(!/^\/profile/.test(page.path), page, 'the sign-out form', COOKIES_LOST);
+    return 'after the sign-out the profile page asks for a sign-in';
+  }
+
   const first: readonly Step[] = [
     ['authorize', authorize],
     ['sign_in', signIn],
   ];
   // A link does not resume a waiting authorization, so sign in first.
   const steps: Step[] = [...('linkPath' in person ? first.toReversed() : first), ['consent', consent]];
-  return { held, steps, hasStarted: () => hasStarted };
+  const last: Step = ['sign_out', signOut];
+  return { held, steps, signOut: last, hasStarted: () => hasStarted, cookies: () => [...browser.cookies.values()] };
 }
 
-/** Each step, with what the expected answer proves, and the remedy for any other answer. */
+/** Each step of the client, with what the expected answer proves, and the remedy for any other answer. */
 const CLIENT_STEPS: readonly (readonly [name: StepName, shows: string, remedy: string])[] = [
   ['exchange', 'the code is exchanged for an access token and a refresh token', REPEATED],
   ['introspect', 'the access token is active', NODES_DIFFER],
@@ -152,44 +145,28 @@ const CLIENT_STEPS: readonly (readonly [name: StepName, shows: string, remedy: s
   ['refresh_revoked', 'the refresh token of the ended authorization is refused (invalid_grant)', NODES_DIFFER],
 ];
 
-/** The steps of the client, from the code to the end of all tokens. */
-function tokensLife(
-  parts: Visitor & { journey: { isClientAccepted: boolean }; held: Held; retryWindowSeconds: number; send: Send },
+/** The steps of the client, from the code to the end of all tokens. @param before its code is known only later */
+function clientSteps(
+  { client, journey }: Visitor & { journey: { isClientAccepted: boolean } },
+  before: Held,
+  send: Send,
+  { retryWindowSeconds }: { readonly retryWindowSeconds: number },
 ): Step[] {
-  const { client, journey, retryWindowSeconds, send } = parts;
-  let held: Held = parts.held;
-  /** Authenticates with the header, because a proxy may withhold that header. */
-  const authorization = `Basic ${Buffer.from(`${client.id}:${client.secret}`).toString('base64')}`;
+  let held: Held | undefined;
   const post = (path: string, form: Readonly<Record<string, string>>): Promise<DoctorAnswer> =>
-    send({ path, form, headers: { authorization } });
+    send({ path, form, headers: { authorization: client.authorization } });
 
   return CLIENT_STEPS.map(([name, shows, remedy]) => [
     name,
     async () => {
       if (name === 'retry' && retryWindowSeconds === 0) return 'not tested: tokens.retry_window is 0s';
-      // The code of the first step is known only now.
-      const taken = await take(name, name === 'exchange' ? parts.held : held, post);
+      const taken = await take(name, held ?? before, post);
       const isUnknown = name === 'exchange' && taken.answer.body.error !== 'invalid_grant';
-      const sent = `POST ${STEPS[name].path} (${name.replaceAll('_', ' ')})`;
+      const sent = `POST ${STEPS[name].path} (${inWords(name)})`;
       require(taken.isExpected, taken.answer, sent, isUnknown ? HEADER_LOST : remedy);
       ({ held } = taken);
       journey.isClientAccepted = true;
       return shows;
     },
   ]);
-}
-
-async function signOut(browser: ReturnType<typeof createBrowser>): Promise<string> {
-  await browser.submit(await browser.open('/logout'), {});
-  const page = await browser.open('/profile');
-  // If the service has no passwords, this may redirect to a provider at once.
-  require(!/^\/profile/.test(page.path), page, 'the sign-out form', COOKIES_LOST);
-  return 'after the sign-out the profile page asks for a sign-in';
-}
-
-/** @param sent describes the request, without values. @throws StepFailed unless `isRight` */
-function require(isRight: boolean, answer: DoctorAnswer, sent: string, remedy: string): void {
-  if (isRight) return;
-  const message = `${sent} was answered ${described(answer)}`;
-  throw new StepFailed(explainConnectionError(answer) ?? { message, remedy });
 }

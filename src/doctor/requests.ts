@@ -25,25 +25,13 @@ export interface DoctorAnswer {
   readonly certificateEnds: Date | undefined;
 }
 
-export type Send = (request: DoctorRequest) => Promise<DoctorAnswer>;
-
-/** The body of an answer that is a stream, in chunks as they arrive. */
-export interface DoctorStream {
-  readonly chunks: AsyncIterable<string>;
-  close(): void;
-}
-
 /** Longer than the two seconds in which the service itself always answers. */
 const TIMEOUT_MS = 10_000;
 /** Several times as long as the longest page. */
 const MAX_ANSWER_BYTES = 4 * 1024 * 1024;
 
 export type DoctorRequests = ReturnType<typeof createRequests>;
-
-export interface Address extends DoctorRequests {
-  /** The first answer: the metadata of the issuer. */
-  readonly first: DoctorAnswer;
-}
+export type Send = DoctorRequests['send'];
 
 /** @param parts.address to connect to; the issuer's if absent. The `Host` is always the issuer's */
 export function createRequests(parts: { issuer: string; address?: string | undefined; signal: AbortSignal }) {
@@ -64,11 +52,9 @@ export function createRequests(parts: { issuer: string; address?: string | undef
       doctorAnswer(await ask(request, AbortSignal.any([interruption, AbortSignal.timeout(TIMEOUT_MS)]))),
 
     /** Requests a stream; returns a complete answer if its status is not 200. */
-    async openStream(request: DoctorRequest, signal: AbortSignal): Promise<DoctorStream | DoctorAnswer> {
+    async openStream(request: DoctorRequest, signal: AbortSignal): Promise<IncomingMessage | DoctorAnswer> {
       const message = await ask(request, signal);
-      if (message.statusCode !== 200) return doctorAnswer(message);
-      message.setEncoding('utf8');
-      return { chunks: message, close: () => message.destroy() };
+      return message.statusCode === 200 ? message.setEncoding('utf8') : doctorAnswer(message);
     },
   };
 }
@@ -76,27 +62,20 @@ export function createRequests(parts: { issuer: string; address?: string | undef
 async function doctorAnswer(message: IncomingMessage): Promise<DoctorAnswer> {
   const { socket } = message;
   // Read these first: once the connection is closed, its addresses are unknown.
-  const certificate = socket instanceof TLSSocket ? socket.getPeerCertificate() : undefined;
   const ends = { from: plainAddress(socket.localAddress), to: plainAddress(socket.remoteAddress) };
+  const { valid_to: end } = socket instanceof TLSSocket ? socket.getPeerCertificate() : {};
   const whole = await wholeAnswer(message, MAX_ANSWER_BYTES);
   const { status, headers } = whole;
   const text = await whole.text();
   const id = headers.get('x-request-id') ?? undefined;
-  return {
-    status,
-    headers,
-    text,
-    ...ends,
-    body: jsonObject(text),
-    requestId: id?.startsWith('req_') ? id : undefined,
-    certificateEnds: certificate?.valid_to ? new Date(certificate.valid_to) : undefined,
-  };
+  const requestId = id?.startsWith('req_') ? id : undefined;
+  const certificateEnds = end ? new Date(end) : undefined;
+  return { status, headers, text, ...ends, body: jsonObject(text), requestId, certificateEnds };
 }
 
-function jsonObject(answered: string): Readonly<Record<string, unknown>> {
+function jsonObject(text: string): Readonly<Record<string, unknown>> {
   try {
-    const value: unknown = JSON.parse(answered);
-    return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : {};
+    return Object(JSON.parse(text));
   } catch {
     return {};
   }

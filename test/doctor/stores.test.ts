@@ -6,8 +6,9 @@ import path from 'node:path';
 import { expect } from 'chai';
 import { Redis } from 'ioredis';
 import pg from 'pg';
-import { check, type Open, runChecks } from '../../src/doctor/check.ts';
+import { check, runChecks } from '../../src/doctor/check.ts';
 import { ok } from '../../src/doctor/findings.ts';
+import type { Needs } from '../../src/doctor/needs.ts';
 import { readyVerdict } from '../../src/doctor/nodes.ts';
 import { clockVerdict } from '../../src/doctor/stores.ts';
 import { openDatabase } from '../../src/storage/database.ts';
@@ -347,12 +348,12 @@ describe('operator doctor, checking nodes, clocks and settings', () => {
         throw new StorageUnavailable('postgresql', Object.assign(new Error('no answer'), { code }));
       });
     const fine = (name: string, need: 'settings' | 'nodes') => check(name, [need], '', () => ok('fine'));
-    const open = { settings: async () => ({}), nodes: async () => [] } as unknown as Open;
+    const needs = { settings: async () => ({}), nodes: async () => [] } as unknown as Needs;
     const options = { environment: {}, signal: new AbortController().signal, by: { operator: 'tests' } };
     const checks = [failing('slow', '57014'), fine('nodes', 'nodes'), failing('lost', '57P01')];
     const found = await runChecks(
       [...checks, fine('keys', 'nodes'), fine('mail', 'settings')],
-      open,
+      () => needs,
       options,
       () => {},
     );
