@@ -5,7 +5,7 @@ import { ENDPOINT } from '../provider/endpoints.ts';
 import { listNodes } from '../storage/nodes.ts';
 import { type Check, check, PUBLIC } from './check.ts';
 import { described, explainConnectionError, PROXY_HELP, unreachable } from './connection-errors.ts';
-import { notChecked, ok, problem, type Verdict, warning } from './findings.ts';
+import { notChecked, ok, problem, trouble, type Verdict, warning } from './findings.ts';
 import { runningOf } from './needs.ts';
 import { createRequests, type DoctorAnswer } from './requests.ts';
 
@@ -106,9 +106,8 @@ export const ADDRESS_CHECKS: readonly Check[] = [
     signal.throwIfAborted();
     if (!answer) return ok(`no server answers at ${plain}`);
     if (answer.headers.get('location')?.startsWith('https://')) return ok(`${plain} redirects to https`);
-    const verdict = warning`without TLS the answer is ${described(answer)} →
+    return trouble('warning', plain)`without TLS the answer is ${described(answer)} →
       make the proxy answer http only with a redirect to https; ${PROXY_HELP}`;
-    return { ...verdict, where: plain };
   }),
 
   check('request_sizes', ['service'], PUBLIC, async ({ service: { send } }) => {

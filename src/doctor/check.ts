@@ -14,25 +14,23 @@ type Verdicts = Verdict | readonly Verdict[];
 type Need = keyof Needs;
 type Provided = { readonly [Name in Need]: Awaited<ReturnType<Needs[Name]>> };
 
-export interface Check {
-  readonly name: string;
-  readonly needs: readonly Need[];
-  /** The place of warnings and problems that name no place. */
-  readonly where: string;
-  /** Returns no verdict if the check does not apply to this deployment. */
-  run(provided: Provided & Context): Promise<Verdicts> | Verdicts;
-}
-
 /** Stands for the issuer, which only the settings know. */
 export const PUBLIC = 'issuer';
 
-/** Declares a check, which may use only what it needs. */
+/**
+ * Declares a check, which may use only what it needs.
+ *
+ * @param where the place of warnings and problems that name no place
+ * @param run returns no verdict if the check does not apply to this deployment
+ */
 export const check = <Used extends Need>(
   name: string,
   needs: readonly Used[],
   where: string,
   run: (provided: Pick<Provided, Used> & Context) => Promise<Verdicts> | Verdicts,
-): Check => ({ name, needs, where, run });
+) => ({ name, needs, where, run });
+
+export type Check = ReturnType<typeof check>;
 
 /** The needs that ask a store. */
 const STORES: readonly Need[] = ['server', 'database', 'tokens', 'nodes', 'visitor'];

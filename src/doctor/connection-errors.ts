@@ -85,43 +85,31 @@ export function unreachable(error: unknown): Verdict {
   const code = 'code' in known ? String(known.code) : known.name;
   const unknown = problem`no answer arrived: ${known.message} →
     check that the proxy and the nodes run, and the routes to them`;
-  const [, verdict] = CONNECTION_ERRORS.find(([codes]) => codes.test(code)) ?? [/./, unknown];
+  const verdict = byCode(CONNECTION_ERRORS, code) ?? unknown;
   return { ...verdict, message: `${verdict.message} (${code})` };
 }
 
-const CONNECTION_ERRORS: readonly (readonly [codes: RegExp, verdict: Verdict])[] = [
-  [
-    /^(ENOTFOUND|EAI_AGAIN|EAI_NODATA)$/,
-    problem`the host name of the issuer does not resolve →
-      add the host name to the DNS (or to /etc/hosts here), or correct the issuer`,
-  ],
-  [
-    /^ECONNREFUSED$/,
-    problem`no server listens at the public address → ${START}, and the proxy in front of it if there is one`,
-  ],
-  [
-    /^(ETIMEDOUT|EHOSTUNREACH|ENETUNREACH|TimeoutError|ABORT_ERR|23)$/,
-    problem`the public address does not answer →
-      check firewalls and routes in between; \`--address\` connects to one node directly`,
-  ],
-  [
-    /SELF_SIGNED|UNABLE_TO_VERIFY|UNABLE_TO_GET_ISSUER/,
-    problem`the certificate was issued by an authority that this machine does not trust → send the intermediate
-      certificates, too; for your own authority, set NODE_EXTRA_CA_CERTS=/path/to/ca.pem, here and for every client`,
-  ],
-  [
-    /CERT_HAS_EXPIRED|CERT_NOT_YET_VALID/,
-    problem`the certificate has expired or is not yet valid →
-      renew the certificate, reload the proxy, and check the clocks of both machines`,
-  ],
-  [
-    /ERR_TLS_CERT_ALTNAME_INVALID/,
-    problem`the certificate is for a host name other than that of the issuer →
-      get a certificate for the host of the issuer, or correct the issuer`,
-  ],
-  [
-    /^(EPROTO|ERR_SSL_.*|ECONNRESET|EPIPE|HPE_.*)$/,
-    problem`the connection was closed without an answer that can be read → see the log of the proxy, and check that
-      the port speaks TLS exactly if the issuer says https; ${PROXY_HELP}`,
-  ],
-];
+/** Verdicts by parts of error codes, separated by spaces. */
+export type CodeTable = Readonly<Record<string, Verdict>>;
+
+export const byCode = (table: CodeTable, code: string): Verdict | undefined =>
+  Object.entries(table).find(([parts]) => parts.split(' ').some((part) => code.includes(part)))?.[1];
+
+const CONNECTION_ERRORS: CodeTable = {
+  'ENOTFOUND EAI_AGAIN EAI_NODATA': problem`the host name of the issuer does not resolve →
+    add the host name to the DNS (or to /etc/hosts here), or correct the issuer`,
+  ECONNREFUSED: problem`no server listens at the public address →
+    ${START}, and the proxy in front of it if there is one`,
+  // The last is the code of a DOMException after a timeout.
+  'ETIMEDOUT EHOSTUNREACH ENETUNREACH TimeoutError ABORT_ERR 23': problem`the public address does not answer →
+    check firewalls and routes in between; \`--address\` connects to one node directly`,
+  'SELF_SIGNED UNABLE_TO_VERIFY UNABLE_TO_GET_ISSUER': problem`the certificate was issued by an authority that this
+    machine does not trust → send the intermediate certificates, too; for your own authority, set
+    NODE_EXTRA_CA_CERTS=/path/to/ca.pem, here and for every client`,
+  'CERT_HAS_EXPIRED CERT_NOT_YET_VALID': problem`the certificate has expired or is not yet valid →
+    renew the certificate, reload the proxy, and check the clocks of both machines`,
+  ERR_TLS_CERT_ALTNAME_INVALID: problem`the certificate is for a host name other than that of the issuer →
+    get a certificate for the host of the issuer, or correct the issuer`,
+  'EPROTO ERR_SSL_ ECONNRESET EPIPE HPE_': problem`the connection was closed without an answer that can be read →
+    see the log of the proxy, and check that the port speaks TLS exactly if the issuer says https; ${PROXY_HELP}`,
+};

@@ -1,7 +1,6 @@
 /** Tests the whole service at its public address, and everything on which it depends. */
 import { ADDRESS_CHECKS, HOPS_CHECK } from './address.ts';
 import { check, runChecks } from './check.ts';
-import type { Finding } from './findings.ts';
 import { FLOW_CHECK, STREAM_CHECK } from './flow.ts';
 import { createNeeds, type ExaminationOptions } from './needs.ts';
 import { NODE_CHECKS } from './nodes.ts';
@@ -11,7 +10,6 @@ import { STORE_CHECKS } from './stores.ts';
 
 /** In the order of the report. The flow changes what the checks after it see. */
 const CHECKS = [
-  // Reports the settings.
   check('everything_else', ['settings'], '', () => []),
   ...STORE_CHECKS,
   ...NODE_CHECKS,
@@ -23,12 +21,6 @@ const CHECKS = [
   STREAM_CHECK,
 ];
 
-/**
- * Resolves when everything has been checked, or when `signal` ended it early.
- *
- * @param say receives each finding as text, and how many there are
- */
-export const examine = (
-  options: ExaminationOptions,
-  say: (text: string, count: number) => void,
-): Promise<readonly Finding[]> => runChecks(CHECKS, createNeeds, options, say);
+/** Resolves when everything has been checked, or when the signal ended it early. @param say as in `runChecks` */
+export const examine = (options: ExaminationOptions, say: (text: string, count: number) => void) =>
+  runChecks(CHECKS, createNeeds, options, say);

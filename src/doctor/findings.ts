@@ -11,19 +11,22 @@ export interface Finding {
   readonly ms?: number | undefined;
 }
 
-/** `where` is present only if it differs from that of the check. */
 export type Verdict = Omit<Finding, 'check'>;
 
 const WORDS = { ok: 'ok', warning: 'warning', problem: 'problem', not_checked: '-' };
 
-/** Tags a text of the form "what is wrong → what to do"; its line breaks count as spaces. */
-const trouble =
-  (status: 'warning' | 'problem') =>
+/**
+ * Tags a text of the form "what is wrong → what to do"; its line breaks count as spaces.
+ *
+ * @param where if it differs from that of the check
+ */
+export const trouble =
+  (status: 'warning' | 'problem', where?: string) =>
   (texts: TemplateStringsArray, ...values: readonly unknown[]): Verdict => {
     // Search the arrow before the values are filled in, because these may have one, too.
     const raw = texts.map((text) => text.replace(/\s+/g, ' ').replace(' → ', '\0'));
     const [message = '', remedy = ''] = String.raw({ raw }, ...values).split('\0');
-    return { status, message, remedy };
+    return { status, message, remedy, where };
   };
 export const warning = trouble('warning');
 export const problem = trouble('problem');

@@ -10,23 +10,11 @@ import { inWords, notChecked, ok, problem, type Verdict } from './findings.ts';
 import type { DoctorAnswer, Send } from './requests.ts';
 import { REDIRECT_URI, type Visitor } from './visitor.ts';
 
-/** Thrown if the answer to a step is not the expected one. */
-class StepFailed extends Error {
-  readonly verdict: Verdict;
-
-  constructor(verdict: Verdict) {
-    super(verdict.message);
-    this.verdict = verdict;
-  }
-}
-
-/** @param sent describes the request, without values. @throws StepFailed unless `isRight` */
-function require(isRight: boolean, answer: DoctorAnswer, sent: string, remedy: string): void {
-  if (isRight) return;
-  throw new StepFailed(
-    explainConnectionError(answer) ?? problem`${sent} was answered ${described(answer)} → ${remedy}`,
-  );
-}
+/** @param sent describes the request, without values. @param shows what the expected answer proves */
+const judge = (isRight: boolean, answer: DoctorAnswer, sent: string, remedy: string, shows: string): Verdict =>
+  isRight
+    ? ok(shows)
+    : (explainConnectionError(answer) ?? problem`${sent} was answered ${described(answer)} → ${remedy}`);
 
 const ANOTHER =
   'another deployment answers at this address: compare DATABASE_URL and REDIS_URL of the nodes with those of the doctor';
@@ -34,9 +22,9 @@ const NODES_DIFFER =
   'give every node the same REDIS_URL, DATABASE_URL, GATEHOUSE_COOKIE_KEYS and GATEHOUSE_TOKEN_KEYS (`gatehouse keys` compares keys)';
 const COOKIES_LOST = `make the proxy pass cookies on unchanged, cache nothing, and give every node the same GATEHOUSE_COOKIE_KEYS; ${PROXY_HELP}`;
 const HEADER_LOST = `if the client is unknown, another deployment answers; otherwise the proxy removes the Authorization header; ${PROXY_HELP}`;
-const REPEATED = `if the answer says “already used”, the proxy sent the POST twice, and must never repeat one; otherwise every node needs the same stores and keys; ${PROXY_HELP}`;
+const REPEATED = `if the answer says “already used”, the proxy sent the POST twice, and must never repeat one; otherwise check that every node has the same stores and keys; ${PROXY_HELP}`;
 
-type Step = readonly [name: string, run: () => Promise<string>];
+type Step = readonly [name: string, run: () => Promise<Verdict>];
 
 export const FLOW_CHECK: Check = check(
   'flow',
@@ -49,9 +37,9 @@ export const FLOW_CHECK: Check = check(
       const began = performance.now();
       const verdict = failed
         ? notChecked(`the previous step failed (${failed})`)
-        : await run().then(ok, (error: unknown) => {
+        : await run().catch((error: unknown) => {
             signal.throwIfAborted();
-            return error instanceof StepFailed ? error.verdict : unreachable(error);
+            return unreachable(error);
           });
       // Report each step at once: Ctrl-C ends the flow.
       add(name, issuer, failed ? verdict : { ...verdict, ms: performance.now() - began });
@@ -77,7 +65,7 @@ function createUser(issuer: string, send: Send, { person, client }: Visitor) {
   let page: DoctorPage;
   let hasStarted = false;
 
-  async function authorize(): Promise<string> {
+  async function authorize(): Promise<Verdict> {
     const query = authorizationRequest({ ...held, clientId: client.id, state });
     page = await browser.open(`${ENDPOINT.authorization}?${query}`);
     const [field, leads] = hasStarted ? ['decision', 'consent'] : ['password', 'sign-in'];
@@ -85,43 +73,44 @@ function createUser(issuer: string, send: Send, { person, client }: Visitor) {
     // 410: the browser did not return the cookie that the previous step had set.
     const remedy = hasStarted || page.status === 410 ? COOKIES_LOST : ANOTHER;
     hasStarted ||= isRight || page.status === 410;
-    require(isRight, page, `GET ${ENDPOINT.authorization}`, remedy);
-    return `an authorization request with PKCE and state leads to the ${leads} page`;
+    const shows = `an authorization request with PKCE and state leads to the ${leads} page`;
+    return judge(isRight, page, `GET ${ENDPOINT.authorization}`, remedy, shows);
   }
 
-  async function signIn(): Promise<string> {
+  async function signIn(): Promise<Verdict> {
     if ('linkPath' in person) return signInByLink(person.linkPath);
     page = await browser.submit(page, person);
     const isRight = hasField(page, 'decision') && !hasField(page, 'password');
-    require(isRight, page, 'the sign-in form', page.status === 401 ? ANOTHER : COOKIES_LOST);
-    return 'the correct password leads to the consent page';
+    const remedy = page.status === 401 ? ANOTHER : COOKIES_LOST;
+    return judge(isRight, page, 'the sign-in form', remedy, 'the correct password leads to the consent page');
   }
 
-  async function signInByLink(path: string): Promise<string> {
+  async function signInByLink(path: string): Promise<Verdict> {
     page = await browser.open(path);
     hasStarted = hasField(page, 'token');
-    require(hasStarted, page, 'GET /password', page.status === 410 ? COOKIES_LOST : ANOTHER);
+    if (!hasStarted) return judge(false, page, 'GET /password', page.status === 410 ? COOKIES_LOST : ANOTHER, '');
     page = await browser.submit(page, { token: new URL(path, issuer).searchParams.get('token') ?? '' });
     const isSignedIn = page.status === 200 && /^\/profile/.test(page.path);
-    require(isSignedIn, page, 'the form of a one-time link', COOKIES_LOST);
-    return 'a one-time link signs in (passwords are off, and a provider would need a person)';
+    const shows = 'a one-time link signs in (passwords are off, and a provider would need a person)';
+    return judge(isSignedIn, page, 'the form of a one-time link', COOKIES_LOST, shows);
   }
 
-  async function consent(): Promise<string> {
+  async function consent(): Promise<Verdict> {
     page = await browser.submit(page, { decision: 'approve' });
     const answer = page.location?.searchParams;
     held.code = answer?.get('code') ?? '';
     const isOurs = answer?.get('state') === state && answer.get('iss') === issuer && !answer.get('error');
-    require(held.code !== '' && isOurs, page, 'the consent form', COOKIES_LOST);
-    return 'approval leads back to the client, with a code, the state and the issuer';
+    const shows = 'approval leads back to the client, with a code, the state and the issuer';
+    return judge(held.code !== '' && isOurs, page, 'the consent form', COOKIES_LOST, shows);
   }
 
-  async function signOut(): Promise<string> {
+  async function signOut(): Promise<Verdict> {
     await browser.submit(await browser.open('/logout'), {});
     page = await browser.open('/profile');
     // If the service has no passwords, this may redirect to a provider at once.
-    require(!/^\/profile/.test(page.path), page, 'the sign-out form', COOKIES_LOST);
-    return 'after the sign-out the profile page asks for a sign-in';
+    const isRight = !/^\/profile/.test(page.path);
+    const shows = 'after the sign-out the profile page asks for a sign-in';
+    return judge(isRight, page, 'the sign-out form', COOKIES_LOST, shows);
   }
 
   const first: readonly Step[] = [
@@ -159,14 +148,13 @@ function clientSteps(
   return CLIENT_STEPS.map(([name, shows, remedy]) => [
     name,
     async () => {
-      if (name === 'retry' && retryWindowSeconds === 0) return 'not tested: tokens.retry_window is 0s';
-      const taken = await take(name, held ?? before, post);
-      const isUnknown = name === 'exchange' && taken.answer.body.error !== 'invalid_grant';
+      if (name === 'retry' && retryWindowSeconds === 0) return ok('not tested: tokens.retry_window is 0s');
+      const { answer, isExpected, held: next } = await take(name, held ?? before, post);
+      held = next;
+      journey.isClientAccepted ||= isExpected;
+      const isUnknown = name === 'exchange' && answer.body.error !== 'invalid_grant';
       const sent = `POST ${STEPS[name].path} (${inWords(name)})`;
-      require(taken.isExpected, taken.answer, sent, isUnknown ? HEADER_LOST : remedy);
-      ({ held } = taken);
-      journey.isClientAccepted = true;
-      return shows;
+      return judge(isExpected, answer, sent, isUnknown ? HEADER_LOST : remedy, shows);
     },
   ]);
 }

@@ -19,7 +19,7 @@ import { createRedisStore } from '../storage/redis/store.ts';
 import { StorageUnavailable } from '../storage/storage-unavailable.ts';
 import { type StreamWatch, watchChanges } from './change-stream.ts';
 import { described, explainConnectionError, unreachable } from './connection-errors.ts';
-import { type Finding, notChecked, ok, problem, type Verdict, warning } from './findings.ts';
+import { type Finding, notChecked, ok, problem, trouble, type Verdict, warning } from './findings.ts';
 import { createRequests } from './requests.ts';
 import { createVisitors } from './visitor.ts';
 
@@ -42,7 +42,7 @@ export interface Context extends ExaminationOptions {
   defer(work: () => unknown): void;
 }
 
-/** Thrown by the opening of a need after it has added a finding. */
+/** Thrown by the opening of a need: `because` is why the checks that need it are not made. */
 export class NeedFailed extends Error {}
 
 /** A slower query is reported, because a request sends several queries. */
@@ -67,7 +67,11 @@ export function createNeeds(context: Context) {
     return found;
   });
   const visitors = once(async () => openVisitors(context, await settings(), await database()));
-  const visitor = once(async () => openVisitor(context, await visitors(), await tokens(), await service()));
+  const visitor = once(async () => {
+    const created = await visitors();
+    if (!(await tokens()).isUsable) throw new NeedFailed('Redis cannot be used');
+    return openVisitor(context, created, await service());
+  });
   /** The nodes; undefined if the database cannot be used. */
   const listed = () =>
     nodes().catch((error: unknown) => {
@@ -101,10 +105,7 @@ function openSettings({ environment, add }: Context): SettingsWithoutSecrets {
 /** @throws the error if it is another one */
 export function settingsProblems(error: unknown): Verdict[] {
   if (!(error instanceof ConfigurationProblems)) throw error;
-  return error.problems.map(({ path, message, remedy }) => ({
-    ...problem`${path} ${message} → ${remedy}`,
-    where: path,
-  }));
+  return error.problems.map(({ path, message, remedy }) => trouble('problem', path)`${path} ${message} → ${remedy}`);
 }
 
 /** Describes a store that cannot be used; the remedy is that of a start that failed with the same error. */
@@ -137,8 +138,11 @@ async function openServer({ add, defer }: Context, { storage }: SettingsWithoutS
     const took = `${report.milliseconds.toFixed(1)} ms`;
     const slow = warning`${name} takes ${took} for a simple query, and a request needs several →
       move the database closer to the nodes, or check what keeps the database busy`;
-    const isSlow = report.milliseconds > SLOW_QUERY_MS;
-    add('database', where, isSlow ? slow : ok(`${name} answers a simple query in ${took}`));
+    add(
+      'database',
+      where,
+      report.milliseconds > SLOW_QUERY_MS ? slow : ok(`${name} answers a simple query in ${took}`),
+    );
     return { database, report, where, fail };
   } catch (error) {
     return fail('database', error);
@@ -203,9 +207,8 @@ async function openTokens({ add, defer }: Context, { storage: { redisUrl } }: Se
     const identity = await redisIdentity(redis);
     // A full Redis answers everything except writes and scripts: then its own checks say why.
     const failure = await createRedisStore({ redis, clock: systemClock }).ping().catch(ofRedis);
-    const slowest = Math.max(...reports.map(({ milliseconds }) => milliseconds));
-    const count = reports.length === 1 ? 'answers' : `${reports.length} masters answer`;
-    const answers = ok(`${count} in ${slowest.toFixed(1)} ms`);
+    const slowest = Math.max(...reports.map(({ milliseconds }) => milliseconds)).toFixed(1);
+    const answers = ok(`${reports.length === 1 ? 'answers' : `${reports.length} masters answer`} in ${slowest} ms`);
     add('redis', where, failure ? storeProblem(failure, 'Redis refuses what requests need: ') : answers);
     return { identity, isUsable: !failure, redis: found };
   } catch (error) {
@@ -257,10 +260,8 @@ async function openVisitors({ add, by }: Context, { signIn }: SettingsWithoutSec
 async function openVisitor(
   { defer, signal, findings, streamWatch }: Context,
   visitors: ReturnType<typeof createVisitors>,
-  { isUsable }: { readonly isUsable: boolean },
   { openStream }: Service,
 ) {
-  if (!isUsable) throw new NeedFailed('Redis cannot be used');
   signal.throwIfAborted();
   const added = await visitors.add();
   defer(() => {
@@ -274,7 +275,7 @@ async function openVisitor(
     stopping.abort();
     return stream;
   });
-  const recordedAddress = () => visitors.recordedAddress(added);
+  const recordedAddress = () => visitors.recordedAddress(added.accountId);
   /** `journey` is what the flow has shown, for the checks after it. */
   return { ...added, journey: { isClientAccepted: false }, stream, recordedAddress };
 }

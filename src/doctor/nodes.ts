@@ -14,7 +14,7 @@ import { KEY_VARIABLE, keyFacts, keyStates, keyWarnings } from '../service/key-s
 import { type ListedNode, nodeClocks } from '../storage/nodes.ts';
 import { type Check, check } from './check.ts';
 import { START } from './connection-errors.ts';
-import { notChecked, ok, problem, type Verdict, warning } from './findings.ts';
+import { notChecked, ok, problem, trouble, type Verdict, warning } from './findings.ts';
 import { runningOf, settingsProblems } from './needs.ts';
 import { clockVerdict } from './stores.ts';
 
@@ -32,12 +32,11 @@ export function nodeVerdict(version: string): Verdict {
     install Node ${known.mendedIn} or later, and restart the service`;
 }
 
-const silentVerdict = ({ node, silentMs }: ListedNode): Verdict => ({
-  ...problem`${node} has been silent for ${Math.round(silentMs / 1000)} s without a shutdown: it is frozen, was killed,
-    or cannot reach the database → check the process, and restart it if it still exists (a frozen process keeps
-    connections without answering them); a node that no longer exists is removed from the list after an hour`,
-  where: node,
-});
+const silentVerdict = ({ node, silentMs }: ListedNode): Verdict =>
+  trouble('problem', node)`${node} has been silent for ${Math.round(silentMs / 1000)} s without a shutdown:
+    it is frozen, was killed, or cannot reach the database → check the process, and restart it if it still exists (a
+    frozen process keeps connections without answering them); a node that no longer exists is removed from the list
+    after an hour`;
 
 /** @param listed undefined if the database, which has the list, cannot be used */
 export async function readyVerdict(
@@ -55,31 +54,26 @@ export async function readyVerdict(
   const running = names.length > 0 ? `running: ${names.join(', ')}` : none;
   if (ready?.ok) return ok(`${running}; ${url} is ready`);
   if (ready) {
-    const verdict = problem`the node of this machine is not ready: ${ready.text}; ${running} →
+    return trouble('problem', url)`the node of this machine is not ready: ${ready.text}; ${running} →
       check the store that the answer names`;
-    return { ...verdict, where: url };
   }
   if (names.length > 0) return ok(`${running}; no node answers at ${url}`);
-  return {
-    ...warning`no node answers here, and ${running} → ${START}, or correct server.operators_port`,
-    where: url,
-  };
+  return trouble('warning', url)`no node answers here, and ${running} → ${START}, or correct server.operators_port`;
 }
 
-async function askReady(url: string): Promise<{ ok: boolean; text: string } | undefined> {
-  try {
-    const answer = await fetchAnswer(url, {}, LIMITS);
-    return { ok: answer.ok, text: (await answer.text()).slice(0, 200) };
-  } catch (error) {
-    return error instanceof AnswerRefused ? { ok: false, text: error.message } : undefined;
-  }
-}
+const askReady = (url: string): Promise<{ ok: boolean; text: string } | undefined> =>
+  fetchAnswer(url, {}, LIMITS)
+    .then(async (answer) => ({ ok: answer.ok, text: (await answer.text()).slice(0, 200) }))
+    .catch((error: Error) => (error instanceof AnswerRefused ? { ok: false, text: error.message } : undefined));
 
-/** Returns one text for each different value, with the places that have it. */
-function groups(values: readonly (readonly [where: string, value: string])[], label = (value: string) => value) {
-  return [...Map.groupBy(values, ([, value]) => value)].map(
-    ([value, members]) => `${label(value)} (${members.map(([where]) => where).join(', ')})`,
-  );
+/** Returns one text for each different value, with the places that have it; skips places without a value. */
+function groups(
+  values: readonly (readonly [where: string, value: string | undefined])[],
+  label = (value: string) => value,
+) {
+  const places = Map.groupBy(values, ([, value]) => value);
+  places.delete(undefined);
+  return [...places].map(([value = '', members]) => `${label(value)} (${members.map(([where]) => where).join(', ')})`);
 }
 
 /** Reports settings that differ between nodes: a problem, as any node may get any request. */
@@ -96,28 +90,32 @@ function settingsVerdicts(nodes: readonly ListedNode[], settings: SettingsWithou
     if (between.length > 1) among.push(`${name} is ${between.join(', ')}`);
     else if (all.length > 1 && !isSecret) withUs.push(`${name} is ${all.join(', ')}`);
   }
-  if (among.length + withUs.length === 0) return [ok(`${nodes.length} node(s), all with the settings of the doctor`)];
   const listed = (differences: readonly string[]): string => {
     const left = differences.length - MAX_LISTED;
     return [...differences.slice(0, MAX_LISTED), ...(left > 0 ? [`and ${left} more`] : [])].join('; ');
   };
-  const differing = problem`the settings of the nodes differ: ${listed(among)} →
-    give every node the same settings file and variables, then reload or restart every node`;
-  const other = warning`the settings of the nodes differ from those of the doctor: ${listed(withUs)} →
-    reload or restart the nodes if the doctor's settings are newer; otherwise run the doctor with the settings and the
-    environment of the service`;
-  const where = nodes.map(({ node }) => node).join(', ');
-  return [...(among.length > 0 ? [{ ...differing, where }] : []), ...(withUs.length > 0 ? [other] : [])];
+  const verdicts: Verdict[] = [];
+  if (among.length > 0) {
+    const where = nodes.map(({ node }) => node).join(', ');
+    verdicts.push(trouble('problem', where)`the settings of the nodes differ: ${listed(among)} →
+      give every node the same settings file and variables, then reload or restart every node`);
+  }
+  if (withUs.length > 0) {
+    verdicts.push(warning`the settings of the nodes differ from those of the doctor: ${listed(withUs)} →
+      reload or restart the nodes if the doctor's settings are newer; otherwise run the doctor with the settings and
+      the environment of the service`);
+  }
+  return verdicts.length > 0 ? verdicts : [ok(`${nodes.length} node(s), all with the settings of the doctor`)];
 }
 
 export const NODE_CHECKS: readonly Check[] = [
   check('keys', ['database', 'settings'], '', async ({ database, settings, environment }) => {
     try {
       const facts = await keyFacts({ database, settings, keys: () => findKeys({ environment }) });
-      const warnings = keyWarnings(facts, systemClock()).map(({ kind, message, remedy, isProblem }) => ({
-        ...(isProblem ? problem : warning)`${message} → ${remedy}`,
-        where: KEY_VARIABLE[kind],
-      }));
+      const warnings = keyWarnings(facts, systemClock()).map(
+        ({ kind, message, remedy, isProblem }) =>
+          trouble(isProblem ? 'problem' : 'warning', KEY_VARIABLE[kind])`${message} → ${remedy}`,
+      );
       if (warnings.length > 0) return warnings;
       const current = keyStates(facts).filter(({ use }) => use === 'current');
       const ages = current.map(({ kind, fingerprint, currentSince }) => {
@@ -145,11 +143,11 @@ export const NODE_CHECKS: readonly Check[] = [
     if (!answer) return [];
     const units = answer.stdout.split('\n').flatMap((line) => line.trim().split(/\s/)[0] || []);
     if (units.length === 0) return ok('no unit `gatehouse*` of this machine has failed');
-    return units.map((unit) => ({
-      ...problem`the unit ${unit} of this machine has failed → read \`journalctl -u ${unit} -n 50\`, correct the cause,
-        then \`systemctl restart ${unit}\`; for a unit that is no longer used \`systemctl reset-failed ${unit}\``,
-      where: unit,
-    }));
+    return units.map(
+      (unit) => trouble('problem', unit)`the unit ${unit} of this machine has failed →
+        read \`journalctl -u ${unit} -n 50\`, correct the cause, then \`systemctl restart ${unit}\`; for a unit that is
+        no longer used \`systemctl reset-failed ${unit}\``,
+    );
   }),
 
   check('node_clocks', ['database'], '', async ({ database }) => {
@@ -178,15 +176,14 @@ export const NODE_CHECKS: readonly Check[] = [
 
   check('node_redis', ['running', 'tokens'], 'REDIS_URL', ({ running, tokens: { identity } }) => {
     const values = running.map(({ node, runsWith }) => [node, runsWith.redis] as const);
-    const known = [...values, ['the doctor', identity] as const].flatMap(([where, id]) =>
-      id ? [[where, id] as const] : [],
+    const found = groups([...values, ['the doctor', identity]], (id) =>
+      id === 'none' ? 'the database' : `Redis database ${id.slice(0, 6)}`,
     );
-    const found = groups(known, (id) => (id === 'none' ? 'the database' : `Redis database ${id.slice(0, 6)}`));
     if (found.length > 1) {
       return problem`the nodes store tokens in different places: ${found.join(', ')}; a token of one node is unknown to
         the others → give every node and the doctor the same REDIS_URL, including the database number`;
     }
-    return ok(known.some(([, id]) => id !== 'none') ? 'every node uses the same Redis' : 'no node uses Redis');
+    return ok(found[0]?.startsWith('Redis') ? 'every node uses the same Redis' : 'no node uses Redis');
   }),
 
   check('node_files', ['running'], '', ({ running }) => {
@@ -194,12 +191,11 @@ export const NODE_CHECKS: readonly Check[] = [
       ({ runsWith: { openFiles, maxConnections } }) => openFiles && openFiles < maxConnections + OTHER_FILES,
     );
     if (tight.length === 0) return ok('the open-files limit of every node allows server.max_connections');
-    return tight.map(({ node, runsWith: { openFiles, maxConnections } }) => ({
-      ...warning`its limit of ${openFiles} open files is too low for the ${maxConnections} connections of
-        server.max_connections: at the limit, new connections fail with EMFILE, also those to a store →
-        set LimitNOFILE=65536 in the systemd unit of the node (elsewhere \`ulimit -n\`), or lower
-        server.max_connections`,
-      where: node,
-    }));
+    return tight.map(
+      ({ node, runsWith: { openFiles, maxConnections } }) => trouble('warning', node)`its limit of ${openFiles}
+        open files is too low for the ${maxConnections} connections of server.max_connections: at the limit, new
+        connections fail with EMFILE, also those to a store → set LimitNOFILE=65536 in the systemd unit of the node
+        (elsewhere \`ulimit -n\`), or lower server.max_connections`,
+    );
   }),
 ];

@@ -10,26 +10,12 @@ export interface DoctorRequest {
   readonly form?: Readonly<Record<string, string>>;
 }
 
-export interface DoctorAnswer {
-  readonly status: number;
-  readonly headers: Headers;
-  readonly text: string;
-  /** The JSON object of the body, or an empty one. */
-  readonly body: Readonly<Record<string, unknown>>;
-  /** Undefined if something in front of the service answered instead. */
-  readonly requestId: string | undefined;
-  /** The two ends of the connection. */
-  readonly from: string;
-  readonly to: string;
-  /** When the certificate expires; undefined without TLS. */
-  readonly certificateEnds: Date | undefined;
-}
-
 /** Longer than the two seconds in which the service itself always answers. */
 const TIMEOUT_MS = 10_000;
 /** Several times as long as the longest page. */
 const MAX_ANSWER_BYTES = 4 * 1024 * 1024;
 
+export type DoctorAnswer = Awaited<ReturnType<typeof doctorAnswer>>;
 export type DoctorRequests = ReturnType<typeof createRequests>;
 export type Send = DoctorRequests['send'];
 
@@ -59,7 +45,7 @@ export function createRequests(parts: { issuer: string; address?: string | undef
   };
 }
 
-async function doctorAnswer(message: IncomingMessage): Promise<DoctorAnswer> {
+async function doctorAnswer(message: IncomingMessage) {
   const { socket } = message;
   // Read these first: once the connection is closed, its addresses are unknown.
   const ends = { from: plainAddress(socket.localAddress), to: plainAddress(socket.remoteAddress) };
@@ -68,9 +54,19 @@ async function doctorAnswer(message: IncomingMessage): Promise<DoctorAnswer> {
   const { status, headers } = whole;
   const text = await whole.text();
   const id = headers.get('x-request-id') ?? undefined;
-  const requestId = id?.startsWith('req_') ? id : undefined;
-  const certificateEnds = end ? new Date(end) : undefined;
-  return { status, headers, text, ...ends, body: jsonObject(text), requestId, certificateEnds };
+  return {
+    status,
+    headers,
+    text,
+    /** The two ends of the connection: `from` is ours. */
+    ...ends,
+    /** The JSON object of the body, or an empty one. */
+    body: jsonObject(text),
+    /** Undefined if something in front of the service answered instead. */
+    requestId: id?.startsWith('req_') ? id : undefined,
+    /** Undefined without TLS. */
+    certificateEnds: end ? new Date(end) : undefined,
+  };
 }
 
 function jsonObject(text: string): Readonly<Record<string, unknown>> {

@@ -5,7 +5,8 @@ import type { SettingsWithoutSecrets } from '../config/settings.ts';
 import type { SignInProvider } from '../config/sign-in-providers.ts';
 import { ownText } from '../texts/texts.ts';
 import { type Check, check } from './check.ts';
-import { ok, problem, type Verdict, warning } from './findings.ts';
+import { byCode, type CodeTable } from './connection-errors.ts';
+import { ok, problem, trouble, type Verdict } from './findings.ts';
 
 export const SERVER_CHECKS: readonly Check[] = [
   check('mail', ['settings'], 'SMTP_URL', ({ settings, mail }) => {
@@ -43,34 +44,22 @@ async function mailVerdict(
     const { code = '', message } = error as Error & { code?: string };
     // Recognize an untrusted certificate, for which nodemailer reports the code of a socket error.
     const kind = /certificate/i.test(message) ? 'ETLS' : code;
-    const [, says] = MAIL_TROUBLES.find(([codes]) => codes.test(kind)) ?? [/./, MAIL_FAILS];
+    const says = byCode(MAIL_TROUBLES, kind) ?? problem`fails → see the log of the mail server`;
     return { ...says, message: `no mail can be sent: ${host} ${says.message} (${message.trim()})` };
   }
 }
 
-const MAIL_FAILS = problem`fails → see the log of the mail server`;
-const MAIL_TROUBLES: readonly (readonly [codes: RegExp, says: Verdict])[] = [
-  [
-    /^(EAUTH|ENOAUTH)$/,
-    problem`does not accept our login → compare the user name and password in SMTP_URL with those of the mail server;
-      percent-encode @, : and / in them (%40, %3A, %2F)`,
-  ],
-  [
-    /^(ETLS|EREQUIRETLS)$/,
-    problem`offers no encryption that we accept → write smtps:// for TLS from the first byte (port 465) or smtp:// for
-      STARTTLS (port 587); for your own authority set NODE_EXTRA_CA_CERTS`,
-  ],
-  [
-    /^(EENVELOPE|EMESSAGE|EPROTOCOL)$/,
-    problem`refuses the mail or ends the session → allow mail from mail.from on the mail server, and see its log`,
-  ],
-  [
-    /^(ECONNECTION|ESOCKET|ETIMEDOUT|EDNS)$/,
-    problem`does not answer as a mail server → check that the host and port in SMTP_URL are correct, that the mail server
-      is running and speaks TLS as in SMTP_URL (smtps:// from the first byte, smtp:// with STARTTLS), and that this
-      machine can connect to it`,
-  ],
-];
+const MAIL_TROUBLES: CodeTable = {
+  'EAUTH ENOAUTH': problem`does not accept our login → compare the user name and password in SMTP_URL with those of the
+    mail server; percent-encode @, : and / in them (%40, %3A, %2F)`,
+  'ETLS EREQUIRETLS': problem`offers no encryption that we accept → write smtps:// for TLS from the first byte (port
+    465) or smtp:// for STARTTLS (port 587); for your own authority set NODE_EXTRA_CA_CERTS`,
+  'EENVELOPE EMESSAGE EPROTOCOL': problem`refuses the mail or ends the session →
+    allow mail from mail.from on the mail server, and see its log`,
+  'ECONNECTION ESOCKET ETIMEDOUT EDNS': problem`does not answer as a mail server → check that the host and port in
+    SMTP_URL are correct, that the mail server is running and speaks TLS as in SMTP_URL (smtps:// from the first byte,
+    smtp:// with STARTTLS), and that this machine can connect to it`,
+};
 
 export async function providerVerdicts(
   issuer: string,
@@ -91,29 +80,27 @@ export async function providerVerdicts(
     const start = performance.now();
     const failure = await provider.checkClient().catch((error: Error) => error);
     if (failure && !(failure instanceof UpstreamRefusal)) {
-      const verdict = problem`the provider ${id} cannot be used from this machine: ${failure.message} → check that this
-        machine can connect to the provider and trusts its certificate (NODE_EXTRA_CA_CERTS for your own authority); or
-        open {issuer}/.well-known/openid-configuration, and copy its \`issuer\` exactly into the settings`;
-      return { ...verdict, where: `sign_in.providers, ${settings.issuer}` };
+      const both = `sign_in.providers, ${settings.issuer}`;
+      return trouble('problem', both)`the provider ${id} cannot be used from this machine: ${failure.message} →
+        check that this machine can connect to the provider and trusts its certificate (NODE_EXTRA_CA_CERTS for your own
+        authority); or open {issuer}/.well-known/openid-configuration, and copy its \`issuer\` exactly into the settings`;
     }
     if (failure && unread) {
-      const verdict = warning`${id} answers; our secret was not tested, because ${secret} ${unread.message} →
+      return trouble('warning', secret)`${id} answers; our secret was not tested, because ${secret} ${unread.message} →
         run the doctor as the user of the service, or make the file readable for this user`;
-      return { ...verdict, where: secret };
     }
     if (failure) {
-      const verdict = problem`${id} does not accept our client ID or secret: ${failure.message} → compare client_id and
-        client_secret_file with those registered at the provider; the client must be allowed to use authorization codes`;
-      return { ...verdict, where };
+      return trouble('problem', where)`${id} does not accept our client ID or secret: ${failure.message} →
+        compare client_id and client_secret_file with those registered at the provider; the client must be allowed to
+        use authorization codes`;
     }
     const ms = performance.now() - start;
     const accepts = `${id} accepts our client,`;
     const redirect = await provider.checkRedirectUri().catch(() => 'unknown');
     if (redirect === 'registered') return ok(`${accepts} and the redirect URI ${uri}`, ms);
     if (redirect === 'refused') {
-      const verdict = problem`${accepts} but answers 400 to a sign-in with the redirect URI ${uri} →
+      return trouble('problem', where)`${accepts} but answers 400 to a sign-in with the redirect URI ${uri} →
         register ${uri} as a redirect URI of client ${clientId} at the provider, character by character`;
-      return { ...verdict, where };
     }
     const unknown = `but shows only to people whether the redirect URI ${uri} is registered`;
     return ok(`${accepts} ${unknown}: compare it at the provider, or sign in once`, ms);

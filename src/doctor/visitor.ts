@@ -12,20 +12,7 @@ import { createClientRegistry } from '../clients/client-registry.ts';
 import { silentChangeFeed } from '../storage/change-feed.ts';
 import type { Database } from '../storage/queries.ts';
 
-interface VisitorClient {
-  readonly id: string;
-  /** The value of the header with which the client authenticates: a proxy may withhold that header. */
-  readonly authorization: string;
-}
-
-export interface Visitor {
-  readonly accountId: string;
-  /** Signs in with a password, or with the path of a one-time link if there are no passwords. */
-  readonly person: { readonly email: string; readonly password: string } | { readonly linkPath: string };
-  readonly client: VisitorClient;
-  /** A client that may open the change stream. */
-  readonly resourceServer: VisitorClient;
-}
+export type Visitor = Awaited<ReturnType<ReturnType<typeof createVisitors>['add']>>;
 
 /** A host that never exists (RFC 2606 §2): no browser is sent to this URI. */
 export const REDIRECT_URI = 'https://doctor.gatehouse.invalid/callback';
@@ -48,7 +35,7 @@ export function createVisitors(
   const revocations = createRevocations({ ...parts, activity });
 
   const visitors = {
-    async add(): Promise<Visitor> {
+    async add() {
       const { account, password } = await doctorAccounts.add();
       const { id, email } = account;
       // The account owns its clients, so that a later run finds all by the account's email address.
@@ -57,11 +44,12 @@ export function createVisitors(
       const api = await clients.add({ ...both, kind: 'resource-server', redirectUris: [] });
       const linkPath = async () => passwordLinkPath((await links.make(account, 'invitation', 'operator')).token);
       const person = passwords ? { email, password } : { linkPath: await linkPath() };
+      // Only a resource server may open the change stream.
       return { accountId: id, person, client: credentials(client), resourceServer: credentials(api) };
     },
 
     /** Returns the network address that the service recorded for the visitor's sign-in. */
-    async recordedAddress({ accountId }: Visitor): Promise<string | undefined> {
+    async recordedAddress(accountId: string): Promise<string | undefined> {
       const records = await activity.of(accountId, { limit: 20 });
       return records.find(({ action }) => action === 'signed_in')?.origin?.address;
     },
