@@ -54,8 +54,8 @@ export async function watchChanges(
       // The service ends no stream by itself: this one was cut, or came from a cache.
       return about(`ended after ${arrived} heartbeat(s)`);
     } catch (error) {
-      if (end.aborted)
-        return about(`delivered nothing for ${limit / 1000} s, although the service sends four times a second`);
+      const late = `delivered nothing for ${limit / 1000} s, although the service sends four times a second`;
+      if (end.aborted) return about(late);
       if (arrived === undefined) return unreachable(error);
       return about(`was cut after ${arrived} heartbeat(s) (${(error as Error).message})`);
     }

@@ -174,6 +174,7 @@ describeOn([postgresServer, redisServer], 'operator doctor, checking the stores'
     const { of } = await withStores(url);
     expect(of('database_owner')).to.include({ status: 'problem', where: 'DATABASE_URL' });
     expect(of('database_owner').remedy).to.contain('A restore gave the tables to another role');
+    expect(of('migrations').message).to.equal('not checked: the tables belong to another role');
     await admin.query('GRANT USAGE ON SCHEMA public TO PUBLIC');
     const { exitCode, errors } = await operatorWith({ GATEHOUSE_ISSUER: issuer, DATABASE_URL: url })('accounts list');
     expect(exitCode).to.equal(1);
@@ -319,6 +320,7 @@ describeOn([postgresServer, redisServer], 'operator doctor, checking the stores'
     const { of, output } = await withStores(`postgres://me:swordfish@127.0.0.1:${await freePort()}/gatehouse`);
     expect(of('database')).to.include({ status: 'problem', where: 'DATABASE_URL' });
     expect(of('migrations').message).to.equal('not checked: the database cannot be used');
+    expect(output, 'no Redis is used').not.to.contain('redis_clock');
     expect(output).not.to.contain('swordfish');
   });
 });
