@@ -33,7 +33,7 @@ export const check = <Used extends Need>(
 export type Check = ReturnType<typeof check>;
 
 /** The needs that ask a store. */
-const STORES: readonly Need[] = ['server', 'database', 'tokens', 'nodes', 'visitor'];
+const STORES: readonly Need[] = ['server', 'database', 'tokens', 'nodes', 'running', 'visitor'];
 
 /**
  * Runs all checks in order, or until `signal` ends them. A check without its need is reported as not

@@ -16,16 +16,19 @@ export type Verdict = Omit<Finding, 'check'>;
 const WORDS = { ok: 'ok', warning: 'warning', problem: 'problem', not_checked: '-' };
 
 /**
- * Tags a text of the form "what is wrong → what to do"; its line breaks count as spaces.
+ * A template tag for a text of the form "what is wrong → what to do"; its line breaks count as spaces.
  *
  * @param where if it differs from that of the check
  */
 export const trouble =
   (status: 'warning' | 'problem', where?: string) =>
   (texts: TemplateStringsArray, ...values: readonly unknown[]): Verdict => {
-    // Search the arrow before the values are filled in, because these may have one, too.
-    const raw = texts.map((text) => text.replace(/\s+/g, ' ').replace(' → ', '\0'));
-    const [message = '', remedy = ''] = String.raw({ raw }, ...values).split('\0');
+    // Only an arrow of our own text counts: a value may come from a foreign server, which must not write the remedy.
+    const raw = texts.map((text) => text.replace(/\s+/g, ' '));
+    const at = raw.findIndex((text) => text.includes(' → '));
+    const [end = '', start = ''] = raw[at]?.split(' → ') ?? [];
+    const message = String.raw({ raw: [...raw.slice(0, at), end] }, ...values);
+    const remedy = String.raw({ raw: [start, ...raw.slice(at + 1)] }, ...values.slice(at));
     return { status, message, remedy, where };
   };
 export const warning = trouble('warning');

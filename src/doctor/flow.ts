@@ -134,7 +134,7 @@ const CLIENT_STEPS: readonly (readonly [name: StepName, shows: string, remedy: s
   ['refresh_revoked', 'the refresh token of the ended authorization is refused (invalid_grant)', NODES_DIFFER],
 ];
 
-/** The steps of the client, from the code to the end of all tokens. @param before its code is known only later */
+/** The steps of the client, from the code to the end of all tokens. @param before holds the code once consent is given */
 function clientSteps(
   { client, journey }: Visitor & { journey: { isClientAccepted: boolean } },
   before: Held,

@@ -111,8 +111,8 @@ export function settingsProblems(error: unknown): Verdict[] {
 /** Describes a store that cannot be used; the remedy is that of a start that failed with the same error. */
 export function storeProblem(error: unknown, start = '', isEmbedded = false): Verdict {
   const { message, reason = message, remedy: own } = error as Error & { reason?: string; remedy?: string };
-  const known = isEmbedded ? EMBEDDED_REMEDY : (troubleOf(error)?.remedy ?? SERVER_REMEDY);
-  return problem`${start}${reason} → ${own ?? known}`;
+  const known = own ?? troubleOf(error)?.remedy;
+  return problem`${start}${reason} → ${known ?? (isEmbedded ? EMBEDDED_REMEDY : SERVER_REMEDY)}`;
 }
 
 const EMBEDDED_REMEDY =

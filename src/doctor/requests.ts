@@ -1,6 +1,6 @@
 /** Sends the doctor's requests, each on a new connection, to the issuer or to another address. */
 import type { IncomingMessage } from 'node:http';
-import { TLSSocket } from 'node:tls';
+import { type PeerCertificate, TLSSocket } from 'node:tls';
 import { openAnswer, wholeAnswer } from '../base/outgoing-requests.ts';
 
 export interface DoctorRequest {
@@ -49,7 +49,9 @@ async function doctorAnswer(message: IncomingMessage) {
   const { socket } = message;
   // Read these first: once the connection is closed, its addresses are unknown.
   const ends = { from: plainAddress(socket.localAddress), to: plainAddress(socket.remoteAddress) };
-  const { valid_to: end } = socket instanceof TLSSocket ? socket.getPeerCertificate() : {};
+  // Its types do not say so, but the certificate of a closed connection is null.
+  const certificate: PeerCertificate | null = socket instanceof TLSSocket ? socket.getPeerCertificate() : null;
+  const end = certificate?.valid_to;
   const whole = await wholeAnswer(message, MAX_ANSWER_BYTES);
   const { status, headers } = whole;
   const text = await whole.text();

@@ -19,7 +19,7 @@ export const REDIRECT_URI = 'https://doctor.gatehouse.invalid/callback';
 
 const credentials = ({ client: { id }, secret }: { client: { id: string }; secret?: string | undefined }) => ({
   id,
-  authorization: `Basic ${Buffer.from(`${id}:${secret}`).toString('base64')}`,
+  authorization: `Basic ${Buffer.from(`${id}:${secret ?? ''}`).toString('base64')}`,
 });
 
 export function createVisitors(

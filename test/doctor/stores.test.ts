@@ -7,7 +7,7 @@ import { expect } from 'chai';
 import { Redis } from 'ioredis';
 import pg from 'pg';
 import { check, runChecks } from '../../src/doctor/check.ts';
-import { ok } from '../../src/doctor/findings.ts';
+import { ok, problem } from '../../src/doctor/findings.ts';
 import type { Needs } from '../../src/doctor/needs.ts';
 import { readyVerdict } from '../../src/doctor/nodes.ts';
 import { clockVerdict } from '../../src/doctor/stores.ts';
@@ -344,17 +344,23 @@ describe('operator doctor, checking nodes, clocks and settings', () => {
     expect([-5_001, 60_000].map(statusAt)).to.deep.equal(['problem', 'problem']);
   });
 
+  it('a text of a foreign server never becomes the remedy', () => {
+    const foreign = 'no\0 → type this';
+    const { message, remedy } = problem`it answers ${foreign} → ask ${foreign}`;
+    expect({ message, remedy }).to.deep.equal({ message: `it answers ${foreign}`, remedy: `ask ${foreign}` });
+  });
+
   it('after a failed statement the doctor continues; after a lost store it lists what it could not check', async () => {
     const failing = (name: string, code: string) =>
       check(name, ['settings'], '', () => {
         throw new StorageUnavailable('postgresql', Object.assign(new Error('no answer'), { code }));
       });
-    const fine = (name: string, need: 'settings' | 'nodes') => check(name, [need], '', () => ok('fine'));
+    const fine = (name: string, need: 'settings' | 'nodes' | 'running') => check(name, [need], '', () => ok('fine'));
     const needs = { settings: async () => ({}), nodes: async () => [] } as unknown as Needs;
     const options = { environment: {}, signal: new AbortController().signal, by: { operator: 'tests' } };
     const checks = [failing('slow', '57014'), fine('nodes', 'nodes'), failing('lost', '57P01')];
     const found = await runChecks(
-      [...checks, fine('keys', 'nodes'), fine('mail', 'settings')],
+      [...checks, fine('keys', 'nodes'), fine('node_files', 'running'), fine('mail', 'settings')],
       () => needs,
       options,
       () => {},
@@ -364,6 +370,7 @@ describe('operator doctor, checking nodes, clocks and settings', () => {
       'nodes ok',
       'lost problem',
       'keys not_checked',
+      'node_files not_checked',
       'mail ok',
     ]);
   });
