@@ -15,6 +15,7 @@ import { createRemovalLimit } from '../changes/removal-limit.ts';
 import { neededCredentials } from '../config/operators-listener.ts';
 import { createReload } from '../config/reload.ts';
 import type { Settings } from '../config/settings.ts';
+import { keepCopy } from '../config/settings-copy.ts';
 import type { RequestHandler } from '../host/broken-requests.ts';
 import { createForwardedWatch } from '../host/forwarded-watch.ts';
 import { addressOf, createDeparture, drain, listenOnHost } from '../host/listeners.ts';
@@ -224,9 +225,18 @@ export async function startService(given: ServiceParts) {
     // Before a longer grace period could make a refused secret valid again.
     await leakedValues.refuseDueSecrets().catch((err) => log.warn({ err }, KEPT_SECRETS));
     current.replace(next);
+    keepSettings(next);
     changes.announceEverything();
     requestStreams.reopen();
     await keySightings.record();
+  }
+
+  function keepSettings({ copy }: Settings): void {
+    try {
+      if (copy) keepCopy(copy);
+    } catch (err) {
+      log.warn({ err }, 'no copy of the settings was kept: commands depend on the settings file');
+    }
   }
 
   const pushedChanges = createPushedChanges({
@@ -279,6 +289,7 @@ export async function startService(given: ServiceParts) {
       await keySightings.beat();
     },
   });
+  keepSettings(settings);
   const started = sharedReload.start().catch(() => {});
   opened.defer(() => started.then(sharedReload.stop));
 

@@ -27,7 +27,9 @@ export interface PostgresServer {
   resume(): void;
   /** Ends the server at once, as in a crash: sessions break off, without an orderly shutdown. */
   kill(): Promise<void>;
-  /** Starts the server again after `kill`, on the same port and data. */
+  /** Ends the server in an orderly way, and keeps its data. */
+  shutDown(): Promise<void>;
+  /** Starts the server again after `kill` or `shutDown`, on the same port and data. */
   restart(): Promise<void>;
   stop(): Promise<void>;
 }
@@ -124,6 +126,7 @@ export async function startPostgresServer(
     pause: () => program.pause(),
     resume: () => program.resume(),
     kill: () => end('SIGQUIT'),
+    shutDown: () => end('SIGINT'),
     async stop() {
       await end('SIGINT');
       await rm(directory, { recursive: true, force: true });

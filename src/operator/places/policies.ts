@@ -49,8 +49,7 @@ export function addPolicyCommands(organizations: Command, operator: Operator): v
         const { name } = organization;
         return {
           value: { id, name, ...policyValue(policy), approved: approved.map((one) => one.id) },
-          text:
-            `${name}: ${policyText(policy)}.` + (approved.length > 0 ? ` Approved ${approved.length} clients.` : ''),
+          text: `${name}: ${policyText(policy)}.${approved.length > 0 ? ` Approved ${approved.length} clients.` : ''}`,
         };
       });
     });
@@ -99,12 +98,7 @@ export function addPolicyCommands(organizations: Command, operator: Operator): v
             throw unchanged(client.name, organization.name);
           }
           return {
-            value: {
-              id: `${id}/${clientId}`,
-              organization_id: id,
-              client_id: clientId,
-              [verb]: true,
-            },
+            value: { id: `${id}/${clientId}`, organization_id: id, client_id: clientId, [verb]: true },
             text: `${done} ${client.name} in ${organization.name}.`,
           };
         }),

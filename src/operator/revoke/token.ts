@@ -51,9 +51,8 @@ async function endAuthorization(registries: Registries, kind: ValueKind, value: 
       client_name: client?.name ?? null,
     },
     text:
-      `Ended the authorization of ${account?.email ?? accountId} for ` +
-      `${client?.name ?? clientId}: its access tokens, refresh tokens and code. Other ` +
-      'authorizations of the same person and client are unchanged.',
+      `Ended the authorization of ${account?.email ?? accountId} for ${client?.name ?? clientId}: its access tokens, ` +
+      'refresh tokens and code. Other authorizations of the same person and client are unchanged.',
   };
 }
 
@@ -69,12 +68,7 @@ async function endMachineToken(registries: Registries, value: string): Promise<R
   const entry = { action: 'tokens_revoked', actor: 'operator', accountId, details } as const;
   await endings.end({ machineToken: value, clientId, expiresAt, entry });
   return {
-    value: {
-      kind: 'machine_token',
-      revoked: true,
-      client_id: clientId,
-      client_name: client?.name ?? null,
-    },
+    value: { kind: 'machine_token', revoked: true, client_id: clientId, client_name: client?.name ?? null },
     text: `Ended the access token of the machine client ${client?.name ?? clientId}.`,
   };
 }

@@ -52,8 +52,6 @@ export interface Answer {
   readonly remedy?: string | undefined;
   /** The name of an organization or a warehouse. */
   readonly name?: string | undefined;
-  /** The organization that a warehouse belongs to. */
-  readonly organization?: { readonly id: string; readonly name: string } | undefined;
   /** Only the ID is known of an account or client that is gone. */
   readonly account?: Account | { readonly id: string } | undefined;
   readonly client?: Client | { readonly id: string } | undefined;

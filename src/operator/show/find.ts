@@ -118,6 +118,8 @@ const valid = (kind: Kind, text: string): FoundValue => ({ text, kind, faults: [
 function foundBy({ 0: text, groups = {}, input, index }: RegExpExecArray): FoundValue | undefined {
   const kind = Object.keys(groups).find((name) => groups[name] !== undefined) as Kind | 'cut';
   if (kind === 'cut') return wrongValue(text);
+  // Names of code begin like an ID, and have no capital letter and no digit.
+  if (kind in IDS && !/[A-Z\d]/.test(text)) return undefined;
   // A long word has no mixed case; 22 or 43 random characters nearly always have.
   if ((kind === 'authorization' || kind === 'opaque') && !(/[a-z]/.test(text) && /.[A-Z]/.test(text))) return undefined;
   if (kind !== 'email') return valid(kind, text);
