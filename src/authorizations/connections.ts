@@ -348,6 +348,6 @@ export function createConnections(parts: {
 const firstGenerationMissing = (): Refusal =>
   new Refusal(
     'first_generation_missing',
-    'the table first_generation has lost its row, without which nobody can connect a client',
+    'the table first_generation has lost its row, without which no client can be connected',
     'run `INSERT INTO first_generation (value) VALUES (1)` in the database, and then this command again',
   );

@@ -111,19 +111,14 @@ export interface Endings {
 export function createEndings(parts: {
   store: TokenStore;
   revocations: Pick<Revocations, 'record' | 'find' | 'hasEndedToken' | 'announce'>;
-  /** The present lifetime of refresh tokens. */
-  refreshTokenSeconds: () => number;
   /** Absent in an operator command. Notifies this node before the request is answered. */
   changes?: Pick<ChangeFeed, 'announce'>;
 }): Endings {
-  const { store, revocations, refreshTokenSeconds, changes = silentChangeFeed } = parts;
+  const { store, revocations, changes = silentChangeFeed } = parts;
 
   return {
     async end(end, onFirst) {
-      const isFirst = await revocations.record(end, {
-        isKeptHere: store.isInDatabase,
-        refreshTokenSeconds: refreshTokenSeconds(),
-      });
+      const isFirst = await revocations.record(end, store);
       if ('machineToken' in end) changes.announce('clients', end.clientId);
       else changes.announce('authorizations', `${end.authorization.accountId} ${end.authorization.id}`);
       if (isFirst) onFirst?.();

@@ -138,12 +138,7 @@ export async function withRegistries<Result>(
     disconnectSome: createDisconnectSome(connections, activity),
     audit: createAudit(parts),
     tokenStore,
-    endings: async () =>
-      createEndings({
-        store: await tokenStore(),
-        revocations,
-        refreshTokenSeconds: () => settings.tokens.refreshTokenSeconds,
-      }),
+    endings: async () => createEndings({ store: await tokenStore(), revocations }),
     machineTokens: async () => createMachineTokens(await tokenStore()),
     recordChange: (action, about) => (tx) => activity.record({ ...about, action, actor: 'operator' }, tx),
   });

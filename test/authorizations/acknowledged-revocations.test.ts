@@ -32,7 +32,7 @@ describeOn([postgresServer, redisServer], 'an acknowledged revocation', () => {
     admin = new Redis(redis.url);
     admin.on('error', () => {});
     const { store, revocations, changes } = on.service;
-    endings = createEndings({ store, revocations, changes, refreshTokenSeconds: () => 3_600 });
+    endings = createEndings({ store, revocations, changes });
   });
   beforeEach(expectReady);
   after(() => admin.disconnect());
