@@ -6,6 +6,7 @@ import { Redis } from 'ioredis';
 import { createEndings, type Endings } from '../../src/authorizations/endings.ts';
 import type { End } from '../../src/authorizations/revocations.ts';
 import { readValue } from '../../src/authorizations/token-formats.ts';
+import { operatorFor, refusalFrom, valueFrom } from '../operator/run-operator.ts';
 import { tokensOf } from '../provider/partner-tokens.ts';
 import { eventually } from '../support/eventually.ts';
 import { basic, clientCredentials, exchangeCode, introspect, refresh, revokeCurrent } from '../support/oauth.ts';
@@ -134,6 +135,17 @@ describeOn([postgresServer, redisServer], 'an acknowledged revocation', () => {
       expect([answer.status, answer.body.error]).to.deep.equal([400, 'invalid_grant']);
     }
     expect((await refresh(on.issuer, confidential, active.refreshToken)).status).to.equal(200);
+  });
+
+  it('`revoke --token` refuses what has ended, although its record has returned to Redis', async () => {
+    const run = operatorFor(on.service);
+    const tokens = [(await issueTokens()).accessToken, await issueMachineToken()];
+    const putBack = await copyRecords();
+    for (const token of tokens) await valueFrom(run, `revoke --token ${token}`);
+    await putBack();
+    for (const token of tokens) {
+      expect((await refusalFrom(run, `revoke --token ${token}`)).code).to.equal('token_not_alive');
+    }
   });
 
   it('an end is complete while Redis is away, and holds when Redis returns with the record', async () => {
