@@ -21,8 +21,8 @@ export interface Revocation {
 export interface MachineTokenEnd {
   readonly machineToken: string;
   readonly clientId: string;
-  /** Seconds since the epoch. */
-  readonly expiresAt: number;
+  /** Seconds since the epoch; absent if the token store has lost the token. */
+  readonly expiresAt?: number;
   /** Recorded in the same statement. */
   readonly entry?: NewActivity;
 }
@@ -55,8 +55,8 @@ export interface Revocations {
   hasEndedToken(token: Pick<MachineTokenEnd, 'machineToken' | 'clientId'>): Promise<boolean>;
   /** Undefined unless this authorization was ended by itself, not with its whole connection. */
   find(id: string): Promise<RecordedEnd | undefined>;
-  /** Announces an end without a record of it. @throws StorageUnavailable */
-  announce(topic: 'authorizations' | 'clients', key: string): Promise<void>;
+  /** Announces the end of an authorization without a record of it. @throws StorageUnavailable */
+  announce(key: string): Promise<void>;
   /** Removes the revocations of an account that is being deleted. */
   forgetAccount(accountId: string, tx: Queries): Promise<void>;
   /** Removes the revocations of what could not be used any more, even if the token store still had it. */
@@ -71,6 +71,9 @@ const FIRST = '(SELECT count(*) > 0 FROM recorded) AS "isFirst"';
 
 /** Added to the time for which the token store could have the record, because clocks differ. */
 const MARGIN_SECONDS = 86_400;
+
+/** The maximum of `tokens.machine_access_token`. */
+const MAX_MACHINE_TOKEN_SECONDS = 86_400;
 
 const RAISE_LIFETIME = `INSERT INTO longest_refresh_lifetime AS longest (seconds) VALUES ($1)
   ON CONFLICT (is_the_only_one) DO UPDATE SET seconds = excluded.seconds WHERE longest.seconds < excluded.seconds`;
@@ -115,10 +118,14 @@ export function createRevocations(parts: {
     store: Pick<TokenStore, 'isInDatabase'>,
     use: (value: unknown) => string,
   ): string {
+    const forgottenAt = () =>
+      expiresAt === undefined
+        ? `${database.now()} + ${use(MAX_MACHINE_TOKEN_SECONDS + MARGIN_SECONDS)} * interval '1 second'`
+        : `to_timestamp(${use(expiresAt + MARGIN_SECONDS)})`;
     const write = store.isInDatabase
       ? removalOf('machine_token', machineToken, use)
       : `INSERT INTO ended_machine_tokens (key, client_id, at, expires_at)
-          VALUES (${use(keyOf(machineToken))}, ${use(clientId)}, ${database.now()}, to_timestamp(${use(expiresAt + MARGIN_SECONDS)}))
+          VALUES (${use(keyOf(machineToken))}, ${use(clientId)}, ${database.now()}, ${forgottenAt()})
           ON CONFLICT DO NOTHING`;
     return `WITH recorded AS (${write} RETURNING '{}'::jsonb AS details)
       ${entry ? `, entry AS (${activity.partOf(entry, 'recorded', use)})` : ''}
@@ -126,9 +133,9 @@ export function createRevocations(parts: {
   }
 
   return {
-    async announce(topic, key) {
+    async announce(key) {
       const { values, use } = createParameters();
-      await database.query(`SELECT ${announcementSql(topic, key, use)}`, values);
+      await database.query(`SELECT ${announcementSql('authorizations', key, use)}`, values);
     },
 
     async record(end, store) {
@@ -145,9 +152,9 @@ export function createRevocations(parts: {
     },
 
     async hasEndedToken({ machineToken, clientId }) {
-      const found = await database.query('SELECT 1 FROM ended_machine_tokens WHERE key = $1 AND client_id = $2', [
-        keyOf(machineToken),
+      const found = await database.query('SELECT 1 FROM ended_machine_tokens WHERE client_id = $1 AND key = $2', [
         clientId,
+        keyOf(machineToken),
       ]);
       return found.length > 0;
     },

@@ -9,9 +9,19 @@ import { readValue } from '../../src/authorizations/token-formats.ts';
 import { operatorFor, refusalFrom, valueFrom } from '../operator/run-operator.ts';
 import { tokensOf } from '../provider/partner-tokens.ts';
 import { eventually } from '../support/eventually.ts';
-import { basic, clientCredentials, exchangeCode, introspect, refresh, revokeCurrent } from '../support/oauth.ts';
+import {
+  basic,
+  clientCredentials,
+  exchangeCode,
+  introspect,
+  postForm,
+  refresh,
+  revokeCurrent,
+  type TestClient,
+} from '../support/oauth.ts';
 import { type RedisServer, startRedisServer } from '../support/redis-server.ts';
 import { describeOn, postgresServer, redisServer } from '../support/requirements.ts';
+import { addTestClient } from '../support/seed.ts';
 import { startSeeded } from '../support/seeded.ts';
 import { startsOn, type TestService } from '../support/service.ts';
 
@@ -146,6 +156,25 @@ describeOn([postgresServer, redisServer], 'an acknowledged revocation', () => {
     for (const token of tokens) {
       expect((await refusalFrom(run, `revoke --token ${token}`)).code).to.equal('token_not_alive');
     }
+  });
+
+  it('a machine token that its client revokes after Redis has lost it stays revoked when it returns', async () => {
+    const { machine } = on.clients;
+    const thief = await addTestClient(on.service, 'Thief', { kind: 'machine' });
+    const [lost, active] = [await issueMachineToken(), await issueMachineToken()];
+    const putBack = await copyRecords();
+    for (const key of await admin.keys('gh:m:*')) await admin.del(key);
+    const revokeBy = async (client: TestClient, token: string) =>
+      expect((await postForm(on.issuer, '/oauth/revoke', { token }, { client })).status).to.equal(200);
+    for (const token of [lost, active]) await revokeBy(thief, token);
+    await revokeBy(machine, lost);
+    await putBack();
+    await expectDecisions(lost, false);
+    await expectDecisions(active, true);
+    // What another client said of a lost token does not keep its own client from ending it.
+    await revokeBy(machine, active);
+    await putBack();
+    await expectDecisions(active, false);
   });
 
   it('an end is complete while Redis is away, and holds when Redis returns with the record', async () => {

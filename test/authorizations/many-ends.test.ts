@@ -84,7 +84,7 @@ describeOn([postgresServer], 'a user or client with many single ends', () => {
         },
       },
       'machine token': {
-        byPrimaryKey: /^SELECT 1 FROM ended_machine_tokens WHERE key = \$1$/,
+        byPrimaryKey: /^SELECT 1 FROM ended_machine_tokens WHERE client_id = \$1 AND key = \$2$/,
         makeId: () => newValue('machine_token'),
         end: (machineToken) => endings.end({ machineToken, clientId, expiresAt: usableUntil }),
         async hasEnded(machineToken) {

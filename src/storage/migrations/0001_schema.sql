@@ -402,13 +402,14 @@ create table longest_refresh_lifetime (
 );
 
 -- A row is a machine access token that was ended before it expired: each decision reads it with the client. The key
--- is the hash under which Redis keeps the token.
+-- is the hash under which Redis keeps the token. If Redis has lost the token, the client is the one that presented it:
+-- another client's row of the same key ends nothing.
 create table ended_machine_tokens (
-  key text primary key,
-  client_id text not null, at timestamptz not null, expires_at timestamptz not null
+  key text not null,
+  client_id text not null, at timestamptz not null, expires_at timestamptz not null,
+  primary key (client_id, key)
 );
 create index ended_machine_tokens_expiry on ended_machine_tokens (expires_at);
-create index ended_machine_tokens_client_id on ended_machine_tokens (client_id);
 
 -- Tokens, if no Redis is configured. Times are seconds since the epoch and compared with the clock of the service.
 
