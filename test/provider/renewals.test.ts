@@ -195,8 +195,11 @@ forEachDeployment('renewing a robbed client', (start) => {
     const renewed = await renew(machine);
     expect(await isActive(before)).to.equal(false);
     expectRefusal(await clientCredentials(on.issuer, machine), 401, 'invalid_client');
-    const [problem] = await recordedProblems(on.service, machine.id);
-    expect(problem?.cause).to.include('a renewal of the client has ended');
+    // A refused request is recorded in the background, after its answer.
+    await eventually(async () => {
+      const [problem] = await recordedProblems(on.service, machine.id);
+      expect(problem?.cause).to.include('a renewal of the client has ended');
+    });
     expect(await isActive(tokensOf(await clientCredentials(on.issuer, renewed)))).to.equal(true);
   });
 
