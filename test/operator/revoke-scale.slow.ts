@@ -8,21 +8,16 @@ import { startSeeded } from '../support/seeded.ts';
 import { operatorFor } from './run-operator.ts';
 
 const PEOPLE = Number(process.env.PEOPLE ?? 20_000);
-/**
- * Adds connections with the trigger disabled, so that no announcements are pending when the command
- * starts.
- */
-const CONNECT = [
-  'ALTER TABLE connections DISABLE TRIGGER connections_named',
-  `INSERT INTO accounts (id, email, email_key, name, created_at)
+/** Rows of each statement that adds people: more would exceed its time limit. */
+const BATCH = 100_000;
+const TRIGGER = 'TRIGGER connections_named';
+const ADD_PEOPLE = `INSERT INTO accounts (id, email, email_key, name, created_at)
     SELECT 'many_' || lpad(n::text, 8, '0'), n || '@many.test', n || '@many.test', 'Many', now()
-      FROM generate_series(1, $1) AS n`,
-  `INSERT INTO connections (account_id, client_id, connected_at, approved_at, consented_name,
+      FROM generate_series($1::int, $2::int) AS n`;
+const CONNECT = `INSERT INTO connections (account_id, client_id, connected_at, approved_at, consented_name,
       consented_hosts, generation)
-    SELECT 'many_' || lpad(n::text, 8, '0'), $2, now(), now(), 'Partner', '{}', 1
-      FROM generate_series(1, $1) AS n`,
-  'ALTER TABLE connections ENABLE TRIGGER connections_named',
-];
+    SELECT 'many_' || lpad(n::text, 8, '0'), $3, now(), now(), 'Partner', '{}', 1
+      FROM generate_series($1::int, $2::int) AS n`;
 
 describeOn([postgresServer], 'operator revoke, for a client with very many connections', () => {
   const on = startSeeded({ on: 'postgres', timeoutFactor: 100 });
@@ -31,10 +26,14 @@ describeOn([postgresServer], 'operator revoke, for a client with very many conne
     const { confidential } = on.clients;
     const { accessToken, refreshToken } = await on.partner.tokens(confidential);
     const { database } = on.service;
-    for (const statement of CONNECT) {
-      const values = [PEOPLE, confidential.id].slice(0, new Set(statement.match(/\$\d/g)).size);
-      await database.query(statement, values);
+    // Without this trigger, no announcements are pending when the command starts.
+    await database.query(`ALTER TABLE connections DISABLE ${TRIGGER}`);
+    for (let from = 1; from <= PEOPLE; from += BATCH) {
+      const range = [from, Math.min(PEOPLE, from + BATCH - 1)];
+      await database.query(ADD_PEOPLE, range);
+      await database.query(CONNECT, [...range, confidential.id]);
     }
+    await database.query(`ALTER TABLE connections ENABLE ${TRIGGER}`);
     await database.query('ANALYZE connections');
     const run = operatorFor(on.service);
     /** Returns when the node refuses the token. */
