@@ -103,7 +103,6 @@ function createRegistries(
     return store;
   };
   const ends = createOrganizationEnds({ ...parts, engine, access });
-  const { refreshTokenSeconds } = settings.tokens;
   return {
     settings,
     /** Reads the keys at each call, like `findKeys`: most commands need no keys. */
@@ -119,8 +118,7 @@ function createRegistries(
     disconnectSome: createDisconnectSome(connections, activity),
     audit: createAudit(parts),
     tokenStore,
-    endings: async () =>
-      createEndings({ store: await tokenStore(), revocations, refreshTokenSeconds: () => refreshTokenSeconds }),
+    endings: async () => createEndings({ store: await tokenStore(), revocations }),
     machineTokens: async () => createMachineTokens(await tokenStore()),
     /**
      * Makes the audit record of a change in access, to be written in the transaction of that change.

@@ -105,12 +105,8 @@ export async function startService(given: ServiceParts) {
   const { revocations, requestStreams } = registries;
   const isSeeded = settings.demo && (await seedDemo({ database, clock }));
 
-  const endings = createEndings({
-    store,
-    revocations,
-    changes,
-    refreshTokenSeconds: () => current.settings.tokens.refreshTokenSeconds,
-  });
+  await revocations.keepEndsFor(settings.tokens.refreshTokenSeconds);
+  const endings = createEndings({ store, revocations, changes });
   const changeStreams = createChangeStreams(changes);
   const current = createCurrentApplication({
     settings,
@@ -224,6 +220,7 @@ export async function startService(given: ServiceParts) {
   async function apply(next: Settings): Promise<void> {
     // Before a longer grace period could make a refused secret valid again.
     await leakedValues.refuseDueSecrets().catch((err) => log.warn({ err }, KEPT_SECRETS));
+    await revocations.keepEndsFor(next.tokens.refreshTokenSeconds);
     current.replace(next);
     keepSettings(next);
     changes.announceEverything();

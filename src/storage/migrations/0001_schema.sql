@@ -312,7 +312,7 @@ create table first_generation (
 );
 insert into first_generation (value) values (1);
 create function keep_first_generation() returns trigger language plpgsql as $$ begin
-  raise exception 'first_generation must keep its row: without it nobody can connect a client';
+  raise exception 'first_generation must keep its row: without it no client can be connected';
 end $$;
 create trigger first_generation_kept before delete or truncate on first_generation
   for each statement execute function keep_first_generation();
@@ -394,14 +394,22 @@ create table ended_authorizations (
 create index ended_authorizations_forgotten_at on ended_authorizations (forgotten_at);
 create index ended_authorizations_account_id on ended_authorizations (account_id);
 
+-- The only row is the longest lifetime of refresh tokens that any node has run with. It is never lowered: an older copy
+-- of the token store may have records of then. Each ended authorization is kept that long.
+create table longest_refresh_lifetime (
+  is_the_only_one boolean primary key default true check (is_the_only_one),
+  seconds integer not null
+);
+
 -- A row is a machine access token that was ended before it expired: each decision reads it with the client. The key
--- is the hash under which Redis keeps the token.
+-- is the hash under which Redis keeps the token. If Redis has lost the token, the client is the one that presented it:
+-- another client's row of the same key ends nothing.
 create table ended_machine_tokens (
-  key text primary key,
-  client_id text not null, at timestamptz not null, expires_at timestamptz not null
+  key text not null,
+  client_id text not null, at timestamptz not null, expires_at timestamptz not null,
+  primary key (client_id, key)
 );
 create index ended_machine_tokens_expiry on ended_machine_tokens (expires_at);
-create index ended_machine_tokens_client_id on ended_machine_tokens (client_id);
 
 -- Tokens, if no Redis is configured. Times are seconds since the epoch and compared with the clock of the service.
 
