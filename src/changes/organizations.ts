@@ -12,7 +12,7 @@ import { randomId } from '../base/random-id.ts';
 import { Refusal, refuseViolations } from '../base/refusal.ts';
 import type { CleaningJob } from '../storage/cleaning.ts';
 import { byName, type Page, type PageRequest, pageOf } from '../storage/pages.ts';
-import type { Database, InTransaction } from '../storage/queries.ts';
+import type { Database, InTransaction, Queries } from '../storage/queries.ts';
 import { isAway } from '../storage/storage-unavailable.ts';
 import { type Changes, createChanges, isTooLong, RETRIED_SHARE, retried } from './engine.ts';
 import { recordDeletions } from './times.ts';
@@ -113,30 +113,19 @@ export function createOrganizations(parts: {
      * Ends the place at once, and then deletes all access to it and its warehouses, step by step. If the process stops,
      * a repeated call or a job of the service continues.
      *
-     * @param inTransaction runs before the first step, so that the log says who began
+     * @param inTransaction runs before the first step, but not again if the call is repeated: the log says who began
      * @throws Refusal `organization_unknown` or `warehouse_unknown`
      */
     async remove(kind: PlaceKind, id: string, inTransaction?: InTransaction<Place>): Promise<Place> {
-      const place = await engine.transaction(async (tx, now) => {
-        const found = placeOf(await findPlace(tx, kind, id, { withEnded: true }));
-        // Late lines do nothing from now on, although the steps have only begun.
-        const ofPlace = kind === 'organization' ? 'organization_id' : 'id';
-        const warehouses = await tx.query<{ id: string; external_id: string | null }>(
-          `SELECT id, external_id FROM warehouses WHERE ${ofPlace} = $1`,
-          [id],
-        );
-        await recordDeletions(tx, now, 'warehouse', warehouses);
-        // What a newer line says of the external id is about a new place.
-        const end = (table: string, column: string) =>
-          tx.query(`UPDATE ${table} SET ended_at = $2, external_id = NULL WHERE ${column} = $1`, [id, now]);
-        await end('warehouses', ofPlace);
-        if (kind === 'organization') {
-          await recordDeletions(tx, now, kind, [{ id, external_id: found.externalId }]);
-          await end('organizations', 'id');
-        }
-        await inTransaction?.(tx, found);
-        return found;
-      });
+      const place = await retried(RETRY_PAUSES_MS, () =>
+        engine.transaction(async (tx, now) => {
+          const found = placeOf(await findPlace(tx, kind, id, { withEnded: true }));
+          const ended = await end(tx, now, kind, ['id', id]);
+          if (kind === 'organization') await end(tx, now, 'warehouse', ['organization_id', id]);
+          if (ended.length > 0) await inTransaction?.(tx, found);
+          return found;
+        }),
+      );
       await removeSteps(engine, kind, id);
       return place;
     },
@@ -163,7 +152,7 @@ export function createOrganizations(parts: {
       const query = {
         select: `SELECT o.id, o.name, o.created_at AS "createdAt", o.external_id AS "externalId",
           o.asks_first AS "asksFirst", o.allows_api_keys AS "allowsApiKeys", ${POLICY} AS policy,
-          (SELECT count(*)::integer FROM warehouses w WHERE w.organization_id = o.id) AS warehouses
+          (SELECT count(*)::integer FROM warehouses w WHERE w.organization_id = o.id AND w.ended_at IS NULL) AS warehouses
           FROM organizations o WHERE o.ended_at IS NULL`,
         order: [byName('name'), 'id'],
         cells: ['id', 'name', 'warehouses::text', 'policy', '"externalId"'],
@@ -183,7 +172,7 @@ export function createOrganizations(parts: {
         select: `SELECT w.id, w.name, w.organization_id AS "organizationId",
             w.created_at AS "createdAt", w.external_id AS "externalId", o.name AS "organizationName"
           FROM warehouses w JOIN organizations o ON o.id = w.organization_id
-          WHERE w.ended_at IS NULL AND ($1::text IS NULL OR o.id = $1)`,
+          WHERE w.ended_at IS NULL AND o.ended_at IS NULL AND ($1::text IS NULL OR o.id = $1)`,
         order: ['"organizationId"', byName('name'), 'id'],
         cells: ['id', 'name', '"organizationName"', '"externalId"'],
         values: [organizationId ?? null],
@@ -241,6 +230,25 @@ export function createOrganizations(parts: {
   };
 }
 
+/** Ends up to `size` places. Older lines about them are then outdated, and their external ids are free for new places. */
+async function end(
+  tx: Queries,
+  now: Date,
+  kind: PlaceKind,
+  [column, id]: readonly [column: 'id' | 'organization_id', id: string],
+  size = STEP,
+): Promise<unknown[]> {
+  const { table } = REMOVAL[kind];
+  const places = await tx.query<{ id: string; external_id: string | null }>(
+    `SELECT id, external_id FROM ${table} WHERE ${column} = $1 AND ended_at IS NULL LIMIT ${size}`,
+    [id],
+  );
+  if (places.length === 0) return [];
+  await recordDeletions(tx, now, kind, places);
+  const ids = places.map((place) => place.id);
+  return tx.query(`UPDATE ${table} SET ended_at = $2, external_id = NULL WHERE id = ANY($1) RETURNING 1`, [ids, now]);
+}
+
 /**
  * Deletes the rows of an ended place in steps, and at last the place.
  *
@@ -256,11 +264,11 @@ async function removeSteps(
   const { table, steps } = REMOVAL[kind];
   let size = STEP;
   // With the lock of all changes, so that no other writer meets a row that is being deleted.
-  const step = (statement: () => string): Promise<unknown[]> =>
+  const step = (work: (tx: Queries, now: Date) => Promise<unknown[]>): Promise<unknown[]> =>
     retried(RETRY_PAUSES_MS, () =>
-      engine.transaction(async (tx) => {
+      engine.transaction(async (tx, now) => {
         // Here, because a wait for the lock says nothing about the number of rows.
-        const rows = await tx.query(`${statement()} RETURNING 1`, [id]).catch((error: unknown) => {
+        const rows = await work(tx, now).catch((error: unknown) => {
           if (isTooLong(error)) size = Math.ceil(size / RETRIED_SHARE);
           throw error;
         });
@@ -268,17 +276,24 @@ async function removeSteps(
         return rows;
       }),
     );
+  const deletion = (rows: string, isOfPlace: string) => (tx: Queries) => {
+    const some = `ARRAY(SELECT ctid FROM ${rows} WHERE ${isOfPlace} LIMIT ${size})`;
+    return tx.query(`DELETE FROM ${rows} WHERE ctid = ANY(${some}) RETURNING 1`, [id]);
+  };
+  const endWarehouses = (tx: Queries, now: Date) => end(tx, now, 'warehouse', ['organization_id', id], size);
   let removed = 0;
-  for (const [rows, isOfPlace] of steps) {
-    const some = () => `ARRAY(SELECT ctid FROM ${rows} WHERE ${isOfPlace} LIMIT ${size})`;
+  for (const work of [
+    ...(kind === 'organization' ? [endWarehouses] : []),
+    ...steps.map(([rows, isOfPlace]) => deletion(rows, isOfPlace)),
+  ]) {
     let ended: unknown[];
     do {
       if (removed >= limit || performance.now() >= until) return removed;
-      ended = await step(() => `DELETE FROM ${rows} WHERE ctid = ANY(${some()})`);
+      ended = await step(work);
       removed += ended.length;
     } while (ended.length > 0);
   }
-  await step(() => `DELETE FROM ${table} WHERE id = $1`);
+  await step((tx) => tx.query(`DELETE FROM ${table} WHERE id = $1 RETURNING 1`, [id]));
   return removed;
 }
 
@@ -291,26 +306,26 @@ export const endedPlacesCleaning =
   async (limit) => {
     const until = performance.now() + JOB_MS;
     let removed = 0;
-    const errors: unknown[] = [];
+    let failure: unknown;
     for (const kind of ['organization', 'warehouse'] as const) {
+      const { table, isDue } = REMOVAL[kind];
       const ended = await database.query<{ id: string }>(
-        `SELECT id FROM ${REMOVAL[kind].table} WHERE ended_at < clock_timestamp() - interval '5 minutes'
+        `SELECT id FROM ${table} t WHERE ended_at < clock_timestamp() - interval '5 minutes' AND ${isDue}
           ORDER BY ended_at LIMIT 10`,
       );
       for (const { id } of ended) {
-        if (removed >= limit || performance.now() >= until) return removed;
-        await removeSteps(engine, kind, id, { limit: limit - removed, until }).then(
-          (rows) => {
-            removed += rows;
-          },
-          (error: unknown) => {
-            if (isAway(error)) throw error;
-            errors.push(error);
-          },
-        );
+        if (removed >= limit || performance.now() >= until) break;
+        try {
+          removed += await removeSteps(engine, kind, id, { limit: limit - removed, until });
+        } catch (error) {
+          if (isAway(error)) throw error;
+          failure ??= error;
+          // The next round begins with the others.
+          await database.query(`UPDATE ${table} SET ended_at = clock_timestamp() WHERE id = $1`, [id]);
+        }
       }
     }
-    if (errors.length > 0) throw errors[0];
+    if (failure !== undefined) throw failure;
     return removed;
   };
 
@@ -333,6 +348,7 @@ const takenBy = (externalId = '') => {
 const REMOVAL = {
   organization: {
     table: 'organizations',
+    isDue: 'true',
     access: 'organization_memberships',
     steps: ['warehouse_rights', 'organization_memberships', 'known_times', 'warehouses'].map(
       (rows) => [rows, 'organization_id = $1'] as const,
@@ -340,6 +356,8 @@ const REMOVAL = {
   },
   warehouse: {
     table: 'warehouses',
+    /** The deletion of an organization also deletes its warehouses. */
+    isDue: 'NOT EXISTS (SELECT FROM organizations o WHERE o.id = t.organization_id AND o.ended_at IS NOT NULL)',
     access: 'warehouse_rights',
     steps: [
       [
