@@ -1,6 +1,7 @@
 /** Brings accounts, organizations, warehouses and memberships to the state in a file. */
 import type { Activity } from '../accounts/activity/activity.ts';
 import type { Clock } from '../base/clock.ts';
+import { Refusal } from '../base/refusal.ts';
 import type { Database, Queries } from '../storage/queries.ts';
 import { StorageUnavailable } from '../storage/storage-unavailable.ts';
 import type { By, Change, Difference } from './change.ts';
@@ -120,8 +121,9 @@ export function createImporter(parts: {
       await eachPage<string>(type, async (tx, now, after) => {
         const found = await prunePage(tx, plan, type, { after, size });
         const changes = found.gone.map(({ change }) => change);
-        if (write) requireAllowed(type, (pruned.get(type)?.removed ?? 0) + changes.length, write.compared);
         const outcome = await engine.make(tx, now, changes, options);
+        const removing = (pruned.get(type)?.removed ?? 0) + outcome.differences.length;
+        if (write) requireAllowed(type, removing, write.compared);
         const made = new Set(outcome.differences.map(({ change }) => change));
         const removed = found.gone.filter(({ change }) => made.has(change));
         const shown = [
@@ -249,7 +251,11 @@ function sizeAfter(size: number, ms: number): number {
   return ms < MAX_BATCH_MS / 3 ? Math.min(PAGE_SIZE, size * 2) : size;
 }
 
-/** Checks the limit again: more records may be imported, or fewer lines outdated, than at the comparison. */
+/**
+ * Checks the limit again: more records may be imported, or fewer lines outdated, than at the comparison.
+ *
+ * @throws Refusal `prune_over_limit`, which undoes the page
+ */
 function requireAllowed(type: ImportType, removed: number, { pruned, pruneAtMost }: Compared): void {
   const present = Math.max(removed, pruned.get(type)?.present ?? 0);
   const excess = pruneExcess(new Map([[type, { present, removed }]]), pruneAtMost);
@@ -274,6 +280,7 @@ function interruption(error: unknown, broken: { id: string; kept: number }): Imp
       'PostgreSQL was restarted after a crash';
     return new ImportInterrupted(broken, reason, error);
   }
+  if (error instanceof Refusal) return new ImportInterrupted(broken, error.message.replace(/\.$/, ''), error);
   const meanwhile = 'another process changed the same data in the meantime';
   if (error instanceof ImportProblems) {
     const [first] = error.problems;

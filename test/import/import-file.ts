@@ -1,6 +1,11 @@
 /** Files for `operator import`, and the state of the databases that it changes. */
 import { writeFileSync } from 'node:fs';
 import path from 'node:path';
+import { createActivity } from '../../src/accounts/activity/activity.ts';
+import { type Changes, createChanges } from '../../src/changes/engine.ts';
+import { createImporter } from '../../src/changes/import.ts';
+import type { ImportReport } from '../../src/changes/report.ts';
+import { openImportFile } from '../../src/operator/import/file.ts';
 import type { OpenDatabase } from '../../src/storage/database.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
 
@@ -48,6 +53,32 @@ export const line = {
     rights,
   }),
 } as const;
+
+interface ImportOptions {
+  readonly prune?: boolean;
+  readonly pruneAtMost?: string;
+  readonly engine?: Changes;
+  readonly meanwhile?: () => Promise<unknown>;
+}
+
+/** Imports a file as the command does, with `meanwhile` between the comparison and the first change. */
+export async function importWith(
+  database: OpenDatabase,
+  file: string,
+  { prune = false, pruneAtMost = '100%', engine = createChanges({ database }), meanwhile }: ImportOptions,
+): Promise<ImportReport> {
+  const clock = Date.now;
+  const importer = createImporter({ database, engine, clock, activity: createActivity({ database, clock }) });
+  await using source = await openImportFile(file, process);
+  await using run = await importer.begin('this test');
+  await importer.stage(run, source.lines());
+  const plan = { prune, adoptByName: false, asOf: source.writtenAt };
+  await run.takeTurn();
+  const { report, ...sets } = await importer.compare(run, plan, { pruneAtMost });
+  await meanwhile?.();
+  await importer.carryOut(run, plan, sets);
+  return report;
+}
 
 /** Fingerprints all rows that an import may write, with the transactions that wrote them last. */
 export async function databaseSnapshot(database: OpenDatabase): Promise<unknown> {
