@@ -298,7 +298,8 @@ describeOn([postgresServer], 'the page of a large organization', () => {
         SELECT 'wh_' || i, 'org_' || i, 'Kept', now(), now() - interval '1 hour' FROM generate_series(1, 11) i;
       UPDATE organizations SET ended_at = now() - interval '6 minutes' WHERE id = '${ended?.id}';
       UPDATE warehouses SET ended_at = now() - interval '6 minutes' WHERE id = '${warehouse.id}';`);
-    const left = () => count(`(SELECT id FROM organizations WHERE ended_at IS NOT NULL
+    const left = () =>
+      count(`(SELECT id FROM organizations WHERE ended_at IS NOT NULL
       UNION SELECT id FROM warehouses WHERE ended_at IS NOT NULL) ended`);
     for (let rounds = 0; rounds < 2; rounds += 1) await clean();
     expect(await left(), 'only what is kept').to.equal(22);

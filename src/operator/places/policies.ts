@@ -49,8 +49,7 @@ export function addPolicyCommands(organizations: Command, operator: Operator): v
         const { name } = organization;
         return {
           value: { id, name, ...policyValue(policy), approved: approved.map((one) => one.id) },
-          text:
-            `${name}: ${policyText(policy)}.` + (approved.length > 0 ? ` Approved ${approved.length} clients.` : ''),
+          text: `${name}: ${policyText(policy)}.${approved.length > 0 ? ` Approved ${approved.length} clients.` : ''}`,
         };
       });
     });
