@@ -1,13 +1,6 @@
 /** Organizations and their warehouses, to which users have access: adds, lists, edits and deletes them. */
 import { displayName } from '../accounts/display-name.ts';
-import type { OrganizationPolicy } from '../accounts/organizations/organization-policy.ts';
-import {
-  type FoundPlace,
-  findPlace,
-  type Place,
-  type PlaceKind,
-  unknownOrganization,
-} from '../accounts/organizations/places.ts';
+import { type FoundPlace, findPlace, type Place, type PlaceKind } from '../accounts/organizations/places.ts';
 import { randomId } from '../base/random-id.ts';
 import { Refusal, refuseViolations } from '../base/refusal.ts';
 import type { CleaningJob } from '../storage/cleaning.ts';
@@ -15,6 +8,7 @@ import { byName, type Page, type PageRequest, pageOf } from '../storage/pages.ts
 import type { Database, InTransaction, Queries } from '../storage/queries.ts';
 import { isAway } from '../storage/storage-unavailable.ts';
 import { type Changes, createChanges, isTooLong, RETRIED_SHARE, retried } from './engine.ts';
+import { PREFIXES } from './stage.ts';
 import { recordDeletions } from './times.ts';
 
 export interface PlaceChanges {
@@ -22,7 +16,7 @@ export interface PlaceChanges {
   readonly externalId?: string | undefined;
 }
 
-type NewPlace = PlaceChanges & { readonly name: string };
+type NewPlace = PlaceChanges & { readonly name: string; readonly organizationId?: string };
 
 export interface Dependents {
   readonly warehouses: number;
@@ -39,27 +33,37 @@ const RETRY_PAUSES_MS = [100, 400, 1_000];
 /** How many rows a statement deletes: each has a notification and rows that depend on it. */
 const STEP = 500;
 
-export interface WarehouseRecord extends Place {
-  readonly organizationId: string;
-  readonly createdAt: Date;
+interface ListedPlace {
+  readonly id: string;
+  readonly name: string;
+  readonly external_id: string | null;
+  readonly created_at: Date;
 }
 
-export interface OrganizationRecord extends Place, OrganizationPolicy {
-  readonly createdAt: Date;
+export interface ListedOrganization extends ListedPlace {
+  /** Both decisions about clients and API keys, as operators search for them. */
+  readonly policy: string;
   readonly warehouses: number;
 }
 
-export interface ListedWarehouse extends WarehouseRecord {
-  readonly organizationName: string;
+export interface ListedWarehouse extends ListedPlace {
+  readonly organization_name: string;
 }
 
-/** SQL expression for the text of `policyText`, so that operators can search for this text. */
-const POLICY = `CASE WHEN o.asks_first THEN 'ask' ELSE 'open' END
-  || CASE WHEN o.allows_api_keys THEN '' ELSE ', no API keys' END`;
-
-/** Describes the policy for operators, such as `ask, no API keys`. */
-export const policyText = ({ asksFirst, allowsApiKeys }: OrganizationPolicy): string =>
-  `${asksFirst ? 'ask' : 'open'}${allowsApiKeys ? '' : ', no API keys'}`;
+/** Columns have the names of the keys that `--json` prints. */
+const LISTED = {
+  organization: `SELECT o.id, o.id AS organization_id, o.name, o.external_id,
+      CASE WHEN o.asks_first THEN 'ask' ELSE 'open' END AS clients,
+      CASE WHEN o.allows_api_keys THEN 'allow' ELSE 'refuse' END AS api_keys, o.created_at,
+      CASE WHEN o.asks_first THEN 'ask' ELSE 'open' END
+        || CASE WHEN o.allows_api_keys THEN '' ELSE ', no API keys' END AS policy,
+      (SELECT count(*)::integer FROM warehouses w WHERE w.organization_id = o.id AND w.ended_at IS NULL) AS warehouses
+    FROM organizations o WHERE o.ended_at IS NULL`,
+  warehouse: `SELECT w.id, w.id AS warehouse_id, w.organization_id, w.name, w.external_id, w.created_at,
+      o.name AS organization_name
+    FROM warehouses w JOIN organizations o ON o.id = w.organization_id
+    WHERE w.ended_at IS NULL AND o.ended_at IS NULL`,
+} as const;
 
 export type Organizations = ReturnType<typeof createOrganizations>;
 
@@ -70,6 +74,26 @@ export function createOrganizations(parts: {
   readonly asksFirst?: boolean;
 }) {
   const { database, engine = createChanges(parts), asksFirst = false } = parts;
+
+  async function add<Listed>(
+    kind: PlaceKind,
+    { name: entered, externalId, organizationId }: NewPlace,
+    inTransaction?: InTransaction<Listed>,
+  ): Promise<Listed> {
+    const id = randomId(PREFIXES[kind], 16);
+    const home = organizationId === undefined ? { asks_first: asksFirst } : { organization_id: organizationId };
+    const set = { name: displayName(entered), external_id: acceptedExternalId(externalId), ...home };
+    return refuseViolations(
+      takenBy(externalId),
+      engine.transaction(async (tx, now) => {
+        if (organizationId !== undefined) await findPlace(tx, 'organization', organizationId);
+        await engine.make(tx, now, [{ type: kind, id, adds: true, organization_id: organizationId, set }]);
+        const [listed] = await tx.query(`${LISTED[kind]} AND ${kind[0]}.id = $1`, [id]);
+        await inTransaction?.(tx, listed as Listed);
+        return listed as Listed;
+      }),
+    );
+  }
 
   return {
     /**
@@ -148,16 +172,9 @@ export function createOrganizations(parts: {
     },
 
     /** Lists organizations by name. */
-    async list(page: PageRequest = {}): Promise<Page<OrganizationRecord>> {
-      const query = {
-        select: `SELECT o.id, o.name, o.created_at AS "createdAt", o.external_id AS "externalId",
-          o.asks_first AS "asksFirst", o.allows_api_keys AS "allowsApiKeys", ${POLICY} AS policy,
-          (SELECT count(*)::integer FROM warehouses w WHERE w.organization_id = o.id AND w.ended_at IS NULL) AS warehouses
-          FROM organizations o WHERE o.ended_at IS NULL`,
-        order: [byName('name'), 'id'],
-        cells: ['id', 'name', 'warehouses::text', 'policy', '"externalId"'],
-      };
-      return pageOf<OrganizationRecord>(database, query, page);
+    list: (page: PageRequest = {}): Promise<Page<ListedOrganization>> => {
+      const cells = ['id', 'name', 'warehouses::text', 'policy', 'external_id'];
+      return pageOf(database, { select: LISTED.organization, order: [byName('name'), 'id'], cells }, page);
     },
 
     /**
@@ -169,64 +186,23 @@ export function createOrganizations(parts: {
     async listWarehouses(page: PageRequest = {}, organizationId?: string): Promise<Page<ListedWarehouse>> {
       if (organizationId !== undefined) await findPlace(database, 'organization', organizationId);
       const query = {
-        select: `SELECT w.id, w.name, w.organization_id AS "organizationId",
-            w.created_at AS "createdAt", w.external_id AS "externalId", o.name AS "organizationName"
-          FROM warehouses w JOIN organizations o ON o.id = w.organization_id
-          WHERE w.ended_at IS NULL AND o.ended_at IS NULL AND ($1::text IS NULL OR o.id = $1)`,
-        order: ['"organizationId"', byName('name'), 'id'],
-        cells: ['id', 'name', '"organizationName"', '"externalId"'],
+        select: `${LISTED.warehouse} AND ($1::text IS NULL OR o.id = $1)`,
+        order: ['organization_id', byName('name'), 'id'],
+        cells: ['id', 'name', 'organization_name', 'external_id'],
         values: [organizationId ?? null],
       };
-      return pageOf<ListedWarehouse>(database, query, page);
+      return pageOf(database, query, page);
     },
 
     /** @throws Refusal `name_invalid` or `external_id_taken` */
-    async add(
-      { name: entered, externalId }: NewPlace,
-      inTransaction?: InTransaction<OrganizationRecord>,
-    ): Promise<OrganizationRecord> {
-      const id = randomId('org_', 16);
-      const name = displayName(entered);
-      const external_id = acceptedExternalId(externalId);
-      return refuseViolations(
-        takenBy(externalId),
-        engine.transaction(async (tx, now) => {
-          await engine.make(tx, now, [
-            { type: 'organization', id, adds: true, set: { name, external_id, asks_first: asksFirst } },
-          ]);
-          const policy = { asksFirst, allowsApiKeys: true };
-          const organization = { id, name, createdAt: now, externalId: external_id, warehouses: 0, ...policy };
-          await inTransaction?.(tx, organization);
-          return organization;
-        }),
-      );
-    },
+    add: (place: Omit<NewPlace, 'organizationId'>, inTransaction?: InTransaction<ListedOrganization>) =>
+      add('organization', place, inTransaction),
 
     /** @throws Refusal `name_invalid`, `organization_unknown` or `external_id_taken` */
-    async addWarehouse(
-      { organizationId, name: entered, externalId }: NewPlace & { readonly organizationId: string },
-      inTransaction?: InTransaction<WarehouseRecord>,
-    ): Promise<WarehouseRecord> {
-      const id = randomId('wh_', 16);
-      const name = displayName(entered);
-      const external_id = acceptedExternalId(externalId);
-      return refuseViolations(
-        {
-          ...takenBy(externalId),
-          warehouses_organization_id_fkey: () => unknownOrganization(organizationId),
-        },
-        engine.transaction(async (tx, now) => {
-          await findPlace(tx, 'organization', organizationId);
-          const home = { organization_id: organizationId };
-          await engine.make(tx, now, [
-            { type: 'warehouse', id, adds: true, ...home, set: { name, external_id, ...home } },
-          ]);
-          const warehouse = { id, name, organizationId, createdAt: now, externalId: external_id };
-          await inTransaction?.(tx, warehouse);
-          return warehouse;
-        }),
-      );
-    },
+    addWarehouse: (
+      place: NewPlace & { readonly organizationId: string },
+      inTransaction?: InTransaction<ListedWarehouse>,
+    ) => add('warehouse', place, inTransaction),
   };
 }
 
