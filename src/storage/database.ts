@@ -88,8 +88,6 @@ const serverLimits = (limit: number): pg.ClientConfig => ({
   statement_timeout: limit,
   lock_timeout: limit,
   idle_in_transaction_session_timeout: limit,
-  // PostgreSQL overestimates a page of an import, and would compile its statement for seconds.
-  options: '-c jit=off',
 });
 
 // A subquery is evaluated once, and then compared with an index.

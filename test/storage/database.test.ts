@@ -185,10 +185,6 @@ describeOn([postgresServer], 'database on a failing server', () => {
     });
   }
 
-  it('the server compiles no statement, which would take longer than a page of an import', async () => {
-    expect(await limited.query('SHOW jit')).to.deep.equal([{ jit: 'off' }]);
-  });
-
   it('a process that is stopped inside a transaction loses its locks, and blocks no other node for long', async () => {
     const id = 'frozen';
     await database.query(ADD, [id, 'name', new Date(0)]);
