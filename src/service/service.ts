@@ -99,6 +99,7 @@ export async function startService(given: ServiceParts) {
     brandName: () => current.settings.brand.name,
     onNewProblems: (owners) => mailProblems(owners),
     timeoutFactor,
+    databaseConnections: settings.storage.databaseConnections,
     maxCached: settings.storage.rememberedPeople,
   });
   opened.defer(() => registries.close());

@@ -7,7 +7,7 @@ import { createApiKeys } from '../../src/accounts/api-keys/api-keys.ts';
 import { listConnections } from '../../src/authorizations/connected-clients.ts';
 import { systemClock } from '../../src/base/clock.ts';
 import { newValue } from '../../src/base/random-id.ts';
-import { createOrganizations, type OrganizationRecord } from '../../src/changes/organizations.ts';
+import { createOrganizations, type ListedOrganization } from '../../src/changes/organizations.ts';
 import { createClientRegistry } from '../../src/clients/client-registry.ts';
 import { type ListForm, listReport } from '../../src/operator/command/report.ts';
 import { runOperator } from '../../src/operator/program/run-operator.ts';
@@ -141,7 +141,7 @@ describeOn([postgresServer], 'lists with many entries', () => {
   it('--json continues if the last entry of a page is removed before the next page is read', async () => {
     const organizations = createOrganizations(parts(database));
     const names: string[] = [];
-    const form: ListForm<OrganizationRecord> = {
+    const form: ListForm<ListedOrganization> = {
       heading: [],
       row: ({ id }) => [id],
       nothing: '',

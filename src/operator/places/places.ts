@@ -4,12 +4,10 @@ import type { Place, PlaceKind } from '../../accounts/organizations/places.ts';
 import { MAX_COUNTED, type OrganizationReach } from '../../authorizations/organization-reach.ts';
 import {
   type Dependents,
+  type ListedOrganization,
   type ListedWarehouse,
   MAX_DEPENDENTS,
-  type OrganizationRecord,
   type PlaceChanges,
-  policyText,
-  type WarehouseRecord,
 } from '../../changes/organizations.ts';
 import { countText, type PageRequest } from '../../storage/pages.ts';
 import { WrongUsage } from '../command/arguments.ts';
@@ -18,7 +16,7 @@ import type { Operator, Report } from '../command/operator.ts';
 import { addList, type ListForm, table } from '../command/report.ts';
 import type { Registries } from '../registries.ts';
 import { membersReport } from './memberships.ts';
-import { addPolicyCommands, policyValue } from './policies.ts';
+import { addPolicyCommands, policyText, policyValue } from './policies.ts';
 
 interface NewPlaceOptions {
   readonly name: string;
@@ -27,62 +25,54 @@ interface NewPlaceOptions {
 
 export function addOrganizationCommands(program: Command, operator: Operator): void {
   const { run } = operator;
-  const organizations = program.command('organizations').description('organizations that own warehouses');
+  const nouns = program.command('organizations').description('organizations that own warehouses');
 
-  withNames(organizations.command('add'), 'required')
+  withNames(nouns.command('add'), 'required')
     .description('add an organization')
     .action((draft: NewPlaceOptions) =>
       run(async ({ organizations, recordChange }) => {
-        const organization = await organizations.add(draft, (tx, added) =>
-          recordChange('organization_added', { details: detailsOf('organization', added) })(tx),
+        const added = await organizations.add(draft, (tx, one) =>
+          recordChange('organization_added', { details: detailsOf('organization', one) })(tx),
         );
-        return {
-          value: organizationValue(organization),
-          text: `Added organization ${organization.id}: ${organization.name}.`,
-        };
+        const { id, name } = added;
+        return { value: ORGANIZATIONS.value(added), text: `Added organization ${id}: ${name}.` };
       }),
     );
 
   const find = ({ organizations }: Registries, page: PageRequest) => organizations.list(page);
-  addList(organizations, operator, ORGANIZATIONS, find).description('list every organization, by name');
+  addList(nouns, operator, ORGANIZATIONS, find).description('list every organization, by name');
 
-  addShow(organizations, 'organization', operator);
-  addUpdateAndDelete(organizations, 'organization', operator);
-  addPolicyCommands(organizations, operator);
+  addShow(nouns, 'organization', operator);
+  addUpdateAndDelete(nouns, 'organization', operator);
+  addPolicyCommands(nouns, operator);
 }
 
 export function addWarehouseCommands(program: Command, operator: Operator): void {
   const { run } = operator;
-  const warehouses = program.command('warehouses').description('warehouses of an organization');
+  const nouns = program.command('warehouses').description('warehouses of an organization');
 
-  withNames(warehouses.command('add'), 'required')
+  withNames(nouns.command('add'), 'required')
     .description('add a warehouse to an organization')
     .requiredOption('--organization <id>', 'the organization that owns it')
     .action(({ organization, ...draft }: NewPlaceOptions & { readonly organization: string }) =>
       run(async ({ organizations, recordChange }) => {
-        const warehouse = await organizations.addWarehouse({ organizationId: organization, ...draft }, (tx, added) => {
-          const details = detailsOf('warehouse', added, { organization_id: organization });
+        const added = await organizations.addWarehouse({ organizationId: organization, ...draft }, (tx, one) => {
+          const details = detailsOf('warehouse', one, { organization_id: organization });
           return recordChange('warehouse_added', { details })(tx);
         });
-        return {
-          value: warehouseValue(warehouse),
-          text: `Added warehouse ${warehouse.id} to ${organization}: ${warehouse.name}.`,
-        };
+        const { id, name } = added;
+        return { value: WAREHOUSES.value(added), text: `Added warehouse ${id} to ${organization}: ${name}.` };
       }),
     );
 
-  addList(
-    warehouses,
-    operator,
-    WAREHOUSES,
-    ({ organizations }, page, { organization }: { readonly organization?: string }) =>
-      organizations.listWarehouses(page, organization),
-  )
+  const find = ({ organizations }: Registries, page: PageRequest, options: { readonly organization?: string }) =>
+    organizations.listWarehouses(page, options.organization);
+  addList(nouns, operator, WAREHOUSES, find)
     .description('list every warehouse, by the names of its organization and of the warehouse')
     .option('--organization <id>', 'only warehouses of this organization');
 
-  addShow(warehouses, 'warehouse', operator);
-  addUpdateAndDelete(warehouses, 'warehouse', operator);
+  addShow(nouns, 'warehouse', operator);
+  addUpdateAndDelete(nouns, 'warehouse', operator);
 }
 
 /** How many warehouses and clients `show` prints. */
@@ -111,13 +101,13 @@ export async function showReport(registries: Registries, kind: PlaceKind, id: st
   const { clients, hasMore } = await clientsOf(organizationReach.of(organization.id, isOrganization ? undefined : id));
   const clientRows = clients.map((row) => [row.id, row.name, row.state, countText(row.people, MAX_COUNTED)]);
   const noClient = hasMore ? 'None among the first clients.' : 'No client that a person has connected.';
-  const warehouseRows = warehouses?.items.map((one) => [one.id, one.name, one.externalId ?? '']) ?? [];
+  const warehouseRows = warehouses?.items.map((one) => [one.id, one.name, one.external_id ?? '']) ?? [];
   return {
     value: {
       ...placeValue(kind, place),
       organization,
       policy: policyValue(policy),
-      ...(warehouses && { warehouses: warehouses.items.map(warehouseValue), more_warehouses: warehouses.more }),
+      ...(warehouses && { warehouses: warehouses.items.map(WAREHOUSES.value), more_warehouses: warehouses.more }),
       members: members.value,
       clients,
       has_more_clients: hasMore,
@@ -201,7 +191,7 @@ function describeLoss(kind: PlaceKind, { warehouses, people, machines }: Depende
 
 const detailsOf = (
   kind: PlaceKind,
-  { id, name }: Place,
+  { id, name }: Pick<Place, 'id' | 'name'>,
   more: Readonly<Record<string, string | number | readonly string[]>> = {},
 ) => ({ [`${kind}_id`]: id, [`${kind}_name`]: name, ...more });
 
@@ -217,40 +207,16 @@ const placeReport = (kind: PlaceKind, place: Place, done: string, more = {}): Re
   text: `${done} ${kind} ${place.id}: ${place.name}.`,
 });
 
-const organizationValue = ({ id, name, createdAt, externalId, ...policy }: OrganizationRecord) => ({
-  id,
-  organization_id: id,
-  name,
-  external_id: externalId,
-  ...policyValue(policy),
-  created_at: createdAt,
-});
-
-const warehouseValue = ({ id, organizationId, name, createdAt, externalId }: WarehouseRecord) => ({
-  id,
-  warehouse_id: id,
-  organization_id: organizationId,
-  name,
-  external_id: externalId,
-  created_at: createdAt,
-});
-
-const ORGANIZATIONS: ListForm<OrganizationRecord> = {
+const ORGANIZATIONS: ListForm<ListedOrganization> = {
   heading: ['ID', 'NAME', 'WAREHOUSES', 'POLICY', 'EXTERNAL ID'],
-  row: ({ id, name, warehouses, externalId, ...policy }) => [
-    id,
-    name,
-    `${warehouses}`,
-    policyText(policy),
-    externalId ?? '',
-  ],
-  value: organizationValue,
+  row: ({ id, name, warehouses, policy, external_id }) => [id, name, `${warehouses}`, policy, external_id ?? ''],
+  value: ({ policy, warehouses, ...value }) => value,
   nothing: 'There are no organizations.',
 };
 
 const WAREHOUSES: ListForm<ListedWarehouse> = {
   heading: ['ID', 'NAME', 'ORGANIZATION', 'EXTERNAL ID'],
-  row: ({ id, name, organizationName, externalId }) => [id, name, organizationName, externalId ?? ''],
-  value: warehouseValue,
+  row: ({ id, name, organization_name, external_id }) => [id, name, organization_name, external_id ?? ''],
+  value: ({ organization_name, ...value }) => value,
   nothing: 'There are no warehouses.',
 };

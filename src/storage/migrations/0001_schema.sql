@@ -48,7 +48,7 @@ create table organizations (
   external_id text unique, -- The id in the system that imports the organization; null if none does.
   asks_first boolean not null default false, -- True if only approved clients reach the organization.
   allows_api_keys boolean not null default true, -- True if personal API keys reach the organization.
-  ended_at timestamptz -- When its deletion began, which takes steps: nothing reaches or names it any more.
+  ended_at timestamptz -- When its deletion began, or failed: it takes steps. Nothing reaches or names it any more.
 );
 create index organizations_ended on organizations (ended_at) where ended_at is not null;
 -- The expression of `byName` (storage/pages.ts).
@@ -293,7 +293,7 @@ create function withdraw_client_approvals() returns trigger language plpgsql as 
     delete from client_decisions where client_id = new.id and is_approved returning organization_id)
   insert into approval_mails (organization_id, client_id, mail_at, is_due)
     select organization_id, new.id, new.updated_at, true
-      from withdrawn join organizations o on o.id = organization_id where o.asks_first
+      from withdrawn join organizations o on o.id = organization_id and o.ended_at is null where o.asks_first
       order by organization_id
     on conflict (organization_id, client_id) do update set is_due = true;
   return null;
