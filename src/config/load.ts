@@ -57,8 +57,12 @@ export function loadSettingsWithoutSecrets(options: LoadOptions = {}): SettingsW
   return judge(options, { secretsAreNeeded: false }).settings;
 }
 
-/** Stands in for a refused file: ends are recorded for the longest time that any file could require. */
-const INSTEAD_OF_FILE = '{server: {proxy_hops: 1}, tokens: {refresh_token: 3650d, absolute_age: off}}';
+/**
+ * Stands in for a refused file: counts no token as expired by a lifetime that the file may lengthen, and
+ * migrates nothing, because the file may forbid it.
+ */
+const INSTEAD_OF_FILE =
+  '{server: {proxy_hops: 1}, storage: {auto_migrate: false}, tokens: {refresh_token: 3650d, absolute_age: off}}';
 
 /** Thrown if the settings file is refused and nothing else says which deployment a command is for. */
 export class NoUsableSettings extends ConfigurationProblems {}

@@ -151,7 +151,7 @@ describe('the operator command', () => {
     const namesOf = (is: typeof onlyReads) => leaves.flatMap(([words, command]) => (is(command) ? [words] : []));
     const nouns = 'accounts api-keys blocks clients connections keys links memberships organizations passkeys problems';
     const lists = `${nouns} sessions warehouses`.split(' ').map((noun) => `${noun} list`);
-    const shows = ['organizations requests', 'organizations show', 'warehouses show', 'keys generate'];
+    const shows = ['clients show', 'organizations requests', 'organizations show', 'warehouses show', 'keys generate'];
     const others = ['audit', 'check-config', 'doctor', 'nodes', 'show'];
     expect(namesOf(onlyReads)).to.have.members([...lists, ...shows, ...others]);
     const ends = ['accounts suspend', 'api-keys revoke', 'clients suspend', 'connections end', 'organizations block'];

@@ -59,6 +59,7 @@ const COMMANDS: Readonly<Record<string, readonly string[]>> = {
   'memberships set': [`--account ${account} --organization ${organization} --role admin`],
   'memberships remove': [`--account ${account} --organization ${organization}`],
   'clients list': ['', '--kind machine', '--suspended', '--owner-suspended', `--owner ${account}`, '--json'],
+  'clients show': [client],
   'clients add': ['--kind machine --name Nightly-Export'],
   'clients update': [`${client} --name Changed-Name`],
   'clients suspend': [client],

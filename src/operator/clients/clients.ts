@@ -37,6 +37,7 @@ export function addClientCommands(program: Command, operator: Operator): void {
   const clients = program.command('clients').description('registered OAuth clients');
   addAdd(clients, operator);
   addClientList(clients, operator);
+  addShow(clients, operator);
   addUpdate(clients, operator);
   addSuspendAndResume(clients, operator);
   addTransfer(clients, operator);
@@ -99,6 +100,11 @@ function addClientList(clients: Command, operator: Operator): void {
     .option('--owner <account>', 'only clients of this person: email address or account ID')
     .option('--suspended', 'only suspended clients')
     .option('--owner-suspended', 'only clients whose owner is suspended: no one can approve them');
+}
+
+function addShow(clients: Command, operator: Operator): void {
+  const show = clients.command('show').description('show one client, without what the audit log has: see `show`');
+  aboutClient(show, operator, async (client) => clientReport(client));
 }
 
 const LIST: ListForm<Client> = {

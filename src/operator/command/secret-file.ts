@@ -22,14 +22,16 @@ const RESERVED_BYTES = 4096;
 export function createSecretFile(file: string, warn: (sentence: string) => void) {
   const descriptor = create(file);
   let isWritten = false;
+  let wasMade = false;
   return {
     /** Returns the report without the secret, which the file has then; the whole report if it cannot be written. */
     take(report: Report): Report {
       const { secret, text } = report;
       if (secret === undefined) {
-        if (!report.exitCode && !isWritten) warn(`No secret was made, so ${file} was not written.`);
+        if (!report.exitCode && !wasMade) warn(`No secret was made, so ${file} was not written.`);
         return report;
       }
+      wasMade = true;
       try {
         ftruncateSync(descriptor, writeSync(descriptor, `${secret}\n`, 0));
         fsyncSync(descriptor);

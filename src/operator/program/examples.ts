@@ -54,6 +54,7 @@ clients add --kind confidential --name "Acme Sync" --redirect-uri https://acme.e
 clients add --kind public --native --name "Acme Mobile" --redirect-uri com.acme.mobile:/callback
 clients add --kind machine --name "Nightly export"
 clients list --kind machine
+clients show gate_ci_Vc0bq7mWcXk2f1SqXk0V7b
 clients update gate_ci_Vc0bq7mWcXk2f1SqXk0V7b --name "Acme Sync 2"
 clients suspend gate_ci_Vc0bq7mWcXk2f1SqXk0V7b
 clients resume gate_ci_Vc0bq7mWcXk2f1SqXk0V7b

@@ -64,7 +64,10 @@ const FOUND = new RegExp(
   'gu',
 );
 
-/** An address alone may have characters that otherwise end one: not the quote, list or parameter it stands in. */
+/**
+ * A text that is one address. Within a longer text, some of its characters would end the address, because they
+ * may belong to the text around it: a quote, a list or a parameter.
+ */
 const WHOLE_EMAIL = /^(?![?*_'“‘]|[\w.-]+=)[^\s"`<>()[\],;:/\\%]+@[\p{L}\p{M}\p{N}.-]+$/u;
 const MAX_ALONE = 400;
 

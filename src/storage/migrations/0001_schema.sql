@@ -311,11 +311,11 @@ create table first_generation (
   value integer not null
 );
 insert into first_generation (value) values (1);
-create function keep_first_generation() returns trigger language plpgsql as $$ begin
-  raise exception 'first_generation must keep its row: without it no client can be connected';
+create function keep_only_row() returns trigger language plpgsql as $$ begin
+  raise exception '% must keep its row: new connections and ends depend on it', tg_table_name;
 end $$;
 create trigger first_generation_kept before delete or truncate on first_generation
-  for each statement execute function keep_first_generation();
+  for each statement execute function keep_only_row();
 create function first_generation() returns integer language sql stable as 'select value from first_generation';
 
 -- A row is a person who connected a client. It stays after the connection has ended.
@@ -394,12 +394,15 @@ create table ended_authorizations (
 create index ended_authorizations_forgotten_at on ended_authorizations (forgotten_at);
 create index ended_authorizations_account_id on ended_authorizations (account_id);
 
--- The only row is the longest lifetime of refresh tokens that any node has run with. It is never lowered: an older copy
--- of the token store may have records of then. Each ended authorization is kept that long.
+-- The only row is the longest lifetime of refresh tokens that any node has run with. It is never lowered, because an
+-- older copy of the token store may have records of that time. Each ended authorization is kept at least that long.
 create table longest_refresh_lifetime (
   is_the_only_one boolean primary key default true check (is_the_only_one),
   seconds integer not null
 );
+insert into longest_refresh_lifetime (seconds) values (0);
+create trigger longest_refresh_lifetime_kept before delete or truncate on longest_refresh_lifetime
+  for each statement execute function keep_only_row();
 
 -- A row is a machine access token that was ended before it expired: each decision reads it with the client. The key
 -- is the hash under which Redis keeps the token. If Redis has lost the token, the client is the one that presented it:
