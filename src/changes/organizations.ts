@@ -8,7 +8,7 @@ import { byName, type Page, type PageRequest, pageOf } from '../storage/pages.ts
 import type { Database, InTransaction, Queries } from '../storage/queries.ts';
 import { isAway } from '../storage/storage-unavailable.ts';
 import { type Changes, createChanges, isTooLong, RETRIED_SHARE, retried } from './engine.ts';
-import { PREFIXES } from './stage.ts';
+import { HOME_ENDED_AT, PREFIXES } from './stage.ts';
 import { recordDeletions } from './times.ts';
 
 export interface PlaceChanges {
@@ -206,7 +206,10 @@ export function createOrganizations(parts: {
   };
 }
 
-/** Ends up to `size` places. Older lines about them are then outdated, and their external ids are free for new places. */
+/**
+ * Ends up to `size` places, the warehouses of an organization at its own end, although their steps come later. Older
+ * lines about them are then outdated, and their external ids are free for new places.
+ */
 async function end(
   tx: Queries,
   now: Date,
@@ -214,15 +217,17 @@ async function end(
   [column, id]: readonly [column: 'id' | 'organization_id', id: string],
   size = STEP,
 ): Promise<unknown[]> {
-  const { table } = REMOVAL[kind];
-  const places = await tx.query<{ id: string; external_id: string | null }>(
-    `SELECT id, external_id FROM ${table} WHERE ${column} = $1 AND ended_at IS NULL LIMIT ${size}`,
-    [id],
+  const { table, began } = REMOVAL[kind];
+  const places = await tx.query<{ id: string; external_id: string | null; at: Date }>(
+    `SELECT id, external_id, coalesce(${began}, $2::timestamptz) AS at FROM ${table} t
+      WHERE ${column} = $1 AND ended_at IS NULL LIMIT ${size}`,
+    [id, now],
   );
   if (places.length === 0) return [];
-  await recordDeletions(tx, now, kind, places);
+  const [{ at } = { at: now }] = places;
+  await recordDeletions(tx, at, kind, places);
   const ids = places.map((place) => place.id);
-  return tx.query(`UPDATE ${table} SET ended_at = $2, external_id = NULL WHERE id = ANY($1) RETURNING 1`, [ids, now]);
+  return tx.query(`UPDATE ${table} SET ended_at = $2, external_id = NULL WHERE id = ANY($1) RETURNING 1`, [ids, at]);
 }
 
 /**
@@ -273,13 +278,17 @@ async function removeSteps(
   return removed;
 }
 
-/** Other cleaning jobs wait for this one, and it waits for the lock of all changes. */
+/** The job begins no step later: other cleaning jobs wait for this one, and it waits for the lock of all changes. */
 const JOB_MS = 5_000;
 
+const PLACES_AT_ONCE = 10;
+
 /** Continues deletions whose process stopped. A place that cannot be deleted does not hold up the next ones. */
-export const endedPlacesCleaning =
-  ({ database, engine }: { readonly database: Database; readonly engine: Changes }): CleaningJob =>
-  async (limit) => {
+export function endedPlacesCleaning(parts: { readonly database: Database; readonly engine: Changes }): CleaningJob {
+  const { database, engine } = parts;
+  /** The next rounds begin with the others. */
+  const failed = { organization: new Set<string>(), warehouse: new Set<string>() };
+  return async (limit) => {
     const until = performance.now() + JOB_MS;
     let removed = 0;
     let failure: unknown;
@@ -287,8 +296,10 @@ export const endedPlacesCleaning =
       const { table, isDue } = REMOVAL[kind];
       const ended = await database.query<{ id: string }>(
         `SELECT id FROM ${table} t WHERE ended_at < clock_timestamp() - interval '5 minutes' AND ${isDue}
-          ORDER BY ended_at LIMIT 10`,
+            AND id <> ALL($1) ORDER BY ended_at LIMIT ${PLACES_AT_ONCE}`,
+        [[...failed[kind]]],
       );
+      if (ended.length < PLACES_AT_ONCE) failed[kind].clear();
       for (const { id } of ended) {
         if (removed >= limit || performance.now() >= until) break;
         try {
@@ -296,14 +307,14 @@ export const endedPlacesCleaning =
         } catch (error) {
           if (isAway(error)) throw error;
           failure ??= error;
-          // The next round begins with the others.
-          await database.query(`UPDATE ${table} SET ended_at = clock_timestamp() WHERE id = $1`, [id]);
+          failed[kind].add(id);
         }
       }
     }
     if (failure !== undefined) throw failure;
     return removed;
   };
+}
 
 const placeOf = ({ id, name, externalId }: FoundPlace): Place => ({ id, name, externalId });
 
@@ -324,6 +335,7 @@ const takenBy = (externalId = '') => {
 const REMOVAL = {
   organization: {
     table: 'organizations',
+    began: 'NULL',
     isDue: 'true',
     access: 'organization_memberships',
     steps: ['warehouse_rights', 'organization_memberships', 'known_times', 'warehouses'].map(
@@ -332,6 +344,7 @@ const REMOVAL = {
   },
   warehouse: {
     table: 'warehouses',
+    began: HOME_ENDED_AT,
     /** The deletion of an organization also deletes its warehouses. */
     isDue: 'NOT EXISTS (SELECT FROM organizations o WHERE o.id = t.organization_id AND o.ended_at IS NOT NULL)',
     access: 'warehouse_rights',

@@ -3,7 +3,7 @@ import { randomId } from '../base/random-id.ts';
 import type { Queries } from '../storage/queries.ts';
 import { type Change, type NamedType, valuesOf } from './change.ts';
 import type { ImportType } from './line.ts';
-import { isNamed, keyOfBoth, keyOfId, lineWith, PREFIXES, TABLES } from './stage.ts';
+import { HOME_ENDED_AT, isNamed, keyOfBoth, keyOfId, lineWith, PREFIXES, TABLES } from './stage.ts';
 
 export interface Plan {
   readonly importId: string;
@@ -72,10 +72,11 @@ const BY_EMAIL = '(SELECT t.id FROM accounts t WHERE t.email_key = l.email_key A
 
 const ofPlace = (type: NamedType, isMove = false): string => {
   const forWarehouse = (sql: string) => (type === 'warehouse' ? sql : 'NULL');
+  const place = (key: string) =>
+    `(SELECT t.id FROM ${TABLES[type]} t WHERE t.external_id = ${key} AND ${forWarehouse(HOME_ENDED_AT)} IS NULL)`;
   return `SELECT l.number, l.line, l.key, l.id, NULL AS account_id, NULL AS warehouse_id,
       ${forWarehouse(lineWith('organization', 'l.place', 'id'))} AS organization_id, ${forWarehouse(HOME)} AS home_id,
-      (SELECT t.id FROM ${TABLES[type]} t WHERE t.external_id = l.key) AS own,
-      (SELECT t.id FROM ${TABLES[type]} t WHERE t.external_id = l.former) AS before,
+      ${place('l.key')} AS own, ${place('l.former')} AS before,
       ${type === 'account' ? BY_EMAIL : 'NULL'} AS holder
     FROM ${type === 'account' ? ACCOUNT_LINES : linesSql(type, isMove)} ORDER BY l.number`;
 };
@@ -211,10 +212,10 @@ const bothIdsExist = (former: string): string =>
 export async function forgetIds(tx: Queries, { importId }: Plan, outdated: readonly Change[]): Promise<void> {
   const [first] = outdated;
   if (!first || !isNamed(first.type)) return;
-  const isOwn = first.type === 'account' ? 'AND t.external_id IS NOT NULL' : '';
+  const isOwn = first.type === 'account' ? 't.external_id IS NOT NULL' : 't.ended_at IS NULL';
   await tx.query(
     `UPDATE import_lines l SET id = NULL WHERE import_id = $1 AND type = '${first.type}' AND number = ANY($2)
-      AND NOT EXISTS (SELECT FROM ${TABLES[first.type]} t WHERE t.id = l.id ${isOwn})`,
+      AND NOT EXISTS (SELECT FROM ${TABLES[first.type]} t WHERE t.id = l.id AND ${isOwn})`,
     [importId, outdated.map(({ number }) => number)],
   );
 }

@@ -4,7 +4,7 @@ import type { Queries } from '../storage/queries.ts';
 import type { Change } from './change.ts';
 import { IMPORT_TYPES, type ImportKey, type ImportType, PLURALS } from './line.ts';
 import type { Plan } from './pages.ts';
-import { hasLine, isNamed, keyOfBoth, keyOfId, TABLES } from './stage.ts';
+import { HOME_ENDED_AT, hasLine, isNamed, keyOfBoth, keyOfId, TABLES } from './stage.ts';
 import { existsLater } from './times.ts';
 
 /** In order of removal: dependents before what they depend on. */
@@ -79,12 +79,14 @@ const NEEDED = {
     OR EXISTS (SELECT FROM warehouses w WHERE w.organization_id = it.id AND w.external_id IS NULL AND w.ended_at IS NULL))`,
 } as const;
 
+const IS_HERE = { account: 'suspended_at IS NULL', organization: 'true', warehouse: `${HOME_ENDED_AT} IS NULL` };
+
 const thing = (type: keyof typeof TABLES): string =>
   `SELECT it.external_id AS at, it.id, ${type === 'account' ? 'it.email' : 'it.name'} AS name, NULL AS account_id,
       NULL AS organization_id, NULL AS warehouse_id, NULL AS account, NULL AS place, NULL AS present,
       true AS is_imported, g.is_absent, g.is_absent AND ${existsLater({ [type]: 'it.id' }, '$4')} AS is_newer,
       g.is_absent AND ${NEEDED[type]} AS is_needed
-    FROM (SELECT * FROM ${TABLES[type]} WHERE external_id > $2 ${type === 'account' ? 'AND suspended_at IS NULL' : ''}
+    FROM (SELECT * FROM ${TABLES[type]} t WHERE external_id > $2 AND ${IS_HERE[type]}
         ORDER BY external_id LIMIT $3) it
       CROSS JOIN LATERAL (SELECT ${keyOfId('it.id')} IS NULL AS is_absent OFFSET 0) g
     ORDER BY it.external_id`;

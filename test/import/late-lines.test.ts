@@ -9,7 +9,7 @@ import { describeOn, postgresServer } from '../support/requirements.ts';
 import { addPerson, passwordLink, type SeededPerson } from '../support/seed.ts';
 import { type Seeded, startSeeded } from '../support/seeded.ts';
 import { forEachDeploymentAndEmbedded, startsOn, type TestService } from '../support/service.ts';
-import { fileOf, type Line, line } from './import-file.ts';
+import { fileOf, importWith, type Line, line } from './import-file.ts';
 import { ago, countFromBegin, push, SENDERS } from './pushing.ts';
 
 /** The ids of the records of a row of the table, and the words of the late lines. */
@@ -396,32 +396,59 @@ forEachDeploymentAndEmbedded('late lines', (start) => {
     expect(rows).to.deep.equal([{ rights: ['read', 'manage'] }]);
   });
 
-  it('lines that are newer than a deletion which was stopped add a new organization, and a command refuses the old one', async () => {
-    const { n, base, account, organization, warehouse, email } = await add(on);
+  it('during a deletion that was stopped, newer lines add new places, an import moves and removes none, and the old ones are refused', async () => {
+    const { n, base, account, organization, email } = await add(on);
     const { database, organizations, access, clean } = on.service;
+    // One more warehouse than the deletion ends at first.
+    const all = [`W${n}`, ...Array.from({ length: 500 }, (_, at) => `W${n}-${at}`)];
     await database.query(`
-      CREATE FUNCTION stop_here() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'stopped'; END $$;
-      CREATE TRIGGER stop_here BEFORE DELETE ON warehouse_rights FOR EACH STATEMENT EXECUTE FUNCTION stop_here()`);
-    const stopped = await organizations.remove('organization', organization).catch((cause: Error) => cause.message);
-    await database.query('DROP FUNCTION stop_here CASCADE');
+      INSERT INTO warehouses (id, organization_id, name, created_at, external_id)
+        SELECT 'wh_' || lpad(i::text, 16, '0'), '${organization}', 'Hall', now(), 'W${n}-' || i FROM generate_series(0, 499) i;
+      CREATE FUNCTION stop_here() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+        IF (SELECT count(*) FROM warehouses WHERE ended_at IS NOT NULL) >= 500 THEN RAISE EXCEPTION 'stopped'; END IF;
+        RETURN NULL; END $$;
+      CREATE TRIGGER stop_here BEFORE UPDATE ON warehouses FOR EACH STATEMENT EXECUTE FUNCTION stop_here()`);
+    const away = line.organization(`O${n}-away`);
+    const moves = all.map((one) => line.warehouse(one, `O${n}-away`, { former_organization: `O${n}` }));
+    let stopped: unknown;
+    const meanwhile = async () => {
+      stopped = await organizations.remove('organization', organization).catch((cause: Error) => cause.message);
+      await database.query('DROP FUNCTION stop_here CASCADE');
+    };
+    const moving = await importWith(database, fileOf(line.organization(`O${n}`), away, ...moves), { meanwhile }).catch(
+      (cause: Error) => cause.message,
+    );
     expect(stopped).to.equal('stopped');
-    // Of a very large organization, some warehouses end later.
-    await database.query('UPDATE warehouses SET ended_at = NULL WHERE id = $1', [warehouse]);
-    const rights = { ...line.rights(`A${n}`, '', 'read'), warehouse: undefined, warehouse_id: warehouse };
+    const left = await database.query<{ id: string; external_id: string }>(
+      `SELECT id, external_id FROM warehouses WHERE external_id LIKE 'W${n}%'`,
+    );
+    expect(left).to.have.length(1);
+    expect(moving).to.include('another process changed the same data');
+    const { id = '', external_id = '' } = left[0] ?? {};
+    const rights = { ...line.rights(`A${n}`, '', 'read'), warehouse: undefined, warehouse_id: id };
     expect(await results([rights])).to.deep.equal(['warehouse_unknown']);
     const operator = operatorFor(on.service);
     for (const [words, code] of [
       [`memberships set --account ${email} --organization ${organization} --role owner`, 'organization_unknown'],
-      [`memberships set --account ${email} --warehouse ${warehouse} --rights read`, 'warehouse_unknown'],
+      [`memberships set --account ${email} --warehouse ${id} --rights read`, 'warehouse_unknown'],
       [`warehouses add --organization ${organization} --name Hall`, 'organization_unknown'],
     ] as const) {
       expect((await refusalFrom(operator, words)).code, words).to.equal(code);
     }
-    await run(`import ${fileOf(...base, LATE.membership(n))} --adopt-by-name`);
-    expect(await results([LATE.rights(n)])).to.deep.equal(['ok']);
+    const pruning = await run(`import ${fileOf(away)} --prune --prune-at-most 100% --dry-run`);
+    expect(JSON.stringify(pruning)).to.include('"removed"').and.not.include(JSON.stringify(external_id));
+    const again = [{ ...line.warehouse(external_id, `O${n}-away`), as_of: new Date().toISOString() }];
+    // Its external id is free once the job has come to it.
+    expect(await results(again)).to.deep.equal(['line_overtaken']);
+    await run(
+      `import ${fileOf(...base.filter(({ type }) => type !== 'warehouse'), LATE.membership(n))} --adopt-by-name`,
+    );
     await database.query(`UPDATE organizations SET ended_at = ended_at - interval '6 minutes'`);
     await clean();
     expect(await database.query('SELECT FROM organizations WHERE id = $1', [organization])).to.deep.equal([]);
+    expect(await results(at(600, again))).to.deep.equal(['outdated']);
+    expect(await results(again)).to.deep.equal(['ok']);
+    expect(await results([LATE.warehouse(n), LATE.rights(n)])).to.include('ok');
     await eventually(async () => {
       const reached = await access.accessOf({ accountId: account });
       expect(reached.map(({ role, warehouses }) => [role, warehouses.length])).to.deep.equal([['owner', 1]]);

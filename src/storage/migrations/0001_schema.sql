@@ -48,7 +48,7 @@ create table organizations (
   external_id text unique, -- The id in the system that imports the organization; null if none does.
   asks_first boolean not null default false, -- True if only approved clients reach the organization.
   allows_api_keys boolean not null default true, -- True if personal API keys reach the organization.
-  ended_at timestamptz -- When its deletion began, or failed: it takes steps. Nothing reaches or names it any more.
+  ended_at timestamptz -- When its deletion began, which takes steps. Nothing reaches it, and no line or command names it.
 );
 create index organizations_ended on organizations (ended_at) where ended_at is not null;
 -- The expression of `byName` (storage/pages.ts).
@@ -84,9 +84,10 @@ create table warehouses (
   name text not null,
   created_at timestamptz not null,
   external_id text unique, -- The id in the system from which the warehouse is imported; null if no import changes it.
-  ended_at timestamptz, -- As in organizations.
+  ended_at timestamptz, -- As in organizations; with its organization, that time, although its own step may come later.
   constraint warehouses_organization_id_id_key unique (organization_id, id)
 );
+create index warehouses_present on warehouses (organization_id) where ended_at is null;
 create index warehouses_ended on warehouses (ended_at) where ended_at is not null;
 -- The expression of `byName` (storage/pages.ts).
 create index warehouses_by_name on warehouses (organization_id, (
