@@ -3,6 +3,8 @@ import { expect } from 'chai';
 import pg from 'pg';
 import { createClientBlocks } from '../../src/accounts/access/client-blocks.ts';
 import { createOrganizationReach } from '../../src/authorizations/organization-reach.ts';
+import type { Change } from '../../src/changes/change.ts';
+import { createChanges } from '../../src/changes/engine.ts';
 import { createOrganizations } from '../../src/changes/organizations.ts';
 import { openDatabase } from '../../src/storage/database.ts';
 import { rowsIn } from '../support/databases.ts';
@@ -115,6 +117,37 @@ describeOn([postgresServer], 'the page of a large organization', () => {
     }
     await database.query('UPDATE organizations SET asks_first = false');
     expect(asked).to.have.length.above(15);
+  });
+
+  it('the removal of 500 members reads what is known of these, not of all others', async () => {
+    const undone = new Error('undone');
+    const work = on.service.database.transaction(async (tx) => {
+      const read = async (): Promise<number> => {
+        const [row] = await tx.query<{ read: number }>(
+          `SELECT sum(pg_stat_get_xact_tuples_returned(indexrelid))::int AS read
+            FROM pg_index WHERE indrelid = 'known_times'::regclass`,
+        );
+        return row?.read ?? 0;
+      };
+      const { id } = on.seeded.organization;
+      // Of so many new rows, PostgreSQL has no statistics.
+      await tx.query(
+        `INSERT INTO known_times (thing, account_id, organization_id, warehouse_id, as_of, by_import)
+          SELECT 'known ' || i, 'acc_' || lpad((i % ${MEMBERS} + 1)::text, 16, '0'), $1, $2, now(), false
+          FROM generate_series(1, 20000) i`,
+        [id, on.seeded.warehouse.id],
+      );
+      const removed = Array.from({ length: 500 }, (_, at): Change => {
+        const account_id = `acc_${String(at + 1).padStart(16, '0')}`;
+        return { type: 'membership', account_id, organization_id: id, end: 'removed' };
+      });
+      const before = await read();
+      const { differences } = await createChanges({ database: on.service.database }).make(tx, new Date(), removed);
+      expect(differences).to.have.length(500);
+      expect((await read()) - before).to.be.below(10_000);
+      throw undone;
+    });
+    expect(await work.catch((cause: unknown) => cause)).to.equal(undone);
   });
 
   it('lists each member once, page by page, and finds each of them by a search', async () => {

@@ -715,7 +715,7 @@ create table known_times (
   ended_as_of timestamptz,
   expires_at timestamptz -- When to delete the row; null while the record exists.
 );
-create index known_times_account_id on known_times (account_id) where account_id is not null;
+create index known_times_account_id on known_times (account_id, organization_id) where account_id is not null;
 create index known_times_organization_id on known_times (organization_id) where organization_id is not null;
 create index known_times_warehouse_id on known_times (warehouse_id) where warehouse_id is not null;
 create index known_times_pushed on known_times (as_of) where not by_import;
