@@ -179,7 +179,7 @@ function literalOf(word: string, text: string): string | undefined {
 const CONNECTIONS = 12;
 const settings = {
   server: { host: '127.0.0.1', proxyHops: 1, maxConnections: CONNECTIONS },
-  storage: { databaseConnections: 2, rememberedPeople: 1 },
+  storage: { databaseConnections: 4, rememberedPeople: 1 },
   tokens: {
     authorizationCodeSeconds: 60,
     accessTokenSeconds: 120,
@@ -230,10 +230,10 @@ describeOn([postgresServer, redisServer], 'a service with other settings', () =>
   it('storage.database_connections limits the open connections', async () => {
     const { database } = on.service;
     const { promise: seen, resolve: release } = Promise.withResolvers<void>();
-    const held = Array.from({ length: 5 }, () => database.transaction(() => seen));
+    const held = Array.from({ length: 7 }, () => database.transaction(() => seen));
     await eventually(() => {
       const { used, waiting } = database.connections();
-      expect(used).to.equal(2);
+      expect(used).to.equal(4);
       // The service's own queries may wait as well.
       expect(waiting).to.be.at.least(3);
     }).finally(release);

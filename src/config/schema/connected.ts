@@ -47,7 +47,7 @@ export const storage = section('Where state is stored.', {
         'environment, as DATABASE_URL. Default: embedded.',
     },
   ),
-  database_connections: fixed(wholeNumber(2, 1_000).default(10), {
+  database_connections: fixed(wholeNumber(4, 1_000).default(10), {
     about: 'Maximum number of connections that each process opens to PostgreSQL, plus one that listens for changes.',
     note: 'Keep the total of all processes of all nodes below its max_connections.',
   }),
