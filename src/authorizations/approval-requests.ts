@@ -108,7 +108,7 @@ export function createApprovalRequests(parts: {
               RETURNING *)
           SELECT o.id AS "organizationId", o.name AS "organizationName",
               c.id AS "clientId", c.name AS "clientName"
-            FROM claimed JOIN organizations o ON o.id = organization_id
+            FROM claimed JOIN organizations o ON o.id = organization_id AND o.ended_at IS NULL
               JOIN clients c ON c.id = client_id WHERE is_due`,
         [new Date(clock()), new Date(clock() + RETRY_MS), limit],
       );

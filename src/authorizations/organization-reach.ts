@@ -354,7 +354,7 @@ const heldWithin = (limited: 'n' | 'k'): string =>
   `CROSS JOIN LATERAL (SELECT json_agg(json_build_object('id', w.id, 'rights', r.rights)) AS held
     FROM warehouses w
     LEFT JOIN warehouse_rights r ON r.warehouse_id = w.id AND r.account_id = m.account_id
-    WHERE w.organization_id = $1 AND w.id = ANY(CASE WHEN $2::text IS NULL
+    WHERE w.organization_id = $1 AND w.ended_at IS NULL AND w.id = ANY(CASE WHEN $2::text IS NULL
       THEN ${limited}.limit_places ELSE ARRAY[$2::text] END)) h`;
 
 const limitOf = (limited: 'n' | 'k'): string =>

@@ -165,7 +165,7 @@ export function createOrganizations(parts: {
           WHERE ${kind}_id = $1 AND ${subject} IS NOT NULL LIMIT ${MAX_DEPENDENTS + 1}) AS counted)`;
       const [row] = await database.query<Dependents>(
         `SELECT ${countOf('account_id')} AS people, ${countOf('client_id')} AS machines,
-            (SELECT count(*) FROM warehouses WHERE organization_id = $1)::integer AS warehouses`,
+            (SELECT count(*) FROM warehouses WHERE organization_id = $1 AND ended_at IS NULL)::integer AS warehouses`,
         [id],
       );
       return row ?? { warehouses: 0, people: 0, machines: 0 };
@@ -206,10 +206,7 @@ export function createOrganizations(parts: {
   };
 }
 
-/**
- * Ends up to `size` places, the warehouses of an organization at its own end, although their steps come later. Older
- * lines about them are then outdated, and their external ids are free for new places.
- */
+/** Ends up to `size` places. Older lines about them are then outdated, and their external ids are free for new places. */
 async function end(
   tx: Queries,
   now: Date,
@@ -284,8 +281,7 @@ const JOB_MS = 5_000;
 const PLACES_AT_ONCE = 10;
 
 /** Continues deletions whose process stopped. A place that cannot be deleted does not hold up the next ones. */
-export function endedPlacesCleaning(parts: { readonly database: Database; readonly engine: Changes }): CleaningJob {
-  const { database, engine } = parts;
+export function endedPlacesCleaning({ database, engine }: { database: Database; engine: Changes }): CleaningJob {
   /** The next rounds begin with the others. */
   const failed = { organization: new Set<string>(), warehouse: new Set<string>() };
   return async (limit) => {
@@ -344,6 +340,7 @@ const REMOVAL = {
   },
   warehouse: {
     table: 'warehouses',
+    /** Warehouses of a deleted organization end with it, although their step comes later. */
     began: HOME_ENDED_AT,
     /** The deletion of an organization also deletes its warehouses. */
     isDue: 'NOT EXISTS (SELECT FROM organizations o WHERE o.id = t.organization_id AND o.ended_at IS NOT NULL)',

@@ -302,6 +302,7 @@ describeOn([postgresServer], 'the page of a large organization', () => {
       await eventually(async () => expect(await reached()).to.not.include(id));
       const [listed] = (await organizations.list({ match: `Ended ${kind}` })).items;
       expect(listed?.warehouses).to.equal(kind === 'warehouse' ? 0 : undefined);
+      expect((await organizations.dependents('organization', organizationId)).warehouses).to.equal(0);
       await clean();
       expect(await count(`${kind}s WHERE id = '${id}'`)).to.equal(1);
       await database.query(`UPDATE ${kind}s SET ended_at = ended_at - interval '6 minutes' WHERE id = '${id}'`);
