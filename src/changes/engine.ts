@@ -55,7 +55,7 @@ export function createChanges(parts: {
   readonly connections?: number | undefined;
 }) {
   const { database, timeoutFactor = 1, connections = 10 } = parts;
-  // More than one, unless the pool is small: all of them then wait for the same batch of an import, not each for another.
+  // More than one, unless the pool is small: several pages then wait together for one batch of an import.
   const pagesAtOnce = Math.max(1, Math.min(3, Math.floor(connections / 3)));
   const turns = {
     // A page must not wait behind all lines of a large request, and must answer within two seconds.
@@ -86,13 +86,10 @@ export function createChanges(parts: {
 }
 
 /** A page then also waits for a connection (at most 0.7 s) and for the lock (at most 0.9 s). */
-const MAX_WAIT_MS = 500;
+const MAX_WAIT_MS = 400;
 
 const LOCK = "pg_advisory_xact_lock(hashtext('gatehouse import'))";
-/**
- * Without the first setting, triggers of the schema record the ends of rows, as for those that are deleted by hand.
- * Without the second one, PostgreSQL compiles the statement of a page of accounts, which takes ten times its time.
- */
+// Without these, triggers record ends as if by hand, and PostgreSQL compiles a page of accounts at ten times its cost.
 const SETTINGS = "set_config('gatehouse.changes', 'on', true), set_config('jit', 'off', true)";
 
 /**
