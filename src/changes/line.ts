@@ -148,7 +148,6 @@ export const importLine = z.discriminatedUnion('type', [
 export type ImportLine = z.output<typeof importLine>;
 export type ImportType = ImportLine['type'];
 
-/** Ordered by dependency: each type refers only to earlier ones. */
 export const PLURALS: Readonly<Record<ImportType, string>> = {
   organization: 'organizations',
   warehouse: 'warehouses',
@@ -156,6 +155,7 @@ export const PLURALS: Readonly<Record<ImportType, string>> = {
   membership: 'memberships',
   warehouse_rights: 'rights in warehouses',
 };
+/** Ordered by dependency: each type refers only to earlier ones. */
 export const IMPORT_TYPES = Object.keys(PLURALS) as readonly ImportType[];
 
 const lineKey = z.union([

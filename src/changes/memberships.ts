@@ -1,13 +1,5 @@
 /** The members of organizations, their roles, and their rights in warehouses. */
-import {
-  RIGHTS,
-  type Right,
-  ROLES,
-  type Role,
-  type Subject,
-  type SubjectColumn,
-  subjectColumn,
-} from '../accounts/access/reach.ts';
+import { RIGHTS, type Right, ROLES, type Role, type Subject, subjectColumn } from '../accounts/access/reach.ts';
 import type { Activity } from '../accounts/activity/activity.ts';
 import { findPlace, isOrganizationId, isWarehouseId, unknownOrganization } from '../accounts/organizations/places.ts';
 import { Refusal, refuseViolations } from '../base/refusal.ts';
@@ -44,7 +36,8 @@ export function createMemberships(parts: {
     if (warehouse && (rights.length === 0 || !warehouse.rights.every((right) => RIGHTS.includes(right)))) {
       throw unknownRights(warehouse.rights);
     }
-    const [column, id] = knownSubject(subject);
+    const [column, id = ''] = subjectColumn(subject) ?? [];
+    if (column === undefined) throw unknownSubject(subject);
     const ids = { [column]: id };
     if (column === 'client_id') await requireMachineClient(id);
     await refuseViolations(
@@ -97,12 +90,6 @@ export function createMemberships(parts: {
       'Give the membership to the person, or to a machine client.',
     );
   }
-}
-
-function knownSubject(subject: Subject): SubjectColumn {
-  const column = subjectColumn(subject);
-  if (column === undefined) throw unknownSubject(subject);
-  return column;
 }
 
 function unknownSubject(subject: Subject): Refusal {
