@@ -14,6 +14,7 @@ import { sha256 } from '../src/base/random-id.ts';
 import { knownSettings } from '../src/config/schema/known-settings.ts';
 import { createProgram } from '../src/operator/program/program.ts';
 import { commandsOf, idle } from './operator/commands.ts';
+import { operatorFor, valueFrom } from './operator/run-operator.ts';
 import { LIST, REDIRECT_URI } from './pages/client-owner.ts';
 import { optionsFor } from './pages/passkeys/soft-passkey.ts';
 import { fieldOf, type SignedInPerson, signedIn } from './pages/signed-in-person.ts';
@@ -244,6 +245,27 @@ describeOn([postgresServer, redisServer], 'frozen formats', () => {
     expectShape('authorization', JSON.parse(facts));
     const { body } = await clientCredentials(on.service.issuer, clients.machine);
     expectShape('machine access token', await recordIn('m', String(body.access_token)));
+  });
+
+  it('the keys of what the operator command prints as JSON do not change', async () => {
+    const { person: holder, clients, organization } = on.seeded;
+    await partnerTokens(on.service.issuer, on.seeded).tokens(clients.confidential);
+    const by = { address: '203.0.113.7', browser: '' };
+    await on.service.apiKeys.add({ accountId: holder.accountId, name: 'Script', expiresInDays: 30 }, by);
+    const lists = ['accounts', 'organizations', 'warehouses', 'memberships', 'clients', 'connections', 'api-keys'];
+    for (const words of [
+      ...lists.map((one) => (['memberships', 'connections'].includes(one) ? `${one} list ACCOUNT` : `${one} list`)),
+      'sessions list ACCOUNT',
+      'organizations show ORGANIZATION',
+      'organizations add --name Frozen',
+      'warehouses add --name Frozen --organization ORGANIZATION',
+      'audit --limit 1',
+    ]) {
+      const named = words.replace('ACCOUNT', `--account ${holder.email}`).replace('ORGANIZATION', organization.id);
+      const answer = [await valueFrom(operatorFor(on.service), named)].flat();
+      expect(answer, words).to.not.deep.equal([]);
+      expectFrozen(`keys of ${words}`, answer.flatMap(Object.keys));
+    }
   });
 
   it('codes and tokens keep their format', async () => {
