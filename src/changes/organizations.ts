@@ -88,7 +88,7 @@ export function createOrganizations(parts: {
       engine.transaction(async (tx, now) => {
         if (organizationId !== undefined) await findPlace(tx, 'organization', organizationId);
         await engine.make(tx, now, [{ type: kind, id, adds: true, organization_id: organizationId, set }]);
-        const [listed] = await tx.query(`${LISTED[kind]} AND ${kind[0]}.id = $1`, [id]);
+        const [listed] = await tx.query(`SELECT * FROM (${LISTED[kind]}) listed WHERE id = $1`, [id]);
         await inTransaction?.(tx, listed as Listed);
         return listed as Listed;
       }),

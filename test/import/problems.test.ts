@@ -233,19 +233,11 @@ describe('an import that contradicts the database', () => {
         `INSERT INTO accounts (id, email, email_key, name, created_at, external_id) VALUES ($1, $2, $2, 'Eve', now(), $3)`,
         [`acc_${id}`, email, external],
       );
+    const taken = /changed the same data in the meantime \(line 2: email: /;
+    const over = /which are kept: --prune would remove .*; the limit is 0 of each kind\.$/;
     for (const [prune, meanwhile, why, kept] of [
-      [
-        false,
-        () => another(1, 'taken@example.test', null),
-        /changed the same data in the meantime \(line 2: email: /,
-        0,
-      ],
-      [
-        true,
-        () => another(2, 'b3@example.test', 'B3'),
-        /which are kept: --prune would remove .*; the limit is 0 of each kind\.$/,
-        2,
-      ],
+      [false, () => another(1, 'taken@example.test', null), taken, 0],
+      [true, () => another(2, 'b3@example.test', 'B3'), over, 2],
     ] as const) {
       const importing = importWith(database, file, { prune, pruneAtMost: '0', meanwhile });
       const error = await importing.catch((thrown: unknown) => thrown);

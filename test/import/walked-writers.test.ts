@@ -30,32 +30,18 @@ const WRITERS = [
   'unlink',
 ] as const;
 
+const KINDS = ['organization', 'warehouse', 'account', 'membership', 'rights'] as const;
+const OFTEN = [...Array<'push'>(8).fill('push'), 'memberships', 'accounts resume', 'unlink', 'unlink'] as const;
+
 const anyStep = fc.record({
-  writer: fc.constantFrom(
-    ...WRITERS,
-    ...Array<'push'>(8).fill('push'),
-    'memberships',
-    'accounts resume',
-    'unlink',
-    'unlink',
-  ),
+  writer: fc.constantFrom(...WRITERS, ...OFTEN),
   person: fc.constantFrom(...PEOPLE),
-  kind: fc.constantFrom(
-    'account',
-    'organization',
-    'warehouse',
-    'membership',
-    'membership',
-    'membership',
-    'rights',
-    'rights',
-  ),
+  kind: fc.constantFrom(...KINDS, 'membership', 'membership', 'rights'),
   late: fc.constantFrom<number>(60, 60, 60, 3_600, 2 * 86_400, 0),
   isGiven: fc.constantFrom(true, true, false),
   isOfSecondNode: fc.boolean(),
 });
 type Step = typeof anyStep extends fc.Arbitrary<infer Value> ? Value : never;
-type Kind = Step['kind'];
 
 /** A statement about a record: it was so at this time, in milliseconds. */
 interface Truth {
@@ -247,8 +233,6 @@ function pushed({ kind, person, isGiven }: Step): [Line, string] {
   const one = kind === 'rights' ? line.rights(person, 'W1', 'read') : line.membership(person, 'O1');
   return [isGiven ? one : { ...one, removed: true }, `${kind} ${person}`];
 }
-
-const KINDS: readonly Kind[] = ['organization', 'warehouse', 'account', 'membership', 'rights'];
 
 function suite(deployment: Deployment, walks: number, ahead?: number): () => void {
   return () => {
