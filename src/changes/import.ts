@@ -8,12 +8,12 @@ import type { By, Change, Difference } from './change.ts';
 import { type Changes, isOvertaken, isTooLong, type Outcome, RETRIED_SHARE, retried } from './engine.ts';
 import { chooseFile, forgetFiles, type SetsOfFile, sizesOf } from './known-files.ts';
 import type { BrokenLine, ImportType, Numbered } from './line.ts';
-import { fileRules, forgetIds, PASSES, type Plan, pageOf, type StagedLine } from './pages.ts';
+import { fileRules, forgetIds, type Plan, pageOf, type StagedLine } from './pages.ts';
 import { createFoundProblems, ImportInterrupted, ImportProblems } from './problems.ts';
 import { type Absent, PRUNED_TYPES, type Pruned, type PruneLimit, pruneExcess, prunePage } from './prune.ts';
 import { createImportTally, type ImportChange, type ImportReport, recordImport } from './report.ts';
 import { beginRun, type Run } from './runs.ts';
-import { checkRules, isNamed, keyOfId, PAGE_SIZE, READ_SIZE, stage } from './stage.ts';
+import { checkRules, isNamed, keyOfId, PAGE_SIZE, READ_SIZE, type Staged, stage, typeOf } from './stage.ts';
 import { fileIdOf } from './times.ts';
 
 /** Called with the number of lines done so far. */
@@ -100,8 +100,8 @@ export function createImporter(parts: {
       } while (after !== undefined);
     }
 
-    for (const pass of PASSES) {
-      await eachPage<number>(pass[0], async (tx, now, after = 0) => {
+    for (const pass of plan.passes) {
+      await eachPage<number>(typeOf(pass), async (tx, now, after = 0) => {
         // A dry run makes no change, so that the lines of later pages would be shown twice.
         const found = await pageOf(tx, plan, pass, { after, size, maxMore: write ? size : 0 });
         const outcome = await engine.make(tx, now, found.changes, options);
@@ -150,15 +150,15 @@ export function createImporter(parts: {
     /**
      * Stores the lines of the file until the run is disposed.
      *
-     * @returns the number of lines @throws ImportProblems with everything that is wrong within the file
+     * @throws ImportProblems with everything that is wrong within the file
      */
-    async stage(run: Run, file: AsyncIterable<readonly (Numbered | BrokenLine)[]>): Promise<number> {
+    async stage(run: Run, file: AsyncIterable<readonly (Numbered | BrokenLine)[]>): Promise<Staged> {
       const problems = createFoundProblems();
       const staged = await stage(database, run.id, file, problems);
       await checkRules(database, run.id, staged, problems);
       await run.requireHeld(database);
       problems.refuse();
-      return staged.lines;
+      return staged;
     },
 
     /**

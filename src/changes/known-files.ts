@@ -49,14 +49,13 @@ export async function chooseFile(
   { files, sizes }: SetsOfFile,
 ): Promise<string> {
   const [id, inFile] = [...files].sort(([, a], [, b]) => b - a)[0] ?? [];
-  const [file] = await step((tx) =>
-    tx.query<{ as_of: Date }>('SELECT as_of FROM known_files WHERE id = $1', [id ?? null]),
-  );
-  if (id === undefined || file === undefined || file.as_of > asOf) {
-    const add = 'INSERT INTO known_files (id, as_of) VALUES ($1, $2) ON CONFLICT DO NOTHING';
-    await step((tx) => tx.query(add, [importId, asOf]));
-    return importId;
-  }
+  const file = await step(async (tx) => {
+    const [found] = await tx.query<{ as_of: Date }>('SELECT as_of FROM known_files WHERE id = $1', [id ?? null]);
+    if (found && found.as_of <= asOf) return found;
+    await tx.query('INSERT INTO known_files (id, as_of) VALUES ($1, $2) ON CONFLICT DO NOTHING', [importId, asOf]);
+    return undefined;
+  });
+  if (id === undefined || file === undefined) return importId;
   if (file.as_of.getTime() === asOf.getTime()) return id;
   let after = sizes.get(id) === inFile ? null : '';
   while (after !== null) {
@@ -73,21 +72,21 @@ export async function chooseFile(
  * record to a set; other writers take it out.
  */
 export async function sizesOf(database: Queries): Promise<ReadonlyMap<string, number>> {
-  const sets = await database.query<{ id: string }>('SELECT id FROM known_files');
-  const sizes = new Map(sets.map(({ id }) => [id, 0]));
-  for (const { id } of sets) {
-    let after: string | null = '';
-    while (after !== null) {
-      const [page]: { count: number; next: string | null }[] = await database.query(
-        `SELECT count(*)::int AS count, CASE WHEN count(*) = $3 THEN max(thing) END AS next FROM (
-          SELECT thing FROM known_times WHERE file_id = $1 AND thing > $2 ORDER BY thing LIMIT $3) k`,
-        [id, after, COUNTED_AT_ONCE],
-      );
-      sizes.set(id, (sizes.get(id) ?? 0) + (page?.count ?? 0));
-      after = page?.next ?? null;
-    }
+  const sizes = new Map<string, number>();
+  let after = ['', ''];
+  for (;;) {
+    const rows: { id: string; count: number; thing: string }[] = await database.query(
+      `SELECT file_id AS id, count(*)::int AS count, max(thing) AS thing FROM (
+          SELECT file_id, thing FROM known_times WHERE file_id IS NOT NULL AND (file_id, thing) > ($1, $2)
+            ORDER BY file_id, thing LIMIT $3) k
+        GROUP BY file_id ORDER BY file_id`,
+      [...after, COUNTED_AT_ONCE],
+    );
+    for (const { id, count } of rows) sizes.set(id, (sizes.get(id) ?? 0) + count);
+    const last = rows.at(-1);
+    if (!last || rows.reduce((sum, { count }) => sum + count, 0) < COUNTED_AT_ONCE) return sizes;
+    after = [last.id, last.thing];
   }
-  return sizes;
 }
 
 /** Deletes sets without records, except the new set of an import that runs. */

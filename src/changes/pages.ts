@@ -3,10 +3,11 @@ import { randomId } from '../base/random-id.ts';
 import type { Queries } from '../storage/queries.ts';
 import { type Change, type NamedType, valuesOf } from './change.ts';
 import type { ImportType } from './line.ts';
-import { HOME_ENDED_AT, isNamed, keyOfBoth, keyOfId, lineWith, PREFIXES, TABLES } from './stage.ts';
+import { HOME_ENDED_AT, isNamed, keyOfBoth, keyOfId, lineWith, type Pass, PREFIXES, TABLES, typeOf } from './stage.ts';
 
 export interface Plan {
   readonly importId: string;
+  readonly passes: readonly Pass[];
   /** True to remove records that were imported before and are not in the file. */
   readonly prune: boolean;
   /** True to adopt places that were created by hand, by the name that they have in the file. */
@@ -14,16 +15,6 @@ export interface Plan {
   /** The time as of which the file describes the data. */
   readonly asOf: Date;
 }
-
-/** Warehouses move after the memberships: members of their new organization keep their rights. */
-export const PASSES: readonly (readonly [type: ImportType, isMove: boolean])[] = [
-  ['organization', false],
-  ['warehouse', false],
-  ['account', false],
-  ['membership', false],
-  ['warehouse', true],
-  ['warehouse_rights', false],
-];
 
 export type StagedLine = Readonly<Record<string, string | undefined>>;
 
@@ -43,9 +34,9 @@ interface Row {
 }
 
 /** Each condition matches an index: otherwise PostgreSQL would read and sort all lines for each page. */
-const linesSql = (type: ImportType, isMove = false): string =>
-  `(SELECT * FROM import_lines WHERE import_id = $1 AND type = '${type}' AND number > $2 ${
-    type === 'warehouse' ? `AND home IS ${isMove ? 'NOT NULL' : 'NULL'}` : ''
+const linesSql = (pass: Pass): string =>
+  `(SELECT * FROM import_lines WHERE import_id = $1 AND type = '${typeOf(pass)}' AND number > $2 ${
+    typeOf(pass) === 'warehouse' ? `AND home IS ${pass === 'move' ? 'NOT NULL' : 'NULL'}` : ''
   } AND line IS NOT NULL ORDER BY number LIMIT $3) l`;
 
 /**
@@ -81,10 +72,11 @@ const ofPlace = (type: NamedType, lines = linesSql(type)): string => {
     FROM ${lines} ORDER BY l.number`;
 };
 
-const SELECT: Readonly<Record<ImportType, string>> = {
+const SELECT: Readonly<Record<Pass, string>> = {
   organization: ofPlace('organization'),
   warehouse: ofPlace('warehouse'),
   account: ofPlace('account'),
+  move: ofPlace('warehouse', linesSql('move')),
   membership: `SELECT l.number, l.line, l.key, NULL AS id, a.id AS account_id, o.id AS organization_id, NULL AS warehouse_id
     FROM ${linesSql('membership')} ${named('account', 'l.account', 'a')} ${named('organization', 'l.place', 'o')}
     ORDER BY l.number`,
@@ -98,18 +90,17 @@ const SELECT: Readonly<Record<ImportType, string>> = {
     ORDER BY l.number`,
 };
 
-const MOVES = ofPlace('warehouse', linesSql('warehouse', true));
 const ACCOUNTS_TOGETHER = ofPlace('account', ACCOUNT_LINES);
 
 /** @param maxMore how many lines of later pages the page may also have, about accounts whose address it gives away */
 export async function pageOf(
   tx: Queries,
   plan: Plan,
-  [type, isMove]: (typeof PASSES)[number],
+  pass: Pass,
   { after, size, maxMore }: { readonly after: number; readonly size: number; readonly maxMore: number },
 ) {
-  const [select, more] =
-    type === 'account' && maxMore > 0 ? [ACCOUNTS_TOGETHER, [maxMore]] : [isMove ? MOVES : SELECT[type], []];
+  const type = typeOf(pass);
+  const [select, more] = type === 'account' && maxMore > 0 ? [ACCOUNTS_TOGETHER, [maxMore]] : [SELECT[pass], []];
   const rows = await tx.query<Row>(select, [plan.importId, after, size, ...more]);
   const page = {
     lines: new Map(rows.map(({ number, line }) => [number, line])),

@@ -3,7 +3,7 @@ import { emailKey } from '../accounts/email.ts';
 import { randomId } from '../base/random-id.ts';
 import type { Queries } from '../storage/queries.ts';
 import type { NamedType } from './change.ts';
-import { type BrokenLine, IMPORT_TYPES, type ImportLine, type ImportType, isBroken, type Numbered } from './line.ts';
+import { type BrokenLine, type ImportLine, type ImportType, isBroken, type Numbered } from './line.ts';
 import type { FoundProblems } from './problems.ts';
 
 /** How many lines or records a statement handles. */
@@ -17,12 +17,20 @@ export const PREFIXES = { organization: 'org_', warehouse: 'wh_', account: 'acc_
 export const HOME_ENDED_AT = '(SELECT o.ended_at FROM organizations o WHERE o.id = t.organization_id)';
 export const isNamed = (type: ImportType): type is NamedType => type in TABLES;
 
+/** In their order. Warehouses move after the memberships: members of their new organization keep their rights. */
+export const PASSES = ['organization', 'warehouse', 'account', 'membership', 'move', 'warehouse_rights'] as const;
+/** The lines that are compared together: those of a type, or those that move a warehouse. */
+export type Pass = (typeof PASSES)[number];
+export const typeOf = (pass: Pass): ImportType => (pass === 'move' ? 'warehouse' : pass);
+
 /** Between the two ids in the key of a membership or of rights. No external id contains it. */
 const SEPARATOR = '\u001F';
 
 export interface Staged {
   /** How many lines the file has, without blank ones. */
   readonly lines: number;
+  /** Those with lines: an import of two people needs no statement about places. */
+  readonly passes: readonly Pass[];
   /** The first line that cannot be read at all: it may be about anything. */
   readonly unread: number | undefined;
 }
@@ -34,6 +42,7 @@ export async function stage(
   file: AsyncIterable<readonly (Numbered | BrokenLine)[]>,
   problems: FoundProblems,
 ): Promise<Staged> {
+  const passes = new Set<Pass>();
   let lines = 0;
   let unread: number | undefined;
   let rows: object[] = [];
@@ -42,8 +51,10 @@ export async function stage(
       lines += 1;
       if (isBroken(line)) for (const problem of line.problems) problems.add(line.number, problem);
       const row = rowOf(line);
-      if (row) rows.push(row);
-      else unread ??= line.number;
+      if (row) {
+        rows.push(row);
+        passes.add(row.home === undefined ? row.type : 'move');
+      } else unread ??= line.number;
       if (rows.length < PAGE_SIZE) continue;
       await insert(database, importId, rows);
       rows = [];
@@ -52,10 +63,10 @@ export async function stage(
   if (rows.length > 0) await insert(database, importId, rows);
   // The planner has no statistics of a table that was just filled, and would read all of it for each line.
   await database.query('ANALYZE import_lines (import_id, type, number, key, former, home, email_key, identity, id)');
-  return { lines, unread };
+  return { lines, passes: PASSES.filter((pass) => passes.has(pass)), unread };
 }
 
-function rowOf(read: Numbered | BrokenLine): object | undefined {
+function rowOf(read: Numbered | BrokenLine) {
   const line = (isBroken(read) ? read.key : read) as ImportLine | undefined;
   if (!line) return undefined;
   const { type } = line;
@@ -174,12 +185,12 @@ const nameOf = (type: ImportType): string => (type === 'warehouse_rights' ? 'rig
 export async function checkRules(
   database: Queries,
   importId: string,
-  { unread }: Staged,
+  { passes, unread }: Staged,
   problems: FoundProblems,
 ): Promise<void> {
   // Mention a line that cannot be read: it may define what another line refers to.
   const unless = unread === undefined ? '' : `, unless it is line ${unread}, which cannot be read`;
-  for (const type of IMPORT_TYPES) {
+  for (const type of new Set(passes.map(typeOf))) {
     const { own, references } = RULES[type];
     let after: number | null = 0;
     while (after !== null) {

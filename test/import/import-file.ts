@@ -71,8 +71,8 @@ export async function importWith(
   const importer = createImporter({ database, engine, clock, activity: createActivity({ database, clock }) });
   await using source = await openImportFile(file, process);
   await using run = await importer.begin('this test');
-  await importer.stage(run, source.lines());
-  const plan = { prune, adoptByName: false, asOf: source.writtenAt };
+  const { passes } = await importer.stage(run, source.lines());
+  const plan = { passes, prune, adoptByName: false, asOf: source.writtenAt };
   await run.takeTurn();
   const { report, ...sets } = await importer.compare(run, plan, { pruneAtMost });
   await meanwhile?.();

@@ -26,8 +26,7 @@ for (const [deployment, { needed, every }] of Object.entries(DEPLOYMENTS)) {
 
     for (const [name, operation] of Object.entries({ ...REQUESTS, ...CHANGES })) {
       it(`if a node is killed, ${name} is never half done, and never lost once it was answered`, async () => {
-        // An import of two lines makes some 140 calls, of which every third is enough.
-        const times = await crashAtEachCall(world, operation, name === 'a batch of an import' ? 3 : every);
+        const times = await crashAtEachCall(world, operation, every);
         console.log(`      ${name}: killed ${times} times`);
       });
     }

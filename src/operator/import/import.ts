@@ -63,10 +63,10 @@ export function addImportCommand(program: Command, operator: Operator): void {
     await run(async ({ importer, clients, settings }) => {
       const startedBy = `${operator.by().operator}, process ${process.pid} on ${hostname()}`;
       await using started = await importer.begin(startedBy);
-      const total = await importer.stage(started, source.lines());
+      const { lines: total, passes } = await importer.stage(started, source.lines());
       // The clock of this machine may be ahead: a line that is pushed meanwhile would be outdated, and lost.
       const writtenAt = source.writtenAt < started.startedAt ? source.writtenAt : started.startedAt;
-      const plan = { prune, adoptByName, asOf: options.asOf ?? writtenAt };
+      const plan = { passes, prune, adoptByName, asOf: options.asOf ?? writtenAt };
       const showing = (what: string) => (lines: number) => progress.show(`${what}, lines`, lines, total);
       if (!isDryRun) {
         await started.takeTurn(
