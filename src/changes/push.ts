@@ -5,7 +5,7 @@ import { Refusal } from '../base/refusal.ts';
 import type { Queries } from '../storage/queries.ts';
 import { StorageUnavailable } from '../storage/storage-unavailable.ts';
 import type { Difference } from './change.ts';
-import { type Changes, isOvertaken, retried } from './engine.ts';
+import { type Changes, isOvertaken, isTooLong, RETRIED_SHARE, retried } from './engine.ts';
 import { isBroken } from './line.ts';
 import { MAX_AHEAD_MS, type PushedLine, readPushedLines, removes } from './pushed-line.ts';
 import type { RemovalLimit } from './removal-limit.ts';
@@ -44,31 +44,33 @@ export function createPushedChanges(parts: {
 
   /** Applies all lines or none. The lines have one type, and are about different records. */
   const write = (lines: readonly PushedLine[], sender: string): Promise<LineAnswer[]> =>
-    changes.transaction(async (tx, now) => {
-      const answers = new Map<number, LineAnswer>();
-      const answer = (line: number, result: LineAnswer['result'], why?: Refusal): void =>
-        void answers.set(line, { line, result, ...(why && reasonOf(why)) });
-      const resolved = await resolve(tx, lines);
-      const known = resolved.filter(({ missing }) => !missing).map(({ change }) => change);
-      const records = known.map(({ id, account_id, warehouse_id, organization_id }) =>
-        [id, account_id, warehouse_id ?? organization_id].join(' '),
-      );
-      // Two lines name the same record differently: the caller then applies the lines one by one.
-      if (new Set(records).size < records.length) throw lineRefused('Two lines name the same record');
-      await answerMissing(tx, resolved, answer);
-      const { differences, outdated, problems } = await changes.make(tx, now, known, {
-        by: { actor: 'operator', isSystem: true, asksFirst: asksFirst(), details: { by: 'changes' } },
-        activity: activityOf(sender),
-        allow: (_, found) => limited(tx, found, (line) => answer(line, 'held_back')),
-      });
-      if (problems[0]) throw lineRefused(problems[0].message);
-      const changed = new Set(differences.map(({ change }) => change.number));
-      for (const { number = 0 } of outdated) answer(number, changed.has(number) ? 'ok' : 'outdated');
-      for (const { number = 0 } of known) {
-        if (!answers.has(number)) answer(number, changed.has(number) ? 'ok' : 'unchanged');
-      }
-      return lines.flatMap(({ number }) => answers.get(number) ?? []);
-    }, 'pushes');
+    changes.transaction((tx, now) => writeIn(tx, now, lines, sender).catch(inParts(lines)), 'pushes');
+
+  async function writeIn(tx: Queries, now: Date, lines: readonly PushedLine[], sender: string): Promise<LineAnswer[]> {
+    const answers = new Map<number, LineAnswer>();
+    const answer = (line: number, result: LineAnswer['result'], why?: Refusal): void =>
+      void answers.set(line, { line, result, ...(why && reasonOf(why)) });
+    const resolved = await resolve(tx, lines);
+    const known = resolved.filter(({ missing }) => !missing).map(({ change }) => change);
+    const records = known.map(({ id, account_id, warehouse_id, organization_id }) =>
+      [id, account_id, warehouse_id ?? organization_id].join(' '),
+    );
+    // Two lines name the same record differently: the caller then applies the lines one by one.
+    if (new Set(records).size < records.length) throw lineRefused('Two lines name the same record');
+    await answerMissing(tx, resolved, answer);
+    const { differences, outdated, problems } = await changes.make(tx, now, known, {
+      by: { actor: 'operator', isSystem: true, asksFirst: asksFirst(), details: { by: 'changes' } },
+      activity: activityOf(sender),
+      allow: (_, found) => limited(tx, found, (line) => answer(line, 'held_back')),
+    });
+    if (problems[0]) throw lineRefused(problems[0].message);
+    const changed = new Set(differences.map(({ change }) => change.number));
+    for (const { number = 0 } of outdated) answer(number, changed.has(number) ? 'ok' : 'outdated');
+    for (const { number = 0 } of known) {
+      if (!answers.has(number)) answer(number, changed.has(number) ? 'ok' : 'unchanged');
+    }
+    return lines.flatMap(({ number }) => answers.get(number) ?? []);
+  }
 
   /** Leaves out lines that remove more than the limit allows. A line may remove several records. */
   async function limited(tx: Queries, found: readonly Difference[], holdBack: (line: number) => void) {
@@ -95,10 +97,13 @@ export function createPushedChanges(parts: {
       yield* await retried(RETRY_PAUSES_MS, () => write(lines, sender));
     } catch (error) {
       const refusal = refusalOf(error);
-      if (refusal === undefined) throw error;
-      if (lines.length === 1) {
+      if (refusal && lines.length === 1) {
         yield { line: first.number, result: 'refused', ...reasonOf(refusal) };
-      } else for (const line of lines) yield* apply([line], sender);
+        return;
+      }
+      if (!refusal && !(error instanceof BatchTooLong)) throw error;
+      const size = refusal ? 1 : Math.ceil(lines.length / RETRIED_SHARE);
+      for (let at = 0; at < lines.length; at += size) yield* apply(lines.slice(at, at + size), sender);
     }
   }
 
@@ -138,6 +143,13 @@ export function createPushedChanges(parts: {
     },
   };
 }
+
+/** Thrown if PostgreSQL needs too long for a batch: parts of it may succeed. Not for a wait for the turn. */
+class BatchTooLong extends Error {}
+
+const inParts = (lines: readonly PushedLine[]) => (error: unknown) => {
+  throw isTooLong(error) && lines.length > 1 ? new BatchTooLong() : error;
+};
 
 /** Starts a new batch if the type changes, removals or heavy lines start or end, or a name occurs again. */
 function* batchesOf(lines: readonly PushedLine[]): Iterable<readonly PushedLine[]> {

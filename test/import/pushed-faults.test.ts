@@ -20,7 +20,26 @@ describeOn([postgresServer], 'pushed changes on PostgreSQL', () => {
   const start = startsOn('postgres');
   let service: TestService;
   before(async () => {
-    service = await start({ settings: { senders: SENDERS } });
+    service = await start({ settings: { senders: SENDERS, import: { removalsPerHour: '1000' } } });
+  });
+
+  it('lines that remove more than one statement can are applied in smaller batches', async () => {
+    const { database } = service;
+    const people = numbered(9_000, 9_100);
+    const members = people.map((id) => membership(id, 'O9'));
+    await push(service, [organization('O9'), ...people.map((id) => account(id)), ...members]);
+    await database.query(`
+      CREATE FUNCTION too_many() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+        IF (SELECT count(*) FROM gone) > 5 THEN RAISE EXCEPTION 'too long' USING ERRCODE = '57014'; END IF;
+        RETURN NULL; END $$;
+      CREATE TRIGGER too_many AFTER DELETE ON organization_memberships
+        REFERENCING OLD TABLE AS gone FOR EACH STATEMENT EXECUTE FUNCTION too_many()`);
+    const { results } = await push(
+      service,
+      members.map((one) => ({ ...one, removed: true })),
+    );
+    await database.query('DROP FUNCTION too_many CASCADE');
+    expect(results).to.deep.equal(Array(100).fill('ok'));
   });
 
   it('lines that two senders push to two nodes at the same time are all applied', async () => {
