@@ -219,7 +219,7 @@ async function compare(
     const messages =
       change.type === 'account'
         ? accountProblems(change, before, context ?? {}, holders)
-        : unconfirmedMove(change, before, after, context?.home);
+        : placeProblems(change, before, after, context ?? {});
     problems.push(...messages.map((message) => ({ change, message })));
     const fields = {
       ...fieldsOf(change.type, before, after),
@@ -256,8 +256,10 @@ function fieldsOf(type: ChangeType, before: Row | null, after: Row): Fields {
   );
 }
 
-/** A move changes who has access to the warehouse, so the line must name both organizations. */
-function unconfirmedMove({ type, formerOrganization }: Change, before: Row | null, after: Row, home: unknown) {
+function placeProblems({ type, formerOrganization }: Change, before: Row | null, after: Row, { home, ending }: Row) {
+  // Lines had the id of the place before its deletion began, or before the step that ends it.
+  if (ending) return [`${type}: it is being deleted; import the file again in a few minutes, when this is done`];
+  // A move changes who has access to the warehouse, so the line must name both organizations.
   if (type !== 'warehouse' || !before || before.organization_id === after.organization_id) return [];
   if (formerOrganization === before.organization_id) return [];
   return [

@@ -111,13 +111,8 @@ export function createImporter(parts: {
         const wrong = [...found.problems, ...outcome.problems.map(({ change, message }) => ({ ...change, message }))];
         if (write) refuse(wrong);
         const outdated = outcome.outdated.filter(({ number = 0 }) => number <= (found.next ?? Infinity));
-        return {
-          ...found,
-          ...outcome,
-          outdated,
-          wrong,
-          shown: await shownOf(tx, outcome.differences, found.lines, plan),
-        };
+        const shown = await shownOf(tx, outcome.differences, found.lines, plan);
+        return { ...found, ...outcome, outdated, wrong, shown };
       });
     }
     for (const type of plan.prune ? PRUNED_TYPES : []) {
@@ -218,10 +213,7 @@ interface Compared extends SetsOfFile {
   readonly pruneAtMost: PruneLimit;
 }
 
-interface Wrong {
-  readonly number?: number;
-  readonly message: string;
-}
+type Wrong = { readonly number?: number; readonly message: string };
 
 /** What a page of lines, or of records that the file lacks, would change. */
 interface ComparedPage<At> extends Pick<Outcome, 'differences' | 'outdated' | 'times'> {

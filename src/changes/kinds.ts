@@ -43,7 +43,7 @@ export const KINDS: Readonly<Record<ChangeType, Kind>> = {
     values: ['external_id', 'name', 'asks_first', 'allows_api_keys'],
     fixed: ['id', 'created_at'],
     find: one('organizations', 't', 'x.id = l.id'),
-    context: 'NULL::jsonb',
+    context: "jsonb_build_object('ending', t.ended_at IS NOT NULL)",
     log: (one) => [place('organization', one)],
   },
   warehouse: {
@@ -52,7 +52,7 @@ export const KINDS: Readonly<Record<ChangeType, Kind>> = {
     values: ['external_id', 'name', 'organization_id'],
     fixed: ['id', 'created_at'],
     find: `${one('warehouses', 't', 'x.id = l.id')} ${one('organizations', 'o', 'x.id = t.organization_id')}`,
-    context: "jsonb_build_object('home', o.external_id)",
+    context: "jsonb_build_object('home', o.external_id, 'ending', coalesce(t.ended_at, o.ended_at) IS NOT NULL)",
     log: (one) => [place('warehouse', one)],
   },
   account: {

@@ -20,6 +20,7 @@ export interface ImportChange {
 }
 
 export type ImportCounts = Record<ChangeKind | 'unchanged', number>;
+type Counts = Record<ImportType, ImportCounts>;
 
 export interface ImportReport {
   readonly counts: Readonly<Record<ImportType, Readonly<ImportCounts>>>;
@@ -42,10 +43,7 @@ interface ComparedPage {
 
 export function createImportTally() {
   const nothing = { added: 0, changed: 0, removed: 0, kept: 0, unchanged: 0 };
-  const counts = Object.fromEntries(IMPORT_TYPES.map((type) => [type, { ...nothing }])) as Record<
-    ImportType,
-    ImportCounts
-  >;
+  const counts = Object.fromEntries(IMPORT_TYPES.map((type) => [type, { ...nothing }])) as Counts;
   const shown: ImportChange[] = [];
   let changeCount = 0;
   let newer = 0;

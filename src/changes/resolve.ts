@@ -89,11 +89,8 @@ export async function resolve(tx: Queries, lines: readonly PushedLine[]): Promis
  * An address counts for what was deleted only if the line has no other name, or if no account has one of its other
  * names: a person may have the address of another one who was deleted.
  */
-const surest = ({ external, id, email }: Names): Names => ({
-  external,
-  id,
-  email: external === undefined && id === undefined ? email : undefined,
-});
+const surest = (names: Names): Names =>
+  names.external === undefined && names.id === undefined ? names : { ...names, email: undefined };
 
 function endOf(line: PushedLine): Change['end'] {
   if (!removes(line)) return undefined;
@@ -164,9 +161,7 @@ function ownOf(line: PushedLine, type: NamedType, of: Lookup): Found | undefined
   if (id !== undefined) {
     const row = theOne(type, OWN, { id }, of);
     const isOther = byName !== undefined && byName.id !== id;
-    if (isOther || (external && row.external_id !== null && !byName)) {
-      throw disagreeing(['id', 'external_id']);
-    }
+    if (isOther || (external && row.external_id !== null && !byName)) throw disagreeing(['id', 'external_id']);
     return row;
   }
   if (external === undefined) return theOne(type, OWN, names, of);
@@ -185,9 +180,7 @@ function theOne(type: NamedType, keys: Keys, { external, id, email }: Names, of:
     const message = `The line does not name the ${type}.`;
     throw new Refusal('name_missing', message, `Write one of ${keys.filter(Boolean).join(', ')}.`);
   }
-  if (others.some(({ row }) => row?.id !== first.row?.id)) {
-    throw disagreeing(given.map(({ key }) => key));
-  }
+  if (others.some(({ row }) => row?.id !== first.row?.id)) throw disagreeing(given.map(({ key }) => key));
   if (first.row) return first.row;
   throw new Refusal(
     `${type}_unknown`,

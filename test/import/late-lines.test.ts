@@ -1,5 +1,6 @@
 /** What a command or a page changed is not undone by a line or a file that was known before. */
 import { expect } from 'chai';
+import { createChanges } from '../../src/changes/engine.ts';
 import { operatorFor, refusalFrom, valueFrom } from '../operator/run-operator.ts';
 import { LIST, signInOwner } from '../pages/client-owner.ts';
 import { signedIn } from '../pages/signed-in-person.ts';
@@ -396,34 +397,77 @@ forEachDeploymentAndEmbedded('late lines', (start) => {
     expect(rows).to.deep.equal([{ rights: ['read', 'manage'] }]);
   });
 
-  it('during a deletion that was stopped, newer lines add new places, an import moves and removes none, and the old ones are refused', async () => {
-    const { n, base, account, organization, email } = await add(on);
-    const { database, organizations, access, clean } = on.service;
-    // One more warehouse than the deletion ends at first.
+  /** Adds a person's organization with one more warehouse than a deletion ends at first, and stops the deletion there. */
+  async function addStopped() {
+    const records = await add(on);
+    const { database, organizations } = on.service;
+    const { n, organization } = records;
     const all = [`W${n}`, ...Array.from({ length: 500 }, (_, at) => `W${n}-${at}`)];
     await database.query(`
       INSERT INTO warehouses (id, organization_id, name, created_at, external_id)
-        SELECT 'wh_' || lpad(i::text, 16, '0'), '${organization}', 'Hall', now(), 'W${n}-' || i FROM generate_series(0, 499) i;
-      CREATE FUNCTION stop_here() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
-        IF (SELECT count(*) FROM warehouses WHERE ended_at IS NOT NULL) >= 500 THEN RAISE EXCEPTION 'stopped'; END IF;
-        RETURN NULL; END $$;
-      CREATE TRIGGER stop_here BEFORE UPDATE ON warehouses FOR EACH STATEMENT EXECUTE FUNCTION stop_here()`);
+        SELECT 'wh_' || lpad('${n}0' || i, 16, '0'), '${organization}', 'Hall', now(), 'W${n}-' || i
+          FROM generate_series(0, 499) i`);
     const away = line.organization(`O${n}-away`);
     const moves = all.map((one) => line.warehouse(one, `O${n}-away`, { former_organization: `O${n}` }));
-    let stopped: unknown;
-    const meanwhile = async () => {
-      stopped = await organizations.remove('organization', organization).catch((cause: Error) => cause.message);
-      await database.query('DROP FUNCTION stop_here CASCADE');
+    return {
+      ...records,
+      away,
+      moves: [line.organization(`O${n}`), away, ...moves],
+      async deleteAndStop() {
+        await database.query(`
+          CREATE FUNCTION stop_here() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+            IF (SELECT count(*) FROM warehouses WHERE organization_id = '${organization}' AND ended_at IS NOT NULL) >= 500
+              THEN RAISE EXCEPTION 'stopped'; END IF;
+            RETURN NULL; END $$;
+          CREATE TRIGGER stop_here BEFORE UPDATE ON warehouses FOR EACH STATEMENT EXECUTE FUNCTION stop_here()`);
+        const stopped = organizations.remove('organization', organization);
+        expect(await stopped.catch((cause: Error) => cause.message)).to.equal('stopped');
+        await database.query('DROP FUNCTION stop_here CASCADE');
+      },
+      async complete() {
+        await database.query(`UPDATE organizations SET ended_at = ended_at - interval '6 minutes'`);
+        await on.service.clean();
+        expect(await database.query('SELECT FROM organizations WHERE id = $1', [organization])).to.deep.equal([]);
+      },
     };
-    const moving = await importWith(database, fileOf(line.organization(`O${n}`), away, ...moves), { meanwhile }).catch(
-      (cause: Error) => cause.message,
-    );
-    expect(stopped).to.equal('stopped');
+  }
+
+  it('an import moves no warehouse of an organization whose deletion begins while it runs', async () => {
+    const { database } = on.service;
+    // The lines of the organizations are compared in the second transaction, the moves in the third.
+    for (const begun of [0, 1, 2]) {
+      const { n, moves, deleteAndStop, complete } = await addStopped();
+      const engine = createChanges({ database });
+      let transactions = 0;
+      const transaction: typeof engine.transaction = async (work, turn) => {
+        const result = await engine.transaction(work, turn);
+        transactions += 1;
+        if (transactions === begun) await deleteAndStop();
+        return result;
+      };
+      const meanwhile = async () => {
+        if (begun === 0) await deleteAndStop();
+      };
+      const importing = importWith(database, fileOf(...moves), { engine: { ...engine, transaction }, meanwhile });
+      expect(await importing.catch((cause: Error) => cause.message), `${begun}`)
+        .to.include('another process changed the same data')
+        .and.include('is being deleted');
+      const left = `SELECT FROM warehouses w JOIN organizations o ON o.id = w.organization_id AND o.ended_at IS NOT NULL
+        WHERE w.external_id LIKE 'W${n}%'`;
+      expect(await database.query(left), `${begun}`).to.have.length(1);
+      await complete();
+    }
+  });
+
+  it('during a deletion that was stopped, newer lines add new places, an import removes none, and the old ones are refused', async () => {
+    const { n, base, away, account, organization, email, deleteAndStop, complete } = await addStopped();
+    const { database, access } = on.service;
+    await results([away]);
+    await deleteAndStop();
     const left = await database.query<{ id: string; external_id: string }>(
       `SELECT id, external_id FROM warehouses WHERE external_id LIKE 'W${n}%'`,
     );
     expect(left).to.have.length(1);
-    expect(moving).to.include('another process changed the same data');
     const { id = '', external_id = '' } = left[0] ?? {};
     const rights = { ...line.rights(`A${n}`, '', 'read'), warehouse: undefined, warehouse_id: id };
     expect(await results([rights])).to.deep.equal(['warehouse_unknown']);
@@ -437,18 +481,18 @@ forEachDeploymentAndEmbedded('late lines', (start) => {
     }
     const pruning = await run(`import ${fileOf(away)} --prune --prune-at-most 100% --dry-run`);
     expect(JSON.stringify(pruning)).to.include('"removed"').and.not.include(JSON.stringify(external_id));
+    const whole = fileOf(...base, line.warehouse(external_id, `O${n}`));
+    expect(JSON.stringify(await refusalFrom(operator, `import ${whole}`))).to.include('is being deleted');
     const again = [{ ...line.warehouse(external_id, `O${n}-away`), as_of: new Date().toISOString() }];
     // Its external id is free once the job has come to it.
     expect(await results(again)).to.deep.equal(['line_overtaken']);
     await run(
       `import ${fileOf(...base.filter(({ type }) => type !== 'warehouse'), LATE.membership(n))} --adopt-by-name`,
     );
-    await database.query(`UPDATE organizations SET ended_at = ended_at - interval '6 minutes'`);
-    await clean();
-    expect(await database.query('SELECT FROM organizations WHERE id = $1', [organization])).to.deep.equal([]);
+    await complete();
     expect(await results(at(600, again))).to.deep.equal(['outdated']);
     expect(await results(again)).to.deep.equal(['ok']);
-    expect(await results([LATE.warehouse(n), LATE.rights(n)])).to.include('ok');
+    expect(await results([LATE.warehouse(n), LATE.rights(n)])).to.deep.equal(['ok', 'ok']);
     await eventually(async () => {
       const reached = await access.accessOf({ accountId: account });
       expect(reached.map(({ role, warehouses }) => [role, warehouses.length])).to.deep.equal([['owner', 1]]);
