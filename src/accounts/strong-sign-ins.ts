@@ -98,10 +98,10 @@ export function createStrongSignIns({
   }
 }
 
-/** SQL: account `a` owns a client, or is an organization's owner or admin; not the doctor's. */
+/** SQL: account `a` owns a client, or is owner or admin of an organization that is not being deleted; not the doctor's. */
 export const HAS_POWER = `a.email NOT LIKE '${DOCTOR_EMAIL_PATTERN}' AND (
-  EXISTS (SELECT FROM organization_memberships m
-    WHERE m.account_id = a.id AND m.role IN ('owner', 'admin'))
+  EXISTS (SELECT FROM organization_memberships m JOIN organizations o ON o.id = m.organization_id
+    WHERE m.account_id = a.id AND m.role IN ('owner', 'admin') AND o.ended_at IS NULL)
   OR EXISTS (SELECT FROM clients c WHERE c.owner_account_id = a.id))`;
 
 /** SQL: account `a` has a passkey or a linked account of these issuers; takes two parameters. */

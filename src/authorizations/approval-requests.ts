@@ -99,16 +99,16 @@ export function createApprovalRequests(parts: {
       const due = await database.query<About>(
         `WITH claimed AS (
             UPDATE approval_mails a SET mail_at = $2,
-                -- The page lists only clients that a member has connected.
-                is_due = EXISTS (SELECT FROM member_connections m
-                  WHERE m.organization_id = a.organization_id AND m.client_id = a.client_id)
+                -- The page lists only clients that a member has connected, and a deleted organization has none.
+                is_due = EXISTS (SELECT FROM member_connections m JOIN organizations o ON o.id = m.organization_id
+                  WHERE o.id = a.organization_id AND o.ended_at IS NULL AND m.client_id = a.client_id)
               WHERE ctid = ANY (ARRAY(
                 SELECT ctid FROM approval_mails
                   WHERE is_due AND mail_at <= $1 ORDER BY mail_at LIMIT $3 FOR UPDATE SKIP LOCKED))
               RETURNING *)
           SELECT o.id AS "organizationId", o.name AS "organizationName",
               c.id AS "clientId", c.name AS "clientName"
-            FROM claimed JOIN organizations o ON o.id = organization_id AND o.ended_at IS NULL
+            FROM claimed JOIN organizations o ON o.id = organization_id
               JOIN clients c ON c.id = client_id WHERE is_due`,
         [new Date(clock()), new Date(clock() + RETRY_MS), limit],
       );

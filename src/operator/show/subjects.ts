@@ -168,7 +168,10 @@ export const SUBJECTS: Readonly<Record<Kind, Show>> = {
   }),
 
   organization: place('organization'),
-  warehouse: place('warehouse'),
+  warehouse: place(
+    'warehouse',
+    'If its organization was deleted, `audit --action organization_removed` has no entry of the warehouse itself.',
+  ),
 
   /** Account ID and client ID, as `connections list` shows them. */
   connection: connectionState,
@@ -280,7 +283,7 @@ async function requestState({ clientProblems, audit, clients }: Registries, id: 
   };
 }
 
-function place(kind: PlaceKind): Show {
+function place(kind: PlaceKind, remedy?: string): Show {
   return subject({
     find: ({ organizations }, id) =>
       organizations.find(kind, id).catch((error: unknown) => {
@@ -293,7 +296,7 @@ function place(kind: PlaceKind): Show {
       content: await showReport(registries, kind, id),
     }),
     ends: (id) => [{ end: { action: `${kind}_removed`, details: { [`${kind}_id`]: id } } }],
-    missing: none(`${kind} with this ID`),
+    missing: none(`${kind} with this ID`, remedy),
   });
 }
 
