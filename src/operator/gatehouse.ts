@@ -97,7 +97,7 @@ function runIn({ user, environment }: Unit): void {
   const { execPath, argv } = process;
   // No `--require`: Node would look for its file in the working directory, which the service's user
   // may be unable to read, such as /root. bin/gatehouse has checked the version of Node.
-  process.execve?.(execPath, [execPath, COMMAND, ...argv.slice(2)], variables);
+  process.execve?.(execPath, [execPath, '--max-semi-space-size=8', COMMAND, ...argv.slice(2)], variables);
 }
 
 function groupOf(user: string): number {
