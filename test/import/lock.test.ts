@@ -58,18 +58,6 @@ forEachDatabase('parallel imports', (open) => {
     expect(left.map(({ changes }) => changes.length === 0)).to.have.members([true, false]);
   });
 
-  it('waiting imports of the same file all succeed, and one of them adds everything', async () => {
-    const lock = await lockElsewhere();
-    const started = [1, 2, 3].map(() => startImport(small, '--json'));
-    for (const { stderr } of started) {
-      await eventually(() => expect(stderr.text()).to.contain('Waiting for another import'));
-    }
-    await lock[Symbol.asyncDispose]();
-    expect(await Promise.all(started.map(({ exitCode }) => exitCode))).to.deep.equal([0, 0, 0]);
-    const added = started.map(({ stdout }) => JSON.parse(stdout.text()).counts.accounts.added);
-    expect(added.toSorted()).to.deep.equal([0, 0, 1]);
-  });
-
   it('an import waits for a running one and says who started it, or fails with --no-wait; a dry run runs at once', async () => {
     const lock = await lockElsewhere();
     const error = await refusal(`import ${small} --no-wait`);
@@ -84,13 +72,6 @@ forEachDatabase('parallel imports', (open) => {
     await lock[Symbol.asyncDispose]();
     expect(await exitCode).to.equal(0);
     expect(JSON.parse(stdout.text()).counts.accounts).to.include({ added: 1 });
-  });
-
-  it('an import starts after the lock of a crashed one has expired', async () => {
-    await lockElsewhere();
-    expect((await refusal(`import ${small} --no-wait`)).code).to.equal('import_running');
-    await query("UPDATE import_runs SET expires_at = clock_timestamp() - interval '1 second'");
-    expect((await value(`import ${small} --no-wait`)).counts.accounts).to.include({ added: 1 });
   });
 
   it('an import extends its lock while it runs', async () => {

@@ -54,23 +54,6 @@ forEachDeployment('pushed changes', (start) => {
     expect(await query("SELECT FROM accounts WHERE external_id = 'A1'")).to.have.length(0);
   });
 
-  it('an older line is answered outdated, even after the record that it names was removed or deleted', async () => {
-    await send(...PLACES, at(100, account('A1')), at(100, membership('A1', 'O1', 'admin')));
-    expect(await results(at(101, membership('A1', 'O1', 'viewer')))).to.deep.equal(['outdated']);
-    expect(await results(at(50, ending(membership('A1', 'O1'))))).to.deep.equal(['ok']);
-    expect(await results(at(60, membership('A1', 'O1')))).to.deep.equal(['outdated']);
-    expect(await results(at(40, membership('A1', 'O1')))).to.deep.equal(['ok']);
-    // The rights ended with the membership; a later line added only the membership again.
-    expect(await results(at(55, rights('A1', 'W1', 'read')))).to.deep.equal(['outdated']);
-    await send(at(30, ending(account('A1'), { deleted: true })));
-    expect(await results(at(35, account('A1')), at(35, membership('A1', 'O1')))).to.deep.equal([
-      'outdated',
-      'outdated',
-    ]);
-    expect(await results(at(20, account('A1')), at(35, membership('A1', 'O1')))).to.deep.equal(['ok', 'outdated']);
-    expect(await results(at(10, membership('A1', 'O1')))).to.deep.equal(['ok']);
-  });
-
   it('an import neither changes nor prunes a record that was pushed after the time of its file', async () => {
     const before = fileOf(...PLACES, account('A0'), ...PERSON, account('A2'), membership('A2', 'O1'));
     await imported(before, `--as-of ${ago(500)}`);

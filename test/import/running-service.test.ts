@@ -1,5 +1,4 @@
 import { expect } from 'chai';
-import { bearer, introspectorOf } from '../../modules/node/test/stand-in.ts';
 import { operatorOn, valueFrom } from '../operator/run-operator.ts';
 import { partnerTokens } from '../provider/partner-tokens.ts';
 import { eventually } from '../support/eventually.ts';
@@ -60,16 +59,6 @@ forEachDeploymentAndEmbedded('an import while a service is running', (start) => 
       expect(byHand).to.include({ name: on.seeded.organization.name });
       expect(JSON.stringify(byHand)).not.to.contain('external_id');
     });
-  });
-
-  it('a resource server receives the external ids of its callers', async () => {
-    const { resourceServer } = on.clients;
-    const introspector = introspectorOf(resourceServer, { issuer: on.issuer });
-    const { caller } = await introspector.identify(bearer(token));
-    expect(caller).to.include({ method: 'authorization_code', externalId: 'A1' });
-    expect(caller?.organizations[0]).to.include({ externalId: 'O1' });
-    expect(caller?.organizations[0]?.warehouses[0]).to.include({ externalId: 'W1' });
-    expect(caller?.organizations[1]).to.not.have.property('externalId');
   });
 
   it('an import removes access, and suspends accounts missing from the file, on every node', async () => {
