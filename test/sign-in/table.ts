@@ -1,0 +1,314 @@
+/**
+ * The closed table of sign-in: what each event makes of the session of a browser. What is not in the table is
+ * refused. `table.test.ts` drives a real service through every row.
+ */
+
+/** The session of a browser: no session, or what it may do under `sign_in.require`. */
+export type State = 'nobody' | 'free' | 'warned' | 'must add' | 'must use';
+
+/** How a session began. `strong` and `weak` are providers; `weak` is configured as no stronger than a password. */
+export type Method = 'password' | 'passkey' | 'strong' | 'weak';
+
+/** The methods of an account besides its password; `unused` is an imported link with `strong`, never used. */
+export type Held = 'passkey' | 'strong' | 'weak' | 'unused';
+
+/** When the user must have a strong method: never (no role), soon (the grace period runs), or now (it has ended). */
+export type Required = 'never' | 'soon' | 'now';
+
+export type Event =
+  | Method
+  /** A sign-in that a client requires with `prompt=login`, in the present session. */
+  | `${Method} for a client`
+  | `confirm by ${Method}`
+  | 'add passkey'
+  | `link ${'strong' | 'weak'}`
+  | 'remove passkey'
+  | `sign out ${'here' | 'elsewhere' | 'everywhere' | 'everywhere in another browser' | 'at strong' | 'at weak'}`
+  | `use ${'invitation' | 'forgotten'} and sign in`
+  | `use ${'invitation' | 'forgotten'} in another browser`
+  | 'finish at strong in another browser'
+  | 'get a role'
+  | 'end of the grace period'
+  | 'suspension'
+  | 'idle'
+  | 'too old'
+  | 'ten minutes'
+  | 'approve a client';
+
+export interface Row {
+  /** The number of the rule, in the order of `RULES`. */
+  readonly rule: keyof typeof RULES;
+  readonly held?: readonly Held[];
+  readonly required?: Required;
+  /** How the session began that the events find; absent for a browser without one. */
+  readonly from?: Method;
+  readonly events: readonly Event[];
+  /** The session after the last event. */
+  readonly becomes: State;
+  /** The path where the last event leads; checked only if present. */
+  readonly at?: string;
+  /** The number of methods besides the password afterwards; by default as many as before. */
+  readonly methods?: number;
+  /** Why the row fails at present; the test then expects that it does. */
+  readonly known?: string;
+}
+
+export const RULES = {
+  1: 'a correct password starts a session, unless the user must use a strong method',
+  2: 'a correct password alone is refused if the user must use a strong method',
+  3: 'a passkey starts a session that is free',
+  4: 'a sign-in at a provider starts a session, which is free only if the provider is strong',
+  5: 'the first use of an imported link asks what else has access',
+  6: 'an invitation ends every session and sets a password',
+  7: 'a mailed link sets a password, which does not sign in if the user has a strong method and must have one',
+  10: 'who may act gets every page and code',
+  13: 'a session that must add a method may add the first one, and stays the same session',
+  14: 'a session that must use a method adds none',
+  15: 'a session that may act adds and removes methods',
+  16: 'a confirmation with a password is a proof of the same session',
+  17: 'a confirmation with a passkey makes the session free',
+  18: 'a confirmation at a provider adds a proof and takes none away',
+  20: 'an answer of a provider is accepted only in the browser that asked for it',
+  21: 'a sign-out ends the session of this browser',
+  22: 'a sign-out elsewhere, or at any provider that proved the session, ends it',
+  23: 'an end of all sessions of the account ends it',
+  24: 'a suspension, the idle time and the maximum age end it',
+  25: 'a new role warns, and the end of the grace period requires',
+} as const;
+
+const QUESTION = '/profile/security/first-sign-in';
+const STRONGER = '/profile/stronger-sign-in';
+
+export const ROWS: readonly Row[] = [
+  { rule: 1, events: ['password'], becomes: 'free' },
+  { rule: 1, held: ['passkey'], events: ['password'], becomes: 'free' },
+  { rule: 1, required: 'soon', events: ['password'], becomes: 'warned' },
+  { rule: 1, required: 'soon', held: ['passkey'], events: ['password'], becomes: 'warned' },
+  { rule: 1, required: 'now', events: ['password'], becomes: 'must add', at: STRONGER },
+  { rule: 1, required: 'now', held: ['weak'], events: ['password'], becomes: 'must add' },
+  { rule: 1, required: 'now', events: ['password for a client'], becomes: 'must add', at: STRONGER },
+  { rule: 2, required: 'now', held: ['passkey'], events: ['password'], becomes: 'nobody', at: '/login' },
+  { rule: 2, required: 'now', held: ['strong'], events: ['password'], becomes: 'nobody' },
+  { rule: 2, required: 'now', held: ['passkey'], from: 'passkey', events: ['password for a client'], becomes: 'free' },
+  {
+    rule: 2,
+    required: 'now',
+    held: ['passkey'],
+    from: 'password',
+    events: ['password for a client'],
+    becomes: 'must use',
+  },
+
+  { rule: 3, held: ['passkey'], events: ['passkey'], becomes: 'free' },
+  { rule: 3, required: 'now', held: ['passkey'], events: ['passkey'], becomes: 'free' },
+  { rule: 3, required: 'now', held: ['passkey'], from: 'password', events: ['passkey for a client'], becomes: 'free' },
+  {
+    rule: 3,
+    required: 'now',
+    held: ['passkey', 'weak'],
+    from: 'weak',
+    events: ['passkey for a client'],
+    becomes: 'free',
+  },
+
+  { rule: 4, held: ['strong'], events: ['strong'], becomes: 'free', at: '/profile' },
+  { rule: 4, held: ['weak'], events: ['weak'], becomes: 'free' },
+  { rule: 4, required: 'soon', held: ['weak'], events: ['weak'], becomes: 'warned' },
+  { rule: 4, required: 'now', held: ['weak'], events: ['weak'], becomes: 'must add', at: STRONGER },
+  { rule: 4, required: 'now', held: ['weak', 'passkey'], events: ['weak'], becomes: 'must use', at: STRONGER },
+  { rule: 4, required: 'now', held: ['strong'], events: ['strong'], becomes: 'free' },
+  { rule: 4, required: 'now', held: ['strong'], from: 'password', events: ['strong for a client'], becomes: 'free' },
+  { rule: 5, held: ['unused'], events: ['strong'], becomes: 'free', at: QUESTION },
+  {
+    rule: 5,
+    held: ['unused'],
+    from: 'password',
+    events: ['ten minutes', 'confirm by strong'],
+    becomes: 'free',
+    at: QUESTION,
+    known: 'a confirmation does not ask',
+  },
+
+  { rule: 6, from: 'password', events: ['use invitation in another browser'], becomes: 'nobody' },
+  { rule: 6, required: 'now', events: ['use invitation and sign in'], becomes: 'must add' },
+  { rule: 6, required: 'now', held: ['passkey'], events: ['use invitation and sign in'], becomes: 'nobody' },
+  { rule: 7, events: ['use forgotten and sign in'], becomes: 'free' },
+  { rule: 7, held: ['passkey'], events: ['use forgotten and sign in'], becomes: 'free' },
+  { rule: 7, required: 'soon', events: ['use forgotten and sign in'], becomes: 'warned' },
+  { rule: 7, required: 'soon', held: ['passkey'], events: ['use forgotten and sign in'], becomes: 'nobody' },
+  { rule: 7, required: 'now', held: ['strong'], events: ['use forgotten and sign in'], becomes: 'nobody' },
+
+  { rule: 10, from: 'password', events: ['approve a client'], becomes: 'free', at: '/callback' },
+  { rule: 10, from: 'password', required: 'soon', events: ['approve a client'], becomes: 'warned', at: '/callback' },
+  { rule: 10, from: 'password', required: 'now', events: ['approve a client'], becomes: 'must add', at: STRONGER },
+
+  { rule: 13, required: 'now', from: 'password', events: ['add passkey'], becomes: 'free', methods: 1 },
+  { rule: 13, required: 'now', from: 'password', events: ['link strong'], becomes: 'free', methods: 1, at: '/profile' },
+  { rule: 13, required: 'now', from: 'password', events: ['link weak'], becomes: 'must add', methods: 1 },
+  { rule: 13, required: 'now', held: ['weak'], from: 'weak', events: ['add passkey'], becomes: 'free', methods: 2 },
+  {
+    rule: 13,
+    required: 'now',
+    from: 'password',
+    events: ['ten minutes', 'add passkey'],
+    becomes: 'must add',
+    methods: 0,
+  },
+  {
+    rule: 13,
+    required: 'now',
+    from: 'password',
+    events: ['ten minutes', 'confirm by password', 'add passkey'],
+    becomes: 'free',
+    methods: 1,
+  },
+  {
+    rule: 13,
+    required: 'now',
+    held: ['weak'],
+    from: 'weak',
+    events: ['add passkey', 'sign out at weak'],
+    becomes: 'nobody',
+    methods: 2,
+    known: 'the new session is not one of the provider',
+  },
+  {
+    rule: 13,
+    required: 'now',
+    held: ['weak'],
+    from: 'weak',
+    events: ['link strong', 'sign out at weak'],
+    becomes: 'nobody',
+    methods: 2,
+    known: 'the new session is one of the linked provider only',
+  },
+  { rule: 14, required: 'now', held: ['passkey'], from: 'password', events: ['add passkey'], becomes: 'must use' },
+  { rule: 14, required: 'now', held: ['passkey'], from: 'password', events: ['link strong'], becomes: 'must use' },
+  { rule: 14, required: 'now', held: ['passkey', 'weak'], from: 'weak', events: ['add passkey'], becomes: 'must use' },
+  { rule: 15, from: 'password', events: ['add passkey'], becomes: 'free', methods: 1 },
+  { rule: 15, required: 'soon', from: 'password', events: ['add passkey'], becomes: 'free', methods: 1 },
+  { rule: 15, required: 'soon', from: 'password', events: ['link strong'], becomes: 'free', methods: 1 },
+  { rule: 15, required: 'soon', from: 'password', events: ['link weak'], becomes: 'warned', methods: 1 },
+  {
+    rule: 15,
+    required: 'now',
+    held: ['passkey'],
+    from: 'passkey',
+    events: ['link strong'],
+    becomes: 'free',
+    methods: 2,
+  },
+  { rule: 15, held: ['passkey'], from: 'password', events: ['remove passkey'], becomes: 'free', methods: 0 },
+
+  { rule: 16, from: 'password', events: ['ten minutes', 'confirm by password'], becomes: 'free' },
+  { rule: 16, required: 'soon', from: 'password', events: ['ten minutes', 'confirm by password'], becomes: 'warned' },
+  {
+    rule: 16,
+    held: ['passkey'],
+    from: 'passkey',
+    events: ['ten minutes', 'confirm by password', 'get a role'],
+    becomes: 'free',
+  },
+  {
+    rule: 16,
+    held: ['weak'],
+    from: 'weak',
+    events: ['ten minutes', 'confirm by password', 'sign out at weak'],
+    becomes: 'nobody',
+  },
+  {
+    rule: 17,
+    held: ['passkey'],
+    from: 'password',
+    events: ['ten minutes', 'confirm by passkey', 'get a role'],
+    becomes: 'free',
+  },
+  {
+    rule: 17,
+    required: 'soon',
+    held: ['passkey'],
+    from: 'password',
+    events: ['ten minutes', 'confirm by passkey'],
+    becomes: 'free',
+  },
+  {
+    rule: 17,
+    held: ['passkey', 'weak'],
+    from: 'weak',
+    events: ['ten minutes', 'confirm by passkey', 'sign out at weak'],
+    becomes: 'nobody',
+  },
+  {
+    rule: 18,
+    held: ['strong'],
+    from: 'password',
+    events: ['ten minutes', 'confirm by strong', 'get a role'],
+    becomes: 'free',
+  },
+  {
+    rule: 18,
+    required: 'now',
+    held: ['passkey', 'weak'],
+    from: 'passkey',
+    events: ['ten minutes', 'confirm by weak'],
+    becomes: 'free',
+    known: 'the confirmation replaces the passkey',
+  },
+  {
+    rule: 18,
+    held: ['strong'],
+    from: 'password',
+    events: ['ten minutes', 'confirm by strong', 'sign out at strong'],
+    becomes: 'nobody',
+  },
+  {
+    rule: 22,
+    held: ['strong', 'weak'],
+    from: 'weak',
+    events: ['ten minutes', 'confirm by strong', 'sign out at weak'],
+    becomes: 'nobody',
+    known: 'the confirmation replaces the first provider',
+  },
+  {
+    rule: 22,
+    held: ['strong', 'weak'],
+    from: 'weak',
+    events: ['ten minutes', 'confirm by strong', 'sign out at strong'],
+    becomes: 'nobody',
+  },
+  { rule: 20, held: ['strong'], events: ['finish at strong in another browser'], becomes: 'nobody' },
+
+  { rule: 21, from: 'password', events: ['sign out here'], becomes: 'nobody' },
+  { rule: 21, required: 'now', from: 'password', events: ['sign out here'], becomes: 'nobody' },
+  { rule: 21, required: 'now', held: ['passkey'], from: 'password', events: ['sign out here'], becomes: 'nobody' },
+  { rule: 22, from: 'password', events: ['sign out elsewhere'], becomes: 'nobody' },
+  { rule: 22, held: ['passkey'], from: 'passkey', events: ['sign out elsewhere'], becomes: 'nobody' },
+  { rule: 22, held: ['weak'], from: 'weak', events: ['sign out at weak'], becomes: 'nobody' },
+  { rule: 22, held: ['strong', 'weak'], from: 'weak', events: ['sign out at strong'], becomes: 'free' },
+  { rule: 22, held: ['weak'], from: 'password', events: ['sign out at weak'], becomes: 'free' },
+  { rule: 23, from: 'password', events: ['sign out everywhere'], becomes: 'free' },
+  { rule: 23, from: 'password', events: ['sign out everywhere in another browser'], becomes: 'nobody' },
+  { rule: 23, held: ['weak'], from: 'weak', events: ['sign out everywhere', 'sign out at weak'], becomes: 'nobody' },
+  { rule: 24, from: 'password', events: ['suspension'], becomes: 'nobody' },
+  { rule: 24, from: 'password', events: ['idle'], becomes: 'nobody' },
+  { rule: 24, held: ['passkey'], from: 'passkey', events: ['too old'], becomes: 'nobody' },
+  { rule: 25, from: 'password', events: ['get a role'], becomes: 'warned' },
+  { rule: 25, from: 'password', events: ['get a role', 'end of the grace period'], becomes: 'must add' },
+  {
+    rule: 25,
+    held: ['passkey'],
+    from: 'password',
+    events: ['get a role', 'end of the grace period'],
+    becomes: 'must use',
+  },
+  { rule: 25, held: ['weak'], from: 'weak', events: ['get a role', 'end of the grace period'], becomes: 'must add' },
+  { rule: 25, held: ['strong'], from: 'strong', events: ['get a role', 'end of the grace period'], becomes: 'free' },
+];
+
+/** Pairs of first methods that two browsers with the password add at the same moment; one is stored. */
+export const AT_ONCE: readonly (readonly ('passkey' | 'strong')[])[] = [
+  ['passkey', 'passkey'],
+  ['passkey', 'strong'],
+  ['strong', 'passkey'],
+  ['passkey', 'passkey', 'passkey', 'passkey'],
+];
