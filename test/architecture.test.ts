@@ -132,6 +132,21 @@ const GOVERNED_WRITES: Readonly<Record<string, string>> = {
   'src/storage/cleaning.ts: DELETE FROM ${table}': 'its tables are those of expired records',
 };
 
+/** The files that may use `signedInOf` (pages/page.ts): to name a user, to sign out, to sign in, or to add a method. */
+const NAME_A_USER: readonly string[] = [
+  'src/host/views.ts',
+  'src/pages/forms/notices.ts',
+  'src/pages/forms/submit-results.ts',
+  'src/pages/interaction/interaction.ts',
+  'src/pages/page-kit.ts',
+  'src/pages/page.ts',
+  'src/pages/sign-in/attempt.ts',
+  'src/pages/sign-in/sign-in.ts',
+  'src/pages/sign-in/sign-out.ts',
+  'src/pages/signed-in.ts',
+  'src/pages/upstream/own-account.ts',
+];
+
 /** Parts that every part may import, and that import no other part. */
 const FOR_ALL = ['base'];
 
@@ -351,6 +366,11 @@ describe('code that is allowed in one place only', () => {
           }),
     );
     expect([...new Set(found)].sort()).to.deep.equal(Object.keys(GOVERNED_WRITES).sort());
+  });
+
+  it('only listed files name a user who may need a stronger sign-in; all others get users who may act', () => {
+    const users = containing(/\bsignedInOf\b/).filter((name) => !name.startsWith('src/service/'));
+    expect(users).to.deep.equal(NAME_A_USER);
   });
 
   it('only src/provider imports oidc-provider', () => {

@@ -60,6 +60,7 @@ describe('the documentation', () => {
           counter: 0,
           aaguid: '',
           challenge: { text: email, seconds: 1 },
+          requireMayAdd: async () => {},
           origin: { address: '', browser: '' },
         });
       }

@@ -46,6 +46,13 @@ export type MethodChange = <Result>(
   work: (tx: Queries) => Promise<Result>,
 ) => Promise<Result>;
 
+/**
+ * Called in the transaction that stores a new method, with the account locked.
+ *
+ * @throws SessionEnded if the session may not add a method (any more)
+ */
+export type RequireMayAdd = (tx: Queries) => Promise<void>;
+
 export type SignInMethods = ReturnType<typeof createSignInMethods>;
 
 /** Thrown in a transaction to roll it back. */

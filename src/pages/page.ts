@@ -7,7 +7,7 @@ import type { Text } from '../base/message.ts';
 import { sha256 } from '../base/random-id.ts';
 import { requestOrigin, requestState } from '../base/request-state.ts';
 import { type BrowserSession, type BrowserSessions, isActive } from '../provider/browser-sessions.ts';
-import type { SessionRequirements } from '../provider/session-requirements.ts';
+import { mayAct, type Standing, type Standings } from '../provider/standings.ts';
 
 /** The protection of forms against forgery (host/form-token.ts). */
 export interface FormChecks {
@@ -54,25 +54,39 @@ export const originInSession = (ctx: Context): Origin => ({
 export interface Visitor {
   readonly account: Account;
   readonly session: BrowserSession;
+  readonly standing: Standing;
 }
 
 export interface VisitorParts {
   readonly sessions: Pick<BrowserSessions, 'current'>;
   readonly accounts: Pick<AccountRegistry, 'find'>;
+  readonly standings: Pick<Standings, 'of'>;
 }
 
 const visitors = requestState<Visitor>('requireSignedIn');
 
-/** Returns the signed-in user, unless the account was suspended or its sessions were ended. */
-export async function visitorOf(ctx: Context, { sessions, accounts }: VisitorParts): Promise<Visitor | undefined> {
+/**
+ * Returns the signed-in user, unless the account was suspended or its sessions were ended. The user
+ * may need a stronger sign-in: use it only to name the user, to sign out and to sign in again.
+ */
+export async function signedInOf(
+  ctx: Context,
+  { sessions, accounts, standings }: VisitorParts,
+): Promise<Visitor | undefined> {
   const session = await sessions.current(ctx);
   const account = session && (await accounts.find(session.accountId));
   if (!session || !isActive(account, session)) return undefined;
   // Name the account in the request's log line.
   ctx.state.accountId = account.id;
-  const visitor = { account, session };
+  const visitor = { account, session, standing: await standings.of(session, ctx) };
   visitors.set(ctx, visitor);
   return visitor;
+}
+
+/** Returns the signed-in user who may act. */
+export async function visitorOf(ctx: Context, parts: VisitorParts): Promise<Visitor | undefined> {
+  const found = await signedInOf(ctx, parts);
+  return found && mayAct(found.standing) ? found : undefined;
 }
 
 /**
@@ -85,17 +99,13 @@ export async function isSignedInAs(
   {
     sessions,
     accounts,
-    sessionRequirements,
-  }: {
-    sessions: Pick<BrowserSessions, 'lookAgain'>;
-    accounts: Pick<AccountRegistry, 'find'>;
-    sessionRequirements: Pick<SessionRequirements, 'mayAct'>;
-  },
+    standings,
+  }: Omit<VisitorParts, 'sessions'> & { readonly sessions: Pick<BrowserSessions, 'lookAgain'> },
 ): Promise<boolean> {
   const session = await sessions.lookAgain(ctx);
   if (session?.accountId !== accountId) return false;
   if (!isActive(await accounts.find(accountId), session)) return false;
-  return sessionRequirements.mayAct(session);
+  return mayAct(await standings.of(session));
 }
 
 /** Returns the visitor that an earlier step of this request found, without reading a store. */

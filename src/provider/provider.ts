@@ -41,8 +41,8 @@ import { introspection } from './introspection.ts';
 import { type ChangeStreams, introspectionChanges } from './introspection-changes.ts';
 import type { ProviderOutcomes } from './outcomes.ts';
 import { recordRevocation, revocation, revokeCurrentToken } from './revocation.ts';
-import type { SessionRequirements } from './session-requirements.ts';
 import { createSessionWrites } from './session-writes.ts';
+import { mayAct as isEnough, type Standings } from './standings.ts';
 import { storeAdapter } from './store-adapter.ts';
 import { tokenEndpoint } from './token-endpoint.ts';
 import { verification } from './verification.ts';
@@ -58,7 +58,7 @@ interface ProviderParts {
   readonly people: Pick<People, 'find' | 'hasEnded'>;
   readonly access: Access;
   readonly sessionList: SessionList;
-  readonly sessionRequirements: SessionRequirements;
+  readonly standings: Pick<Standings, 'of'>;
   readonly connections: Connections;
   readonly clientStandings: ClientStandings;
   readonly apiKeys: ApiKeys;
@@ -116,7 +116,7 @@ export interface AuthorizationServer {
 /** Builds the engine with its adapter, policy, values and error texts in place. */
 export function createAuthorizationServer(parts: ProviderParts): AuthorizationServer {
   const { settings, clock, log, store, upstreamSessions, clients, accounts, people } = parts;
-  const { access, sessionList, connections, apiKeys, activity, endings, mail } = parts;
+  const { access, sessionList, standings, connections, apiKeys, activity, endings, mail } = parts;
   const { createAttemptLimit, outcomes, changeStreams, problems, requests, lastUsed } = parts;
   const { issuer } = settings;
   const machineTokens = createMachineTokens(store);
@@ -149,7 +149,7 @@ export function createAuthorizationServer(parts: ProviderParts): AuthorizationSe
   const adapter = storeAdapter({ store, waiting, settings });
   const mayAct = async (session: StoredSession | undefined, ctx: Context | undefined) => {
     const present = sessionFrom(session);
-    return !present || parts.sessionRequirements.mayAct(present, ctx);
+    return !present || isEnough(await standings.of(present, ctx));
   };
   const renderError: Configuration['renderError'] = async (ctx, out, cause) => {
     const isGone = cause instanceof errors.SessionNotFound;

@@ -56,7 +56,7 @@ import { signOutPage } from '../pages/sign-in/sign-out.ts';
 import { upstreamPages } from '../pages/sign-in/upstream-ways.ts';
 import { strongSignInPage } from '../pages/strong-sign-in.ts';
 import type { AuthorizationServer } from '../provider/provider.ts';
-import type { SessionRequirements } from '../provider/session-requirements.ts';
+import type { Standings } from '../provider/standings.ts';
 import type { Database } from '../storage/queries.ts';
 import type { CommonRegistries } from './common-registries.ts';
 import type { SignInWiring } from './sign-in.ts';
@@ -70,7 +70,7 @@ export function listPages(parts: {
   readonly endings: Endings;
   readonly server: AuthorizationServer;
   readonly signIn: SignInWiring;
-  readonly sessionRequirements: SessionRequirements;
+  readonly standings: Standings;
   readonly kit: PageKit;
   readonly errorPage: ErrorPage;
   readonly mail: AccountMail | undefined;
@@ -80,14 +80,14 @@ export function listPages(parts: {
   readonly seals: Seals;
   readonly postForm: PostForm;
 }): Route[] {
-  const { settings, clock, database, endings, sessionRequirements, kit } = parts;
+  const { settings, clock, database, endings, standings, kit } = parts;
   const { errorPage, mail, linkRequests, oneTimeValues, seals, postForm } = parts;
   const { accounts, access, activity, apiKeys, clients, clientProblems } = parts.registries;
   const { clientStandings, engine } = parts.registries;
   const { clientRequests, connections, passkeys, passwordLinks } = parts.registries;
   const { removeClient, requestStreams, sessionList } = parts.registries;
   const { interactions, sessions, authorizations, clientTests } = parts.server;
-  const { offered, checkPassword, signInPolicy, disconnect, endingChoices, firstSignIn } = parts.signIn;
+  const { offered, checkPassword, continueIfSatisfied, disconnect, endingChoices, firstSignIn } = parts.signIn;
   const { hourlyLimit, formDrafts, signIns, waiting, signInMethods } = parts.signIn;
   const { issuer, limits, tokens: lifetimes } = settings;
   const { passwords, upstream } = offered;
@@ -103,7 +103,7 @@ export function listPages(parts: {
       kit,
       offered,
       checkPassword,
-      signInPolicy,
+      standings,
       signInMethods,
       activity,
     }),
@@ -127,7 +127,7 @@ export function listPages(parts: {
     links: passwordLinks,
     activity,
   });
-  const neededMethods = createNeededMethods({ signInPolicy, signInMethods });
+  const neededMethods = createNeededMethods({ standings, signInMethods });
   const linkPage = createLinkPage({ kit, offered, endingChoices, neededMethods, waiting });
   const useLink = createUseLink({ passwords, passwordChanges, endingChoices });
   const afterLink = createAfterLink({
@@ -175,7 +175,6 @@ export function listPages(parts: {
       kit,
       interactions,
       errorPage,
-      signInPolicy,
       waiting,
       signIn: signInSteps,
       consent,
@@ -190,7 +189,7 @@ export function listPages(parts: {
       isShared: createNetworkCheck(settings.sessions.sharedTerminals),
       upstream,
     }),
-    languagePage({ kit, issuer, accounts, signInPolicy }),
+    languagePage({ kit, issuer, accounts }),
     passwordPage({ kit, issuer, passwordLinks, linkPage, useLink, afterLink }),
     linkRequests
       ? forgotPasswordPage({
@@ -210,7 +209,7 @@ export function listPages(parts: {
       clients,
       clientRequests,
       requestStreams,
-      isStillSignedIn: (ctx, accountId) => isSignedInAs(ctx, accountId, { sessions, accounts, sessionRequirements }),
+      isStillSignedIn: (ctx, accountId) => isSignedInAs(ctx, accountId, { sessions, accounts, standings }),
     }),
     connectPage({ kit, own, issuer, api }),
     clientSettingsPage({ kit, own, clients }),
@@ -266,14 +265,14 @@ export function listPages(parts: {
       signIns,
       passwords,
     }),
-    strongSignInPage({ kit, signInPolicy, signInMethods, offered }),
+    strongSignInPage({ kit, signInMethods, offered }),
     offered.passkeys
       ? passkeysPage({
           kit,
           passkeySignIns: offered.passkeys,
           passkeys,
           signInMethods,
-          signInPolicy,
+          continueIfSatisfied,
           signIns,
           passwords,
         })

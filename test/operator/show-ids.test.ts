@@ -203,6 +203,7 @@ onPostgresAndRedis('operator show, for ids and links', (start) => {
       counter: 0,
       aaguid: '',
       challenge: { text: 'one', seconds: 1 },
+      requireMayAdd: async () => {},
       origin: FROM,
     });
     const id = typeof passkey === 'object' ? passkey.id : '';

@@ -4,6 +4,7 @@ import type { Account } from '../../src/accounts/account.ts';
 import type { AccountRegistry } from '../../src/accounts/account-registry.ts';
 import { visitorOf } from '../../src/pages/page.ts';
 import type { BrowserSessions } from '../../src/provider/browser-sessions.ts';
+import { FREE } from '../../src/provider/standings.ts';
 
 describe('the signed-in user', () => {
   const account: Account = {
@@ -30,10 +31,10 @@ describe('the signed-in user', () => {
     };
     const sessions = { current: async () => session } as Partial<BrowserSessions>;
     const accounts = { find: async () => known } as Partial<AccountRegistry>;
-    const visitor = await visitorOf(
-      { state: {} } as Context,
-      { sessions, accounts } as { sessions: BrowserSessions; accounts: AccountRegistry },
-    );
+    const visitor = await visitorOf({ state: {} } as Context, {
+      ...({ sessions, accounts } as { sessions: BrowserSessions; accounts: AccountRegistry }),
+      standings: { of: async () => FREE },
+    });
     return visitor?.account;
   }
 

@@ -5,11 +5,12 @@ import type { ApiKeys } from '../../accounts/api-keys/api-keys.ts';
 import type { RecoveryStep } from '../../accounts/password-links/password-changes.ts';
 import type { LinkPurpose } from '../../accounts/password-links/password-links.ts';
 import type { LinkedMethod, SignInMethods } from '../../accounts/sign-in-methods.ts';
-import type { SignInRequirement, StrongSignIns } from '../../accounts/strong-sign-ins.ts';
+import type { StrongSignIns } from '../../accounts/strong-sign-ins.ts';
 import type { Connections } from '../../authorizations/connections.ts';
 import type { Disconnect } from '../../authorizations/endings.ts';
 import { type Message, message } from '../../base/message.ts';
 import { formOf } from '../../provider/form.ts';
+import { byPassword, type Standing, type Standings } from '../../provider/standings.ts';
 import { requestOrigin } from '../page.ts';
 import { type Moment, toMoment } from '../words/moment.ts';
 
@@ -35,22 +36,23 @@ export function createEndingChoices({
   disconnect,
   apiKeys,
   signInMethods,
-  strongSignIns,
+  standings,
+  endGrace,
 }: {
   readonly connections: Pick<Connections, 'listOf'>;
   readonly disconnect: Disconnect;
   readonly apiKeys: Pick<ApiKeys, 'listOf' | 'revokeAll'>;
   readonly signInMethods: Pick<SignInMethods, 'of' | 'removeWith'>;
-  readonly strongSignIns: Pick<StrongSignIns, 'wouldBeRequired' | 'endGrace'>;
-}) {
+  readonly standings: Pick<Standings, 'wouldBe'>;
+} & Pick<StrongSignIns, 'endGrace'>) {
   /**
    * A mailed link proves access to the mailbox only. It therefore removes no passkey, and no method at all
    * of a user who needs more than a password (OWASP ASVS 5.0, 6.4.3 and 6.4.4).
    */
   const keptBy =
-    (purpose: LinkPurpose | undefined, requirement: SignInRequirement | undefined) =>
+    (purpose: LinkPurpose | undefined, withPassword: Standing) =>
     ({ kind }: LinkedMethod): boolean =>
-      purpose === 'forgotten' && (kind === 'passkey' || requirement !== undefined);
+      purpose === 'forgotten' && (kind === 'passkey' || withPassword.is !== 'free');
 
   return {
     /**
@@ -59,13 +61,13 @@ export function createEndingChoices({
      * @param purpose of the link that authenticates the user; absent for a signed-in user.
      */
     async of(ctx: Context, { id }: Account, purpose?: LinkPurpose): Promise<readonly EndingChoice[]> {
-      const [connected, keys, ways, requirement] = await Promise.all([
+      const [connected, keys, ways, withPassword] = await Promise.all([
         connections.listOf(id),
         apiKeys.listOf(id),
         signInMethods.of(id),
-        strongSignIns.wouldBeRequired(id),
+        standings.wouldBe(byPassword(id)),
       ]);
-      const isKept = keptBy(purpose, requirement);
+      const isKept = keptBy(purpose, withPassword);
       const form = ctx.method === 'POST' ? formOf(ctx) : new URLSearchParams();
       const [apps, own] = [{ count: connected.length }, { count: keys.length }];
       const choices = [
@@ -95,10 +97,11 @@ export function createEndingChoices({
       const run: RecoveryStep['run'] = async (tx, { account: { id: accountId }, purpose }) => {
         if (isChosen(FIELD.connections)) await disconnect({ accountId }, origin, undefined, tx);
         if (isChosen(FIELD.apiKeys)) await apiKeys.revokeAll(accountId, { origin, tx });
-        const requirement = await strongSignIns.wouldBeRequired(accountId, tx);
+        const withPassword = await standings.wouldBe(byPassword(accountId), tx);
+        const hasStrongMethod = withPassword.is !== 'free' && withPassword.hasStrongMethod;
         // The password of a mailed link must not open what a strong method protects, not even for some days.
-        if (purpose === 'forgotten' && requirement?.hasStrongMethod) await strongSignIns.endGrace(accountId, tx);
-        const isKept = keptBy(purpose, requirement);
+        if (purpose === 'forgotten' && hasStrongMethod) await endGrace(accountId, tx);
+        const isKept = keptBy(purpose, withPassword);
         removed(await signInMethods.removeWith(accountId, ways, { origin, tx, isKept }));
       };
       return { ways, run };

@@ -110,7 +110,7 @@ export type SignInSteps = ReturnType<typeof createSignInSteps>;
 
 /** The handlers of `/login`, and of the sign-in step of an authorization request. */
 export function createSignInSteps(parts: {
-  readonly kit: Pick<PageKit, 'visitorOf'>;
+  readonly kit: Pick<PageKit, 'signedInOf'>;
   readonly sessions: Pick<BrowserSessions, 'whyEnded'>;
   readonly form: SignInForm;
   readonly attempts: SignInAttempts;
@@ -121,7 +121,7 @@ export function createSignInSteps(parts: {
 }) {
   const { kit, sessions, form, attempts, upstream, signIns, interactions, waiting } = parts;
   const { draw, arrival, directProvider } = form;
-  const { attempt, whySignInAgain, mustAddMethod } = attempts;
+  const { attempt, whySignInAgain } = attempts;
 
   async function whySignedOut(ctx: Context): Promise<Message | undefined> {
     const why = await sessions.whyEnded(ctx);
@@ -131,7 +131,7 @@ export function createSignInSteps(parts: {
 
   async function show(ctx: Context): Promise<void> {
     const target = targetOf(ctx);
-    if (await kit.visitorOf(ctx)) return seeOther(ctx, target.url);
+    if (await kit.signedInOf(ctx)) return seeOther(ctx, target.url);
     const provider = directProvider(ctx);
     if (provider) return upstream.begin(ctx, provider.id, { target: target.url, isFresh: false });
     const notice = await whySignedOut(ctx);
@@ -173,8 +173,8 @@ export function createSignInSteps(parts: {
     if ('problem' in outcome) {
       return draw(ctx, { action: ctx.path, client, cancel: true, ...outcome });
     }
-    const { account, came, method } = outcome;
-    if (method === 'password' && (await mustAddMethod(account))) {
+    const { account, came, method, standing } = outcome;
+    if (standing.is === 'must add') {
       // The interaction continues to wait until the user has added a stronger method.
       await signIns.signIn(ctx, account, method, came);
       return seeOther(ctx, STRONG_SIGN_IN);

@@ -4,11 +4,12 @@ import { methodIdOf } from '../../accounts/identities/identities.ts';
 import type { ResolveIdentity } from '../../accounts/identities/resolve-identity.ts';
 import { passwordLinkPath } from '../../accounts/password-links/link-mail.ts';
 import type { PasswordLinks } from '../../accounts/password-links/password-links.ts';
+import type { Standings } from '../../provider/standings.ts';
 import type { UpstreamPerson, UpstreamProvider } from '../../upstream/upstream-provider.ts';
 import type { FirstSignIn } from '../first-sign-in/question.ts';
 import { type Notices, requestOrigin, seeOther } from '../page.ts';
 import { type BrowserSignIns, CONFIRMATION } from '../sign-in/browser-sign-ins.ts';
-import type { SignInPolicy } from '../sign-in/sign-in-policy.ts';
+import type { ContinueIfSatisfied } from '../sign-in/sign-in-policy.ts';
 import type { Purpose, UpstreamOutcomes } from '../sign-in/upstream-ways.ts';
 import type { WaitingSignIn } from '../sign-in/waiting-sign-in.ts';
 import type { Confirm, Link } from './own-account.ts';
@@ -26,7 +27,8 @@ export function createArrival(parts: {
   readonly resolveIdentity: ResolveIdentity;
   readonly link: Link;
   readonly confirm: Confirm;
-  readonly signInPolicy: Pick<SignInPolicy, 'continueIfSatisfied' | 'mayRecover'>;
+  readonly standings: Pick<Standings, 'wouldBe'>;
+  readonly continueIfSatisfied: ContinueIfSatisfied;
   readonly passwordLinks: Pick<PasswordLinks, 'make'>;
   readonly signIns: Pick<BrowserSignIns, 'signIn'>;
   readonly firstSignIn: Pick<FirstSignIn, 'path'>;
@@ -34,7 +36,7 @@ export function createArrival(parts: {
   readonly notices: Pick<Notices, 'redirect'>;
   readonly outcomes: UpstreamOutcomes;
 }): Arrive {
-  const { resolveIdentity, link, confirm, signInPolicy, passwordLinks, signIns, firstSignIn } = parts;
+  const { resolveIdentity, link, confirm, standings, passwordLinks, signIns, firstSignIn } = parts;
   const { waiting, notices, outcomes } = parts;
 
   async function onwardTo(ctx: Context, { interaction, target }: Purpose): Promise<string> {
@@ -54,7 +56,7 @@ export function createArrival(parts: {
       const reason = await link(ctx, settings, { person, accountId: purpose.links });
       if (reason !== undefined) return refuse(reason);
       outcomes.cameFromUpstream(settings.id, 'succeeded');
-      const onward = await signInPolicy.continueIfSatisfied(ctx, person);
+      const onward = await parts.continueIfSatisfied(ctx, person);
       if (onward !== undefined) return seeOther(ctx, onward);
       return notices.redirect(ctx, purpose.target, linkedNotice(settings.label));
     }
@@ -67,8 +69,9 @@ export function createArrival(parts: {
     outcomes.cameFromUpstream(settings.id, 'succeeded');
     if (purpose.resets) {
       // A weak sign-in must not recover an account that requires a strong one.
-      const mayRecover = await signInPolicy.mayRecover(account.id, person);
-      if (!mayRecover) return notices.redirect(ctx, purpose.target, NOT_ENOUGH);
+      const came = { accountId: account.id, method: 'upstream', proof: person } as const;
+      const { is } = await standings.wouldBe(came);
+      if (is !== 'free') return notices.redirect(ctx, purpose.target, NOT_ENOUGH);
       const { token } = await passwordLinks.make(account, 'confirmed', origin);
       return seeOther(ctx, passwordLinkPath(token));
     }

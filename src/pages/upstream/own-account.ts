@@ -7,7 +7,7 @@ import type { LinkIdentity } from '../../accounts/identities/resolve-identity.ts
 import type { AccountMail } from '../../accounts/mail/account-mail.ts';
 import type { UpstreamPerson } from '../../upstream/upstream-provider.ts';
 import { originInSession, requestOrigin, type Visitor } from '../page.ts';
-import type { SignInPolicy } from '../sign-in/sign-in-policy.ts';
+import type { MayAdd } from '../sign-in/sign-in-policy.ts';
 import type { WayIn } from '../sign-in/upstream-ways.ts';
 import { browserDetails } from '../words/browser-details.ts';
 
@@ -50,19 +50,20 @@ export const createConfirm =
 
 export const createLink =
   (parts: {
-    visitorOf(ctx: Context): Promise<Visitor | undefined>;
+    signedInOf(ctx: Context): Promise<Visitor | undefined>;
     readonly linkIdentity: LinkIdentity;
     readonly mail: AccountMail | undefined;
-    readonly signInPolicy: Pick<SignInPolicy, 'mayAddMethod'>;
+    readonly mayAdd: MayAdd;
   }): Link =>
   async (ctx, provider, { person, accountId }) => {
-    const visitor = await parts.visitorOf(ctx);
+    const visitor = await parts.signedInOf(ctx);
     // Another user may be signed in by now: link only to the account that began this.
     if (visitor?.account.id !== accountId) return 'signed out';
+    const { account, session } = visitor;
     // The grace period may have ended while the user was at the provider.
-    if (!(await parts.signInPolicy.mayAddMethod(visitor))) return 'signed out';
+    const requireMayAdd = parts.mayAdd(session);
     try {
-      const outcome = await parts.linkIdentity(visitor.account, provider, person, originInSession(ctx));
+      const outcome = await parts.linkIdentity(account, provider, person, originInSession(ctx), requireMayAdd);
       if (outcome === 'taken') return 'taken already';
       if (outcome === 'linked') {
         parts.mail?.notify(accountId, 'way_added', {
