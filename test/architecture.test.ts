@@ -73,7 +73,7 @@ const DOORS: Readonly<Record<string, string>> = {
   'accounts/access': 'access access-difference access-limit client-blocks people reach',
   'accounts/activity': 'activity activity-words audit audit-output audit-trail',
   'accounts/api-keys': 'api-key api-keys',
-  'accounts/identities': 'identities resolve-identity upstream-sessions',
+  'accounts/identities': 'identities resolve-identity',
   'accounts/mail': 'account-mail letter mail',
   'accounts/organizations': 'organization-policy places taken-names',
   'accounts/passkeys': 'ceremonies passkey passkeys',

@@ -1,17 +1,39 @@
-/** The recorded sessions of each user, including those that the user ended. */
+/** The recorded sessions of each user, the providers that proved them, and the one place that ends a session. */
+import type { Clock } from '../base/clock.ts';
 import { sha256 } from '../base/random-id.ts';
 import { transactionOf } from '../storage/account-turns.ts';
-import { deleteExpired } from '../storage/cleaning.ts';
+import { deleteExpired, expiryJob } from '../storage/cleaning.ts';
 import type { Database, InTransaction } from '../storage/queries.ts';
 import { type Account, NO_GENERATION } from './account.ts';
 import { keptBrowser, type Origin } from './activity/activity.ts';
 import { describeBrowser } from './browser-names.ts';
+import type { Identity } from './identities/identities.ts';
 
 export interface StartedSession {
   /** The uid of the session, which is not the value of the session's cookie. */
   readonly uid: string;
   readonly begunAt: Date;
   readonly origin: Origin;
+}
+
+/** The session at a provider with which the user of a session has authenticated. */
+export interface ProviderSession extends Identity {
+  readonly sid: string | undefined;
+}
+
+/** A sign-out at a provider: of the session `sid` there or, if it is undefined, of all sessions of the subject. */
+interface SignOutAtProvider {
+  readonly issuer: string;
+  readonly subject: string | undefined;
+  readonly sid: string | undefined;
+  /** Accepted only once. */
+  readonly token: { readonly id: string; readonly seconds: number };
+}
+
+/** The accounts whose sessions a sign-out at a provider ended. */
+interface SignedOutAtProvider {
+  readonly accountIds: readonly string[];
+  readonly sessions: number;
 }
 
 export interface RecordedSession extends StartedSession {
@@ -45,20 +67,47 @@ export const sessionDetails = (session: Pick<StartedSession, 'uid' | 'origin'>) 
 
 export function createSessionList(parts: {
   readonly database: Database;
+  readonly clock: Clock;
   /** Forgets a changed account, because the database's notification comes later. */
   readonly accounts: { forget(id: string): void };
 }) {
-  const { database, accounts } = parts;
+  const { database, clock, accounts } = parts;
   return {
-    /** Records a session that began or replaced another one, unless it can never be active. */
-    async record(accountId: string, generation: number, { uid, begunAt, origin }: StartedSession): Promise<void> {
+    /**
+     * Records a session that began or continues, unless it can never be active. Call it before the session is
+     * stored, so that no sign-out elsewhere misses the session.
+     *
+     * @param from where the user has just authenticated, if that was at a provider.
+     */
+    async record(
+      accountId: string,
+      generation: number,
+      { uid, begunAt, origin }: StartedSession,
+      from?: ProviderSession,
+    ): Promise<void> {
       await database.query(
-        `INSERT INTO browser_sessions (uid, account_id, generation, begun_at, address, browser)
-          SELECT $1, id, $3, $4, $5, $6 FROM accounts WHERE id = $2 AND $3::bigint < ${NO_GENERATION}
-          ON CONFLICT (uid) DO UPDATE SET generation = excluded.generation,
-            begun_at = excluded.begun_at, address = excluded.address, browser = excluded.browser
-            WHERE browser_sessions.account_id = excluded.account_id`,
-        [uid, accountId, generation, begunAt, origin.address, keptBrowser(origin.browser)],
+        `WITH session AS (
+            INSERT INTO browser_sessions (uid, account_id, generation, begun_at, address, browser)
+              SELECT $1, id, $3, $4, $5, $6 FROM accounts WHERE id = $2 AND $3::bigint < ${NO_GENERATION}
+              ON CONFLICT (uid) DO UPDATE SET generation = excluded.generation,
+                begun_at = excluded.begun_at, address = excluded.address, browser = excluded.browser
+                WHERE browser_sessions.account_id = excluded.account_id
+              RETURNING uid
+          )
+          INSERT INTO session_providers (uid, issuer, subject, sid)
+            SELECT uid, $7, $8, $9 FROM session WHERE $7::text IS NOT NULL
+            ON CONFLICT (uid, issuer) DO UPDATE SET subject = excluded.subject, sid = excluded.sid`,
+        [
+          uid,
+          accountId,
+          generation,
+          begunAt,
+          origin.address,
+          keptBrowser(origin.browser),
+          from?.issuer ?? null,
+          from?.subject ?? null,
+          from?.sid ?? null,
+        ],
       );
     },
 
@@ -111,6 +160,54 @@ export function createSessionList(parts: {
       if (isEnded) accounts.forget(accountId);
       return isEnded;
     },
+
+    /**
+     * Ends the sessions of which a provider says that their user has signed out there.
+     *
+     * @param inTransaction runs in the same transaction.
+     * @returns undefined for a token that was used before.
+     */
+    async endAtProvider(
+      { issuer, subject, sid, token }: SignOutAtProvider,
+      inTransaction: InTransaction<SignedOutAtProvider>,
+    ): Promise<SignedOutAtProvider | undefined> {
+      const outcome = await database.transaction(async (tx) => {
+        // If several requests send the same token, only one of them inserts the row.
+        const isNew = await tx.query(
+          `INSERT INTO logout_tokens (token_hash, expires_at) VALUES ($1, $2)
+            ON CONFLICT DO NOTHING RETURNING 1`,
+          [sha256(`${issuer} ${token.id}`), new Date(clock() + token.seconds * 1000)],
+        );
+        if (isNew.length === 0) return undefined;
+        const ended = await tx.query<{ id: string; sessions: number }>(
+          `UPDATE accounts SET ended_sessions = (ended_sessions || theirs.uids)[
+              greatest(1, cardinality(ended_sessions) + cardinality(theirs.uids) + 1 - ${MAX_ENDED}):],
+              -- If the list cannot hold them all, every session of the account ends.
+              session_generation = session_generation + (cardinality(theirs.uids) > ${MAX_ENDED})::integer
+            FROM (SELECT s.account_id, array_agg(s.uid ORDER BY s.begun_at) AS uids
+              FROM session_providers p JOIN browser_sessions s USING (uid) JOIN accounts a ON a.id = s.account_id
+              WHERE p.issuer = $1 AND ($2::text IS NULL OR p.subject = $2) AND ($3::text IS NULL OR p.sid = $3)
+                AND s.uid <> ALL(a.ended_sessions)
+              GROUP BY s.account_id) theirs
+            WHERE id = theirs.account_id RETURNING id, cardinality(theirs.uids) AS sessions`,
+          [issuer, subject ?? null, sid ?? null],
+        );
+        const linked = await tx.query<{ id: string }>(
+          'SELECT account_id AS id FROM account_identities WHERE issuer = $1 AND subject = $2',
+          [issuer, subject ?? null],
+        );
+        const outcome = {
+          accountIds: [...new Set([...ended, ...linked].map(({ id }) => id))],
+          sessions: ended.reduce((sum, { sessions }) => sum + sessions, 0),
+        };
+        await inTransaction(tx, outcome);
+        return outcome;
+      });
+      for (const id of outcome?.accountIds ?? []) accounts.forget(id);
+      return outcome;
+    },
+
+    removeUsedTokens: expiryJob(parts, [{ table: 'logout_tokens', column: 'expires_at' }]),
 
     removeOlderThan: (olderThan: Date, limit: number): Promise<number> =>
       deleteExpired(database, [{ table: 'browser_sessions', column: 'begun_at' }], olderThan, limit),

@@ -2,8 +2,7 @@
 import type { Context } from 'koa';
 import type Provider from 'oidc-provider';
 import type { Account } from '../accounts/account.ts';
-import type { Identity } from '../accounts/identities/identities.ts';
-import type { UpstreamSessions } from '../accounts/identities/upstream-sessions.ts';
+import type { ProviderSession } from '../accounts/session-list.ts';
 import type { SignedInBy, UpstreamProof } from '../accounts/sign-in-strength.ts';
 import { type Clock, epochSeconds } from '../base/clock.ts';
 import { requestState } from '../base/request-state.ts';
@@ -28,9 +27,7 @@ export interface BrowserSession extends SignedInBy {
 }
 
 /** A sign-in at a provider. When the user signs out there, the resulting session ends. */
-export interface UpstreamSignIn extends Identity, UpstreamProof {
-  /** The id of the session at the provider. */
-  readonly sid: string | undefined;
+export interface UpstreamSignIn extends ProviderSession, UpstreamProof {
   /** When the user authenticated at the provider, in epoch seconds; undefined if unknown. */
   readonly provedAt: number | undefined;
 }
@@ -60,9 +57,8 @@ export interface BrowserSessions {
    * Starts a session with a new identifier, and ends the previous session of this browser.
    *
    * @param came how the user signed in; by default with a password
-   * @returns false if a sign-out at the provider ended the session immediately
    */
-  signIn(ctx: Context, account: Account, came?: UpstreamSignIn | Method): Promise<boolean>;
+  signIn(ctx: Context, account: Account, came?: UpstreamSignIn | Method): Promise<void>;
   /**
    * Replaces the current session, if it still exists, by one with the account's current generation.
    * The time of the sign-in stays the same, because the user did not authenticate again.
@@ -89,60 +85,42 @@ export interface BrowserSessions {
 
 export function createBrowserSessions(parts: {
   provider: Provider;
-  upstreamSessions: UpstreamSessions;
   store: TokenStore;
   writes: SessionWrites;
   settings: Settings;
   clock: Clock;
 }): BrowserSessions {
-  const { provider, store, writes, settings, clock, upstreamSessions } = parts;
-  const { absoluteSeconds } = settings.sessions;
+  const { provider, store, writes, settings, clock } = parts;
   const known = requestState<Promise<BrowserSession | undefined>>('current session');
   const find = async (ctx: Context) => {
     const session = (await provider.Session.get(ctx)) as SessionModel;
     return session.accountId ? session : undefined;
   };
 
-  /**
-   * Uses a new identifier each time, so that an identifier planted or copied earlier is worthless.
-   *
-   * @returns false if a sign-out elsewhere ended the session immediately
-   */
-  async function begin(
-    ctx: Context,
-    account: Account,
-    login: Login,
-    noted?: (uid: string) => Promise<boolean>,
-  ): Promise<boolean> {
+  /** Uses a new identifier each time, so that an identifier planted or copied earlier is worthless. */
+  async function begin(ctx: Context, account: Account, { loginTs, amr, uid, from }: Login): Promise<void> {
     const session = new provider.Session() as SessionModel;
-    session.loginAccount({ ...loginOf(account), loginTs: login.loginTs, amr: login.amr });
-    // Record the session before storing it, and check it afterwards, to miss no sign-out elsewhere.
-    if (noted && !(await noted(session.uid))) return signedOut(ctx);
-    await writes.save(session, ctx);
-    if (noted && !(await upstreamSessions.isNoted(session.uid))) {
-      await session.destroy();
-      return signedOut(ctx);
-    }
+    if (uid !== undefined) session.uid = uid;
+    session.loginAccount({ ...loginOf(account), loginTs, amr });
+    await writes.save(session, ctx, from);
     known.set(ctx, Promise.resolve(sessionFrom(session)));
-    return true;
   }
 
-  async function signedOut(ctx: Context): Promise<false> {
-    await signOut(ctx);
-    return false;
-  }
-
-  /** @returns false if the session has just been ended: it is not restored */
+  /**
+   * Keeps the uid, so that whatever ends the session, here or at a provider, also ends its continuation.
+   *
+   * @returns false if the session has just been ended: it is not restored
+   */
   async function replace(
     ctx: Context,
     account: Account,
-    loginAfter: (present: SessionModel) => Login,
+    loginAfter: (present: SessionModel) => Omit<Login, 'uid'>,
   ): Promise<boolean> {
     const present = await find(ctx);
-    if (!present || !(await store.remove('session', present.jti))) return false;
-    const moved = (uid: string) => upstreamSessions.move(present.uid, uid, absoluteSeconds);
-    const isUpstream = present.amr?.[0] === UPSTREAM;
-    return begin(ctx, account, loginAfter(present), isUpstream ? moved : undefined);
+    if (present?.accountId !== account.id || account.endedSessions.includes(present.uid)) return false;
+    if (!(await store.remove('session', present.jti))) return false;
+    await begin(ctx, account, { ...loginAfter(present), uid: present.uid });
+    return true;
   }
 
   async function signOut(ctx: Context): Promise<void> {
@@ -167,10 +145,7 @@ export function createBrowserSessions(parts: {
       const { issuer, acr, amr: methods } = came;
       const kept = proofText({ issuer, acr, amr: methods });
       const amr = [UPSTREAM, String(came.provedAt ?? 0), kept];
-      return begin(ctx, account, { loginTs, amr }, async (uid) => {
-        await upstreamSessions.record(uid, came, absoluteSeconds);
-        return true;
-      });
+      return begin(ctx, account, { loginTs, amr, from: came });
     },
 
     async renew(ctx, account) {
@@ -227,6 +202,10 @@ export function sessionFrom(session: StoredSession | undefined): BrowserSession 
 interface Login {
   readonly loginTs: number;
   readonly amr?: string[] | undefined;
+  /** The uid of the session that continues; absent for a new session. */
+  readonly uid?: string;
+  /** The session at the provider where the user has just authenticated. */
+  readonly from?: ProviderSession;
 }
 
 type KeptProof = UpstreamProof & { readonly hasUsedPasskey?: boolean };

@@ -188,10 +188,9 @@ export function createInteractions(parts: {
       if (!interaction) return ctx.path;
       // The engine itself would ask to end the other session first, or lose the provider's session
       // id. The user has just signed in, so restart the request without asking for another sign-in.
-      const isSignedIn = isOwn
-        ? await sessions.confirm(ctx, account, method)
-        : await sessions.signIn(ctx, account, method);
-      return isSignedIn ? restartUrl(interaction.params, SIGN_IN_PROMPTS) : ctx.path;
+      if (!isOwn) await sessions.signIn(ctx, account, method);
+      else if (!(await sessions.confirm(ctx, account, method))) return ctx.path;
+      return restartUrl(interaction.params, SIGN_IN_PROMPTS);
     },
 
     chooseAccount: (ctx) => answer(ctx, { select_account: {} }),

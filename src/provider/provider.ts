@@ -8,7 +8,6 @@ import type { People } from '../accounts/access/people.ts';
 import type { AccountRegistry } from '../accounts/account-registry.ts';
 import type { Activity } from '../accounts/activity/activity.ts';
 import type { ApiKeys } from '../accounts/api-keys/api-keys.ts';
-import type { UpstreamSessions } from '../accounts/identities/upstream-sessions.ts';
 import type { OneTimeValues } from '../accounts/one-time-values.ts';
 import type { SessionList } from '../accounts/session-list.ts';
 import { type Authorizations, createAuthorizations } from '../authorizations/authorization.ts';
@@ -52,7 +51,6 @@ interface ProviderParts {
   readonly clock: Clock;
   readonly log: Logger;
   readonly store: TokenStore;
-  readonly upstreamSessions: UpstreamSessions;
   readonly clients: ClientRegistry;
   readonly accounts: AccountRegistry;
   readonly people: Pick<People, 'find' | 'hasEnded'>;
@@ -115,7 +113,7 @@ export interface AuthorizationServer {
 
 /** Builds the engine with its adapter, policy, values and error texts in place. */
 export function createAuthorizationServer(parts: ProviderParts): AuthorizationServer {
-  const { settings, clock, log, store, upstreamSessions, clients, accounts, people } = parts;
+  const { settings, clock, log, store, clients, accounts, people } = parts;
   const { access, sessionList, standings, connections, apiKeys, activity, endings, mail } = parts;
   const { createAttemptLimit, outcomes, changeStreams, problems, requests, lastUsed } = parts;
   const { issuer } = settings;
@@ -182,7 +180,6 @@ export function createAuthorizationServer(parts: ProviderParts): AuthorizationSe
   const writes = createSessionWrites({ provider, store, clock, settings, sessionList, mayAct });
   const sessions = createBrowserSessions({
     provider,
-    upstreamSessions,
     store,
     writes,
     settings,

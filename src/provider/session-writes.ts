@@ -2,7 +2,7 @@
 import type { Context } from 'koa';
 import type Provider from 'oidc-provider';
 import type { AdapterPayload, KoaContextWithOIDC } from 'oidc-provider';
-import type { SessionList } from '../accounts/session-list.ts';
+import type { ProviderSession, SessionList } from '../accounts/session-list.ts';
 import { type Clock, epochSeconds } from '../base/clock.ts';
 import { cookieAttributes } from '../base/cookies.ts';
 import { createNetworkCheck } from '../base/network-address.ts';
@@ -46,9 +46,14 @@ export function createSessionWrites(parts: {
    * for its whole lifetime. Other responses do not set the cookie (except to sign it with a new
    * key): a late response would replace the cookie of a newer session with that of a former one.
    *
+   * @param from where the user of a new session has just authenticated, if that was at a provider
    * @returns for how many seconds the session is stored; undefined if it has ended, or may not act
    */
-  async function save(session: SessionModel, ctx: Context | undefined): Promise<number | undefined> {
+  async function save(
+    session: SessionModel,
+    ctx: Context | undefined,
+    from?: ProviderSession,
+  ): Promise<number | undefined> {
     const { oldId, accountId, acr, uid } = session;
     const left = absoluteSeconds - (epochSeconds(clock) - (session.loginTs ?? 0));
     const seconds = Math.min(idleSecondsFor(ctx), left);
@@ -70,7 +75,7 @@ export function createSessionWrites(parts: {
     if (oldId !== undefined) await store.remove('session', oldId);
     if (accountId !== undefined && ctx) {
       const begun = { uid, begunAt: new Date(clock()), origin: requestOrigin(ctx) };
-      await sessionList.record(accountId, Number(acr), begun);
+      await sessionList.record(accountId, Number(acr), begun, from);
     }
     await store.writeSession(...kept);
     nameCookie();

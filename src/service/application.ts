@@ -119,7 +119,6 @@ export function createApplication(parts: ApplicationParts) {
     clock,
     log,
     store,
-    upstreamSessions: registries.upstreamSessions,
     clients,
     accounts,
     people: registries.people,

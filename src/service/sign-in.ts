@@ -64,7 +64,7 @@ export function wireSignIn(parts: {
   const { settings, clock, log, database, store, createAttemptLimit, outcomes } = parts;
   const { standings, endGrace, browserOf, notices, errorPage, mail } = parts;
   const { accounts, activity, apiKeys, connections, identities } = parts.registries;
-  const { passkeys, passwordLinks, sessionList, takenNames, upstreamSessions } = parts.registries;
+  const { passkeys, passwordLinks, sessionList, takenNames } = parts.registries;
   const { interactions, sessions } = parts.server;
   const { issuer, limits } = settings;
   const { passwords } = settings.signIn;
@@ -197,8 +197,7 @@ export function wireSignIn(parts: {
   const logouts = upstreamLogouts({
     providers,
     log,
-    upstreamSessions,
-    endSession: store.removeSessionByUid,
+    sessionList,
     disconnect,
     activity,
     failures: createAttemptLimit({

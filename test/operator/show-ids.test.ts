@@ -130,6 +130,7 @@ onPostgresAndRedis('operator show, for ids and links', (start) => {
     const query = async (text: string) => void asked.push(text);
     const list = createSessionList({
       database: { ...database, query } as never,
+      clock: on.service.clock,
       accounts: on.service.accounts,
     });
     await list.find(`ses_${'x'.repeat(16)}`).catch(() => undefined);

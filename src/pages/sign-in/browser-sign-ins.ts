@@ -62,13 +62,14 @@ export function createBrowserSignIns(parts: {
     /** Records a sign-in, counts it, and informs the user by mail if the browser is new. */
     record,
 
-    /** Starts a session, and records the sign-in if the provider has not ended it meanwhile. */
+    /** Starts a session, and records the sign-in. */
     async signIn(ctx: Context, account: Account, came: Method | UpstreamSignIn, way: Way, more?: Details) {
       if (isNewLink(way)) {
         // Mail this even in a known browser or without a session: the linked account is new.
         mail?.notify(account.id, 'account_linked', { ...browserDetails(ctx), about: way.label });
       }
-      if (await sessions.signIn(ctx, account, came)) await record(ctx, account, way, more);
+      await sessions.signIn(ctx, account, came);
+      await record(ctx, account, way, more);
     },
 
     /** Gives this browser its own limit of failed attempts, even if the user is not signed in. */
