@@ -203,8 +203,10 @@ export function createPageKit(parts: {
     return { problem, isTypedWrong: true };
   }
 
-  const isRecent = async (ctx: Context): Promise<boolean> =>
-    epochSeconds(clock) - ((await sessions.current(ctx))?.provedAt ?? 0) <= RECENT_SECONDS;
+  async function isRecent(ctx: Context): Promise<boolean> {
+    const { proofs = [] } = (await sessions.current(ctx)) ?? {};
+    return proofs.some(({ at }) => epochSeconds(clock) - at <= RECENT_SECONDS);
+  }
 
   async function requireRecentSignIn(ctx: Context, next: Next): Promise<void> {
     if (await isRecent(ctx)) return next();
@@ -216,7 +218,8 @@ export function createPageKit(parts: {
     const acceptsPassword = offered.passwords && is !== 'must use';
     const proof = await proofIn(ctx, form, acceptsPassword);
     if (proof && 'way' in proof) {
-      if (!(await signIns.confirm(ctx, account, proof.way))) return askToSignIn(ctx);
+      const came = proof.way === 'password' ? 'password' : 'passkey';
+      if (!(await signIns.confirm(ctx, account, came, proof.way))) return askToSignIn(ctx);
       return next();
     }
     const ways = await upstream.listMethods(account);

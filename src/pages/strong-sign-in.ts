@@ -51,7 +51,7 @@ export function strongSignInPage(parts: {
       held: anyStrongOf(held),
       addPasskeyUrl: passkeys && '/profile/security/passkeys/new',
       linkable: upstream.strongMethods,
-      isFromProvider: visitor.session.method === 'upstream',
+      isFromProvider: visitor.session.proofs.some(({ by }) => by === 'provider'),
       linkUrl: '/profile/security/ways',
     });
   }

@@ -3,7 +3,7 @@ import type { Context } from 'koa';
 import type Provider from 'oidc-provider';
 import type { Account } from '../accounts/account.ts';
 import type { ProviderSession } from '../accounts/session-list.ts';
-import type { SignedInBy, UpstreamProof } from '../accounts/sign-in-strength.ts';
+import { type Proof, proofsFrom, type UpstreamProof, withProof } from '../accounts/sign-in-strength.ts';
 import { type Clock, epochSeconds } from '../base/clock.ts';
 import { requestState } from '../base/request-state.ts';
 import type { Settings } from '../config/settings.ts';
@@ -14,12 +14,12 @@ import type { SessionModel, SessionWrites } from './session-writes.ts';
 /** Sign-in methods that Gatehouse verifies itself, unlike those of a provider. */
 export type Method = 'password' | 'passkey' | 'link';
 
-export interface BrowserSession extends SignedInBy {
+export interface BrowserSession {
   readonly accountId: string;
   /** Seconds since the epoch. */
   readonly signedInAt: number;
-  /** When the user last authenticated; 0 if a provider signed them in without stating the time. */
-  readonly provedAt: number;
+  /** How the user has authenticated, the latest proof last; never empty. */
+  readonly proofs: readonly Proof[];
   /** Stays the same during the session, unlike the value of its cookie. */
   readonly uid: string;
   /** The account's generation at the sign-in: the session ends when the account has a later one. */
@@ -65,12 +65,12 @@ export interface BrowserSessions {
    */
   renew(ctx: Context, account: Account): Promise<void>;
   /**
-   * Like `renew`, but sets the time: the user has just re-authenticated. Sign-ins with a passkey or
-   * at a provider keep their method (a sign-out there still ends the session); others get `method`.
+   * Like `renew`, but adds a proof and sets the time: the user has just re-authenticated. A sign-out at
+   * a provider that proved the session before still ends it.
    *
    * @returns true if the user is still signed in
    */
-  confirm(ctx: Context, account: Account, method: Method): Promise<boolean>;
+  confirm(ctx: Context, account: Account, came: UpstreamSignIn | Method): Promise<boolean>;
   signOut(ctx: Context): Promise<void>;
   /** Returns the idle time in seconds if this browser's session expired; undefined if it had none. */
   whyEnded(ctx: Context): Promise<number | 'ended' | undefined>;
@@ -98,10 +98,10 @@ export function createBrowserSessions(parts: {
   };
 
   /** Uses a new identifier each time, so that an identifier planted or copied earlier is worthless. */
-  async function begin(ctx: Context, account: Account, { loginTs, amr, uid, from }: Login): Promise<void> {
+  async function begin(ctx: Context, account: Account, { loginTs, proofs, uid, from }: Login): Promise<void> {
     const session = new provider.Session() as SessionModel;
     if (uid !== undefined) session.uid = uid;
-    session.loginAccount({ ...loginOf(account), loginTs, amr });
+    session.loginAccount({ ...loginOf(account, proofs), loginTs });
     await writes.save(session, ctx, from);
     known.set(ctx, Promise.resolve(sessionFrom(session)));
   }
@@ -114,11 +114,12 @@ export function createBrowserSessions(parts: {
   async function replace(
     ctx: Context,
     account: Account,
-    loginAfter: (present: SessionModel) => Omit<Login, 'uid'>,
+    loginAfter: (present: BrowserSession) => Omit<Login, 'uid'>,
   ): Promise<boolean> {
-    const present = await find(ctx);
+    const stored = await find(ctx);
+    const present = sessionFrom(stored);
     if (present?.accountId !== account.id || account.endedSessions.includes(present.uid)) return false;
-    if (!(await store.remove('session', present.jti))) return false;
+    if (!stored || !(await store.remove('session', stored.jti))) return false;
     await begin(ctx, account, { ...loginAfter(present), uid: present.uid });
     return true;
   }
@@ -141,23 +142,17 @@ export function createBrowserSessions(parts: {
     async signIn(ctx, account, came = 'password') {
       await (await find(ctx))?.destroy();
       const loginTs = epochSeconds(clock);
-      if (typeof came === 'string') return begin(ctx, account, { loginTs, amr: [came] });
-      const { issuer, acr, amr: methods } = came;
-      const kept = proofText({ issuer, acr, amr: methods });
-      const amr = [UPSTREAM, String(came.provedAt ?? 0), kept];
-      return begin(ctx, account, { loginTs, amr, from: came });
+      return begin(ctx, account, { loginTs, proofs: [proofOf(came, loginTs)], ...fromOf(came) });
     },
 
     async renew(ctx, account) {
-      await replace(ctx, account, ({ loginTs = 0, amr }) => ({ loginTs, amr }));
+      await replace(ctx, account, ({ signedInAt, proofs }) => ({ loginTs: signedInAt, proofs }));
     },
 
-    confirm: (ctx, account, method) =>
-      replace(ctx, account, ({ amr }) => {
+    confirm: (ctx, account, came) =>
+      replace(ctx, account, ({ proofs }) => {
         const loginTs = epochSeconds(clock);
-        const came = methodIn(amr);
-        if (came === UPSTREAM) return { loginTs, amr: confirmed(amr, loginTs, method) };
-        return { loginTs, amr: [stronger(came, method)] };
+        return { loginTs, proofs: withProof(proofs, proofOf(came, loginTs)), ...fromOf(came) };
       }),
 
     signOut,
@@ -179,70 +174,44 @@ export function createBrowserSessions(parts: {
 
 export type StoredSession = Pick<SessionModel, 'accountId' | 'loginTs' | 'amr' | 'acr' | 'uid'>;
 
-/**
- * The first value of the session's `amr`, a field for our own use, like `acr`. The next values are
- * the time of the authentication at the provider and the proof as JSON.
- */
-const UPSTREAM = 'upstream';
-
-/** @returns undefined for a session without an account. */
+/** @returns undefined for a session without an account, or whose proofs are unreadable. */
 export function sessionFrom(session: StoredSession | undefined): BrowserSession | undefined {
-  if (!session?.accountId) return undefined;
+  const proofs = proofsFrom(session?.amr);
+  if (!session?.accountId || !proofs) return undefined;
   return {
     accountId: session.accountId,
     signedInAt: session.loginTs ?? 0,
-    provedAt: session.amr?.[0] === UPSTREAM ? Number(session.amr[1]) : (session.loginTs ?? 0),
-    ...signedInBy(session.amr),
+    proofs,
     uid: session.uid,
     generation: Number(session.acr),
   };
 }
 
-/** When the user signed in, in seconds, and with which methods (RFC 8176). */
 interface Login {
+  /** When the user signed in or confirmed that, in epoch seconds. */
   readonly loginTs: number;
-  readonly amr?: string[] | undefined;
+  readonly proofs: readonly Proof[];
   /** The uid of the session that continues; absent for a new session. */
   readonly uid?: string;
   /** The session at the provider where the user has just authenticated. */
   readonly from?: ProviderSession;
 }
 
-type KeptProof = UpstreamProof & { readonly hasUsedPasskey?: boolean };
+const fromOf = (came: UpstreamSignIn | Method) => (typeof came === 'string' ? {} : { from: came });
 
-const proofText = (proof: KeptProof): string => JSON.stringify(proof);
-
-/** @param amr of a session of the engine. */
-function signedInBy(amr: readonly string[] | undefined): SignedInBy {
-  const method = methodIn(amr);
-  const kept = method === UPSTREAM ? amr?.[2] : undefined;
-  if (kept === undefined) return { method };
-  const { hasUsedPasskey = false, ...proof } = JSON.parse(kept) as KeptProof;
-  return { method, proof, hasUsedPasskey };
+/** @param now epoch seconds. */
+export function proofOf(came: UpstreamSignIn | Method, now: number): Proof {
+  if (typeof came === 'string') return { by: came, at: now };
+  const { issuer, acr, amr, provedAt = 0 } = came;
+  return { by: 'provider', at: provedAt, issuer, acr, amr };
 }
-
-/** Returns the new `amr` of a provider's session whose user has just re-authenticated here. */
-function confirmed(amr: readonly string[] | undefined, loginTs: number, method: Method): string[] {
-  const { proof, hasUsedPasskey = false } = signedInBy(amr);
-  const times = [UPSTREAM, String(loginTs)];
-  if (!proof) return times;
-  const usesPasskey = hasUsedPasskey || method === 'passkey';
-  return times.concat(proofText({ ...proof, hasUsedPasskey: usesPasskey }));
-}
-
-/** Returns the stronger of the two methods with which the user has authenticated. */
-export const stronger = (came: Method, again: Method): Method => (came === 'passkey' ? came : again);
-
-/** Sessions of versions that stored no method began with a password. */
-const methodIn = (amr: readonly string[] | undefined): SignedInBy['method'] =>
-  (amr?.[0] ?? 'password') as SignedInBy['method'];
 
 /**
  * A sign-in as the engine stores it in a session. The fields `acr` and `amr` hold the generation
- * and the method: both are free, because no ID tokens are issued that would contain them.
+ * and the proofs: both are free, because no ID tokens are issued that would contain them.
  */
-export const loginOf = (account: Account, method: Method = 'password') => ({
+export const loginOf = (account: Account, proofs: readonly Proof[]) => ({
   accountId: account.id,
   acr: String(account.sessionGeneration),
-  amr: [method],
+  amr: proofs.map((proof) => JSON.stringify(proof)),
 });

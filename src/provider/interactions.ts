@@ -4,11 +4,12 @@ import type Provider from 'oidc-provider';
 import { errors, type InteractionResults } from 'oidc-provider';
 import type { Account } from '../accounts/account.ts';
 import type { AccountRegistry } from '../accounts/account-registry.ts';
+import { withProof } from '../accounts/sign-in-strength.ts';
 import { type Clock, epochSeconds } from '../base/clock.ts';
 import type { Client } from '../clients/client.ts';
 import type { TokenStore } from '../storage/token-store.ts';
 import { type Asked, approvalOf, askedIn } from './approvals.ts';
-import { type BrowserSessions, isActive, loginOf, type Method, stronger } from './browser-sessions.ts';
+import { type BrowserSessions, isActive, loginOf, type Method, proofOf } from './browser-sessions.ts';
 import { testRedirectUri } from './client-tests.ts';
 import { ENDPOINT } from './endpoints.ts';
 import { clientOf } from './engine-clients.ts';
@@ -178,11 +179,12 @@ export function createInteractions(parts: {
       const present = await sessions.current(ctx);
       // A session that was ended elsewhere is replaced like another user's session.
       const isOwn = present?.accountId === account.id && isActive(account, present);
-      const came = isOwn ? present.method : 'password';
-      if (came !== 'upstream' && (!present || isOwn)) {
-        const login = loginOf(account, stronger(came, method));
+      const proofs = isOwn ? present.proofs : [];
+      if (proofs.every(({ by }) => by !== 'provider') && (!present || isOwn)) {
+        const ts = epochSeconds(clock);
+        const login = loginOf(account, withProof(proofs, proofOf(method, ts)));
         // Include the time: the engine applies the login again with every later answer.
-        return answer(ctx, { login: { ...login, ts: epochSeconds(clock) } });
+        return answer(ctx, { login: { ...login, ts } });
       }
       const interaction = await waiting(ctx);
       if (!interaction) return ctx.path;

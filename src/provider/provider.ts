@@ -146,8 +146,10 @@ export function createAuthorizationServer(parts: ProviderParts): AuthorizationSe
   });
   const adapter = storeAdapter({ store, waiting, settings });
   const mayAct = async (session: StoredSession | undefined, ctx: Context | undefined) => {
+    // A session of no user may be stored: it can do nothing.
+    if (!session?.accountId) return true;
     const present = sessionFrom(session);
-    return !present || isEnough(await standings.of(present, ctx));
+    return present !== undefined && isEnough(await standings.of(present, ctx));
   };
   const renderError: Configuration['renderError'] = async (ctx, out, cause) => {
     const isGone = cause instanceof errors.SessionNotFound;

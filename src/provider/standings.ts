@@ -1,6 +1,6 @@
 /** Decides what a session may do under `sign_in.require`. No other file decides this. */
 import type { Context } from 'koa';
-import { isStrongSession, type SignedInBy, type UpstreamStrength } from '../accounts/sign-in-strength.ts';
+import { isStrong, type Proof, type UpstreamStrength } from '../accounts/sign-in-strength.ts';
 import type { SignInRequirement, StrongSignIns } from '../accounts/strong-sign-ins.ts';
 import { requestState } from '../base/request-state.ts';
 import type { Queries } from '../storage/queries.ts';
@@ -19,7 +19,11 @@ export const FREE: Standing = { is: 'free' };
 /** False if the user may only sign out, add a first strong method, or sign in with a strong one. */
 export const mayAct = ({ is }: Standing): boolean => is === 'free' || is === 'warned';
 
-type Proof = SignedInBy & { readonly accountId: string };
+/** A user, and how they have authenticated. */
+interface Proved {
+  readonly accountId: string;
+  readonly proofs: readonly Proof[];
+}
 
 export type Standings = ReturnType<typeof createStandings>;
 
@@ -46,15 +50,15 @@ export function createStandings({
 
   return {
     /** @param ctx the request, for which the requirement is cached. */
-    async of(proof: Proof, ctx?: Context): Promise<Standing> {
-      if (isStrongSession(proof, providers)) return FREE;
-      return standingUnder(await requirementIn(ctx, proof.accountId));
+    async of({ accountId, proofs }: Proved, ctx?: Context): Promise<Standing> {
+      if (isStrong(proofs, providers)) return FREE;
+      return standingUnder(await requirementIn(ctx, accountId));
     },
 
     /** Like `of`, for a sign-in that has not happened, or in a transaction; begins no grace period. */
-    async wouldBe(proof: Proof, tx?: Queries): Promise<Standing> {
-      if (isStrongSession(proof, providers)) return FREE;
-      return standingUnder(await wouldBeRequired(proof.accountId, tx));
+    async wouldBe({ accountId, proofs }: Proved, tx?: Queries): Promise<Standing> {
+      if (isStrong(proofs, providers)) return FREE;
+      return standingUnder(await wouldBeRequired(accountId, tx));
     },
   };
 }
@@ -66,4 +70,4 @@ function standingUnder(requirement: SignInRequirement | undefined): Standing {
 }
 
 /** The proof of a user who has entered the correct password. */
-export const byPassword = (accountId: string): Proof => ({ accountId, method: 'password' });
+export const byPassword = (accountId: string): Proved => ({ accountId, proofs: [{ by: 'password', at: 0 }] });

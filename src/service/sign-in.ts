@@ -151,15 +151,16 @@ export function wireSignIn(parts: {
     sessions,
     endingChoices,
   });
+  const findSignedIn = (ctx: Context) => signedInOf(ctx, { sessions, accounts, standings });
   const arrive = createArrival({
     resolveIdentity,
     link: createLink({
-      signedInOf: (ctx: Context) => signedInOf(ctx, { sessions, accounts, standings }),
+      signedInOf: findSignedIn,
       linkIdentity,
       mail,
       mayAdd,
     }),
-    confirm: createConfirm({ identities, activity }),
+    confirm: createConfirm({ signedInOf: findSignedIn, identities, activity }),
     standings,
     continueIfSatisfied,
     passwordLinks,

@@ -279,8 +279,7 @@ function renderFor(name?: string, language = 'en'): Render {
     session: {
       accountId: id,
       signedInAt: 0,
-      provedAt: 0,
-      method: 'password' as const,
+      proofs: [],
       uid: 'uid',
       generation: 1,
     },

@@ -24,8 +24,7 @@ describe('the signed-in user', () => {
     const session = {
       accountId: account.id,
       signedInAt: 0,
-      provedAt: 0,
-      method: 'password',
+      proofs: [],
       uid: 'uid',
       generation,
     };

@@ -1,6 +1,6 @@
 /** sign_in.require and providers: when a sign-in with a provider counts as strong. */
 import { expect } from 'chai';
-import { isStrongSession, type UpstreamStrength } from '../../src/accounts/sign-in-strength.ts';
+import { isStrong, type UpstreamStrength } from '../../src/accounts/sign-in-strength.ts';
 import type { SignInProvider } from '../../src/config/sign-in-providers.ts';
 import { said } from '../pages/client-owner.ts';
 import { addPasskey, optionsFor } from '../pages/passkeys/soft-passkey.ts';
@@ -151,13 +151,13 @@ describe('a session from a provider', () => {
   const WEAK: UpstreamStrength = { ...PLAIN, issuer: 'https://b.example', isStrong: false };
   const PROVING: UpstreamStrength = { ...PLAIN, strongAmr: ['mfa'] };
   const from = (issuer: string, amr: string[] = []) =>
-    ({ method: 'upstream', proof: { issuer, acr: undefined, amr } }) as const;
+    [{ by: 'provider', at: 0, issuer, acr: undefined, amr }] as const;
 
   it("a session's strength depends on the current settings, and it is weak once its provider is removed", () => {
-    expect(isStrongSession(from(PLAIN.issuer), [PLAIN, WEAK])).to.equal(true);
-    expect(isStrongSession(from(PLAIN.issuer), [PROVING])).to.equal(false);
-    expect(isStrongSession(from(PLAIN.issuer, ['pwd', 'mfa']), [PROVING])).to.equal(true);
-    expect(isStrongSession(from(WEAK.issuer, ['mfa']), [PROVING, WEAK])).to.equal(false);
-    expect(isStrongSession(from(PLAIN.issuer), [WEAK])).to.equal(false);
+    expect(isStrong(from(PLAIN.issuer), [PLAIN, WEAK])).to.equal(true);
+    expect(isStrong(from(PLAIN.issuer), [PROVING])).to.equal(false);
+    expect(isStrong(from(PLAIN.issuer, ['pwd', 'mfa']), [PROVING])).to.equal(true);
+    expect(isStrong(from(WEAK.issuer, ['mfa']), [PROVING, WEAK])).to.equal(false);
+    expect(isStrong(from(PLAIN.issuer), [WEAK])).to.equal(false);
   });
 });

@@ -37,7 +37,7 @@ export interface ProviderIdentity extends Identity {
  */
 type RefusalReason = 'unknown' | 'unverified' | 'suspended' | 'taken';
 
-interface ResolvedAccount {
+export interface ResolvedAccount {
   readonly account: Account;
   /** True if an existing account was linked with this identity by this sign-in. */
   readonly isNewLink: boolean;

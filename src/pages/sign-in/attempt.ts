@@ -103,7 +103,7 @@ export function createSignInAttempts(parts: {
     const visitor = await kit.signedInOf(ctx);
     if (visitor?.standing.is !== 'must use') return {};
     const { account, session } = visitor;
-    const isPassword = session.method === 'password';
+    const isPassword = session.proofs.every(({ by }) => by === 'password');
     const key = isPassword ? 'sign-in.password-too-weak' : 'sign-in.last-too-weak';
     return { problem: message(key, await strongMethodsOf(account)) };
   }

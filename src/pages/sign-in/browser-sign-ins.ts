@@ -19,7 +19,7 @@ export type ConfirmationWay = 'password' | { readonly passkey: Passkey };
 export type Way = ConfirmationWay | { readonly link: LinkPurpose } | (WayIn & { readonly isNewLink: boolean });
 
 /** A re-authentication is recorded as a sign-in with this detail. */
-export const CONFIRMATION: Details = { confirmation: true };
+const CONFIRMATION: Details = { confirmation: true };
 
 export interface SignInOutcomes {
   /** @param method `password`, `passkey`, `link`, or the id of a provider. */
@@ -46,7 +46,12 @@ export function createBrowserSignIns(parts: {
       origin: requestOrigin(ctx),
     });
 
-  async function record(ctx: Context, account: Account, way: Way, more: Details = {}): Promise<void> {
+  /** Mails this even in a known browser or without a session: the linked account is new. */
+  function mailNewLink(ctx: Context, { id }: Account, way: Way): void {
+    if (isNewLink(way)) mail?.notify(id, 'account_linked', { ...browserDetails(ctx), about: way.label });
+  }
+
+  async function record(ctx: Context, account: Account, way: Way): Promise<void> {
     const { id: accountId } = account;
     const { method, details } = describe(way);
     ctx.state.accountId = accountId;
@@ -55,7 +60,7 @@ export function createBrowserSignIns(parts: {
     }
     devices.remember(ctx, account);
     outcomes.signedIn(method);
-    await recordIn(ctx, account, { ...details, ...more });
+    await recordIn(ctx, account, details);
   }
 
   return {
@@ -63,23 +68,19 @@ export function createBrowserSignIns(parts: {
     record,
 
     /** Starts a session, and records the sign-in. */
-    async signIn(ctx: Context, account: Account, came: Method | UpstreamSignIn, way: Way, more?: Details) {
-      if (isNewLink(way)) {
-        // Mail this even in a known browser or without a session: the linked account is new.
-        mail?.notify(account.id, 'account_linked', { ...browserDetails(ctx), about: way.label });
-      }
+    async signIn(ctx: Context, account: Account, came: Method | UpstreamSignIn, way: Way): Promise<void> {
+      mailNewLink(ctx, account, way);
       await sessions.signIn(ctx, account, came);
-      await record(ctx, account, way, more);
+      await record(ctx, account, way);
     },
 
     /** Gives this browser its own limit of failed attempts, even if the user is not signed in. */
     rememberBrowser: devices.remember,
 
     /** Records a re-authentication in the session. @returns false if the session has ended. */
-    async confirm(ctx: Context, account: Account, way: ConfirmationWay): Promise<boolean> {
-      const method = way === 'password' ? way : 'passkey';
-      const isConfirmed = await sessions.confirm(ctx, account, method);
-      if (!isConfirmed) return false;
+    async confirm(ctx: Context, account: Account, came: Method | UpstreamSignIn, way: Way): Promise<boolean> {
+      if (!(await sessions.confirm(ctx, account, came))) return false;
+      mailNewLink(ctx, account, way);
       devices.remember(ctx, account);
       await recordIn(ctx, account, { ...describe(way).details, ...CONFIRMATION });
       return true;

@@ -23,7 +23,7 @@ export const isOpenTo = ({ path }: Context, { standing }: Visitor): boolean =>
   mayAct(standing) || path === STRONG_SIGN_IN || (standing.is === 'must add' && OPEN_WITHOUT.includes(path));
 
 /**
- * If a requirement was pending, signs the user in again with the strong method just added.
+ * If a requirement was pending, adds the strong method just added to the proofs of the session.
  *
  * @returns where a user whose grace period had ended continues: the authorization that waited, or
  *   the profile. Undefined for all other users, who stay on their page.
@@ -33,7 +33,7 @@ export type ContinueIfSatisfied = (ctx: Context, came: Method | UpstreamSignIn) 
 export const createContinueIfSatisfied =
   (parts: {
     readonly providers: readonly UpstreamStrength[];
-    readonly sessions: Pick<BrowserSessions, 'signIn'>;
+    readonly sessions: Pick<BrowserSessions, 'confirm'>;
     readonly waiting: Pick<WaitingSignIn, 'restart'>;
   }): ContinueIfSatisfied =>
   async (ctx, came) => {
@@ -41,7 +41,7 @@ export const createContinueIfSatisfied =
     // If the sign-in at a newly linked provider was not strong, keep the password session.
     const isWeak = typeof came === 'object' && !isStrongSignIn(came, parts.providers);
     if (!account || !standing || standing.is === 'free' || isWeak) return undefined;
-    await parts.sessions.signIn(ctx, account, came);
+    await parts.sessions.confirm(ctx, account, came);
     return mayAct(standing) ? undefined : ((await parts.waiting.restart(ctx)) ?? '/profile');
   };
 

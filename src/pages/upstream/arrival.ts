@@ -4,11 +4,12 @@ import { methodIdOf } from '../../accounts/identities/identities.ts';
 import type { ResolveIdentity } from '../../accounts/identities/resolve-identity.ts';
 import { passwordLinkPath } from '../../accounts/password-links/link-mail.ts';
 import type { PasswordLinks } from '../../accounts/password-links/password-links.ts';
+import { proofOf } from '../../provider/browser-sessions.ts';
 import type { Standings } from '../../provider/standings.ts';
 import type { UpstreamPerson, UpstreamProvider } from '../../upstream/upstream-provider.ts';
 import type { FirstSignIn } from '../first-sign-in/question.ts';
 import { type Notices, requestOrigin, seeOther } from '../page.ts';
-import { type BrowserSignIns, CONFIRMATION } from '../sign-in/browser-sign-ins.ts';
+import type { BrowserSignIns } from '../sign-in/browser-sign-ins.ts';
 import type { ContinueIfSatisfied } from '../sign-in/sign-in-policy.ts';
 import type { Purpose, UpstreamOutcomes } from '../sign-in/upstream-ways.ts';
 import type { WaitingSignIn } from '../sign-in/waiting-sign-in.ts';
@@ -30,7 +31,7 @@ export function createArrival(parts: {
   readonly standings: Pick<Standings, 'wouldBe'>;
   readonly continueIfSatisfied: ContinueIfSatisfied;
   readonly passwordLinks: Pick<PasswordLinks, 'make'>;
-  readonly signIns: Pick<BrowserSignIns, 'signIn'>;
+  readonly signIns: Pick<BrowserSignIns, 'signIn' | 'confirm'>;
   readonly firstSignIn: Pick<FirstSignIn, 'path'>;
   readonly waiting: Pick<WaitingSignIn, 'restartOf'>;
   readonly notices: Pick<Notices, 'redirect'>;
@@ -65,20 +66,20 @@ export function createArrival(parts: {
         ? await resolveIdentity(settings, person, origin)
         : await confirm(ctx, settings, { person, accountId: purpose.confirms });
     if (typeof came === 'string') return refuse(came);
-    const { account, isNewLink } = 'account' in came ? came : { account: came, isNewLink: false };
+    const { account, isNewLink } = came;
     outcomes.cameFromUpstream(settings.id, 'succeeded');
     if (purpose.resets) {
       // A weak sign-in must not recover an account that requires a strong one.
-      const came = { accountId: account.id, method: 'upstream', proof: person } as const;
-      const { is } = await standings.wouldBe(came);
+      const { is } = await standings.wouldBe({ accountId: account.id, proofs: [proofOf(person, 0)] });
       if (is !== 'free') return notices.redirect(ctx, purpose.target, NOT_ENOUGH);
       const { token } = await passwordLinks.make(account, 'confirmed', origin);
       return seeOther(ctx, passwordLinkPath(token));
     }
+    const way = { ...settings, isNewLink };
     const isConfirmation = purpose.confirms !== undefined;
-    const details = isConfirmation ? CONFIRMATION : {};
-    await signIns.signIn(ctx, account, person, { ...settings, isNewLink }, details);
-    if (isConfirmation) return leadBack(ctx, purpose);
+    if (!isConfirmation) await signIns.signIn(ctx, account, person, way);
+    else if (!(await signIns.confirm(ctx, account, person, way))) return refuse('signed out');
+    if (isConfirmation && !isNewLink) return leadBack(ctx, purpose);
     const onward = await onwardTo(ctx, purpose);
     const methodId = methodIdOf(person.issuer);
     seeOther(ctx, isNewLink ? await firstSignIn.path(ctx, account, { methodId, onward }) : onward);

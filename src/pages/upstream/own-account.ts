@@ -1,9 +1,8 @@
 /** For signed-in users: links an identity at a provider, or re-authenticates with one. */
 import type { Context } from 'koa';
-import type { Account } from '../../accounts/account.ts';
 import { type Activity, SessionEnded } from '../../accounts/activity/activity.ts';
 import type { Identities } from '../../accounts/identities/identities.ts';
-import type { LinkIdentity } from '../../accounts/identities/resolve-identity.ts';
+import type { LinkIdentity, ResolvedAccount } from '../../accounts/identities/resolve-identity.ts';
 import type { AccountMail } from '../../accounts/mail/account-mail.ts';
 import type { UpstreamPerson } from '../../upstream/upstream-provider.ts';
 import { originInSession, requestOrigin, type Visitor } from '../page.ts';
@@ -18,24 +17,37 @@ export type Link = (
   who: { readonly person: UpstreamPerson; readonly accountId: string },
 ) => Promise<'signed out' | 'taken already' | undefined>;
 
-/** Re-authenticates with an identity; returns `another` unless it is linked to this account. */
+/**
+ * Re-authenticates with an identity.
+ *
+ * @returns the account of the session, or `another` if the identity is not linked to it.
+ */
 export type Confirm = (
   ctx: Context,
   provider: WayIn,
   who: { readonly person: UpstreamPerson; readonly accountId: string },
-) => Promise<Account | 'another' | 'suspended'>;
+) => Promise<ResolvedAccount | 'another' | 'suspended' | 'signed out'>;
 
 export const createConfirm =
   ({
+    signedInOf,
     identities,
     activity,
   }: {
+    signedInOf(ctx: Context): Promise<Visitor | undefined>;
     readonly identities: Pick<Identities, 'use'>;
     readonly activity: Pick<Activity, 'recordRefused'>;
   }): Confirm =>
   async (ctx, { id, label }, { person, accountId }) => {
-    const { account } = (await identities.use(person)) ?? {};
-    if (account?.id === accountId) return account.isSuspended ? 'suspended' : account;
+    // The session continues, so it must still be active: a confirmation does not sign in.
+    const visitor = await signedInOf(ctx);
+    if (visitor?.account.id !== accountId) return 'signed out';
+    const { account, isFirstUse = false } = (await identities.use(person)) ?? {};
+    if (account?.id === accountId) {
+      if (account.isSuspended) return 'suspended';
+      // Not `account`, which may be of a later generation: an end of the session since then stays in force.
+      return { account: visitor.account, isNewLink: isFirstUse };
+    }
     const { issuer, subject } = person;
     const about = { provider: id, provider_name: label, issuer, subject };
     await activity.recordRefused({
