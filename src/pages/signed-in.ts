@@ -214,7 +214,7 @@ export function createPageKit(parts: {
     const form = findForm(ctx) ?? new URLSearchParams();
     const providerId = form.get(WAY_FIELD);
     if (providerId !== null) return confirmThere(ctx, providerId);
-    const { is } = await standings.of(byPassword(account.id));
+    const { is } = await standings.of(byPassword(account.id), ctx);
     const acceptsPassword = offered.passwords && is !== 'must use';
     const proof = await proofIn(ctx, form, acceptsPassword);
     if (proof && 'way' in proof) {
