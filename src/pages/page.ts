@@ -114,6 +114,12 @@ export const foundVisitor = visitors.find;
 /** Returns the visitor, in the steps after `requireSignedIn`. */
 export const visitorIn = visitors.get;
 
+/** Returns what binds a visit to a provider to the signed-in user and the session. */
+export function ownSession(ctx: Context): { readonly accountId: string; readonly sessionUid: string } {
+  const { account, session } = visitors.get(ctx);
+  return { accountId: account.id, sessionUid: session.uid };
+}
+
 /** Identifies a session without revealing anything about it: 22 characters of `[A-Za-z0-9_-]`. */
 export const markOf = (visitor: Visitor | undefined): string =>
   sha256(`session ${visitor?.session.uid ?? ''}`).slice(0, 22);

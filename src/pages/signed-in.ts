@@ -17,6 +17,7 @@ import {
   type FormChecks,
   foundVisitor,
   type Notices,
+  ownSession,
   seeOther,
   signedInOf,
   type Visitor,
@@ -243,9 +244,9 @@ export function createPageKit(parts: {
   async function confirmThere(ctx: Context, providerId: string): Promise<void> {
     const form = await keepTyped(ctx);
     await upstream.begin(ctx, providerId, {
+      to: 'confirm',
       target: form === undefined ? ctx.path : `${ctx.path}?form=${form}`,
-      confirms: accountOf(ctx).id,
-      isFresh: true,
+      ...ownSession(ctx),
     });
   }
 

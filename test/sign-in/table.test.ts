@@ -164,6 +164,20 @@ function driver(start: Start) {
     await browser.submit(page, { new_password: NEW_PASSWORD });
   }
 
+  /** Does what comes after the word `after` in an event. */
+  async function meanwhile(actor: Actor, event: string): Promise<void> {
+    const { who, browser } = actor;
+    if (event.endsWith('all sessions')) return void (await act(actor, 'sign out everywhere in another browser'));
+    await act(actor, 'sign out here');
+    if (event.endsWith('sign-in')) await signIn(browser, who);
+    if (event.endsWith('another user')) await signIn(browser, on.seeded.person);
+  }
+
+  function refused(page: Page): Page {
+    expect(page.status, page.html).to.equal(403);
+    return page;
+  }
+
   async function act(actor: Actor, event: Event): Promise<Page | undefined> {
     const { who, browser } = actor;
     const { accountId } = who;
@@ -222,6 +236,25 @@ function driver(start: Start) {
         const other = on.traveller();
         const there = await other.submit(await other.get('/login'), { sign_in_with: IDS.strong });
         return browser.get(await other.untilCallback(there));
+      }
+      case 'finish link after a sign-in':
+      case 'finish link after a sign-out':
+      case 'finish link after a sign-in as another user':
+      case 'finish link after an end of all sessions': {
+        const { send } = await readyToLink(actor, 'strong');
+        await meanwhile(actor, event);
+        return refused(await send());
+      }
+      case 'finish confirmation after a sign-in':
+      case 'finish confirmation after a sign-out':
+      case 'finish confirmation after a sign-in as another user':
+      case 'finish confirmation after an end of all sessions': {
+        on.clock.advance(601);
+        presentAt('strong', who);
+        const there = await browser.submit(await browser.get(NEW), { sign_in_with: IDS.strong });
+        const callback = await browser.untilCallback(there);
+        await meanwhile(actor, event);
+        return refused(await browser.get(callback));
       }
       case 'get a role': {
         const { id } = await on.service.organizations.add({ name: `Storage ${people}` });

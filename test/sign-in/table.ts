@@ -27,6 +27,8 @@ export type Event =
   | `use ${'invitation' | 'forgotten'} and sign in`
   | `use ${'invitation' | 'forgotten'} in another browser`
   | 'finish at strong in another browser'
+  /** Something happens in the browser, or to the session, while the user is at the provider `strong`. */
+  | `finish ${'link' | 'confirmation'} after ${'a sign-in' | 'a sign-out' | 'a sign-in as another user' | 'an end of all sessions'}`
   | 'get a role'
   | 'end of the grace period'
   | 'suspension'
@@ -66,6 +68,7 @@ export const RULES = {
   16: 'a confirmation with a password is a proof of the same session',
   17: 'a confirmation with a passkey makes the session free',
   18: 'a confirmation at a provider adds a proof and takes none away',
+  19: 'a link or a confirmation at a provider is completed only by the session that began it',
   20: 'an answer of a provider is accepted only in the browser that asked for it',
   21: 'a sign-out ends the session of this browser',
   22: 'a sign-out elsewhere, or at any provider that proved the session, ends it',
@@ -267,6 +270,32 @@ export const ROWS: readonly Row[] = [
     held: ['strong', 'weak'],
     from: 'weak',
     events: ['ten minutes', 'confirm by strong', 'sign out at strong'],
+    becomes: 'nobody',
+  },
+  { rule: 19, from: 'password', events: ['finish link after a sign-in'], becomes: 'free', methods: 0 },
+  { rule: 19, from: 'password', events: ['finish link after a sign-out'], becomes: 'nobody', methods: 0 },
+  { rule: 19, from: 'password', events: ['finish link after a sign-in as another user'], becomes: 'free', methods: 0 },
+  { rule: 19, from: 'password', events: ['finish link after an end of all sessions'], becomes: 'nobody', methods: 0 },
+  {
+    rule: 19,
+    held: ['strong'],
+    from: 'password',
+    events: ['finish confirmation after a sign-in', 'get a role'],
+    becomes: 'warned',
+  },
+  { rule: 19, held: ['strong'], from: 'password', events: ['finish confirmation after a sign-out'], becomes: 'nobody' },
+  {
+    rule: 19,
+    held: ['strong'],
+    from: 'password',
+    events: ['finish confirmation after a sign-in as another user'],
+    becomes: 'free',
+  },
+  {
+    rule: 19,
+    held: ['strong'],
+    from: 'password',
+    events: ['finish confirmation after an end of all sessions'],
     becomes: 'nobody',
   },
   { rule: 20, held: ['strong'], events: ['finish at strong in another browser'], becomes: 'nobody' },

@@ -14,7 +14,7 @@ import type { Way } from './browser-sign-ins.ts';
 import type { OfferedMethods } from './offered-methods.ts';
 import { PASSKEY_FIELD } from './passkey-sign-ins.ts';
 import type { PasswordCheck } from './password-check.ts';
-import { comesFrom, type Purpose, WAY_FIELD } from './upstream-ways.ts';
+import { comesFrom, type SignInPurpose, WAY_FIELD } from './upstream-ways.ts';
 
 type Attempt =
   | {
@@ -44,7 +44,7 @@ export function createSignInAttempts(parts: {
   const { passwords, upstream, passkeys } = offered;
 
   /** @returns the account or a problem; undefined after a redirect to a provider. */
-  async function attempt(ctx: Context, purpose: Purpose): Promise<Attempt | undefined> {
+  async function attempt(ctx: Context, purpose: SignInPurpose): Promise<Attempt | undefined> {
     const form = formOf(ctx);
     const answer = form.get(PASSKEY_FIELD);
     if (passkeys && answer !== null) {

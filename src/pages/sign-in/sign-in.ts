@@ -15,7 +15,7 @@ import type { BrowserSignIns } from './browser-sign-ins.ts';
 import type { OfferedMethods } from './offered-methods.ts';
 import { PASSKEY_OPTIONS } from './passkey-sign-ins.ts';
 import { STRONG_SIGN_IN } from './sign-in-policy.ts';
-import { CHOOSE, type Purpose, type UpstreamSignIns, WAY_FIELD, type WayIn } from './upstream-ways.ts';
+import { CHOOSE, type SignInPurpose, type UpstreamSignIns, WAY_FIELD, type WayIn } from './upstream-ways.ts';
 import type { WaitingSignIn } from './waiting-sign-in.ts';
 
 declare module '../view-data.ts' {
@@ -133,14 +133,14 @@ export function createSignInSteps(parts: {
     const target = targetOf(ctx);
     if (await kit.signedInOf(ctx)) return seeOther(ctx, target.url);
     const provider = directProvider(ctx);
-    if (provider) return upstream.begin(ctx, provider.id, { target: target.url, isFresh: false });
+    if (provider) return upstream.begin(ctx, provider.id, { to: 'sign in', target: target.url, isFresh: false });
     const notice = await whySignedOut(ctx);
     await draw(ctx, { action: target.loginPath, notice, ...(await arrival(ctx)) });
   }
 
   async function submit(ctx: Context): Promise<void> {
     const target = targetOf(ctx);
-    const outcome = await attempt(ctx, { target: target.url, isFresh: false });
+    const outcome = await attempt(ctx, { to: 'sign in', target: target.url, isFresh: false });
     if (outcome === undefined) return;
     if ('problem' in outcome) return draw(ctx, { action: target.loginPath, ...outcome });
     const { account, came, method } = outcome;
@@ -197,7 +197,8 @@ export function signInPage(parts: {
   return [get('/login', requireNavigation, steps.show), post('/login', ...kit.form, steps.submit)];
 }
 
-const purposeOf = ({ uid, isAgain, loginHint }: PendingSignIn): Purpose => ({
+const purposeOf = ({ uid, isAgain, loginHint }: PendingSignIn): SignInPurpose => ({
+  to: 'sign in',
   target: HOME,
   interaction: uid,
   isFresh: isAgain,

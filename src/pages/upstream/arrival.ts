@@ -11,7 +11,7 @@ import type { FirstSignIn } from '../first-sign-in/question.ts';
 import { type Notices, requestOrigin, seeOther } from '../page.ts';
 import type { BrowserSignIns } from '../sign-in/browser-sign-ins.ts';
 import type { ContinueIfSatisfied } from '../sign-in/sign-in-policy.ts';
-import type { Purpose, UpstreamOutcomes } from '../sign-in/upstream-ways.ts';
+import type { Purpose, SignInPurpose, UpstreamOutcomes } from '../sign-in/upstream-ways.ts';
 import type { WaitingSignIn } from '../sign-in/waiting-sign-in.ts';
 import type { Confirm, Link } from './own-account.ts';
 import { CONFIRMED, linkedNotice, NOT_ENOUGH } from './words.ts';
@@ -40,7 +40,7 @@ export function createArrival(parts: {
   const { resolveIdentity, link, confirm, standings, passwordLinks, signIns, firstSignIn } = parts;
   const { waiting, notices, outcomes } = parts;
 
-  async function onwardTo(ctx: Context, { interaction, target }: Purpose): Promise<string> {
+  async function onwardTo(ctx: Context, { interaction, target }: SignInPurpose): Promise<string> {
     if (interaction === undefined) return target;
     return (await waiting.restartOf(ctx, interaction)) ?? target;
   }
@@ -53,8 +53,8 @@ export function createArrival(parts: {
 
   return async (ctx, settings, { person, purpose }, refuse) => {
     const origin = requestOrigin(ctx);
-    if (purpose.links !== undefined) {
-      const reason = await link(ctx, settings, { person, accountId: purpose.links });
+    if (purpose.to === 'link') {
+      const reason = await link(ctx, settings, { person, purpose });
       if (reason !== undefined) return refuse(reason);
       outcomes.cameFromUpstream(settings.id, 'succeeded');
       const onward = await parts.continueIfSatisfied(ctx, person);
@@ -62,13 +62,13 @@ export function createArrival(parts: {
       return notices.redirect(ctx, purpose.target, linkedNotice(settings.label));
     }
     const came =
-      purpose.confirms === undefined
+      purpose.to === 'sign in'
         ? await resolveIdentity(settings, person, origin)
-        : await confirm(ctx, settings, { person, accountId: purpose.confirms });
+        : await confirm(ctx, settings, { person, purpose });
     if (typeof came === 'string') return refuse(came);
     const { account, isNewLink } = came;
     outcomes.cameFromUpstream(settings.id, 'succeeded');
-    if (purpose.resets) {
+    if (purpose.to === 'reset') {
       // A weak sign-in must not recover an account that requires a strong one.
       const { is } = await standings.wouldBe({ accountId: account.id, proofs: [proofOf(person, 0)] });
       if (is !== 'free') return notices.redirect(ctx, purpose.target, NOT_ENOUGH);
@@ -76,11 +76,10 @@ export function createArrival(parts: {
       return seeOther(ctx, passwordLinkPath(token));
     }
     const way = { ...settings, isNewLink };
-    const isConfirmation = purpose.confirms !== undefined;
-    if (!isConfirmation) await signIns.signIn(ctx, account, person, way);
+    if (purpose.to === 'sign in') await signIns.signIn(ctx, account, person, way);
     else if (!(await signIns.confirm(ctx, account, person, way))) return refuse('signed out');
-    if (isConfirmation && !isNewLink) return leadBack(ctx, purpose);
-    const onward = await onwardTo(ctx, purpose);
+    else if (!isNewLink) return leadBack(ctx, purpose);
+    const onward = purpose.to === 'sign in' ? await onwardTo(ctx, purpose) : purpose.target;
     const methodId = methodIdOf(person.issuer);
     seeOther(ctx, isNewLink ? await firstSignIn.path(ctx, account, { methodId, onward }) : onward);
   };

@@ -7,14 +7,14 @@ import type { AccountMail } from '../../accounts/mail/account-mail.ts';
 import type { UpstreamPerson } from '../../upstream/upstream-provider.ts';
 import { originInSession, requestOrigin, type Visitor } from '../page.ts';
 import type { MayAdd } from '../sign-in/sign-in-policy.ts';
-import type { WayIn } from '../sign-in/upstream-ways.ts';
+import type { OwnPurpose, WayIn } from '../sign-in/upstream-ways.ts';
 import { browserDetails } from '../words/browser-details.ts';
 
 /** Links an identity to the account of the session, which continues. @returns why it failed. */
 export type Link = (
   ctx: Context,
   provider: WayIn,
-  who: { readonly person: UpstreamPerson; readonly accountId: string },
+  who: { readonly person: UpstreamPerson; readonly purpose: OwnPurpose },
 ) => Promise<'signed out' | 'taken already' | undefined>;
 
 /**
@@ -25,8 +25,12 @@ export type Link = (
 export type Confirm = (
   ctx: Context,
   provider: WayIn,
-  who: { readonly person: UpstreamPerson; readonly accountId: string },
+  who: { readonly person: UpstreamPerson; readonly purpose: OwnPurpose },
 ) => Promise<ResolvedAccount | 'another' | 'suspended' | 'signed out'>;
+
+/** False if another user, or the same one in another session, is signed in by now. */
+const isOf = ({ account, session }: Visitor, { accountId, sessionUid }: OwnPurpose): boolean =>
+  account.id === accountId && session.uid === sessionUid;
 
 export const createConfirm =
   ({
@@ -38,10 +42,11 @@ export const createConfirm =
     readonly identities: Pick<Identities, 'use'>;
     readonly activity: Pick<Activity, 'recordRefused'>;
   }): Confirm =>
-  async (ctx, { id, label }, { person, accountId }) => {
-    // The session continues, so it must still be active: a confirmation does not sign in.
+  async (ctx, { id, label }, { person, purpose }) => {
     const visitor = await signedInOf(ctx);
-    if (visitor?.account.id !== accountId) return 'signed out';
+    // The session continues, so it must still be active: a confirmation does not sign in.
+    if (!visitor || !isOf(visitor, purpose)) return 'signed out';
+    const { accountId } = purpose;
     const { account, isFirstUse = false } = (await identities.use(person)) ?? {};
     if (account?.id === accountId) {
       if (account.isSuspended) return 'suspended';
@@ -67,10 +72,9 @@ export const createLink =
     readonly mail: AccountMail | undefined;
     readonly mayAdd: MayAdd;
   }): Link =>
-  async (ctx, provider, { person, accountId }) => {
+  async (ctx, provider, { person, purpose }) => {
     const visitor = await parts.signedInOf(ctx);
-    // Another user may be signed in by now: link only to the account that began this.
-    if (visitor?.account.id !== accountId) return 'signed out';
+    if (!visitor || !isOf(visitor, purpose)) return 'signed out';
     const { account, session } = visitor;
     // The grace period may have ended while the user was at the provider.
     const requireMayAdd = parts.mayAdd(session);
@@ -78,7 +82,7 @@ export const createLink =
       const outcome = await parts.linkIdentity(account, provider, person, originInSession(ctx), requireMayAdd);
       if (outcome === 'taken') return 'taken already';
       if (outcome === 'linked') {
-        parts.mail?.notify(accountId, 'way_added', {
+        parts.mail?.notify(account.id, 'way_added', {
           ...browserDetails(ctx),
           about: provider.label,
         });
