@@ -40,7 +40,7 @@ const METHODS: readonly unknown[] = ['password', 'passkey', 'link'];
 /**
  * Reads stored proofs.
  *
- * @returns undefined if there is none, or if one is unreadable: such a session belongs to nobody
+ * @returns undefined if there is none, or if one is unreadable: such a session is that of no user
  */
 export function proofsFrom(texts: readonly string[] = []): readonly Proof[] | undefined {
   try {
