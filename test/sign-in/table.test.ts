@@ -200,6 +200,11 @@ function driver(start: Start) {
         return prove(actor, await browser.get(NEW), by as Method, true);
       case 'add passkey':
         return (await readyToAdd(actor)).send();
+      case 'add passkey at the end of the grace period': {
+        const { send } = await readyToAdd(actor);
+        await act(actor, 'end of the grace period');
+        return send();
+      }
       case 'link strong':
       case 'link weak':
         return (await readyToLink(actor, event === 'link strong' ? 'strong' : 'weak')).send();
@@ -313,6 +318,16 @@ function driver(start: Start) {
       expect(await methodsOf(actor), 'methods').to.equal(row.methods ?? before);
     },
 
+    /** @returns where the page of the user leads with a cookie that was copied before this event. */
+    async copyAfter(event: Event): Promise<string | undefined> {
+      const actor = await given({ held: ['passkey'], from: 'password' });
+      on.clock.advance(601);
+      const cookie = actor.browser.cookieHeader('/profile');
+      await act(actor, event);
+      expect(await stateOf(actor.browser)).to.equal('free');
+      return (await on.traveller().get('/profile', { cookie })).location?.pathname;
+    },
+
     /** Adds these methods in as many browsers at the same moment. @returns the number of stored methods. */
     async addAtOnce(methods: (typeof AT_ONCE)[number]): Promise<number> {
       const first = await given({ from: 'password' });
@@ -344,9 +359,15 @@ function titleOf({ rule, held = [], required = 'never', from, events }: Row): st
 }
 
 describe('the table of sign-in', () => {
-  const { check } = driver(startsOn());
+  const { check, copyAfter } = driver(startsOn());
   for (const row of ROWS) {
     it(titleOf(row), () => check(row));
+  }
+
+  for (const event of ['confirm by password', 'confirm by passkey', 'sign out everywhere'] as const) {
+    it(`a copy of the cookie is worthless after the event: ${event}`, async () => {
+      expect(await copyAfter(event)).to.equal('/login');
+    });
   }
 });
 

@@ -21,6 +21,8 @@ export type Event =
   | `${Method} for a client`
   | `confirm by ${Method}`
   | 'add passkey'
+  /** The page and the options are fetched before. */
+  | 'add passkey at the end of the grace period'
   | `link ${'strong' | 'weak'}`
   | 'remove passkey'
   | `sign out ${'here' | 'elsewhere' | 'everywhere' | 'everywhere in another browser' | 'at strong' | 'at weak'}`
@@ -143,6 +145,14 @@ export const ROWS: readonly Row[] = [
   { rule: 10, from: 'password', required: 'now', events: ['approve a client'], becomes: 'must add', at: STRONGER },
 
   { rule: 13, required: 'now', from: 'password', events: ['add passkey'], becomes: 'free', methods: 1 },
+  {
+    rule: 13,
+    required: 'soon',
+    from: 'password',
+    events: ['add passkey at the end of the grace period'],
+    becomes: 'free',
+    methods: 1,
+  },
   { rule: 13, required: 'now', from: 'password', events: ['link strong'], becomes: 'free', methods: 1, at: '/profile' },
   { rule: 13, required: 'now', from: 'password', events: ['link weak'], becomes: 'must add', methods: 1 },
   { rule: 13, required: 'now', held: ['weak'], from: 'weak', events: ['add passkey'], becomes: 'free', methods: 2 },
@@ -179,6 +189,14 @@ export const ROWS: readonly Row[] = [
     events: ['link strong', 'sign out at weak'],
     becomes: 'nobody',
     methods: 2,
+  },
+  {
+    rule: 14,
+    required: 'soon',
+    held: ['passkey'],
+    from: 'password',
+    events: ['add passkey at the end of the grace period'],
+    becomes: 'must use',
   },
   { rule: 14, required: 'now', held: ['passkey'], from: 'password', events: ['add passkey'], becomes: 'must use' },
   { rule: 14, required: 'now', held: ['passkey'], from: 'password', events: ['link strong'], becomes: 'must use' },
