@@ -1,10 +1,10 @@
 /** The recorded sessions of each user, the providers that proved them, and the one place that ends a session. */
 import type { Clock } from '../base/clock.ts';
 import { sha256 } from '../base/random-id.ts';
-import { transactionOf } from '../storage/account-turns.ts';
+import { lockedTransactionOf } from '../storage/account-turns.ts';
 import { deleteExpired, expiryJob } from '../storage/cleaning.ts';
-import type { Database, InTransaction } from '../storage/queries.ts';
-import { type Account, NO_GENERATION } from './account.ts';
+import type { Database, InTransaction, Queries } from '../storage/queries.ts';
+import { type Account, NO_GENERATION, SESSION_GENERATION } from './account.ts';
 import { keptBrowser, type Origin } from './activity/activity.ts';
 import { describeBrowser } from './browser-names.ts';
 import type { Identity } from './identities/identities.ts';
@@ -46,7 +46,7 @@ export type SessionList = ReturnType<typeof createSessionList>;
 
 /** Maximum number of listed sessions per user: older ones have ended, or are of no interest. */
 const MAX_LISTED = 20;
-/** Maximum number of stored uids of ended sessions per user; earlier ones have long expired. */
+/** Maximum number of stored uids of ended sessions per user: a further one ends every session of the account. */
 const MAX_ENDED = 1_000;
 const PUBLIC_ID = /^ses_[A-Za-z0-9_-]{16}$/;
 
@@ -58,6 +58,30 @@ export const isSessionId = (id: string): boolean => PUBLIC_ID.test(id);
 /** SQL expression for the result of `sessionId`, as in the index of the schema. No uid contains a backslash. */
 const PUBLIC_ID_COLUMN = `('ses_' ||
   translate(left(encode(sha256(decode(uid, 'escape')), 'base64'), 16), '+/', '-_'))`;
+
+/** SQL: the rows of `session_providers` of a sign-out of `$3` or, if that is null, of all sessions of `$2`. */
+const SIGNED_OUT = 'issuer = $1 AND ($2::text IS NULL OR subject = $2) AND ($3::text IS NULL OR sid = $3)';
+
+/**
+ * Ends those of these sessions that belong to the account. Call it with the account's row locked: otherwise it
+ * does not see a session that is ended at the same moment. Stores only uids of recorded sessions of the present
+ * generation, because the other ones have ended without that.
+ *
+ * @returns how many of them had not ended before
+ */
+async function endIn(tx: Queries, accountId: string, uids: readonly string[]): Promise<number> {
+  const [ended] = await tx.query<{ sessions: number }>(
+    `UPDATE accounts SET
+        ended_sessions = CASE WHEN cardinality(kept.uids) > ${MAX_ENDED} THEN '{}' ELSE kept.uids END,
+        session_generation = session_generation + (cardinality(kept.uids) > ${MAX_ENDED})::integer
+      FROM (SELECT array_agg(uid) AS uids, count(*) FILTER (WHERE uid <> ALL(ended_sessions))::integer AS sessions
+        FROM browser_sessions s JOIN accounts a ON a.id = s.account_id
+        WHERE a.id = $1 AND s.generation >= ${SESSION_GENERATION} AND uid = ANY(ended_sessions || $2)) kept
+      WHERE id = $1 AND kept.sessions > 0 RETURNING kept.sessions`,
+    [accountId, uids],
+  );
+  return ended?.sessions ?? 0;
+}
 
 /** Returns the details of log entries about a session that was ended. */
 export const sessionDetails = (session: Pick<StartedSession, 'uid' | 'origin'>) => ({
@@ -89,14 +113,15 @@ export function createSessionList(parts: {
         `WITH session AS (
             INSERT INTO browser_sessions (uid, account_id, generation, begun_at, address, browser)
               SELECT $1, id, $3, $4, $5, $6 FROM accounts WHERE id = $2 AND $3::bigint < ${NO_GENERATION}
-              ON CONFLICT (uid) DO UPDATE SET generation = excluded.generation,
+              ON CONFLICT (uid) DO UPDATE SET generation = greatest(browser_sessions.generation, excluded.generation),
                 begun_at = excluded.begun_at, address = excluded.address, browser = excluded.browser
                 WHERE browser_sessions.account_id = excluded.account_id
               RETURNING uid
           )
           INSERT INTO session_providers (uid, issuer, subject, sid)
             SELECT uid, $7, $8, $9 FROM session WHERE $7::text IS NOT NULL
-            ON CONFLICT (uid, issuer) DO UPDATE SET subject = excluded.subject, sid = excluded.sid`,
+            ON CONFLICT (uid, issuer) DO UPDATE SET subject = excluded.subject,
+              sid = coalesce(excluded.sid, session_providers.sid)`,
         [
           uid,
           accountId,
@@ -144,18 +169,10 @@ export function createSessionList(parts: {
      * @returns false if this account has no such session, or it was ended before.
      */
     async end(accountId: string, uid: string, inTransaction: InTransaction): Promise<boolean> {
-      const isEnded = await transactionOf(database, accountId, async (tx) => {
-        const ended = await tx.query(
-          `UPDATE accounts
-            SET ended_sessions = (ended_sessions || $2::text)[
-              greatest(1, cardinality(ended_sessions) + 2 - ${MAX_ENDED}):]
-            WHERE id = $1 AND $2 <> ALL(ended_sessions) AND EXISTS (
-              SELECT FROM browser_sessions WHERE uid = $2 AND account_id = $1)
-            RETURNING 1`,
-          [accountId, uid],
-        );
-        if (ended.length > 0) await inTransaction(tx);
-        return ended.length > 0;
+      const isEnded = await lockedTransactionOf(database, accountId, async (tx) => {
+        if ((await endIn(tx, accountId, [uid])) === 0) return false;
+        await inTransaction(tx);
+        return true;
       });
       if (isEnded) accounts.forget(accountId);
       return isEnded;
@@ -179,27 +196,21 @@ export function createSessionList(parts: {
           [sha256(`${issuer} ${token.id}`), new Date(clock() + token.seconds * 1000)],
         );
         if (isNew.length === 0) return undefined;
-        const ended = await tx.query<{ id: string; sessions: number }>(
-          `UPDATE accounts SET ended_sessions = (ended_sessions || theirs.uids)[
-              greatest(1, cardinality(ended_sessions) + cardinality(theirs.uids) + 1 - ${MAX_ENDED}):],
-              -- If the list cannot hold them all, every session of the account ends.
-              session_generation = session_generation + (cardinality(theirs.uids) > ${MAX_ENDED})::integer
-            FROM (SELECT s.account_id, array_agg(s.uid ORDER BY s.begun_at) AS uids
-              FROM session_providers p JOIN browser_sessions s USING (uid) JOIN accounts a ON a.id = s.account_id
-              WHERE p.issuer = $1 AND ($2::text IS NULL OR p.subject = $2) AND ($3::text IS NULL OR p.sid = $3)
-                AND s.uid <> ALL(a.ended_sessions)
-              GROUP BY s.account_id) theirs
-            WHERE id = theirs.account_id RETURNING id, cardinality(theirs.uids) AS sessions`,
-          [issuer, subject ?? null, sid ?? null],
+        const values = [issuer, subject ?? null, sid ?? null];
+        // Also accounts whose sessions have all ended: the provider's sign-out may end more than sessions.
+        const theirs = await tx.query<{ id: string }>(
+          `SELECT id FROM accounts WHERE id IN (
+              SELECT account_id FROM browser_sessions JOIN session_providers USING (uid) WHERE ${SIGNED_OUT}
+              UNION SELECT account_id FROM account_identities WHERE issuer = $1 AND subject = $2)
+            ORDER BY id FOR NO KEY UPDATE`,
+          values,
         );
-        const linked = await tx.query<{ id: string }>(
-          'SELECT account_id AS id FROM account_identities WHERE issuer = $1 AND subject = $2',
-          [issuer, subject ?? null],
-        );
-        const outcome = {
-          accountIds: [...new Set([...ended, ...linked].map(({ id }) => id))],
-          sessions: ended.reduce((sum, { sessions }) => sum + sessions, 0),
-        };
+        const accountIds = theirs.map(({ id }) => id);
+        const proved = await tx.query<{ uid: string }>(`SELECT uid FROM session_providers WHERE ${SIGNED_OUT}`, values);
+        const uids = proved.map(({ uid }) => uid);
+        let sessions = 0;
+        for (const id of accountIds) sessions += await endIn(tx, id, uids);
+        const outcome = { accountIds, sessions };
         await inTransaction(tx, outcome);
         return outcome;
       });

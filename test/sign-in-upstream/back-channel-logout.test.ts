@@ -130,6 +130,33 @@ onPostgresAndRedis('a sign-out at a provider', (start) => {
     expect(await keys()).to.have.lengthOf(length);
   });
 
+  it('an ended session stays ended, however many others of the account end; the list keeps recorded ones only', async () => {
+    const { database, sessionList, accounts } = on.service;
+    const { accountId } = on.seeded.person;
+    const first = await signInSession('first');
+    const [session] = await database.query<{ uid: string }>("SELECT uid FROM session_providers WHERE sid = 'first'");
+    expect(await sessionList.end(accountId, session?.uid ?? '', async () => {})).to.equal(true);
+    const { sessionGeneration } = (await accounts.find(accountId)) ?? {};
+    await database.query(
+      `WITH many AS (INSERT INTO browser_sessions (uid, account_id, generation, begun_at, address, browser)
+          SELECT 'many ' || number, $1, $2, $3, '', '' FROM generate_series(1, 1000) AS number RETURNING uid)
+        INSERT INTO session_providers (uid, issuer, subject, sid) SELECT uid, $4, 'many', 'many' FROM many`,
+      [accountId, sessionGeneration, new Date(on.clock.clock()), on.upstream.issuer],
+    );
+    expect((await notify(await tokenOf({ sid: 'many' }))).status).to.equal(200);
+    expect(await isSignedIn(first)).to.equal(false);
+
+    const ended = async () => (await accounts.find(accountId))?.endedSessions;
+    const last = await signInSession('last');
+    await notify(await tokenOf({ sid: 'last' }));
+    expect(await isSignedIn(last)).to.equal(false);
+    expect(await ended()).to.have.lengthOf(1);
+    await sessionList.removeOlderThan(new Date(on.clock.clock() + 1_000), 10_000);
+    await signInSession('later');
+    await notify(await tokenOf({ sid: 'later' }));
+    expect(await ended()).to.have.lengthOf(1);
+  });
+
   it('a logout token is accepted once: the second time it ends no session', async () => {
     const token = await tokenOf({ sub: GRACE.sub });
     expect((await notify(token)).status).to.equal(200);
@@ -221,9 +248,12 @@ describe('a sign-out at a provider that ends connections', () => {
   const on = startWithUpstream({ provider: { endConnections: true } });
   const { signInSession, tokenOf, notify } = actions(on);
 
-  it('a sign-out at the provider disconnects all clients of the user, and of no other user', async () => {
+  const left = async (id: string) => (await on.service.connections.listOf(id)).length;
+
+  /** Connects a client with two users. @returns the browser of Grace, who signed in with the provider. */
+  async function connected(sid: string): Promise<Traveller> {
     const { confidential } = on.seeded.clients;
-    const person = await signInSession('s1');
+    const person = await signInSession(sid);
     const other = on.traveller();
     for (const [browser, who] of [
       [person, on.seeded.person],
@@ -238,9 +268,26 @@ describe('a sign-out at a provider that ends connections', () => {
       })}`;
       await browser.authorize(url, who);
     }
+    return person;
+  }
+
+  it('a sign-out at the provider disconnects all clients of the user, and of no other user', async () => {
+    await connected('s1');
     await notify(await tokenOf({ sid: 's1' }));
-    const left = (id: string) => on.service.connections.listOf(id);
-    expect(await left(on.seeded.person.accountId)).to.deep.equal([]);
-    expect(await left(on.seeded.other.accountId)).to.have.lengthOf(1);
+    expect(await left(on.seeded.person.accountId)).to.equal(0);
+    expect(await left(on.seeded.other.accountId)).to.equal(1);
+  });
+
+  it('it also does if the session was signed out from elsewhere before, and is recorded', async () => {
+    const { accountId } = on.seeded.person;
+    await connected('s2');
+    const [session] = await on.service.database.query<{ uid: string }>(
+      "SELECT uid FROM session_providers WHERE sid = 's2'",
+    );
+    expect(await on.service.sessionList.end(accountId, session?.uid ?? '', async () => {})).to.equal(true);
+    await notify(await tokenOf({ sid: 's2' }));
+    expect(await left(accountId)).to.equal(0);
+    const recorded = await on.service.activity.of(accountId, { limit: 2 });
+    expect(recorded.map(({ action }) => action)).to.deep.equal(['disconnected', 'signed_out_upstream']);
   });
 });

@@ -30,7 +30,7 @@ create table accounts (
   suspended_by_import boolean not null default false, -- An import ends only the suspensions that an import began.
   external_id text unique, -- The id in the system that imports the person; null if none does.
   session_generation integer not null default 0, -- Sessions that began in an earlier generation have ended.
-  ended_sessions text[] not null default '{}', -- Uids of sessions that were ended elsewhere, until they expire.
+  ended_sessions text[] not null default '{}', -- Uids of single sessions of this generation that were ended.
   unwanted_mail text[] not null default '{}', -- The kinds of mail that the person does not want.
   language text -- For pages and mails; null until the person chooses. Not checked: a language is a file.
 );
