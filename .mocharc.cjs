@@ -32,14 +32,14 @@ const LONGEST = [
 const FILES = globSync('{test,modules/node/test}/**/*.test.ts').sort();
 
 // Slow tests, by this configuration or the slow one: see test/support/cheap-passwords.ts.
-const isSlow = process.argv.some((argument) => argument.includes('.slow'));
+if (process.argv.some((argument) => argument.includes('.slow'))) process.env.TEST_PASSWORDS = 'as in production';
 const isNamed = process.argv.slice(2).some((argument) => existsSync(argument) || argument.includes('*'));
 
 module.exports = {
   extension: ['test.ts'],
   recursive: true,
   reporter: './test/support/reporter.ts',
-  require: [...(isSlow ? [] : ['./test/support/cheap-passwords.ts']), './test/support/hooks.ts'],
+  require: ['./test/support/cheap-passwords.ts', './test/support/hooks.ts'],
   // Against hanging only: no rule depends on it.
   timeout: 120_000,
   exit: false,

@@ -4,9 +4,9 @@ const { globSync } = require('node:fs');
 const LONGEST = [
   'test/journeys/rolling-restarts.slow.ts',
   'test/many-nodes/crashes.slow.ts',
-  'test/provider/sign-out.slow.ts',
   'test/storage/year-five.slow.ts',
   'test/provider/races.slow.ts',
+  'test/provider/sign-out.slow.ts',
   'test/journeys/accessibility.slow.ts',
   'test/journeys/restore.slow.ts',
   'modules/node/test/packed.slow.ts',

@@ -1,5 +1,6 @@
 /** Revokes tokens during each fault, and measures whether and how soon an answered revocation is in force. */
 import { cpSync, rmSync } from 'node:fs';
+import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { setTimeout as delay } from 'node:timers/promises';
 import pg from 'pg';
 import { ask, askSentinel, untilMaster } from '../test/support/redis-groups.ts';
@@ -29,6 +30,8 @@ export interface FaultResult {
   activeAgain: number;
   /** For each token, the time from the answer until an API that remembers its callers refuses it. */
   readonly acceptanceMs: number[];
+  /** The longest time for which this process, in which the nodes and the API run, could not work. */
+  stalledMs: number;
   /** Number of answers with 503. The client repeats each of these requests. */
   unavailable: number;
 }
@@ -217,6 +220,7 @@ export async function measureEnds(rounds: number, name = ''): Promise<readonly F
           answered: 0,
           activeAgain: 0,
           acceptanceMs: [],
+          stalledMs: 0,
           unavailable: 0,
         };
         for (let round = 0; round < rounds; round += 1) await runRound(setup, fault, result);
@@ -250,6 +254,8 @@ const replicationIdOf = async (server: RedisServer): Promise<string | undefined>
 
 async function runRound(setup: Setup, fault: Fault, result: FaultResult): Promise<void> {
   const tokens = await setup.rememberedTokens(TOKENS_PER_ROUND);
+  const stalls = monitorEventLoopDelay({ resolution: 10 });
+  stalls.enable();
   let end = fault.begin && once(await fault.begin(setup));
   const ending = fault.durationMs !== undefined && end && delay(fault.durationMs).then(end);
   const answered: string[] = [];
@@ -288,6 +294,8 @@ async function runRound(setup: Setup, fault: Fault, result: FaultResult): Promis
   }
   await Promise.all(revoking);
   await Promise.all(watching);
+  stalls.disable();
+  result.stalledMs = Math.max(result.stalledMs, stalls.max / 1e6);
   await end?.();
   await ending;
   result.answered += answered.length;

@@ -1,6 +1,6 @@
 /** The commands and programs in the docs work. */
 import { execFileSync } from 'node:child_process';
-import { writeFileSync } from 'node:fs';
+import { chmodSync, mkdtempSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect } from 'chai';
 import pg from 'pg';
@@ -9,10 +9,12 @@ import { withChecksum } from '../src/base/random-id.ts';
 import { openDatabase } from '../src/storage/database.ts';
 import { commandsIn, nameOf, pages, ROOT, textOf } from './documentation.ts';
 import { keysOf, operatorWith, storesOf, valueFrom } from './operator/run-operator.ts';
+import { eventually } from './support/eventually.ts';
 import { type MailServer, startMailServer } from './support/mail-server.ts';
 import { startPostgresServer } from './support/postgres-server.ts';
-import { findProgram, freePort, startProgram } from './support/programs.ts';
-import { describeOn, postgresServer, required } from './support/requirements.ts';
+import { findProgram, freePort, runsAsRoot, startProgram } from './support/programs.ts';
+import { describeOn, postgresAccount, postgresServer, required } from './support/requirements.ts';
+import { addUnusablePasskey } from './support/seed.ts';
 import { startSeeded } from './support/seeded.ts';
 import { temporaryDirectory } from './support/temporary-directory.ts';
 import { TIMEOUT_FACTOR } from './support/timeout-factor.ts';
@@ -24,6 +26,17 @@ const wordsOf = (command: string): string[] =>
 const jsonLinesIn = (text: string): string => /```json\n(\{"type".*?)```/s.exec(text)?.[1] ?? '';
 
 const psql = { program: findProgram('psql'), remedy: 'psql (Debian package postgresql-client)' };
+
+/** Runs the commands in a shell in which `su - postgres` is the account of the test's server. */
+function asPostgres(commands: string, serverUrl: string): string {
+  const { port } = new URL(serverUrl);
+  const bin = path.dirname(required(postgresServer));
+  const change = runsAsRoot ? `setpriv --reuid=${postgresAccount} --regid=${postgresAccount} --init-groups ` : '';
+  const setting = `su() { ${change}sh -c "$4"; }; cd /`;
+  const { PATH } = process.env;
+  const env = { PATH: `${bin}:${PATH}`, PGHOST: '127.0.0.1', PGPORT: port, PGUSER: 'postgres' };
+  return execFileSync('sh', ['-ec', `${setting}\n${commands}`], { env, encoding: 'utf8' });
+}
 
 const UNKNOWN_KEY = withChecksum(`gate_key_${'x'.repeat(43)}`);
 
@@ -37,7 +50,7 @@ describe('the documentation', () => {
       return path.join(directory, name);
     };
 
-    let passkey: Awaited<ReturnType<typeof on.service.passkeys.add>>;
+    let passkey: string;
 
     let mail: MailServer;
     after(() => mail.close());
@@ -49,20 +62,7 @@ describe('the documentation', () => {
         const identity = { issuer: 'https://id.example.com/realms/warehouse', subject: email };
         const { database, identities } = on.service;
         await database.transaction((tx) => identities.link(accountId, identity, tx));
-        passkey = await on.service.passkeys.add({
-          accountId,
-          name: 'Phone',
-          credentialId: email,
-          publicKey: '',
-          transports: [],
-          maySync: true,
-          isSynced: true,
-          counter: 0,
-          aaguid: '',
-          challenge: { text: email, seconds: 1 },
-          requireMayAdd: async () => {},
-          origin: { address: '', browser: '' },
-        });
+        passkey = await addUnusablePasskey(on.service, accountId, email);
       }
     });
 
@@ -109,7 +109,7 @@ describe('the documentation', () => {
           'org_…': organization.id,
           'wh_…': warehouse.id,
           'gate_ci_…': client.id,
-          'pk_…': typeof passkey === 'object' ? passkey.id : '',
+          'pk_…': passkey,
           'ses_…': session ? sessionId(session) : '',
           'key_…': key.key.id,
           'kim@example.com': email,
@@ -127,6 +127,9 @@ describe('the documentation', () => {
           // Wait for only one node, because only one runs here.
           const line = command.replace('nodes --wait 2', 'nodes --wait 1');
           const words = wordsOf(line).map((word) => values[word] ?? word);
+          // Name a new file each time, because the command refuses one that exists.
+          const out = words.indexOf('--out') + 1;
+          if (out > 0) words[out] = path.join(mkdtempSync(path.join(directory, 'out-')), 'file');
           // Type a confirmation for commands that ask for one.
           const isAsked =
             words[0] === 'revoke' || /^(remove|remove-secret|renew|delete|end|revoke)$/.test(words[1] ?? '');
@@ -197,6 +200,53 @@ describe('the documentation', () => {
       );
       expect(answer).to.match(/ gatehouse\n\(1 row\)/);
       await valueFrom(run, ['accounts', 'add', '--email', 'kim@example.com', '--name', 'Kim', '--invite']);
+    });
+  });
+
+  describeOn([postgresServer, psql], 'the documented return to a point in time', () => {
+    it('the return to a point in time restores what was deleted later, and loses what was added later', async () => {
+      const server = await startPostgresServer();
+      const run = operatorWith({ DATABASE_URL: await server.createDatabase() });
+      const backup = temporaryDirectory('point-in-time');
+      chmodSync(backup, 0o755);
+      const succeed = async (words: readonly string[]): Promise<void> => {
+        const { exitCode, errors } = await run(words);
+        expect(exitCode, errors).to.equal(0);
+      };
+      const add = (name: string) =>
+        succeed(['accounts', 'add', '--invite', '--email', `${name}@example.com`, '--name', name]);
+      const page = textOf(path.join(ROOT, 'docs/operations/incidents.md'));
+      const [, section = ''] = /## Go back to a point in time\n(.*?)\n## /s.exec(page) ?? [];
+      const [prepare = '', goBack = ''] = [...section.matchAll(/```sh\n(.*?)```/gs)].map(([, block]) => block);
+
+      /** Runs the commands in their order. Those of systemd stop and start the server of this test. */
+      const follow = async (block: string, moment = ''): Promise<void> => {
+        const here = block
+          .replaceAll('/var/lib/postgresql/15/main', server.data)
+          .replaceAll('/backup-postgres', `${backup}/postgres`)
+          .replace('2026-01-31 11:59:00+00', moment);
+        for (const part of here.split(/^((?:systemctl|gatehouse) .*)\n/m)) {
+          if (part === 'systemctl stop postgresql' || part === 'systemctl restart postgresql') await server.shutDown();
+          if (part === 'systemctl start postgresql' || part === 'systemctl restart postgresql') await server.restart();
+          // Do not wait for nodes: none runs.
+          if (/^gatehouse (?!nodes)/.test(part)) await succeed(part.split(' ').slice(1));
+          if (/^(?:systemctl|gatehouse) /.test(part)) continue;
+          await eventually(() => {
+            const output = asPostgres(part, server.url);
+            if (part.includes('pg_is_in_recovery')) expect(output).to.match(/^ f$/m);
+          });
+        }
+      };
+
+      await succeed(['migrate']);
+      await add('kim');
+      await follow(prepare);
+      const moment = asPostgres("psql -Atc 'SELECT now()'", server.url).trim();
+      await succeed(['accounts', 'delete', 'kim@example.com', '--yes']);
+      await add('late');
+      await follow(goBack, moment);
+      const { output } = await run(['accounts', 'list', '--json']);
+      expect(JSON.parse(output).map(({ email }: { email: string }) => email)).to.deep.equal(['kim@example.com']);
     });
   });
 

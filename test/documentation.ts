@@ -27,7 +27,9 @@ export function commandsIn(text: string): string[] {
   const inText = [...text.matchAll(/`((?:npm run|gatehouse) [^`]+)`/g)].map(([, code = '']) =>
     code.replaceAll(/\s+/g, ' '),
   );
-  const commands = [...blocks, ...inText].map((line) => OPERATOR.exec(line)?.[1]);
+  const commands = [...blocks, ...inText]
+    .flatMap((line) => line.split(/ *&& */))
+    .map((line) => OPERATOR.exec(line)?.[1]);
   // Skip `gatehouse …`, which stands for any command.
   return commands.filter((command): command is string => ![undefined, '…'].includes(command));
 }

@@ -19,13 +19,14 @@ const sources = ['src', 'views']
       .map((name) => readFileSync(path.join(ROOT, folder, name), 'utf8')),
   )
   .join('\n');
+const literals = new Set([...sources.matchAll(/'([a-z-]+\.[\w.-]+)'/g)].map(([, literal]) => literal));
 
 /** Returns the keys that no literal and no template of the sources names. */
 function unused(all: readonly string[]): string[] {
   const templates = [...sources.matchAll(/`([a-z-]+\.[^`\s]*\$\{[^`\s]*)`/g)].map(
     ([, template = '']) => new RegExp(`^${template.replace(/\$\{[^}]*\}/g, '[\\w-]+')}$`),
   );
-  return all.filter((key) => !sources.includes(`'${key}'`) && !templates.some((template) => template.test(key)));
+  return all.filter((key) => !literals.has(key) && !templates.some((template) => template.test(key)));
 }
 
 /** Adds English with this change as another language. */

@@ -2,6 +2,7 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { parse, stringify } from 'yaml';
+import { importJsonSchema } from '../src/changes/line.ts';
 import { factsOf, settingsJsonSchema } from '../src/config/schema/json-schema.ts';
 import { isHeading, type KnownSetting, knownSettings } from '../src/config/schema/known-settings.ts';
 
@@ -26,6 +27,7 @@ export function writtenDocs(): ReadonlyMap<string, string> {
     [file, `${[introduction, ...parts].join('\n\n')}\n`],
     [guide, `${byHand}${WRITTEN_BELOW}\n${tables(properties)}`],
     [path.join(ROOT, 'config/gatehouse.schema.json'), `${JSON.stringify(settingsJsonSchema(), null, 2)}\n`],
+    [path.join(ROOT, 'config/import.schema.json'), `${JSON.stringify(importJsonSchema(), null, 2)}\n`],
   ]);
 }
 

@@ -29,9 +29,9 @@ export interface Connections {
    * Connects the user and the client, or renews the approval.
    *
    * @returns the stored connection; undefined (and nothing is stored) if `page` is outdated
-   *   (the account is suspended, its sessions or the connection ended after the page was shown, the
-   *   limit was changed, or a node runs that would ignore the limit), or if the client has as many
-   *   users as an unchecked client may have
+   *   (the account is suspended, its sessions, the connection or everything of the client ended after
+   *   the page was shown, or the limit was changed), or if the client has as many users as an
+   *   unchecked client may have
    */
   rememberConsent(consent: NewConsent, inTransaction?: InTransaction): ReturnType<typeof rememberConsent>;
   /**
@@ -74,7 +74,7 @@ export interface Connections {
    * Ends connections and all their authorizations with one statement that raises the generations.
    * That needs neither a list of authorizations nor the token store.
    *
-   * @param whose all connections of a user, all of a client, or the one of a user and a client
+   * @param whose all connections of a user, or the one of a user and a client
    * @param inTransaction runs in the same transaction, even if there was nothing to end
    * @param within the caller's transaction, used instead of a new one; after its commit the caller
    *   sees the change once it forgets the account, or the database announces it
@@ -122,10 +122,7 @@ export interface Connections {
   endOf(accountId: string, clientId: string): Promise<ConnectionEnd | undefined>;
 }
 
-export type Whose =
-  | Connection
-  | { readonly accountId: string; readonly clientId?: undefined }
-  | { readonly accountId?: undefined; readonly clientId: string };
+export type Whose = Connection | { readonly accountId: string; readonly clientId?: undefined };
 
 /** The approved consent, and the generation of the authorizations that were issued for it. */
 export interface ConnectedConsent extends RememberedConsent {
@@ -239,15 +236,13 @@ export function createConnections(parts: {
     },
 
     async end(whose, cause, inTransaction, within) {
-      const { accountId = null, clientId = null } = whose;
+      const { accountId, clientId = null } = whose;
       const end = async (tx: Queries): Promise<EndedConnection[]> => {
         const connections = await tx.query<EndedConnection>(
           `UPDATE connections n SET ${endedBy(tx, '$3')}
             FROM clients c
-            WHERE n.ended_at IS NULL AND c.id = n.client_id
-              AND (n.account_id = $1 OR $1::text IS NULL)
+            WHERE n.ended_at IS NULL AND c.id = n.client_id AND n.account_id = $1
               AND (n.client_id = $2 OR $2::text IS NULL)
-              AND ($1::text IS NOT NULL OR $2::text IS NOT NULL)
             RETURNING n.account_id AS "accountId", n.client_id AS "clientId", c.name`,
           [accountId, clientId, cause],
         );
@@ -348,6 +343,6 @@ export function createConnections(parts: {
 const firstGenerationMissing = (): Refusal =>
   new Refusal(
     'first_generation_missing',
-    'the table first_generation has lost its row, without which nobody can connect a client',
+    'the table first_generation has lost its row, without which no client can be connected',
     'run `INSERT INTO first_generation (value) VALUES (1)` in the database, and then this command again',
   );

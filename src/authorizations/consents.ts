@@ -22,6 +22,8 @@ interface ApprovedPage {
   readonly sessionUid: string;
   /** The result of `Connections.generationOf`. */
   readonly generation: number | undefined;
+  /** `Client.endedThrough`. */
+  readonly endedThrough: number;
   /** The limit that the page showed. */
   readonly limit: ConnectionLimit;
 }
@@ -60,11 +62,11 @@ const TAKES_LIMIT = `(${ENDED} OR (SELECT chooses_limit FROM given))`;
  */
 const insertAt = (now: string): string => `
   WITH given AS (
-    SELECT ${now} AS now, c.generation AS client_generation, given.* FROM json_to_record($1) AS given (
+    SELECT ${now} AS now, c.generation AS client_generation, c.ended_through, given.* FROM json_to_record($1) AS given (
       account_id text, client_id text, name text, hosts text[],
       owned_since timestamptz, access jsonb, chooses_limit boolean, limit_places text[],
       limit_read_only boolean, limit_until timestamptz, max_people integer,
-      page_session text, page_session_generation bigint, page_generation integer,
+      page_session text, page_session_generation bigint, page_generation integer, page_ended_through integer,
       page_shows_limit boolean, page_places text[], page_read_only boolean, page_until timestamptz)
       JOIN clients c ON c.id = given.client_id
   )
@@ -77,7 +79,8 @@ const insertAt = (now: string): string => `
       FROM given JOIN accounts ON accounts.id = given.account_id
       WHERE (given.page_session IS NULL OR (suspended_at IS NULL
           AND ${SESSION_GENERATION} <= given.page_session_generation
-          AND given.page_session <> ALL(ended_sessions)))
+          AND given.page_session <> ALL(ended_sessions)
+          AND given.page_ended_through = given.ended_through))
         AND NOT ${isFullFor('given.account_id', 'given.client_id', 'given.max_people')}
       FOR UPDATE OF accounts
     ON CONFLICT (account_id, client_id) DO UPDATE
@@ -141,6 +144,7 @@ async function insert(
     page_session: page?.sessionUid,
     page_session_generation: page?.sessionGeneration,
     page_generation: page?.generation,
+    page_ended_through: page?.endedThrough,
     page_shows_limit: page?.limit !== undefined,
     page_places: page?.limit?.places,
     page_read_only: page?.limit?.isReadOnly,

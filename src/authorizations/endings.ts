@@ -102,28 +102,24 @@ export interface Endings {
   /** Returns whether this client's authorization or machine token with this value was ended by itself. */
   hasEnded(value: string, clientId: string): Promise<boolean>;
   /**
-   * Announces the end of a token that the token store does not have. If it has lost the token, an API
-   * that cached the caller before would accept them for minutes after this revocation.
+   * Ends a token that the token store does not have, and may have lost: an API that cached the caller before would
+   * accept them for minutes. Of an authorization only the end of the caching is announced: the value alone names no
+   * account, and may be forged.
    */
-  announceUnknown(value: string, client: Pick<Client, 'id' | 'kind'>): Promise<void>;
+  endUnknown(value: string, client: Pick<Client, 'id' | 'kind'>): Promise<void>;
 }
 
 export function createEndings(parts: {
   store: TokenStore;
   revocations: Pick<Revocations, 'record' | 'find' | 'hasEndedToken' | 'announce'>;
-  /** The present lifetime of refresh tokens. */
-  refreshTokenSeconds: () => number;
   /** Absent in an operator command. Notifies this node before the request is answered. */
   changes?: Pick<ChangeFeed, 'announce'>;
 }): Endings {
-  const { store, revocations, refreshTokenSeconds, changes = silentChangeFeed } = parts;
+  const { store, revocations, changes = silentChangeFeed } = parts;
 
-  return {
+  const endings: Endings = {
     async end(end, onFirst) {
-      const isFirst = await revocations.record(end, {
-        isKeptHere: store.isInDatabase,
-        refreshTokenSeconds: refreshTokenSeconds(),
-      });
+      const isFirst = await revocations.record(end, store);
       if ('machineToken' in end) changes.announce('clients', end.clientId);
       else changes.announce('authorizations', `${end.authorization.accountId} ${end.authorization.id}`);
       if (isFirst) onFirst?.();
@@ -142,20 +138,21 @@ export function createEndings(parts: {
       return id !== undefined && (await revocations.find(id))?.clientId === clientId;
     },
 
-    async announceUnknown(value, { id: clientId, kind }) {
-      const announce = async (topic: 'authorizations' | 'clients', key: string): Promise<void> => {
-        await revocations.announce(topic, key);
-        changes.announce(topic, key);
-      };
-      const id = readValue(value)?.authorizationId;
+    async endUnknown(value, { id: clientId, kind }) {
       if (isMachineToken(value)) {
-        // Other clients have no machine token, and their announcement would make APIs forget all their people.
-        if (kind === 'machine') await announce('clients', clientId);
+        // Other clients have no machine token, and the announcement would make APIs forget all their people.
+        if (kind !== 'machine') return;
+        return endings.end({ machineToken: value, clientId });
       }
+      const id = readValue(value)?.authorizationId;
+      if (id === undefined) return;
       // The id follows the account, which is not known.
-      else if (id !== undefined) await announce('authorizations', `- ${id}`);
+      const key = `- ${id}`;
+      await revocations.announce(key);
+      changes.announce('authorizations', key);
     },
   };
+  return endings;
 }
 
 /**

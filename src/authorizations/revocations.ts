@@ -5,7 +5,7 @@ import { announcementSql } from '../storage/change-feed.ts';
 import { type CleaningJob, refusalsExpiryJob } from '../storage/cleaning.ts';
 import { removalOf } from '../storage/postgres-store.ts';
 import { createParameters, type Database, type Queries } from '../storage/queries.ts';
-import { keyOf, REMEMBER_EXPIRED_SECONDS } from '../storage/token-store.ts';
+import { keyOf, REMEMBER_EXPIRED_SECONDS, type TokenStore } from '../storage/token-store.ts';
 import type { Authorization } from './authorization.ts';
 
 export interface Revocation {
@@ -21,8 +21,8 @@ export interface Revocation {
 export interface MachineTokenEnd {
   readonly machineToken: string;
   readonly clientId: string;
-  /** Seconds since the epoch. */
-  readonly expiresAt: number;
+  /** Seconds since the epoch; absent if the token store has lost the token. */
+  readonly expiresAt?: number;
   /** Recorded in the same statement. */
   readonly entry?: NewActivity;
 }
@@ -37,27 +37,26 @@ export interface RecordedEnd {
   readonly cause: EndingCause;
 }
 
-interface RevokedStorage {
-  /** True if this database is the token store: the statement deletes the row, too. */
-  readonly isKeptHere: boolean;
-  /** A refresh that races with the revocation prolongs the stored record by at most this lifetime. */
-  readonly refreshTokenSeconds: number;
-}
-
 export interface Revocations {
   /**
    * Stores the revocation, its entry in the log and its announcement to every node in one statement.
    * The first recorded cause stays.
    *
+   * @param store if it is this database, the statement deletes the row, too
    * @returns false if the revocation was recorded before
    */
-  record(end: End, storage: RevokedStorage): Promise<boolean>;
+  record(end: End, store: Pick<TokenStore, 'isInDatabase'>): Promise<boolean>;
+  /**
+   * Keeps every later end for as long as refresh tokens with this lifetime are valid. Call this before the node issues
+   * such tokens.
+   */
+  keepEndsFor(refreshTokenSeconds: number): Promise<void>;
   /** Returns whether this client's machine token was ended by itself. */
   hasEndedToken(token: Pick<MachineTokenEnd, 'machineToken' | 'clientId'>): Promise<boolean>;
   /** Undefined unless this authorization was ended by itself, not with its whole connection. */
   find(id: string): Promise<RecordedEnd | undefined>;
-  /** Announces an end without a record of it. @throws StorageUnavailable */
-  announce(topic: 'authorizations' | 'clients', key: string): Promise<void>;
+  /** Announces the end of an authorization without a record of it. @throws StorageUnavailable */
+  announce(key: string): Promise<void>;
   /** Removes the revocations of an account that is being deleted. */
   forgetAccount(accountId: string, tx: Queries): Promise<void>;
   /** Removes the revocations of what could not be used any more, even if the token store still had it. */
@@ -73,15 +72,22 @@ const FIRST = '(SELECT count(*) > 0 FROM recorded) AS "isFirst"';
 /** Added to the time for which the token store could have the record, because clocks differ. */
 const MARGIN_SECONDS = 86_400;
 
+/** The maximum of `tokens.machine_access_token`. */
+const MAX_MACHINE_TOKEN_SECONDS = 86_400;
+
+const RAISE_LIFETIME = `INSERT INTO longest_refresh_lifetime AS longest (seconds) VALUES ($1)
+  ON CONFLICT (is_the_only_one) DO UPDATE SET seconds = excluded.seconds WHERE longest.seconds < excluded.seconds`;
+
 export function createRevocations(parts: {
   readonly database: Database;
   readonly activity: Pick<Activity, 'partOf'>;
 }): Revocations {
   const { database, activity } = parts;
+  let keptLifetime = 0;
 
   function authorizationSql(
     { authorization, cause, actor, origin, details: more }: Revocation,
-    { isKeptHere, refreshTokenSeconds }: RevokedStorage,
+    store: Pick<TokenStore, 'isInDatabase'>,
     use: (value: unknown) => string,
   ): string {
     const { id, accountId, clientId, generation, usableUntil } = authorization;
@@ -91,8 +97,9 @@ export function createRevocations(parts: {
     const isTest = generation === undefined;
     // The token store has a record that long, and a client that retries gets access tokens until then.
     const keptSeconds = REMEMBER_EXPIRED_SECONDS + MARGIN_SECONDS;
-    const forgottenAt = `greatest(to_timestamp(${use(usableUntil + keptSeconds)}),
-      ${database.now()} + ${use(refreshTokenSeconds + keptSeconds)} * interval '1 second')`;
+    // Another node may prolong the record now, and an older copy of the token store may have a later expiry.
+    const forgottenAt = `greatest(to_timestamp(${use(usableUntil + keptSeconds)}), ${database.now()} +
+      ((SELECT seconds FROM longest_refresh_lifetime) + ${use(keptSeconds)}) * interval '1 second')`;
     // Nothing is recorded if the account was deleted: its authorizations ended with it.
     return `WITH recorded AS (
         INSERT INTO ended_authorizations (id, at, cause, account_id, client_id, forgotten_at)
@@ -102,19 +109,23 @@ export function createRevocations(parts: {
         RETURNING jsonb_build_object('client_name', coalesce(
           (SELECT name FROM clients WHERE id = ended_authorizations.client_id), '')) AS details)
       ${isTest ? '' : `, entry AS (${activity.partOf(entry, 'recorded', use)})`}
-      ${isKeptHere ? `, ended AS (${removalOf('authorization', id, use)})` : ''}
+      ${store.isInDatabase ? `, ended AS (${removalOf('authorization', id, use)})` : ''}
       SELECT ${announcementSql('authorizations', `${accountId} ${id}`, use)}, ${FIRST}`;
   }
 
   function machineTokenSql(
     { machineToken, clientId, expiresAt, entry }: MachineTokenEnd,
-    { isKeptHere }: RevokedStorage,
+    store: Pick<TokenStore, 'isInDatabase'>,
     use: (value: unknown) => string,
   ): string {
-    const write = isKeptHere
+    const forgottenAt = () =>
+      expiresAt === undefined
+        ? `${database.now()} + ${use(MAX_MACHINE_TOKEN_SECONDS + MARGIN_SECONDS)} * interval '1 second'`
+        : `to_timestamp(${use(expiresAt + MARGIN_SECONDS)})`;
+    const write = store.isInDatabase
       ? removalOf('machine_token', machineToken, use)
       : `INSERT INTO ended_machine_tokens (key, client_id, at, expires_at)
-          VALUES (${use(keyOf(machineToken))}, ${use(clientId)}, ${database.now()}, to_timestamp(${use(expiresAt + MARGIN_SECONDS)}))
+          VALUES (${use(keyOf(machineToken))}, ${use(clientId)}, ${database.now()}, ${forgottenAt()})
           ON CONFLICT DO NOTHING`;
     return `WITH recorded AS (${write} RETURNING '{}'::jsonb AS details)
       ${entry ? `, entry AS (${activity.partOf(entry, 'recorded', use)})` : ''}
@@ -122,22 +133,28 @@ export function createRevocations(parts: {
   }
 
   return {
-    async announce(topic, key) {
+    async announce(key) {
       const { values, use } = createParameters();
-      await database.query(`SELECT ${announcementSql(topic, key, use)}`, values);
+      await database.query(`SELECT ${announcementSql('authorizations', key, use)}`, values);
     },
 
-    async record(end, storage) {
+    async record(end, store) {
       const { values, use } = createParameters();
-      const sql = 'machineToken' in end ? machineTokenSql(end, storage, use) : authorizationSql(end, storage, use);
+      const sql = 'machineToken' in end ? machineTokenSql(end, store, use) : authorizationSql(end, store, use);
       const [recorded] = await database.query<{ isFirst: boolean }>(sql, values);
       return recorded?.isFirst ?? false;
     },
 
+    async keepEndsFor(seconds) {
+      if (seconds <= keptLifetime) return;
+      await database.query(RAISE_LIFETIME, [seconds]);
+      keptLifetime = seconds;
+    },
+
     async hasEndedToken({ machineToken, clientId }) {
-      const found = await database.query('SELECT 1 FROM ended_machine_tokens WHERE key = $1 AND client_id = $2', [
-        keyOf(machineToken),
+      const found = await database.query('SELECT 1 FROM ended_machine_tokens WHERE client_id = $1 AND key = $2', [
         clientId,
+        keyOf(machineToken),
       ]);
       return found.length > 0;
     },

@@ -29,6 +29,18 @@ function groupsOf(address: string): number[] {
   return [...before, ...missing, ...after].map((group) => Number.parseInt(group, 16));
 }
 
+/** True if no bit after the prefix is set: `10.1.2.3/16` may mean that network, or that address. */
+export function beginsNetwork(network: string): boolean {
+  const [start = '', bits] = network.split('/');
+  const [groups, prefix] = isIPv6(start)
+    ? [groupsOf(start), Number(bits)]
+    : [groupsOf(`::ffff:${start}`), Number(bits) + 96];
+  return groups.every((group, index) => {
+    const inPrefix = Math.min(Math.max(prefix - 16 * index, 0), 16);
+    return (group & (0xffff >> inPrefix)) === 0;
+  });
+}
+
 /** Returns a check whether an address is in one of these networks, such as `192.0.2.0/24`. */
 export function createNetworkCheck(networks: readonly string[] = []): NetworkCheck {
   const list = new BlockList();

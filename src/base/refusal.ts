@@ -11,7 +11,7 @@ export interface Problem<Code extends string = string> {
   readonly index?: number;
 }
 
-/** Thrown before anything was changed. `message` says what is refused, `remedy` what to do instead. */
+/** Thrown before anything was changed, or between two batches of an import. `message` says what is refused, `remedy` what to do instead. */
 export class Refusal extends Error {
   /** Never changes, because scripts may compare it. */
   readonly code: string;

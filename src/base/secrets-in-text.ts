@@ -53,8 +53,8 @@ const INVISIBLE = /[\u00ad\u200b\u200c\u2060\ufeff]|\u200d/g;
 
 /** Returns a text without its encodings, for `secretsIn` and the search for IDs. */
 export function decoded(text: string): string {
-  // Windows PowerShell writes UTF-16.
-  let plain = /(?:[ -~]\0){8}/.test(text) ? text.replaceAll('\0', '') : text;
+  // Windows PowerShell writes UTF-16, after a byte order mark that is no UTF-8.
+  let plain = /(?:[ -~]\0){8}/.test(text) ? text.replaceAll('\0', '').replace(/^\ufffd+/, '') : text;
   plain = plain.replace(COLOR, ' ').replace(INVISIBLE, '');
   let longest = 0;
   for (const [, slashes = ''] of plain.matchAll(MEMBER)) longest = Math.max(longest, slashes.length + 1);

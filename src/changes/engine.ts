@@ -47,13 +47,19 @@ export type Changes = ReturnType<typeof createChanges>;
  * Create it once for each process: changes take turns, so that they wait with few connections for each other.
  *
  * @param parts.timeoutFactor lengthens the time that a page waits for its turn
+ * @param parts.connections how many the pool of the database has
  */
-export function createChanges(parts: { readonly database: Database; readonly timeoutFactor?: number | undefined }) {
-  const { database, timeoutFactor = 1 } = parts;
+export function createChanges(parts: {
+  readonly database: Database;
+  readonly timeoutFactor?: number | undefined;
+  readonly connections?: number | undefined;
+}) {
+  const { database, timeoutFactor = 1, connections = 10 } = parts;
+  // More than one, unless the pool is small: all of them then wait for the same batch of an import, not each for another.
+  const pagesAtOnce = Math.max(1, Math.min(3, Math.floor(connections / 3)));
   const turns = {
-    // More than one: all of them then wait for the same batch of an import, not each for another one.
     // A page must not wait behind all lines of a large request, and must answer within two seconds.
-    pages: createTurns(3, { maxWaiting: 50, maxWaitMs: MAX_WAIT_MS * timeoutFactor }),
+    pages: createTurns(pagesAtOnce, { maxWaiting: 50, maxWaitMs: MAX_WAIT_MS * timeoutFactor }),
     pushes: createTurns(1),
   };
 

@@ -1,6 +1,7 @@
 /** Brings accounts, organizations, warehouses and memberships to the state in a file. */
 import type { Activity } from '../accounts/activity/activity.ts';
 import type { Clock } from '../base/clock.ts';
+import { Refusal } from '../base/refusal.ts';
 import type { Database, Queries } from '../storage/queries.ts';
 import { StorageUnavailable } from '../storage/storage-unavailable.ts';
 import type { By, Change, Difference } from './change.ts';
@@ -11,7 +12,7 @@ import { fileRules, forgetIds, PASSES, type Plan, pageOf, type StagedLine } from
 import { createFoundProblems, ImportInterrupted, ImportProblems } from './problems.ts';
 import { type Absent, PRUNED_TYPES, type Pruned, type PruneLimit, pruneExcess, prunePage } from './prune.ts';
 import { createImportTally, type ImportChange, type ImportReport, recordImport } from './report.ts';
-import { beginRun, type Run, RunLost } from './runs.ts';
+import { beginRun, type Run } from './runs.ts';
 import { checkRules, isNamed, keyOfId, PAGE_SIZE, READ_SIZE, stage } from './stage.ts';
 import { fileIdOf } from './times.ts';
 
@@ -35,6 +36,12 @@ export function createImporter(parts: {
 }) {
   const { database, engine, clock, activity, asksFirst = false } = parts;
 
+  const whileHeld = <Result>(run: Run, work: (tx: Queries, now: Date) => Promise<Result>): Promise<Result> =>
+    engine.transaction(async (tx, now) => {
+      await run.requireHeld(tx);
+      return work(tx, now);
+    });
+
   /**
    * Compares all lines, and all records that the file lacks.
    *
@@ -54,18 +61,15 @@ export function createImporter(parts: {
     async function inTransaction<Result>(work: (tx: Queries, now: Date) => Promise<Result>): Promise<Result> {
       if (!write) return retried(RETRY_PAUSES_MS, () => work(database, new Date(clock())));
       return retried(RETRY_PAUSES_MS, () =>
-        engine
-          .transaction(async (tx, now) => {
-            const begin = performance.now();
-            await run.requireHeld(tx);
-            const result = await work(tx, now);
-            size = sizeAfter(size, performance.now() - begin);
-            return result;
-          })
-          .catch((error: unknown) => {
-            if (isTooLong(error)) size = Math.ceil(size / RETRIED_SHARE);
-            throw error;
-          }),
+        whileHeld(run, async (tx, now) => {
+          const begin = performance.now();
+          const result = await work(tx, now);
+          size = sizeAfter(size, performance.now() - begin);
+          return result;
+        }).catch((error: unknown) => {
+          if (isTooLong(error)) size = Math.ceil(size / RETRIED_SHARE);
+          throw error;
+        }),
       );
     }
 
@@ -120,8 +124,9 @@ export function createImporter(parts: {
       await eachPage<string>(type, async (tx, now, after) => {
         const found = await prunePage(tx, plan, type, { after, size });
         const changes = found.gone.map(({ change }) => change);
-        if (write) requireAllowed(type, (pruned.get(type)?.removed ?? 0) + changes.length, write.compared);
         const outcome = await engine.make(tx, now, changes, options);
+        const removing = (pruned.get(type)?.removed ?? 0) + outcome.differences.length;
+        if (write) requireAllowed(type, removing, write.compared);
         const made = new Set(outcome.differences.map(({ change }) => change));
         const removed = found.gone.filter(({ change }) => made.has(change));
         const shown = [
@@ -189,12 +194,7 @@ export function createImporter(parts: {
       const write: Writing = { kept: 0, fileId: '', compared };
       try {
         const step = <Result>(work: (tx: Queries) => Promise<Result>): Promise<Result> =>
-          retried(RETRY_PAUSES_MS, () =>
-            engine.transaction(async (tx) => {
-              await run.requireHeld(tx);
-              return work(tx);
-            }),
-          );
+          retried(RETRY_PAUSES_MS, () => whileHeld(run, work));
         write.fileId = await chooseFile(step, all, compared);
         const { report } = await compareAll(run, all, { write, ...(show && { show }) });
         await retried(RETRY_PAUSES_MS, () => recordImport(database, new Date(clock()), report));
@@ -249,7 +249,11 @@ function sizeAfter(size: number, ms: number): number {
   return ms < MAX_BATCH_MS / 3 ? Math.min(PAGE_SIZE, size * 2) : size;
 }
 
-/** Checks the limit again: more records may be imported, or fewer lines outdated, than at the comparison. */
+/**
+ * Checks the limit again: more records may be imported, or fewer lines outdated, than at the comparison.
+ *
+ * @throws Refusal `prune_over_limit`, which undoes the page
+ */
 function requireAllowed(type: ImportType, removed: number, { pruned, pruneAtMost }: Compared): void {
   const present = Math.max(removed, pruned.get(type)?.present ?? 0);
   const excess = pruneExcess(new Map([[type, { present, removed }]]), pruneAtMost);
@@ -264,24 +268,17 @@ function refuse(wrong: readonly Wrong[]): void {
 }
 
 function interruption(error: unknown, broken: { id: string; kept: number }): ImportInterrupted | undefined {
-  if (error instanceof StorageUnavailable) {
-    const reason = `the database does not answer (${error.reason})`;
-    return new ImportInterrupted(broken, reason, error);
-  }
-  if (error instanceof RunLost) {
-    const reason =
-      'its lines are no longer in the database, because it was paused for longer than 30 seconds or ' +
-      'PostgreSQL was restarted after a crash';
-    return new ImportInterrupted(broken, reason, error);
-  }
+  const because = (reason: string) => new ImportInterrupted(broken, reason, error);
+  if (error instanceof StorageUnavailable) return because(`the database does not answer (${error.reason})`);
+  if (error instanceof Refusal) return because(error.message.replace(/^The/, 'the').replace(/\.$/, ''));
   const meanwhile = 'another process changed the same data in the meantime';
   if (error instanceof ImportProblems) {
     const [first] = error.problems;
-    return new ImportInterrupted(broken, `${meanwhile} (line ${first?.line}: ${first?.message})`, error);
+    return because(`${meanwhile} (line ${first?.line}: ${first?.message})`);
   }
   // A violated constraint means a change after the comparison, such as an address taken since.
   const isViolated = error instanceof Error && 'constraint' in error && error.constraint;
-  return isViolated || isOvertaken(error) ? new ImportInterrupted(broken, meanwhile, error) : undefined;
+  return isViolated || isOvertaken(error) ? because(meanwhile) : undefined;
 }
 
 /** Shows differences with the names that their lines use. */

@@ -68,28 +68,26 @@ export async function chooseFile(
   return id;
 }
 
-/** Returns how many records are in each set. Only an import adds a record to a set; other writers take it out. */
+/**
+ * Returns how many records are in each set. Counts in steps, because a statement has a time limit. Only an import adds a
+ * record to a set; other writers take it out.
+ */
 export async function sizesOf(database: Queries): Promise<ReadonlyMap<string, number>> {
   const sets = await database.query<{ id: string }>('SELECT id FROM known_files');
-  const sizes = new Map<string, number>();
-  for (const { id } of sets) sizes.set(id, await countOf(database, id));
-  return sizes;
-}
-
-/** Counts in steps, because a statement has a time limit. */
-async function countOf(database: Queries, id: string): Promise<number> {
-  let count = 0;
-  let after: string | null = '';
-  while (after !== null) {
-    const [page]: { count: number; next: string | null }[] = await database.query(
-      `SELECT count(*)::int AS count, CASE WHEN count(*) = $3 THEN max(thing) END AS next FROM (
-        SELECT thing FROM known_times WHERE file_id = $1 AND thing > $2 ORDER BY thing LIMIT $3) k`,
-      [id, after, COUNTED_AT_ONCE],
-    );
-    count += page?.count ?? 0;
-    after = page?.next ?? null;
+  const sizes = new Map(sets.map(({ id }) => [id, 0]));
+  for (const { id } of sets) {
+    let after: string | null = '';
+    while (after !== null) {
+      const [page]: { count: number; next: string | null }[] = await database.query(
+        `SELECT count(*)::int AS count, CASE WHEN count(*) = $3 THEN max(thing) END AS next FROM (
+          SELECT thing FROM known_times WHERE file_id = $1 AND thing > $2 ORDER BY thing LIMIT $3) k`,
+        [id, after, COUNTED_AT_ONCE],
+      );
+      sizes.set(id, (sizes.get(id) ?? 0) + (page?.count ?? 0));
+      after = page?.next ?? null;
+    }
   }
-  return count;
+  return sizes;
 }
 
 /** Deletes sets without records, except the new set of an import that runs. */

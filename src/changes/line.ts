@@ -149,13 +149,14 @@ export type ImportLine = z.output<typeof importLine>;
 export type ImportType = ImportLine['type'];
 
 /** Ordered by dependency: each type refers only to earlier ones. */
-export const IMPORT_TYPES = [
-  'organization',
-  'warehouse',
-  'account',
-  'membership',
-  'warehouse_rights',
-] as const satisfies readonly ImportType[];
+export const PLURALS: Readonly<Record<ImportType, string>> = {
+  organization: 'organizations',
+  warehouse: 'warehouses',
+  account: 'accounts',
+  membership: 'memberships',
+  warehouse_rights: 'rights in warehouses',
+};
+export const IMPORT_TYPES = Object.keys(PLURALS) as readonly ImportType[];
 
 const lineKey = z.union([
   z.object({ type: z.enum(['organization', 'warehouse', 'account']), external_id: externalId }),
@@ -187,14 +188,6 @@ export function importJsonSchema() {
 function idOf(description: string) {
   return externalId.meta({ description, ...VISIBLE_TEXT });
 }
-
-export const PLURALS: Readonly<Record<ImportType, string>> = {
-  organization: 'organizations',
-  warehouse: 'warehouses',
-  account: 'accounts',
-  membership: 'memberships',
-  warehouse_rights: 'rights in warehouses',
-};
 
 /** A line and its number in the file, the first one being 1. */
 export type Numbered<Line extends ImportLine = ImportLine> = Line & { readonly number: number };

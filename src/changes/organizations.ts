@@ -1,20 +1,14 @@
 /** Organizations and their warehouses, to which users have access: adds, lists, edits and deletes them. */
 import { displayName } from '../accounts/display-name.ts';
-import type { OrganizationPolicy } from '../accounts/organizations/organization-policy.ts';
-import {
-  type FoundPlace,
-  findPlace,
-  type Place,
-  type PlaceKind,
-  unknownOrganization,
-} from '../accounts/organizations/places.ts';
+import { type FoundPlace, findPlace, type Place, type PlaceKind } from '../accounts/organizations/places.ts';
 import { randomId } from '../base/random-id.ts';
 import { Refusal, refuseViolations } from '../base/refusal.ts';
 import type { CleaningJob } from '../storage/cleaning.ts';
 import { byName, type Page, type PageRequest, pageOf } from '../storage/pages.ts';
-import type { Database, InTransaction } from '../storage/queries.ts';
+import type { Database, InTransaction, Queries } from '../storage/queries.ts';
 import { isAway } from '../storage/storage-unavailable.ts';
 import { type Changes, createChanges, isTooLong, RETRIED_SHARE, retried } from './engine.ts';
+import { PREFIXES } from './stage.ts';
 import { recordDeletions } from './times.ts';
 
 export interface PlaceChanges {
@@ -22,7 +16,7 @@ export interface PlaceChanges {
   readonly externalId?: string | undefined;
 }
 
-type NewPlace = PlaceChanges & { readonly name: string };
+type NewPlace = PlaceChanges & { readonly name: string; readonly organizationId?: string };
 
 export interface Dependents {
   readonly warehouses: number;
@@ -39,27 +33,37 @@ const RETRY_PAUSES_MS = [100, 400, 1_000];
 /** How many rows a statement deletes: each has a notification and rows that depend on it. */
 const STEP = 500;
 
-export interface WarehouseRecord extends Place {
-  readonly organizationId: string;
-  readonly createdAt: Date;
+interface ListedPlace {
+  readonly id: string;
+  readonly name: string;
+  readonly external_id: string | null;
+  readonly created_at: Date;
 }
 
-export interface OrganizationRecord extends Place, OrganizationPolicy {
-  readonly createdAt: Date;
+export interface ListedOrganization extends ListedPlace {
+  /** Both decisions about clients and API keys, as operators search for them. */
+  readonly policy: string;
   readonly warehouses: number;
 }
 
-export interface ListedWarehouse extends WarehouseRecord {
-  readonly organizationName: string;
+export interface ListedWarehouse extends ListedPlace {
+  readonly organization_name: string;
 }
 
-/** SQL expression for the text of `policyText`, so that operators can search for this text. */
-const POLICY = `CASE WHEN o.asks_first THEN 'ask' ELSE 'open' END
-  || CASE WHEN o.allows_api_keys THEN '' ELSE ', no API keys' END`;
-
-/** Describes the policy for operators, such as `ask, no API keys`. */
-export const policyText = ({ asksFirst, allowsApiKeys }: OrganizationPolicy): string =>
-  `${asksFirst ? 'ask' : 'open'}${allowsApiKeys ? '' : ', no API keys'}`;
+/** Columns have the names of the keys that `--json` prints. */
+const LISTED = {
+  organization: `SELECT o.id, o.id AS organization_id, o.name, o.external_id,
+      CASE WHEN o.asks_first THEN 'ask' ELSE 'open' END AS clients,
+      CASE WHEN o.allows_api_keys THEN 'allow' ELSE 'refuse' END AS api_keys, o.created_at,
+      CASE WHEN o.asks_first THEN 'ask' ELSE 'open' END
+        || CASE WHEN o.allows_api_keys THEN '' ELSE ', no API keys' END AS policy,
+      (SELECT count(*)::integer FROM warehouses w WHERE w.organization_id = o.id AND w.ended_at IS NULL) AS warehouses
+    FROM organizations o WHERE o.ended_at IS NULL`,
+  warehouse: `SELECT w.id, w.id AS warehouse_id, w.organization_id, w.name, w.external_id, w.created_at,
+      o.name AS organization_name
+    FROM warehouses w JOIN organizations o ON o.id = w.organization_id
+    WHERE w.ended_at IS NULL AND o.ended_at IS NULL`,
+} as const;
 
 export type Organizations = ReturnType<typeof createOrganizations>;
 
@@ -70,6 +74,26 @@ export function createOrganizations(parts: {
   readonly asksFirst?: boolean;
 }) {
   const { database, engine = createChanges(parts), asksFirst = false } = parts;
+
+  async function add<Listed>(
+    kind: PlaceKind,
+    { name: entered, externalId, organizationId }: NewPlace,
+    inTransaction?: InTransaction<Listed>,
+  ): Promise<Listed> {
+    const id = randomId(PREFIXES[kind], 16);
+    const home = organizationId === undefined ? { asks_first: asksFirst } : { organization_id: organizationId };
+    const set = { name: displayName(entered), external_id: acceptedExternalId(externalId), ...home };
+    return refuseViolations(
+      takenBy(externalId),
+      engine.transaction(async (tx, now) => {
+        if (organizationId !== undefined) await findPlace(tx, 'organization', organizationId);
+        await engine.make(tx, now, [{ type: kind, id, adds: true, organization_id: organizationId, set }]);
+        const [listed] = await tx.query(`${LISTED[kind]} AND ${kind[0]}.id = $1`, [id]);
+        await inTransaction?.(tx, listed as Listed);
+        return listed as Listed;
+      }),
+    );
+  }
 
   return {
     /**
@@ -113,30 +137,19 @@ export function createOrganizations(parts: {
      * Ends the place at once, and then deletes all access to it and its warehouses, step by step. If the process stops,
      * a repeated call or a job of the service continues.
      *
-     * @param inTransaction runs before the first step, so that the log says who began
+     * @param inTransaction runs before the first step, but not again if the call is repeated: the log says who began
      * @throws Refusal `organization_unknown` or `warehouse_unknown`
      */
     async remove(kind: PlaceKind, id: string, inTransaction?: InTransaction<Place>): Promise<Place> {
-      const place = await engine.transaction(async (tx, now) => {
-        const found = placeOf(await findPlace(tx, kind, id, { withEnded: true }));
-        // Late lines do nothing from now on, although the steps have only begun.
-        const ofPlace = kind === 'organization' ? 'organization_id' : 'id';
-        const warehouses = await tx.query<{ id: string; external_id: string | null }>(
-          `SELECT id, external_id FROM warehouses WHERE ${ofPlace} = $1`,
-          [id],
-        );
-        await recordDeletions(tx, now, 'warehouse', warehouses);
-        // What a newer line says of the external id is about a new place.
-        const end = (table: string, column: string) =>
-          tx.query(`UPDATE ${table} SET ended_at = $2, external_id = NULL WHERE ${column} = $1`, [id, now]);
-        await end('warehouses', ofPlace);
-        if (kind === 'organization') {
-          await recordDeletions(tx, now, kind, [{ id, external_id: found.externalId }]);
-          await end('organizations', 'id');
-        }
-        await inTransaction?.(tx, found);
-        return found;
-      });
+      const place = await retried(RETRY_PAUSES_MS, () =>
+        engine.transaction(async (tx, now) => {
+          const found = placeOf(await findPlace(tx, kind, id, { withEnded: true }));
+          const ended = await end(tx, now, kind, ['id', id]);
+          if (kind === 'organization') await end(tx, now, 'warehouse', ['organization_id', id]);
+          if (ended.length > 0) await inTransaction?.(tx, found);
+          return found;
+        }),
+      );
       await removeSteps(engine, kind, id);
       return place;
     },
@@ -159,16 +172,9 @@ export function createOrganizations(parts: {
     },
 
     /** Lists organizations by name. */
-    async list(page: PageRequest = {}): Promise<Page<OrganizationRecord>> {
-      const query = {
-        select: `SELECT o.id, o.name, o.created_at AS "createdAt", o.external_id AS "externalId",
-          o.asks_first AS "asksFirst", o.allows_api_keys AS "allowsApiKeys", ${POLICY} AS policy,
-          (SELECT count(*)::integer FROM warehouses w WHERE w.organization_id = o.id) AS warehouses
-          FROM organizations o WHERE o.ended_at IS NULL`,
-        order: [byName('name'), 'id'],
-        cells: ['id', 'name', 'warehouses::text', 'policy', '"externalId"'],
-      };
-      return pageOf<OrganizationRecord>(database, query, page);
+    list: (page: PageRequest = {}): Promise<Page<ListedOrganization>> => {
+      const cells = ['id', 'name', 'warehouses::text', 'policy', 'external_id'];
+      return pageOf(database, { select: LISTED.organization, order: [byName('name'), 'id'], cells }, page);
     },
 
     /**
@@ -180,65 +186,43 @@ export function createOrganizations(parts: {
     async listWarehouses(page: PageRequest = {}, organizationId?: string): Promise<Page<ListedWarehouse>> {
       if (organizationId !== undefined) await findPlace(database, 'organization', organizationId);
       const query = {
-        select: `SELECT w.id, w.name, w.organization_id AS "organizationId",
-            w.created_at AS "createdAt", w.external_id AS "externalId", o.name AS "organizationName"
-          FROM warehouses w JOIN organizations o ON o.id = w.organization_id
-          WHERE w.ended_at IS NULL AND ($1::text IS NULL OR o.id = $1)`,
-        order: ['"organizationId"', byName('name'), 'id'],
-        cells: ['id', 'name', '"organizationName"', '"externalId"'],
+        select: `${LISTED.warehouse} AND ($1::text IS NULL OR o.id = $1)`,
+        order: ['organization_id', byName('name'), 'id'],
+        cells: ['id', 'name', 'organization_name', 'external_id'],
         values: [organizationId ?? null],
       };
-      return pageOf<ListedWarehouse>(database, query, page);
+      return pageOf(database, query, page);
     },
 
     /** @throws Refusal `name_invalid` or `external_id_taken` */
-    async add(
-      { name: entered, externalId }: NewPlace,
-      inTransaction?: InTransaction<OrganizationRecord>,
-    ): Promise<OrganizationRecord> {
-      const id = randomId('org_', 16);
-      const name = displayName(entered);
-      const external_id = acceptedExternalId(externalId);
-      return refuseViolations(
-        takenBy(externalId),
-        engine.transaction(async (tx, now) => {
-          await engine.make(tx, now, [
-            { type: 'organization', id, adds: true, set: { name, external_id, asks_first: asksFirst } },
-          ]);
-          const policy = { asksFirst, allowsApiKeys: true };
-          const organization = { id, name, createdAt: now, externalId: external_id, warehouses: 0, ...policy };
-          await inTransaction?.(tx, organization);
-          return organization;
-        }),
-      );
-    },
+    add: (place: Omit<NewPlace, 'organizationId'>, inTransaction?: InTransaction<ListedOrganization>) =>
+      add('organization', place, inTransaction),
 
     /** @throws Refusal `name_invalid`, `organization_unknown` or `external_id_taken` */
-    async addWarehouse(
-      { organizationId, name: entered, externalId }: NewPlace & { readonly organizationId: string },
-      inTransaction?: InTransaction<WarehouseRecord>,
-    ): Promise<WarehouseRecord> {
-      const id = randomId('wh_', 16);
-      const name = displayName(entered);
-      const external_id = acceptedExternalId(externalId);
-      return refuseViolations(
-        {
-          ...takenBy(externalId),
-          warehouses_organization_id_fkey: () => unknownOrganization(organizationId),
-        },
-        engine.transaction(async (tx, now) => {
-          await findPlace(tx, 'organization', organizationId);
-          const home = { organization_id: organizationId };
-          await engine.make(tx, now, [
-            { type: 'warehouse', id, adds: true, ...home, set: { name, external_id, ...home } },
-          ]);
-          const warehouse = { id, name, organizationId, createdAt: now, externalId: external_id };
-          await inTransaction?.(tx, warehouse);
-          return warehouse;
-        }),
-      );
-    },
+    addWarehouse: (
+      place: NewPlace & { readonly organizationId: string },
+      inTransaction?: InTransaction<ListedWarehouse>,
+    ) => add('warehouse', place, inTransaction),
   };
+}
+
+/** Ends up to `size` places. Older lines about them are then outdated, and their external ids are free for new places. */
+async function end(
+  tx: Queries,
+  now: Date,
+  kind: PlaceKind,
+  [column, id]: readonly [column: 'id' | 'organization_id', id: string],
+  size = STEP,
+): Promise<unknown[]> {
+  const { table } = REMOVAL[kind];
+  const places = await tx.query<{ id: string; external_id: string | null }>(
+    `SELECT id, external_id FROM ${table} WHERE ${column} = $1 AND ended_at IS NULL LIMIT ${size}`,
+    [id],
+  );
+  if (places.length === 0) return [];
+  await recordDeletions(tx, now, kind, places);
+  const ids = places.map((place) => place.id);
+  return tx.query(`UPDATE ${table} SET ended_at = $2, external_id = NULL WHERE id = ANY($1) RETURNING 1`, [ids, now]);
 }
 
 /**
@@ -256,11 +240,11 @@ async function removeSteps(
   const { table, steps } = REMOVAL[kind];
   let size = STEP;
   // With the lock of all changes, so that no other writer meets a row that is being deleted.
-  const step = (statement: () => string): Promise<unknown[]> =>
+  const step = (work: (tx: Queries, now: Date) => Promise<unknown[]>): Promise<unknown[]> =>
     retried(RETRY_PAUSES_MS, () =>
-      engine.transaction(async (tx) => {
+      engine.transaction(async (tx, now) => {
         // Here, because a wait for the lock says nothing about the number of rows.
-        const rows = await tx.query(`${statement()} RETURNING 1`, [id]).catch((error: unknown) => {
+        const rows = await work(tx, now).catch((error: unknown) => {
           if (isTooLong(error)) size = Math.ceil(size / RETRIED_SHARE);
           throw error;
         });
@@ -268,17 +252,24 @@ async function removeSteps(
         return rows;
       }),
     );
+  const deletion = (rows: string, isOfPlace: string) => (tx: Queries) => {
+    const some = `ARRAY(SELECT ctid FROM ${rows} WHERE ${isOfPlace} LIMIT ${size})`;
+    return tx.query(`DELETE FROM ${rows} WHERE ctid = ANY(${some}) RETURNING 1`, [id]);
+  };
+  const endWarehouses = (tx: Queries, now: Date) => end(tx, now, 'warehouse', ['organization_id', id], size);
   let removed = 0;
-  for (const [rows, isOfPlace] of steps) {
-    const some = () => `ARRAY(SELECT ctid FROM ${rows} WHERE ${isOfPlace} LIMIT ${size})`;
+  for (const work of [
+    ...(kind === 'organization' ? [endWarehouses] : []),
+    ...steps.map(([rows, isOfPlace]) => deletion(rows, isOfPlace)),
+  ]) {
     let ended: unknown[];
     do {
       if (removed >= limit || performance.now() >= until) return removed;
-      ended = await step(() => `DELETE FROM ${rows} WHERE ctid = ANY(${some()})`);
+      ended = await step(work);
       removed += ended.length;
     } while (ended.length > 0);
   }
-  await step(() => `DELETE FROM ${table} WHERE id = $1`);
+  await step((tx) => tx.query(`DELETE FROM ${table} WHERE id = $1 RETURNING 1`, [id]));
   return removed;
 }
 
@@ -291,26 +282,26 @@ export const endedPlacesCleaning =
   async (limit) => {
     const until = performance.now() + JOB_MS;
     let removed = 0;
-    const errors: unknown[] = [];
+    let failure: unknown;
     for (const kind of ['organization', 'warehouse'] as const) {
+      const { table, isDue } = REMOVAL[kind];
       const ended = await database.query<{ id: string }>(
-        `SELECT id FROM ${REMOVAL[kind].table} WHERE ended_at < clock_timestamp() - interval '5 minutes'
+        `SELECT id FROM ${table} t WHERE ended_at < clock_timestamp() - interval '5 minutes' AND ${isDue}
           ORDER BY ended_at LIMIT 10`,
       );
       for (const { id } of ended) {
-        if (removed >= limit || performance.now() >= until) return removed;
-        await removeSteps(engine, kind, id, { limit: limit - removed, until }).then(
-          (rows) => {
-            removed += rows;
-          },
-          (error: unknown) => {
-            if (isAway(error)) throw error;
-            errors.push(error);
-          },
-        );
+        if (removed >= limit || performance.now() >= until) break;
+        try {
+          removed += await removeSteps(engine, kind, id, { limit: limit - removed, until });
+        } catch (error) {
+          if (isAway(error)) throw error;
+          failure ??= error;
+          // The next round begins with the others.
+          await database.query(`UPDATE ${table} SET ended_at = clock_timestamp() WHERE id = $1`, [id]);
+        }
       }
     }
-    if (errors.length > 0) throw errors[0];
+    if (failure !== undefined) throw failure;
     return removed;
   };
 
@@ -333,6 +324,7 @@ const takenBy = (externalId = '') => {
 const REMOVAL = {
   organization: {
     table: 'organizations',
+    isDue: 'true',
     access: 'organization_memberships',
     steps: ['warehouse_rights', 'organization_memberships', 'known_times', 'warehouses'].map(
       (rows) => [rows, 'organization_id = $1'] as const,
@@ -340,6 +332,8 @@ const REMOVAL = {
   },
   warehouse: {
     table: 'warehouses',
+    /** The deletion of an organization also deletes its warehouses. */
+    isDue: 'NOT EXISTS (SELECT FROM organizations o WHERE o.id = t.organization_id AND o.ended_at IS NOT NULL)',
     access: 'warehouse_rights',
     steps: [
       [

@@ -65,24 +65,18 @@ const ACCOUNT_LINES = `(WITH RECURSIVE page (number, email_key) AS (
 const named = (type: NamedType, key: string, alias: string): string =>
   `CROSS JOIN LATERAL (SELECT ${lineWith(type, key, 'id')} AS id OFFSET 0) ${alias}`;
 
+const HOME = `coalesce(${lineWith('organization', 'l.home', 'id')},
+  (SELECT o.id FROM organizations o WHERE o.external_id = l.home))`;
+/** An account that was created by hand is adopted by its address. */
+const BY_EMAIL = '(SELECT t.id FROM accounts t WHERE t.email_key = l.email_key AND t.external_id IS NULL)';
+
 const ofPlace = (type: NamedType, isMove = false): string => {
-  const table = TABLES[type];
-  const [organization, home, other] =
-    type === 'warehouse'
-      ? [
-          lineWith('organization', 'l.place', 'id'),
-          `coalesce(${lineWith('organization', 'l.home', 'id')},
-            (SELECT o.id FROM organizations o WHERE o.external_id = l.home))`,
-          'NULL',
-        ]
-      : ['NULL', 'NULL', type === 'account' ? 'accounts' : 'NULL'];
-  // An account that was created by hand is adopted by its address.
-  const byEmail = '(SELECT t.id FROM accounts t WHERE t.email_key = l.email_key AND t.external_id IS NULL)';
+  const forWarehouse = (sql: string) => (type === 'warehouse' ? sql : 'NULL');
   return `SELECT l.number, l.line, l.key, l.id, NULL AS account_id, NULL AS warehouse_id,
-      ${organization} AS organization_id, ${home} AS home_id,
-      (SELECT t.id FROM ${table} t WHERE t.external_id = l.key) AS own,
-      (SELECT t.id FROM ${table} t WHERE t.external_id = l.former) AS before,
-      ${other === 'accounts' ? byEmail : 'NULL'} AS holder
+      ${forWarehouse(lineWith('organization', 'l.place', 'id'))} AS organization_id, ${forWarehouse(HOME)} AS home_id,
+      (SELECT t.id FROM ${TABLES[type]} t WHERE t.external_id = l.key) AS own,
+      (SELECT t.id FROM ${TABLES[type]} t WHERE t.external_id = l.former) AS before,
+      ${type === 'account' ? BY_EMAIL : 'NULL'} AS holder
     FROM ${type === 'account' ? ACCOUNT_LINES : linesSql(type, isMove)} ORDER BY l.number`;
 };
 
@@ -148,18 +142,12 @@ async function identify(tx: Queries, plan: Plan, type: NamedType, rows: readonly
   const adding = new Set<number>();
   /** Lines whose record is found by their address. */
   const adopting = new Set<number>();
-  const byName =
-    plan.adoptByName && type !== 'account'
-      ? await findByName(
-          tx,
-          plan,
-          type,
-          rows.filter(({ own, before }) => !own && !before),
-        )
-      : undefined;
-  for (const { number, line, key, id, own, before, holder } of rows) {
+  const notFound = rows.filter(({ own, before }) => !own && !before);
+  const byName = plan.adoptByName && type !== 'account' ? await findByName(tx, plan, type, notFound) : undefined;
+  for (const row of rows) {
+    const { number, line, id, own, before, holder } = row;
     if (own && before) problems.push({ number, message: bothIdsExist(`${line.former_external_id}`) });
-    const found = own ?? before ?? holder ?? byName?.adopt(number, line, key, problems);
+    const found = own ?? before ?? holder ?? byName?.adopt(row, problems);
     if (found === undefined) adding.add(number);
     else if (found === holder) adopting.add(number);
     // A line without an id is outdated, unless the deletion of its record was forgotten since.
@@ -191,12 +179,7 @@ async function findByName(tx: Queries, { importId }: Plan, type: 'organization' 
   const homes = new Map(rows.map(({ number, organization_id }) => [number, organization_id]));
   return {
     /** Returns the id of the only place with that name; adds a problem if there are several. */
-    adopt(
-      number: number,
-      { name }: StagedLine,
-      key: string,
-      problems: { number: number; message: string }[],
-    ): string | undefined {
+    adopt({ number, line: { name }, key }: Row, problems: { number: number; message: string }[]): string | undefined {
       const same = found.filter((one) => one.name === name && one.home === homes.get(number));
       const [one] = same;
       if (!one) return undefined;

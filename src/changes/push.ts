@@ -222,15 +222,13 @@ const MAX_PROBLEMS = 5;
 const invalid = (problems: readonly string[]): Refusal =>
   new Refusal('line_invalid', problems.slice(0, MAX_PROBLEMS).join(' '), 'Correct the line, and send it again.');
 
-const membershipMissing = (): Refusal =>
-  new Refusal(
-    'membership_missing',
-    'The account is not a member of the organization of the warehouse.',
-    'Send the membership before the rights.',
-  );
-
 const VIOLATIONS: Readonly<Record<string, () => Refusal>> = {
-  warehouse_rights_account_membership_fkey: membershipMissing,
+  warehouse_rights_account_membership_fkey: () =>
+    new Refusal(
+      'membership_missing',
+      'The account is not a member of the organization of the warehouse.',
+      'Send the membership before the rights.',
+    ),
   clients_owner_account_id_fkey: () =>
     new Refusal(
       'account_owns_clients',

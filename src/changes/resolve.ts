@@ -130,8 +130,9 @@ async function findAll(tx: Queries, lines: readonly PushedLine[]): Promise<Looku
         WHERE id = ANY($1) OR external_id = ANY($2) OR email_key = ANY($3)
       UNION ALL SELECT 'organization', id, external_id, NULL, NULL FROM organizations
         WHERE (id = ANY($1) OR external_id = ANY($4)) AND ended_at IS NULL
-      UNION ALL SELECT 'warehouse', id, external_id, NULL, organization_id FROM warehouses
-        WHERE (id = ANY($1) OR external_id = ANY($5)) AND ended_at IS NULL`,
+      UNION ALL SELECT 'warehouse', w.id, w.external_id, NULL, organization_id FROM warehouses w
+          JOIN organizations o ON o.id = organization_id AND o.ended_at IS NULL
+        WHERE (w.id = ANY($1) OR w.external_id = ANY($5)) AND w.ended_at IS NULL`,
     [[...given.id], [...external.account], [...given.email], [...external.organization], [...external.warehouse]],
   );
   const index = new Map(

@@ -32,7 +32,8 @@ export function createTestOrganizations(parts: {
       await database.inTurn(account_id, () =>
         engine.transaction(async (tx, now) => {
           const [found] = await tx.query<{ role: Role | null; warehouses: string[] }>(
-            `SELECT m.role, ARRAY(SELECT w.id FROM warehouses w WHERE w.organization_id = o.id) AS warehouses
+            `SELECT m.role, ARRAY(SELECT w.id FROM warehouses w
+                WHERE w.organization_id = o.id AND w.ended_at IS NULL) AS warehouses
               FROM organizations o JOIN accounts a ON a.id = $1 AND ($3 OR a.suspended_at IS NULL)
               LEFT JOIN organization_memberships m ON m.account_id = a.id AND m.organization_id = o.id
               WHERE o.id = $2 AND o.ended_at IS NULL`,
@@ -59,10 +60,10 @@ export function createTestOrganizations(parts: {
   };
 }
 
-/** Returns the ids that belong to no organization. */
+/** Returns the ids that belong to no organization, or to one that is being deleted. */
 export const unknownOrganizations = (database: Queries, ids: readonly string[]) =>
   database.query<{ id: string }>(
     `SELECT id FROM unnest($1::text[]) AS id
-      WHERE (SELECT o.id FROM organizations o WHERE o.id = id.id) IS NULL ORDER BY id`,
+      WHERE (SELECT o.id FROM organizations o WHERE o.id = id.id AND o.ended_at IS NULL) IS NULL ORDER BY id`,
     [ids],
   );

@@ -105,8 +105,9 @@ export function createClientRegistry(parts: {
     changes,
     clock,
     topic: 'clients',
-    async ask(key) {
-      const found = await database.query('SELECT 1 FROM ended_machine_tokens WHERE key = $1', [key]);
+    async ask(key, id) {
+      const ended = 'SELECT 1 FROM ended_machine_tokens WHERE client_id = $1 AND key = $2';
+      const found = await database.query(ended, [id, key]);
       return found.length > 0;
     },
   });

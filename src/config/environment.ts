@@ -66,7 +66,9 @@ export function readEnvironment(variables: Variables = environmentOfProcess) {
     const isNumber = knownSettings.get(setting)?.isNumber && /^\d+$/.test(found.value);
     return [{ ...found, setting, value: isNumber ? Number(found.value) : found.value }];
   });
-  return { configFile, overrides, secrets, senders, givenBy, unreadable, problems };
+  // systemd lists the folders of StateDirectory= with a colon between them.
+  const stateDirectory = variables.STATE_DIRECTORY?.split(':')[0] || undefined;
+  return { configFile, stateDirectory, overrides, secrets, senders, givenBy, unreadable, problems };
 }
 
 interface Given {

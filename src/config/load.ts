@@ -19,6 +19,7 @@ import { type ConfigurationProblem, ConfigurationProblems } from './problems.ts'
 import { brokenRules, oddSettings } from './rules.ts';
 import { findSecrets, loadSecrets, newSecrets, secretProblems } from './secrets.ts';
 import { type Settings, type SettingsWithoutSecrets, settingsFrom } from './settings.ts';
+import { copyFile, copyOf, readCopy } from './settings-copy.ts';
 import { defaultFile, projectDirectory, readSettingsFile } from './settings-file.ts';
 import { secretFilesOf, signInProviders } from './sign-in-providers.ts';
 import { validate } from './validate.ts';
@@ -29,6 +30,8 @@ export interface LoadOptions {
   readonly environment?: Variables;
   /** Replaces GATEHOUSE_CONFIG and config/gatehouse.yaml. */
   readonly file?: string;
+  /** Replaces the content of the file. */
+  readonly text?: string | undefined;
 }
 
 /**
@@ -37,10 +40,12 @@ export interface LoadOptions {
  * @throws ConfigurationProblems with every problem of the file and the environment.
  */
 export function loadSettings(options: LoadOptions = {}): Settings {
-  const { settings, given, environment } = judge(options, { secretsAreNeeded: true });
+  const judged = judge(options, { secretsAreNeeded: true });
+  const { settings, given, environment } = judged;
   const { senders } = environment;
   const secrets = loadSecrets(given, settings.storage.dataDirectory);
-  return { ...settings, senders, secrets };
+  const copy = copyOf(copyFile(environment.stateDirectory, settings.storage), judged);
+  return { ...settings, senders, secrets, ...(copy && { copy }) };
 }
 
 /**
@@ -51,6 +56,71 @@ export function loadSettings(options: LoadOptions = {}): Settings {
 export function loadSettingsWithoutSecrets(options: LoadOptions = {}): SettingsWithoutSecrets {
   return judge(options, { secretsAreNeeded: false }).settings;
 }
+
+/**
+ * Stands in for a refused file: counts no token as expired by a lifetime that the file may lengthen, and
+ * migrates nothing, because the file may forbid it.
+ */
+const INSTEAD_OF_FILE =
+  '{server: {proxy_hops: 1}, storage: {auto_migrate: false}, tokens: {refresh_token: 3650d, absolute_age: off}}';
+
+/** Thrown if the settings file is refused and nothing else says which deployment a command is for. */
+export class NoUsableSettings extends ConfigurationProblems {}
+
+/**
+ * Returns the settings for a command. If the settings file is refused, they are those of the copy that
+ * a node has kept, or else those of the environment with defaults.
+ *
+ * @param options.mayUseDefaults the command works right with any settings of the right database.
+ * @param options.report called with a sentence about what is used instead of the file.
+ * @returns the settings, and a function like `findKeys`.
+ * @throws ConfigurationProblems with every problem of the file and the environment.
+ */
+export function loadForCommand({
+  environment,
+  mayUseDefaults,
+  report,
+}: {
+  readonly environment: Variables;
+  readonly mayUseDefaults: boolean;
+  readonly report: (sentence: string) => void;
+}) {
+  const use = (text: string) => ({
+    settings: loadSettingsWithoutSecrets({ environment, text }),
+    keys: () => findKeys({ environment, text }),
+  });
+  const examined = examine({ environment }, { secretsAreNeeded: false });
+  const { problems, file, environment: found, settings, unknown } = examined;
+  if (problems.length === 0) return { settings, keys: () => findKeys({ environment }) };
+  // No other text of the file mends a problem of a variable.
+  const isOfVariable = found.problems.length > 0 || found.overrides.some(({ setting }) => unknown.has(setting));
+  if (isOfVariable) throw new ConfigurationProblems(problems);
+  const copy = copyFile(found.stateDirectory, settings.storage);
+  const kept = readCopy(copy, file);
+  const taken = typeof kept === 'object' && collect([], () => use(kept.text));
+  const refused = `The settings file ${file} is refused: see \`gatehouse check-config\`.`;
+  if (taken) {
+    report(`${refused} This command uses ${copy}, which a node kept ${kept.keptAt}: the last settings that it took.`);
+    return taken;
+  }
+  const why = typeof kept === 'object' ? `this version refuses the copy ${copy}, too` : kept;
+  const namesDatabase = found.overrides.some(({ setting }) => setting === 'storage.database_url');
+  if (!namesDatabase) throw new NoUsableSettings([...problems, noDatabase(why)]);
+  const standIn = mayUseDefaults && collect([], () => use(INSTEAD_OF_FILE));
+  if (!standIn) throw new ConfigurationProblems(problems);
+  const isRedisKnown = standIn.settings.storage.redisUrl !== undefined;
+  report(
+    `${refused} This command uses the database of the environment and default settings, because ${why}.` +
+      (isRedisKnown ? '' : ' It finds no token in Redis: if you use Redis, set REDIS_URL.'),
+  );
+  return standIn;
+}
+
+const noDatabase = (why: string): ConfigurationProblem => ({
+  path: 'DATABASE_URL',
+  message: `is not set, and ${why}`,
+  remedy: 'set it to the database of the service if this command cannot wait until the file is correct',
+});
 
 /**
  * Returns the existing keys and creates none. Undefined if they are not given, as on a machine that
@@ -120,13 +190,22 @@ export function inspectSettings(options: LoadOptions = {}): Inspection {
   };
 }
 
+function judge(options: LoadOptions, needs: { secretsAreNeeded: boolean }) {
+  const { problems, ...judged } = examine(options, needs);
+  if (problems.length > 0) throw new ConfigurationProblems(problems);
+  return judged;
+}
+
 /** Continues after a problem to find all of them; applies no rules to values that are unknown. */
-function judge(options: LoadOptions, { secretsAreNeeded }: { secretsAreNeeded: boolean }) {
+function examine(options: LoadOptions, { secretsAreNeeded }: { secretsAreNeeded: boolean }) {
   const environment = readEnvironment(options.environment);
-  const { overrides, secrets: given } = environment;
+  const { secrets: given } = environment;
+  // Other variables may need settings of the file: SMTP_URL needs `mail.from`.
+  const isStandIn = options.text === INSTEAD_OF_FILE;
+  const overrides = environment.overrides.filter(({ setting }) => !isStandIn || /^(issuer$|storage\.)/.test(setting));
   const file = path.resolve(options.file ?? environment.configFile ?? defaultFile);
   const problems = [...environment.problems];
-  const read = collect(problems, () => readSettingsFile(file));
+  const read = collect(problems, () => readSettingsFile(file, options.text));
   const content = read?.content ?? {};
   const placed = (found: ConfigurationProblem): ConfigurationProblem => {
     const line = read?.lineOf(found.path.split('.'));
@@ -150,8 +229,8 @@ function judge(options: LoadOptions, { secretsAreNeeded }: { secretsAreNeeded: b
     const missing = secretProblems(given, settings.storage);
     problems.push(...missing.filter(({ path: variable }) => !unknown.has(variable)));
   }
-  if (problems.length > 0) throw new ConfigurationProblems(problems.map(placed));
-  return { settings, given, environment, file, content, values, placed };
+  const text = read?.text;
+  return { problems: problems.map(placed), settings, given, environment, file, text, content, values, unknown, placed };
 }
 
 function collect<Result>(problems: ConfigurationProblem[], work: () => Result): Result | undefined {

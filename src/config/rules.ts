@@ -143,6 +143,14 @@ const rules: readonly Rule[] = [
     remedy: 'write a shorter duration, such as `60s`, or `0s` for strict rotation',
   },
   {
+    setting: 'tokens.refresh_token',
+    dependsOn: ['tokens.absolute_age'],
+    isBroken: ({ values: { tokens } }) =>
+      tokens.absolute_age !== undefined && tokens.refresh_token > tokens.absolute_age,
+    message: 'is longer than tokens.absolute_age, which ends the authorization before the refresh token expires',
+    remedy: 'write a duration of at most tokens.absolute_age',
+  },
+  {
     setting: 'sessions.idle',
     dependsOn: ['sessions.absolute'],
     isBroken: ({ values }) => values.sessions.idle > values.sessions.absolute,
@@ -158,13 +166,6 @@ const oddities: readonly Omit<Rule, 'dependsOn'>[] = [
     isBroken: ({ values: { tokens } }) => tokens.refresh_token < tokens.access_token,
     message: 'is shorter than tokens.access_token: a refresh token would expire before it is needed',
     remedy: 'write a longer duration, such as `30d`',
-  },
-  {
-    setting: 'tokens.absolute_age',
-    isBroken: ({ values: { tokens } }) =>
-      tokens.absolute_age !== undefined && tokens.absolute_age < tokens.access_token,
-    message: 'is shorter than tokens.access_token: an authorization would end before its first access token expires',
-    remedy: 'write a longer duration, such as `365d`',
   },
   {
     setting: 'limits.client_failures_per_address',

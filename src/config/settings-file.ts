@@ -1,7 +1,8 @@
 /** Reads the YAML file without validating its settings. */
+import { isUtf8 } from 'node:buffer';
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import { isMap, isNode, isSeq, LineCounter, parseDocument } from 'yaml';
+import { type Document, isMap, isNode, isScalar, isSeq, LineCounter, parseDocument, visit, type YAMLError } from 'yaml';
 import { type ConfigurationProblem, ConfigurationProblems } from './problems.ts';
 import { isHeading } from './schema/known-settings.ts';
 
@@ -14,6 +15,8 @@ export type FileContent = Record<string, unknown>;
 
 export interface ReadSettingsFile {
   readonly content: FileContent;
+  /** Undefined if there is no file, so that every setting has its default. */
+  readonly text: string | undefined;
   /** Finds the line of a setting by its path, such as `['server', 'port']`; undefined if absent. */
   readonly lineOf: (path: readonly string[]) => number | undefined;
 }
@@ -23,11 +26,12 @@ export interface ReadSettingsFile {
  *
  * If the default file is missing, every setting has its default; any other file must exist.
  *
+ * @param text replaces the content of the file.
  * @throws ConfigurationProblems if the file cannot be read, is empty, or is not a YAML mapping.
  */
-export function readSettingsFile(file: string): ReadSettingsFile {
-  const source = sourceOf(file);
-  if (source === undefined) return { content: {}, lineOf: () => undefined };
+export function readSettingsFile(file: string, text?: string): ReadSettingsFile {
+  const source = text ?? sourceOf(file);
+  if (source === undefined) return { content: {}, text: source, lineOf: () => undefined };
   const { value: content, lineOf } = parsed(file, source);
   if (content === null) throw withoutSetting(file);
   if (typeof content !== 'object' || Array.isArray(content)) {
@@ -41,7 +45,7 @@ export function readSettingsFile(file: string): ReadSettingsFile {
   const given = Object.entries(content);
   const settings = given.filter(([name, value]) => value !== null || !isHeading(name));
   if (settings.length === 0 && given.length > 0) throw withoutSetting(file);
-  return { content: Object.fromEntries(settings), lineOf };
+  return { content: Object.fromEntries(settings), text: source, lineOf };
 }
 
 /** An editor on a full disk leaves nothing, or the first lines; with the defaults, links would lead to localhost. */
@@ -53,8 +57,9 @@ const withoutSetting = (file: string): ConfigurationProblems =>
   });
 
 function sourceOf(file: string): string | undefined {
+  let bytes: Buffer;
   try {
-    return readFileSync(file, 'utf8');
+    bytes = readFileSync(file);
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
     if (code === 'ENOENT' && file === defaultFile) return undefined;
@@ -64,6 +69,14 @@ function sourceOf(file: string): string | undefined {
       remedy: 'name a settings file that exists and that this process may read',
     });
   }
+  if (isUtf8(bytes)) return bytes.toString();
+  // What cannot be decoded becomes U+FFFD.
+  const line = bytes.toString().split('\uFFFD', 1)[0]?.split('\n').length;
+  throw problem({
+    path: `${file}, line ${line}`,
+    message: 'is not in UTF-8',
+    remedy: 'save the file in UTF-8: names on pages would otherwise be wrong',
+  });
 }
 
 function parsed(file: string, source: string): { value: unknown; lineOf: ReadSettingsFile['lineOf'] } {
@@ -72,13 +85,10 @@ function parsed(file: string, source: string): { value: unknown; lineOf: ReadSet
   // Report only the first: further errors are mostly consequences of it.
   const [error] = [...document.errors, ...document.warnings];
   if (error !== undefined) {
-    const { line, col } = lines.linePos(error.pos[0]);
-    throw problem({
-      path: `${file}, line ${line}, column ${col}`,
-      // Some messages end with the text that was not understood, which may be a password.
-      message: `is not YAML: ${error.message.replace(/: ".*$/s, '')}`,
-      remedy: 'correct that line; put a text with special characters into quotes',
-    });
+    const { line, col } = lines.linePos(beginningOf(error, document));
+    // Some messages end with the text that was not understood, which may be a password.
+    const message = `is not YAML: ${error.message.replace(/: ".*$/s, '')}`;
+    throw problem({ path: `${file}, line ${line}, column ${col}`, message, remedy: remedyOf(error, document, lines) });
   }
   try {
     return {
@@ -95,6 +105,49 @@ function parsed(file: string, source: string): { value: unknown; lineOf: ReadSet
       remedy: 'write the value out, or put it into quotes if it begins with `*`',
     });
   }
+}
+
+const OPEN_QUOTE = /Missing closing/;
+const OPEN_BRACKET = /end with a [\]}]/;
+
+/** By code and message of the error, because several mistakes have the same code. */
+const REMEDIES: readonly (readonly [RegExp, string])[] = [
+  [OPEN_QUOTE, 'write the quote that closes it, on the same line'],
+  [OPEN_BRACKET, 'close the bracket that begins here, or indent all lines below it'],
+  [/^BAD_INDENT/, 'indent the line as its neighbours'],
+  [/^TAB_AS_INDENT/, 'indent the line with spaces'],
+  [/^BLOCK_AS_IMPLICIT_KEY/, 'put a value with `: ` into quotes, or indent the next line as this one'],
+];
+
+function remedyOf({ code, message, pos }: YAMLError, document: Document, lines: LineCounter): string {
+  if (code !== 'DUPLICATE_KEY') {
+    const known = REMEDIES.find(([pattern]) => pattern.test(`${code} ${message}`));
+    return known?.[1] ?? 'correct that line; put a text with special characters into quotes';
+  }
+  let first: number | undefined;
+  visit(document, {
+    Map(_, { items }) {
+      const repeated = items.find(({ key }) => isNode(key) && key.range?.[0] === pos[0]);
+      const [one] = items.filter(({ key }) => repeated && String(key) === String(repeated.key));
+      if (isNode(one?.key)) first = one.key.range?.[0];
+    },
+  });
+  return `the setting is also in line ${lines.linePos(first ?? 0).line}: remove one of the two`;
+}
+
+/** Returns where a quote or a bracket that is not closed begins: the parser names the end of what it took for the text. */
+function beginningOf({ message, pos: [end] }: YAMLError, document: Document): number {
+  const isQuote = OPEN_QUOTE.test(message);
+  if (!isQuote && !OPEN_BRACKET.test(message)) return end;
+  let start = end;
+  visit(document, {
+    Node(_, node) {
+      const [from = end, to] = node.range ?? [];
+      const isOpen = isQuote ? isScalar(node) && /^QUOTE/.test(node.type ?? '') : !isScalar(node) && to === end;
+      if (from < end && isOpen) start = from;
+    },
+  });
+  return start;
 }
 
 /** Returns the offset at which the key of a setting, or the entry of a list, begins. */

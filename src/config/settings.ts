@@ -7,6 +7,7 @@ import type { Seconds } from './schema/kinds.ts';
 import { camelCase, isHeading, knownSettings } from './schema/known-settings.ts';
 import type { SettingsFile } from './schema/schema.ts';
 import type { Senders } from './senders.ts';
+import type { SettingsCopy } from './settings-copy.ts';
 import type { SignInProvider } from './sign-in-providers.ts';
 
 /** `retry_window: Seconds` of the file is `retryWindowSeconds: number` in the code. */
@@ -57,6 +58,8 @@ export interface Settings {
   readonly secrets: Secrets;
   /** The systems that may call `POST /changes` and other paths of the operators' listener. */
   readonly senders: Senders;
+  /** What the node keeps for commands; absent for settings that were not loaded from a file. */
+  readonly copy?: SettingsCopy;
 }
 
 export type SettingsWithoutSecrets = Omit<Settings, 'secrets' | 'senders'>;

@@ -1,70 +1,35 @@
 /** The doctor's checks of the public address: does the service answer there, and safely? */
-import { lookup } from 'node:dns/promises';
 import { isIP } from 'node:net';
 import { BOGUS_ADDRESS } from '../base/network-address.ts';
 import { ENDPOINT } from '../provider/endpoints.ts';
 import { listNodes } from '../storage/nodes.ts';
-import { type Check, type Context, check, NeedFailed, PUBLIC } from './check.ts';
+import { type Check, check, PUBLIC } from './check.ts';
 import { described, explainConnectionError, PROXY_HELP, unreachable } from './connection-errors.ts';
-import { notChecked, ok, problem, type Verdict, warning } from './findings.ts';
-import { type Address, createRequests, type DoctorAnswer } from './requests.ts';
+import { notChecked, ok, problem, trouble, type Verdict, warning } from './findings.ts';
+import { runningOf } from './needs.ts';
+import { createRequests, type DoctorAnswer } from './requests.ts';
 
 /** A client may send a `state` of some thousand characters, a user a form of 40 redirect URIs. */
 const LONG_QUERY_BYTES = 6_000;
 const LARGE_BODY_BYTES = 40_000;
 const MIN_CERTIFICATE_DAYS = 14;
 const DAY_MS = 86_400_000;
-
-/** Requests the metadata, which must come from the service, and name this issuer. */
-export async function openAddress({ open, add, address, signal }: Context): Promise<Address> {
-  const { issuer } = await open('settings');
-  const where = address === undefined ? issuer : `${address} (with the host name of ${issuer})`;
-  const requests = createRequests({ issuer, address, signal });
-  const asked = performance.now();
-  const first = await requests.send({ path: ENDPOINT.metadata }).catch((error: unknown) => {
-    signal.throwIfAborted();
-    return unreachable(error);
-  });
-  const trouble = 'remedy' in first ? first : (explainConnectionError(first) ?? wrongIssuer(first, issuer));
-  if (trouble || 'remedy' in first) {
-    if (trouble) add('public_address', where, problem(trouble.message, trouble.remedy));
-    throw new NeedFailed('the service does not answer');
-  }
-  const ms = performance.now() - asked;
-  add('public_address', where, ok(`${where} (${await addressesOf(address ?? issuer)}) answers with its metadata`, ms));
-  return { ...requests, first };
-}
-
-const wrongIssuer = (answer: DoctorAnswer, issuer: string) =>
-  answer.status === 200 && answer.body.issuer === issuer
-    ? undefined
-    : {
-        message: `the metadata at this address has the issuer ${answer.body.issuer}: ${described(answer)}`,
-        remedy: 'give every node and the doctor the same issuer (GATEHOUSE_ISSUER)',
-      };
-
-async function addressesOf(url: string): Promise<string> {
-  const { hostname } = new URL(url);
-  const found = await lookup(hostname.replace(/^\[|\]$/g, ''), { all: true }).catch(() => []);
-  return found.map(({ address }) => address).join(', ');
-}
+const BYPASSED = notChecked('--address bypasses the proxy');
 
 /** A check of TLS: not possible over http. */
 const tlsCheck = (name: string, run: (first: DoctorAnswer) => Verdict): Check =>
-  check(name, ['address', 'settings'], PUBLIC, ({ address: { first }, settings }, { address }) => {
+  check(name, ['service', 'settings'], PUBLIC, ({ service: { first }, settings, address }) => {
     if (new URL(address ?? settings.issuer).protocol === 'https:') return run(first);
-    return notChecked(address === undefined ? 'the issuer is http' : `${address} is http`);
+    return notChecked(`${address ?? 'the issuer'} is http`);
   });
 
 const RAISE = `write how many of your proxies append to X-Forwarded-For, which each of them must set or append to; ${PROXY_HELP}`;
 
 /** Requests suggest a proxy, and the doctor could not disprove that. */
 const ignoredHeader = (nodes: readonly string[]): Verdict =>
-  warning(
-    `X-Forwarded-For arrives at ${nodes.join(', ')}, but proxy_hops is 0 there: if there is a proxy in front, all ` +
-      'people share its address and one of them can lock all others out',
-    `${RAISE}; without a proxy, a client invented the header and you need not do anything`,
-  );
+  warning`X-Forwarded-For arrives at ${nodes.join(', ')}, but proxy_hops is 0 there: if there is a proxy in front, all
+    people share its address and one of them can lock all others out →
+    ${RAISE}; without a proxy, a client invented the header and you need not do anything`;
 
 /**
  * Compares the address that the service recorded for the doctor with the doctor's own.
@@ -82,12 +47,9 @@ export function hopsVerdict(seen: {
   const { recorded, from, to, proxyHops, ignoringNodes } = seen;
   const stated = `proxy_hops is ${proxyHops}`;
   if (recorded === BOGUS_ADDRESS) {
-    return problem(
-      `the service accepted an X-Forwarded-For that the doctor invented (${BOGUS_ADDRESS}): any client can pretend to ` +
-        `have any address; ${stated}`,
-      `lower it to the number of proxies that append to the header, and make a proxy that passes it on unchanged ` +
-        `overwrite it; ${PROXY_HELP}`,
-    );
+    return problem`the service accepted an X-Forwarded-For that the doctor invented (${BOGUS_ADDRESS}): any client can
+      pretend to have any address; ${stated} → lower it to the number of proxies that append to the header, and make a
+      proxy that passes it on unchanged overwrite it; ${PROXY_HELP}`;
   }
   // These addresses prove a proxy: no NAT and no connection without a proxy explains them.
   const isOfProxy = recorded !== from && (recorded === to || isLoopback(recorded));
@@ -102,11 +64,11 @@ export function hopsVerdict(seen: {
   }
   const other = `the service saw ${recorded} instead of ${from}, the address of the doctor; ${stated}`;
   if (isOfProxy) {
-    const sharing = 'It is the address of a proxy, so all people share it and one of them can lock all others out';
-    return problem(`${other}. ${sharing}`, RAISE);
+    return problem`${other}. It is the address of a proxy, so all people share it and one of them can lock all others
+      out → ${RAISE}`;
   }
   if (isPrivate(from) && !isPrivate(recorded)) return ok(`${other}: correct if this network uses it outside`);
-  return warning(`${other}: it is that of a proxy, unless a device in between gives this machine that address`, RAISE);
+  return warning`${other}: it is that of a proxy, unless a device in between gives this machine that address → ${RAISE}`;
 }
 
 const isLoopback = (address: string): boolean => /^(127\.|::1$)/.test(address);
@@ -121,80 +83,78 @@ export const ADDRESS_CHECKS: readonly Check[] = [
   tlsCheck('certificate', ({ certificateEnds }) => {
     const days = Math.floor(((certificateEnds?.getTime() ?? 0) - Date.now()) / DAY_MS);
     if (days >= MIN_CERTIFICATE_DAYS) return ok(`valid for ${days} more days`);
-    const remedy = 'renew the certificate, and check that this happens by itself and that the proxy is then reloaded';
-    return warning(`only valid for ${days} more days`, remedy);
+    return warning`only valid for ${days} more days →
+      renew the certificate, and check that this happens by itself and that the proxy is then reloaded`;
   }),
 
   tlsCheck('hsts', ({ headers }) => {
     const policy = headers.get('strict-transport-security');
     if (policy) return ok(`Strict-Transport-Security: ${policy}`);
-    const remedy = `make the proxy pass this header of the service on; ${PROXY_HELP}`;
-    return warning('the header Strict-Transport-Security does not arrive', remedy);
+    return warning`the header Strict-Transport-Security does not arrive →
+      make the proxy pass this header of the service on; ${PROXY_HELP}`;
   }),
 
-  check('plain_http', ['address', 'settings'], PUBLIC, async ({ settings }, { address, signal }) => {
-    const { protocol, port } = new URL(settings.issuer);
-    if (address !== undefined) return notChecked('--address bypasses the proxy');
+  check('plain_http', ['service', 'settings'], PUBLIC, async ({ settings: { issuer }, address, signal }) => {
+    const { protocol, port } = new URL(issuer);
+    if (address !== undefined) return BYPASSED;
     if (protocol !== 'https:') return notChecked('the issuer is http');
     if (port !== '') return [];
     // No user may type a password on a page that was loaded without TLS.
-    const plain = settings.issuer.replace(/^https:/, 'http:');
-    const { send } = createRequests({ issuer: settings.issuer, address: plain, signal });
+    const plain = issuer.replace(/^https:/, 'http:');
+    const { send } = createRequests({ issuer, address: plain, signal });
     const answer = await send({ path: '/login' }).catch(() => undefined);
     signal.throwIfAborted();
     if (!answer) return ok(`no server answers at ${plain}`);
     if (answer.headers.get('location')?.startsWith('https://')) return ok(`${plain} redirects to https`);
-    const remedy = `make the proxy answer http only with a redirect to https; ${PROXY_HELP}`;
-    return warning(`without TLS the answer is ${described(answer)}`, remedy, plain);
+    return trouble('warning', plain)`without TLS the answer is ${described(answer)} →
+      make the proxy answer http only with a redirect to https; ${PROXY_HELP}`;
   }),
 
-  check('request_sizes', ['address'], PUBLIC, async ({ address: { send } }) => {
+  check('request_sizes', ['service'], PUBLIC, async ({ service: { send } }) => {
     const query = { path: `${ENDPOINT.metadata}?${'x'.repeat(LONG_QUERY_BYTES)}` };
     const body = { path: ENDPOINT.token, form: { filler: 'x'.repeat(LARGE_BODY_BYTES) } };
     const sizes = [`a query of ${LONG_QUERY_BYTES} characters`, `a body of ${LARGE_BODY_BYTES} bytes`];
     for (const [index, request] of [query, body].entries()) {
-      const answer = await send(request).catch(unreachable);
-      const trouble = 'remedy' in answer ? answer : explainConnectionError(answer);
-      if (trouble) return problem(`${sizes[index]}: ${trouble.message}`, trouble.remedy);
+      const trouble = await send(request).then(explainConnectionError, unreachable);
+      if (trouble) return { ...trouble, message: `${sizes[index]}: ${trouble.message}` };
     }
     return ok(`${sizes.join(' and ')} arrive`);
   }),
 
-  check('caching', ['address'], PUBLIC, async ({ address: { send } }, { signal }) => {
-    const ask = async (cookie?: string): Promise<DoctorAnswer | undefined> => {
-      const answer = await send({ path: '/login', headers: cookie ? { cookie } : {} }).catch(() => undefined);
-      signal.throwIfAborted();
-      return answer;
-    };
-    const first = await ask();
+  check('caching', ['service'], PUBLIC, async ({ service: { send }, signal }) => {
+    const ids: (string | undefined)[] = [];
+    let cookie = '';
     // Many caches store no answer that sets a cookie. With the cookies of the first answer, no further one does.
-    const cookie = first?.headers.getSetCookie().map((line) => line.split(';')[0]);
-    const answers = [first, await ask(), await ask(cookie?.join('; ')), await ask(cookie?.join('; '))];
-    const ids = answers.map((answer) => answer?.requestId);
-    if (ids.includes(undefined)) return notChecked('/login was not answered, or without X-Request-Id');
+    for (const isWithCookies of [false, false, true, true]) {
+      const headers = isWithCookies && cookie ? { cookie } : {};
+      const answer = await send({ path: '/login', headers }).catch(() => undefined);
+      signal.throwIfAborted();
+      if (!answer?.requestId) return notChecked('/login was not answered, or without X-Request-Id');
+      cookie ||= answer.headers
+        .getSetCookie()
+        .map((line) => line.split(';')[0])
+        .join('; ');
+      ids.push(answer.requestId);
+    }
     const same = ids.find((id, index) => ids.indexOf(id) < index);
     if (same === undefined) return ok('no page is answered from a cache');
-    const message = `two requests for /login got the same answer (${same}), although it says Cache-Control: no-store`;
-    return problem(`${message}: one person may see the page of another`, `turn the cache in front off; ${PROXY_HELP}`);
+    return problem`two requests for /login got the same answer (${same}), although it says Cache-Control: no-store: one
+      person may see the page of another → turn the cache in front off; ${PROXY_HELP}`;
   }),
 ];
 
 /** Comes after the flow, in which the doctor signs in. */
 export const HOPS_CHECK: Check = check(
   'proxy_hops',
-  ['visitor', 'settings', 'database', 'address'],
+  ['visitor', 'settings', 'database', 'service'],
   'server.proxy_hops',
-  async ({ visitor, settings, database, address: { first } }, { address }) => {
+  async ({ visitor, settings, database, service: { first }, address }) => {
     // Read the list again: during the flow a node may have received the header for the first time.
-    const ignoringNodes = (await listNodes(database))
-      .filter(({ state, runsWith }) => state !== 'silent' && runsWith.ignoresForwardedFor)
-      .map(({ node }) => node);
-    if (address !== undefined) {
-      return ignoringNodes.length > 0 ? ignoredHeader(ignoringNodes) : notChecked('--address bypasses the proxy');
-    }
+    const ignoring = runningOf(await listNodes(database)).filter(({ runsWith }) => runsWith.ignoresForwardedFor);
+    const ignoringNodes = ignoring.map(({ node }) => node);
+    if (address !== undefined) return ignoringNodes.length > 0 ? ignoredHeader(ignoringNodes) : BYPASSED;
     const recorded = await visitor.recordedAddress();
     if (recorded === undefined) return notChecked('the doctor could not sign in');
-    const { from, to } = first;
-    return hopsVerdict({ recorded, from, to, ignoringNodes, proxyHops: settings.server.proxyHops });
+    return hopsVerdict({ ...first, recorded, ignoringNodes, proxyHops: settings.server.proxyHops });
   },
 );

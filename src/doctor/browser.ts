@@ -5,7 +5,7 @@ import type { DoctorAnswer, Send } from './requests.ts';
 
 export interface DoctorPage extends DoctorAnswer {
   readonly path: string;
-  readonly location: URL | undefined;
+  readonly location: URL | null;
 }
 
 const MAX_REDIRECTS = 10;
@@ -15,44 +15,32 @@ export function createBrowser(issuer: string, send: Send, headers: Readonly<Reco
   /** The latest `Set-Cookie` of each name. Our cookies of several paths have different names. */
   const cookies = new Map<string, string>();
 
-  async function ask(path: string, form?: Readonly<Record<string, string>>): Promise<DoctorPage> {
+  /** Follows redirects to a page, or until they leave the issuer's origin. @param form sent as a POST */
+  async function open(path: string, form?: Readonly<Record<string, string>>, hops = 0): Promise<DoctorPage> {
     const pairs = [...cookies.values()].map((line) => line.split(';')[0] ?? '');
-    const cookie = pairs.filter((pair) => !pair.endsWith('=')).join('; ');
-    const sent = { accept: 'text/html', 'sec-fetch-site': 'same-origin', ...headers };
-    const answer = await send({
-      path,
-      ...(form && { form }),
-      headers: { ...sent, ...(form && { origin: issuer }), ...(cookie && { cookie }) },
-    });
+    const cookie = pairs.filter((pair) => pair.slice(pair.indexOf('=') + 1) !== '').join('; ');
+    const sent = { accept: 'text/html', 'sec-fetch-site': 'same-origin', ...headers, ...(cookie && { cookie }) };
+    const answer = await send(form ? { path, form, headers: { ...sent, origin: issuer } } : { path, headers: sent });
     for (const line of answer.headers.getSetCookie()) cookies.set(nameOf(line), line);
-    const location = answer.headers.get('location');
-    return { ...answer, path, location: (location !== null && URL.parse(location, issuer + path)) || undefined };
-  }
-
-  async function follow(first: DoctorPage): Promise<DoctorPage> {
-    let page = first;
-    for (let hops = 0; hops < MAX_REDIRECTS && page.location?.origin === issuer; hops += 1) {
-      page = await ask(page.location.pathname + page.location.search);
-    }
-    return page;
+    const target = answer.headers.get('location');
+    const location = target === null ? null : URL.parse(target, issuer + path);
+    if (location?.origin !== issuer || hops === MAX_REDIRECTS) return { ...answer, path, location };
+    return open(location.pathname + location.search, undefined, hops + 1);
   }
 
   return {
     cookies,
-    /** Requests `path` and follows redirects to a page, or until they leave the issuer's origin. */
-    open: async (path: string) => follow(await ask(path)),
+    open: (path: string) => open(path),
 
-    /** Fills in and sends the form of `page` with these fields; follows redirects like `open`. */
+    /** Fills in and sends the form of `page` with these fields. */
     async submit(page: DoctorPage, fields: Readonly<Record<string, string>>): Promise<DoctorPage> {
       const form = formWith(page.text, Object.keys(fields));
       if (!form) return page;
       const { pathname, search } = new URL(form.action || page.path, issuer);
-      return follow(await ask(pathname + search, { ...form.hidden, ...fields }));
+      return open(pathname + search, { ...form.hidden, ...fields });
     },
   };
 }
-
-export type DoctorBrowser = ReturnType<typeof createBrowser>;
 
 const nameOf = (line: string): string => line.slice(0, line.indexOf('='));
 
@@ -95,16 +83,16 @@ const FAULTS: readonly (readonly [words: string, isIn: (line: string, isSecure: 
 export function cookiesVerdict(lines: readonly string[], issuer: string): Verdict {
   const isSecure = issuer.startsWith('https:');
   if (lines.length === 0) {
-    const remedy = `make the proxy pass Set-Cookie on, and cache nothing; ${PROXY_HELP}`;
-    return problem('no cookie arrived, so sign-in is impossible', remedy);
+    return problem`no cookie arrived, so sign-in is impossible →
+      make the proxy pass Set-Cookie on, and cache nothing; ${PROXY_HELP}`;
   }
   const faults = FAULTS.flatMap(([words, isIn]) => {
-    const names = namesOf(lines.filter((line) => isIn(line, isSecure)));
-    return names === '' ? [] : [`${words}: ${names}`];
+    const faulty = lines.filter((line) => isIn(line, isSecure));
+    return faulty.length === 0 ? [] : [`${words}: ${namesOf(faulty)}`];
   });
   if (faults.length > 0) {
-    const remedy = 'make the proxy pass cookies on unchanged, and restart nodes that started with another issuer';
-    return problem(faults.join('; '), `${remedy}; ${PROXY_HELP}`);
+    return problem`${faults.join('; ')} → make the proxy pass cookies on unchanged, and restart nodes that started with
+      another issuer; ${PROXY_HELP}`;
   }
   const kind = isSecure ? '__Host- or __Secure-, Secure, HttpOnly' : 'HttpOnly, plain on loopback';
   return ok(`${namesOf(lines)}: ${kind}, SameSite=Lax`);

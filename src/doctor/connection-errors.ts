@@ -2,13 +2,6 @@
 import { problem, type Verdict } from './findings.ts';
 import type { DoctorAnswer } from './requests.ts';
 
-export interface Trouble {
-  readonly message: string;
-  readonly remedy: string;
-}
-
-export const troubled = ({ message, remedy }: Trouble): Verdict => problem(message, remedy);
-
 /** The command that starts the service: for the systemd unit of the docs, or for a checkout. */
 export const START = 'start the service (`systemctl start gatehouse.target`, in a checkout `npm start`)';
 
@@ -21,58 +14,55 @@ export function described({ status, body, text, requestId, headers }: DoctorAnsw
     const server = headers.get('server');
     return `${status} from a server in front of the service${server ? ` (${server})` : ''}`;
   }
-  const { error, error_description: description } = body;
   const page = headingOf(text);
-  const words = error === undefined ? page && `the page “${page}”` : `${error} (${description})`;
-  return [`${status}${words ? ` ${words}` : ''}`, `request ${requestId}`].join(', ');
+  const heading = page && ` the page “${page}”`;
+  const words = body.error === undefined ? heading : ` ${body.error} (${body.error_description})`;
+  return `${status}${words}, request ${requestId}`;
 }
 
 /** Takes linear time for any text: a server in front of the service may have written it. */
-function headingOf(html: string): string | undefined {
+function headingOf(html: string): string {
   const start = html.indexOf('<h1');
   const end = start < 0 ? -1 : html.indexOf('</h1>', start);
-  if (end < 0) return undefined;
-  const heading = html.slice(html.indexOf('>', start) + 1, end);
-  return heading
-    .replace(/<[^<>]*>/g, ' ')
-    .replace(/\s+/g, ' ')
-    .trim();
+  const heading = end < 0 ? '' : html.slice(html.indexOf('>', start) + 1, end);
+  const plain = heading.replace(/<[^<>]*>/g, ' ').replace(/\s+/g, ' ');
+  return plain.trim();
 }
 
 /** Returns the problem between the doctor and the service; undefined if the answer shows none. */
-export function explainConnectionError(answer: DoctorAnswer): Trouble | undefined {
+export function explainConnectionError(answer: DoctorAnswer): Verdict | undefined {
   const remedy = answer.requestId === undefined ? proxyRemedy(answer) : ownRemedy(answer);
-  return remedy === undefined ? undefined : { message: `the answer was ${described(answer)}`, remedy };
+  return remedy === undefined ? undefined : problem`the answer was ${described(answer)} → ${remedy}`;
 }
 
 function proxyRemedy({ status, text }: DoctorAnswer): string {
   if (/plain HTTP request was sent to HTTPS port/i.test(text)) {
     return 'the port speaks TLS, but the issuer says http: set GATEHOUSE_ISSUER (issuer) to the https origin';
   }
-  if (status >= 300 && status < 400) return REDIRECTS;
+  if (status === 401 || status === 403) {
+    return 'a firewall, or a proxy that asks for a password, refuses the request: allow every path of the issuer';
+  }
+  if (status >= 300 && status < 400) {
+    return 'the proxy redirects elsewhere: the issuer must be the address that answers itself';
+  }
   const cause = PROXY_CAUSES[status];
-  if (cause === undefined) return OTHER_SERVER;
-  return cause === FORBIDDEN ? cause : `${cause}; ${PROXY_HELP}`;
+  return cause ? `${cause}; ${PROXY_HELP}` : OTHER_SERVER;
 }
 
-const REDIRECTS = 'the proxy redirects elsewhere: the issuer must be the address that answers itself';
 const OTHER_SERVER =
   'check which server answers there: the proxy must forward every path of the issuer to the nodes, and keep ' +
   'X-Request-Id in the answers';
 const TOO_LONG = 'the proxy refuses long request lines or headers';
-const FORBIDDEN =
-  'a firewall, or a proxy that asks for a password, refuses the request: allow every path of the issuer';
-const AWAY = 'the proxy cannot reach a node: check with `gatehouse nodes` that they run';
+const CHECK_NODES = 'check with `gatehouse nodes` that they run';
+const AWAY = `the proxy cannot reach a node: ${CHECK_NODES}`;
 const PROXY_CAUSES: Readonly<Record<number, string>> = {
   400: TOO_LONG,
-  401: FORBIDDEN,
-  403: FORBIDDEN,
   413: 'the proxy refuses large bodies',
   414: TOO_LONG,
   431: TOO_LONG,
   502: AWAY,
   503: AWAY,
-  504: 'the proxy did not wait for the answer of a node: check with `gatehouse nodes` that they run',
+  504: `the proxy did not wait for the answer of a node: ${CHECK_NODES}`,
 };
 
 function ownRemedy({ status, text, body }: DoctorAnswer): string | undefined {
@@ -88,54 +78,38 @@ function ownRemedy({ status, text, body }: DoctorAnswer): string | undefined {
 }
 
 /** Returns why no answer arrived, with the code of the error and a remedy. */
-export function unreachable(error: unknown): Trouble {
+export function unreachable(error: unknown): Verdict {
   // A host with several addresses fails with one error for each.
   const single = error instanceof AggregateError ? (error.errors[0] as unknown) : error;
   const known = single instanceof Error ? single : new Error(String(single));
   const code = 'code' in known ? String(known.code) : known.name;
-  const [, cause, remedy] = CONNECTION_ERRORS.find(([codes]) => codes.test(code)) ?? [];
-  const what = cause ?? `no answer arrived: ${known.message}`;
-  return {
-    message: `${what} (${code})`,
-    remedy: remedy ?? 'check that the proxy and the nodes run, and the routes to them',
-  };
+  const unknown = problem`no answer arrived: ${known.message} →
+    check that the proxy and the nodes run, and the routes to them`;
+  const verdict = byCode(CONNECTION_ERRORS, code) ?? unknown;
+  return { ...verdict, message: `${verdict.message} (${code})` };
 }
 
-const CONNECTION_ERRORS: readonly (readonly [codes: RegExp, message: string, remedy: string])[] = [
-  [
-    /^(ENOTFOUND|EAI_AGAIN|EAI_NODATA)$/,
-    'the host name of the issuer does not resolve',
-    'add the host name to the DNS (or to /etc/hosts here), or correct the issuer',
-  ],
-  [
-    /^ECONNREFUSED$/,
-    'no server listens at the public address',
-    `${START}, and the proxy in front of it if there is one`,
-  ],
-  [
-    /^(ETIMEDOUT|EHOSTUNREACH|ENETUNREACH|TimeoutError|ABORT_ERR|23)$/,
-    'the public address does not answer',
-    'check firewalls and routes in between; `--address` connects to one node directly',
-  ],
-  [
-    /SELF_SIGNED|UNABLE_TO_VERIFY|UNABLE_TO_GET_ISSUER/,
-    'the certificate was issued by an authority that this machine does not trust',
-    'send the intermediate certificates, too; for your own authority, set NODE_EXTRA_CA_CERTS=/path/to/ca.pem, here ' +
-      'and for every client',
-  ],
-  [
-    /CERT_HAS_EXPIRED|CERT_NOT_YET_VALID/,
-    'the certificate has expired or is not yet valid',
-    'renew the certificate, reload the proxy, and check the clocks of both machines',
-  ],
-  [
-    /ERR_TLS_CERT_ALTNAME_INVALID/,
-    'the certificate is for a host name other than that of the issuer',
-    'get a certificate for the host of the issuer, or correct the issuer',
-  ],
-  [
-    /^(EPROTO|ERR_SSL_.*|ECONNRESET|EPIPE|HPE_.*)$/,
-    'the connection was closed without an answer that can be read',
-    `see the log of the proxy, and check that the port speaks TLS exactly if the issuer says https; ${PROXY_HELP}`,
-  ],
-];
+/** Verdicts by parts of error codes, separated by spaces. */
+export type CodeTable = Readonly<Record<string, Verdict>>;
+
+export const byCode = (table: CodeTable, code: string): Verdict | undefined =>
+  Object.entries(table).find(([parts]) => parts.split(' ').some((part) => code.includes(part)))?.[1];
+
+const CONNECTION_ERRORS: CodeTable = {
+  'ENOTFOUND EAI_AGAIN EAI_NODATA': problem`the host name of the issuer does not resolve →
+    add the host name to the DNS (or to /etc/hosts here), or correct the issuer`,
+  ECONNREFUSED: problem`no server listens at the public address →
+    ${START}, and the proxy in front of it if there is one`,
+  // The last is the code of a DOMException after a timeout.
+  'ETIMEDOUT EHOSTUNREACH ENETUNREACH TimeoutError ABORT_ERR 23': problem`the public address does not answer →
+    check firewalls and routes in between; \`--address\` connects to one node directly`,
+  'SELF_SIGNED UNABLE_TO_VERIFY UNABLE_TO_GET_ISSUER': problem`the certificate was issued by an authority that this
+    machine does not trust → send the intermediate certificates, too; for your own authority, set
+    NODE_EXTRA_CA_CERTS=/path/to/ca.pem, here and for every client`,
+  'CERT_HAS_EXPIRED CERT_NOT_YET_VALID': problem`the certificate has expired or is not yet valid →
+    renew the certificate, reload the proxy, and check the clocks of both machines`,
+  ERR_TLS_CERT_ALTNAME_INVALID: problem`the certificate is for a host name other than that of the issuer →
+    get a certificate for the host of the issuer, or correct the issuer`,
+  'EPROTO ERR_SSL_ ECONNRESET EPIPE HPE_': problem`the connection was closed without an answer that can be read →
+    see the log of the proxy, and check that the port speaks TLS exactly if the issuer says https; ${PROXY_HELP}`,
+};

@@ -1,16 +1,16 @@
 /** Tests the whole service at its public address, and everything on which it depends. */
 import { ADDRESS_CHECKS, HOPS_CHECK } from './address.ts';
-import { type Check, check, type ExaminationOptions, runChecks } from './check.ts';
-import type { Finding } from './findings.ts';
+import { check, runChecks } from './check.ts';
 import { FLOW_CHECK, STREAM_CHECK } from './flow.ts';
-import { OPEN } from './needs.ts';
+import { createNeeds, type ExaminationOptions } from './needs.ts';
 import { NODE_CHECKS } from './nodes.ts';
 import { PEOPLE_CHECKS } from './people.ts';
 import { SERVER_CHECKS } from './servers.ts';
 import { STORE_CHECKS } from './stores.ts';
 
 /** In the order of the report. The flow changes what the checks after it see. */
-const CHECKS: readonly Check[] = [
+const CHECKS = [
+  check('everything_else', ['settings'], '', () => []),
   ...STORE_CHECKS,
   ...NODE_CHECKS,
   ...SERVER_CHECKS,
@@ -20,17 +20,7 @@ const CHECKS: readonly Check[] = [
   HOPS_CHECK,
   STREAM_CHECK,
 ];
-/** Without valid settings there is nothing to check. */
-const EVERYTHING = check('everything_else', ['settings'], '', () => []);
 
-/**
- * Resolves when everything has been checked, or when `signal` ended it early.
- *
- * @param say receives each finding as text, and how many there are
- */
-export async function examine(
-  options: ExaminationOptions,
-  say: (text: string, count: number) => void,
-): Promise<readonly Finding[]> {
-  return runChecks([EVERYTHING, ...CHECKS], OPEN, options, say);
-}
+/** Resolves when everything has been checked, or when the signal ended it early. @param say as in `runChecks` */
+export const examine = (options: ExaminationOptions, say: (text: string, count: number) => void) =>
+  runChecks(CHECKS, createNeeds, options, say);

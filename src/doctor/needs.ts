@@ -1,135 +1,218 @@
 /** What the checks of the doctor need. Each is opened once; the opening is a check itself. */
+import { lookup } from 'node:dns/promises';
 import { systemClock } from '../base/clock.ts';
+import type { OperatedBy } from '../base/operated-by.ts';
+import type { Variables } from '../config/environment.ts';
 import { loadSettingsWithoutSecrets } from '../config/load.ts';
 import { ConfigurationProblems } from '../config/problems.ts';
 import type { SettingsWithoutSecrets } from '../config/settings.ts';
-import { NoDeployment, requireEmbeddedDatabase } from '../service/deployment.ts';
+import { ENDPOINT } from '../provider/endpoints.ts';
+import { requireEmbeddedDatabase } from '../service/deployment.ts';
+import { troubleOf } from '../service/startup-errors.ts';
 import { type OpenDatabase, openDatabase } from '../storage/database.ts';
-import { type DatabaseReport, foreignOwners, reportDatabase } from '../storage/database-report.ts';
+import { foreignOwners, reportDatabase } from '../storage/database-report.ts';
 import { compareMigrations, tableNames } from '../storage/migrate.ts';
 import { type ListedNode, listNodes } from '../storage/nodes.ts';
 import { connectRedis, createRedis, redisIdentity, redisProblems } from '../storage/redis/redis.ts';
 import { reportRedis } from '../storage/redis/report.ts';
 import { createRedisStore } from '../storage/redis/store.ts';
 import { StorageUnavailable } from '../storage/storage-unavailable.ts';
-import { openAddress } from './address.ts';
-import { watchChanges } from './change-stream.ts';
-import { type Context, NeedFailed, type Open, type Provided } from './check.ts';
-import { ok, problem, type Verdict, warning } from './findings.ts';
-import { reasonOf, remedyOf } from './store-remedies.ts';
+import { type StreamWatch, watchChanges } from './change-stream.ts';
+import { described, explainConnectionError, unreachable } from './connection-errors.ts';
+import { type Finding, notChecked, ok, problem, trouble, type Verdict, warning } from './findings.ts';
+import { createRequests } from './requests.ts';
 import { createVisitors } from './visitor.ts';
 
-const GIVE_TABLES =
-  'give the tables to the role of Gatehouse: docs/operations/incidents.md, "A restore gave the tables to another role"';
+export interface ExaminationOptions {
+  /** The address to connect to; the host of the issuer if absent. */
+  readonly address?: string;
+  /** The recipient of a test mail. */
+  readonly mail?: string;
+  readonly environment: Variables;
+  readonly signal: AbortSignal;
+  readonly by: OperatedBy;
+  readonly streamWatch?: StreamWatch | undefined;
+}
+
+/** What a check and the opening of a need may use. */
+export interface Context extends ExaminationOptions {
+  readonly findings: readonly Finding[];
+  add(check: string, where: string, ...verdicts: readonly Verdict[]): void;
+  /** Runs `work` after the last check; the latest first. */
+  defer(work: () => unknown): void;
+}
+
+/** Thrown by the opening of a need: `because` is why the checks that need it are not made. */
+export class NeedFailed extends Error {}
+
 /** A slower query is reported, because a request sends several queries. */
 const SLOW_QUERY_MS = 50;
 /** Multiplies the timeouts of the stores, because the doctor reports a slow store instead of giving up. */
 const TIMEOUT_FACTOR = 10;
+const NO_DATABASE = 'the database cannot be used';
 
-export const OPEN: Open = { settings, server, database, tokens, nodes, address: openAddress, visitor };
+/** Each opens its need at the first call. @throws NeedFailed */
+export type Needs = ReturnType<typeof createNeeds>;
 
-async function settings({ environment, add }: Context): Promise<SettingsWithoutSecrets> {
+export function createNeeds(context: Context) {
+  const settings = once(async () => openSettings(context));
+  const server = once(async () => openServer(context, await settings()));
+  const database = once(async () => openSchema(context, await server()));
+  const tokens = once(async () => openTokens(context, await settings()));
+  const service = once(async () => openService(context, await settings()));
+  const nodes = once(async () => listNodes(await database()));
+  const running = once(async () => {
+    const found = runningOf(await nodes());
+    if (found.length === 0) throw new NeedFailed('no node is running');
+    return found;
+  });
+  const visitors = once(async () => openVisitors(context, await settings(), await database()));
+  const visitor = once(async () => {
+    const created = await visitors();
+    if (!(await tokens()).isUsable) throw new NeedFailed('Redis cannot be used');
+    return openVisitor(context, created, await service());
+  });
+  /** The nodes; undefined if the database cannot be used. */
+  const listed = () =>
+    nodes().catch((error: unknown) => {
+      if (error instanceof NeedFailed) return undefined;
+      throw error;
+    });
+  return { settings, server, database, tokens, service, nodes, listed, running, visitor };
+}
+
+export const runningOf = (nodes: readonly ListedNode[]) => nodes.filter(({ state }) => state !== 'silent');
+
+function once<Value>(open: () => Promise<Value>): () => Promise<Value> {
+  let opening: Promise<Value> | undefined;
+  return () => {
+    opening ??= open();
+    return opening;
+  };
+}
+
+function openSettings({ environment, add }: Context): SettingsWithoutSecrets {
   try {
-    const loaded = loadSettingsWithoutSecrets({ environment });
-    add('settings', '', ok(`valid; the issuer is ${loaded.issuer}`));
-    return loaded;
+    const settings = loadSettingsWithoutSecrets({ environment });
+    add('settings', '', ok(`valid; the issuer is ${settings.issuer}`));
+    return settings;
   } catch (error) {
-    if (!(error instanceof ConfigurationProblems)) throw error;
     add('settings', '', ...settingsProblems(error));
     throw new NeedFailed('the settings have problems');
   }
 }
 
-export const settingsProblems = ({ problems }: ConfigurationProblems): Verdict[] =>
-  problems.map(({ path, message, remedy }) => problem(`${path} ${message}`, remedy, path));
+/** @throws the error if it is another one */
+export function settingsProblems(error: unknown): Verdict[] {
+  if (!(error instanceof ConfigurationProblems)) throw error;
+  return error.problems.map(({ path, message, remedy }) => trouble('problem', path)`${path} ${message} → ${remedy}`);
+}
 
-async function server({ open, add, defer }: Context): Promise<Provided['server']> {
-  const { storage } = await open('settings');
+/** Describes a store that cannot be used; the remedy is that of a start that failed with the same error. */
+export function storeProblem(error: unknown, start = '', isEmbedded = false): Verdict {
+  const { message, reason = message, remedy: own } = error as Error & { reason?: string; remedy?: string };
+  const known = own ?? troubleOf(error)?.remedy;
+  return problem`${start}${reason} → ${known ?? (isEmbedded ? EMBEDDED_REMEDY : SERVER_REMEDY)}`;
+}
+
+const EMBEDDED_REMEDY =
+  'check that this account may write there, that the disk has space, and which other process uses that folder';
+const SERVER_REMEDY = 'check that the database is running, and that its URL, account and password are correct';
+
+/** The server answers, but its database may have no schema. */
+async function openServer({ add, defer }: Context, { storage }: SettingsWithoutSecrets) {
   const isEmbedded = storage.databaseUrl === undefined;
   const where = isEmbedded ? storage.dataDirectory : 'DATABASE_URL';
+  /** Reports an error of the database under the name of a check. */
+  function fail(check: string, error: unknown): never {
+    if (error instanceof NeedFailed) throw error;
+    add(check, where, storeProblem(error, `${NO_DATABASE}: `, isEmbedded));
+    throw new NeedFailed(NO_DATABASE);
+  }
   try {
     requireEmbeddedDatabase(storage);
     const database = await openDatabase({ ...storage, timeoutFactor: TIMEOUT_FACTOR });
     defer(() => database.close());
     const report = await reportDatabase(database, systemClock);
-    add('database', where, speedVerdict(report, isEmbedded));
-    return { database, report, where };
+    const name = `${isEmbedded ? 'embedded PostgreSQL' : 'PostgreSQL'} ${report.version}`;
+    const took = `${report.milliseconds.toFixed(1)} ms`;
+    const slow = warning`${name} takes ${took} for a simple query, and a request needs several →
+      move the database closer to the nodes, or check what keeps the database busy`;
+    add(
+      'database',
+      where,
+      report.milliseconds > SLOW_QUERY_MS ? slow : ok(`${name} answers a simple query in ${took}`),
+    );
+    return { database, report, where, fail };
   } catch (error) {
-    const itself = error instanceof NoDeployment ? error.remedy : remedyOf(error);
-    const remedy = isEmbedded && !(error instanceof NoDeployment) ? EMBEDDED_REMEDY : itself;
-    add('database', where, problem(`the database cannot be used: ${reasonOf(error)}`, remedy));
-    throw new NeedFailed('the database cannot be used');
+    return fail('database', error);
   }
 }
 
-const EMBEDDED_REMEDY = 'check that this account may write there, and which other process uses that folder';
+type Server = Awaited<ReturnType<typeof openServer>>;
 
-function speedVerdict({ version, milliseconds }: DatabaseReport, isEmbedded: boolean): Verdict {
-  const name = `${isEmbedded ? 'embedded PostgreSQL' : 'PostgreSQL'} ${version}`;
-  const took = `${milliseconds.toFixed(1)} ms`;
-  if (milliseconds <= SLOW_QUERY_MS) return ok(`${name} answers a simple query in ${took}`);
-  const remedy = 'move the database closer to the nodes, or check what keeps the database busy';
-  return warning(`${name} takes ${took} for a simple query, and a request needs several`, remedy);
-}
-
-async function database({ open, add }: Context): Promise<OpenDatabase> {
-  const opened = await open('server');
-  const { where } = opened;
+/** Returns a database with the schema of this version, to which the doctor can write. */
+async function openSchema({ add }: Context, { database, where, fail }: Server): Promise<OpenDatabase> {
+  let failing = 'migrations';
   try {
-    const foreign = await foreignOwners(opened.database, await tableNames());
+    const foreign = await foreignOwners(database, await tableNames());
     if (foreign.length > 0) {
       const owners = foreign.map(({ owner, tables }) => `${tables} table(s) belong to ${owner}`).join(', ');
-      const message = `${owners}, and this role may not read them: usually a superuser restored the dump`;
-      add('database_owner', where, problem(message, GIVE_TABLES));
-      throw new NeedFailed('the tables belong to another role');
+      const verdict = problem`${owners}, and this role may not read them: usually a superuser restored the dump →
+        give the tables to the role of Gatehouse: docs/operations/incidents.md, "A restore gave the tables to another
+        role"`;
+      add('database_owner', where, verdict);
+      add('migrations', where, notChecked(FOREIGN));
+      throw new NeedFailed(FOREIGN);
     }
-    const { pending, newer } = await compareMigrations(opened.database);
+    const { pending, newer } = await compareMigrations(database);
     if (pending.length > 0) {
-      const missing = `the schema lacks ${shortened(pending)}: no node of this version has started with this database`;
-      const remedy = 'run `gatehouse migrate`, or start a node of this version with storage.auto_migrate: true';
-      add('migrations', where, problem(missing, remedy));
+      const verdict = problem`the schema lacks ${shortened(pending)}: no node of this version has started with this
+        database → run \`gatehouse migrate\`, or start a node of this version with storage.auto_migrate: true`;
+      add('migrations', where, verdict);
       throw new NeedFailed('a migration is pending');
     }
     const later = newer.length === 0 ? '' : `, and also has ${shortened(newer)} of a later version`;
     add('migrations', where, ok(`the schema has the migrations of this version${later}`));
+    failing = 'database_writes';
     // Ping as /readyz does: that fails on a read-only server or a full disk.
-    await opened.database.ping();
-    return opened.database;
+    await database.ping();
+    return database;
   } catch (error) {
-    if (error instanceof NeedFailed) throw error;
-    add('database_writes', where, problem(`the database cannot be used: ${reasonOf(error)}`, remedyOf(error)));
-    throw new NeedFailed('the database cannot be used');
+    return fail(failing, error);
   }
 }
+
+const FOREIGN = 'the tables belong to another role';
 
 const shortened = (names: readonly string[]): string =>
   names.length <= 3 ? names.join(', ') : `${names[0]} to ${names.at(-1)} (${names.length})`;
 
-async function tokens({ open, add, defer }: Context): Promise<Provided['tokens']> {
-  const { storage } = await open('settings');
+/**
+ * `identity` is the id stored in this Redis; `none` without Redis, undefined if no node has stored one.
+ * `isUsable` is false if Redis answers, but refuses what requests need.
+ */
+async function openTokens({ add, defer }: Context, { storage: { redisUrl } }: SettingsWithoutSecrets) {
   const where = 'REDIS_URL';
-  if (storage.redisUrl === undefined) {
+  if (redisUrl === undefined) {
     add('redis', where, ok('not used: the tokens are in the database'));
-    await open('database');
     return { identity: 'none', isUsable: true };
   }
-  const redis = createRedis(storage.redisUrl, { timeoutFactor: TIMEOUT_FACTOR });
+  const redis = createRedis(redisUrl, { timeoutFactor: TIMEOUT_FACTOR });
   defer(() => redis.disconnect());
   try {
     await connectRedis(redis);
     const reports = await reportRedis(redis, systemClock);
-    const redisFacts = { reports, problems: await redisProblems(redis) };
+    const found = { reports, problems: await redisProblems(redis) };
     const identity = await redisIdentity(redis);
     // A full Redis answers everything except writes and scripts: then its own checks say why.
     const failure = await createRedisStore({ redis, clock: systemClock }).ping().catch(ofRedis);
-    const slowest = Math.max(...reports.map(({ milliseconds }) => milliseconds));
-    const count = reports.length === 1 ? 'answers' : `${reports.length} masters answer`;
-    if (failure)
-      add('redis', where, problem(`Redis refuses what requests need: ${reasonOf(failure)}`, remedyOf(failure)));
-    else add('redis', where, ok(`${count} in ${slowest.toFixed(1)} ms`));
-    return { identity, isUsable: !failure, redis: redisFacts };
+    const slowest = Math.max(...reports.map(({ milliseconds }) => milliseconds)).toFixed(1);
+    const answers = ok(`${reports.length === 1 ? 'answers' : `${reports.length} masters answer`} in ${slowest} ms`);
+    add('redis', where, failure ? storeProblem(failure, 'Redis refuses what requests need: ') : answers);
+    return { identity, isUsable: !failure, redis: found };
   } catch (error) {
-    add('redis', where, problem(`Redis cannot be used: ${reasonOf(error)}`, remedyOf(ofRedis(error))));
+    add('redis', where, storeProblem(ofRedis(error), 'Redis cannot be used: '));
     throw new NeedFailed('Redis cannot be used');
   }
 }
@@ -138,36 +221,61 @@ async function tokens({ open, add, defer }: Context): Promise<Provided['tokens']
 const ofRedis = (error: unknown): StorageUnavailable =>
   error instanceof StorageUnavailable ? error : new StorageUnavailable('redis', error);
 
-async function nodes({ open }: Context): Promise<readonly ListedNode[]> {
-  return listNodes(await open('database'));
+/** Requests the metadata, which must come from the service, and name this issuer. */
+async function openService({ add, address, signal }: Context, { issuer }: SettingsWithoutSecrets) {
+  const where = address === undefined ? issuer : `${address} (with the host name of ${issuer})`;
+  const requests = createRequests({ issuer, address, signal });
+  const asked = performance.now();
+  function fail(verdict: Verdict): never {
+    signal.throwIfAborted();
+    add('public_address', where, verdict);
+    throw new NeedFailed('the service does not answer');
+  }
+  const first = await requests.send({ path: ENDPOINT.metadata }).catch((error) => fail(unreachable(error)));
+  const ms = performance.now() - asked;
+  const trouble = explainConnectionError(first);
+  if (trouble) fail(trouble);
+  if (first.status !== 200 || first.body.issuer !== issuer) {
+    fail(problem`the metadata at this address has the issuer ${first.body.issuer}: ${described(first)} →
+      give every node and the doctor the same issuer (GATEHOUSE_ISSUER)`);
+  }
+  const host = new URL(address ?? issuer).hostname.replace(/^\[|\]$/g, '');
+  const found = await lookup(host, { all: true }).catch(() => []);
+  const addresses = found.map((each) => each.address).join(', ');
+  add('public_address', where, ok(`${where} (${addresses}) answers with its metadata`, ms));
+  /** `first` is the answer with the metadata. */
+  return { ...requests, first };
 }
 
-async function visitor(context: Context): Promise<Provided['visitor']> {
-  const { open, add, defer, signal, by, findings } = context;
-  const { signIn } = await open('settings');
-  const visitors = createVisitors(await open('database'), { by, passwords: signIn.passwords });
+type Service = Awaited<ReturnType<typeof openService>>;
+
+async function openVisitors({ add, by }: Context, { signIn }: SettingsWithoutSecrets, database: OpenDatabase) {
+  const visitors = createVisitors(database, { by, passwords: signIn.passwords });
   const leftOver = await visitors.removeLeftOver();
   if (leftOver > 0) add('left_over', '', ok(`removed leftovers of ${leftOver} earlier run(s)`));
-  if (!(await open('tokens')).isUsable) throw new NeedFailed('Redis cannot be used');
-  const { openStream } = await open('address');
+  return visitors;
+}
+
+/** Adds a temporary account with its clients, whose change stream is being watched. */
+async function openVisitor(
+  { defer, signal, findings, streamWatch }: Context,
+  visitors: ReturnType<typeof createVisitors>,
+  { openStream }: Service,
+) {
   signal.throwIfAborted();
   const added = await visitors.add();
-  const { accountId } = added;
   defer(() => {
     const problems = findings.filter(({ status }) => status === 'problem').length;
-    return visitors.remove(accountId, signal.aborted ? 'broken off' : `${problems} problem(s)`);
+    return visitors.remove(added.accountId, signal.aborted ? 'broken off' : `${problems} problem(s)`);
   });
   const stopping = new AbortController();
-  const stream = watchChanges({
-    openStream,
-    client: added.resourceServer,
-    signal: AbortSignal.any([signal, stopping.signal]),
-    watch: context.streamWatch,
-  });
+  const end = AbortSignal.any([signal, stopping.signal]);
+  const stream = watchChanges(openStream, added.resourceServer, end, streamWatch);
   defer(() => {
     stopping.abort();
     return stream;
   });
-  const recordedAddress = () => visitors.recordedAddress(added);
+  const recordedAddress = () => visitors.recordedAddress(added.accountId);
+  /** `journey` is what the flow has shown, for the checks after it. */
   return { ...added, journey: { isClientAccepted: false }, stream, recordedAddress };
 }

@@ -11,7 +11,7 @@ import { ok, warning } from './findings.ts';
 export const PEOPLE_CHECKS: readonly Check[] = [
   check('test_organizations', ['database', 'settings'], 'api.test_organizations', async ({ database, settings }) => {
     const unknown = await unknownOrganizations(database, settings.api?.testOrganizations ?? []);
-    return unknown.map(({ id }) => warning(`there is no organization ${id}`, 'remove the id, or correct it'));
+    return unknown.map(({ id }) => warning`there is no organization ${id} → remove the id, or correct it`);
   }),
 
   check('sign_in_require', ['database', 'settings'], 'sign_in.require', async ({ database, settings: { signIn } }) => {
@@ -19,10 +19,8 @@ export const PEOPLE_CHECKS: readonly Check[] = [
     const parts = { database, changes: silentChangeFeed, clock: systemClock };
     const { more } = await createAccountRegistry(parts).list({ owing: listStrongMethods(signIn), limit: 0 });
     if (more === 0) return ok('every person to whom sign_in.require applies has a passkey or a provider');
-    return warning(
-      `${countText(more)} of the people to whom sign_in.require applies have neither a passkey nor a ` +
-        'provider: after their grace period they can only open the page to add one',
-      'ask these people to add one; `accounts list --owing-a-passkey` lists them',
-    );
+    return warning`${countText(more)} of the people to whom sign_in.require applies have neither a passkey nor a
+      provider: after their grace period they can only open the page to add one →
+      ask these people to add one; \`accounts list --owing-a-passkey\` lists them`;
   }),
 ];

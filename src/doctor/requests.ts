@@ -1,6 +1,6 @@
 /** Sends the doctor's requests, each on a new connection, to the issuer or to another address. */
 import type { IncomingMessage } from 'node:http';
-import { TLSSocket } from 'node:tls';
+import { type PeerCertificate, TLSSocket } from 'node:tls';
 import { openAnswer, wholeAnswer } from '../base/outgoing-requests.ts';
 
 export interface DoctorRequest {
@@ -10,40 +10,14 @@ export interface DoctorRequest {
   readonly form?: Readonly<Record<string, string>>;
 }
 
-export interface DoctorAnswer {
-  readonly status: number;
-  readonly headers: Headers;
-  readonly text: string;
-  /** The JSON object of the body, or an empty one. */
-  readonly body: Readonly<Record<string, unknown>>;
-  /** Undefined if something in front of the service answered instead. */
-  readonly requestId: string | undefined;
-  /** The two ends of the connection. */
-  readonly from: string;
-  readonly to: string;
-  /** When the certificate expires; undefined without TLS. */
-  readonly certificateEnds: Date | undefined;
-}
-
-export type Send = (request: DoctorRequest) => Promise<DoctorAnswer>;
-
-/** The body of an answer that is a stream, in chunks as they arrive. */
-export interface DoctorStream {
-  readonly chunks: AsyncIterable<string>;
-  close(): void;
-}
-
 /** Longer than the two seconds in which the service itself always answers. */
 const TIMEOUT_MS = 10_000;
 /** Several times as long as the longest page. */
 const MAX_ANSWER_BYTES = 4 * 1024 * 1024;
 
+export type DoctorAnswer = Awaited<ReturnType<typeof doctorAnswer>>;
 export type DoctorRequests = ReturnType<typeof createRequests>;
-
-export interface Address extends DoctorRequests {
-  /** The first answer: the metadata of the issuer. */
-  readonly first: DoctorAnswer;
-}
+export type Send = DoctorRequests['send'];
 
 /** @param parts.address to connect to; the issuer's if absent. The `Host` is always the issuer's */
 export function createRequests(parts: { issuer: string; address?: string | undefined; signal: AbortSignal }) {
@@ -64,20 +38,20 @@ export function createRequests(parts: { issuer: string; address?: string | undef
       doctorAnswer(await ask(request, AbortSignal.any([interruption, AbortSignal.timeout(TIMEOUT_MS)]))),
 
     /** Requests a stream; returns a complete answer if its status is not 200. */
-    async openStream(request: DoctorRequest, signal: AbortSignal): Promise<DoctorStream | DoctorAnswer> {
+    async openStream(request: DoctorRequest, signal: AbortSignal): Promise<IncomingMessage | DoctorAnswer> {
       const message = await ask(request, signal);
-      if (message.statusCode !== 200) return doctorAnswer(message);
-      message.setEncoding('utf8');
-      return { chunks: message, close: () => message.destroy() };
+      return message.statusCode === 200 ? message.setEncoding('utf8') : doctorAnswer(message);
     },
   };
 }
 
-async function doctorAnswer(message: IncomingMessage): Promise<DoctorAnswer> {
+async function doctorAnswer(message: IncomingMessage) {
   const { socket } = message;
   // Read these first: once the connection is closed, its addresses are unknown.
-  const certificate = socket instanceof TLSSocket ? socket.getPeerCertificate() : undefined;
   const ends = { from: plainAddress(socket.localAddress), to: plainAddress(socket.remoteAddress) };
+  // Its types do not say so, but the certificate of a closed connection is null.
+  const certificate: PeerCertificate | null = socket instanceof TLSSocket ? socket.getPeerCertificate() : null;
+  const end = certificate?.valid_to;
   const whole = await wholeAnswer(message, MAX_ANSWER_BYTES);
   const { status, headers } = whole;
   const text = await whole.text();
@@ -86,17 +60,20 @@ async function doctorAnswer(message: IncomingMessage): Promise<DoctorAnswer> {
     status,
     headers,
     text,
+    /** The two ends of the connection: `from` is ours. */
     ...ends,
+    /** The JSON object of the body, or an empty one. */
     body: jsonObject(text),
+    /** Undefined if something in front of the service answered instead. */
     requestId: id?.startsWith('req_') ? id : undefined,
-    certificateEnds: certificate?.valid_to ? new Date(certificate.valid_to) : undefined,
+    /** Undefined without TLS. */
+    certificateEnds: end ? new Date(end) : undefined,
   };
 }
 
-function jsonObject(answered: string): Readonly<Record<string, unknown>> {
+function jsonObject(text: string): Readonly<Record<string, unknown>> {
   try {
-    const value: unknown = JSON.parse(answered);
-    return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : {};
+    return Object(JSON.parse(text));
   } catch {
     return {};
   }

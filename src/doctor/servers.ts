@@ -5,89 +5,61 @@ import type { SettingsWithoutSecrets } from '../config/settings.ts';
 import type { SignInProvider } from '../config/sign-in-providers.ts';
 import { ownText } from '../texts/texts.ts';
 import { type Check, check } from './check.ts';
-import { ok, problem, type Verdict, warning } from './findings.ts';
+import { byCode, type CodeTable } from './connection-errors.ts';
+import { ok, problem, trouble, type Verdict } from './findings.ts';
 
 export const SERVER_CHECKS: readonly Check[] = [
-  check('mail', ['settings'], 'SMTP_URL', ({ settings }, { mail }) => mailVerdict(settings, mail)),
+  check('mail', ['settings'], 'SMTP_URL', ({ settings, mail }) => {
+    if (settings.mail) return mailVerdict(settings, settings.mail, mail);
+    return mail === undefined
+      ? []
+      : problem`no mail was sent to ${mail}: these settings have no mail server →
+          set SMTP_URL and mail.from, or run the doctor with the environment of the service`;
+  }),
 
-  // Check all concurrently, so that one without an answer does not delay the others.
-  check('sign_in_providers', ['settings'], '', ({ settings: { issuer } }, { environment }) =>
+  check('sign_in_providers', ['settings'], '', ({ settings: { issuer }, environment }) =>
     providerVerdicts(issuer, findProviders({ environment })),
   ),
 ];
 
 async function mailVerdict(
-  { mail, issuer, brand }: Pick<SettingsWithoutSecrets, 'mail' | 'issuer' | 'brand'>,
-  testMailTo: string | undefined,
-): Promise<Verdict | readonly Verdict[]> {
-  if (!mail) {
-    const remedy = 'set SMTP_URL and mail.from, or run the doctor with the environment of the service';
-    const missing = `no mail was sent to ${testMailTo}: these settings have no mail server`;
-    return testMailTo === undefined ? [] : problem(missing, remedy);
-  }
+  { issuer, brand }: SettingsWithoutSecrets,
+  mail: NonNullable<SettingsWithoutSecrets['mail']>,
+  address: string | undefined,
+): Promise<Verdict> {
   const { host } = new URL(mail.smtpUrl);
   const start = performance.now();
+  const done = (what: string): Verdict => ok(`${host} ${what}`, performance.now() - start);
   try {
     await checkMailServer(mail);
-    if (testMailTo === undefined) {
-      return ok(`${host} accepts our connection and login; no mail was sent`, performance.now() - start);
-    }
-    await createSendMail(
-      mail,
-      brand,
-    )({
-      to: { name: testMailTo, address: testMailTo },
-      subject: `Test mail of ${ownText(brand.name)}`,
-      text:
-        `An operator of ${issuer} sent this mail with \`gatehouse doctor --mail\` to test ` +
-        'mail delivery. You need not do anything.',
-    });
-    const message = `${host} accepted one test mail to ${testMailTo}: check whether it arrives, and in which folder`;
-    return ok(message, performance.now() - start);
+    if (address === undefined) return done('accepts our connection and login; no mail was sent');
+    const text =
+      `An operator of ${issuer} sent this mail with \`gatehouse doctor --mail\` to test mail delivery. ` +
+      'You need not do anything.';
+    const subject = `Test mail of ${ownText(brand.name)}`;
+    await createSendMail(mail, brand)({ to: { name: address, address }, subject, text });
+    return done(`accepted one test mail to ${address}: check whether it arrives, and in which folder`);
   } catch (error) {
-    return mailTrouble(error, host);
+    // The text is that of nodemailer, the server or the system, never with the password.
+    const { code = '', message } = error as Error & { code?: string };
+    // Recognize an untrusted certificate, for which nodemailer reports the code of a socket error.
+    const kind = /certificate/i.test(message) ? 'ETLS' : code;
+    const says = byCode(MAIL_TROUBLES, kind) ?? problem`fails → see the log of the mail server`;
+    return { ...says, message: `no mail can be sent: ${host} ${says.message} (${message.trim()})` };
   }
 }
 
-/** @param error from nodemailer, with the text of the server or system, never with the password */
-function mailTrouble(error: unknown, host: string): Verdict {
-  const { code = '', message } = error as Error & { code?: string };
-  // Recognize an untrusted certificate, for which nodemailer reports the code of a socket error.
-  const kind = /certificate/i.test(message) ? 'ETLS' : code;
-  const { says, remedy } = TROUBLES.find(({ codes }) => codes.includes(kind)) ?? OTHERWISE;
-  return problem(`no mail can be sent: ${host} ${says} (${message.trim()})`, remedy);
-}
-
-const TROUBLES = [
-  {
-    codes: ['EAUTH', 'ENOAUTH'],
-    says: 'does not accept our login',
-    remedy:
-      'compare the user name and password in SMTP_URL with those of the mail server; ' +
-      'percent-encode @, : and / in them (%40, %3A, %2F)',
-  },
-  {
-    codes: ['ETLS', 'EREQUIRETLS'],
-    says: 'offers no encryption that we accept',
-    remedy:
-      'write smtps:// for TLS from the first byte (port 465) or smtp:// for STARTTLS (port ' +
-      '587); for your own authority set NODE_EXTRA_CA_CERTS',
-  },
-  {
-    codes: ['EENVELOPE', 'EMESSAGE', 'EPROTOCOL'],
-    says: 'refuses the mail or ends the session',
-    remedy: 'allow mail from mail.from on the mail server, and see its log',
-  },
-  {
-    codes: ['ECONNECTION', 'ESOCKET', 'ETIMEDOUT', 'EDNS'],
-    says: 'does not answer as a mail server',
-    remedy:
-      'check that the host and port in SMTP_URL are correct, that the mail server is running and speaks TLS as in ' +
-      'SMTP_URL (smtps:// from the first byte, smtp:// with STARTTLS), and that this machine can connect to it',
-  },
-];
-
-const OTHERWISE = { says: 'fails', remedy: 'see the log of the mail server' };
+const MAIL_TROUBLES: CodeTable = {
+  'EAUTH ENOAUTH': problem`does not accept our login → compare the user name and password in SMTP_URL with those of the
+    mail server; percent-encode @, : and / in them (%40, %3A, %2F)`,
+  'ETLS EREQUIRETLS': problem`offers no encryption that we accept → write smtps:// for TLS from the first byte (port
+    465) or smtp:// for STARTTLS (port 587); for your own authority set NODE_EXTRA_CA_CERTS`,
+  'EENVELOPE EMESSAGE EPROTOCOL': problem`refuses the mail or ends the session →
+    allow mail from mail.from on the mail server, and see its log`,
+  'ECONNECTION ESOCKET ETIMEDOUT EDNS': problem`does not answer as a mail server → check that the host and port in
+    SMTP_URL are correct, that the mail server is running and speaks TLS as in SMTP_URL (smtps:// from the first byte,
+    smtp:// with STARTTLS), and that this machine can connect to it`,
+};
 
 export async function providerVerdicts(
   issuer: string,
@@ -99,50 +71,41 @@ export async function providerVerdicts(
   const { callbackUrl, createUpstreamProvider } = await import('../upstream/upstream-provider.ts');
 
   async function verdictOf(settings: SignInProvider, index: number): Promise<Verdict> {
-    const { id } = settings;
+    const { id, clientId } = settings;
     const where = `sign_in.providers.${index}`;
     const secret = `${where}.client_secret_file`;
     const unread = problems.find(({ path }) => path === secret);
-    const redirectUri = callbackUrl(issuer, settings);
+    const uri = callbackUrl(issuer, settings);
     const provider = createUpstreamProvider({ issuer, settings, clock: Date.now });
     const start = performance.now();
-    try {
-      await provider.checkClient();
-    } catch (error) {
-      if (!(error instanceof UpstreamRefusal)) {
-        return problem(
-          `the provider ${id} cannot be used from this machine: ${(error as Error).message}`,
-          'check that this machine can connect to the provider and trusts its certificate (NODE_EXTRA_CA_CERTS for ' +
-            'your own authority); or open {issuer}/.well-known/openid-configuration, and copy its `issuer` exactly ' +
-            'into the settings',
-          `sign_in.providers, ${settings.issuer}`,
-        );
-      }
-      if (unread) {
-        const message = `${id} answers; our secret was not tested, because ${secret} ${unread.message}`;
-        const remedy = 'run the doctor as the user of the service, or make the file readable for this user';
-        return warning(message, remedy, secret);
-      }
-      return problem(
-        `${id} does not accept our client ID or secret: ${error.message}`,
-        'compare client_id and client_secret_file with those registered at the provider; ' +
-          'the client must be allowed to use authorization codes',
-        where,
-      );
+    const failure = await provider.checkClient().catch((error: Error) => error);
+    if (failure && !(failure instanceof UpstreamRefusal)) {
+      const both = `sign_in.providers, ${settings.issuer}`;
+      return trouble('problem', both)`the provider ${id} cannot be used from this machine: ${failure.message} →
+        check that this machine can connect to the provider and trusts its certificate (NODE_EXTRA_CA_CERTS for your own
+        authority); or open {issuer}/.well-known/openid-configuration, and copy its \`issuer\` exactly into the settings`;
+    }
+    if (failure && unread) {
+      return trouble('warning', secret)`${id} answers; our secret was not tested, because ${secret} ${unread.message} →
+        run the doctor as the user of the service, or make the file readable for this user`;
+    }
+    if (failure) {
+      return trouble('problem', where)`${id} does not accept our client ID or secret: ${failure.message} →
+        compare client_id and client_secret_file with those registered at the provider; the client must be allowed to
+        use authorization codes`;
     }
     const ms = performance.now() - start;
-    const redirect = await provider.checkRedirectUri().catch(() => 'unknown' as const);
-    if (redirect === 'registered') return ok(`${id} accepts our client, and the redirect URI ${redirectUri}`, ms);
+    const accepts = `${id} accepts our client,`;
+    const redirect = await provider.checkRedirectUri().catch(() => 'unknown');
+    if (redirect === 'registered') return ok(`${accepts} and the redirect URI ${uri}`, ms);
     if (redirect === 'refused') {
-      return problem(
-        `${id} accepts our client, but answers 400 to a sign-in with the redirect URI ${redirectUri}`,
-        `register ${redirectUri} as a redirect URI of client ${settings.clientId} at the provider, character by character`,
-        where,
-      );
+      return trouble('problem', where)`${accepts} but answers 400 to a sign-in with the redirect URI ${uri} →
+        register ${uri} as a redirect URI of client ${clientId} at the provider, character by character`;
     }
-    const unknown = `shows only to people whether the redirect URI ${redirectUri} is registered`;
-    return ok(`${id} accepts our client, but ${unknown}: compare it at the provider, or sign in once`, ms);
+    const unknown = `but shows only to people whether the redirect URI ${uri} is registered`;
+    return ok(`${accepts} ${unknown}: compare it at the provider, or sign in once`, ms);
   }
 
+  // Check all concurrently, so that one without an answer does not delay the others.
   return Promise.all(providers.map(verdictOf));
 }

@@ -4,38 +4,30 @@ import type { RedisProblem } from '../storage/redis/redis.ts';
 import type { RedisReport } from '../storage/redis/report.ts';
 import { type Check, check } from './check.ts';
 import { notChecked, ok, problem, type Verdict, warning } from './findings.ts';
+import { runningOf } from './needs.ts';
 
 const CLOCK_WARNING_MS = 1_000;
 const CLOCK_PROBLEM_MS = 5_000;
-const MIN_REDIS_VERSION = [6, 2] as const;
+const MIN_REDIS_VERSION = '6.2';
 
-/** @param clockAheadMs how far the clock of the store is ahead of this machine's */
-export function clockVerdict({ clockAheadMs }: { readonly clockAheadMs: number }): Verdict {
-  const around = Math.round(Math.abs(clockAheadMs));
-  const trouble = clockTrouble({ whose: 'its clock', than: "this machine's", aheadMs: clockAheadMs });
-  return trouble ?? ok(`differs from this machine's by ${around} ms`);
+/** @param clockAheadMs negative if the clock is behind */
+export function clockVerdict(
+  { clockAheadMs }: { readonly clockAheadMs: number },
+  whose = 'its clock',
+  than = "this machine's",
+): Verdict {
+  const size = Math.abs(clockAheadMs);
+  if (size <= CLOCK_WARNING_MS) return ok(`differs from ${than} by ${Math.round(size)} ms`);
+  const status = size > CLOCK_PROBLEM_MS ? problem : warning;
+  return status`${whose} is ${(size / 1000).toFixed(1)} s ${clockAheadMs > 0 ? 'ahead of' : 'behind'} ${than} →
+    synchronize both clocks with chrony or systemd-timesyncd: token lifetimes depend on them`;
 }
-
-/** @returns undefined if the difference is small enough */
-export function clockTrouble(difference: { whose: string; than: string; aheadMs: number }): Verdict | undefined {
-  const { whose, than, aheadMs } = difference;
-  const size = Math.abs(aheadMs);
-  if (size <= CLOCK_WARNING_MS) return undefined;
-  const seconds = `${(size / 1000).toFixed(1)} s ${aheadMs > 0 ? 'ahead of' : 'behind'}`;
-  return (size > CLOCK_PROBLEM_MS ? problem : warning)(
-    `${whose} is ${seconds} ${than}`,
-    'synchronize both clocks with chrony or systemd-timesyncd: token lifetimes depend on them',
-  );
-}
-
-const NOTIFY_REMEDY =
-  'use a URL that bypasses the connection pooler, or set the pooler to session mode (pgbouncer: pool_mode = session)';
 
 type Reports = readonly RedisReport[];
 
 /** A check of the Redis that stores the tokens; does not apply without Redis. */
 const redisCheck = (name: string, verdict: (reports: Reports, problems: readonly RedisProblem[]) => Verdict): Check =>
-  check(name, ['tokens'], 'REDIS_URL', ({ tokens: { redis } }) =>
+  check(`redis_${name}`, ['tokens'], 'REDIS_URL', ({ tokens: { redis } }) =>
     redis ? verdict(redis.reports, redis.problems) : [],
   );
 
@@ -59,81 +51,75 @@ export const STORE_CHECKS: readonly Check[] = [
     if (database.embedded) return ok('not needed: an embedded database has one node');
     const milliseconds = await notificationMilliseconds(database);
     if (milliseconds !== undefined) return ok(`notifications arrive in ${milliseconds.toFixed(1)} ms`);
-    return problem('a NOTIFY does not reach a LISTEN: nodes would keep using outdated data', NOTIFY_REMEDY);
+    return problem`a NOTIFY does not reach a LISTEN: nodes would keep using outdated data → use a URL that bypasses
+      the connection pooler, or set the pooler to session mode (pgbouncer: pool_mode = session)`;
   }),
 
   check('database_connections', ['database', 'nodes', 'settings'], 'DATABASE_URL', async (provided) => {
     const { database, nodes, settings } = provided;
     if (database.embedded) return [];
-    const running = Math.max(1, nodes.filter(({ state }) => state !== 'silent').length);
+    const running = runningOf(nodes).map(({ runsWith }) => runsWith.databaseConnections);
+    if (running.length === 0) running.push(settings.storage.databaseConnections);
     // Each node has one more connection, for notifications.
-    const needed = running * (settings.storage.databaseConnections + 1);
+    const needed = running.reduce((sum, connections) => sum + connections + 1, 0);
     const [lowest] = (await connectionLimits(database)).sort((a, b) => a.limit - b.limit);
-    const opens = `${running} node(s) may open ${needed} connections`;
+    const opens = `${running.length} node(s) may open ${needed} connections`;
     if (!lowest || lowest.limit >= needed) return ok(opens);
-    return warning(
-      `${opens}, but ${lowest.whose} allows ${lowest.limit}: at the limit, requests fail with 503`,
-      `raise the limit (${lowest.remedy}), or lower storage.database_connections`,
-    );
+    return warning`${opens}, but ${lowest.whose} allows ${lowest.limit}: at the limit, requests fail with 503 →
+      raise the limit (${lowest.remedy}), or lower storage.database_connections`;
   }),
 
-  redisCheck('redis_version', (reports) => {
+  redisCheck('version', (reports) => {
     const reported = valuesOf(reports, 'version');
     if (!reported) return hidden('redis_version');
     const versions = [...new Set(reported)].join(', ');
-    const [leastMajor, leastMinor] = MIN_REDIS_VERSION;
-    const isOld = (version: string): boolean => {
-      const [major = 0, minor = 0] = version.split('.').map(Number);
-      return major < leastMajor || (major === leastMajor && minor < leastMinor);
-    };
-    if (!reported.some(isOld)) return ok(versions);
-    return problem(`the version is Redis ${versions}`, `upgrade Redis to ${MIN_REDIS_VERSION.join('.')} or later`);
+    const order = new Intl.Collator('en', { numeric: true });
+    if (reported.every((version) => order.compare(version, MIN_REDIS_VERSION) >= 0)) return ok(versions);
+    return problem`the version is Redis ${versions} → upgrade Redis to ${MIN_REDIS_VERSION} or later`;
   }),
 
-  redisCheck('redis_eviction', (_reports, problems) => {
+  redisCheck('eviction', (_reports, problems) => {
     const found = problems.find(({ setting }) => setting === 'maxmemory-policy');
     if (found?.isUnknown) return hidden('maxmemory_policy, which must be noeviction');
-    return found ? problem(found.message, found.remedy) : ok('eviction is off (maxmemory-policy noeviction)');
+    return found ? problem`${found.message} → ${found.remedy}` : ok('eviction is off (maxmemory-policy noeviction)');
   }),
 
-  redisCheck('redis_persistence', (reports, problems) => {
+  redisCheck('persistence', (reports, problems) => {
     const found = problems.find(({ setting }) => setting === 'appendonly');
     if (found?.isUnknown) return hidden('aof_enabled');
-    if (found) return warning(found.message, found.remedy);
+    if (found) return warning`${found.message} → ${found.remedy}`;
     if (reports.some(({ isDiskFailing }) => isDiskFailing)) {
-      const remedy = 'see the log of Redis: the disk may be full or read-only';
-      return problem('the last write to the append-only file failed', remedy);
+      return problem`the last write to the append-only file failed →
+        see the log of Redis: the disk may be full or read-only`;
     }
     if (!reports.some(({ isRewritingOff }) => isRewritingOff)) return ok('the append-only file is on');
     // No problem: each backup turns it off, and lasts for minutes.
-    return warning(
-      'Redis does not rewrite its append-only file (auto-aof-rewrite-percentage is 0), which grows until the disk is full',
-      'if no backup is running, one was interrupted: `redis-cli config set auto-aof-rewrite-percentage 100`',
-    );
+    return warning`Redis does not rewrite its append-only file (auto-aof-rewrite-percentage is 0), which grows until the
+      disk is full → if no backup is running, one was interrupted: \`redis-cli config set
+      auto-aof-rewrite-percentage 100\``;
   }),
 
-  redisCheck('redis_memory', (reports) => {
+  redisCheck('memory', (reports) => {
     const used = valuesOf(reports, 'usedMemory');
     const limits = valuesOf(reports, 'maxMemory');
     if (!used || !limits) return hidden('used_memory and maxmemory');
     const parts = used.flatMap((bytes, index) => (limits[index] ? bytes / limits[index] : []));
     const fullest = Math.max(0, ...parts);
-    const amount = `${(Math.max(...used) / 1024 ** 2).toFixed(1)} MiB in use`;
-    const share = `${Math.round(fullest * 100)} % of maxmemory`;
-    if (fullest < 0.8) return ok(`${amount}, ${parts.length > 0 ? share : 'no maxmemory'}`);
-    return (fullest < 0.95 ? warning : problem)(
-      `${amount}, ${share}: when memory is full, no token can be issued`,
-      'raise maxmemory, or move Redis to a machine with more memory',
-    );
+    const share = parts.length > 0 ? `${Math.round(fullest * 100)} % of maxmemory` : 'no maxmemory';
+    const amount = `${(Math.max(...used) / 1024 ** 2).toFixed(1)} MiB in use, ${share}`;
+    if (fullest < 0.8) return ok(amount);
+    const status = fullest < 0.95 ? warning : problem;
+    return status`${amount}: when memory is full, no token can be issued →
+      raise maxmemory, or move Redis to a machine with more memory`;
   }),
 
-  redisCheck('redis_replication', (reports) => {
+  redisCheck('replication', (reports) => {
     const counts = valuesOf(reports, 'replicas');
     const roles = valuesOf(reports, 'role');
     if (!counts || !roles) return hidden('role and connected_slaves');
     if (roles.some((role) => role !== 'master')) {
-      const remedy = 'point the URL to the master, or use Sentinel: redis+sentinel://host1,host2/name';
-      return problem('the URL leads to a replica, which refuses writes', remedy);
+      return problem`the URL leads to a replica, which refuses writes →
+        point the URL to the master, or use Sentinel: redis+sentinel://host1,host2/name`;
     }
     const replicas = Math.min(...counts);
     if (reports.every(({ needsReplicas }) => needsReplicas)) {
@@ -142,13 +128,11 @@ export const STORE_CHECKS: readonly Check[] = [
     if (replicas === 0) return ok('no replica is connected');
     // After a failover the only replica is the master; requiring one would stop its writes.
     if (replicas === 1) return ok('1 replica is connected, which is too few for min-replicas-to-write');
-    return warning(
-      `${replicas} replica(s) connected, but a master cut off from them accepts writes, which a failover loses`,
-      'set `min-replicas-to-write 1` and `min-replicas-max-lag 10` in redis.conf',
-    );
+    return warning`${replicas} replica(s) connected, but a master cut off from them accepts writes, which a failover loses
+      → set \`min-replicas-to-write 1\` and \`min-replicas-max-lag 10\` in redis.conf`;
   }),
 
-  redisCheck('redis_clock', (reports) => {
+  redisCheck('clock', (reports) => {
     const [furthest] = reports.toSorted((a, b) => Math.abs(b.clockAheadMs) - Math.abs(a.clockAheadMs));
     return furthest ? clockVerdict(furthest) : hidden('a master');
   }),

@@ -1,5 +1,4 @@
 /** The temporary account and clients of the doctor's flow; always removed afterwards. */
-import type { Account } from '../accounts/account.ts';
 import { createActivity } from '../accounts/activity/activity.ts';
 import { createDoctorAccounts } from '../accounts/doctor-accounts.ts';
 import { passwordLinkPath } from '../accounts/password-links/link-mail.ts';
@@ -13,17 +12,15 @@ import { createClientRegistry } from '../clients/client-registry.ts';
 import { silentChangeFeed } from '../storage/change-feed.ts';
 import type { Database } from '../storage/queries.ts';
 
-export interface Visitor {
-  /** Signs in with a password, or with the path of a one-time link if there are no passwords. */
-  readonly person: { readonly email: string; readonly password: string } | { readonly linkPath: string };
-  readonly client: { readonly id: string; readonly secret: string; readonly redirectUri: string };
-  readonly accountId: string;
-  /** A client that may open the change stream. */
-  readonly resourceServer: { readonly id: string; readonly secret: string };
-}
+export type Visitor = Awaited<ReturnType<ReturnType<typeof createVisitors>['add']>>;
 
 /** A host that never exists (RFC 2606 §2): no browser is sent to this URI. */
-const REDIRECT_URI = 'https://doctor.gatehouse.invalid/callback';
+export const REDIRECT_URI = 'https://doctor.gatehouse.invalid/callback';
+
+const credentials = ({ client: { id }, secret }: { client: { id: string }; secret?: string | undefined }) => ({
+  id,
+  authorization: `Basic ${Buffer.from(`${id}:${secret ?? ''}`).toString('base64')}`,
+});
 
 export function createVisitors(
   database: Database,
@@ -37,35 +34,29 @@ export function createVisitors(
   const doctorAccounts = createDoctorAccounts({ ...parts, accounts });
   const revocations = createRevocations({ ...parts, activity });
 
-  const linkPath = async (account: Account): Promise<string> =>
-    passwordLinkPath((await links.make(account, 'invitation', 'operator')).token);
-
   const visitors = {
-    async add(): Promise<Visitor> {
+    async add() {
       const { account, password } = await doctorAccounts.add();
+      const { id, email } = account;
       // The account owns its clients, so that a later run finds all by the account's email address.
-      const both = { name: 'Gatehouse doctor', isNative: false, ownerAccountId: account.id };
-      const partner = await clients.add({ ...both, kind: 'confidential', redirectUris: [REDIRECT_URI] });
+      const both = { name: 'Gatehouse doctor', isNative: false, ownerAccountId: id };
+      const client = await clients.add({ ...both, kind: 'confidential', redirectUris: [REDIRECT_URI] });
       const api = await clients.add({ ...both, kind: 'resource-server', redirectUris: [] });
-      return {
-        accountId: account.id,
-        resourceServer: { id: api.client.id, secret: api.secret ?? '' },
-        person: passwords ? { email: account.email, password } : { linkPath: await linkPath(account) },
-        client: { id: partner.client.id, secret: partner.secret ?? '', redirectUri: REDIRECT_URI },
-      };
+      const linkPath = async () => passwordLinkPath((await links.make(account, 'invitation', 'operator')).token);
+      const person = passwords ? { email, password } : { linkPath: await linkPath() };
+      // Only a resource server may open the change stream.
+      return { accountId: id, person, client: credentials(client), resourceServer: credentials(api) };
     },
 
     /** Returns the network address that the service recorded for the visitor's sign-in. */
-    async recordedAddress({ accountId }: Visitor): Promise<string | undefined> {
+    async recordedAddress(accountId: string): Promise<string | undefined> {
       const records = await activity.of(accountId, { limit: 20 });
       return records.find(({ action }) => action === 'signed_in')?.origin?.address;
     },
 
     /** Deletes the account, its clients, their tokens and records. @param outcome for the log */
     async remove(accountId: string, outcome: string): Promise<void> {
-      for (const { id } of await clients.listByOwner(accountId)) {
-        await clients.remove(id);
-      }
+      for (const { id } of await clients.listByOwner(accountId)) await clients.remove(id);
       await doctorAccounts.remove(accountId, async (tx) => {
         await revocations.forgetAccount(accountId, tx);
         await activity.record({ action: 'doctor_ran', actor: 'operator', details: { outcome } }, tx);

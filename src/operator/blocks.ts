@@ -5,16 +5,12 @@ import { clientNamed } from './command/names.ts';
 import type { Operator } from './command/operator.ts';
 import { addList, type ListForm } from './command/report.ts';
 
-interface BlockOptions {
-  readonly organization?: string;
-  readonly client?: string;
-}
+type Only = { readonly organization?: string; readonly client?: string };
 
 export function addBlockCommands(program: Command, operator: Operator): void {
   const blocks = program.command('blocks').description('clients that organizations block');
 
-  addList(blocks, operator, LIST, async (registries, page, only: BlockOptions) => {
-    const { organization, client } = only;
+  addList(blocks, operator, LIST, async (registries, page, { organization, client }: Only) => {
     const place = organization && (await registries.organizations.find('organization', organization));
     return registries.access.clientBlocks.list(page, {
       organizationId: place ? place.id : undefined,

@@ -8,8 +8,7 @@ import type { ConfigurationProblem } from '../config/problems.ts';
 import { settingsJsonSchema } from '../config/schema/json-schema.ts';
 import { hostsOf } from '../config/urls.ts';
 import { locationOf } from '../config/validate.ts';
-import { WrongUsage } from './command/arguments.ts';
-import type { Operator, Report } from './command/operator.ts';
+import type { Operator } from './command/operator.ts';
 import { table } from './command/report.ts';
 
 export function addCheckConfigCommand(program: Command, { print, environment }: Operator): void {
@@ -23,10 +22,8 @@ export function addCheckConfigCommand(program: Command, { print, environment }: 
     .option('--schema', 'print the JSON Schema of the settings file instead')
     .action(async (file: string | undefined, options: { schema?: true }) => {
       if (options.schema) {
-        if (file !== undefined)
-          throw new WrongUsage('--schema prints the same schema for every file: leave the file out');
-        print(schemaReport());
-        return;
+        const schema = settingsJsonSchema();
+        return print({ value: schema, text: JSON.stringify(schema, null, 2) });
       }
       const inspection = inspectSettings({ environment, ...(file !== undefined && { file }) });
       // Import this here, because it loads the whole service, which no other command needs.
@@ -54,9 +51,7 @@ async function unknownHosts({
   ] as const;
   const named = all.flatMap(([path, url = '']) => hostsOf(url).map((host) => ({ path, host })));
   const waiting = new AbortController();
-  const late = delay(LOOKUP_TIMEOUT_MS, 'the name service did not answer in time', {
-    signal: waiting.signal,
-  });
+  const late = delay(LOOKUP_TIMEOUT_MS, 'the name service did not answer in time', { signal: waiting.signal });
   const found = await Promise.all(
     named.map(async ({ path, host }) => {
       const reason = lookup(host).then(
@@ -77,60 +72,34 @@ async function unknownHosts({
 const warningText = ({ path, message, remedy }: ConfigurationProblem): string =>
   `Warning: ${path} ${message}\n  Remedy: ${remedy}`;
 
-function schemaReport(): Report {
-  const schema = settingsJsonSchema();
-  return { value: schema, text: JSON.stringify(schema, null, 2) };
-}
-
-function inspectionValue({ file, settings, effectiveSettings, effectiveSecrets }: Inspection) {
-  const { issuer, storage, mail } = settings;
+function inspectionValue({ file, effectiveSettings, effectiveSecrets }: Inspection) {
   return {
     valid: true,
     file: file ?? null,
-    issuer,
-    database: storage.databaseUrl === undefined ? 'embedded' : 'postgresql',
-    tokens: storage.redisUrl === undefined ? 'database' : 'redis',
-    mail: mail === undefined ? 'off' : 'smtp',
     settings: Object.fromEntries(effectiveSettings.map(({ name, value, from }) => [name, { value, from }])),
     secrets: Object.fromEntries(effectiveSecrets.map(({ name, lengths, from }) => [name, { lengths, from }])),
   };
 }
 
-function inspectionText({ file, settings, effectiveSettings, effectiveSecrets }: Inspection): string {
-  const { issuer, server, storage, mail } = settings;
-  const database = storage.databaseUrl === undefined ? `embedded, in ${storage.dataDirectory}` : 'PostgreSQL, by URL';
-  return [
-    'The settings are valid. Everything that needs no open database was built from them without errors.',
-    '',
-    `File:     ${file ?? 'none, so every setting has its default'}`,
-    `Issuer:   ${issuer}`,
-    `Listens:  ${server.host}:${server.port}, for operators ${server.operatorsHost}:${server.operatorsPort}`,
-    `Database: ${database}`,
-    `Tokens:   ${storage.redisUrl === undefined ? 'in the database' : 'Redis, by URL'}`,
-    `Mail:     ${mail === undefined ? 'off' : `by URL, from ${mail.from}`}`,
-    `Sign-in:  ${signInMethods(settings)}`,
-    '',
-    table(
-      ['SETTING', 'VALUE', 'FROM'],
+const inspectionText = ({ file, effectiveSettings, effectiveSecrets }: Inspection): string =>
+  [
+    'The settings are valid. Everything that needs no open database was built from them without errors.\n' +
+      `File: ${file ?? 'none, so every setting has its default'}`,
+    wideTable(
+      'SETTING',
       effectiveSettings.map(({ name, value, from }) => [name, shownValue(value), from]),
-      '',
-      { mayBeWide: true },
     ),
-    '',
-    table(
-      ['SECRET', 'VALUE', 'FROM'],
+    wideTable(
+      'SECRET',
       effectiveSecrets.map((secret) => [secret.name, describe(secret), secret.from]),
-      '',
-      { mayBeWide: true },
     ),
-  ].join('\n');
-}
+  ].join('\n\n');
+
+const wideTable = (name: string, rows: readonly string[][]): string =>
+  table([name, 'VALUE', 'FROM'], rows, '', { mayBeWide: true });
 
 const shownValue = (value: unknown): string =>
   typeof value === 'object' && value !== null ? JSON.stringify(value) : String(value ?? 'not set');
-
-const signInMethods = ({ signIn: { passwords, passkeys, providers } }: Inspection['settings']): string =>
-  [...(passwords ? ['passwords'] : []), ...(passkeys ? ['passkeys'] : []), ...providers.map(({ id }) => id)].join(', ');
 
 /** Describes keys by number and length: enough to recognize them, and reveals no part. */
 function describe({ lengths }: EffectiveSecret): string {

@@ -1,11 +1,11 @@
 /** `operator connections`: which people connected which clients. */
-import { type Command, Option } from 'commander';
+import type { Command } from 'commander';
 import { type ConnectionLimit, isLimited } from '../accounts/access/access-limit.ts';
 import { isAccountId } from '../accounts/account.ts';
 import type { ListedConnection } from '../authorizations/connected-clients.ts';
 import { isClientId } from '../base/random-id.ts';
 import { Refusal } from '../base/refusal.ts';
-import { WrongUsage } from './command/arguments.ts';
+import { needsOneOf, WrongUsage } from './command/arguments.ts';
 import { addYesOption } from './command/confirmation.ts';
 import { accountNamed, clientNamed } from './command/names.ts';
 import type { Operator } from './command/operator.ts';
@@ -20,19 +20,15 @@ export function addConnectionCommands(program: Command, operator: Operator): voi
   const { run } = operator;
   const connections = program.command('connections').description('connections of people to clients');
 
-  addList(connections, operator, LIST, async (registries, page, { account, client }: Whose) => {
+  const list = addList(connections, operator, LIST, async (registries, page, { account, client }: Whose) => {
     const accountId = account && (await accountNamed(registries, account)).id;
     const clientId = client && (await clientNamed(registries, client)).id;
     return registries.connections.listBoth({ accountId, clientId }, page);
   })
     .description('list the active connections, the latest first')
-    .addOption(new Option('--account <account>', 'only of this person: email address or account ID'))
-    .addOption(new Option('--client <id>', 'only to this client'))
-    .hook('preAction', (command) => {
-      const { account, client } = command.opts<Whose>();
-      if (account !== undefined || client !== undefined) return;
-      throw new WrongUsage('choose whose connections to list: --account, --client or both');
-    });
+    .option('--account <account>', 'only of this person: email address or account ID')
+    .option('--client <id>', 'only to this client');
+  needsOneOf(list, ['account', 'client'], 'choose whose connections to list: --account, --client or both');
 
   addYesOption(connections.command('end'))
     .description('end one person’s connection to one client, with all its authorizations')
@@ -58,11 +54,7 @@ export function addConnectionCommands(program: Command, operator: Operator): voi
     });
 }
 
-const limitValue = ({ places, isReadOnly, until }: ConnectionLimit) => ({
-  places,
-  read_only: isReadOnly,
-  until,
-});
+const limitValue = ({ places, isReadOnly, until }: ConnectionLimit) => ({ places, read_only: isReadOnly, until });
 
 const LIST: ListForm<ListedConnection> = {
   heading: ['ID', 'EMAIL', 'CLIENT', 'CONNECTED', 'LAST USED', 'LIMITED'],
@@ -86,7 +78,7 @@ const LIST: ListForm<ListedConnection> = {
     limit: isLimited(one.limit) ? limitValue(one.limit) : null,
   }),
   nothing: 'There are no connections.',
-  filters: [],
+  whose: ['account', 'client'],
 };
 
 /** @throws WrongUsage unless exactly one connection is named, either by id or by its two parties */

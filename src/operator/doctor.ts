@@ -1,8 +1,8 @@
 /** `operator doctor`: examines the whole running service, and prints the findings. */
 import { type Command, InvalidArgumentError } from 'commander';
 import { normalizeEmail } from '../accounts/email.ts';
-import type { ExaminationOptions } from '../doctor/check.ts';
 import { examine } from '../doctor/doctor.ts';
+import type { ExaminationOptions } from '../doctor/needs.ts';
 import type { Operator } from './command/operator.ts';
 import { REFUSED } from './command/report.ts';
 

@@ -27,7 +27,9 @@ interface Unit {
   readonly environment: Variables;
 }
 
-const unit = namesADeployment(environmentOfProcess) ? undefined : findUnit();
+/** Run as the caller, who may write where the service's user may not: a new key needs no deployment. */
+const makesKey = process.argv.some((word, index, words) => word === 'keys' && words[index + 1] === 'generate');
+const unit = makesKey || namesADeployment(environmentOfProcess) ? undefined : findUnit();
 if (unit === undefined) await import('./main.ts');
 else runIn(unit);
 
@@ -48,15 +50,15 @@ function findUnit(): Unit | undefined {
     const [, file = '', mayBeMissing] = /^(.*) \(ignore_errors=(?:(yes)|no)\)$/.exec(line) ?? [];
     Object.assign(environment, readEnvironmentFile(contentOf(file, mayBeMissing !== undefined)));
   }
+  // Only a process of the unit gets this variable from systemd. The nodes keep a copy of their settings there.
+  const [folder] = values('StateDirectory')[0]?.split(' ') ?? [];
+  if (folder) environment.STATE_DIRECTORY = path.join('/var/lib', folder);
   return { user: values('User')[0] ?? '', environment };
 }
 
 function systemctl(...words: string[]): string | undefined {
   try {
-    return execFileSync('systemctl', words, {
-      encoding: 'utf8',
-      stdio: ['ignore', 'pipe', 'ignore'],
-    });
+    return execFileSync('systemctl', words, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] });
   } catch {
     return undefined;
   }
@@ -100,10 +102,7 @@ function runIn({ user, environment }: Unit): void {
 
 function groupOf(user: string): number {
   try {
-    const id = execFileSync('id', ['-g', user], {
-      encoding: 'utf8',
-      stdio: ['ignore', 'pipe', 'ignore'],
-    });
+    const id = execFileSync('id', ['-g', user], { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] });
     return Number(id);
   } catch {
     return fail(

@@ -14,6 +14,7 @@ import {
 import type { KeyKind } from '../storage/key-sightings.ts';
 import type { Operator, Report } from './command/operator.ts';
 import { table } from './command/report.ts';
+import { addOutOption } from './command/secret-file.ts';
 
 /** As many bytes as in the documented `openssl rand -base64 48`. */
 const KEY_BYTES = 48;
@@ -26,15 +27,14 @@ export function addKeyCommands(program: Command, { run, print, stderr }: Operato
     .description('list every key by its fingerprint: which one signs, and when an older one can be removed')
     .action(() => run(async (registries) => listReport(await keyFacts(registries))));
 
-  keys
-    .command('generate')
-    .description('print a new key, and on standard error how to install it; changes nothing')
+  addOutOption(keys.command('generate'))
+    .description('make a new key, and print on standard error how to install it; changes nothing')
     .addOption(new Option('--kind <kind>', 'what the key is for').choices(['cookie', 'token']))
     .action(({ kind }: { kind?: KeyKind }) => {
       const key = randomBytes(KEY_BYTES).toString('base64url');
       const steps = rotationSteps(kind);
       stderr.write(`${steps.join('\n')}\n`);
-      print({ value: { key, ...(kind && { variable: KEY_VARIABLE[kind] }), steps }, text: key });
+      print({ value: { key, ...(kind && { variable: KEY_VARIABLE[kind] }), steps }, text: key, secret: key });
     });
 }
 

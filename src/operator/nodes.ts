@@ -1,7 +1,6 @@
 /** `gatehouse nodes`: lists the nodes and their states, and can wait until enough are ready. */
 import { setTimeout as delay } from 'node:timers/promises';
 import { type Command, InvalidArgumentError } from 'commander';
-import { loadSettingsWithoutSecrets } from '../config/load.ts';
 import { settingsDigest } from '../config/node-settings.ts';
 import { durationSeconds } from '../config/schema/kinds.ts';
 import type { SettingsWithoutSecrets } from '../config/settings.ts';
@@ -12,6 +11,7 @@ import { type ListedNode, listNodes } from '../storage/nodes.ts';
 import { wholeNumber } from './command/arguments.ts';
 import type { Operator, Report } from './command/operator.ts';
 import { REFUSED, table } from './command/report.ts';
+import { newerSchema } from './registries.ts';
 
 const POLL_PAUSE_MS = 1_000;
 const MAX_NODES = 1_000;
@@ -26,7 +26,7 @@ interface NodesOptions {
 
 type Storage = SettingsWithoutSecrets['storage'];
 
-export function addNodesCommand(program: Command, { print, progress, environment, onInterrupt }: Operator): void {
+export function addNodesCommand(program: Command, { print, progress, load, warn, onInterrupt }: Operator): void {
   program
     .command('nodes')
     .description('list every process of the service: its version, state and last heartbeat')
@@ -43,16 +43,15 @@ export function addNodesCommand(program: Command, { print, progress, environment
         'from the database; removed after an hour).\nExit code 1 if --wait times out.',
     )
     .action(async ({ wait, within }: NodesOptions) => {
-      const { storage } = loadSettingsWithoutSecrets({ environment });
+      const { storage } = load().settings;
       if (wait === undefined) {
-        print(report(await readNodes(storage)));
+        print(report(await readNodes(storage, warn)));
         return;
       }
       const interruption = new AbortController();
       onInterrupt(() => interruption.abort());
-      const { signal } = interruption;
       const show = (ready: number): void => progress.show('Nodes ready', ready, wait);
-      print(await waitFor({ wait, within, storage, signal, show }));
+      print(await waitFor({ wait, within }, storage, interruption.signal, show));
     });
 }
 
@@ -66,27 +65,25 @@ function seconds(text: string): number {
  * Opens the database for one query and closes it again: during `--wait` the database may restart or
  * be migrated, and an embedded database must stay free for the service that starts.
  */
-async function readNodes(storage: Storage): Promise<ListedNode[]> {
+async function readNodes(storage: Storage, warn: Operator['warn'] = () => {}): Promise<ListedNode[]> {
   requireEmbeddedDatabase(storage);
   const database = await openDatabase({ ...storage, timeoutFactor: TIMEOUT_FACTOR });
   try {
     await requireTables(database, storage);
-    await requireSchema(database, { autoMigrate: false });
+    const newer = await requireSchema(database, { autoMigrate: false });
+    if (newer.length > 0) warn(newerSchema(newer));
     return await listNodes(database);
   } finally {
     await database.close();
   }
 }
 
-interface Waiting {
-  readonly wait: number;
-  readonly within: number;
-  readonly storage: Storage;
-  readonly signal: AbortSignal;
-  readonly show: (ready: number) => void;
-}
-
-async function waitFor({ wait, within, storage, signal, show }: Waiting): Promise<Report> {
+async function waitFor(
+  { wait, within }: Required<NodesOptions>,
+  storage: Storage,
+  signal: AbortSignal,
+  show: (ready: number) => void,
+): Promise<Report> {
   const start = performance.now();
   for (;;) {
     const outcome = await readNodes(storage).catch((error: Error) => error);
@@ -120,7 +117,7 @@ function report(nodes: readonly ListedNode[], text?: string): Report {
     settingsDigest(node.runsWith.settings),
     describeReload(node),
   ]);
-  const heading = ['NODE', 'STATE', 'VERSION', 'READY SINCE', 'LAST HEARTBEAT', 'SETTINGS'];
+  const heading = ['NODE', 'STATE', 'VERSION', 'READY SINCE', 'LAST HEARTBEAT', 'SETTINGS', 'LAST RELOAD'];
   return {
     value: {
       nodes: nodes.map(({ node, state, runsWith, readySince, lastHeartbeat }) => ({
@@ -133,9 +130,7 @@ function report(nodes: readonly ListedNode[], text?: string): Report {
         last_reload: runsWith.reload,
       })),
     },
-    text: [table([...heading, 'LAST RELOAD'], rows, 'No node is running.'), ...(text === undefined ? [] : [text])].join(
-      '\n',
-    ),
+    text: [table(heading, rows, 'No node is running.'), text].filter(Boolean).join('\n'),
   };
 }
 

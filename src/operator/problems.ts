@@ -9,10 +9,7 @@ import { accountNamed, clientNamed } from './command/names.ts';
 import type { Operator } from './command/operator.ts';
 import { addList, type ListForm } from './command/report.ts';
 
-interface ProblemOptions {
-  readonly account?: string;
-  readonly client?: string;
-}
+type Only = { readonly account?: string; readonly client?: string };
 
 /** How long the problems of clients are stored. */
 const WEEK_MS = 7 * 86_400_000;
@@ -20,8 +17,7 @@ const WEEK_MS = 7 * 86_400_000;
 export function addProblemCommands(program: Command, operator: Operator): void {
   const problems = program.command('problems').description('recent problems of partners and people');
 
-  addList(problems, operator, FORM, async (registries, page, options: ProblemOptions) => {
-    const { account, client } = options;
+  addList(problems, operator, FORM, async (registries, page, { account, client }: Only) => {
     const clientId = client && (await clientNamed(registries, client)).id;
     const accountId = account && (await accountNamed(registries, account)).id;
     const since = new Date(systemClock() - WEEK_MS);
@@ -42,20 +38,9 @@ export function addProblemCommands(program: Command, operator: Operator): void {
     .addHelpText('after', '\nRequests without a known client or person, and failed mails, are only in the log.');
 }
 
-interface RecentProblem {
-  readonly id: string;
-  readonly last: Date;
-  readonly first: Date;
-  readonly count: number;
-  readonly who: string;
-  readonly what: string;
-  /** Further fields in the output for programs. */
-  readonly about: Readonly<Record<string, unknown>>;
-  readonly cause: string;
-  readonly requestId?: string;
-}
+type RecentProblem = ReturnType<typeof fromClient | typeof fromPerson>;
 
-const fromClient = (group: ClientProblemGroup): RecentProblem => ({
+const fromClient = (group: ClientProblemGroup) => ({
   id: `client-${group.id}`,
   last: group.at,
   first: group.first,
@@ -73,10 +58,10 @@ const fromClient = (group: ClientProblemGroup): RecentProblem => ({
     mended: group.isMended,
   },
   cause: group.cause,
-  requestId: group.requestId,
+  requestId: group.requestId ?? null,
 });
 
-function fromPerson(refused: RefusedSignIns): RecentProblem {
+function fromPerson(refused: RefusedSignIns) {
   const { what, about, note } = actionInEnglish(refused);
   return {
     id: `person-${refused.id}`,
@@ -87,6 +72,7 @@ function fromPerson(refused: RefusedSignIns): RecentProblem {
     what,
     about: { account_id: refused.accountId, email: refused.email, action: refused.action },
     cause: [about, note].filter(Boolean).join(': '),
+    requestId: null,
   };
 }
 
@@ -101,16 +87,8 @@ const FORM: ListForm<RecentProblem> = {
     cause,
     requestId ?? '',
   ],
-  value: ({ id, last, first, count, who, what, about, cause, requestId }) => ({
-    id,
-    last_at: last,
-    first_at: first,
-    count,
-    who,
-    what,
-    cause,
-    ...about,
-    request_id: requestId ?? null,
-  }),
+  value: ({ last, first, about, requestId, ...shown }) => {
+    return { ...shown, last_at: last, first_at: first, ...about, request_id: requestId };
+  },
   nothing: 'No client and no person had a problem in the last 7 days.',
 };

@@ -1,29 +1,21 @@
 /** The registries that commands work on, opened for one command. */
 import type { NewActivity } from '../accounts/activity/activity.ts';
 import type { Action } from '../accounts/activity/activity-words.ts';
-import { type Audit, createAudit } from '../accounts/activity/audit.ts';
-import {
-  createDisconnect,
-  createDisconnectSome,
-  createEndings,
-  type Disconnect,
-  type DisconnectSome,
-  type Endings,
-} from '../authorizations/endings.ts';
-import { createMachineTokens, type MachineTokens } from '../authorizations/machine-tokens.ts';
-import { createOrganizationEndings, type OrganizationEndings } from '../authorizations/organization-endings.ts';
+import { createAudit } from '../accounts/activity/audit.ts';
+import { createDisconnect, createDisconnectSome, createEndings } from '../authorizations/endings.ts';
+import { createMachineTokens } from '../authorizations/machine-tokens.ts';
+import { createOrganizationEndings } from '../authorizations/organization-endings.ts';
 import { createOrganizationEnds } from '../authorizations/organization-ends.ts';
-import { createOrganizationReach, type OrganizationReach } from '../authorizations/organization-reach.ts';
+import { createOrganizationReach } from '../authorizations/organization-reach.ts';
 import { systemClock } from '../base/clock.ts';
 import type { OperatedBy } from '../base/operated-by.ts';
-import { createImporter, type Importer } from '../changes/import.ts';
-import { createMemberships, type Memberships } from '../changes/memberships.ts';
-import { createOrganizations, type Organizations } from '../changes/organizations.ts';
+import { createImporter } from '../changes/import.ts';
+import { createMemberships } from '../changes/memberships.ts';
+import { createOrganizations } from '../changes/organizations.ts';
 import type { Client } from '../clients/client.ts';
-import type { Variables } from '../config/environment.ts';
-import { findKeys, loadSettingsWithoutSecrets } from '../config/load.ts';
-import type { Settings, SettingsWithoutSecrets } from '../config/settings.ts';
-import { type CommonRegistries, createCommonRegistries } from '../service/common-registries.ts';
+import type { loadForCommand } from '../config/load.ts';
+import type { SettingsWithoutSecrets } from '../config/settings.ts';
+import { createCommonRegistries } from '../service/common-registries.ts';
 import { requireEmbeddedDatabase, requireTables } from '../service/deployment.ts';
 import { silentChangeFeed } from '../storage/change-feed.ts';
 import { type OpenDatabase, openDatabase } from '../storage/database.ts';
@@ -32,37 +24,15 @@ import { openTokenStore } from '../storage/open-token-store.ts';
 import type { Queries } from '../storage/queries.ts';
 import type { TokenStore } from '../storage/token-store.ts';
 
-/**
- * Makes the audit record of a change in access, to be written in the transaction of that change.
- *
- * @param about in whose log the record appears, and the ids and names of the changed things
- */
-export type RecordChange = (action: Action, about: Pick<NewActivity, 'accountId' | 'details'>) => ChangeRecord;
-
 type ChangeRecord = (tx: Queries) => Promise<void>;
 
-export interface Registries extends CommonRegistries {
-  readonly settings: SettingsWithoutSecrets;
-  /** Reads the keys at each call, like `findKeys`: most commands need no keys. */
-  readonly keys: () => Settings['secrets'] | undefined;
-  readonly database: OpenDatabase;
-  readonly organizations: Organizations;
-  readonly organizationEndings: OrganizationEndings;
-  readonly organizationReach: OrganizationReach;
-  readonly memberships: Memberships;
-  readonly importer: Importer;
-  readonly audit: Audit;
-  readonly disconnect: Disconnect;
-  readonly disconnectSome: DisconnectSome;
-  /** Opens the token store at the first call: most commands do not need it. */
-  readonly tokenStore: () => Promise<TokenStore>;
-  readonly endings: () => Promise<Endings>;
-  readonly machineTokens: () => Promise<MachineTokens>;
-  readonly recordChange: RecordChange;
-}
+export type Registries = ReturnType<typeof createRegistries>;
 
 /** Multiplies the service's database timeouts: no page waits for a command. */
 const TIMEOUT_FACTOR = 10;
+
+export const newerSchema = (names: readonly string[]): string =>
+  `The database has the schema of a later version (${names.at(-1)}), and this command does not know what it adds.`;
 
 /**
  * Opens the database of the settings while `work` runs. If a running service has opened an embedded
@@ -71,25 +41,26 @@ const TIMEOUT_FACTOR = 10;
  * @param readsOnly a command that changes nothing migrates nothing either
  * @param announce called with the settings, before anything is opened
  * @param onWait called with the session for which a migration waits
- * @throws ConfigurationProblems, NoDeployment, StorageUnavailable, or Refusal `migrations_pending`
+ * @throws NoDeployment, StorageUnavailable, or Refusal `migrations_pending`
  */
 export async function withRegistries<Result>(
   {
-    environment,
+    loaded: { settings, keys },
     by,
     readsOnly,
     announce,
+    warn,
     onWait,
   }: {
-    readonly environment: Variables;
+    readonly loaded: ReturnType<typeof loadForCommand>;
     readonly by?: OperatedBy;
     readonly readsOnly: boolean;
     readonly announce: (settings: SettingsWithoutSecrets) => void;
+    readonly warn: (sentence: string) => void;
     readonly onWait: (session: string) => void;
   },
   work: (registries: Registries) => Promise<Result>,
 ): Promise<Result> {
-  const settings = loadSettingsWithoutSecrets({ environment });
   const { storage } = settings;
   announce(settings);
   requireEmbeddedDatabase(storage);
@@ -98,14 +69,23 @@ export async function withRegistries<Result>(
   await using opened = new AsyncDisposableStack();
   opened.defer(() => database.close());
   await requireTables(database, storage);
-  await requireSchema(database, { autoMigrate: storage.autoMigrate && !readsOnly }, onWait);
+  const newer = await requireSchema(database, { autoMigrate: storage.autoMigrate && !readsOnly }, onWait);
+  if (newer.length > 0) warn(newerSchema(newer));
+  return await work(createRegistries({ settings, keys }, by, database, opened));
+}
+
+function createRegistries(
+  { settings, keys }: ReturnType<typeof loadForCommand>,
+  by: OperatedBy | undefined,
+  database: OpenDatabase,
+  opened: AsyncDisposableStack,
+) {
   // A command ends after its work, so it caches nothing and needs no change feed. It awaits its
   // records and reports failures itself, so it needs no log.
   const parts = { database, changes: silentChangeFeed, clock: systemClock };
-  const log = { warn: () => {}, debug: () => {} };
   const registries = createCommonRegistries({
     ...parts,
-    log,
+    log: { warn: () => {}, debug: () => {} },
     issuer: settings.issuer,
     brandName: () => settings.brand.name,
     timeoutFactor: TIMEOUT_FACTOR,
@@ -115,22 +95,22 @@ export async function withRegistries<Result>(
   const { engine, access, activity, connections, revocations } = registries;
   const asksFirst = settings.organizations.clients === 'ask';
   let store: Promise<TokenStore> | undefined;
+  /** Opens the token store at the first call: most commands do not need it. */
   const tokenStore = (): Promise<TokenStore> => {
-    store ??= openTokenStore({ ...storage, database, clock: systemClock }).then((tokens) =>
+    store ??= openTokenStore({ ...settings.storage, database, clock: systemClock }).then((tokens) =>
       opened.adopt(tokens.store, () => tokens.store.close()),
     );
     return store;
   };
-  return await work({
+  const ends = createOrganizationEnds({ ...parts, engine, access });
+  return {
     settings,
-    keys: () => findKeys({ environment }),
+    /** Reads the keys at each call, like `findKeys`: most commands need no keys. */
+    keys,
     database,
     ...registries,
     organizations: createOrganizations({ ...parts, engine, asksFirst }),
-    organizationEndings: createOrganizationEndings({
-      activity,
-      ends: createOrganizationEnds({ ...parts, engine, access }),
-    }),
+    organizationEndings: createOrganizationEndings({ activity, ends }),
     organizationReach: createOrganizationReach(parts),
     memberships: createMemberships({ database, engine, activity }),
     importer: createImporter({ ...parts, engine, activity, asksFirst }),
@@ -138,15 +118,18 @@ export async function withRegistries<Result>(
     disconnectSome: createDisconnectSome(connections, activity),
     audit: createAudit(parts),
     tokenStore,
-    endings: async () =>
-      createEndings({
-        store: await tokenStore(),
-        revocations,
-        refreshTokenSeconds: () => settings.tokens.refreshTokenSeconds,
-      }),
+    endings: async () => createEndings({ store: await tokenStore(), revocations }),
     machineTokens: async () => createMachineTokens(await tokenStore()),
-    recordChange: (action, about) => (tx) => activity.record({ ...about, action, actor: 'operator' }, tx),
-  });
+    /**
+     * Makes the audit record of a change in access, to be written in the transaction of that change.
+     *
+     * @param about in whose log the record appears, and the ids and names of the changed things
+     */
+    recordChange:
+      (action: Action, about: Pick<NewActivity, 'accountId' | 'details'>): ChangeRecord =>
+      (tx) =>
+        activity.record({ ...about, action, actor: 'operator' }, tx),
+  };
 }
 
 /** Creates the audit record of a change of a client, for the log of the client's owner, if any. */
@@ -156,7 +139,4 @@ export const clientRecord = (
   { id, name, ownerAccountId }: Pick<Client, 'id' | 'name'> & { ownerAccountId?: string | undefined },
   details: NewActivity['details'] = {},
 ): ChangeRecord =>
-  recordChange(action, {
-    accountId: ownerAccountId,
-    details: { client_id: id, client_name: name, ...details },
-  });
+  recordChange(action, { accountId: ownerAccountId, details: { client_id: id, client_name: name, ...details } });

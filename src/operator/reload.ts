@@ -45,12 +45,11 @@ export function addReloadCommand(program: Command, { announce, print, environmen
     .description('make the running service read its settings and secrets again, without a restart')
     .addHelpText(
       'after',
-      '\nReloads every node, each from its own file, and waits for their answers. Requests in ' +
-        'progress finish\nand sessions stay open. If the settings of this machine have a ' +
-        'problem, nothing changes; a node\nthat does not take its settings is named (exit ' +
-        'code 1). Settings that need a restart are listed.\nIf server.operators_host is not ' +
-        'loopback, the command needs the keys of the service. SIGHUP\nreloads one process; ' +
-        'its log shows the result.',
+      '\nReloads every node, each from its own file, and waits for their answers. Requests in progress finish\nand ' +
+        'sessions stay open. If the settings of this machine have a problem, nothing changes; a node\nthat does not ' +
+        'take its settings is named (exit code 1). Settings that need a restart are listed.\nIf server.operators_host ' +
+        'is not loopback, the command needs the keys of the service. SIGHUP\nreloads one process; its log shows the ' +
+        'result.',
     )
     .option('--dry-run', 'only print what a reload would change on this machine, from what to what, and for whom')
     .action(async ({ dryRun }: { readonly dryRun?: true }) => {

@@ -50,11 +50,7 @@ export async function buildUnopened({ settings, overrides }: Inspection): Promis
     store,
     registries,
     createAttemptLimit,
-    endings: createEndings({
-      store,
-      revocations: registries.revocations,
-      refreshTokenSeconds: () => settings.tokens.refreshTokenSeconds,
-    }),
+    endings: createEndings({ store, revocations: registries.revocations }),
     changeStreams: createChangeStreams(silentChangeFeed),
   });
   await application.close();

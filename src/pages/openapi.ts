@@ -17,13 +17,17 @@ interface OpenApiDocument {
 
 const file = new URL('../../views/openapi.yaml', import.meta.url);
 
+/** The file as JSON: parsing YAML would be most of the time to create the pages again at a reload. */
+let fileInJson: string | undefined;
+
 const HEADERS = {
   'Retry-After': { description: 'In seconds.', schema: { type: 'integer' } },
 };
 
 /** Returns the document for a service at this address, with the errors of each endpoint. */
 export function openApiDocument(issuer: string): OpenApiDocument {
-  const document: OpenApiDocument = parse(readFileSync(file, 'utf8'));
+  fileInJson ??= JSON.stringify(parse(readFileSync(file, 'utf8')));
+  const document: OpenApiDocument = JSON.parse(fileInJson);
   for (const [path, methods] of Object.entries(document.paths)) {
     for (const { responses } of Object.values(methods)) {
       for (const [status, errors] of answersOf(path)) responses[status] ??= response(errors);

@@ -33,6 +33,8 @@ export interface Asked {
   readonly links: ClientLinks;
   /** The generation of the connection, ended or not; absent if there never was one. */
   readonly generation?: number;
+  /** See `Client.endedThrough`: the operator ends open pages, too. */
+  readonly endedThrough: number;
   /** The present limit as the page showed it. */
   readonly limit: LimitJson;
   /** The limit that the user chose instead; added from the submitted form. */
@@ -54,6 +56,7 @@ export function askedOf(
     hosts: redirectHosts(client),
     isVerified: client.isVerified,
     links: client.links,
+    endedThrough: client.endedThrough,
     ...(client.ownerName !== undefined && { providedBy: client.ownerName }),
     ...(client.ownedSince && { ownedSince: client.ownedSince.toJSON() }),
     ...(generation !== undefined && { generation }),
@@ -122,6 +125,7 @@ export function createApprovals(parts: ApprovalsParts) {
           sessionGeneration: session.generation,
           sessionUid: session.uid,
           generation: asked.generation,
+          endedThrough: asked.endedThrough,
           limit: shown,
         },
       };

@@ -94,9 +94,10 @@ async function isApproved(ctx: KoaContextWithOIDC, parts: ConsentPolicyParts): P
   if (asked && !isStillSo(asked, clientOf(oidc.client))) return false;
   if (oidc.params?.redirect_uri === testRedirectUri) {
     // A client test always asks for consent, because it never has a connection and creates none.
-    const { generation: clientGeneration } = clientOf(oidc.client);
-    if (asked) grant(ctx, { ...authorizations.draft(), clientGeneration });
-    return asked !== undefined;
+    const { generation: clientGeneration, endedThrough } = clientOf(oidc.client);
+    const isApproved = asked?.endedThrough === endedThrough;
+    if (isApproved) grant(ctx, { ...authorizations.draft(), clientGeneration });
+    return isApproved;
   }
   // The redirect URI may have been removed since the engine checked it at the start.
   if (!oidc.client?.redirectUriAllowed(String(oidc.params?.redirect_uri))) {

@@ -50,7 +50,7 @@ export function revocation(parts: RevocationParts & { readonly authentication: C
       // A client repeats its request if it received no answer.
       else if (!(await parts.endings.hasEnded(value, clientId))) {
         await countGuess(ctx);
-        await parts.endings.announceUnknown(value, client);
+        await parts.endings.endUnknown(value, client);
       }
       // Clients ignore the body (RFC 7009 §2.2), but some libraries expect JSON in every response.
       return { body: {} };
@@ -61,7 +61,7 @@ export function revocation(parts: RevocationParts & { readonly authentication: C
 interface RevocationParts {
   readonly authorizations: Pick<Authorizations, 'find'>;
   readonly machineTokens: MachineTokens;
-  readonly endings: Pick<Endings, 'end' | 'hasEnded' | 'announceUnknown'>;
+  readonly endings: Pick<Endings, 'end' | 'hasEnded' | 'endUnknown'>;
   readonly failures: Pick<FailureLimits, 'answerOf'>;
 }
 

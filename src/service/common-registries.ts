@@ -46,12 +46,13 @@ export function createCommonRegistries(parts: {
   /** The operator command that uses the registries, for the activity log. */
   readonly by?: OperatedBy;
   readonly timeoutFactor?: number | undefined;
+  readonly databaseConnections?: number | undefined;
   /** Maximum number of cached users, and of cached API keys. */
   readonly maxCached?: number | undefined;
 }) {
   const { database, changes, clock, log, issuer, by, maxCached, timeoutFactor } = parts;
   const people = createPeople({ database, changes, clock, maxCached });
-  const engine = createChanges({ database, timeoutFactor });
+  const engine = createChanges({ database, timeoutFactor, connections: parts.databaseConnections });
   const accounts = createAccounts({ database, changes, clock, people, engine });
   const access = createAccess({ database, changes, clock, people });
   const takenNames = createTakenNames(issuer, parts.brandName);

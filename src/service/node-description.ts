@@ -18,7 +18,7 @@ export async function describeNode(parts: {
   readonly reload: ReloadAnswer;
 }): Promise<NodeDescription> {
   const { settings, readiness, isListening, isForwarded, redisIdentity, reload } = parts;
-  const { server } = settings;
+  const { server, storage } = settings;
   // Ignore that Redis is unavailable: the state of the node reports that.
   const redis = redisIdentity ? await redisIdentity().catch(() => undefined) : 'none';
   const openFiles = await openFilesLimit();
@@ -30,6 +30,7 @@ export async function describeNode(parts: {
       ...(redis !== undefined && { redis }),
       ...(openFiles !== undefined && { openFiles }),
       maxConnections: server.maxConnections,
+      databaseConnections: storage.databaseConnections,
       ignoresForwardedFor: isForwarded && server.proxyHops === 0,
       reload,
     },

@@ -15,6 +15,7 @@ import { createRemovalLimit } from '../changes/removal-limit.ts';
 import { neededCredentials } from '../config/operators-listener.ts';
 import { createReload } from '../config/reload.ts';
 import type { Settings } from '../config/settings.ts';
+import { keepCopy } from '../config/settings-copy.ts';
 import type { RequestHandler } from '../host/broken-requests.ts';
 import { createForwardedWatch } from '../host/forwarded-watch.ts';
 import { addressOf, createDeparture, drain, listenOnHost } from '../host/listeners.ts';
@@ -98,18 +99,15 @@ export async function startService(given: ServiceParts) {
     brandName: () => current.settings.brand.name,
     onNewProblems: (owners) => mailProblems(owners),
     timeoutFactor,
+    databaseConnections: settings.storage.databaseConnections,
     maxCached: settings.storage.rememberedPeople,
   });
   opened.defer(() => registries.close());
   const { revocations, requestStreams } = registries;
   const isSeeded = settings.demo && (await seedDemo({ database, clock }));
 
-  const endings = createEndings({
-    store,
-    revocations,
-    changes,
-    refreshTokenSeconds: () => current.settings.tokens.refreshTokenSeconds,
-  });
+  await revocations.keepEndsFor(settings.tokens.refreshTokenSeconds);
+  const endings = createEndings({ store, revocations, changes });
   const changeStreams = createChangeStreams(changes);
   const current = createCurrentApplication({
     settings,
@@ -223,10 +221,20 @@ export async function startService(given: ServiceParts) {
   async function apply(next: Settings): Promise<void> {
     // Before a longer grace period could make a refused secret valid again.
     await leakedValues.refuseDueSecrets().catch((err) => log.warn({ err }, KEPT_SECRETS));
+    await revocations.keepEndsFor(next.tokens.refreshTokenSeconds);
     current.replace(next);
+    keepSettings(next);
     changes.announceEverything();
     requestStreams.reopen();
     await keySightings.record();
+  }
+
+  function keepSettings({ copy }: Settings): void {
+    try {
+      if (copy) keepCopy(copy);
+    } catch (err) {
+      log.warn({ err }, 'no copy of the settings was kept: commands depend on the settings file');
+    }
   }
 
   const pushedChanges = createPushedChanges({
@@ -279,6 +287,7 @@ export async function startService(given: ServiceParts) {
       await keySightings.beat();
     },
   });
+  keepSettings(settings);
   const started = sharedReload.start().catch(() => {});
   opened.defer(() => started.then(sharedReload.stop));
 

@@ -30,7 +30,7 @@ export function createEndedIds(parts: {
   readonly changes: ChangeFeed;
   readonly clock: Clock;
   readonly topic: ChangeTopic;
-  readonly ask: (id: string) => Promise<boolean>;
+  readonly ask: (id: string, owner: string) => Promise<boolean>;
 }): (owner: string, ended: readonly string[] | undefined, id: string) => Promise<boolean> {
   const { changes, clock, topic, ask } = parts;
   const answers = createCache<Map<string, boolean>>({ changes, clock, topics: [topic], maxSize: MAX_OWNERS });
@@ -40,7 +40,7 @@ export function createEndedIds(parts: {
     const known = await answers.get(owner, async () => new Map());
     const remembered = known.get(id);
     if (remembered !== undefined) return remembered;
-    const hasEnded = await ask(id);
+    const hasEnded = await ask(id, owner);
     if (known.size < MAX_ASKED) known.set(id, hasEnded);
     return hasEnded;
   };

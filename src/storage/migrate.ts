@@ -213,22 +213,24 @@ async function unknownSchema({ embedded, connection }: OpenDatabase): Promise<Sc
 /**
  * Migrates if `autoMigrate` is true.
  *
+ * @returns the names of migrations that only a later version has: it works on this database, too.
  * @throws SchemaUnknown, or MigrationsPending if `autoMigrate` is false and migrations are missing.
  */
 export async function requireSchema(
   database: OpenDatabase,
   { autoMigrate }: { autoMigrate: boolean },
   onWait?: MigrationEvents['onWait'],
-): Promise<void> {
+): Promise<readonly string[]> {
   // Do not compare first: during another process's migration the embedded database is too slow.
   if (database.embedded && autoMigrate) {
     await migrate(database, { onWait });
-    return;
+    return (await compareMigrations(database)).newer;
   }
-  const pending = await pendingMigrations(database);
-  if (pending.length === 0) return;
+  const { pending, newer } = await compareMigrations(database);
+  if (pending.length === 0) return newer;
   if (!autoMigrate) throw new MigrationsPending(pending);
   await migrate(database, { onWait });
+  return newer;
 }
 
 /** False for a database on which Gatehouse was never started. @throws StorageUnavailable */

@@ -23,6 +23,8 @@ export interface RunsWith {
   /** The process's limit of open files; absent if the system does not report it. */
   readonly openFiles?: number;
   readonly maxConnections: number;
+  /** How many connections to the database the node may open, without that for notifications. */
+  readonly databaseConnections: number;
   /** True if the node received `X-Forwarded-For` although `server.proxy_hops` is 0. */
   readonly ignoresForwardedFor: boolean;
   readonly reload: ReloadAnswer;

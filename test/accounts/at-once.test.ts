@@ -127,15 +127,27 @@ onPostgres('concurrent changes', (open) => {
     });
   });
 
-  it('three changes of a node wait for an import in the database at once, so that all are made after its present batch', async () => {
-    const engine = createChanges({ ...parts, timeoutFactor: TIMEOUT_FACTOR });
-    const { works } = await database.transaction(async (tx) => {
-      await tx.query("SELECT pg_advisory_xact_lock(hashtext('gatehouse import'))");
-      const works = times(4, () => engine.transaction(async () => 'made'));
-      await eventually(() => expectWaiting(database, 3));
-      return { works };
-    });
-    expect(await Promise.all(works)).to.deep.equal(Array(4).fill('made'));
+  it('three changes of a node wait for an import in the database at once, so that all are made after its present batch; one, if its pool is small', async () => {
+    for (const [connections, atOnce] of [
+      [10, 3],
+      [5, 1],
+    ] as const) {
+      let begun = 0;
+      const transaction: typeof database.transaction = (work) => {
+        begun += 1;
+        return database.transaction(work);
+      };
+      const counting = { ...database, transaction };
+      const engine = createChanges({ database: counting, connections, timeoutFactor: TIMEOUT_FACTOR });
+      const { works } = await database.transaction(async (tx) => {
+        await tx.query("SELECT pg_advisory_xact_lock(hashtext('gatehouse import'))");
+        const works = times(4, () => engine.transaction(async () => 'made'));
+        await eventually(() => expectWaiting(database, atOnce));
+        expect(begun).to.equal(atOnce);
+        return { works };
+      });
+      expect(await Promise.all(works)).to.deep.equal(Array(4).fill('made'));
+    }
   });
 
   it('a link that its user removes at one node does not come back by an older line at another', async () => {

@@ -6,11 +6,22 @@ import { Redis } from 'ioredis';
 import { createEndings, type Endings } from '../../src/authorizations/endings.ts';
 import type { End } from '../../src/authorizations/revocations.ts';
 import { readValue } from '../../src/authorizations/token-formats.ts';
+import { operatorFor, refusalFrom, valueFrom } from '../operator/run-operator.ts';
 import { tokensOf } from '../provider/partner-tokens.ts';
 import { eventually } from '../support/eventually.ts';
-import { basic, clientCredentials, exchangeCode, introspect, refresh, revokeCurrent } from '../support/oauth.ts';
+import {
+  basic,
+  clientCredentials,
+  exchangeCode,
+  introspect,
+  postForm,
+  refresh,
+  revokeCurrent,
+  type TestClient,
+} from '../support/oauth.ts';
 import { type RedisServer, startRedisServer } from '../support/redis-server.ts';
 import { describeOn, postgresServer, redisServer } from '../support/requirements.ts';
+import { addTestClient } from '../support/seed.ts';
 import { startSeeded } from '../support/seeded.ts';
 import { startsOn, type TestService } from '../support/service.ts';
 
@@ -32,7 +43,7 @@ describeOn([postgresServer, redisServer], 'an acknowledged revocation', () => {
     admin = new Redis(redis.url);
     admin.on('error', () => {});
     const { store, revocations, changes } = on.service;
-    endings = createEndings({ store, revocations, changes, refreshTokenSeconds: () => 3_600 });
+    endings = createEndings({ store, revocations, changes });
   });
   beforeEach(expectReady);
   after(() => admin.disconnect());
@@ -134,6 +145,36 @@ describeOn([postgresServer, redisServer], 'an acknowledged revocation', () => {
       expect([answer.status, answer.body.error]).to.deep.equal([400, 'invalid_grant']);
     }
     expect((await refresh(on.issuer, confidential, active.refreshToken)).status).to.equal(200);
+  });
+
+  it('`revoke --token` refuses what has ended, although its record has returned to Redis', async () => {
+    const run = operatorFor(on.service);
+    const tokens = [(await issueTokens()).accessToken, await issueMachineToken()];
+    const putBack = await copyRecords();
+    for (const token of tokens) await valueFrom(run, `revoke --token ${token}`);
+    await putBack();
+    for (const token of tokens) {
+      expect((await refusalFrom(run, `revoke --token ${token}`)).code).to.equal('token_not_alive');
+    }
+  });
+
+  it('a machine token that its client revokes after Redis has lost it stays revoked when it returns', async () => {
+    const { machine } = on.clients;
+    const thief = await addTestClient(on.service, 'Thief', { kind: 'machine' });
+    const [lost, active] = [await issueMachineToken(), await issueMachineToken()];
+    const putBack = await copyRecords();
+    for (const key of await admin.keys('gh:m:*')) await admin.del(key);
+    const revokeBy = async (client: TestClient, token: string) =>
+      expect((await postForm(on.issuer, '/oauth/revoke', { token }, { client })).status).to.equal(200);
+    for (const token of [lost, active]) await revokeBy(thief, token);
+    await revokeBy(machine, lost);
+    await putBack();
+    await expectDecisions(lost, false);
+    await expectDecisions(active, true);
+    // What another client said of a lost token does not keep its own client from ending it.
+    await revokeBy(machine, active);
+    await putBack();
+    await expectDecisions(active, false);
   });
 
   it('an end is complete while Redis is away, and holds when Redis returns with the record', async () => {

@@ -69,7 +69,7 @@ onPostgres('connections', (open) => {
   it('an approval is stored only if session and connection have not changed since the consent page was shown', async () => {
     const accounts = createAccounts(parts());
     const approve = async (sessionGeneration: number, seen?: number, sessionUid = 'a') => {
-      const page = { sessionGeneration, sessionUid, generation: seen, limit: NO_LIMIT };
+      const page = { sessionGeneration, sessionUid, generation: seen, endedThrough: 0, limit: NO_LIMIT };
       const stored = await connections.rememberConsent({ ...connection, ...consent, page });
       return stored?.generation;
     };

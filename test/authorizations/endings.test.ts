@@ -54,7 +54,7 @@ describe('revocation of connections and authorizations', () => {
     activity = createActivity(parts);
     revocations = createRevocations({ ...parts, activity });
     store = createPostgresStore({ database, clock: time.clock });
-    endings = createEndings({ store, revocations, refreshTokenSeconds: () => HOUR });
+    endings = createEndings({ store, revocations });
     const account = await createAccounts(parts).add({ email: 'a@demo.test', name: 'Ada' });
     const { client } = await createClientRegistry(parts).add({
       kind: 'confidential',
@@ -172,8 +172,12 @@ describe('revocation of connections and authorizations', () => {
   it('a recorded end is deleted a day after a token store could last have the record, and not before', async () => {
     await database.query('DELETE FROM ended_authorizations');
     const end = async (authorization: Authorization) => endings.end({ authorization, ...WHY });
-    // A refresh that races with the end prolongs a record of 10 minutes by at most an hour. Token stores keep
-    // records for a day after that.
+    // A refresh that races with the end prolongs a record of 10 minutes by at most the longest lifetime. Token stores
+    // keep records for a day after that.
+    for (const lifetime of [HOUR / 2, HOUR, HOUR / 4]) {
+      // Each is another node, or the same one after a restart.
+      await createRevocations({ database, activity }).keepEndsFor(lifetime);
+    }
     await end(await begin());
     const refreshed = await begin();
     await store.exchangeCode(refreshed.id, { attempt: 'one', refreshSeconds: 30 * DAY });
@@ -181,7 +185,7 @@ describe('revocation of connections and authorizations', () => {
     const expiresAt = Math.floor(time.clock() / 1_000) + 2 * HOUR;
     await revocations.record(
       { machineToken: 'gate_mt_1', clientId: connection.clientId, expiresAt },
-      { isKeptHere: false, refreshTokenSeconds: HOUR },
+      { isInDatabase: false },
     );
     const begunAt = time.clock();
     const removedBy = async (seconds: number) => {

@@ -73,8 +73,8 @@ export interface Holdings {
   readonly machineToken: string;
   readonly browser: Awaited<ReturnType<typeof signedIn>>;
   readonly credentials: Readonly<Record<HeldName, Credential>>;
-  /** Signs the user in and gets new tokens for the same client. */
-  reconnect(): Promise<Credential>;
+  /** Signs the user in and gets new tokens for the same client. @param secret the client's present one, if it is new */
+  reconnect(secret?: string): Promise<Credential>;
   isConnected(): Promise<boolean>;
 }
 
@@ -189,7 +189,10 @@ export async function hold(apis: Apis): Promise<Holdings> {
       browser: await session(apis, browser, person, unconnected),
       'second browser': await session(apis, secondBrowser, person, unconnected),
     },
-    reconnect: async () => tokensWith(await partnerTokens(issuer, { ...seeded, person }).tokens(client), client),
+    async reconnect(secret = client.secret) {
+      const present = { ...client, ...(secret !== undefined && { secret }) };
+      return tokensWith(await partnerTokens(issuer, { ...seeded, person }).tokens(present), present);
+    },
     isConnected: async () => (await service.connections.find(accountId, client.id)) !== undefined,
   };
 }

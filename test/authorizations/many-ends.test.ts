@@ -66,7 +66,7 @@ describeOn([postgresServer], 'a user or client with many single ends', () => {
     const [accountId, clientId] = [account.id, client.id];
     const revocations = createRevocations({ database, activity: createActivity({ ...parts }) });
     const store = { isInDatabase: false, remove: async () => true, endAuthorization: async () => true };
-    const endings = createEndings({ store: store as never, revocations, changes, refreshTokenSeconds: () => DAY });
+    const endings = createEndings({ store: store as never, revocations, changes });
     const [generation, usableUntil] = [1, Math.floor(Date.now() / 1_000) + DAY];
     const endOf = (id: string): End => {
       const authorization = { id, accountId, clientId, generation, usableUntil };
@@ -84,7 +84,7 @@ describeOn([postgresServer], 'a user or client with many single ends', () => {
         },
       },
       'machine token': {
-        byPrimaryKey: /^SELECT 1 FROM ended_machine_tokens WHERE key = \$1$/,
+        byPrimaryKey: /^SELECT 1 FROM ended_machine_tokens WHERE client_id = \$1 AND key = \$2$/,
         makeId: () => newValue('machine_token'),
         end: (machineToken) => endings.end({ machineToken, clientId, expiresAt: usableUntil }),
         async hasEnded(machineToken) {
@@ -157,5 +157,30 @@ describe('the record of a single end', () => {
     clock.advance(2 * 3_600);
     await service.clean();
     expect(await service.revocations.find(id)).to.equal(undefined);
+  });
+
+  it('an end is kept as long as the longest refresh token that any node may have issued, since lowered or not', async () => {
+    const { service, clock } = on;
+    const { settings } = service;
+    const withLifetime = (refreshTokenSeconds: number) => ({
+      ...settings,
+      tokens: { ...settings.tokens, refreshTokenSeconds },
+    });
+    const longer = settings.tokens.refreshTokenSeconds + 10 * DAY;
+    await service.apply(withLifetime(longer));
+    await service.apply(withLifetime(3_600));
+    try {
+      const { accessToken } = await on.partner.tokens(on.clients.confidential);
+      const id = String(readValue(accessToken)?.authorizationId);
+      expect((await revokeCurrent(on.issuer, accessToken)).status).to.equal(204);
+      clock.advance(longer + 2 * DAY - 3_600);
+      await service.clean();
+      expect(await service.revocations.find(id), 'an older copy of Redis may have such a record').to.be.ok;
+      clock.advance(2 * 3_600);
+      await service.clean();
+      expect(await service.revocations.find(id)).to.equal(undefined);
+    } finally {
+      await service.apply(settings);
+    }
   });
 });

@@ -79,12 +79,12 @@ export class Model {
     return authorization;
   }
 
-  /** The number of renewals of the client so far. */
+  /** How often the client was renewed, or the operator ended everything that was issued to it. */
   generationOf(client: string): number {
     return this.#renewals.get(client) ?? 0;
   }
 
-  /** From now on the client has a new secret, and what was issued to it before is inactive. */
+  /** What was issued to the client before is inactive from now on; after a renewal, it also has a new secret. */
   renew(client: string): void {
     this.#renewals.set(client, this.generationOf(client) + 1);
   }

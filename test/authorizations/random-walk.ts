@@ -1,7 +1,8 @@
 /** Random steps through the life of authorizations, in the service and in the reference model. */
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { createDisconnect } from '../../src/authorizations/endings.ts';
+import { createDisconnect, createDisconnectSome } from '../../src/authorizations/endings.ts';
+import { cheapPasswords } from '../support/cheap-passwords.ts';
 import { eventually } from '../support/eventually.ts';
 import {
   exchangeCode,
@@ -120,20 +121,30 @@ const connecting = ([account, client, exchanges]: [string, string, number]): Ste
   },
 });
 
-/** The user or the operator ends one connection, or all connections of a user or a client. */
-const disconnecting = ([account, client, isByPerson]: [string | undefined, string | undefined, boolean]): Step => ({
-  name: `disconnect ${account ?? 'every account'} and ${client ?? 'every client'}`,
+/** The user or the operator ends one connection, or all connections of a user. */
+const disconnecting = ([account, client, isByPerson]: [string, string | undefined, boolean]): Step => ({
+  name: `disconnect ${account} and ${client ?? 'every client'}`,
   async run(model, { service, people, clients }) {
     const disconnect = createDisconnect(service.connections, service.activity);
-    const accountId = account && required(people.get(account)).accountId;
+    const { accountId } = required(people.get(account));
     const clientId = client && required(clients.get(client)).id;
     const origin = isByPerson ? { address: '127.0.0.1', browser: 'walk' } : undefined;
-    if (accountId) await disconnect({ accountId, ...(clientId && { clientId }) }, origin);
-    else if (clientId) await disconnect({ clientId }, origin);
-    else return;
-    model.disconnect(
-      (ofAccount, ofClient) => (account ?? ofAccount) === ofAccount && (client ?? ofClient) === ofClient,
-    );
+    await disconnect({ accountId, ...(clientId && { clientId }) }, origin);
+    model.disconnect((ofAccount, ofClient) => account === ofAccount && (client ?? ofClient) === ofClient);
+  },
+});
+
+/** The operator ends everything that was issued to the client. @param isMarked false if the rows stay as they are */
+const endingAll = ([name, isMarked]: [string, boolean]): Step => ({
+  name: `end everything of ${name}${isMarked ? '' : ', whose rows are not marked'}`,
+  check: (model) => !model.deleted.has(name),
+  async run(model, { service: { clients: registry, connections, activity, database }, clients }) {
+    const { id } = required(clients.get(name));
+    await registry.revoke(id);
+    if (isMarked) await createDisconnectSome(connections, activity)(id, undefined, async () => {});
+    await database.transaction((tx) => registry.finishRevocation(id, tx));
+    model.renew(name);
+    model.disconnect((_account, client) => client === name);
   },
 });
 
@@ -251,7 +262,7 @@ const anyStep = fc.oneof(
     weight: 1,
     arbitrary: fc.tuple(account, fc.option(client, { nil: undefined }), fc.boolean()).map(disconnecting),
   },
-  { weight: 1, arbitrary: client.map((one) => disconnecting([undefined, one, false])) },
+  { weight: 1, arbitrary: fc.tuple(client, fc.boolean()).map(endingAll) },
   { weight: 1, arbitrary: either.map((one) => suspending([one, false])) },
   { weight: 10, arbitrary: either.map((one) => suspending([one, true])) },
   { weight: 9, arbitrary: anyReachStep },
@@ -293,6 +304,7 @@ export function describeRandomWalks(
     const servers = { postgres: postgresServer, redis: redisServer };
     const needed = Object.entries(servers).flatMap(([name, server]) => (deployment.includes(name) ? [server] : []));
     describeOn(needed, `random walks through authorizations, ${deployment}`, () => {
+      cheapPasswords();
       it(`random walks of up to ${steps} steps agree with the reference model (${walks}, seed ${SEED})`, () =>
         walk(deployment as Deployment, { walks, steps, seed: SEED }));
     });

@@ -28,6 +28,8 @@ interface End {
   readonly isShared?: boolean;
   /** True if another process makes the change: every node learns of it a moment later. */
   readonly isElsewhere?: boolean;
+  /** True if the approval stays, and the client continues with the new secret that the command prints. */
+  readonly isRenewal?: true;
   /** True if the user or the client is deleted, so that the two cannot be connected again. */
   readonly isFinal?: boolean;
 }
@@ -225,6 +227,19 @@ const OTHERS: readonly Chain[] = [
       isElsewhere: true,
     },
   },
+  {
+    'the client is renewed after a theft': {
+      end: command(({ client }) => `clients renew ${client.id}`),
+      ends: CLIENT,
+      isElsewhere: true,
+      isRenewal: true,
+    },
+    'the machine client is renewed after a theft': {
+      end: command(({ machine }) => `clients renew ${machine.id}`),
+      ends: [...MACHINE, 'machine secret'],
+      isElsewhere: true,
+    },
+  },
 ];
 
 const once: Check = (check) => check();
@@ -277,7 +292,7 @@ export function endOfAccess(start: Start, which: keyof typeof CHAINS): void {
       Promise.all(names.map((name) => credentials[name].expectValid(LATER, emptied.has(name))));
     for (const name of [...ending, ...emptying]) await credentials[name].cache();
 
-    await end(held);
+    const answer = await end(held);
     for (const name of emptying) emptied.add(name);
     const here = way.isElsewhere ? eventually : once;
     const elsewhere = way.isShared ? once : eventually;
@@ -294,8 +309,10 @@ export function endOfAccess(start: Start, which: keyof typeof CHAINS): void {
     }
     for (const name of ending) gone.add(name);
     if (!ending.includes('authorization') || way.isFinal) return;
-    expect(await held.isConnected(), 'the consent is stored').to.equal(!ends.includes('second authorization'));
-    await (await held.reconnect()).expectValid(LATER, false);
+    const isConnected = way.isRenewal ?? !ends.includes('second authorization');
+    expect(await held.isConnected(), 'the consent is stored').to.equal(isConnected);
+    const secret = way.isRenewal && (answer as { client_secret: string }).client_secret;
+    await (await held.reconnect(secret)).expectValid(LATER, false);
     await refused();
   }
 

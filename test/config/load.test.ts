@@ -1,3 +1,4 @@
+import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect } from 'chai';
 import { parse } from 'yaml';
@@ -143,7 +144,6 @@ colour: red
   it('settings that contradict each other cause warnings', () => {
     const contradictions = {
       'tokens: { refresh_token: 10m }': 'tokens.refresh_token',
-      'tokens: { absolute_age: 1m }': 'tokens.absolute_age',
       'limits: { client_failures_per_address: 1 }': 'limits.client_failures_per_address',
       'limits: { sign_in_failures_per_address: 1 }': 'limits.sign_in_failures_per_address',
       'mail: { from: a@example.com }': 'mail.from',
@@ -195,7 +195,16 @@ colour: red
   });
 
   it('a network that is not in CIDR notation is refused with an example, and so is a single one', () => {
-    const sent = ['10.0.0.0/33', '10.1/16', '010.0.0.0/8', '10.0.0.1', '2001:db8::/129', 'terminals'];
+    const sent = [
+      '10.0.0.0/33',
+      '10.1/16',
+      '010.0.0.0/8',
+      '10.0.0.1',
+      '2001:db8::/129',
+      'terminals',
+      '10.1.2.3/16',
+      '2001:db8::1/64',
+    ];
     for (const network of sent) {
       const [problem] = problemsOf(`sessions: { shared_terminals: ['192.0.2.0/24', '${network}'] }`);
       expect(problem?.path, network).to.equal('sessions.shared_terminals.1');
@@ -215,10 +224,61 @@ colour: red
 
   it('a settings file that is not YAML is refused with line and column', () => {
     const [problem] = problemsOf('server:\n  port: [1\nlog: {}');
-    expect(problem?.path).to.equal(`${path.join(directory, 'settings.yaml')}, line 3, column 1`);
+    expect(problem?.path).to.equal(`${path.join(directory, 'settings.yaml')}, line 2, column 9`);
     expect(pathsOf('- a list')).to.have.lengthOf(1);
     expect(pathsOf('log: *nothing')).to.have.lengthOf(1);
     expect(pathsOf('log: 1\nlog: 2')[0]).to.match(/line 2, column 1$/);
+  });
+
+  it('a mistake in YAML names the line where it begins, and its remedy', () => {
+    const GENERAL_REMEDY = 'correct that line; put a text with special characters into quotes';
+    for (const [yaml, line, remedy] of [
+      ['issuer: a\nlog: {}\nissuer: b\n', 3, 'the setting is also in line 1: remove one of the two'],
+      ['log:\n  level: info\n  level: warn\n', 3, 'the setting is also in line 2: remove one of the two'],
+      ['log:\n\tlevel: info\n', 2, 'indent the line with spaces'],
+      ['log:\n  level: info\n\tformat: text\n', 3, 'indent the line with spaces'],
+      ['demo: true\nissuer: "https://a\nlog:\n  level: info\n', 2, 'write the quote that closes it, on the same line'],
+      ["issuer: 'https://a\nlog: {}\n", 1, 'write the quote that closes it, on the same line'],
+      ['mail:\n  from: "a@b.test\n  smtp_url: "smtp://x"\n', 2, 'write the quote that closes it, on the same line'],
+      [
+        'log: {level: info\nserver:\n  port: 1\n',
+        1,
+        'close the bracket that begins here, or indent all lines below it',
+      ],
+      ['mail:\n  from: a: b\n', 2, 'put a value with `: ` into quotes, or indent the next line as this one'],
+      ['{issuer: "https://a",\nlog: {}\n', 1, 'close the bracket that begins here, or indent all lines below it'],
+      // A closed quote or bracket above is not where these begin.
+      ['issuer: "https://a"\nserver\nlog: {}\n', 2, GENERAL_REMEDY],
+      ['log: {}\nissuer: "https://a"#b\n', 2, GENERAL_REMEDY],
+      ['log: {level: "info" format: text}\n', 1, GENERAL_REMEDY],
+      [
+        'issuer: "https://a"\nlog: {}\nsign_in:\n  providers:\n    - id: a\n    b\n',
+        6,
+        'indent the line as its neighbours',
+      ],
+      [
+        'issuer: "https://a"\nlog: {level: info}\nserver:\n  port: 1\n host: x\n',
+        5,
+        'indent the line as its neighbours',
+      ],
+      [
+        'log: {}\nsessions:\n  shared_terminals: [\n    a\n]\n',
+        3,
+        'close the bracket that begins here, or indent all lines below it',
+      ],
+    ] as const) {
+      const [problem, ...others] = problemsOf(yaml);
+      expect(problem?.path, yaml).to.contain(`, line ${line}, column`);
+      expect(problem?.remedy, yaml).to.equal(remedy);
+      expect(others).to.deep.equal([]);
+    }
+  });
+
+  it('a settings file that is not in UTF-8 is refused, with the line', () => {
+    const file = fileWith('');
+    writeFileSync(file, Buffer.from('log: {}\nbrand:\n  name: Lagerhaus K\xf6ln\n', 'latin1'));
+    const [problem] = refusalOf(() => checkSettings({ environment: {}, file })).problems;
+    expect(problem).to.include({ path: `${file}, line 3`, message: 'is not in UTF-8' });
   });
 
   it('a settings file without any setting is refused: a full disk leaves such a file behind', () => {

@@ -116,7 +116,8 @@ describe('rules across settings', () => {
     expect(pathsOf(`demo: true\n${HTTPS}`)).to.deep.equal(['demo']);
   });
 
-  it('the retry window must be shorter than refresh tokens live, and sessions.idle must fit into sessions.absolute', () => {
+  it('the retry window must be shorter than refresh tokens live, these not longer than authorizations, and sessions.idle must fit into sessions.absolute', () => {
+    expect(pathsOf('tokens: { absolute_age: 7d }')).to.deep.equal(['tokens.refresh_token']);
     expect(pathsOf('tokens: { refresh_token: 60s }\nsessions: { idle: 2d, absolute: 1d }')).to.deep.equal([
       'tokens.retry_window',
       'sessions.idle',

@@ -5,7 +5,7 @@ import path from 'node:path';
 import { expect } from 'chai';
 import { parse } from 'yaml';
 import manifest from '../../package.json' with { type: 'json' };
-import { documentedBlock } from '../journeys/documented-proxies.ts';
+import { shippedConfiguration } from '../journeys/documented-proxies.ts';
 import { findProgram, runsAsRoot } from '../support/programs.ts';
 import { describeOn, type Requirement } from '../support/requirements.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
@@ -139,7 +139,7 @@ describe('compose.yaml', () => {
     const caddyfile = textOf('deploy/compose/Caddyfile');
     expect(caddyfile).to.include(`one:${server.port} two:${server.port}`);
     // test/journeys/rolling-restarts.slow.ts restarts nodes behind a Caddy with these settings.
-    for (const line of optionsOf(documentedBlock('caddy'))) expect(caddyfile).to.include(line);
+    for (const line of optionsOf(shippedConfiguration('Caddyfile'))) expect(caddyfile).to.include(line);
     expect(server.shutdownDelaySeconds).to.be.above(2 * CADDY_HEALTH_INTERVAL);
     expect(server.operatorsPort).to.equal(3001);
     const command = services.redis.command.join(' ');

@@ -6,8 +6,9 @@ import path from 'node:path';
 import { expect } from 'chai';
 import { Redis } from 'ioredis';
 import pg from 'pg';
-import { check, type Open, runChecks } from '../../src/doctor/check.ts';
-import { ok } from '../../src/doctor/findings.ts';
+import { check, runChecks } from '../../src/doctor/check.ts';
+import { ok, problem } from '../../src/doctor/findings.ts';
+import type { Needs } from '../../src/doctor/needs.ts';
 import { readyVerdict } from '../../src/doctor/nodes.ts';
 import { clockVerdict } from '../../src/doctor/stores.ts';
 import { openDatabase } from '../../src/storage/database.ts';
@@ -173,6 +174,7 @@ describeOn([postgresServer, redisServer], 'operator doctor, checking the stores'
     const { of } = await withStores(url);
     expect(of('database_owner')).to.include({ status: 'problem', where: 'DATABASE_URL' });
     expect(of('database_owner').remedy).to.contain('A restore gave the tables to another role');
+    expect(of('migrations').message).to.equal('not checked: the tables belong to another role');
     await admin.query('GRANT USAGE ON SCHEMA public TO PUBLIC');
     const { exitCode, errors } = await operatorWith({ GATEHOUSE_ISSUER: issuer, DATABASE_URL: url })('accounts list');
     expect(exitCode).to.equal(1);
@@ -191,7 +193,7 @@ describeOn([postgresServer, redisServer], 'operator doctor, checking the stores'
       expect(exitCode).to.equal(1);
     }
     const { of } = await withStores(url);
-    expect(of('database_writes').remedy).to.contain('ALTER SCHEMA public OWNER TO');
+    expect(of('migrations').remedy).to.contain('ALTER SCHEMA public OWNER TO');
     expect(of('flow').status).to.equal('not_checked');
   });
 
@@ -214,6 +216,14 @@ describeOn([postgresServer, redisServer], 'operator doctor, checking the stores'
     expect(found, found.message).to.include({ status: 'warning', where: 'DATABASE_URL' });
     expect(found.message).to.contain(`the role ${role} allows 5`);
     expect(found.remedy).to.contain(`ALTER ROLE ${role} CONNECTION LIMIT -1`);
+    // A node counts with its own setting, not with the doctor's. It is not silent however slow this machine is.
+    const runsWith = { ...READY_NODE.runsWith, databaseConnections: 50 };
+    await admin.query(
+      `INSERT INTO node_keys (node, seen_at, noted_at, cookie_keys, token_keys, state, runs_with)
+        VALUES ('web:1', now(), now() + interval '10 minutes', '{}', '{}', 'ready', $1)`,
+      [runsWith],
+    );
+    expect((await withStores(url)).of('database_connections').message).to.contain('1 node(s) may open 51 connections');
   });
 
   it('the doctor detects a failed unit of its machine', async () => {
@@ -224,6 +234,8 @@ describeOn([postgresServer, redisServer], 'operator doctor, checking the stores'
     const found = (await examine({ GATEHOUSE_ISSUER: issuer, DATABASE_URL, PATH: folder })).of('units');
     expect(found).to.include({ status: 'problem', where: 'gatehouse@3002.service' });
     expect(found.remedy).to.contain('journalctl -u gatehouse@3002.service');
+    writeFileSync(path.join(folder, 'systemctl'), '#!/bin/sh\n');
+    expect((await examine({ GATEHOUSE_ISSUER: issuer, DATABASE_URL, PATH: folder })).of('units').status).to.equal('ok');
   });
 
   /** Adds a role without rights to a database whose tables belong to the administrator. */
@@ -308,6 +320,7 @@ describeOn([postgresServer, redisServer], 'operator doctor, checking the stores'
     const { of, output } = await withStores(`postgres://me:swordfish@127.0.0.1:${await freePort()}/gatehouse`);
     expect(of('database')).to.include({ status: 'problem', where: 'DATABASE_URL' });
     expect(of('migrations').message).to.equal('not checked: the database cannot be used');
+    expect(output, 'no Redis is used').not.to.contain('redis_clock');
     expect(output).not.to.contain('swordfish');
   });
 });
@@ -331,18 +344,24 @@ describe('operator doctor, checking nodes, clocks and settings', () => {
     expect([-5_001, 60_000].map(statusAt)).to.deep.equal(['problem', 'problem']);
   });
 
+  it('a text of a foreign server never becomes the remedy', () => {
+    const foreign = 'no\0 → type this';
+    const { message, remedy } = problem`it answers ${foreign} → ask ${foreign}`;
+    expect({ message, remedy }).to.deep.equal({ message: `it answers ${foreign}`, remedy: `ask ${foreign}` });
+  });
+
   it('after a failed statement the doctor continues; after a lost store it lists what it could not check', async () => {
     const failing = (name: string, code: string) =>
       check(name, ['settings'], '', () => {
         throw new StorageUnavailable('postgresql', Object.assign(new Error('no answer'), { code }));
       });
-    const fine = (name: string, need: 'settings' | 'nodes') => check(name, [need], '', () => ok('fine'));
-    const open = { settings: async () => ({}), nodes: async () => [] } as unknown as Open;
+    const fine = (name: string, need: 'settings' | 'nodes' | 'running') => check(name, [need], '', () => ok('fine'));
+    const needs = { settings: async () => ({}), nodes: async () => [] } as unknown as Needs;
     const options = { environment: {}, signal: new AbortController().signal, by: { operator: 'tests' } };
     const checks = [failing('slow', '57014'), fine('nodes', 'nodes'), failing('lost', '57P01')];
     const found = await runChecks(
-      [...checks, fine('keys', 'nodes'), fine('mail', 'settings')],
-      open,
+      [...checks, fine('keys', 'nodes'), fine('node_files', 'running'), fine('mail', 'settings')],
+      () => needs,
       options,
       () => {},
     );
@@ -351,6 +370,7 @@ describe('operator doctor, checking nodes, clocks and settings', () => {
       'nodes ok',
       'lost problem',
       'keys not_checked',
+      'node_files not_checked',
       'mail ok',
     ]);
   });

@@ -88,6 +88,9 @@ onPostgresAndRedis('operator doctor, on a running service', (start) => {
     writeFileSync(secretFile, upstream.settings().clientSecret ?? '');
     const { id: known } = await service.organizations.add({ name: 'Test Stock' });
     const unknown = `org_${'x'.repeat(16)}`;
+    // Its deletion has begun.
+    const ended = "INSERT INTO organizations (id, name, created_at, ended_at) VALUES ($1, 'Ended', now(), now())";
+    await service.database.query(ended, [unknown]);
     const api = `api: { graphql_url: "https://api.example/", test_organizations: [${known}, ${unknown}] }`;
     const GATEHOUSE_CONFIG = fileWith(
       `${api}\nsign_in: { passwords: false, require: passkey-or-upstream, providers: [{ id: platform, label: a, client_id: gatehouse, client_secret_file: "${secretFile}", issuer: "${upstream.issuer}" }] }`,

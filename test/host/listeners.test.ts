@@ -417,7 +417,7 @@ describe('a listener', () => {
     expect(stillOpen, 'only the connection of the slow client is open').to.equal(1);
   });
 
-  it('connections above the maximum are closed at once, and logged once', async () => {
+  it('connections above the maximum are closed at once, and logged with their number once a minute', async () => {
     const port = await open({ maxConnections: 2, limits: USUAL });
     const kept = [send(port, 'GET / HTTP/1.1\r\nHost: x\r\n'), send(port, '')];
     await Promise.all(kept.map(({ socket }) => once(socket, 'connect')));
@@ -428,6 +428,12 @@ describe('a listener', () => {
     }
     expect(logged.map(({ level }) => level)).to.deep.equal(['warn']);
     expect(logged[0]?.text).to.include('"dropped":1,"maxConnections":2');
+    const { now } = performance;
+    performance.now = () => now.call(performance) + 60_000;
+    await send(port, '').end.finally(() => {
+      performance.now = now;
+    });
+    expect(logged[1]?.text, 'since the first line').to.include('"dropped":3,"maxConnections":2');
     kept[0]?.socket.write('\r\n');
     await eventually(() => expect(kept[0]?.reply()).to.include('HTTP/1.1 200'));
   });

@@ -1,6 +1,11 @@
 /** Files for `operator import`, and the state of the databases that it changes. */
 import { writeFileSync } from 'node:fs';
 import path from 'node:path';
+import { createActivity } from '../../src/accounts/activity/activity.ts';
+import { type Changes, createChanges } from '../../src/changes/engine.ts';
+import { createImporter } from '../../src/changes/import.ts';
+import type { ImportReport } from '../../src/changes/report.ts';
+import { openImportFile } from '../../src/operator/import/file.ts';
 import type { OpenDatabase } from '../../src/storage/database.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
 
@@ -49,6 +54,32 @@ export const line = {
   }),
 } as const;
 
+interface ImportOptions {
+  readonly prune?: boolean;
+  readonly pruneAtMost?: string;
+  readonly engine?: Changes;
+  readonly meanwhile?: () => Promise<unknown>;
+}
+
+/** Imports a file as the command does, with `meanwhile` between the comparison and the first change. */
+export async function importWith(
+  database: OpenDatabase,
+  file: string,
+  { prune = false, pruneAtMost = '100%', engine = createChanges({ database }), meanwhile }: ImportOptions,
+): Promise<ImportReport> {
+  const clock = Date.now;
+  const importer = createImporter({ database, engine, clock, activity: createActivity({ database, clock }) });
+  await using source = await openImportFile(file, process);
+  await using run = await importer.begin('this test');
+  await importer.stage(run, source.lines());
+  const plan = { prune, adoptByName: false, asOf: source.writtenAt };
+  await run.takeTurn();
+  const { report, ...sets } = await importer.compare(run, plan, { pruneAtMost });
+  await meanwhile?.();
+  await importer.carryOut(run, plan, sets);
+  return report;
+}
+
 /** Fingerprints all rows that an import may write, with the transactions that wrote them last. */
 export async function databaseSnapshot(database: OpenDatabase): Promise<unknown> {
   const tables = [
@@ -70,6 +101,8 @@ export async function databaseSnapshot(database: OpenDatabase): Promise<unknown>
 /** Deletes all rows with DELETE, which takes a fraction of the time of TRUNCATE; last the times of these ends. */
 export async function emptyDatabase(database: OpenDatabase): Promise<void> {
   for (const table of ['accounts', 'organizations', 'activity', 'known_times', 'pushed_removals']) {
-    await database.query(`DELETE FROM ${table}`);
+    // In steps, because a statement has a time limit.
+    const some = `DELETE FROM ${table} WHERE ctid = ANY(ARRAY(SELECT ctid FROM ${table} LIMIT 200)) RETURNING 1`;
+    while ((await database.query(some)).length > 0);
   }
 }

@@ -1,9 +1,10 @@
-/** Runs the programs, SQL statements and proxies of docs/operations/memberships.md. */
+/** Runs the commands of docs/operations/memberships.md, with its proxies and the programs in examples/changes. */
 import { execFile } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { promisify } from 'node:util';
 import { expect } from 'chai';
+import { shippedConfiguration } from '../journeys/documented-proxies.ts';
 import { eventually } from '../support/eventually.ts';
 import { createOpened } from '../support/opened.ts';
 import { freshDatabaseUrl } from '../support/postgres-server.ts';
@@ -25,6 +26,9 @@ function block(language: string, beginning: string): string {
   const found = blocks.map(([, text = '']) => text).find((text) => text.startsWith(beginning));
   return found ?? expect.fail(`no block in ${language} begins with ${beginning}`);
 }
+
+const example = (name: string): string =>
+  readFileSync(path.join(import.meta.dirname, '../../examples/changes', name), 'utf8');
 
 describe('the page Keep memberships current', () => {
   const start = startsOn();
@@ -62,7 +66,7 @@ describe('the page Keep memberships current', () => {
   });
 
   it('the Node program sends any number of lines, and repeats them while the service answers 503', async () => {
-    const file = write('send.mjs', block('js', '// Sends'));
+    const file = write('send-changes.mjs', example('send-changes.mjs'));
     const { sendChanges } = await import(file);
     const people = Array.from({ length: 1_002 }, (_, at) => account(`N${at}`));
     const url = `${service.operatorsUrl}/changes`;
@@ -90,10 +94,10 @@ describe('the page Keep memberships current', () => {
   it('the Python program sends any number of lines, and repeats them while the service answers 503', async function () {
     const python = findProgram('python3');
     if (python === undefined) this.skip();
-    write('changes.py', block('python', 'import json'));
+    write('send_changes.py', example('send_changes.py'));
     write('lines.json', JSON.stringify([account('P1'), membership('P1', '17')]));
     const program = `import json, sys
-from changes import send_changes
+from send_changes import send_changes
 url, secret = sys.argv[1:]
 print(json.dumps(send_changes(json.load(open("lines.json")), url, secret)))`;
     const url = `${service.operatorsUrl}/changes`;
@@ -116,9 +120,9 @@ print(json.dumps(send_changes(json.load(open("lines.json")), url, secret)))`;
         run(psql, ['-qAtX', '-v', 'ON_ERROR_STOP=1', ...args, database], { cwd: folder });
       const table = 'CREATE TABLE staff (person text, organization text, role text)';
       await sql('-c', table);
-      await sql('-f', write('outbox.sql', block('sql', 'CREATE TABLE outbox')));
-      const relay = write('relay.sql', block('sql', '\\set'));
-      const sender = block('sh', '#!/bin/sh');
+      await sql('-f', write('outbox.sql', example('outbox.sql')));
+      const relay = write('relay.sql', example('relay.sql'));
+      const sender = example('send.sh');
       write('authorization', `Authorization: Bearer ${SECRET}\n`);
       await push(service, [account('S1'), account('S2', { name: 'Back\\slash "quoted"' })]);
       await sql('-c', "INSERT INTO staff VALUES ('S1', '17', 'member'), ('S2', '17', 'viewer')");
@@ -148,7 +152,7 @@ print(json.dumps(send_changes(json.load(open("lines.json")), url, secret)))`;
     {
       ...nginx,
       argumentsOf(tls: number, certificate: string, key: string) {
-        const text = block('nginx', 'server')
+        const text = shippedConfiguration('changes-nginx.conf')
           .replace('listen 443 ssl', `listen 127.0.0.1:${tls} ssl`)
           .replace('/etc/letsencrypt/live/auth.example.com/fullchain.pem', certificate)
           .replace('/etc/letsencrypt/live/auth.example.com/privkey.pem', key)
@@ -160,7 +164,7 @@ print(json.dumps(send_changes(json.load(open("lines.json")), url, secret)))`;
     {
       ...caddy,
       argumentsOf(tls: number, certificate: string, key: string) {
-        const text = block('caddy', 'changes')
+        const text = shippedConfiguration('changes.Caddyfile')
           .replace('changes.example.com {', `https://localhost:${tls} {\n tls ${certificate} ${key}`)
           .replace('10.0.0.1:3001', new URL(service.operatorsUrl).host);
         const global = '{\n  admin off\n  auto_https disable_redirects\n}\n';

@@ -1,9 +1,6 @@
 import { appendFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect } from 'chai';
-import { createActivity } from '../../src/accounts/activity/activity.ts';
-import { createChanges } from '../../src/changes/engine.ts';
-import { createImporter } from '../../src/changes/import.ts';
 import { ImportInterrupted } from '../../src/changes/problems.ts';
 import { type ImportFile, openImportFile } from '../../src/operator/import/file.ts';
 import { refusalOf } from '../clients/refusals.ts';
@@ -11,7 +8,7 @@ import { setUpOperator } from '../operator/operator-suite.ts';
 import { operatorWith, type RunOperator, refusalFrom, valueFrom } from '../operator/run-operator.ts';
 import { forEachDatabase } from '../support/databases.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
-import { databaseSnapshot, fileOf, type Line, line } from './import-file.ts';
+import { databaseSnapshot, fileOf, importWith, type Line, line } from './import-file.ts';
 
 const { account, membership, organization, rights, warehouse } = line;
 
@@ -19,10 +16,6 @@ interface Found {
   readonly line: number;
   readonly message: string;
 }
-
-/** Another process adds an account with the address of line 2 of the import. */
-const TAKE_ADDRESS = `INSERT INTO accounts (id, email, email_key, name, created_at)
-  VALUES ('acc_0000000000000009', 'taken@example.test', 'taken@example.test', 'Eve', now())`;
 
 /** Runs the command without a database. */
 const alone = operatorWith({ GATEHOUSE_DATA_DIR: '/nowhere/at/all' });
@@ -231,29 +224,43 @@ describe('an import that contradicts the database', () => {
     expect(await databaseSnapshot(parts().database)).to.deep.equal(before);
   });
 
-  it('an import stops if the database contradicts it since the comparison, and writes nothing of that batch', async () => {
+  it('an import stops if the database contradicts it, or more would be removed, since the comparison, and writes nothing of that batch', async () => {
     const { database } = parts();
     await value(`import ${fileOf(account('B2'))}`);
     const file = fileOf(account('B1'), account('B2', { email: 'taken@example.test' }));
-    const clock = Date.now;
-    const importer = createImporter({
-      database,
-      engine: createChanges({ database }),
-      clock,
-      activity: createActivity({ database, clock }),
-    });
-    await using source = await openImportFile(file, process);
-    await using started = await importer.begin('this test');
-    await importer.stage(started, source.lines());
-    const plan = { prune: false, adoptByName: false, asOf: source.writtenAt };
-    await started.takeTurn();
-    const { report: _, ...sets } = await importer.compare(started, plan, { pruneAtMost: '100%' });
-    await database.query(TAKE_ADDRESS);
-    const before = await database.query('SELECT * FROM accounts ORDER BY id');
-    const error = await importer.carryOut(started, plan, sets).catch((thrown: unknown) => thrown);
-    expect(error).to.be.instanceOf(ImportInterrupted);
-    expect(String(error)).to.match(/changed the same data in the meantime \(line 2: email: /);
-    expect(await database.query('SELECT * FROM accounts ORDER BY id')).to.deep.equal(before);
+    const another = (id: number, email: string, external: string | null) =>
+      database.query(
+        `INSERT INTO accounts (id, email, email_key, name, created_at, external_id) VALUES ($1, $2, $2, 'Eve', now(), $3)`,
+        [`acc_${id}`, email, external],
+      );
+    for (const [prune, meanwhile, why, kept] of [
+      [
+        false,
+        () => another(1, 'taken@example.test', null),
+        /changed the same data in the meantime \(line 2: email: /,
+        0,
+      ],
+      [
+        true,
+        () => another(2, 'b3@example.test', 'B3'),
+        /which are kept: --prune would remove .*; the limit is 0 of each kind\.$/,
+        2,
+      ],
+    ] as const) {
+      const importing = importWith(database, file, { prune, pruneAtMost: '0', meanwhile });
+      const error = await importing.catch((thrown: unknown) => thrown);
+      expect(error).to.be.instanceOf(ImportInterrupted);
+      expect(`${(error as Error).message}`)
+        .to.match(why)
+        .and.include(`stopped after ${kept} change(s)`);
+      const rows = await database.query("SELECT FROM accounts WHERE external_id = 'B1'");
+      expect(rows).to.have.length(kept / 2);
+      await database.query("DELETE FROM accounts WHERE email = 'taken@example.test' AND external_id IS NULL");
+    }
+    const suspended = await database.query(
+      "SELECT FROM accounts WHERE external_id = 'B3' AND suspended_at IS NOT NULL",
+    );
+    expect(suspended).to.deep.equal([]);
   });
 
   it('an error of the database that has another cause is not reported as a change by another process', async () => {

@@ -24,6 +24,7 @@ const WRITERS = [
   'accounts resume',
   'accounts delete',
   'organizations delete',
+  'warehouses delete',
   'join',
   'leave',
   'unlink',
@@ -39,7 +40,16 @@ const anyStep = fc.record({
     'unlink',
   ),
   person: fc.constantFrom(...PEOPLE),
-  kind: fc.constantFrom('account', 'organization', 'membership', 'membership', 'membership'),
+  kind: fc.constantFrom(
+    'account',
+    'organization',
+    'warehouse',
+    'membership',
+    'membership',
+    'membership',
+    'rights',
+    'rights',
+  ),
   late: fc.constantFrom<number>(60, 60, 60, 3_600, 2 * 86_400, 0),
   isGiven: fc.constantFrom(true, true, false),
   isOfSecondNode: fc.boolean(),
@@ -55,8 +65,9 @@ interface Truth {
   readonly isImport: boolean;
 }
 
-/** The records without which a person does not reach the organization. */
+/** The records without which a person does not reach the organization, or the warehouse. */
 const needed = (person: string) => [`account ${person}`, 'organization', `membership ${person}`];
+const neededInside = (person: string) => [...needed(person), 'warehouse', `rights ${person}`];
 
 class Walk {
   readonly #on: Seeded;
@@ -87,14 +98,20 @@ class Walk {
     const node = this.#nodes[step.isOfSecondNode ? this.#nodes.length - 1 : 0] ?? this.#on.service;
     const account = await this.#idOf('accounts', person);
     const organization = await this.#idOf('organizations', 'O1');
+    const warehouse = await this.#idOf('warehouses', 'W1');
     const begun = Date.now();
     const asOf = begun - late * 1_000;
     const command = (words: string) => valueFrom(operatorOn(this.#on.service.database), words);
     /** What is true from a time during the step on: an end since its begin, at least. */
     const since = (about: string, given: boolean): void => this.#tell(about, given, given ? Date.now() : begun);
+    const endMembership = (one: string): void => {
+      for (const about of ['membership', 'rights']) since(`${about} ${one}`, false);
+    };
     if (writer === 'push') {
       const [one, about] = pushed(step);
-      const { results } = await push(node, [late === 0 ? one : { ...one, as_of: new Date(asOf).toISOString() }]);
+      const sent = [late === 0 ? one : { ...one, as_of: new Date(asOf).toISOString() }];
+      const { results } = await push(node, sent);
+      expect((await push(node, sent)).results[0], 'the same line again').to.not.equal('ok');
       if (results[0] !== 'ok' && (results[0] !== 'unchanged' || !account || !organization)) return;
       for (const told of [about, ...(isGiven && about.startsWith('account') ? [`link ${person}`] : [])]) {
         if (late === 0) since(told, isGiven);
@@ -104,12 +121,16 @@ class Walk {
       const members = PEOPLE.filter((one) => isGiven || one !== person);
       const lines = [
         line.organization('O1'),
+        line.warehouse('W1', 'O1'),
         ...PEOPLE.map((one) => line.account(one)),
-        ...members.map((one) => line.membership(one, 'O1')),
+        ...members.flatMap((one) => [line.membership(one, 'O1'), line.rights(one, 'W1', 'read')]),
       ];
-      const options = '--prune --prune-at-most 100% --yes';
-      await command(`import ${fileOf(...lines)} --as-of ${new Date(asOf).toISOString()} ${options}`);
-      for (const one of members) for (const about of needed(one)) this.#tell(about, true, asOf, true);
+      const words = `import ${fileOf(...lines)} --as-of ${new Date(asOf).toISOString()} --prune --prune-at-most 100% --yes`;
+      const planned = await command(`${words} --dry-run`);
+      const { changes, counts } = await command(words);
+      expect({ changes, counts }).to.deep.equal({ changes: planned.changes, counts: planned.counts });
+      expect((await command(words)).changes, 'the same file again').to.deep.equal([]);
+      for (const one of members) for (const about of neededInside(one)) this.#tell(about, true, asOf, true);
     } else if (writer === 'accounts add') {
       const { email } = line.account(person) as { readonly email: string };
       if (await this.#on.service.accounts.findByEmail(email)) return;
@@ -118,15 +139,21 @@ class Walk {
     } else if (account === undefined || organization === undefined) {
       // Most steps need both records: a line without a time adds what is missing.
       for (const kind of KINDS) await this.take({ ...step, writer: 'push', kind, late: 0, isGiven: true });
+    } else if (writer === 'memberships' && step.kind === 'rights') {
+      if (warehouse === undefined || (isGiven && !(await this.#roleOf(account)))) return;
+      const to = `--account ${account} --warehouse ${warehouse}`;
+      await command(isGiven ? `memberships set ${to} --rights read` : `memberships remove ${to}`);
+      since(`rights ${person}`, isGiven);
     } else if (writer === 'memberships') {
       const to = `--account ${account} --organization ${organization}`;
       await command(isGiven ? `memberships set ${to} --role member` : `memberships remove ${to}`);
-      since(`membership ${person}`, isGiven);
+      if (isGiven) since(`membership ${person}`, true);
+      else endMembership(person);
     } else if (writer === 'page') {
       const change = { organizationId: organization, accountId: account, by: this.#on.seeded.other.accountId };
       await this.#on.service.memberships.setRole({ accountId: change.by }, organization, 'owner');
       await createOrganizationEnds(node).endMembership(change);
-      since(`membership ${person}`, false);
+      endMembership(person);
     } else if (writer === 'join' || writer === 'leave') {
       const before = await this.#roleOf(account);
       await createTestOrganizations({ ...node, ids: [organization] }).change(
@@ -134,16 +161,25 @@ class Walk {
         [account, organization],
         async () => {},
       );
-      if ((await this.#roleOf(account)) !== before) since(`membership ${person}`, writer === 'join');
+      if ((await this.#roleOf(account)) === before) return;
+      if (writer === 'leave') endMembership(person);
+      else for (const about of ['membership', 'rights']) since(`${about} ${person}`, true);
     } else if (writer === 'unlink') {
       if (await node.accounts.unlink(account, ISSUER, async () => {})) since(`link ${person}`, false);
     } else if (writer === 'organizations delete') {
       await command(`organizations delete ${organization} --yes`);
-      for (const about of ['organization', ...PEOPLE.map((one) => `membership ${one}`)]) since(about, false);
+      for (const about of ['organization', 'warehouse']) since(about, false);
+      for (const one of PEOPLE) endMembership(one);
+    } else if (writer === 'warehouses delete') {
+      if (warehouse === undefined) return;
+      await command(`warehouses delete ${warehouse} --yes`);
+      for (const about of ['warehouse', ...PEOPLE.map((one) => `rights ${one}`)]) since(about, false);
     } else {
       await command(`${writer} ${account}${writer === 'accounts delete' ? ' --yes' : ''}`);
       since(`account ${person}`, writer === 'accounts resume');
-      if (writer === 'accounts delete') for (const about of ['membership', 'link']) since(`${about} ${person}`, false);
+      if (writer !== 'accounts delete') return;
+      endMembership(person);
+      since(`link ${person}`, false);
     }
   }
 
@@ -175,10 +211,14 @@ class Walk {
       for (const node of this.#nodes) {
         node.access.forget(account);
         const { body } = await introspect(node.issuer, clients.resourceServer, this.#keys.get(account) ?? '');
-        const organizations = (body.organizations ?? []) as readonly { id: string }[];
-        if (!organizations.some(({ id }) => id === organization)) continue;
-        this.reached.add(person);
-        for (const about of needed(person)) expect(this.#endedBy(about), `${person} reaches`).to.equal(undefined);
+        const organizations = (body.organizations ?? []) as readonly { id: string; warehouses: readonly unknown[] }[];
+        const reached = organizations.find(({ id }) => id === organization);
+        if (reached === undefined) continue;
+        const isInside = reached.warehouses.length > 0;
+        if (isInside) this.reached.add(person);
+        for (const about of isInside ? neededInside(person) : needed(person)) {
+          expect(this.#endedBy(about), `${person} reaches ${about}`).to.equal(undefined);
+        }
       }
     }
   }
@@ -203,11 +243,12 @@ function pushed({ kind, person, isGiven }: Step): [Line, string] {
   }
   // A line cannot remove an organization.
   if (kind === 'organization') return [line.organization('O1'), isGiven ? 'organization' : 'nothing'];
-  const one = line.membership(person, 'O1');
-  return [isGiven ? one : { ...one, removed: true }, `membership ${person}`];
+  if (kind === 'warehouse') return [line.warehouse('W1', 'O1'), isGiven ? 'warehouse' : 'nothing'];
+  const one = kind === 'rights' ? line.rights(person, 'W1', 'read') : line.membership(person, 'O1');
+  return [isGiven ? one : { ...one, removed: true }, `${kind} ${person}`];
 }
 
-const KINDS: readonly Kind[] = ['organization', 'account', 'membership'];
+const KINDS: readonly Kind[] = ['organization', 'warehouse', 'account', 'membership', 'rights'];
 
 function suite(deployment: Deployment, walks: number, ahead?: number): () => void {
   return () => {

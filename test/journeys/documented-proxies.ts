@@ -1,4 +1,4 @@
-/** nginx and Caddy as configured in docs/operations, in front of two nodes. */
+/** nginx and Caddy as configured in deploy/proxies, in front of two nodes. */
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
@@ -10,13 +10,11 @@ import { type Requirement, required } from '../support/requirements.ts';
 import { caddy, nginx, writeCertificate } from '../support/reverse-proxies.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
 
-const DOCS = ['deploy.md', 'stores-and-proxies.md']
-  .map((name) => readFileSync(path.join(import.meta.dirname, '../../docs/operations', name), 'utf8'))
-  .join('');
+const FOLDER = path.join(import.meta.dirname, '../../deploy/proxies');
 
-/** Returns the first code block in this language. */
-export const documentedBlock = (language: string): string =>
-  new RegExp(`\`\`\`${language}\n(.*?)\`\`\``, 's').exec(DOCS)?.[1] ?? '';
+/** Returns the configuration that operators copy, without its first line, a comment. */
+export const shippedConfiguration = (name: string): string =>
+  readFileSync(path.join(FOLDER, name), 'utf8').replace(/^#.*\n/, '');
 
 /** Two addresses of this machine stand for two machines, so that the nodes' ports are the same. */
 const HOSTS = ['127.0.0.1', '127.0.0.2'] as const;
@@ -39,6 +37,8 @@ export interface DocumentedProxy extends Requirement {
   readonly failsRefusedPostsForMs: number;
   /** Milliseconds to wait after a node is ready, before the next one is stopped. */
   readonly pauseBetweenNodesMs: number;
+  /** The nodes are processes of one machine: their address is the same, and their ports differ. */
+  readonly isOneMachine?: true;
   /** Writes the configuration. @returns the arguments to start the proxy with. */
   configure(place: Place): readonly string[];
 }
@@ -49,7 +49,7 @@ const documentedNginx: DocumentedProxy = {
   failsRefusedPostsForMs: 0,
   pauseBetweenNodesMs: 0,
   configure({ folder, certificate, key, ports: { tls, plain }, nodes: [one, another] }) {
-    const block = replaced(documentedBlock('nginx'), {
+    const block = replaced(shippedConfiguration('nginx.conf'), {
       'server 127.0.0.1:3000 max_fails=0;': [one, another]
         .map(({ host, port }) => `server ${host}:${port} max_fails=0;`)
         .join('\n  '),
@@ -81,17 +81,41 @@ const documentedCaddy: DocumentedProxy = {
   // POSTs.
   pauseBetweenNodesMs: buffersRequests ? 0 : 2_000,
   configure({ folder, certificate, key, ports: { tls, plain }, nodes: [one, another] }) {
-    const documented = documentedBlock('caddy');
-    expect(documented).to.match(REQUEST_BUFFERS);
-    const supported = buffersRequests ? documented : documented.replace(REQUEST_BUFFERS, '');
-    const block = replaced(supported, {
+    const block = replaced(supportedConfiguration('Caddyfile'), {
       '10.0.0.1:3000': `${one.host}:${one.port}`,
       '10.0.0.2:3000': `${another.host}:${another.port}`,
       'health_port 3001': `health_port ${one.operatorsPort}`,
       'auth.example.com {': `https://localhost:${tls} {\n  tls ${certificate} ${key}`,
     });
-    const global = `{\n  admin off\n  http_port ${plain}\n  https_port ${tls}\n}\n`;
-    return caddy.write(folder, global + block);
+    return caddy.write(folder, globalOptions({ tls, plain }) + block);
+  },
+};
+
+/** Returns the configuration with what this version of Caddy supports. */
+function supportedConfiguration(name: string): string {
+  const shipped = shippedConfiguration(name);
+  expect(shipped).to.match(REQUEST_BUFFERS);
+  return buffersRequests ? shipped : shipped.replace(REQUEST_BUFFERS, '');
+}
+
+const globalOptions = ({ tls, plain }: Place['ports']): string =>
+  `{\n  admin off\n  http_port ${plain}\n  https_port ${tls}\n}\n`;
+
+export const caddyOnOneMachine: DocumentedProxy = {
+  ...documentedCaddy,
+  name: 'Caddy, as processes of one machine',
+  serverSettings: { ...documentedCaddy.serverSettings, host: 'localhost' },
+  isOneMachine: true,
+  configure({ folder, certificate, key, ports, nodes: [one, another] }) {
+    const block = replaced(supportedConfiguration('one-machine.Caddyfile'), {
+      '127.0.0.1:3000': `127.0.0.1:${one.port}`,
+      '[::1]:3010': `[::1]:${another.port}`,
+      'health_port 3001': `health_port ${one.operatorsPort}`,
+      'http://[::1]:3001': `http://[::1]:${one.operatorsPort}`,
+      '127.0.0.1:3002': `127.0.0.1:${another.operatorsPort}`,
+      'auth.example.com {': `https://localhost:${ports.tls} {\n  tls ${certificate} ${key}`,
+    });
+    return caddy.write(folder, globalOptions(ports) + block);
   },
 };
 
@@ -116,7 +140,9 @@ export async function startProxy(opened: Opened, proxy: DocumentedProxy): Promis
   const [one, another] = HOSTS;
   const nodes = [
     { host: one, port, operatorsPort },
-    { host: another, port, operatorsPort },
+    proxy.isOneMachine
+      ? { host: one, port: await freePort(), operatorsPort: await freePort() }
+      : { host: another, port, operatorsPort },
   ] as const;
   const args = proxy.configure({ folder, certificate, key, ports, nodes });
   const environment = { PATH: process.env.PATH, HOME: folder };
@@ -132,7 +158,7 @@ export async function startProxy(opened: Opened, proxy: DocumentedProxy): Promis
 /** @throws AssertionError if the text lacks a part to replace. */
 function replaced(text: string, replacements: Readonly<Record<string, string>>): string {
   return Object.entries(replacements).reduce((done, [from, to]) => {
-    expect(done, 'the docs').to.include(from);
+    expect(done, 'the configuration').to.include(from);
     return done.replaceAll(from, to);
   }, text);
 }

@@ -1,6 +1,6 @@
 /**
- * Backup and restore with the commands of docs/operations/backup.md in their order: revoked access
- * stays revoked, and no user is locked out.
+ * Backup and restore with the commands of docs/operations/backup.md and incidents.md in their order:
+ * revoked access stays revoked, and no user is locked out.
  */
 import { readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
@@ -28,11 +28,13 @@ import { temporaryDirectory } from '../support/temporary-directory.ts';
 
 const ROOT = path.join(import.meta.dirname, '../..');
 const PASSWORD = 'swordfish';
-const DOCS = readFileSync(path.join(ROOT, 'docs/operations/backup.md'), 'utf8');
+const [DOCS = '', INCIDENTS = ''] = ['backup.md', 'incidents.md'].map((name) =>
+  readFileSync(path.join(ROOT, 'docs/operations', name), 'utf8'),
+);
 
 /** Returns the first block of commands after this phrase in this section. */
-function commandsBehind(section: string, words: string): string[] {
-  const text = DOCS.slice(DOCS.indexOf(section));
+function commandsBehind(section: string, words: string, docs = DOCS): string[] {
+  const text = docs.slice(docs.indexOf(section));
   const [, block = ''] = /```sh\n(.*?)```/s.exec(text.slice(text.indexOf(words))) ?? [];
   const lines = block.split('\n').filter(Boolean);
   expect(lines, words).not.to.be.empty;
@@ -58,11 +60,14 @@ const SECTIONS = {
 const IN_CONTAINER =
   /^(?:docker compose (?:exec|run)(?: --?[a-zA-Z-]+)* [a-z]+|kubectl --namespace [a-z]+ exec(?: --stdin)? \S+ --) (.*)$/;
 
+/** Commands that prepare a new machine, which the test skips. */
+const ABOUT_MACHINE = /^(?:DAY=|install |systemctl daemon-reload|cp -r|echo "|chown )/;
+
 /** Commands about containers and pods, which the test skips: it has neither. */
 const ABOUT_PODS = [
   /^kubectl --namespace [a-z]+ (?:wait|rollout status) /,
   /^kubectl --namespace gatehouse scale deployment\/gatehouse-operator /,
-  /^kubectl (?:apply --filename restore-redis.yaml|--namespace stores delete pod\/restore-redis)$/,
+  /^kubectl (?:apply --filename deploy\/kubernetes\/restore-redis.yaml|--namespace stores delete pod\/restore-redis)$/,
 ];
 
 const pgDump = { program: findProgram('pg_dump'), remedy: 'pg_dump (package postgresql-client)' };
@@ -105,7 +110,7 @@ function testRestores(which: 'systemd' | 'others'): void {
   /** Runs each command of the docs with the paths and ports of this test. */
   async function runCommands(commands: readonly string[]): Promise<void> {
     const { settings } = service;
-    const operator = operatorWith({ ...storesOf(service), ...keysOf(service) });
+    const operator = operatorWith({ GATEHOUSE_ISSUER: issuer, ...storesOf(service), ...keysOf(service) });
     const stopNodes = () => service.close();
     const startNodes = async () => {
       service = await start({ settings });
@@ -115,6 +120,7 @@ function testRestores(which: 'systemd' | 'others'): void {
     const actions: Readonly<Record<string, () => unknown>> = {
       "systemctl stop gatehouse.target 'gatehouse@*'": stopNodes,
       'systemctl start gatehouse.target': startNodes,
+      'systemctl enable gatehouse@3001 && systemctl enable --now gatehouse.target': startNodes,
       'systemctl stop redis-server': stopRedis,
       'systemctl start redis-server': startRedis,
       'docker compose stop one two': stopNodes,
@@ -145,10 +151,10 @@ function testRestores(which: 'systemd' | 'others'): void {
   function run(command: string): void {
     const here = command
       .replaceAll('/opt/gatehouse', ROOT)
-      .replaceAll(/(?<= )deploy\//g, `${ROOT}/deploy/`)
+      .replaceAll(/(?<=^| )deploy\//g, `${ROOT}/deploy/`)
       .replaceAll('/etc/gatehouse', folder)
       .replaceAll('/run/redis-secrets', folder)
-      .replaceAll(/(?<= |=)\/backup\b/g, folder)
+      .replaceAll(/(?<=[ ="])\/backup\b/g, folder)
       .replaceAll(/\/var\/lib\/redis|(?<= )\/data\b/g, redisFolder)
       .replace('--username=gatehouse --dbname=gatehouse', `--dbname='${databaseUrl}'`)
       .replace(/--username=gatehouse (.*) gatehouse /, `$1 '${databaseUrl}' `);
@@ -301,6 +307,28 @@ function testRestores(which: 'systemd' | 'others'): void {
     expect(files).to.have.length.above(3);
     const postgresCommands = commandsBehind(SECTIONS.systemd, '**If PostgreSQL was restored');
     await runCommands([...files, ...withoutWait(postgresCommands).slice(1)]);
+    await issued.expectRevoked();
+    for (const tokens of [issued.unchanged, issued.current]) await issued.expectEnded(tokens);
+    await issued.expectLaterRevoked();
+    await issued.expectNoLockout();
+  });
+
+  it('a restore into a new server with an empty Redis revokes everything, and the doctor finds no problem', async () => {
+    const issued = await issueAccess(SECTIONS.systemd);
+    await service.close();
+    // Empty stores stand for those of the new machine.
+    const client = new Redis(redis.url);
+    await client.flushall();
+    client.disconnect();
+    const database = new pg.Client({ connectionString: databaseUrl });
+    await database.connect();
+    await database.query('DROP SCHEMA public CASCADE; CREATE SCHEMA public');
+    await database.end();
+    const commands = commandsBehind('## Restore into a new server', 'in the', INCIDENTS);
+    expect(commands.at(-1)).to.equal('gatehouse doctor');
+    await runCommands(
+      commands.filter((line) => !ABOUT_MACHINE.test(line)).map((line) => line.replace('$DAY', '/backup')),
+    );
     await issued.expectRevoked();
     for (const tokens of [issued.unchanged, issued.current]) await issued.expectEnded(tokens);
     await issued.expectLaterRevoked();

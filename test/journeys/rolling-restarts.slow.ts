@@ -10,7 +10,7 @@ import { describeOn, openssl, postgresServer, redisServer } from '../support/req
 import { type Seed, seed } from '../support/seed.ts';
 import type { TestService } from '../support/service.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
-import { DOCUMENTED_PROXIES, type RunningProxy, startProxy } from './documented-proxies.ts';
+import { caddyOnOneMachine, DOCUMENTED_PROXIES, type RunningProxy, startProxy } from './documented-proxies.ts';
 import { type Failure, prepareLoad, type RollingLoad } from './rolling-load.ts';
 
 const ROUNDS = Number(process.env.ROUNDS ?? 3);
@@ -35,7 +35,7 @@ function parseLine(line: string): LogLine[] {
   }
 }
 
-for (const proxy of DOCUMENTED_PROXIES) {
+for (const proxy of [...DOCUMENTED_PROXIES, caddyOnOneMachine]) {
   describeOn([postgresServer, redisServer, openssl, proxy], `two nodes behind ${proxy.name}`, () => {
     const opened = createOpened();
     let running: RunningProxy;

@@ -23,7 +23,7 @@ describe('a node whose output has no reader any more', () => {
       { write: (line: string) => lines.push(line) },
     ];
     const trail = createAuditTrail({ database });
-    await trail.end();
+    await trail.page('start', 1);
     await createActivity({ database, clock: Date.now }).record({
       action: 'doctor_ran',
       actor: 'service',
@@ -58,7 +58,7 @@ describe('the queries of an idle deployment for the activity on the log', () => 
 
   it('the node that has the lease reads once a second, and another node only asks for the lease', async () => {
     const trail = createAuditTrail({ database });
-    await trail.end();
+    await trail.page('start', 1);
     const log = pino({ level: 'silent' }, { write: () => {} });
     const startOne = () => {
       const asked = { reads: 0, claims: 0 };

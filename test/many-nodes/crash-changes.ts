@@ -2,11 +2,11 @@
 import { expect } from 'chai';
 import { fileOf, line } from '../import/import-file.ts';
 import { operatorOn, valueFrom } from '../operator/run-operator.ts';
-import { LIST, REDIRECT_URI, signInOwner } from '../pages/client-owner.ts';
+import { LIST, REDIRECT_URI, shownOn, signInOwner } from '../pages/client-owner.ts';
 import { fieldOf, type SignedInPerson, signedIn } from '../pages/signed-in-person.ts';
 import { tokensOf } from '../provider/partner-tokens.ts';
 import { eventually } from '../support/eventually.ts';
-import { authorizationUrl, exchangeCode } from '../support/oauth.ts';
+import { authorizationUrl, exchangeCode, refresh } from '../support/oauth.ts';
 import { createPerson, type Fields, type Page } from '../support/person.ts';
 import type { TestService } from '../support/service.ts';
 import { ending, expectStatus, expectUsable } from './crash-requests.ts';
@@ -204,6 +204,45 @@ const rotatedSecret: Operation = async (world) => {
   };
 };
 
+/** The owner renews a robbed client that another user has connected. */
+const renewedClient: Operation = async (world) => {
+  const account = await world.addPerson('Pat');
+  const owner = await signInOwner(world.node, account);
+  const client = await owner.createClient('Stock Sync');
+  const tokens = await world.partner.tokens(client);
+  await world.remember(tokens.accessToken);
+  const page = await owner.get(`${LIST}/${client.id}/renew`);
+  let answer: Page | undefined;
+  const act = async (): Promise<void> => {
+    answer = await owner.submit(page, { confirm_name: 'Stock Sync' });
+    expect(answer.status, answer.html).to.equal(303);
+  };
+  return {
+    act,
+    retry: act,
+    async isDone(node) {
+      const found = await node.clients.find(client.id);
+      const isRenewed = found?.generation === 1;
+      expect(found?.secrets, 'no moment is without a secret').to.have.length(1);
+      expect(found?.secrets[0]?.lastFour !== client.secret.slice(-4), 'the secret is new').to.equal(isRenewed);
+      expect(await countLogged(node, account, 'client_renewed')).to.equal(isRenewed ? 1 : 0);
+      expect(await world.isActive(tokens.accessToken, node)).to.equal(!isRenewed);
+      return isRenewed;
+    },
+    isDoneAtApi: async () => !(await world.call(tokens.accessToken)).isAccepted,
+    async expectDone() {
+      // A page shows the secret once; here its request is not interrupted.
+      const { id, secret } = shownOn(await owner.follow(answer ?? page));
+      expect(id).to.equal(client.id);
+      const { issuer } = world.node;
+      await expectStatus(refresh(issuer, client, tokens.refreshToken), 401);
+      const lifted = await refresh(issuer, { ...client, secret }, tokens.refreshToken);
+      expect(lifted.status, lifted.text).to.equal(200);
+      expect(await world.isActive(tokensOf(lifted).accessToken, world.node)).to.equal(true);
+    },
+  };
+};
+
 const revokedApiKey: Operation = async (world) => {
   const account = await world.addPerson('Pat');
   const person = await signedIn(world.node, account);
@@ -282,6 +321,7 @@ export const CHANGES: Readonly<Record<string, Operation>> = {
   'an approval': approval,
   'the registration of a client': newClient,
   'the addition of a second secret': rotatedSecret,
+  'the renewal of a robbed client': renewedClient,
   'the revocation of an API key': revokedApiKey,
   'the block of a client by an organization': blockedClient,
   'a batch of an import': importBatch,

@@ -1,4 +1,5 @@
 /** A node is killed at every step of every operation that changes something, on each deployment. */
+import { cheapPasswords } from '../support/cheap-passwords.ts';
 import { describeOn, postgresServer, redisServer } from '../support/requirements.ts';
 import type { Deployment } from '../support/service.ts';
 import { CHANGES } from './crash-changes.ts';
@@ -16,6 +17,7 @@ const DEPLOYMENTS = {
 
 for (const [deployment, { needed, every }] of Object.entries(DEPLOYMENTS)) {
   describeOn(needed, `a node killed after any call of a store, ${deployment}`, () => {
+    cheapPasswords();
     let world: CrashWorld;
     before(async () => {
       world = await CrashWorld.open(deployment as Deployment);

@@ -100,7 +100,7 @@ describe('operator passkeys', () => {
     await passkeys.add(made);
     expect((await run('accounts list')).output).to.match(/Ada +active +passkey$/m);
     expect((await run(`show ${email}`)).output).to.include('Sign-in methods: passkey.');
-    const [one] = await value(`passkeys list --account ${email}`);
+    const [one] = await value(`passkeys list ${email}`);
     expect(one).to.include({ name: 'Phone', synced: true, last_used_at: null });
     expect((await run(`passkeys list ${email}`)).output).to.match(/^pk_.* Phone +yes /m);
     await records();

@@ -46,7 +46,7 @@ describe('operator accounts, while a service keeps the embedded database open', 
     );
     expect(await signIn({ email: 'ada@example.test', password: PASSWORD })).to.equal('refused');
     expect((await run('accounts list')).output).to.match(/^acc_.*Ada +suspended +password$/m);
-    expect(await value(`accounts resume --account ${ada.id}`)).to.deep.equal(ada);
+    expect(await value(`accounts resume ${ada.id}`)).to.deep.equal(ada);
     expect(await value('accounts list')).to.deep.include.members(
       [ada, bob].map((one) => ({ ...one, signs_in_with: ['password'] })),
     );
@@ -78,7 +78,7 @@ describe('operator accounts, while a service keeps the embedded database open', 
     const { output } = await run('accounts invite gil@example.test');
     const [link = ''] = /http:\/\/localhost:3000\/password\?token=\S+/.exec(output) ?? [];
     expect(await links().find(tokenOf(link))).to.have.nested.property('account.id', added.id);
-    const again = await value(`accounts invite --account ${added.id}`);
+    const again = await value(`accounts invite ${added.id}`);
     expect(again.invite_link).not.to.equal(added.invite_link);
   });
 

@@ -24,7 +24,7 @@ const file = fileWith(
 const command = `check-config ${file}`;
 
 describe('operator check-config', () => {
-  it('`check-config` reports all problems of file and environment together, as every command does', async () => {
+  it('`check-config` reports all problems of file and environment together, as a command that needs them does', async () => {
     const wrong = fileWith('tokens: { acess_token: 1h }\nlog: { level: loud }\n');
     const run = operatorWith({ DATABASE_URL: production.DATABASE_URL, GATEHOUSE_CONFIG: wrong });
     const { error } = await valueFrom(run, `check-config ${wrong}`, { exitCode: 3 });
@@ -35,7 +35,7 @@ describe('operator check-config', () => {
       'GATEHOUSE_COOKIE_KEYS',
       'GATEHOUSE_TOKEN_KEYS',
     ]);
-    const printed = await run('accounts list');
+    const printed = await run('organizations add --name Acme');
     expect(printed).to.include({ exitCode: 3, output: '' });
     expect(printed.errors).to.contain('did you mean `access_token`?');
   });
@@ -43,14 +43,7 @@ describe('operator check-config', () => {
   it('`check-config` shows every setting in the notation of the file, with the origin of its value', async () => {
     const run = operatorWith({ ...production, PORT: '5000' });
     const value = await valueFrom(run, command);
-    expect(value).to.include({
-      valid: true,
-      file,
-      issuer: 'https://auth.example.com',
-      database: 'postgresql',
-      tokens: 'redis',
-      mail: 'smtp',
-    });
+    expect(value).to.include({ valid: true, file });
     expect(value.settings).to.deep.include({
       issuer: { value: 'https://auth.example.com', from: 'file' },
       'server.proxy_hops': { value: 1, from: 'file' },

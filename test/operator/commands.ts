@@ -11,7 +11,11 @@ export const idle = {
   stderr: nowhere(),
   confirm: async () => {},
   by: () => ({ operator: 'nobody' }),
+  load: () => {
+    throw new Error('not run');
+  },
   announce: () => {},
+  warn: () => {},
   onWait: () => {},
   run: async () => {},
   print: () => {},

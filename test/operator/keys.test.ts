@@ -1,8 +1,13 @@
+import { spawnSync } from 'node:child_process';
+import { existsSync, readFileSync, statSync } from 'node:fs';
+import path from 'node:path';
 import { expect } from 'chai';
+import { createSecretFile } from '../../src/operator/command/secret-file.ts';
 import { keyFingerprint, startKeySightings } from '../../src/storage/key-sightings.ts';
 import { READY_NODE } from '../support/ready-node.ts';
+import { temporaryDirectory } from '../support/temporary-directory.ts';
 import { setUpOperator } from './operator-suite.ts';
-import { operatorWith, valueFrom, variablesOf } from './run-operator.ts';
+import { expectWrongUsage, operatorWith, valueFrom, variablesOf } from './run-operator.ts';
 
 const OLD = 'an-old-key-of-the-tests-0123456789abcdef';
 const NEW = 'a-new-key-of-the-tests-0123456789abcdefg';
@@ -115,6 +120,48 @@ describe('operator keys', () => {
     expect((await run('keys generate')).output).not.to.equal(output);
     const value = await valueFrom(run, 'keys generate --kind cookie');
     expect(value).to.include({ variable: 'GATEHOUSE_COOKIE_KEYS' });
+  });
+
+  it('`keys generate --out` writes the key into a new file that only its owner may read', async () => {
+    const folder = temporaryDirectory('keys');
+    const run = operatorWith({});
+    const file = path.join(folder, 'token-keys');
+    const { output, errors } = await run(['keys', 'generate', '--kind', 'token', '--out', file]);
+    const key = readFileSync(file, 'utf8');
+    expect(key).to.match(/^[A-Za-z0-9_-]{64}\n$/);
+    expect(statSync(file).mode & 0o777).to.equal(0o600);
+    expect(output + errors)
+      .to.contain(`The secret is in ${file}`)
+      .and.not.contain(key.trim());
+    const value = await valueFrom(run, ['keys', 'generate', '--out', path.join(folder, 'other')]);
+    expect(Object.keys(value)).to.deep.equal(['steps']);
+    // An existing file may be readable, or hold the key in use.
+    for (const unusable of [file, path.join(folder, 'no', 'folder')]) {
+      await expectWrongUsage(run, [['keys', 'generate', '--out', unusable]]);
+    }
+    expect(readFileSync(file, 'utf8')).to.equal(key);
+  });
+
+  it('`--out` refuses to begin without space for the secret, and prints it if it cannot be written in the end', () => {
+    const file = path.join(temporaryDirectory('full'), 'key');
+    const command = `ulimit -f 0 && exec "${process.execPath}" src/operator/main.ts keys generate --out "${file}"`;
+    const { status, stdout, stderr } = spawnSync('sh', ['-c', command], { encoding: 'utf8' });
+    expect([status, stdout], stderr).to.deep.equal([2, '']);
+    expect(stderr).to.contain('cannot be written (EFBIG)');
+    expect(existsSync(file)).to.equal(false);
+
+    const warnings: string[] = [];
+    const secretFile = createSecretFile(file, (sentence) => warnings.push(sentence));
+    expect(statSync(file).size).to.equal(4096);
+    // After this, each write fails.
+    secretFile.close();
+    const report = { value: { key: NEW }, text: NEW, secret: NEW };
+    expect(secretFile.take(report)).to.equal(report);
+    const further = { value: undefined, text: 'Its owner was mailed.' };
+    expect(secretFile.take(further)).to.equal(further);
+    expect(warnings.join()).to.match(/^[^.]+could not be written/);
+    expect(warnings).to.have.length(1);
+    expect(existsSync(file)).to.equal(false);
   });
 
   it('`keys list` without configured keys says so, and generates none', async () => {

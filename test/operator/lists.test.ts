@@ -6,7 +6,8 @@ import { createAccess } from '../../src/accounts/access/access.ts';
 import { createApiKeys } from '../../src/accounts/api-keys/api-keys.ts';
 import { listConnections } from '../../src/authorizations/connected-clients.ts';
 import { systemClock } from '../../src/base/clock.ts';
-import { createOrganizations, type OrganizationRecord } from '../../src/changes/organizations.ts';
+import { newValue } from '../../src/base/random-id.ts';
+import { createOrganizations, type ListedOrganization } from '../../src/changes/organizations.ts';
 import { createClientRegistry } from '../../src/clients/client-registry.ts';
 import { type ListForm, listReport } from '../../src/operator/command/report.ts';
 import { runOperator } from '../../src/operator/program/run-operator.ts';
@@ -54,6 +55,29 @@ describeOn([postgresServer], 'lists with many entries', () => {
   before('fill the database', async function () {
     this.timeout(120_000);
     for (const statement of FILL) await database.query(statement);
+  });
+
+  it('`organizations show` and `warehouses show` show what is in it and who reaches it, at most 20 of each', async () => {
+    const run = operatorOn(database);
+    const hall = `wh_${'1'.padStart(16, '0')}`;
+    const first = 'acc_0000000000000001';
+    await valueFrom(run, `memberships set --account ${first} --warehouse ${hall} --rights read`);
+    const shown = await valueFrom(run, `organizations show ${ORGANIZATION}`);
+    expect(shown).to.include({ id: ORGANIZATION, name: 'Quay 1', more_warehouses: 0, has_more_clients: false });
+    expect(shown.policy).to.deep.equal({ clients: 'open', api_keys: 'allow' });
+    expect(shown.warehouses.map((one: { id: string }) => one.id)).to.deep.equal([hall]);
+    expect(shown.members).to.have.length(20);
+    expect(shown.clients).to.have.length(1);
+    expect(shown.clients[0]).to.include({ id: CLIENT, state: 'admitted', people: 1_001 });
+    const { output } = await run(`organizations show ${ORGANIZATION}`);
+    expect(output).to.contain('Quay 1').and.contain('Hall 1').and.contain('1@demo.test').and.contain('more than 1,000');
+    expect(output).to.contain(`memberships list --organization ${ORGANIZATION}`);
+
+    const warehouse = await valueFrom(run, `warehouses show ${hall}`);
+    expect(warehouse).to.deep.include({ name: 'Hall 1', organization: { id: ORGANIZATION, name: 'Quay 1' } });
+    expect(warehouse.members.map((one: { id: string }) => one.id)).to.deep.equal([first]);
+    expect((await run(`warehouses show ${hall}`)).output).to.contain(`Organization: ${ORGANIZATION}, Quay 1`);
+    expect((await refusalFrom(run, 'warehouses show wh_nowhere')).code).to.equal('warehouse_unknown');
   });
 
   type List = (database: Database, page: PageRequest) => Promise<Page<{ readonly id: string }>>;
@@ -117,7 +141,7 @@ describeOn([postgresServer], 'lists with many entries', () => {
   it('--json continues if the last entry of a page is removed before the next page is read', async () => {
     const organizations = createOrganizations(parts(database));
     const names: string[] = [];
-    const form: ListForm<OrganizationRecord> = {
+    const form: ListForm<ListedOrganization> = {
       heading: [],
       row: ({ id }) => [id],
       nothing: '',
@@ -181,5 +205,33 @@ describeOn([postgresServer], 'lists with many entries', () => {
   it('the text says that there are more than 1,000 more', async () => {
     const { output } = await operatorOn(database)('organizations list --limit 3');
     expect(output).to.match(/There are more than 1,000 more: add --after org_\d+\n$/);
+  });
+
+  it('`warehouses show` finds the clients of a warehouse behind a hundred clients without access to it', async () => {
+    const [place, hall] = ['org_', 'wh_'].map((prefix) => `${prefix}${'2'.padStart(16, '0')}`);
+    await database.query(
+      `INSERT INTO organization_memberships (account_id, organization_id, role, created_at)
+        SELECT ${idOf('acc_', 'n')}, $1, 'member', now() FROM generate_series(20, 21) n`,
+      [place],
+    );
+    // The first person has no right here. The second one's client has the last ID.
+    const ids = Array.from({ length: 101 }, () => newValue('client_id')).sort();
+    await database.query(
+      `INSERT INTO clients (id, kind, name, redirect_uris, native, created_at, updated_at)
+        SELECT id, 'public', 'C', '{https://app.example/cb}', false, now(), now() FROM unnest($1::text[]) id`,
+      [ids],
+    );
+    await database.query(
+      `INSERT INTO connections (account_id, client_id, connected_at, approved_at, consented_name, consented_hosts)
+        SELECT ${idOf('acc_', 'CASE id WHEN $2 THEN 21 ELSE 20 END')}, id, now(), now(), 'C', '{}'
+          FROM unnest($1::text[]) id`,
+      [ids, ids.at(-1)],
+    );
+    const run = operatorOn(database);
+    const person = 'acc_0000000000000021';
+    await valueFrom(run, `memberships set --account ${person} --warehouse ${hall} --rights read`);
+    const shown = await valueFrom(run, `warehouses show ${hall}`);
+    expect(shown.clients.map((one: { id: string }) => one.id)).to.deep.equal([CLIENT, ids.at(-1)]);
+    expect(shown.has_more_clients).to.equal(false);
   });
 });

@@ -10,7 +10,7 @@ const TOKEN = withChecksum(`gate_at_${x(89)}`);
 const REFRESH = withChecksum(`gate_rt_${x(66)}`);
 const SECRET = withChecksum(`gate_cs_${x(43)}`);
 const CLIENT = `gate_ci_${x(22)}`;
-const ACCOUNT = `acc_${x(16)}`;
+const ACCOUNT = `acc_X${x(15)}`;
 const LINK = `${'aB3'.repeat(14)}c`;
 const EMAIL = 'kim@example.com';
 const encoded = (text: string): string => Buffer.from(text).toString('base64');
@@ -77,6 +77,7 @@ describe('the values in a text', () => {
       `export TOKEN=${TOKEN.slice(0, 40)}\\\n  ${TOKEN.slice(40)}`,
       `a terminal: ${TOKEN.slice(0, 40)}   \n${TOKEN.slice(40)}`,
       Buffer.from(`Token: ${TOKEN}\r\n`, 'utf16le').toString(),
+      Buffer.from(`\ufeff${TOKEN}\r\n`, 'utf16le').toString(),
       `Authorization: Basic ${encoded(`reporting-service:${TOKEN}`)}`,
     ]) {
       expect(found(text), text).to.deep.equal([TOKEN]);
@@ -125,6 +126,8 @@ describe('the values in a text', () => {
       [`<a href=3D"https://x.example/?login_hint=3D${EMAIL}&token=3D${LINK}">`, EMAIL, LINK],
       [`${x(40)} https://x.example/reset?token=3D${LINK.slice(0, 9)}=\r\n${LINK.slice(9)} end`, LINK],
       [`EMPTY=\n${EMAIL}`, EMAIL],
+      // PowerShell begins a file with a byte order mark.
+      [Buffer.from(`\ufeff${EMAIL} ${ACCOUNT}`, 'utf16le').toString(), EMAIL, ACCOUNT],
       [`https://x.example/reset?token=3D${LINK.slice(2)}`, `3D${LINK.slice(2)}`],
     ] as const) {
       expect(found(text), text).to.deep.equal(values);
@@ -158,6 +161,7 @@ describe('the values in a text', () => {
     expect(found(`gate_key_rotation and gate_at_beginning ${ACCOUNT}`)).to.deep.equal([ACCOUNT]);
     expect(found(`counterrevolutionaries ${ACCOUNT}`)).to.deep.equal([ACCOUNT]);
     expect(found(`investigate_at_home_with_friends ${ACCOUNT}`)).to.deep.equal([ACCOUNT]);
+    expect(found(`key_fingerprint_algo and org_structure-version ${ACCOUNT}`)).to.deep.equal([ACCOUNT]);
   });
 
   it('what may be a secret of another service is not shown', () => {

@@ -173,6 +173,37 @@ forEachDeployment('operator show', (start) => {
     }
   });
 
+  it('`show` says of each refresh token of before that it can be repeated until the second refresh after a renewal', async () => {
+    const client = await addTestClient(on.service, 'Robbed Courier');
+    const first = await on.partner.tokens(client);
+    const second = tokensOf(await refresh(on.issuer, client, first.refreshToken));
+    const after = { ...client, secret: (await on.service.clients.renew(client.id)).secret };
+    const lifted = tokensOf(await refresh(on.issuer, after, second.refreshToken));
+    for (const value of [first, second]) {
+      const shown = await show(value.refreshToken);
+      expect(shown).to.include({ state: 'replaced' });
+      expect(shown.why).to.contain('A retry still returns the same successor');
+    }
+    expect(tokensOf(await refresh(on.issuer, after, first.refreshToken)).refreshToken).to.equal(lifted.refreshToken);
+    await refresh(on.issuer, after, lifted.refreshToken);
+    expect(await show(second.refreshToken)).to.include({ state: 'reused' });
+  });
+
+  it('`show` says when the operator ended everything of a client, also while its connections are being marked', async () => {
+    const client = await addTestClient(on.service, 'Ended Planner');
+    const { accessToken } = await on.partner.tokens(client);
+    await on.service.clients.revoke(client.id, (tx) =>
+      on.service.activity.record(
+        { action: 'client_tokens_revoked', actor: 'operator', details: { client_id: client.id } },
+        tx,
+      ),
+    );
+    const shown = await show(accessToken);
+    expect(shown).to.include({ state: 'revoked' });
+    expect(shown.why).to.contain('ended everything');
+    expect(Date.parse(shown.revoked_at)).to.be.closeTo(Date.now(), 600_000);
+  });
+
   it('`show` shows the owner of a client secret or API key, and when it was removed', async () => {
     const { confidential } = on.clients;
     const secret = String(confidential.secret);

@@ -218,28 +218,32 @@ describeOn([postgresServer], 'the page of a large organization', () => {
     await Promise.all(pages);
   });
 
-  it('the deletion of a warehouse continues after a step that waited too long for a lock', async () => {
+  it('the deletion of a warehouse continues after its begin, or a step, waited too long for a lock', async () => {
     const { database, settings, organizations } = on.service;
     const { id: organizationId } = on.seeded.organization;
-    const warehouse = await organizations.addWarehouse({ organizationId, name: 'Hall' });
-    await on.service.memberships.setRights(owner, warehouse.id, ['read']);
     const lock = await anotherSession();
-    await lock.query('BEGIN');
-    await lock.query('SELECT FROM warehouse_rights WHERE warehouse_id = $1 FOR UPDATE', [warehouse.id]);
     const { databaseUrl } = settings.storage;
     const quick = await openDatabase({ databaseUrl, dataDirectory: '', timeoutFactor: SHORT_TIMEOUT_FACTOR });
-    const failures: unknown[] = [];
-    const transaction: typeof quick.transaction = (work) =>
-      quick.transaction<never>(work as never).catch(async (error: unknown) => {
-        failures.push(error);
-        await lock.query('ROLLBACK');
-        throw error;
-      });
-    await createOrganizations({ database: { ...quick, transaction } })
-      .remove('warehouse', warehouse.id)
-      .finally(() => quick.close());
-    expect(failures[0]).to.include({ code: 'statement_too_long' });
-    expect(await database.query('SELECT FROM warehouses WHERE id = $1', [warehouse.id])).to.deep.equal([]);
+    for (const [table, column] of [
+      ['warehouses', 'id'],
+      ['warehouse_rights', 'warehouse_id'],
+    ]) {
+      const { id } = await organizations.addWarehouse({ organizationId, name: 'Hall' });
+      await on.service.memberships.setRights(owner, id, ['read']);
+      await lock.query('BEGIN');
+      await lock.query(`SELECT FROM ${table} WHERE ${column} = $1 FOR UPDATE`, [id]);
+      const failures: unknown[] = [];
+      const transaction: typeof quick.transaction = (work) =>
+        quick.transaction<never>(work as never).catch(async (error: unknown) => {
+          failures.push(error);
+          await lock.query('ROLLBACK');
+          throw error;
+        });
+      await createOrganizations({ database: { ...quick, transaction } }).remove('warehouse', id);
+      expect(failures[0], table).to.include({ code: 'statement_too_long' });
+      expect(await database.query('SELECT FROM warehouses WHERE id = $1', [id])).to.deep.equal([]);
+    }
+    await quick.close();
   });
 
   it('a place whose deletion was stopped reaches no one, and a job of the service completes the deletion', async () => {
@@ -261,6 +265,8 @@ describeOn([postgresServer], 'the page of a large organization', () => {
       await database.query('DROP TRIGGER stop_early ON warehouse_rights');
       expect(failed).to.equal('stopped');
       await eventually(async () => expect(await reached()).to.not.include(id));
+      const [listed] = (await organizations.list({ match: `Ended ${kind}` })).items;
+      expect(listed?.warehouses).to.equal(kind === 'warehouse' ? 0 : undefined);
       await clean();
       expect(await count(`${kind}s WHERE id = '${id}'`)).to.equal(1);
       await database.query(`UPDATE ${kind}s SET ended_at = ended_at - interval '6 minutes' WHERE id = '${id}'`);
@@ -271,35 +277,46 @@ describeOn([postgresServer], 'the page of a large organization', () => {
 
   it('a step of a deletion that takes too long is repeated with fewer rows, and what cannot be deleted holds up no other', async () => {
     const { database, organizations, memberships, clean } = on.service;
-    const [first, second] = await Promise.all(['First', 'Second'].map((name) => organizations.add({ name })));
-    const people = await Promise.all(
-      Array.from({ length: 10 }, (_, n) => addPerson(on.service, 'Pia Person', `pia${n}@example.test`)),
-    );
-    for (const { accountId } of people) await memberships.setRole({ accountId }, `${second?.id}`, 'member');
+    const [living, ended] = await Promise.all(['Living', 'Ended'].map((name) => organizations.add({ name })));
+    const warehouse = await organizations.addWarehouse({ organizationId: `${living?.id}`, name: 'Hall' });
+    for (let n = 0; n < 10; n += 1) {
+      const { accountId } = await addPerson(on.service, 'Pia Person', `pia${n}@example.test`);
+      await memberships.setRole({ accountId }, `${ended?.id}`, 'member');
+    }
+    // More places that cannot be deleted than the job deletes in a round.
     await database.query(`
       CREATE FUNCTION too_many() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
         IF (SELECT count(*) FROM gone) > 8 THEN RAISE EXCEPTION 'too long' USING ERRCODE = '57014'; END IF;
         RETURN NULL; END $$;
       CREATE TRIGGER too_many AFTER DELETE ON organization_memberships
         REFERENCING OLD TABLE AS gone FOR EACH STATEMENT EXECUTE FUNCTION too_many();
-      CREATE FUNCTION keep_first() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'kept'; END $$;
-      CREATE TRIGGER keep_first BEFORE DELETE ON organizations FOR EACH ROW WHEN (old.id = '${first?.id}')
-        EXECUTE FUNCTION keep_first();`);
-    const kept = await organizations.remove('organization', `${first?.id}`).catch((cause: Error) => cause.message);
-    expect(kept).to.equal('kept');
-    const ids = [first, second].map((one) => `'${one?.id}'`);
-    await database.query(`UPDATE organizations SET ended_at = now() - interval '6 minutes' WHERE id IN (${ids})`);
-    await clean();
-    await database.query('DROP FUNCTION too_many CASCADE; DROP FUNCTION keep_first CASCADE');
-    expect(await count(`organizations WHERE id IN (${ids})`)).to.equal(1);
-    await clean();
-    expect(await count(`organizations WHERE id IN (${ids})`)).to.equal(0);
+      CREATE FUNCTION keep() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'kept'; END $$;
+      CREATE TRIGGER keep BEFORE DELETE ON warehouses FOR EACH ROW WHEN (old.name = 'Kept') EXECUTE FUNCTION keep();
+      INSERT INTO organizations (id, name, created_at, ended_at)
+        SELECT 'org_' || i, 'Kept', now(), now() - interval '1 hour' FROM generate_series(1, 11) i;
+      INSERT INTO warehouses (id, organization_id, name, created_at, ended_at)
+        SELECT 'wh_' || i, 'org_' || i, 'Kept', now(), now() - interval '1 hour' FROM generate_series(1, 11) i;
+      UPDATE organizations SET ended_at = now() - interval '6 minutes' WHERE id = '${ended?.id}';
+      UPDATE warehouses SET ended_at = now() - interval '6 minutes' WHERE id = '${warehouse.id}';`);
+    const left = () =>
+      count(`(SELECT id FROM organizations WHERE ended_at IS NOT NULL
+      UNION SELECT id FROM warehouses WHERE ended_at IS NOT NULL) ended`);
+    for (let rounds = 0; rounds < 2; rounds += 1) await clean();
+    expect(await left(), 'only what is kept').to.equal(22);
+    await database.query(`DROP FUNCTION too_many CASCADE; DROP FUNCTION keep CASCADE;
+      UPDATE organizations SET ended_at = ended_at - interval '6 minutes' WHERE name = 'Kept'`);
+    for (let rounds = 0; rounds < 2; rounds += 1) await clean();
+    expect(await left()).to.equal(0);
   });
 
   it('the deletion of an organization deletes its access and warehouses in steps, and continues after it was stopped', async () => {
     const { database, organizations } = on.service;
     const { id } = on.seeded.organization;
-    const remove = (): Promise<unknown> => organizations.remove('organization', id);
+    let logged = 0;
+    const remove = (): Promise<unknown> =>
+      organizations.remove('organization', id, async () => {
+        logged += 1;
+      });
     await database.query(`
       CREATE FUNCTION refuse_many() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
         IF (SELECT count(*) FROM gone) > 500 THEN RAISE EXCEPTION 'too many at once'; END IF;
@@ -307,6 +324,8 @@ describeOn([postgresServer], 'the page of a large organization', () => {
       CREATE TRIGGER refuse_many AFTER DELETE ON organization_memberships
         REFERENCING OLD TABLE AS gone FOR EACH STATEMENT EXECUTE FUNCTION refuse_many();
       CREATE TRIGGER refuse_many AFTER DELETE ON warehouses
+        REFERENCING OLD TABLE AS gone FOR EACH STATEMENT EXECUTE FUNCTION refuse_many();
+      CREATE TRIGGER refuse_many_ends AFTER UPDATE ON warehouses
         REFERENCING OLD TABLE AS gone FOR EACH STATEMENT EXECUTE FUNCTION refuse_many();
       INSERT INTO warehouses (id, organization_id, name, created_at)
         SELECT 'wh_' || lpad(i::text, 16, '0'), '${id}', i, now() FROM generate_series(1, 501) i;
@@ -331,5 +350,6 @@ describeOn([postgresServer], 'the page of a large organization', () => {
     await database.query('DROP TRIGGER stop_here ON organizations');
     await remove();
     expect(await count(`organizations WHERE id = '${id}'`)).to.equal(0);
+    expect(logged, 'entries in the log').to.equal(1);
   });
 });

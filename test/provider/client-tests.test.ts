@@ -134,6 +134,15 @@ describe('the redirect URI of tests', () => {
     await connections.end({ accountId, clientId: client.id }, 'person_disconnected');
   });
 
+  it('a client test is asked again if everything of the client was ended while its page was open', async () => {
+    const question = await owner.follow(await owner.get(await owner.begin(client)));
+    await on.service.clients.revoke(client.id);
+    const again = await owner.follow(await owner.submit(question, { decision: 'approve' }));
+    expect([again.status, again.url.pathname.split('/')[1]]).to.deep.equal([200, 'interaction']);
+    const answered = await owner.follow(await owner.submit(again, { decision: 'approve' }));
+    expect(answered.url.pathname).to.equal(testPath(client.id));
+  });
+
   describe('the callback of a test', () => {
     const expectNotFound = (page: Page): void => {
       expect(page.status).to.equal(404);

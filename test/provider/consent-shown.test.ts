@@ -86,6 +86,23 @@ describe('an approval counts only for what the page showed', () => {
     expect(answerIn(await approve(again))).to.have.property('code');
   });
 
+  for (const isConnected of [true, false]) {
+    for (const isMarked of isConnected ? [true, false] : [false]) {
+      const state = `${isConnected ? 'connected' : 'new'} person${isMarked ? ', whose connection is marked already' : ''}`;
+      it(`a consent page that was open when the operator ended everything of the client is asked again: ${state}`, async () => {
+        if (isConnected) await approve(await open());
+        const page = await open({ prompt: 'consent' });
+        await on.service.clients.revoke(client.id);
+        if (isMarked) await on.service.connections.endSome(client.id, 'operator_revoked', undefined, async () => {});
+        const again = await approve(page);
+        expect(await outcomeOf(person, again)).to.equal('consent');
+        expect(again.html.includes(said('consent.disconnected'))).to.equal(isConnected);
+        expect(await remembered()).to.equal(undefined);
+        expect(answerIn(await approve(again))).to.have.property('code');
+      });
+    }
+  }
+
   it('no consent is saved if the user’s sessions end while an approval is being resumed', async () => {
     const answered = await person.submit(await open(), { decision: 'approve' });
     await on.service.accounts.endSessions(credentials.accountId);

@@ -5,10 +5,10 @@ import type { Page } from '../support/person.ts';
 import { answerIn } from './authorization-outcome.ts';
 import { forEachRace, offset } from './racing.ts';
 
-export function defineDecisions(rounds: number): void {
-  forEachRace('one interaction takes one decision', rounds, (open) => {
+export function defineDecisions(most: number): void {
+  forEachRace('one interaction takes one decision', most, (open) => {
     it('the client receives only one decision of a parallel Approve and Deny, and that one is saved', async () => {
-      const { service, seeded, partner } = await open(60);
+      const { service, seeded, partner, rounds } = await open(60);
       const { browser } = partner;
       const { confidential } = seeded.clients;
       const whose = { accountId: seeded.person.accountId, clientId: confidential.id };

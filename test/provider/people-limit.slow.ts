@@ -11,14 +11,18 @@ const limits = { peoplePerUncheckedClient: 2 };
 describeOn([postgresServer], 'approvals of one client while another node holds its lock', () => {
   const on = startSeeded({ on: 'postgres', settings: { limits } });
 
+  /** Adds an unverified client, and connects another session to the database, in which a test takes locks. */
+  async function clientAndSession(name: string): Promise<{ clientId: string; session: pg.Client }> {
+    const { id } = await addTestClient(on.service, name, { ownerAccountId: on.seeded.other.accountId });
+    const session = new pg.Client({ connectionString: on.service.settings.storage.databaseUrl });
+    await session.connect();
+    return { clientId: id, session };
+  }
+
   it('the locked account of one person refuses only this person', async () => {
     const add = (_: unknown, n: number) => addPerson(on.service, 'Locked', `l${n}@example.test`);
     const [locked, ...others] = await Promise.all(Array.from({ length: 6 }, add));
-    const owner = { ownerAccountId: on.seeded.other.accountId };
-    const { id: clientId } = await addTestClient(on.service, 'Busy', owner);
-    const { databaseUrl: connectionString } = on.service.settings.storage;
-    const holder = new pg.Client({ connectionString });
-    await holder.connect();
+    const { clientId, session: holder } = await clientAndSession('Busy');
     try {
       await holder.query('BEGIN');
       await holder.query('SELECT FROM accounts WHERE id = $1 FOR UPDATE', [locked?.accountId]);
@@ -36,11 +40,7 @@ describeOn([postgresServer], 'approvals of one client while another node holds i
   it('they use one connection, and all connect as soon as the lock is free', async () => {
     const add = (_: unknown, n: number) => addPerson(on.service, 'Waiter', `w${n}@example.test`);
     const waiting = await Promise.all(Array.from({ length: 12 }, add));
-    const owner = { ownerAccountId: on.seeded.other.accountId };
-    const { id: clientId } = await addTestClient(on.service, 'Frozen', owner);
-    const { databaseUrl: connectionString } = on.service.settings.storage;
-    const frozen = new pg.Client({ connectionString });
-    await frozen.connect();
+    const { clientId, session: frozen } = await clientAndSession('Frozen');
     try {
       await frozen.query(`SELECT pg_advisory_lock(hashtext('gatehouse people'), hashtext($1))`, [clientId]);
       const consent = { clientId, name: 'Frozen', hosts: [REDIRECT_URI], access: [], maxPeople: 99 };

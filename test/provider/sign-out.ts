@@ -4,10 +4,10 @@ import { authorizationUrl } from '../support/oauth.ts';
 import { createPerson, type Page } from '../support/person.ts';
 import { forEachRace } from './racing.ts';
 
-export function defineSignOuts(rounds: number): void {
-  forEachRace('sessions with requests in flight', rounds, (open) => {
+export function defineSignOuts(most: number): void {
+  forEachRace('sessions with requests in flight', most, (open) => {
     it('signing out is final, even during many requests with a copy of the cookie', async () => {
-      const { service, seeded, issuer, deployment } = await open(60);
+      const { service, seeded, issuer, deployment, rounds } = await open(60);
       const silent = authorizationUrl('http://any', seeded.clients.confidential, {
         prompt: 'none',
       });
@@ -42,7 +42,7 @@ export function defineSignOuts(rounds: number): void {
       ['Sign in', ({ email, password }: { email: string; password: string }) => ({ email, password })],
     ] as const) {
       it(`several parallel clicks on ${step} do not sign the user out`, async () => {
-        const { service, seeded } = await open(60);
+        const { service, seeded, rounds } = await open(60);
         const { confidential } = seeded.clients;
         const prompt = step === 'Approve' ? 'consent' : 'login';
         for (let round = 0; round < rounds; round += 1) {

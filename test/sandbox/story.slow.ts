@@ -1,4 +1,4 @@
-/** `npm run sandbox` as a newcomer uses it. `partner-app.test.ts` tests the app itself. */
+/** `npm run sandbox` as a newcomer uses it. `partner-app.slow.ts` tests the app itself. */
 import { readdirSync } from 'node:fs';
 import { expect } from 'chai';
 import { signInOwner, textOf } from '../pages/client-owner.ts';

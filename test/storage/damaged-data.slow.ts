@@ -134,7 +134,7 @@ describe('a first start', () => {
   it('a cursor of the security log is refused by another new database that has the same rows', async () => {
     const [one, other] = [await openIn(await freshDataDirectory()), await openIn(newFolder('other'))];
     await migrate(other);
-    const cursor = await createAuditTrail({ database: one }).end();
+    const { next: cursor } = await createAuditTrail({ database: one }).page('start', 1);
     const [place] = await one.query<Record<'generation' | 'origin', string>>(
       'SELECT generation, origin FROM audit_output',
     );

@@ -1,4 +1,5 @@
 import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
 import { mkdir, readdir, rename, rm, symlink, writeFile } from 'node:fs/promises';
 import { connect } from 'node:net';
 import path from 'node:path';
@@ -174,6 +175,18 @@ describe('embedded PostgreSQL', () => {
     expect(await readdir(directory)).to.include('.s.PGSQL.5432');
     await database.close();
     expect(await readdir(directory)).to.deep.equal(['gatehouse.lock', 'postgres']);
+  });
+
+  it('a database has 8 MB of shared buffers, even if its own settings file says 128 MB', async () => {
+    const dataDirectory = await freshDataDirectory();
+    const file = path.join(dataDirectory, 'postgres/postgresql.conf');
+    const settings = readFileSync(file, 'utf8');
+    expect(settings).to.include('\nshared_buffers = 128MB');
+    const database = await openDatabase({ dataDirectory, sharing: 'own' });
+    const inForce = await database.query('SHOW shared_buffers');
+    await database.close();
+    expect(inForce).to.deep.equal([{ shared_buffers: '8MB' }]);
+    expect(readFileSync(file, 'utf8'), 'as an earlier version wrote it').to.equal(settings);
   });
 
   it('the embedded database can be opened after a failed attempt', async () => {

@@ -159,7 +159,7 @@ describeOn([postgresServer], 'migrations with several nodes', () => {
     await database.close();
   });
 
-  it('a command that only reads names the pending migrations and applies none; a command that writes applies them', async () => {
+  it('a command that only reads names the pending migrations and applies none; a command that writes applies them; both name a later schema', async () => {
     const database = await openEmpty();
     // As after a migration that was interrupted: the table exists, and no migration is applied.
     await database.query(
@@ -176,6 +176,13 @@ describeOn([postgresServer], 'migrations with several nodes', () => {
     expect(await pendingMigrations(database)).to.deep.equal([]);
     await database.query("INSERT INTO gatehouse_migrations (name, run_on) VALUES ('9999_of-tomorrow', now())");
     expect(await valueFrom(run, 'organizations list')).to.have.length(1);
+    for (const command of ['organizations list', 'nodes', 'organizations add --name Pier']) {
+      const { exitCode, errors } = await run(command);
+      expect({ exitCode, errors }, command)
+        .to.include({ exitCode: 0 })
+        .and.to.have.property('errors')
+        .that.contains('schema of a later version (9999_of-tomorrow)');
+    }
     await database.close();
   });
 

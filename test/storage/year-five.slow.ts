@@ -37,6 +37,7 @@ const COMMANDS: Readonly<Record<string, readonly string[]>> = {
   'passkeys list': [account],
   'passkeys remove': [`${account} --passkey pk_VcX0bq7mWcXk2f1S --yes`],
   'organizations list': ['', '--match 19999', '--json'],
+  'organizations show': [organization],
   'organizations add': ['--name Freshly-Named'],
   'organizations update': [`${organization} --name Renamed`],
   'organizations requests': [organization],
@@ -45,6 +46,7 @@ const COMMANDS: Readonly<Record<string, readonly string[]>> = {
   'organizations block': [`${organization} POPULAR`],
   'organizations unblock': [`${organization} POPULAR`],
   'warehouses list': ['', `--organization ${organization}`, '--match 19999', '--json'],
+  'warehouses show': [warehouse],
   'warehouses add': [`--organization ${organization} --name Second`],
   'warehouses update': [`${warehouse} --name Renamed`],
   'memberships list': [
@@ -57,6 +59,7 @@ const COMMANDS: Readonly<Record<string, readonly string[]>> = {
   'memberships set': [`--account ${account} --organization ${organization} --role admin`],
   'memberships remove': [`--account ${account} --organization ${organization}`],
   'clients list': ['', '--kind machine', '--suspended', '--owner-suspended', `--owner ${account}`, '--json'],
+  'clients show': [client],
   'clients add': ['--kind machine --name Nightly-Export'],
   'clients update': [`${client} --name Changed-Name`],
   'clients suspend': [client],

@@ -1,5 +1,6 @@
 /** A real Chromium: one per process, with an unused browser context for each page. */
 import { type Page, chromium as playwright } from 'playwright-core';
+import { cheapPasswords } from './cheap-passwords.ts';
 import { atEndOfRun } from './end-of-run.ts';
 import { madeOnce } from './made-once.ts';
 import { createOpened } from './opened.ts';
@@ -24,6 +25,7 @@ export function describeInBrowser(
 ): void {
   describeOn([chromium], title, () => {
     const opened = createOpened();
+    cheapPasswords();
     afterEach('close the pages', opened.closeAll);
     body(async (options = {}) => {
       const browser = await sharedBrowser();

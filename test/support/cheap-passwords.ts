@@ -1,8 +1,8 @@
 /**
  * Makes the hashing of passwords a thousand times cheaper in this process, with unchanged texts: its
  * cost is on purpose, and would be a third of the work of all tests. Programs that a test starts hash
- * as in production, and accept no password that was hashed here: .mocharc.cjs omits this file for slow tests,
- * which sign the same users in at both.
+ * as in production, and accept no password that was hashed here. So slow tests, which sign the same users
+ * in at both, hash as in production, except in suites that call `cheapPasswords`.
  */
 import { createRequire } from 'node:module';
 import type { Options } from '@node-rs/argon2';
@@ -20,11 +20,24 @@ const PARAMETERS = /m=\d+,t=\d+,p=\d+/;
 const MARKED = /^\$argon2id\$v=19\$[^$]+\$AAAAA/;
 const FEWEST_KIB_IN_PRODUCTION = 19 * 1024;
 
+/** Set by .mocharc.cjs for slow tests. */
+let isCheap = process.env.TEST_PASSWORDS !== 'as in production';
 let made = 0;
+
+/** Hashes cheaply during the suite that calls this, whose users sign in only at services of this process. */
+export function cheapPasswords(): void {
+  const former = isCheap;
+  before('hash passwords cheaply', () => {
+    isCheap = true;
+  });
+  after('hash passwords as before', () => {
+    isCheap = former;
+  });
+}
 
 argon2.hash = async (password, options, signal) => {
   const { memoryCost = 0, timeCost, parallelism } = options ?? {};
-  if (memoryCost < FEWEST_KIB_IN_PRODUCTION) return hash(password, options, signal);
+  if (!isCheap || memoryCost < FEWEST_KIB_IN_PRODUCTION) return hash(password, options, signal);
   made += 1;
   const salt = Buffer.alloc(16);
   salt.writeUInt32BE(made, 12);

@@ -6,6 +6,7 @@ import { cp, mkdtemp, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { promisify } from 'node:util';
+import { INSTALLATION_MS } from './timeout-factor.ts';
 
 const run = promisify(execFile);
 
@@ -48,7 +49,7 @@ async function install(
   try {
     await prepare(fresh);
     const flags = ['--ignore-scripts', '--no-audit', '--no-fund', '--fetch-retries=0'];
-    await run('npm', [...command, ...flags], { cwd: fresh, timeout: 90_000 });
+    await run('npm', [...command, ...flags], { cwd: fresh, timeout: INSTALLATION_MS });
     // If another run was faster, use its folder.
     if (!existsSync(kept)) await rename(fresh, kept);
     return { folder };

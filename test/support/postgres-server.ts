@@ -1,13 +1,13 @@
 /** Real PostgreSQL servers: one shared by all files of a process, others for destructive tests. */
 import { execFileSync } from 'node:child_process';
-import { chownSync, mkdirSync } from 'node:fs';
+import { chownSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import path from 'node:path';
 import pg from 'pg';
 import { openDatabase } from '../../src/storage/database.ts';
 import { migrate } from '../../src/storage/migrate.ts';
 import { atEndOfFile, atEndOfRun } from './end-of-run.ts';
-import { madeOnce } from './made-once.ts';
+import { folderOfRun, madeOnce } from './made-once.ts';
 import { freePort, type Program, runProgram, runsAsRoot, startProgram } from './programs.ts';
 import { postgresAccount, postgresServer, required } from './requirements.ts';
 import { temporaryDirectory } from './temporary-directory.ts';
@@ -27,7 +27,9 @@ export interface PostgresServer {
   resume(): void;
   /** Ends the server at once, as in a crash: sessions break off, without an orderly shutdown. */
   kill(): Promise<void>;
-  /** Starts the server again after `kill`, on the same port and data. */
+  /** Ends the server in an orderly way, and keeps its data. */
+  shutDown(): Promise<void>;
+  /** Starts the server again after `kill` or `shutDown`, on the same port and data. */
   restart(): Promise<void>;
   stop(): Promise<void>;
 }
@@ -53,6 +55,16 @@ const migratedTemplate = madeOnce(async () => {
   return nameOf(url);
 });
 
+/** The folder of a server that was never started: to copy it takes a tenth of the time of `initdb`. */
+const newCluster = folderOfRun('new-cluster', async () => {
+  const data = temporaryDirectory('initdb');
+  if (runsAsRoot) giveTo(postgresAccount, data);
+  const initdb = ['-D', data, '-U', 'postgres', '-A', 'trust', '-E', 'UTF8', '--no-locale', '-N'];
+  const owner = { cwd: data, unprivileged: postgresAccount };
+  runProgram(path.join(path.dirname(required(postgresServer)), 'initdb'), initdb, owner);
+  return data;
+});
+
 async function databaseOfFile(template?: string): Promise<string> {
   const server = await sharedServer();
   const url = await server.createDatabase(template);
@@ -72,14 +84,12 @@ export async function startPostgresServer(
 ): Promise<PostgresServer> {
   const bin = path.dirname(required(postgresServer));
   const directory = temporaryDirectory('pg');
+  if (runsAsRoot) giveTo(postgresAccount, directory);
   const data = path.join(directory, 'data');
-  mkdirSync(data, { mode: 0o700 });
-  if (runsAsRoot) giveTo(postgresAccount, directory, data);
   const port = await freePort();
   const url = `postgres://postgres@127.0.0.1:${port}/postgres`;
   const owner = { cwd: directory, unprivileged: postgresAccount };
-  const initdb = ['-D', data, '-U', 'postgres', '-A', 'trust', '-E', 'UTF8', '--no-locale', '-N'];
-  runProgram(path.join(bin, 'initdb'), initdb, owner);
+  runProgram('cp', ['-R', await newCluster(), data], owner);
 
   const start = async (): Promise<Program> => {
     const settings = [
@@ -116,6 +126,7 @@ export async function startPostgresServer(
     pause: () => program.pause(),
     resume: () => program.resume(),
     kill: () => end('SIGQUIT'),
+    shutDown: () => end('SIGINT'),
     async stop() {
       await end('SIGINT');
       await rm(directory, { recursive: true, force: true });

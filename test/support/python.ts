@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { promisify } from 'node:util';
 import { findProgram } from './programs.ts';
+import { INSTALLATION_MS } from './timeout-factor.ts';
 
 const run = promisify(execFile);
 
@@ -35,11 +36,11 @@ async function find(kept: string, packages: readonly string[]): Promise<Python> 
   if (python === undefined) return { reason: 'needs python3' };
   const folder = await mkdtemp(path.join(tmpdir(), 'gatehouse-python-'));
   try {
-    await run(python, ['-m', 'venv', folder], { timeout: 60_000 });
+    await run(python, ['-m', 'venv', folder], { timeout: INSTALLATION_MS });
     const pip = ['-m', 'pip', 'install', '--quiet', '--disable-pip-version-check'];
     const limits = ['--timeout', '10', '--retries', '1'];
     const installing = [...pip, ...limits, ...packages];
-    await run(path.join(folder, 'bin', 'python'), installing, { timeout: 90_000 });
+    await run(path.join(folder, 'bin', 'python'), installing, { timeout: INSTALLATION_MS });
     // If another run was faster, use its folder.
     if (!existsSync(kept)) await rename(folder, kept);
     return { program };

@@ -7,6 +7,7 @@ export const READY_NODE: NodeDescription = {
     version: '1.0.0',
     settings: {},
     maxConnections: 100,
+    databaseConnections: 10,
     ignoresForwardedFor: false,
     reload: { request: 0 },
   },

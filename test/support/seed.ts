@@ -132,3 +132,27 @@ export async function passwordLink(
   const { token } = await passwordLinks.make(account, purpose, 'operator');
   return `/password?token=${token}`;
 }
+
+/** Adds a passkey of this account, with which no authenticator can sign in. @returns its id */
+export async function addUnusablePasskey(
+  { passkeys }: Pick<TestService, 'passkeys'>,
+  accountId: string,
+  credentialId: string,
+): Promise<string> {
+  const added = await passkeys.add({
+    accountId,
+    name: 'Phone',
+    credentialId,
+    publicKey: '',
+    transports: [],
+    maySync: true,
+    isSynced: true,
+    counter: 0,
+    aaguid: '',
+    challenge: { text: credentialId, seconds: 1 },
+    requireMayAdd: async () => {},
+    origin: { address: '', browser: '' },
+  });
+  if (typeof added !== 'object') throw new Error(added);
+  return added.id;
+}

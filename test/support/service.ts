@@ -87,12 +87,13 @@ export async function startTestService(options: StartOptions = {}): Promise<Test
   const parts = { settings, loadSettings, clock, timeShift, log, timeoutFactor, auditPauseMs };
   const service = await startService({ ...parts, ...(reloadWaitMs && { reloadWaitMs }) });
   const database = createHeardDatabase(service);
+  const engine = createChanges({ database, timeoutFactor });
   return {
     ...service,
     issuer: settings.issuer,
     clock,
-    organizations: sharing?.organizations ?? createOrganizations({ database }),
-    engine: createChanges({ database, timeoutFactor }),
+    organizations: sharing?.organizations ?? createOrganizations({ database, engine }),
+    engine,
     memberships: sharing?.memberships ?? createMemberships({ database }),
     logLines,
   };

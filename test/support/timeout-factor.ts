@@ -11,3 +11,6 @@ export const SHORT_TIMEOUT_FACTOR = 2;
  * is enough for each. Tests of timeouts use limits of their own.
  */
 export const PATIENCE_MS = 60_000;
+
+/** How long a test waits for the installation of packages, which fails earlier without a registry. */
+export const INSTALLATION_MS = 4 * PATIENCE_MS;

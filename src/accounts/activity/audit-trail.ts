@@ -34,10 +34,9 @@ const LATER_ENTRIES = 10_000;
 
 export function createAuditTrail({ database }: { readonly database: Database }) {
   /** Returns the place up to which the log is out. Begins a new generation in a restored copy. */
-  async function find(isBegun = false): Promise<Place & Record<'oldest' | 'newest', string>> {
+  async function find(isBegun = false): Promise<Place & { readonly newest: string }> {
     const [log] = await database.query<Awaited<ReturnType<typeof find>>>(
-      `SELECT ${PLACE}, pg_snapshot_xmin(pg_current_snapshot()) AS oldest,
-          pg_snapshot_xmax(pg_current_snapshot()) AS newest
+      `SELECT ${PLACE}, pg_snapshot_xmax(pg_current_snapshot()) AS newest
         FROM audit_output WHERE origin = audit_origin()`,
     );
     if (log) return log;
@@ -94,12 +93,6 @@ export function createAuditTrail({ database }: { readonly database: Database }) 
       const entries = found.slice(0, limit);
       const next = entries.at(-1)?.line.cursor ?? `${log.generation}-${xact}-${id}`;
       return { entries, next, more: found.length > limit };
-    },
-
-    /** Returns a cursor that precedes all entries that are not committed yet. */
-    async end(): Promise<string> {
-      const { generation, oldest } = await find();
-      return `${generation}-${oldest}-0`;
     },
 
     /** Acquires or renews the lease, which only one node has. @returns undefined if another node has it */

@@ -32,7 +32,8 @@ export async function findPlace(
     ? await queries.query<FoundPlace>(
         `SELECT it.id, it.name, it.external_id AS "externalId",
             json_build_object('id', o.id, 'name', o.name) AS organization
-          FROM ${table} it JOIN organizations o ON o.id = it.${home} WHERE it.id = $1 AND ($2 OR it.ended_at IS NULL)`,
+          FROM ${table} it JOIN organizations o ON o.id = it.${home} WHERE it.id = $1
+          AND ($2 OR (it.ended_at IS NULL AND o.ended_at IS NULL))`,
         [id, withEnded],
       )
     : [];

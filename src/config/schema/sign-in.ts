@@ -1,5 +1,6 @@
 /** The settings under `sign_in` and `sessions`: how users sign in, and for how long. */
 import { z } from 'zod';
+import { beginsNetwork } from '../../base/network-address.ts';
 import { upstreamIssuerProblem } from '../issuer.ts';
 import { isHost, mailDomain } from '../urls.ts';
 import { duration, expectations, flag, oneOf, text } from './kinds.ts';
@@ -167,8 +168,8 @@ export const signIn = section('How people sign in.', {
 });
 
 const OPEN_SESSIONS = 'also for open sessions';
-const network = z.union([z.cidrv4(), z.cidrv6()]).register(expectations, {
-  accepts: 'a network in CIDR notation',
+const network = z.union([z.cidrv4(), z.cidrv6()]).refine(beginsNetwork).register(expectations, {
+  accepts: 'a network in CIDR notation with its first address',
   example: '`192.0.2.0/24` or `2001:db8::/32`',
 });
 

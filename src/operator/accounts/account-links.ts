@@ -42,25 +42,21 @@ export function addLinkCommands(program: Command, operator: Operator): void {
       'the provider: its id in the settings, or its issuer',
     ),
     operator,
-    async (account, registries, options: UnlinkOptions) => {
+    async (account, registries, options: { readonly provider: string }) => {
       const { accounts, identities, settings, recordChange } = registries;
       const known = settings.signIn.providers.find(({ id }) => id === options.provider);
       const issuer = known?.issuer ?? options.provider;
       const linked = await identities.listOf(account.id);
       const found = linked.find((one) => one.issuer === issuer);
       if (!found) throw notLinked(account, options.provider);
-      const what = `Removes the link of ${account.email} with ${found.subject} at ${issuer}.`;
-      await operator.confirm(what);
+      await operator.confirm(`Removes the link of ${account.email} with ${found.subject} at ${issuer}.`);
       const { id: accountId } = account;
       const { subject } = found;
-      const details = {
-        provider: known?.id ?? issuer,
-        provider_name: known?.label ?? issuer,
+      const details = { provider: known?.id ?? issuer, provider_name: known?.label ?? issuer, issuer, subject };
+      const isGone = await accounts.unlink(
+        accountId,
         issuer,
-        subject,
-      };
-      const isGone = await accounts.unlink(accountId, issuer, (tx) =>
-        recordChange('identity_unlinked', { accountId, details })(tx),
+        recordChange('identity_unlinked', { accountId, details }),
       );
       if (!isGone) throw notLinked(account, options.provider);
       return {
@@ -73,11 +69,5 @@ export function addLinkCommands(program: Command, operator: Operator): void {
   ).description('remove a link with a provider account, so that it can be created again');
 }
 
-interface UnlinkOptions {
-  readonly provider: string;
-}
-
-function notLinked({ email }: Account, provider: string): Refusal {
-  const remedy = 'See `links list`.';
-  return new Refusal('link_unknown', `${email} has no link with ${provider}.`, remedy);
-}
+const notLinked = ({ email }: Account, provider: string): Refusal =>
+  new Refusal('link_unknown', `${email} has no link with ${provider}.`, 'See `links list`.');

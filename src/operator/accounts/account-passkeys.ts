@@ -21,19 +21,14 @@ export function addPasskeyCommands(program: Command, operator: Operator): void {
   aboutAccount(
     addYesOption(passkeys.command('remove')).requiredOption('--passkey <passkey>', 'ID of the passkey'),
     operator,
-    async (account, registries, options: RemovePasskeyOptions) => {
+    async (account, registries, options: { readonly passkey: string }) => {
       const kept = await registries.passkeys.of(account.id);
       const found = kept.find(({ id }) => id === options.passkey);
       if (!found) throw unknown(account, options.passkey);
-      const what = `Removes the passkey ${found.name} of ${account.email}.`;
-      await operator.confirm(what);
+      await operator.confirm(`Removes the passkey ${found.name} of ${account.email}.`);
       return remove(account, found, registries);
     },
   ).description('remove a passkey, such as one on a lost device');
-}
-
-interface RemovePasskeyOptions {
-  readonly passkey: string;
 }
 
 function listOf(passkeys: readonly Passkey[]): Report {
@@ -66,9 +61,8 @@ async function remove(account: Account, { id, name }: Passkey, registries: Regis
   const record = recordChange('passkey_removed', { accountId, details: detailsOf({ id, name }) });
   if (!(await passkeys.remove(accountId, id, record))) throw unknown(account, id);
   const about = { issuer: settings.issuer, at: new Date(), about: name };
-  const message = noticeMail(account, 'passkey_removed', about);
   // The passkey is removed whether or not the mail arrives.
-  const { isMailed, failure } = await tryMail(registries, message);
+  const { isMailed, failure } = await tryMail(registries, noticeMail(account, 'passkey_removed', about));
   return {
     value: {
       account_id: accountId,
@@ -85,7 +79,5 @@ async function remove(account: Account, { id, name }: Passkey, registries: Regis
   };
 }
 
-function unknown({ email }: Account, id: string): Refusal {
-  const remedy = 'See `passkeys list`.';
-  return new Refusal('passkey_unknown', `${email} has no passkey ${id}.`, remedy);
-}
+const unknown = ({ email }: Account, id: string): Refusal =>
+  new Refusal('passkey_unknown', `${email} has no passkey ${id}.`, 'See `passkeys list`.');

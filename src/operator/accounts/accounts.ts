@@ -10,15 +10,16 @@ import {
 } from '../../accounts/account.ts';
 import { listStrongMethods } from '../../accounts/strong-sign-ins.ts';
 import { Refusal } from '../../base/refusal.ts';
-import { type PasswordOptions, readPassword, WrongUsage } from '../command/arguments.ts';
+import { needsOneOf, type PasswordOptions, readPassword } from '../command/arguments.ts';
 import { addYesOption } from '../command/confirmation.ts';
 import { aboutAccount } from '../command/names.ts';
 import type { Operator, Report } from '../command/operator.ts';
 import { addList, type ListForm } from '../command/report.ts';
+import { addOutOption } from '../command/secret-file.ts';
 import type { Registries } from '../registries.ts';
 import { addLinkCommands } from './account-links.ts';
 import { addPasskeyCommands } from './account-passkeys.ts';
-import { invite } from './invitations.ts';
+import { invite } from './mailing.ts';
 import { ownedClientsReport, refuseOwner } from './owned-clients.ts';
 
 export function addAccountCommands(program: Command, operator: Operator): void {
@@ -31,8 +32,7 @@ function addAccounts(program: Command, operator: Operator): void {
   const { run } = operator;
   const accounts = program.command('accounts').description('people who may sign in');
 
-  accounts
-    .command('add')
+  addOutOption(accounts.command('add'))
     .description('add an account; its password comes from standard input or from the options below')
     .requiredOption('--email <email>', 'the email address to sign in with')
     .requiredOption('--name <name>', 'the name shown on pages')
@@ -57,20 +57,18 @@ function addAccounts(program: Command, operator: Operator): void {
         if (!given?.isGenerated) return report;
         const { password } = given;
         const text = `Password, shown only once: ${password}`;
-        return joined(report, { value: { password }, text });
+        return joined(report, { value: { password }, text, secret: password });
       });
     });
 
-  aboutAccount(accounts.command('invite'), operator, async (account, registries) => {
+  aboutAccount(addOutOption(accounts.command('invite')), operator, async (account, registries) => {
     if (account.isSuspended) throw suspended(account);
     return joined(changeReport('Invited', account), await invite(registries, account));
   }).description('create a link with which the person sets the password, or signs in if passwords are off');
 
   addList(accounts, operator, LIST, async (registries, page, options: AccountFilters) => {
-    const { accounts, settings } = registries;
-    const { state, owingAPasskey } = options;
-    const owing = owingAPasskey && listStrongMethods(settings.signIn);
-    return accounts.list({ ...page, state, owing });
+    const owing = options.owingAPasskey && listStrongMethods(registries.settings.signIn);
+    return registries.accounts.list({ ...page, state: options.state, owing });
   })
     .description('list every account, oldest first')
     .addOption(new Option('--state <state>', 'only those in this state').choices(ACCOUNT_STATES))
@@ -83,27 +81,18 @@ function addAccounts(program: Command, operator: Operator): void {
   const update = accounts
     .command('update')
     .description(
-      'change the name shown on pages, or the email address to sign in with; links sent to ' +
-        'the former address stop working',
+      'change the name shown on pages, or the email address to sign in with; links sent to the old one stop working',
     )
     .option('--name <name>', 'the name shown on pages')
-    .option('--new-email <email>', 'the new email address to sign in with')
-    .hook('preAction', (command) => {
-      const { name, newEmail } = command.opts<AccountChanges>();
-      if (name === undefined && newEmail === undefined) {
-        throw new WrongUsage('give --name, --new-email or both');
-      }
-    });
-  aboutAccount(update, operator, async (account, registries, changes: AccountChanges) => {
+    .option('--new-email <email>', 'the new email address to sign in with');
+  needsOneOf(update, ['name', 'newEmail'], 'give --name, --new-email or both');
+  aboutAccount(update, operator, async (account, registries, { name, newEmail }: AccountChanges) => {
     const { accounts, recordChange } = registries;
     const { id: accountId } = account;
     const recordOf = (field: string) => recordChange('account_changed', { accountId, details: { changed: [field] } });
-    const { name, newEmail } = changes;
     let changed = account;
     // Change the address first: it is refused more often than a name.
-    if (newEmail !== undefined) {
-      changed = await accounts.changeEmail(accountId, newEmail, recordOf('email'));
-    }
+    if (newEmail !== undefined) changed = await accounts.changeEmail(accountId, newEmail, recordOf('email'));
     if (name !== undefined) changed = await accounts.rename(accountId, name, recordOf('name'));
     return changeReport('Changed', changed);
   });
@@ -112,12 +101,8 @@ function addAccounts(program: Command, operator: Operator): void {
     await refuseOwner(account, registries);
     const { text, counts } = await reachOf(account, registries);
     const returns = account.externalId ? ' The next import with this external id creates the account again.' : '';
-    const what = `Deletes ${account.name} <${account.email}> with ${text}.${returns}`;
-    await operator.confirm(what);
-    const record = registries.recordChange('account_deleted', {
-      accountId: account.id,
-      details: counts,
-    });
+    await operator.confirm(`Deletes ${account.name} <${account.email}> with ${text}.${returns}`);
+    const record = registries.recordChange('account_deleted', { accountId: account.id, details: counts });
     const { value, text: done } = changeReport('Deleted', await registries.accounts.remove(account.id, record));
     return { value: { ...value, ...counts, deleted: true }, text: done };
   }).description('delete an account and everything that acts for its person; the audit log keeps the account ID');
@@ -139,7 +124,6 @@ const LIST: ListForm<ListedAccount> = {
   row: (one) => [one.id, one.email, one.name, stateOf(one), methodWords(one)],
   value: (one) => ({ ...accountValue(one), signs_in_with: one.signInMethods }),
   nothing: 'There are no accounts.',
-  filters: ['state', 'owingAPasskey'],
 };
 
 interface AccountFilters {
@@ -147,10 +131,7 @@ interface AccountFilters {
   readonly owingAPasskey?: true;
 }
 
-interface AccountChanges {
-  readonly name?: string;
-  readonly newEmail?: string;
-}
+type AccountChanges = { readonly name?: string; readonly newEmail?: string };
 
 interface NewAccountOptions extends PasswordOptions {
   readonly email: string;
@@ -170,11 +151,7 @@ async function reachOf({ id }: Account, { connections, apiKeys, access }: Regist
     apiKeys.listOf(id),
     access.accessOf({ accountId: id }),
   ] as const);
-  const counts = {
-    connections: connected.length,
-    api_keys: keys.length,
-    organizations: organizations.length,
-  };
+  const counts = { connections: connected.length, api_keys: keys.length, organizations: organizations.length };
   const text = `${counts.connections} connections, ${counts.api_keys} API keys and memberships in ${counts.organizations} organizations`;
   return { counts, text };
 }
@@ -215,12 +192,11 @@ export const methodWords = ({ signInMethods }: Pick<ListedAccount, 'signInMethod
 const joined = (first: Report & { readonly value: object }, second: Report & { readonly value: object }): Report => ({
   value: { ...first.value, ...second.value },
   text: `${first.text}\n${second.text}`,
+  secret: second.secret,
 });
 
-function suspended({ email }: Account): Refusal {
-  const remedy = 'Resume the account first.';
-  return new Refusal('account_suspended', `The account ${email} is suspended.`, remedy);
-}
+const suspended = ({ email }: Account): Refusal =>
+  new Refusal('account_suspended', `The account ${email} is suspended.`, 'Resume the account first.');
 
 function changeReport(done: string, account: Account): Report & { readonly value: object } {
   const { id, email, name } = account;

@@ -1,5 +1,7 @@
-/** Sends the mail of a command and reports the outcome; a failure does not fail the command. */
+/** Sends the mail of a command, such as a one-time link; a failure does not fail the command. */
+import type { Account } from '../../accounts/account.ts';
 import type { Letter } from '../../accounts/mail/letter.ts';
+import { passwordLinkUrl, passwordMail } from '../../accounts/password-links/link-mail.ts';
 import type { Registries } from '../registries.ts';
 
 /** Sends a mail, but nothing if mail is not configured. */
@@ -17,4 +19,34 @@ export async function tryMail({ settings: { mail, brand } }: Pick<Registries, 's
     const { createSendMail } = await import('../../accounts/mail/mail.ts');
     await createSendMail(mail, brand)(letter);
   }
+}
+
+/**
+ * Makes a one-time link for a new user or one who lost access, and reports it. The account changes only
+ * when the user uses the link.
+ */
+export async function invite(parts: Pick<Registries, 'settings' | 'passwordLinks'>, account: Account) {
+  const { issuer, signIn } = parts.settings;
+  const { passwords: setsPassword } = signIn;
+  const purpose = 'invitation';
+  const { token, expiresAt } = await parts.passwordLinks.make(account, purpose, 'operator');
+  const url = passwordLinkUrl(issuer, token);
+  // The link is valid whether or not the mail arrives, and is printed either way.
+  const message = passwordMail(account, { url, purpose, expiresAt, setsPassword }, issuer);
+  const { isMailed, failure } = await tryMail(parts, message);
+  return {
+    value: {
+      invite_link: url,
+      expires_at: expiresAt,
+      mailed: isMailed,
+      ...(failure !== undefined && { mail_failure: failure }),
+    },
+    text: [
+      `One-time link to ${setsPassword ? 'set the password' : 'sign in'}, valid until ${expiresAt.toISOString()}:`,
+      url,
+      ...(isMailed ? [`The link was also mailed to ${account.email}.`] : []),
+      ...(failure === undefined ? [] : [`The link could not be mailed: ${failure}`]),
+    ].join('\n'),
+    secret: url,
+  };
 }

@@ -37,17 +37,12 @@ export function addSessionCommands(program: Command, operator: Operator): void {
     .argument('[session]', 'ID of one session, as in `sessions list`')
     .addOption(new Option('--account <account>', 'the person: email address or account ID').conflicts('all'))
     .option('--all', 'all sessions of everyone: after an older store was restored')
-    .action((session: string | undefined, options: Partial<Whose> & { all?: true }) => {
-      const { account, all } = options;
-      if (session !== undefined) {
-        if (account !== undefined || all) {
-          throw new WrongUsage('name one session, or give --account or --all');
-        }
-        return run((registries) => endOne(registries, session, operator));
+    .action((session: string | undefined, { account, all }: Partial<Whose> & { all?: true }) => {
+      if (session !== undefined && (account !== undefined || all)) {
+        throw new WrongUsage('name one session, or give --account or --all');
       }
-      if (account !== undefined) {
-        return run((registries) => endThoseOf(registries, account, operator));
-      }
+      if (session !== undefined) return run((registries) => endOne(registries, session, operator));
+      if (account !== undefined) return run((registries) => endThoseOf(registries, account, operator));
       if (all) return run((registries) => endAll(registries, operator));
       throw new WrongUsage('choose what to end: the ID of a session, --account or --all');
     });
@@ -74,10 +69,7 @@ async function endThoseOf(registries: Registries, account: string, { confirm }: 
   const { id, email } = await accountNamed(registries, account);
   await confirm(`Ends every browser session of ${email}.`);
   await accounts.endSessions(id, recordChange('signed_out_everywhere', { accountId: id }));
-  return {
-    value: { account_id: id, email, browser_sessions_ended: true },
-    text: `Signed ${email} out everywhere.`,
-  };
+  return { value: { account_id: id, email, browser_sessions_ended: true }, text: `Signed ${email} out everywhere.` };
 }
 
 async function endAll({ accounts, recordChange }: Registries, { confirm }: Operator): Promise<Report> {
@@ -109,7 +101,7 @@ const LIST: ListForm<ListedSession> = {
     browser: origin.browser,
   }),
   nothing: 'The person has no active session.',
-  filters: [],
+  whose: ['account'],
 };
 
 async function sessionsOf(registries: Registries, account: Account): Promise<readonly ListedSession[]> {

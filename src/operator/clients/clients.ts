@@ -8,11 +8,12 @@ import { peopleText } from '../../clients/client-row.ts';
 import { checkRedirectUris, type Naming, normalizeClientName } from '../../clients/client-rules.ts';
 import { refuseRenewal } from '../../clients/client-secrets.ts';
 import { tryMail } from '../accounts/mailing.ts';
-import { WrongUsage } from '../command/arguments.ts';
+import { needsOneOf } from '../command/arguments.ts';
 import { addYesOption } from '../command/confirmation.ts';
 import { aboutClient, accountNamed } from '../command/names.ts';
 import type { Operator, Report } from '../command/operator.ts';
 import { addList, type ListForm } from '../command/report.ts';
+import { addOutOption } from '../command/secret-file.ts';
 import { clientRecord, type Registries } from '../registries.ts';
 import { clientReport, clientValue, stateOf } from './client-report.ts';
 
@@ -36,6 +37,7 @@ export function addClientCommands(program: Command, operator: Operator): void {
   const clients = program.command('clients').description('registered OAuth clients');
   addAdd(clients, operator);
   addClientList(clients, operator);
+  addShow(clients, operator);
   addUpdate(clients, operator);
   addSuspendAndResume(clients, operator);
   addTransfer(clients, operator);
@@ -46,8 +48,7 @@ export function addClientCommands(program: Command, operator: Operator): void {
 }
 
 function addAdd(clients: Command, { run }: Operator): void {
-  clients
-    .command('add')
+  addOutOption(clients.command('add'))
     .description('register a client and show its secret once')
     .addOption(new Option('--kind <kind>', 'kind of the client').choices(KINDS).makeOptionMandatory())
     .requiredOption('--name <name>', 'the name that people see when they approve the client')
@@ -66,10 +67,7 @@ async function addClient(
   const ownerAccountId = account?.id;
   const { client, secret } = await registries.clients.add(
     { kind, name, redirectUris, isNative: native, ownerAccountId, naming: namingBy(allowName) },
-    (tx, id) => {
-      const about = { id, name: normalizeClientName(name), ownerAccountId };
-      return clientRecord(registries, 'client_added', about)(tx);
-    },
+    (tx, id) => clientRecord(registries, 'client_added', { id, name: normalizeClientName(name), ownerAccountId })(tx),
   );
   const { warnings } = checkRedirectUris(redirectUris, { native });
   const cautions = warnings.map(({ index, message }) => {
@@ -87,6 +85,7 @@ async function addClient(
       ...(secret === undefined ? [] : [`Client secret: ${secret} (shown only once)`]),
       ...cautions,
     ].join('\n'),
+    secret,
   };
 }
 
@@ -94,8 +93,7 @@ function addClientList(clients: Command, operator: Operator): void {
   addList(clients, operator, LIST, async (registries, page, options: ClientFilters) => {
     const { kind, owner, suspended: isSuspended, ownerSuspended: isOwnerSuspended } = options;
     const ownerAccountId = owner && (await accountNamed(registries, owner)).id;
-    const only = { kind, ownerAccountId, isSuspended, isOwnerSuspended };
-    return registries.clients.list(page, only);
+    return registries.clients.list(page, { kind, ownerAccountId, isSuspended, isOwnerSuspended });
   })
     .description('list every client, oldest first')
     .addOption(new Option('--kind <kind>', 'only this kind').choices(KINDS))
@@ -104,15 +102,16 @@ function addClientList(clients: Command, operator: Operator): void {
     .option('--owner-suspended', 'only clients whose owner is suspended: no one can approve them');
 }
 
+function addShow(clients: Command, operator: Operator): void {
+  const show = clients.command('show').description('show one client, without what the audit log has: see `show`');
+  aboutClient(show, operator, async (client) => clientReport(client));
+}
+
 const LIST: ListForm<Client> = {
   heading: ['ID', 'KIND', 'NAME', 'OWNER', 'STATE'],
-  row: (client) => {
-    const { id, kind, name, ownerName = '(operator)' } = client;
-    return [id, kind, name, ownerName, stateOf(client)];
-  },
+  row: (client) => [client.id, client.kind, client.name, client.ownerName ?? '(operator)', stateOf(client)],
   value: clientValue,
   nothing: 'There are no clients.',
-  filters: ['kind', 'owner', 'suspended', 'ownerSuspended'],
 };
 
 interface ClientFilters {
@@ -133,12 +132,9 @@ function addUpdate(clients: Command, operator: Operator): void {
     .option('--support <url>', 'page where its users get help; empty: none')
     .option('--privacy <url>', 'page with its privacy policy; empty: none')
     .option('--verified', 'mark it as reviewed in its current form: shown when people approve it')
-    .addOption(new Option('--unverified', 'remove that mark').conflicts('verified'))
-    .hook('preAction', (command) => {
-      const { client: _, redirectUri, allowName: __, ...others } = command.opts<UpdateOptions>();
-      if (redirectUri.length > 0 || Object.keys(others).length > 0) return;
-      throw new WrongUsage('give at least one change: see --help');
-    });
+    .addOption(new Option('--unverified', 'remove that mark').conflicts('verified'));
+  const changes = ['name', 'redirectUri', ...LINKS, 'verified', 'unverified'];
+  needsOneOf(update, changes, 'give at least one change: see --help');
   aboutClient(update, operator, async (client, registries, options: UpdateOptions) => {
     const { verified, unverified, name, redirectUri: redirectUris, allowName } = options;
     const isLinked = LINKS.some((kind) => options[kind] !== undefined);
@@ -155,14 +151,10 @@ function addUpdate(clients: Command, operator: Operator): void {
     const record = clientRecord(registries, 'client_changed', client, details);
     const { clients } = registries;
     const isEdited = Object.keys(changes).length > 0;
-    const edited = isEdited
-      ? await clients.edit(client.id, changes, record, {
-          naming: namingBy(allowName),
-        })
-      : client;
+    const naming = namingBy(allowName);
+    const edited = isEdited ? await clients.edit(client.id, changes, record, { naming }) : client;
     if (!verified && !unverified) return clientReport(edited, 'Changed.');
-    const mark = { verified: verified ? 'yes' : 'no' };
-    const marking = clientRecord(registries, 'client_changed', edited, mark);
+    const marking = clientRecord(registries, 'client_changed', edited, { verified: verified ? 'yes' : 'no' });
     const marked = await clients.verify(client.id, verified === true, marking);
     return clientReport(marked, verified ? VERIFIED : 'Changed.');
   });
@@ -171,7 +163,6 @@ function addUpdate(clients: Command, operator: Operator): void {
 const VERIFIED = 'Verified as shown here. If you reviewed another state, run this with --unverified.';
 
 interface UpdateOptions extends ClientLinks {
-  readonly client?: string;
   readonly name?: string;
   readonly allowName?: true;
   readonly redirectUri: readonly string[];
@@ -199,12 +190,9 @@ function addTransfer(clients: Command, operator: Operator): void {
     .command('transfer')
     .description('give a client to another owner')
     .addOption(new Option('--owner <account>', 'the new owner: email address or account ID'))
-    .addOption(new Option('--to-operator', 'no owner: the operator provides the client').conflicts('owner'))
-    .hook('preAction', (command) => {
-      const { owner, toOperator } = command.opts<TransferOptions>();
-      if (owner === undefined && !toOperator) throw new WrongUsage('name the new owner');
-    });
-  aboutClient(transfer, operator, async (client, registries, { owner }: TransferOptions) => {
+    .addOption(new Option('--to-operator', 'no owner: the operator provides the client').conflicts('owner'));
+  needsOneOf(transfer, ['owner', 'toOperator'], 'name the new owner');
+  aboutClient(transfer, operator, async (client, registries, { owner }: { readonly owner?: string }) => {
     const account = owner === undefined ? undefined : await accountNamed(registries, owner);
     if (client.ownerAccountId === account?.id) return clientReport(client, 'Nothing changed: same owner.');
     // Record this in the logs of both owners, or once if the client has none before and after.
@@ -221,9 +209,9 @@ function addTransfer(clients: Command, operator: Operator): void {
 }
 
 function addRotateSecret(clients: Command, operator: Operator): void {
-  const rotate = clients
-    .command('rotate-secret')
-    .description('add a second secret next to the current one, and show it once');
+  const rotate = addOutOption(clients.command('rotate-secret')).description(
+    'add a second secret next to the current one, and show it once',
+  );
   aboutClient(rotate, operator, async (found, registries) => {
     const { client, secret } = await registries.clients.addSecret(found.id, (tx, { lastFour }) =>
       clientRecord(registries, 'client_secret_added', found, { last_four: lastFour })(tx),
@@ -234,6 +222,7 @@ function addRotateSecret(clients: Command, operator: Operator): void {
         `Client secret: ${secret} (shown only once)`,
         'The previous secret stays valid until `clients remove-secret` removes it.',
       ].join('\n'),
+      secret,
     };
   });
 }
@@ -247,8 +236,7 @@ function addRemoveSecret(clients: Command, operator: Operator): void {
     const secretId = secret && others.length === 0 ? secret.id : options.secret;
     // Ask for no confirmation of a removal that the registry refuses.
     if (secret && client.secrets.length > 1) {
-      const what = `Removes the secret …${secret.lastFour} of ${client.name}.`;
-      await operator.confirm(what);
+      await operator.confirm(`Removes the secret …${secret.lastFour} of ${client.name}.`);
     }
     const left = await registries.clients.removeSecret(client.id, secretId, (tx, { lastFour }) =>
       clientRecord(registries, 'client_secret_removed', client, { last_four: lastFour })(tx),
@@ -259,7 +247,7 @@ function addRemoveSecret(clients: Command, operator: Operator): void {
 }
 
 function addRenew(clients: Command, operator: Operator): void {
-  const renew = addYesOption(clients.command('renew')).description(
+  const renew = addYesOption(addOutOption(clients.command('renew'))).description(
     'after a theft at the partner: end all secrets and tokens, and show one new secret once; no person approves again',
   );
   aboutClient(renew, operator, async (found, registries) => {
@@ -273,6 +261,7 @@ function addRenew(clients: Command, operator: Operator): void {
     print({
       value: { ...(client ? clientValue(client) : { client_id: found.id }), client_secret: secret },
       text: `Client secret: ${secret} (shown only once)`,
+      secret,
     });
     const failure = await mailRenewal(registries, found).catch((error: Error) => error.message);
     if (failure !== undefined) stderr.write(`Warning: its owner was not mailed (${failure}).\n`);
@@ -301,8 +290,7 @@ function addDelete(clients: Command, operator: Operator): void {
   aboutClient(remove, operator, async (client, registries) => {
     const { id, name } = client;
     const connected = await registries.connections.countOf(id);
-    const what = `Deletes ${name} and disconnects the ${peopleText(connected)} people who use it.`;
-    await operator.confirm(what);
+    await operator.confirm(`Deletes ${name} and disconnects the ${peopleText(connected)} people who use it.`);
     const people = await registries.removeClient(id, (tx, connected) =>
       clientRecord(registries, 'client_deleted', client, { people: connected })(tx),
     );
@@ -311,11 +299,6 @@ function addDelete(clients: Command, operator: Operator): void {
       text: `Deleted client ${id}: ${name}. Disconnected people: ${people}.`,
     };
   });
-}
-
-interface TransferOptions {
-  readonly owner?: string;
-  readonly toOperator?: true;
 }
 
 const namingBy = (allowName: true | undefined): Naming => (allowName ? 'by the operator' : 'by its owner');

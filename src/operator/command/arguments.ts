@@ -3,7 +3,7 @@ import { readFile } from 'node:fs/promises';
 import { createInterface } from 'node:readline/promises';
 import { Writable } from 'node:stream';
 import { text } from 'node:stream/consumers';
-import { InvalidArgumentError } from 'commander';
+import { type Command, InvalidArgumentError } from 'commander';
 import { systemClock } from '../../base/clock.ts';
 import { randomId } from '../../base/random-id.ts';
 import { durationSeconds, isShareOrNumber } from '../../config/schema/kinds.ts';
@@ -13,6 +13,12 @@ import type { Surroundings } from './operator.ts';
 export class WrongUsage extends Error {
   override readonly name = 'WrongUsage';
 }
+
+/** Makes a command refuse, before it opens anything, to run without any of these options. */
+export const needsOneOf = (command: Command, options: readonly string[], missing: string): Command =>
+  command.hook('preAction', (found) => {
+    if (options.every((name) => found.getOptionValueSource(name) !== 'cli')) throw new WrongUsage(missing);
+  });
 
 /** @throws InvalidArgumentError unless the text is a whole number from 1 to `max` */
 export const wholeNumber =

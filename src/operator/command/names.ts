@@ -4,7 +4,6 @@ import type { Account } from '../../accounts/account.ts';
 import { Refusal } from '../../base/refusal.ts';
 import type { Client } from '../../clients/client.ts';
 import type { Registries } from '../registries.ts';
-import { WrongUsage } from './arguments.ts';
 import type { Operator, Report } from './operator.ts';
 
 /** @param name an email address or an account ID @throws Refusal `account_unknown` */
@@ -24,38 +23,26 @@ export async function clientNamed({ clients }: Registries, id: string): Promise<
 /** The work of a command on an existing account or client. */
 type Work<One, Options> = (one: One, registries: Registries, options: Options) => Promise<Report>;
 
-/** Makes the command accept an account, as an argument or as an option. */
+/** Makes the command take an account as its argument. */
 export const aboutAccount = <Options extends object>(
   command: Command,
-  operator: Operator,
+  { run }: Operator,
   work: Work<Account, Options>,
 ): Command =>
   command
-    .argument('[account]', 'email address or account ID')
-    .option('--email, --account <account>', 'email address or account ID, as an option')
-    .action((argument: string | undefined, options: Options & { readonly account?: string }) => {
-      const name = oneName(argument, options.account, 'an account');
-      return operator.run(async (registries) => work(await accountNamed(registries, name), registries, options));
-    });
+    .argument('<account>', 'email address or account ID')
+    .action((name: string, options: Options) =>
+      run(async (registries) => work(await accountNamed(registries, name), registries, options)),
+    );
 
-/** Makes the command accept a client, as an argument or as an option. */
+/** Makes the command take a client as its argument. */
 export const aboutClient = <Options extends object>(
   command: Command,
-  operator: Operator,
+  { run }: Operator,
   work: Work<Client, Options>,
 ): Command =>
   command
-    .argument('[client]', 'client ID')
-    .option('--client <id>', 'client ID, as an option')
-    .action((argument: string | undefined, options: Options & { readonly client?: string }) => {
-      const id = oneName(argument, options.client, 'a client');
-      return operator.run(async (registries) => work(await clientNamed(registries, id), registries, options));
-    });
-
-/** @throws WrongUsage unless either the argument or the option is given */
-function oneName(argument: string | undefined, option: string | undefined, what: string): string {
-  const name = argument ?? option;
-  if (name === undefined) throw new WrongUsage(`name ${what}`);
-  if (argument !== undefined && option !== undefined) throw new WrongUsage(`name ${what} only once`);
-  return name;
-}
+    .argument('<client>', 'client ID')
+    .action((id: string, options: Options) =>
+      run(async (registries) => work(await clientNamed(registries, id), registries, options)),
+    );

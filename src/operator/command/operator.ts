@@ -2,6 +2,7 @@
 import type { Readable, Writable } from 'node:stream';
 import type { OperatedBy } from '../../base/operated-by.ts';
 import type { Variables } from '../../config/environment.ts';
+import type { loadForCommand } from '../../config/load.ts';
 import type { SettingsWithoutSecrets } from '../../config/settings.ts';
 import type { StreamWatch } from '../../doctor/change-stream.ts';
 import type { Registries } from '../registries.ts';
@@ -33,6 +34,10 @@ export interface Surroundings {
 }
 
 export interface Operator extends Surroundings {
+  /** Prints a sentence on standard error, also with `--json`. */
+  readonly warn: (sentence: string) => void;
+  /** Loads the settings, or reports on standard error what is used instead of a refused file. */
+  readonly load: () => ReturnType<typeof loadForCommand>;
   /**
    * If the command changes something, prints on standard error on which deployment it acts. `run`
    * calls `announce` itself.
@@ -64,6 +69,8 @@ export interface Report {
   readonly value: unknown;
   /** The text that is printed without `--json`. */
   readonly text: string;
+  /** The secret in value and text that `--out` writes into a file instead. */
+  readonly secret?: string | undefined;
   /** Exit code of the command; 0 by default. */
   readonly exitCode?: number;
 }

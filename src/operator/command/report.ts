@@ -64,8 +64,8 @@ export interface ListForm<Item> {
   readonly value: (item: Item) => object;
   /** Printed if the list is empty without any filter. */
   readonly nothing: string;
-  /** The filter options of this list. Without this field, an empty list always prints `nothing`. */
-  readonly filters?: readonly string[];
+  /** The options that say whose entries are listed: they are no filter. */
+  readonly whose?: readonly string[];
 }
 
 /** Number of rows for people by default; programs get all rows. */
@@ -104,16 +104,15 @@ export async function listReport<Item>(
   options: ListOptions,
   find: FindPage<Item>,
 ): Promise<Report> {
-  const { heading, row, value, nothing, filters } = form;
+  const { heading, row, value, nothing, whose = [] } = form;
   const { match, after, limit } = options;
   if (json && limit === undefined) {
     await printArray(pagesOf(form, { match, after }, find));
     return { value: undefined, text: '' };
   }
   const { items, more } = await find({ match, after, limit: limit ?? DEFAULT_ROWS });
-  const isFiltered = Object.entries(options).some(
-    ([name, value]) => value !== undefined && filters?.concat('match', 'after').includes(name),
-  );
+  const filters = Object.entries(options).filter(([name, given]) => given !== undefined && !whose.includes(name));
+  const isFiltered = filters.some(([name]) => name !== 'limit');
   const rows = items.map(row);
   const text = table(heading, rows, isFiltered ? 'Nothing matches these options.' : nothing);
   const next = `\n\nThere are ${countText(more)} more: add --after ${rows.at(-1)?.[0]}`;

@@ -1,8 +1,7 @@
 /** `operator import FILE`: imports people, places and access from the warehouse's own system. */
 import { hostname } from 'node:os';
-import { type Command, InvalidArgumentError, Option } from 'commander';
+import { type Command, InvalidArgumentError } from 'commander';
 import { systemClock } from '../../base/clock.ts';
-import { importJsonSchema } from '../../changes/line.ts';
 import { MAX_AHEAD_MS } from '../../changes/pushed-line.ts';
 import { parseTime, shareOrNumber, WrongUsage } from '../command/arguments.ts';
 import { addYesOption } from '../command/confirmation.ts';
@@ -17,61 +16,40 @@ interface ImportOptions {
   readonly wait: boolean;
   readonly adoptByName: boolean;
   readonly asOf?: Date;
-  readonly schema?: true;
 }
 
 export function addImportCommand(program: Command, operator: Operator): void {
-  const { run, print, stdin } = operator;
+  const { run, stdin } = operator;
   const command = program
     .command('import')
     .description(
       'make accounts, organizations, warehouses and memberships match a file; running it again changes nothing',
     )
-    .argument('[file]', 'JSON Lines as described by config/import.schema.json; - is standard input')
+    .argument('<file>', 'JSON Lines as described by config/import.schema.json; - is standard input')
     .option('--dry-run', 'show the difference and change nothing', false)
     .option(
       '--prune',
-      'also remove what was imported before and is no longer in the file; accounts are ' +
-        'suspended, and what was not imported is kept',
+      'also remove what was imported and is no longer in the file: accounts are suspended; what was not imported stays',
       false,
     )
     .option(
       '--prune-at-most <limit>',
-      'with --prune: how much of each kind may be removed, as a percentage (5%) or a ' +
-        'number, instead of import.prune_at_most',
+      'with --prune: how much of each kind may be removed (5%, or a number), instead of import.prune_at_most',
       shareOrNumber,
     )
     .option(
       '--as-of <time>',
-      'the time of the data in the file, like 2026-01-31T08:00Z; newer changes are kept. ' +
-        'Default: when the file was last modified',
+      'time of the data in the file, like 2026-01-31T08:00Z: newer changes are kept; default: its modification time',
       pastTime,
     )
     .option('--no-wait', 'fail at once if another import is running, instead of waiting for it')
     .option(
       '--adopt-by-name',
-      'adopt organizations and warehouses that were created without an import if their ' +
-        'name is in the file; check with --dry-run first',
+      'adopt places that were created without an import if their name is in the file; check with --dry-run first',
       false,
-    )
-    .addOption(
-      new Option('--schema', 'print the JSON Schema of a line').conflicts([
-        'dryRun',
-        'prune',
-        'pruneAtMost',
-        'adoptByName',
-        'asOf',
-        'yes',
-      ]),
     );
 
-  addYesOption(command).action(async (file: string | undefined, options: ImportOptions) => {
-    if (options.schema) {
-      const schema = importJsonSchema();
-      print({ value: schema, text: JSON.stringify(schema, null, 2) });
-      return;
-    }
-    if (file === undefined) throw new WrongUsage('name the file to import');
+  addYesOption(command).action(async (file: string, options: ImportOptions) => {
     if (options.pruneAtMost !== undefined && !options.prune) {
       throw new WrongUsage('--prune-at-most needs --prune');
     }

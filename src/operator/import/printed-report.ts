@@ -86,10 +86,7 @@ const nounOf = (type: ImportType, count: number): string => {
   return type === 'warehouse_rights' ? 'set of rights in a warehouse' : type;
 };
 
-const KEYS: Readonly<Record<ImportType, string>> = {
-  ...PLURALS,
-  warehouse_rights: 'warehouse_rights',
-};
+const KEYS: Readonly<Record<ImportType, string>> = { ...PLURALS, warehouse_rights: 'warehouse_rights' };
 
 const changeValue = ({ change, key, name, fields = {} }: ImportChange) => ({
   change,

@@ -71,9 +71,7 @@ export function addMembershipCommands(program: Command, operator: Operator): voi
     });
 
   listed(withSubject(memberships.command('list')))
-    .description(
-      'list what a person or machine client can reach now, or who can reach an organization ' + 'or warehouse',
-    )
+    .description('list what a person or machine client can reach now, or who can reach an organization or warehouse')
     .option('--organization <id>', 'all members and machine clients of this organization')
     .option('--warehouse <id>', 'all people and machine clients that can reach this warehouse')
     .addOption(new Option('--role <role>', 'only members with this role').choices(ROLES))
@@ -128,7 +126,6 @@ const memberList = (kind: PlaceKind): ListForm<Member> => ({
     suspended: isSuspended,
   }),
   nothing: 'No person and no machine client can reach it.',
-  filters: ['role'],
 });
 
 function withSubject(command: Command): Command {
@@ -167,7 +164,7 @@ function elsewhere(home: FoundPlace, { id, organization }: FoundPlace): Refusal 
   return new Refusal(
     'warehouse_elsewhere',
     `The warehouse ${id} does not belong to ${home.name}, but to ${organization.name}.`,
-    'Use two commands: one for the role in the organization, one for the rights in the ' + 'warehouse.',
+    'Use two commands: one for the role in the organization, one for the rights in the warehouse.',
   );
 }
 

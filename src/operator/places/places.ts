@@ -1,22 +1,22 @@
 /** The commands `operator organizations` and `operator warehouses`. */
 import type { Command } from 'commander';
 import type { Place, PlaceKind } from '../../accounts/organizations/places.ts';
+import { MAX_COUNTED, type OrganizationReach } from '../../authorizations/organization-reach.ts';
 import {
   type Dependents,
+  type ListedOrganization,
   type ListedWarehouse,
   MAX_DEPENDENTS,
-  type OrganizationRecord,
   type PlaceChanges,
-  policyText,
-  type WarehouseRecord,
 } from '../../changes/organizations.ts';
 import { countText, type PageRequest } from '../../storage/pages.ts';
 import { WrongUsage } from '../command/arguments.ts';
 import { addYesOption } from '../command/confirmation.ts';
 import type { Operator, Report } from '../command/operator.ts';
-import { addList, type ListForm } from '../command/report.ts';
+import { addList, type ListForm, table } from '../command/report.ts';
 import type { Registries } from '../registries.ts';
-import { addPolicyCommands, policyValue } from './policies.ts';
+import { membersReport } from './memberships.ts';
+import { addPolicyCommands, policyText, policyValue } from './policies.ts';
 
 interface NewPlaceOptions {
   readonly name: string;
@@ -25,60 +25,117 @@ interface NewPlaceOptions {
 
 export function addOrganizationCommands(program: Command, operator: Operator): void {
   const { run } = operator;
-  const organizations = program.command('organizations').description('organizations that own warehouses');
+  const nouns = program.command('organizations').description('organizations that own warehouses');
 
-  withNames(organizations.command('add'), 'required')
+  withNames(nouns.command('add'), 'required')
     .description('add an organization')
     .action((draft: NewPlaceOptions) =>
       run(async ({ organizations, recordChange }) => {
-        const organization = await organizations.add(draft, (tx, added) =>
-          recordChange('organization_added', { details: detailsOf('organization', added) })(tx),
+        const added = await organizations.add(draft, (tx, one) =>
+          recordChange('organization_added', { details: detailsOf('organization', one) })(tx),
         );
-        return {
-          value: organizationValue(organization),
-          text: `Added organization ${organization.id}: ${organization.name}.`,
-        };
+        const { id, name } = added;
+        return { value: ORGANIZATIONS.value(added), text: `Added organization ${id}: ${name}.` };
       }),
     );
 
   const find = ({ organizations }: Registries, page: PageRequest) => organizations.list(page);
-  addList(organizations, operator, ORGANIZATIONS, find).description('list every organization, by name');
+  addList(nouns, operator, ORGANIZATIONS, find).description('list every organization, by name');
 
-  addUpdateAndDelete(organizations, 'organization', operator);
-  addPolicyCommands(organizations, operator);
+  addShow(nouns, 'organization', operator);
+  addUpdateAndDelete(nouns, 'organization', operator);
+  addPolicyCommands(nouns, operator);
 }
 
 export function addWarehouseCommands(program: Command, operator: Operator): void {
   const { run } = operator;
-  const warehouses = program.command('warehouses').description('warehouses of an organization');
+  const nouns = program.command('warehouses').description('warehouses of an organization');
 
-  withNames(warehouses.command('add'), 'required')
+  withNames(nouns.command('add'), 'required')
     .description('add a warehouse to an organization')
     .requiredOption('--organization <id>', 'the organization that owns it')
     .action(({ organization, ...draft }: NewPlaceOptions & { readonly organization: string }) =>
       run(async ({ organizations, recordChange }) => {
-        const warehouse = await organizations.addWarehouse({ organizationId: organization, ...draft }, (tx, added) => {
-          const details = detailsOf('warehouse', added, { organization_id: organization });
+        const added = await organizations.addWarehouse({ organizationId: organization, ...draft }, (tx, one) => {
+          const details = detailsOf('warehouse', one, { organization_id: organization });
           return recordChange('warehouse_added', { details })(tx);
         });
-        return {
-          value: warehouseValue(warehouse),
-          text: `Added warehouse ${warehouse.id} to ${organization}: ${warehouse.name}.`,
-        };
+        const { id, name } = added;
+        return { value: WAREHOUSES.value(added), text: `Added warehouse ${id} to ${organization}: ${name}.` };
       }),
     );
 
-  addList(
-    warehouses,
-    operator,
-    WAREHOUSES,
-    ({ organizations }, page, { organization }: { readonly organization?: string }) =>
-      organizations.listWarehouses(page, organization),
-  )
+  const find = ({ organizations }: Registries, page: PageRequest, options: { readonly organization?: string }) =>
+    organizations.listWarehouses(page, options.organization);
+  addList(nouns, operator, WAREHOUSES, find)
     .description('list every warehouse, by the names of its organization and of the warehouse')
     .option('--organization <id>', 'only warehouses of this organization');
 
-  addUpdateAndDelete(warehouses, 'warehouse', operator);
+  addShow(nouns, 'warehouse', operator);
+  addUpdateAndDelete(nouns, 'warehouse', operator);
+}
+
+/** How many warehouses and clients `show` prints. */
+const SHOWN = 20;
+/** How many steps of clients `show` examines. */
+const MAX_STEPS = 10;
+
+function addShow(nouns: Command, kind: PlaceKind, { run }: Operator): void {
+  const what = kind === 'organization' ? 'its warehouses, and who and what reaches it' : 'who and what reaches it';
+  nouns
+    .command('show')
+    .description(`show one ${kind}: ${what}; the first ${SHOWN} of each list`)
+    .argument('<id>', `the ${kind}`)
+    .action((id: string) => run((registries) => showReport(registries, kind, id)));
+}
+
+/** Returns a place, what is in it, and who and what reaches it. */
+export async function showReport(registries: Registries, kind: PlaceKind, id: string): Promise<Report> {
+  const { organizations, organizationReach } = registries;
+  const place = await organizations.find(kind, id);
+  const { name, externalId, organization } = place;
+  const isOrganization = kind === 'organization';
+  const policy = await organizationReach.policyOf(organization.id);
+  const warehouses = isOrganization ? await organizations.listWarehouses({ limit: SHOWN }, id) : undefined;
+  const members = await membersReport(registries, kind, id);
+  const { clients, hasMore } = await clientsOf(organizationReach.of(organization.id, isOrganization ? undefined : id));
+  const clientRows = clients.map((row) => [row.id, row.name, row.state, countText(row.people, MAX_COUNTED)]);
+  const noClient = hasMore ? 'None among the first clients.' : 'No client that a person has connected.';
+  const warehouseRows = warehouses?.items.map((one) => [one.id, one.name, one.external_id ?? '']) ?? [];
+  return {
+    value: {
+      ...placeValue(kind, place),
+      organization,
+      policy: policyValue(policy),
+      ...(warehouses && { warehouses: warehouses.items.map(WAREHOUSES.value), more_warehouses: warehouses.more }),
+      members: members.value,
+      clients,
+      has_more_clients: hasMore,
+    },
+    text: [
+      `${id}: ${name}${externalId === null ? '' : ` (external ID ${externalId})`}`,
+      isOrganization ? `Policy: ${policyText(policy)}` : `Organization: ${organization.id}, ${organization.name}`,
+      ...(isOrganization ? ['\nWarehouses', table(['ID', 'NAME', 'EXTERNAL ID'], warehouseRows, 'It has none.')] : []),
+      ...(warehouses?.more ? [`There are ${countText(warehouses.more)} more: \`warehouses list\`.`] : []),
+      `\nPeople and machine clients\n${members.text}`,
+      `\nClients of these people\n${table(['ID', 'NAME', 'STATE', 'PEOPLE'], clientRows, noClient)}`,
+      ...(hasMore ? ['There may be more: see the page Organizations of an owner.'] : []),
+    ].join('\n'),
+  };
+}
+
+/** A step leaves out clients without access to the warehouse: it may be empty although others follow. */
+async function clientsOf(reach: ReturnType<OrganizationReach['of']>) {
+  let step = await reach.clients();
+  const found = [...step.rows];
+  for (let steps = 1; step.next !== undefined && found.length <= SHOWN && steps < MAX_STEPS; steps += 1) {
+    step = await reach.clients(step.next);
+    found.push(...step.rows);
+  }
+  const clients = found.slice(0, SHOWN).map((row) => {
+    return { id: row.id, name: row.name, state: row.state, people: row.count, last_used_at: row.lastUsedAt };
+  });
+  return { clients, hasMore: step.next !== undefined || found.length > SHOWN };
 }
 
 function addUpdateAndDelete(nouns: Command, kind: PlaceKind, operator: Operator): void {
@@ -125,7 +182,8 @@ function withNames(command: Command, is?: 'required'): Command {
 }
 
 function describeLoss(kind: PlaceKind, { warehouses, people, machines }: Dependents): string {
-  const access = `the access of ${accessText({ people, machines })}`;
+  const [some, others] = [people, machines].map((count) => countText(count, MAX_DEPENDENTS));
+  const access = `the access of ${some} people and ${others} machine clients`;
   return kind === 'organization'
     ? `with its ${warehouses} warehouses, and ${access}`
     : `with ${access} that was given for it`;
@@ -133,61 +191,32 @@ function describeLoss(kind: PlaceKind, { warehouses, people, machines }: Depende
 
 const detailsOf = (
   kind: PlaceKind,
-  { id, name }: Place,
+  { id, name }: Pick<Place, 'id' | 'name'>,
   more: Readonly<Record<string, string | number | readonly string[]>> = {},
 ) => ({ [`${kind}_id`]: id, [`${kind}_name`]: name, ...more });
 
+const placeValue = (kind: PlaceKind, { id, name, externalId }: Place) => ({
+  id,
+  [`${kind}_id`]: id,
+  name,
+  external_id: externalId,
+});
+
 const placeReport = (kind: PlaceKind, place: Place, done: string, more = {}): Report => ({
-  value: {
-    id: place.id,
-    [`${kind}_id`]: place.id,
-    name: place.name,
-    external_id: place.externalId,
-    ...more,
-  },
+  value: { ...placeValue(kind, place), ...more },
   text: `${done} ${kind} ${place.id}: ${place.name}.`,
 });
 
-const organizationValue = ({ id, name, createdAt, externalId, ...policy }: OrganizationRecord) => ({
-  id,
-  organization_id: id,
-  name,
-  external_id: externalId,
-  ...policyValue(policy),
-  created_at: createdAt,
-});
-
-const warehouseValue = ({ id, organizationId, name, createdAt, externalId }: WarehouseRecord) => ({
-  id,
-  warehouse_id: id,
-  organization_id: organizationId,
-  name,
-  external_id: externalId,
-  created_at: createdAt,
-});
-
-const ORGANIZATIONS: ListForm<OrganizationRecord> = {
+const ORGANIZATIONS: ListForm<ListedOrganization> = {
   heading: ['ID', 'NAME', 'WAREHOUSES', 'POLICY', 'EXTERNAL ID'],
-  row: ({ id, name, warehouses, externalId, ...policy }) => [
-    id,
-    name,
-    `${warehouses}`,
-    policyText(policy),
-    externalId ?? '',
-  ],
-  value: organizationValue,
+  row: ({ id, name, warehouses, policy, external_id }) => [id, name, `${warehouses}`, policy, external_id ?? ''],
+  value: ({ policy, warehouses, ...value }) => value,
   nothing: 'There are no organizations.',
-  filters: [],
 };
 
 const WAREHOUSES: ListForm<ListedWarehouse> = {
   heading: ['ID', 'NAME', 'ORGANIZATION', 'EXTERNAL ID'],
-  row: ({ id, name, organizationName, externalId }) => [id, name, organizationName, externalId ?? ''],
-  value: warehouseValue,
+  row: ({ id, name, organization_name, external_id }) => [id, name, organization_name, external_id ?? ''],
+  value: ({ organization_name, ...value }) => value,
   nothing: 'There are no warehouses.',
-  filters: ['organization'],
 };
-
-/** Returns, for example, `12 people and 0 machine clients`. */
-export const accessText = ({ people, machines }: Omit<Dependents, 'warehouses'>): string =>
-  `${countText(people, MAX_DEPENDENTS)} people and ${countText(machines, MAX_DEPENDENTS)} machine clients`;

@@ -3,7 +3,6 @@ import { type Command, Option } from 'commander';
 import type { OrganizationPolicy } from '../../accounts/organizations/organization-policy.ts';
 import { allOf, isUndecided } from '../../authorizations/organization-reach.ts';
 import { Refusal } from '../../base/refusal.ts';
-import { policyText } from '../../changes/organizations.ts';
 import { WrongUsage } from '../command/arguments.ts';
 import { clientNamed } from '../command/names.ts';
 import type { Operator } from '../command/operator.ts';
@@ -49,8 +48,7 @@ export function addPolicyCommands(organizations: Command, operator: Operator): v
         const { name } = organization;
         return {
           value: { id, name, ...policyValue(policy), approved: approved.map((one) => one.id) },
-          text:
-            `${name}: ${policyText(policy)}.` + (approved.length > 0 ? ` Approved ${approved.length} clients.` : ''),
+          text: `${name}: ${policyText(policy)}.${approved.length > 0 ? ` Approved ${approved.length} clients.` : ''}`,
         };
       });
     });
@@ -99,12 +97,7 @@ export function addPolicyCommands(organizations: Command, operator: Operator): v
             throw unchanged(client.name, organization.name);
           }
           return {
-            value: {
-              id: `${id}/${clientId}`,
-              organization_id: id,
-              client_id: clientId,
-              [verb]: true,
-            },
+            value: { id: `${id}/${clientId}`, organization_id: id, client_id: clientId, [verb]: true },
             text: `${done} ${client.name} in ${organization.name}.`,
           };
         }),
@@ -122,6 +115,10 @@ export const policyValue = ({ asksFirst, allowsApiKeys }: OrganizationPolicy) =>
   clients: asksFirst ? 'ask' : 'open',
   api_keys: allowsApiKeys ? 'allow' : 'refuse',
 });
+
+/** Describes the policy as `organizations list` does, such as `ask, no API keys`. */
+export const policyText = ({ asksFirst, allowsApiKeys }: OrganizationPolicy): string =>
+  `${asksFirst ? 'ask' : 'open'}${allowsApiKeys ? '' : ', no API keys'}`;
 
 const unchanged = (client: string, organization: string): Refusal =>
   new Refusal(

@@ -3,6 +3,7 @@ import { CommanderError } from 'commander';
 import { DataDirectoryRefused } from '../../base/data-directory.ts';
 import type { Refusal } from '../../base/refusal.ts';
 import { ImportProblems } from '../../changes/problems.ts';
+import { NoUsableSettings } from '../../config/load.ts';
 import { ConfigurationProblems } from '../../config/problems.ts';
 import { NoDeployment } from '../../service/deployment.ts';
 import { troubleOf } from '../../service/startup-errors.ts';
@@ -38,28 +39,15 @@ export function failureOf(error: unknown): Failure {
     const { code, problems, message } = error;
     const remedy = 'correct the settings and try again';
     return {
-      exitCode: WRONG_CONFIGURATION,
-      value: {
-        error: { code, message: `${problems.length} problem(s) found`, remedy, problems },
-      },
+      exitCode: error instanceof NoUsableSettings ? WRONG_USAGE : WRONG_CONFIGURATION,
+      value: { error: { code, message: `${problems.length} problem(s) found`, remedy, problems } },
       text: message,
     };
   }
   if (error instanceof NoDeployment) return failure(WRONG_USAGE, error);
-  if (error instanceof ImportProblems) {
-    return { ...importProblemsReport(error), exitCode: REFUSED };
-  }
-  if (error instanceof EmbeddedPostgresInUse) {
-    const remedy = 'wait until that process has finished, or check which process it is';
-    return failure(REFUSED, { code: error.code, message: error.message, remedy });
-  }
-  if (error instanceof DataDirectoryRefused) {
-    const remedy = 'repair the directory before you start the service, which does not start on it either';
-    return failure(REFUSED, { code: error.code, message: error.message, remedy });
-  }
-  if (error instanceof UnsafeRedis) {
-    const remedy = 'configure Redis as described: the service does not start with it either';
-    return failure(REFUSED, { code: error.code, message: error.message, remedy });
+  if (error instanceof ImportProblems) return { ...importProblemsReport(error), exitCode: REFUSED };
+  for (const [known, remedy] of REMEDIES) {
+    if (error instanceof known) return failure(REFUSED, { code: error.code, message: error.message, remedy });
   }
   const trouble = troubleOf(error);
   if (trouble) return failure(REFUSED, trouble);
@@ -68,17 +56,15 @@ export function failureOf(error: unknown): Failure {
   return { ...failure(REFUSED, { code: 'failed', message, remedy }), stack };
 }
 
-function failure(
-  exitCode: ExitCode,
-  {
-    code,
-    message,
-    remedy,
-    problems: found = [],
-  }: Pick<Refusal, 'code' | 'message' | 'remedy'> & {
-    readonly problems?: Refusal['problems'];
-  },
-): Failure {
+const REMEDIES = [
+  [EmbeddedPostgresInUse, 'wait until that process has finished, or check which process it is'],
+  [DataDirectoryRefused, 'repair the directory before you start the service, which does not start on it either'],
+  [UnsafeRedis, 'configure Redis as described: the service does not start with it either'],
+] as const;
+
+type Explained = Pick<Refusal, 'code' | 'message' | 'remedy'> & { readonly problems?: Refusal['problems'] };
+
+function failure(exitCode: ExitCode, { code, message, remedy, problems: found = [] }: Explained): Failure {
   const problems = found.map(({ text: _, ...problem }) => problem);
   return {
     exitCode,

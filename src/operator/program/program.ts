@@ -40,10 +40,9 @@ export function createProgram(operator: Operator, { json }: { readonly json: boo
     .showHelpAfterError('Add --help to see how the command is used.')
     .addHelpText(
       'after',
-      '\nExit codes: 0 done, 1 refused or failed, 2 wrong usage, 3 problems in the ' +
-        'configuration.\nCommands work whether or not the service is running. `gatehouse …` ' +
-        'uses the environment of the\nsystemd unit or of the container; in a checkout, `npm ' +
-        'run operator -- …` is the same command.',
+      '\nExit codes: 0 done, 1 refused or failed, 2 wrong usage or no deployment, 3 problems in the ' +
+        'configuration.\nCommands work whether or not the service is running. `gatehouse …` uses the environment of ' +
+        'the\nsystemd unit or of the container; in a checkout, `npm run operator -- …` is the same command.',
     )
     .configureOutput({
       writeOut: (text) => stdout.write(text),
@@ -80,34 +79,17 @@ export function createProgram(operator: Operator, { json }: { readonly json: boo
 }
 
 /** Commands that change nothing. The others first print the deployment on which they act. */
-export const READ_ONLY: readonly string[] = [
-  'accounts list',
-  'api-keys list',
-  'audit',
-  'blocks list',
-  'check-config',
-  'clients list',
-  'connections list',
-  'doctor',
-  'keys generate',
-  'keys list',
-  'links list',
-  'memberships list',
-  'nodes',
-  'organizations list',
-  'organizations requests',
-  'passkeys list',
-  'problems list',
-  'sessions list',
-  'show',
-  'warehouses list',
-];
+const READS = /^(audit|check-config|doctor|nodes|show|keys generate|\S+ (list|requests|show))$/;
+
+/** Commands that end or refuse something: their effect depends on no setting but the stores. */
+const STOPS = /^(revoke|\S+ (block|end|revoke|suspend))$/;
+
+export const onlyStops = (command: Command | undefined): boolean =>
+  command !== undefined && STOPS.test(commandPath(command));
 
 /** @returns true for a command that changes nothing, and for a dry run. */
-export function onlyReads(command: Command | undefined): boolean {
-  if (command === undefined || command.opts<{ dryRun?: boolean }>().dryRun) return true;
-  return READ_ONLY.includes(commandPath(command));
-}
+export const onlyReads = (command: Command | undefined): boolean =>
+  command === undefined || command.opts<{ dryRun?: boolean }>().dryRun === true || READS.test(commandPath(command));
 
 /** Returns the words that call a command, such as `accounts list`. */
 function commandPath(command: Command): string {

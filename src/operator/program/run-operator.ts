@@ -3,12 +3,14 @@ import { once } from 'node:events';
 import { userInfo } from 'node:os';
 import { type Command, CommanderError } from 'commander';
 import type { Variables } from '../../config/environment.ts';
+import { loadForCommand } from '../../config/load.ts';
 import { describeDeployment } from '../../service/deployment.ts';
 import { requireConfirmation } from '../command/confirmation.ts';
 import type { Operator, Report, Surroundings } from '../command/operator.ts';
+import { createSecretFile } from '../command/secret-file.ts';
 import { withRegistries } from '../registries.ts';
 import { failureOf } from './failure.ts';
-import { createProgram, onlyReads } from './program.ts';
+import { createProgram, onlyReads, onlyStops } from './program.ts';
 import { createProgress } from './progress.ts';
 
 /**
@@ -27,8 +29,11 @@ export async function runOperator(args: readonly string[], surroundings: Surroun
   /** The command that is run, once commander has found it. */
   let command: Command | undefined;
 
-  function print(report: Report): void {
+  let secretFile: ReturnType<typeof createSecretFile> | undefined;
+
+  function print(full: Report): void {
     progress.clear();
+    const report = secretFile?.take(full) ?? full;
     if (!json || report.value !== undefined) {
       stdout.write(`${json ? JSON.stringify(report.value) : report.text}\n`);
     }
@@ -40,19 +45,27 @@ export async function runOperator(args: readonly string[], surroundings: Surroun
       const { reason } = program.opts<{ reason?: string }>();
       return { operator: operatorName(surroundings.environment), reason };
     },
+    load: () =>
+      loadForCommand({
+        environment: surroundings.environment,
+        mayUseDefaults: onlyReads(command) || onlyStops(command),
+        report: operator.warn,
+      }),
+    warn(sentence) {
+      progress.clear();
+      stderr.write(`${sentence}\n`);
+    },
     announce(settings) {
       if (onlyReads(command)) return;
-      progress.clear();
-      stderr.write(`Acting on ${describeDeployment(settings)}\n`);
+      operator.warn(`Acting on ${describeDeployment(settings)}`);
     },
     onWait(session) {
-      progress.clear();
-      stderr.write(`A migration waits for ${session}. It is tried again until that ends.\n`);
+      operator.warn(`A migration waits for ${session}. It is tried again until that ends.`);
     },
     run: async (work) => {
-      const { announce, by, onWait } = operator;
+      const { announce, by, load, onWait, warn } = operator;
       const readsOnly = onlyReads(command);
-      print(await withRegistries({ ...surroundings, by: by(), readsOnly, announce, onWait }, work));
+      print(await withRegistries({ loaded: load(), by: by(), readsOnly, announce, onWait, warn }, work));
     },
     confirm: (what) => requireConfirmation(what, command?.opts() ?? {}, surroundings),
     print,
@@ -83,11 +96,15 @@ export async function runOperator(args: readonly string[], surroundings: Surroun
   const program = createProgram(operator, { json });
   program.hook('preAction', (_program, found) => {
     command = found;
+    const { out } = found.opts<{ out?: string }>();
+    if (out !== undefined) secretFile = createSecretFile(out, operator.warn);
   });
   try {
     await program.parseAsync(args, { from: 'user' });
   } catch (error) {
     if (!(error instanceof CommanderError && error.exitCode === 0)) fail(error);
+  } finally {
+    secretFile?.close();
   }
   return exitCode;
 

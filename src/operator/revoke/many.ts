@@ -25,20 +25,14 @@ export async function revokeAccount(registries: Registries, name: string, { conf
   for (const key of await apiKeys.listOf(id)) if (await apiKeys.revoke(id, key.id)) revokedKeys += 1;
   const ended = await registries.disconnect({ accountId: id });
   return {
-    value: {
-      account_id: id,
-      email,
-      connections: ended.length,
-      api_keys: revokedKeys,
-      browser_sessions_ended: true,
-    },
+    value: { account_id: id, email, connections: ended.length, api_keys: revokedKeys, browser_sessions_ended: true },
     text: [
       `Ended for ${email}:`,
       `  connections      ${ended.length}, with all their authorizations`,
       `  API keys         ${revokedKeys}`,
       '  browser sessions all of them, and the one-time links to set a password',
-      'The password is unchanged. If another person may know it, suspend the account with ' + '`accounts suspend`,',
-      'then run `accounts resume`, and let the person set a new password with the link of ' + '`accounts invite`.',
+      'The password is unchanged. If another person may know it, suspend the account with `accounts suspend`,',
+      'then run `accounts resume`, and let the person set a new password with the link of `accounts invite`.',
     ].join('\n'),
   };
 }
@@ -100,7 +94,7 @@ const withoutTokens = ({ name }: Client): Refusal =>
   new Refusal(
     'client_without_tokens',
     `${name} is a resource server: it has no tokens to revoke.`,
-    '`clients suspend` refuses its introspection requests; `clients rotate-secret` creates ' + 'another secret.',
+    '`clients suspend` refuses its introspection requests; `clients rotate-secret` creates another secret.',
   );
 
 /**
@@ -118,8 +112,7 @@ export async function revokeAll(registries: Registries, { confirm, progress }: O
   return {
     value: { connections: count },
     text:
-      `Ended the authorizations of all ${count} connections, and every machine access ` +
-      'token. The clients must send their people through the authorization again; people ' +
-      'who have approved a client are not asked again.',
+      `Ended the authorizations of all ${count} connections, and every machine access token. The clients must send ` +
+      'their people through the authorization again; people who have approved a client are not asked again.',
   };
 }

@@ -23,25 +23,16 @@ function what(flags: string, description: string): Option {
 
 export function addRevokeCommand(program: Command, operator: Operator): void {
   const { run } = operator;
-  addYesOption(
-    program
-      .command('revoke')
-      .description('revoke the access of a person, a client or one token, at once and on every node'),
-  )
+  addYesOption(program.command('revoke'))
+    .description('revoke the access of a person, a client or one token, at once and on every node')
     .addOption(
-      what(
-        '--account <account>',
-        'everything of a person: connections, API keys, browser sessions, links to set the ' + 'password',
-      ),
+      what('--account <account>', 'of a person: connections, API keys, browser sessions, links to set the password'),
     )
     .addOption(
       what('--client <id>', 'all tokens of a client: every connection to it, or all tokens of a machine client'),
     )
     .addOption(
-      what(
-        '--token <token>',
-        'one token or code with its whole authorization, or one API key; - for standard ' + 'input',
-      ),
+      what('--token <token>', 'one token or code with its whole authorization, or one API key; - for standard input'),
     )
     .addOption(what('--all', 'every authorization of all people: after an older PostgreSQL was restored'))
     .addHelpText(
@@ -50,19 +41,12 @@ export function addRevokeCommand(program: Command, operator: Operator): void {
         'neither the account nor\nthe client: people may connect again. `accounts suspend` ' +
         `or \`clients suspend\` prevents that.\n${STANDARD_INPUT_IS_SAFER}`,
     )
-    .action(async (options: RevokeOptions) => {
-      const { account, client, token } = options;
-      if (token !== undefined) {
-        const value = await readToken(token, operator);
-        return run((registries) => revokeToken(registries, value));
-      }
-      if (account !== undefined) {
-        return run((registries) => revokeAccount(registries, account, operator));
-      }
-      if (options.all) return run((registries) => revokeAll(registries, operator));
-      if (client === undefined) {
-        throw new WrongUsage('choose what to revoke: --account, --client, --token or --all');
-      }
-      return run((registries) => revokeClient(registries, client, operator));
+    .action(async ({ account, client, token, all }: RevokeOptions) => {
+      const value = token === undefined ? undefined : await readToken(token, operator);
+      if (value !== undefined) return run((registries) => revokeToken(registries, value));
+      if (account !== undefined) return run((registries) => revokeAccount(registries, account, operator));
+      if (client !== undefined) return run((registries) => revokeClient(registries, client, operator));
+      if (all) return run((registries) => revokeAll(registries, operator));
+      throw new WrongUsage('choose what to revoke: --account, --client, --token or --all');
     });
 }

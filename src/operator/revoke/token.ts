@@ -35,7 +35,8 @@ async function endAuthorization(registries: Registries, kind: ValueKind, value: 
   const id = readValue(value)?.authorizationId;
   const store = await registries.tokenStore();
   const record = id === undefined ? undefined : await store.readAuthorization(id);
-  if (id === undefined || !record) throw notActive(kind);
+  // A copy of the token store may bring back the record of what has ended.
+  if (id === undefined || !record || (await registries.revocations.find(id))) throw notActive(kind);
   const { accountId, clientId } = record;
   const account = await registries.accounts.find(accountId);
   const client = await registries.clients.find(clientId);
@@ -51,9 +52,8 @@ async function endAuthorization(registries: Registries, kind: ValueKind, value: 
       client_name: client?.name ?? null,
     },
     text:
-      `Ended the authorization of ${account?.email ?? accountId} for ` +
-      `${client?.name ?? clientId}: its access tokens, refresh tokens and code. Other ` +
-      'authorizations of the same person and client are unchanged.',
+      `Ended the authorization of ${account?.email ?? accountId} for ${client?.name ?? clientId}: its access tokens, ` +
+      'refresh tokens and code. Other authorizations of the same person and client are unchanged.',
   };
 }
 
@@ -62,6 +62,7 @@ async function endMachineToken(registries: Registries, value: string): Promise<R
   const token = await machineTokens.find(value);
   if (!token) throw notActive('machine_token');
   const { clientId, expiresAt } = token;
+  if (await registries.revocations.hasEndedToken({ machineToken: value, clientId })) throw notActive('machine_token');
   const client = await registries.clients.find(clientId);
   const endings = await registries.endings();
   const details = { client_id: clientId, ...(client && { client_name: client.name }), cause: 'operator_revoked' };
@@ -69,12 +70,7 @@ async function endMachineToken(registries: Registries, value: string): Promise<R
   const entry = { action: 'tokens_revoked', actor: 'operator', accountId, details } as const;
   await endings.end({ machineToken: value, clientId, expiresAt, entry });
   return {
-    value: {
-      kind: 'machine_token',
-      revoked: true,
-      client_id: clientId,
-      client_name: client?.name ?? null,
-    },
+    value: { kind: 'machine_token', revoked: true, client_id: clientId, client_name: client?.name ?? null },
     text: `Ended the access token of the machine client ${client?.name ?? clientId}.`,
   };
 }

@@ -52,8 +52,6 @@ export interface Answer {
   readonly remedy?: string | undefined;
   /** The name of an organization or a warehouse. */
   readonly name?: string | undefined;
-  /** The organization that a warehouse belongs to. */
-  readonly organization?: { readonly id: string; readonly name: string } | undefined;
   /** Only the ID is known of an account or client that is gone. */
   readonly account?: Account | { readonly id: string } | undefined;
   readonly client?: Client | { readonly id: string } | undefined;
@@ -127,8 +125,9 @@ export interface Parties {
 const WORKS: readonly State[] = ['active', 'replaced', 'no_password_yet'];
 
 /**
- * Adds the person and the client to the answer about a record of theirs. Their deletion replaces any
- * state but an end at a known time; their suspension replaces the state of what would work without it.
+ * Adds the person and the client to the answer about a record of theirs. If one of them was deleted, the
+ * answer is that, unless the record is known to have ended before. If one of them is suspended, so is what would
+ * work otherwise.
  */
 export async function withParties(
   registries: Registries,

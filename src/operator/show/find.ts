@@ -64,7 +64,10 @@ const FOUND = new RegExp(
   'gu',
 );
 
-/** An address alone may have characters that otherwise end one: not the quote, list or parameter it stands in. */
+/**
+ * A text that is one address. Within a longer text, some of its characters would end the address, because they
+ * may belong to the text around it: a quote, a list or a parameter.
+ */
 const WHOLE_EMAIL = /^(?![?*_'“‘]|[\w.-]+=)[^\s"`<>()[\],;:/\\%]+@[\p{L}\p{M}\p{N}.-]+$/u;
 const MAX_ALONE = 400;
 
@@ -118,6 +121,8 @@ const valid = (kind: Kind, text: string): FoundValue => ({ text, kind, faults: [
 function foundBy({ 0: text, groups = {}, input, index }: RegExpExecArray): FoundValue | undefined {
   const kind = Object.keys(groups).find((name) => groups[name] !== undefined) as Kind | 'cut';
   if (kind === 'cut') return wrongValue(text);
+  // Names of code begin like an ID, and have no capital letter and no digit.
+  if (kind in IDS && !/[A-Z\d]/.test(text)) return undefined;
   // A long word has no mixed case; 22 or 43 random characters nearly always have.
   if ((kind === 'authorization' || kind === 'opaque') && !(/[a-z]/.test(text) && /.[A-Z]/.test(text))) return undefined;
   if (kind !== 'email') return valid(kind, text);

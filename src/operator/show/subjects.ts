@@ -10,12 +10,10 @@ import { systemClock } from '../../base/clock.ts';
 import { Refusal } from '../../base/refusal.ts';
 import type { Client } from '../../clients/client.ts';
 import { findSecret, refusedFrom } from '../../clients/client-secrets.ts';
-import { countText } from '../../storage/pages.ts';
 import { accountReport, listSignInMethods, methodWords } from '../accounts/accounts.ts';
 import { activeAmong } from '../accounts/sessions.ts';
 import { clientReport } from '../clients/client-report.ts';
-import { membersReport } from '../places/memberships.ts';
-import { accessText } from '../places/places.ts';
+import { showReport } from '../places/places.ts';
 import type { Registries } from '../registries.ts';
 import {
   type Answer,
@@ -76,11 +74,7 @@ const PRESENTED = {
 const token = subject({ ...PRESENTED, find: findToken });
 
 const NEW_KEY = 'The person can create a new one on the profile page.';
-const API_KEY = {
-  parties: ({ accountId }: ApiKey) => ({ accountId }),
-  answer: apiKeyState,
-  remedy: NEW_KEY,
-} as const;
+const API_KEY = { parties: ({ accountId }: ApiKey) => ({ accountId }), answer: apiKeyState, remedy: NEW_KEY } as const;
 const FORGOTTEN_KEY = 'A key is deleted a month after it expires.';
 
 const SESSIONS = '`sessions list` shows the sessions of a person.';
@@ -293,19 +287,11 @@ function place(kind: PlaceKind): Show {
         if (!(error instanceof Refusal)) throw error;
         return undefined;
       }),
-    async answer({ name, organization }, registries, id) {
-      const { organizations, access } = registries;
-      const { warehouses, ...lost } = await organizations.dependents(kind, id);
-      const about = { name, content: await membersReport(registries, kind, id), state: 'active' } as const;
-      if (kind === 'warehouse') {
-        const why = `${accessText(lost)} have explicit rights in it; owners and admins of its organization have all rights.`;
-        return { ...about, why, organization };
-      }
-      const { items, more } = await access.clientBlocks.list({ limit: 1 }, { organizationId: id });
-      const size = items.length + more;
-      const blocks = size > 0 ? ` The organization blocks ${countText(size)} clients: see \`blocks list\`.` : '';
-      return { ...about, why: `The organization has ${accessText(lost)}, and ${warehouses} warehouses.${blocks}` };
-    },
+    answer: async ({ name }, registries, id) => ({
+      ...as('active', 'This value is valid.'),
+      name,
+      content: await showReport(registries, kind, id),
+    }),
     ends: (id) => [{ end: { action: `${kind}_removed`, details: { [`${kind}_id`]: id } } }],
     missing: none(`${kind} with this ID`),
   });

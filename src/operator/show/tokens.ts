@@ -87,9 +87,10 @@ async function endOf(
   value: PresentedValue | undefined,
   record: AuthorizationRecord,
   client: Client | undefined,
-  { connections }: Registries,
+  registries: Registries,
 ): Promise<Answer | undefined> {
   const { accountId, clientId, generation } = record;
+  const { connections } = registries;
   if (generation !== undefined && (await connections.generationOf(accountId, clientId)) !== generation) {
     const end = await connections.endOf(accountId, clientId);
     if (end) return endedBy('connection', end);
@@ -97,7 +98,9 @@ async function endOf(
     return as('revoked', why, AUTHORIZE_AGAIN);
   }
   if (client && record.clientGeneration < client.endedThrough) {
-    return as('revoked', 'The operator ended everything that was issued to the client.', REMEDY.operator_revoked);
+    const { times } = (await whatEnded(registries, { clientId, action: 'client_tokens_revoked' })) ?? {};
+    const why = 'The operator ended everything that was issued to the client.';
+    return as('revoked', why, REMEDY.operator_revoked, times);
   }
   if (value && client && isFromBeforeRenewal({ value, authorization: record }, client)) {
     if (value.kind !== 'refresh_token') return renewedSince(client);
@@ -174,7 +177,8 @@ function replacedState(
 ): Answer {
   const at = new Date(record.rotatedAt).toISOString();
   const retryUntil = new Date(record.rotatedAt + retryWindowSeconds * 1000);
-  const isPredecessor = rotation === record.rotation - 1;
+  // After the first refresh since a renewal of the client, its workers may still have different older tokens.
+  const isPredecessor = rotation === record.rotation - 1 || record.rotation === record.sinceRotation;
   if (isPredecessor && retryWindowSeconds > 0) {
     const isInWindow = !isPast(retryUntil.getTime() / 1000);
     if (isPast(record.usableUntil) && (isInWindow || !record.isConfirmed)) {

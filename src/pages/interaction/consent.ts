@@ -207,6 +207,10 @@ const linksOf = ({ links }: Client) =>
     return url === undefined ? [] : [{ kind, host: new URL(url).host, url }];
   });
 
+/** True if the user was connected, and the operator has ended everything of the client since. */
+const hasEndedSince = (before: Asked, now: Asked): boolean =>
+  before.generation !== undefined && now.endedThrough > before.endedThrough;
+
 /** Lists what changed since the page was rendered, as sentences. */
 function changesOf(before: Asked, now: Asked): Message[] {
   return [
@@ -219,6 +223,8 @@ function changesOf(before: Asked, now: Asked): Message[] {
     ...(JSON.stringify(before.limit) === JSON.stringify(now.limit) ? [] : [message('consent.limit-changed')]),
     ...hostChanges(before, now),
     // Without a connection treat the generation as 1: an approval in another tab is no disconnection.
-    ...((now.generation ?? 1) > (before.generation ?? 1) ? [message('consent.disconnected')] : []),
+    ...((now.generation ?? 1) > (before.generation ?? 1) || hasEndedSince(before, now)
+      ? [message('consent.disconnected')]
+      : []),
   ];
 }

@@ -48,7 +48,7 @@ create table organizations (
   external_id text unique, -- The id in the system that imports the organization; null if none does.
   asks_first boolean not null default false, -- True if only approved clients reach the organization.
   allows_api_keys boolean not null default true, -- True if personal API keys reach the organization.
-  ended_at timestamptz -- When its deletion began, which takes steps: nothing reaches or names it any more.
+  ended_at timestamptz -- When its deletion began, or failed: it takes steps. Nothing reaches or names it any more.
 );
 create index organizations_ended on organizations (ended_at) where ended_at is not null;
 -- The expression of `byName` (storage/pages.ts).
@@ -293,7 +293,7 @@ create function withdraw_client_approvals() returns trigger language plpgsql as 
     delete from client_decisions where client_id = new.id and is_approved returning organization_id)
   insert into approval_mails (organization_id, client_id, mail_at, is_due)
     select organization_id, new.id, new.updated_at, true
-      from withdrawn join organizations o on o.id = organization_id where o.asks_first
+      from withdrawn join organizations o on o.id = organization_id and o.ended_at is null where o.asks_first
       order by organization_id
     on conflict (organization_id, client_id) do update set is_due = true;
   return null;
@@ -311,11 +311,11 @@ create table first_generation (
   value integer not null
 );
 insert into first_generation (value) values (1);
-create function keep_first_generation() returns trigger language plpgsql as $$ begin
-  raise exception 'first_generation must keep its row: without it nobody can connect a client';
+create function keep_only_row() returns trigger language plpgsql as $$ begin
+  raise exception '% must keep its row: new connections and ends depend on it', tg_table_name;
 end $$;
 create trigger first_generation_kept before delete or truncate on first_generation
-  for each statement execute function keep_first_generation();
+  for each statement execute function keep_only_row();
 create function first_generation() returns integer language sql stable as 'select value from first_generation';
 
 -- A row is a person who connected a client. It stays after the connection has ended.
@@ -394,14 +394,25 @@ create table ended_authorizations (
 create index ended_authorizations_forgotten_at on ended_authorizations (forgotten_at);
 create index ended_authorizations_account_id on ended_authorizations (account_id);
 
+-- The only row is the longest lifetime of refresh tokens that any node has run with. It is never lowered, because an
+-- older copy of the token store may have records of that time. Each ended authorization is kept at least that long.
+create table longest_refresh_lifetime (
+  is_the_only_one boolean primary key default true check (is_the_only_one),
+  seconds integer not null
+);
+insert into longest_refresh_lifetime (seconds) values (0);
+create trigger longest_refresh_lifetime_kept before delete or truncate on longest_refresh_lifetime
+  for each statement execute function keep_only_row();
+
 -- A row is a machine access token that was ended before it expired: each decision reads it with the client. The key
--- is the hash under which Redis keeps the token.
+-- is the hash under which Redis keeps the token. If Redis has lost the token, the client is the one that presented it:
+-- another client's row of the same key ends nothing.
 create table ended_machine_tokens (
-  key text primary key,
-  client_id text not null, at timestamptz not null, expires_at timestamptz not null
+  key text not null,
+  client_id text not null, at timestamptz not null, expires_at timestamptz not null,
+  primary key (client_id, key)
 );
 create index ended_machine_tokens_expiry on ended_machine_tokens (expires_at);
-create index ended_machine_tokens_client_id on ended_machine_tokens (client_id);
 
 -- Tokens, if no Redis is configured. Times are seconds since the epoch and compared with the clock of the service.
 

@@ -78,8 +78,20 @@ onPostgresAndRedis('the test organizations', (start) => {
       client_id: client.id,
       client_name: `Stock App ${people}`,
     };
+    const { database } = on.service;
+    await database.query(
+      `INSERT INTO warehouses (id, organization_id, name, created_at, ended_at)
+        VALUES ('wh_ended00000000000', $1, 'Ended', now(), now())`,
+      [id],
+    );
     await owner.send(change('join'));
     expect(await accessOf(person)).to.deep.equal(asViewer());
+    const given = 'SELECT FROM warehouse_rights WHERE account_id = $1';
+    expect(
+      await database.query(given, [person.accountId]),
+      'none in the warehouse that is being deleted',
+    ).to.have.length(1);
+    await database.query("DELETE FROM warehouses WHERE name = 'Ended'");
     const [joined] = await logOf(person);
     const set = { action: 'membership_set', actor: 'person' };
     expect(joined).to.deep.equal({ ...set, details: { ...about, role: 'viewer' } });

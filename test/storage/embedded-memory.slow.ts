@@ -1,8 +1,5 @@
 /** The memory that the embedded database needs. */
-import { readFileSync } from 'node:fs';
-import path from 'node:path';
 import { expect } from 'chai';
-import { openDatabase } from '../../src/storage/database.ts';
 import { freshDataDirectory } from '../support/embedded-postgres.ts';
 import { startOtherProcess } from './other-process.ts';
 
@@ -22,17 +19,5 @@ describe('memory of the embedded database', () => {
     await owner.close();
     expect(answer).to.deep.equal([]);
     expect(peak).to.be.below(MAX_MEMORY_MIB);
-  });
-
-  it('a database has 8 MB of shared buffers, even if its own settings file says 128 MB', async () => {
-    const dataDirectory = await freshDataDirectory();
-    const file = path.join(dataDirectory, 'postgres/postgresql.conf');
-    const settings = readFileSync(file, 'utf8');
-    expect(settings).to.include('\nshared_buffers = 128MB');
-    const database = await openDatabase({ dataDirectory, sharing: 'own' });
-    const inForce = await database.query('SHOW shared_buffers');
-    await database.close();
-    expect(inForce).to.deep.equal([{ shared_buffers: '8MB' }]);
-    expect(readFileSync(file, 'utf8'), 'as an earlier version wrote it').to.equal(settings);
   });
 });
