@@ -1,7 +1,7 @@
 /** The recorded sessions of each user, the providers that proved them, and the one place that ends a session. */
 import type { Clock } from '../base/clock.ts';
 import { sha256 } from '../base/random-id.ts';
-import { lockedTransactionOf } from '../storage/account-turns.ts';
+import { lockAccount, lockedTransactionOf } from '../storage/account-turns.ts';
 import { deleteExpired, expiryJob } from '../storage/cleaning.ts';
 import type { Database, InTransaction, Queries } from '../storage/queries.ts';
 import { type Account, NO_GENERATION, SESSION_GENERATION } from './account.ts';
@@ -199,13 +199,12 @@ export function createSessionList(parts: {
         const values = [issuer, subject ?? null, sid ?? null];
         // Also accounts whose sessions have all ended: the provider's sign-out may end more than sessions.
         const theirs = await tx.query<{ id: string }>(
-          `SELECT id FROM accounts WHERE id IN (
-              SELECT account_id FROM browser_sessions JOIN session_providers USING (uid) WHERE ${SIGNED_OUT}
-              UNION SELECT account_id FROM account_identities WHERE issuer = $1 AND subject = $2)
-            ORDER BY id FOR NO KEY UPDATE`,
+          `SELECT account_id AS id FROM browser_sessions JOIN session_providers USING (uid) WHERE ${SIGNED_OUT}
+            UNION SELECT account_id FROM account_identities WHERE issuer = $1 AND subject = $2`,
           values,
         );
         const accountIds = theirs.map(({ id }) => id);
+        await lockAccount(tx, ...accountIds);
         const proved = await tx.query<{ uid: string }>(`SELECT uid FROM session_providers WHERE ${SIGNED_OUT}`, values);
         const uids = proved.map(({ uid }) => uid);
         let sessions = 0;

@@ -51,7 +51,13 @@ function driver(start: Start) {
   function presentAt(provider: Provider, who: SeededPerson): void {
     const sub = subjectOf(who, provider);
     providerOf(provider).account = { sub };
-    const claims = (sent: JWTPayload) => ({ ...sent, auth_time: Number(sent.iat), sid: `session of ${sub}` });
+    // RFC 7519 §2: a time may have a fraction.
+    const fraction = provider === 'weak' ? 0.5 : 0;
+    const claims = (sent: JWTPayload) => ({
+      ...sent,
+      auth_time: Number(sent.iat) - fraction,
+      sid: `session of ${sub}`,
+    });
     providerOf(provider).lie = { claims };
   }
 
