@@ -16,7 +16,7 @@ export type Method = 'password' | 'passkey' | 'link';
 
 export interface BrowserSession {
   readonly accountId: string;
-  /** Seconds since the epoch. */
+  /** When the user signed in or confirmed that, in epoch seconds. */
   readonly signedInAt: number;
   /** How the user has authenticated, the latest proof last; never empty. */
   readonly proofs: readonly Proof[];
@@ -92,17 +92,22 @@ export function createBrowserSessions(parts: {
 }): BrowserSessions {
   const { provider, store, writes, settings, clock } = parts;
   const known = requestState<Promise<BrowserSession | undefined>>('current session');
+  /** The session that this request has stored: its cookie is not that of the request. */
+  const stored = requestState<SessionModel>('stored session');
   const find = async (ctx: Context) => {
     const session = (await provider.Session.get(ctx)) as SessionModel;
     return session.accountId ? session : undefined;
   };
 
+  const latest = async (ctx: Context) => stored.find(ctx) ?? find(ctx);
+
   /** Uses a new identifier each time, so that an identifier planted or copied earlier is worthless. */
-  async function begin(ctx: Context, account: Account, { loginTs, proofs, uid, from }: Login): Promise<void> {
+  async function begin(ctx: Context, login: Omit<BrowserSession, 'uid'>, { uid, from }: Began): Promise<void> {
     const session = new provider.Session() as SessionModel;
     if (uid !== undefined) session.uid = uid;
-    session.loginAccount({ ...loginOf(account, proofs), loginTs });
+    session.loginAccount({ ...loginOf(login), loginTs: login.signedInAt });
     await writes.save(session, ctx, from);
+    stored.set(ctx, session);
     known.set(ctx, Promise.resolve(sessionFrom(session)));
   }
 
@@ -114,19 +119,23 @@ export function createBrowserSessions(parts: {
   async function replace(
     ctx: Context,
     account: Account,
-    loginAfter: (present: BrowserSession) => Omit<Login, 'uid'>,
+    changeOf: (present: BrowserSession) => Partial<BrowserSession> & Began = () => ({}),
   ): Promise<boolean> {
-    const stored = await find(ctx);
-    const present = sessionFrom(stored);
+    const session = await latest(ctx);
+    const present = sessionFrom(session);
     if (present?.accountId !== account.id || account.endedSessions.includes(present.uid)) return false;
-    if (!stored || !(await store.remove('session', stored.jti))) return false;
-    await begin(ctx, account, { ...loginAfter(present), uid: present.uid });
+    if (!session || !(await store.remove('session', session.jti))) return false;
+    const { from, ...change } = changeOf(present);
+    // On a node that has not received a change yet, the account has an earlier generation than the session.
+    const generation = Math.max(present.generation, account.sessionGeneration);
+    await begin(ctx, { ...present, generation, ...change }, { uid: present.uid, from });
     return true;
   }
 
   async function signOut(ctx: Context): Promise<void> {
-    await (await find(ctx))?.destroy();
+    await (await latest(ctx))?.destroy();
     writes.clearCookie(ctx);
+    stored.set(ctx, undefined);
     known.set(ctx, Promise.resolve(undefined));
   }
 
@@ -140,19 +149,21 @@ export function createBrowserSessions(parts: {
     lookAgain: (ctx) => find(ctx).then(sessionFrom),
 
     async signIn(ctx, account, came = 'password') {
-      await (await find(ctx))?.destroy();
-      const loginTs = epochSeconds(clock);
-      return begin(ctx, account, { loginTs, proofs: [proofOf(came, loginTs)], ...fromOf(came) });
+      await (await latest(ctx))?.destroy();
+      const signedInAt = epochSeconds(clock);
+      const { id: accountId, sessionGeneration: generation } = account;
+      const login = { accountId, generation, signedInAt, proofs: [proofOf(came, signedInAt)] };
+      return begin(ctx, login, { from: fromOf(came) });
     },
 
     async renew(ctx, account) {
-      await replace(ctx, account, ({ signedInAt, proofs }) => ({ loginTs: signedInAt, proofs }));
+      await replace(ctx, account);
     },
 
     confirm: (ctx, account, came) =>
       replace(ctx, account, ({ proofs }) => {
-        const loginTs = epochSeconds(clock);
-        return { loginTs, proofs: withProof(proofs, proofOf(came, loginTs)), ...fromOf(came) };
+        const signedInAt = epochSeconds(clock);
+        return { signedInAt, proofs: withProof(proofs, proofOf(came, signedInAt)), from: fromOf(came) };
       }),
 
     signOut,
@@ -187,17 +198,14 @@ export function sessionFrom(session: StoredSession | undefined): BrowserSession 
   };
 }
 
-interface Login {
-  /** When the user signed in or confirmed that, in epoch seconds. */
-  readonly loginTs: number;
-  readonly proofs: readonly Proof[];
+interface Began {
   /** The uid of the session that continues; absent for a new session. */
   readonly uid?: string;
   /** The session at the provider where the user has just authenticated. */
-  readonly from?: ProviderSession;
+  readonly from?: ProviderSession | undefined;
 }
 
-const fromOf = (came: UpstreamSignIn | Method) => (typeof came === 'string' ? {} : { from: came });
+const fromOf = (came: UpstreamSignIn | Method) => (typeof came === 'string' ? undefined : came);
 
 /** @param now epoch seconds. */
 export function proofOf(came: UpstreamSignIn | Method, now: number): Proof {
@@ -210,8 +218,8 @@ export function proofOf(came: UpstreamSignIn | Method, now: number): Proof {
  * A sign-in as the engine stores it in a session. The fields `acr` and `amr` hold the generation
  * and the proofs: both are free, because no ID tokens are issued that would contain them.
  */
-export const loginOf = (account: Account, proofs: readonly Proof[]) => ({
-  accountId: account.id,
-  acr: String(account.sessionGeneration),
+export const loginOf = ({ accountId, generation, proofs }: Omit<BrowserSession, 'uid' | 'signedInAt'>) => ({
+  accountId,
+  acr: String(generation),
   amr: proofs.map((proof) => JSON.stringify(proof)),
 });

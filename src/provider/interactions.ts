@@ -112,10 +112,19 @@ export function createInteractions(parts: {
     // Another click has finished the interaction since the check: its page tells the user.
     if (!interaction) return ctx.path;
     await rememberAnswered(interaction);
-    interaction.result = 'error' in result ? result : { ...interaction.lastSubmission, ...result };
+    interaction.result = 'error' in result ? result : { ...(await submittedBefore(ctx, interaction)), ...result };
     // Another click may also have finished the interaction since `find` read it.
     const isAnswered = (await unlessGone(interaction.persist())) !== undefined;
     return isAnswered ? interaction.returnTo : ctx.path;
+  }
+
+  /**
+   * The engine applies an earlier sign-in again with every later answer. Another tab may have changed the session
+   * since then, so it applies the present one: it adds no proof, takes none away and ends nothing.
+   */
+  async function submittedBefore(ctx: Context, { lastSubmission }: Interaction) {
+    const present = lastSubmission?.login && (await sessions.current(ctx));
+    return present ? { ...lastSubmission, login: { ...loginOf(present), ts: present.signedInAt } } : lastSubmission;
   }
 
   /** Stores where a second click continues after the first click has consumed the interaction. */
@@ -182,9 +191,9 @@ export function createInteractions(parts: {
       const proofs = isOwn ? present.proofs : [];
       if (proofs.every(({ by }) => by !== 'provider') && (!present || isOwn)) {
         const ts = epochSeconds(clock);
-        const login = loginOf(account, withProof(proofs, proofOf(method, ts)));
-        // Include the time: the engine applies the login again with every later answer.
-        return answer(ctx, { login: { ...login, ts } });
+        const generation = Math.max(present?.generation ?? 0, account.sessionGeneration);
+        const now = { accountId: account.id, generation, proofs: withProof(proofs, proofOf(method, ts)) };
+        return answer(ctx, { login: { ...loginOf(now), ts } });
       }
       const interaction = await waiting(ctx);
       if (!interaction) return ctx.path;

@@ -214,13 +214,17 @@ function driver(start: Start) {
       case 'link strong':
       case 'link weak':
         return (await readyToLink(actor, event === 'link strong' ? 'strong' : 'weak')).send();
-      case 'remove passkey': {
+      case 'remove passkey':
+      case 'remove passkey and confirm by password': {
         const [{ id = '' } = {}] = await on.service.passkeys.of(accountId);
-        const page = await browser.get(`${SECURITY}/passkeys/${id}/remove`);
-        return browser.post(
-          `${SECURITY}/passkeys/${id}/remove`,
-          fieldsOf(page, (path) => path.endsWith('/remove')),
+        const path = `${SECURITY}/passkeys/${id}/remove`;
+        const page = await browser.get(path);
+        if (by === 'password') on.clock.advance(601);
+        const sent = await browser.post(
+          path,
+          fieldsOf(page, (action) => action.endsWith('/remove')),
         );
+        return by === 'password' ? browser.submit(sent, { current_password: who.password }) : sent;
       }
       case 'sign out here':
         return browser.post('/logout', fieldsOf(await browser.get('/logout')));
@@ -289,6 +293,14 @@ function driver(start: Start) {
         const page = await clientPage(actor, 'consent');
         if (!page.forms.some(({ names }) => names.has('decision'))) return page;
         return browser.follow(await browser.submit(page, { decision: 'approve' }));
+      }
+      case 'approve a client after add passkey':
+      case 'approve a client after confirm by passkey':
+      case 'approve a client after sign out everywhere': {
+        const consent = await prove(actor, await clientPage(actor, 'login consent'), 'password');
+        if (by === 'passkey') on.clock.advance(601);
+        await act(actor, event.replace('approve a client after ', '') as Event);
+        return browser.follow(await browser.submit(consent, { decision: 'approve' }));
       }
     }
   }

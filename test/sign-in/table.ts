@@ -37,7 +37,11 @@ export type Event =
   | 'idle'
   | 'too old'
   | 'ten minutes'
-  | 'approve a client';
+  | 'approve a client'
+  /** Signs in with the password for a client; approves on that page after an event in another tab. */
+  | `approve a client after ${'add passkey' | 'confirm by passkey' | 'sign out everywhere'}`
+  /** The form is sent after ten minutes, so it asks for the password, with which it is sent again. */
+  | 'remove passkey and confirm by password';
 
 export interface Row {
   /** The number of the rule, in the order of `RULES`. */
@@ -215,6 +219,14 @@ export const ROWS: readonly Row[] = [
     methods: 2,
   },
   { rule: 15, held: ['passkey'], from: 'password', events: ['remove passkey'], becomes: 'free', methods: 0 },
+  {
+    rule: 15,
+    held: ['passkey'],
+    from: 'password',
+    events: ['remove passkey and confirm by password'],
+    becomes: 'free',
+    methods: 0,
+  },
 
   { rule: 16, from: 'password', events: ['ten minutes', 'confirm by password'], becomes: 'free' },
   { rule: 16, required: 'soon', from: 'password', events: ['ten minutes', 'confirm by password'], becomes: 'warned' },
@@ -253,6 +265,22 @@ export const ROWS: readonly Row[] = [
     from: 'weak',
     events: ['ten minutes', 'confirm by passkey', 'sign out at weak'],
     becomes: 'nobody',
+  },
+  {
+    rule: 17,
+    required: 'soon',
+    events: ['approve a client after add passkey'],
+    becomes: 'free',
+    methods: 1,
+    at: '/callback',
+  },
+  {
+    rule: 17,
+    required: 'soon',
+    held: ['passkey'],
+    events: ['approve a client after confirm by passkey'],
+    becomes: 'free',
+    at: '/callback',
   },
   {
     rule: 18,
@@ -328,6 +356,7 @@ export const ROWS: readonly Row[] = [
   { rule: 22, held: ['weak'], from: 'password', events: ['sign out at weak'], becomes: 'free' },
   { rule: 23, from: 'password', events: ['sign out everywhere'], becomes: 'free' },
   { rule: 23, from: 'password', events: ['sign out everywhere in another browser'], becomes: 'nobody' },
+  { rule: 23, events: ['approve a client after sign out everywhere'], becomes: 'free', at: '/callback' },
   { rule: 23, held: ['weak'], from: 'weak', events: ['sign out everywhere', 'sign out at weak'], becomes: 'nobody' },
   { rule: 24, from: 'password', events: ['suspension'], becomes: 'nobody' },
   { rule: 24, from: 'password', events: ['idle'], becomes: 'nobody' },
