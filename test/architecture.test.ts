@@ -96,7 +96,7 @@ const DOORS: Readonly<Record<string, string>> = {
   'pages/security': 'mail-choices password-change security sessions sign-in-methods',
   'pages/sign-in':
     'attempt browser-sign-ins current-session known-devices offered-methods passkey-sign-ins password-check sign-in sign-in-policy sign-out upstream-ways waiting-sign-in',
-  'pages/upstream': 'arrival flows logout next-person own-account sign-in',
+  'pages/upstream': 'arrival flows logout next-person sign-in',
   'pages/words': 'browser-details client-standing moment reached rights tile',
   'storage/embedded': 'postgres server',
   'storage/redis': 'redis report store',
@@ -144,7 +144,7 @@ const NAME_A_USER: readonly string[] = [
   'src/pages/sign-in/sign-in.ts',
   'src/pages/sign-in/sign-out.ts',
   'src/pages/signed-in.ts',
-  'src/pages/upstream/own-account.ts',
+  'src/pages/upstream/arrival.ts',
 ];
 
 /** Parts that every part may import, and that import no other part. */

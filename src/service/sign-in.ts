@@ -1,5 +1,4 @@
 /** Wires the sign-in methods: password, passkey, provider and mailed link. */
-import type { Context } from 'koa';
 import type { Logger } from 'pino';
 import { createResolveIdentity } from '../accounts/identities/resolve-identity.ts';
 import type { AccountMail } from '../accounts/mail/account-mail.ts';
@@ -31,7 +30,6 @@ import { createArrival } from '../pages/upstream/arrival.ts';
 import { createUpstreamFlows, LONGEST_SECONDS } from '../pages/upstream/flows.ts';
 import { upstreamLogouts } from '../pages/upstream/logout.ts';
 import { createNextPerson } from '../pages/upstream/next-person.ts';
-import { createConfirm, createLink } from '../pages/upstream/own-account.ts';
 import { createUpstreamSignIns } from '../pages/upstream/sign-in.ts';
 import type { AuthorizationServer } from '../provider/provider.ts';
 import type { Standings } from '../provider/standings.ts';
@@ -151,22 +149,20 @@ export function wireSignIn(parts: {
     sessions,
     endingChoices,
   });
-  const findSignedIn = (ctx: Context) => signedInOf(ctx, { sessions, accounts, standings });
   const arrive = createArrival({
+    signedInOf: (ctx) => signedInOf(ctx, { sessions, accounts, standings }),
     resolveIdentity,
-    link: createLink({
-      signedInOf: findSignedIn,
-      linkIdentity,
-      mail,
-      mayAdd,
-    }),
-    confirm: createConfirm({ signedInOf: findSignedIn, identities, activity }),
+    linkIdentity,
+    identities,
+    mayAdd,
     standings,
     continueIfSatisfied,
     passwordLinks,
     signIns,
     firstSignIn,
     waiting,
+    activity,
+    mail,
     notices,
     outcomes,
   });

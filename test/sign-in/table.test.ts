@@ -98,6 +98,12 @@ function driver(start: Start) {
     return { send: async () => browser.follow(await browser.get(callback)) };
   }
 
+  /** Begins a visit to `strong` with a form of this page, and answers there as this user. @returns the callback. */
+  async function callbackOf({ browser, who }: Actor, path: string, field: string, as = who): Promise<URL> {
+    presentAt('strong', as);
+    return browser.untilCallback(await browser.submit(await browser.get(path), { [field]: IDS.strong }));
+  }
+
   async function given({ held = [], required = 'never', from }: Pick<Row, 'held' | 'required' | 'from'>) {
     people += 1;
     const who = await addPerson(on.service, 'Pat Person', `pat-${people}@example.test`);
@@ -265,11 +271,27 @@ function driver(start: Start) {
       case 'finish confirmation after a sign-in as another user':
       case 'finish confirmation after an end of all sessions': {
         on.clock.advance(601);
-        presentAt('strong', who);
-        const there = await browser.submit(await browser.get(NEW), { sign_in_with: IDS.strong });
-        const callback = await browser.untilCallback(there);
+        const callback = await callbackOf(actor, NEW, 'sign_in_with');
         await meanwhile(actor, event);
         return refused(await browser.get(callback));
+      }
+      case 'finish reset after a sign-in':
+      case 'finish reset after a sign-out':
+      case 'finish reset after a sign-in as another user':
+      case 'finish reset after an end of all sessions': {
+        const callback = await callbackOf(actor, SECURITY, 'confirm_with');
+        await meanwhile(actor, event);
+        return refused(await browser.get(callback));
+      }
+      case 'reset by strong':
+        return browser.get(await callbackOf(actor, SECURITY, 'confirm_with'));
+      case 'confirm by an unused link of another user, who then signs in': {
+        const other = await addPerson(on.service, 'Other Person', `other-of-${who.email}`);
+        await addLink(other, 'unused');
+        on.clock.advance(601);
+        refused(await browser.get(await callbackOf(actor, NEW, 'sign_in_with', other)));
+        const theirs = on.traveller();
+        return prove({ who: other, browser: theirs, passkey: undefined }, await theirs.get('/login'), 'strong');
       }
       case 'get a role': {
         const { id } = await on.service.organizations.add({ name: `Storage ${people}` });

@@ -30,13 +30,17 @@ export type Event =
   | `use ${'invitation' | 'forgotten'} in another browser`
   | 'finish at strong in another browser'
   /** Something happens in the browser, or to the session, while the user is at the provider `strong`. */
-  | `finish ${'link' | 'confirmation'} after ${'a sign-in' | 'a sign-out' | 'a sign-in as another user' | 'an end of all sessions'}`
+  | `finish ${'link' | 'confirmation' | 'reset'} after ${'a sign-in' | 'a sign-out' | 'a sign-in as another user' | 'an end of all sessions'}`
   | 'get a role'
   | 'end of the grace period'
   | 'suspension'
   | 'idle'
   | 'too old'
   | 'ten minutes'
+  /** Confirms at the provider `strong`, to choose a new password. */
+  | 'reset by strong'
+  /** Confirms with an imported, never used link of another user; then that user signs in with it. */
+  | 'confirm by an unused link of another user, who then signs in'
   | 'approve a client'
   /** Signs in with the password for a client; approves on that page after an event in another tab. */
   | `approve a client after ${'add passkey' | 'confirm by passkey' | 'sign out everywhere'}`
@@ -74,7 +78,7 @@ export const RULES = {
   16: 'a confirmation with a password is a proof of the same session',
   17: 'a confirmation with a passkey makes the session free',
   18: 'a confirmation at a provider adds a proof and takes none away',
-  19: 'a link or a confirmation at a provider is completed only by the session that began it',
+  19: 'a link, a confirmation or a reset at a provider is completed only by the session that began it',
   20: 'an answer of a provider is accepted only in the browser that asked for it',
   21: 'a sign-out ends the session of this browser',
   22: 'a sign-out elsewhere, or at any provider that proved the session, ends it',
@@ -131,6 +135,24 @@ export const ROWS: readonly Row[] = [
     held: ['unused'],
     from: 'password',
     events: ['ten minutes', 'confirm by strong'],
+    becomes: 'free',
+    at: QUESTION,
+  },
+
+  { rule: 5, held: ['unused'], from: 'password', events: ['reset by strong'], becomes: 'free', at: '/password' },
+  {
+    rule: 5,
+    held: ['unused'],
+    from: 'password',
+    events: ['reset by strong', 'sign out here', 'strong'],
+    becomes: 'free',
+    at: QUESTION,
+  },
+  {
+    rule: 5,
+    held: ['strong'],
+    from: 'password',
+    events: ['confirm by an unused link of another user, who then signs in'],
     becomes: 'free',
     at: QUESTION,
   },
@@ -344,6 +366,24 @@ export const ROWS: readonly Row[] = [
     events: ['finish confirmation after an end of all sessions'],
     becomes: 'nobody',
   },
+  ...(['a sign-in', 'a sign-in as another user'] as const).map(
+    (then): Row => ({
+      rule: 19,
+      held: ['strong'],
+      from: 'password',
+      events: [`finish reset after ${then}`],
+      becomes: 'free',
+    }),
+  ),
+  ...(['a sign-out', 'an end of all sessions'] as const).map(
+    (then): Row => ({
+      rule: 19,
+      held: ['strong'],
+      from: 'password',
+      events: [`finish reset after ${then}`],
+      becomes: 'nobody',
+    }),
+  ),
   { rule: 20, held: ['strong'], events: ['finish at strong in another browser'], becomes: 'nobody' },
 
   { rule: 21, from: 'password', events: ['sign out here'], becomes: 'nobody' },
