@@ -26,12 +26,16 @@ export type Proof =
 export const isStrong = (proofs: readonly Proof[], providers: readonly UpstreamStrength[]): boolean =>
   proofs.some((proof) => (proof.by === 'provider' ? isStrongSignIn(proof, providers) : proof.by !== 'password'));
 
-/** Maximum number of stored proofs per session; the oldest are dropped. */
+/** Maximum number of stored proofs per session; the oldest one of a provider is dropped. */
 const MAX_PROOFS = 8;
 
 /** Adds a proof. It replaces only an equal earlier one, so a weaker proof takes nothing away. */
-export const withProof = (proofs: readonly Proof[], added: Proof): readonly Proof[] =>
-  [...proofs.filter((one) => kindOf(one) !== kindOf(added)), added].slice(-MAX_PROOFS);
+export function withProof(proofs: readonly Proof[], added: Proof): readonly Proof[] {
+  const all = [...proofs.filter((one) => kindOf(one) !== kindOf(added)), added];
+  if (all.length <= MAX_PROOFS) return all;
+  const oldest = all.findIndex(({ by }) => by === 'provider');
+  return all.filter((_, index) => index !== oldest);
+}
 
 const kindOf = (proof: Proof): string => JSON.stringify({ ...proof, at: 0 });
 

@@ -46,7 +46,7 @@ export function createSessionWrites(parts: {
    * for its whole lifetime. Other responses do not set the cookie (except to sign it with a new
    * key): a late response would replace the cookie of a newer session with that of a former one.
    *
-   * @param from where the user of a new session has just authenticated, if that was at a provider
+   * @param from where the user of a new or continued session has just authenticated, if that was at a provider
    * @returns for how many seconds the session is stored; undefined if it has ended, or may not act
    */
   async function save(

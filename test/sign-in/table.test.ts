@@ -1,7 +1,7 @@
 /** Drives a real service through every row of the table of sign-in (table.ts). */
 import { expect } from 'chai';
 import type { JWTPayload } from 'jose';
-import { withProof } from '../../src/accounts/sign-in-strength.ts';
+import { type Proof, withProof } from '../../src/accounts/sign-in-strength.ts';
 import { type StoredSession, sessionFrom } from '../../src/provider/browser-sessions.ts';
 import { said } from '../pages/client-owner.ts';
 import { NEW, optionsFor, SECURITY } from '../pages/passkeys/soft-passkey.ts';
@@ -460,5 +460,13 @@ describe('the stored proofs of a session', () => {
       strong,
       { by: 'passkey', at: 9 },
     ]);
+  });
+
+  it('many proofs of a provider do not displace that of a passkey', () => {
+    let proofs: readonly Proof[] = [{ by: 'passkey', at: 1 }];
+    for (let at = 2; at < 20; at += 1)
+      proofs = withProof(proofs, { ...proof, by: 'provider', at, amr: [`method ${at}`] });
+    expect(proofs).to.have.lengthOf(8);
+    expect([proofs[0]?.at, proofs.at(-1)?.at]).to.deep.equal([1, 19]);
   });
 });

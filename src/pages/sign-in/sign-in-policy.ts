@@ -45,7 +45,7 @@ export const createContinueIfSatisfied =
     return mayAct(standing) ? undefined : ((await parts.waiting.restart(ctx)) ?? '/profile');
   };
 
-/** A session that is not strong adds the first strong method only, even if several browsers add one at once. */
+/** A session that must use a strong method adds none, even if another browser adds that method at this moment. */
 export type MayAdd = (session: BrowserSession) => RequireMayAdd;
 
 export const createMayAdd =
