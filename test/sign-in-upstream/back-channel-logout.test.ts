@@ -1,7 +1,6 @@
 /** A provider reports a sign-out (OpenID Connect Back-Channel Logout 1.0). */
 import { expect } from 'chai';
 import type { JWTPayload } from 'jose';
-import { authorizationUrl } from '../support/oauth.ts';
 import { onPostgresAndRedis } from '../support/service.ts';
 import type { Traveller } from '../support/upstream.ts';
 import { GRACE, startWithUpstream, type WithUpstream } from './service.ts';
@@ -77,39 +76,6 @@ onPostgresAndRedis('a sign-out at a provider', (start) => {
     await notify(await tokenOf({ sid: 'a' }));
     expect(await isSignedIn(first)).to.equal(false);
     expect(await others()).to.have.lengthOf(before.length - 2);
-  });
-
-  it('a logout token also ends a session that was renewed by signing out everywhere', async () => {
-    const person = await signInSession('s3');
-    // After a new sign-in with the password for a client, the session still counts as
-    // one of the provider.
-    const { confidential } = on.seeded.clients;
-    const asked = authorizationUrl(on.service.issuer, confidential, { prompt: 'login' });
-    const { email, password } = on.seeded.person;
-    const again = await person.follow(await person.get(asked));
-    await person.follow(await person.submit(again, { email, password }));
-    const page = await person.get('/profile/security');
-    const everywhere = page.forms.find(({ action }) => action.endsWith('everywhere'));
-    await person.post('/profile/security/sign-out-everywhere', {
-      ...Object.fromEntries(everywhere?.values ?? []),
-    });
-    expect(await isSignedIn(person)).to.equal(true);
-    await notify(await tokenOf({ sid: 's3' }));
-    expect(await isSignedIn(person)).to.equal(false);
-  });
-
-  it('a logout token also ends a session in which the user confirmed with a password', async () => {
-    const person = await signInSession('s6');
-    on.clock.advance(601);
-    const form = await person.get('/profile/api-keys');
-    const asked = await person.submit(form, { name: 'Night sync' });
-    await person.submit(asked, { current_password: on.seeded.person.password });
-    // The sign-in stays recent for a while, so no second confirmation is required.
-    await person.submit(await person.get('/profile/api-keys'), { name: 'Day sync' });
-    expect(await on.service.apiKeys.listOf(on.seeded.person.accountId)).to.have.lengthOf(2);
-    expect(await isSignedIn(person)).to.equal(true);
-    await notify(await tokenOf({ sid: 's6' }));
-    expect(await isSignedIn(person)).to.equal(false);
   });
 
   it('a logout token that arrives during a confirmation with a password prevents the confirmed action', async () => {

@@ -3,7 +3,7 @@ import { expect } from 'chai';
 import { isStrong, type UpstreamStrength } from '../../src/accounts/sign-in-strength.ts';
 import type { SignInProvider } from '../../src/config/sign-in-providers.ts';
 import { said } from '../pages/client-owner.ts';
-import { addPasskey, optionsFor } from '../pages/passkeys/soft-passkey.ts';
+import { addPasskey } from '../pages/passkeys/soft-passkey.ts';
 import { authorizationUrl } from '../support/oauth.ts';
 import { createPerson } from '../support/person.ts';
 import { addPerson, type SeededPerson } from '../support/seed.ts';
@@ -67,21 +67,6 @@ describe('an owner whose provider must prove a second factor', () => {
     });
   }
 
-  it('an owner can continue after a sign-in with a second factor, in every session derived from it', async () => {
-    const { person, page } = await signIn(STRONG);
-    expect(page.url.pathname).to.equal('/profile');
-    on.clock.advance(601);
-    const asked = await person.submit(await person.get('/profile/api-keys'), { name: 'Export' });
-    const confirmed = await person.travel(await person.submit(asked, { sign_in_with: 'platform' }));
-    expect(confirmed.url.pathname).to.equal('/profile/api-keys');
-    const security = await person.get('/profile/security');
-    const everywhere = security.forms.find(({ action }) => action.endsWith('everywhere'));
-    await person.post('/profile/security/sign-out-everywhere', {
-      ...Object.fromEntries(everywhere?.values ?? []),
-    });
-    expect((await person.get('/profile')).status).to.equal(200);
-  });
-
   it('an owner cannot choose a new password after a sign-in weaker than required', async () => {
     const { person } = await signIn(STRONG);
     const page = await person.get('/profile/security');
@@ -98,19 +83,6 @@ describe('an owner whose provider must prove a second factor', () => {
       confirm_with: 'platform',
     });
     expect((await person.travel(again)).url.pathname).to.equal('/password');
-  });
-
-  it('an owner with a weak sign-in can continue after confirming with a passkey', async () => {
-    const { person } = await signIn(STRONG);
-    const { passkey } = await addPasskey(on.service.issuer, person);
-    const { person: weak } = await signIn({});
-    expect((await weak.get('/profile')).location?.pathname).to.equal(STRONG_SIGN_IN);
-    // A client requests a new sign-in in that session, for which the user uses the passkey.
-    const ask = { prompt: 'login consent' };
-    const url = authorizationUrl(on.service.issuer, on.seeded.clients.confidential, ask);
-    const login = await weak.follow(await weak.get(url));
-    await weak.submit(login, { passkey: passkey.answer(await optionsFor(weak, 'sign-in')) });
-    expect((await weak.get('/profile')).status).to.equal(200);
   });
 });
 

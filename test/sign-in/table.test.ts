@@ -138,8 +138,9 @@ function driver(start: Start) {
     return browser.arrive(await browser.submit(page, { sign_in_with: IDS[by] }));
   }
 
-  const clientPage = ({ browser }: Actor, prompt: string): Promise<Page> =>
-    browser.open(authorizationUrl(on.service.issuer, on.seeded.clients.otherConfidential, { prompt }));
+  const clientUrl = (prompt: string): URL =>
+    authorizationUrl(on.service.issuer, on.seeded.clients.otherConfidential, { prompt });
+  const clientPage = ({ browser }: Actor, prompt: string): Promise<Page> => browser.open(clientUrl(prompt));
 
   async function signOutAt(provider: Provider, who: SeededPerson): Promise<void> {
     const now = Math.floor(on.clock.clock() / 1000);
@@ -332,7 +333,11 @@ function driver(start: Start) {
     const page = await browser.get('/profile');
     const kept = await browser.post('/oauth/token/refresh', {});
     const adding = await browser.get(NEW);
+    const silent = await browser.get(clientUrl('none'));
     const isOpen = page.status === 200;
+    const answered = silent.location?.searchParams;
+    expect(answered?.has('error') || answered?.has('code'), 'a client is answered').to.equal(true);
+    expect(answered?.get('error') === 'login_required', 'a client gets a code exactly if it may act').to.equal(!isOpen);
     expect(kept.status, 'the session is prolonged exactly if it may act').to.equal(isOpen ? 200 : 401);
     if (isOpen) return page.html.includes(STRONGER) ? 'warned' : 'free';
     if (page.location?.pathname !== STRONGER) return 'nobody';
