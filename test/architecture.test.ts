@@ -87,13 +87,12 @@ const DOORS: Readonly<Record<string, string>> = {
   'operator/import': 'import printed-report',
   'operator/places': 'memberships places',
   'operator/program': 'run-operator',
-  'pages/first-sign-in': 'first-sign-in question',
   'pages/forms': 'form-drafts limit-form notices sent-form submit-results',
   'pages/interaction': 'consent interaction',
   'pages/oauth-clients':
     'client connect delete links new oauth-clients own-client problems renew secrets settings test test-run',
-  'pages/password': 'forgot-password password recovery used-link',
-  'pages/security': 'mail-choices password-change security sessions sign-in-methods',
+  'pages/password': 'forgot-password password used-link',
+  'pages/security': 'mail-choices password-change security sessions sign-in-methods what-has-access',
   'pages/sign-in':
     'attempt browser-sign-ins current-session known-devices offered-methods passkey-sign-ins password-check sign-in sign-in-policy sign-out upstream-ways waiting-sign-in',
   'pages/upstream': 'arrival flows logout next-person sign-in',

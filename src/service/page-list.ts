@@ -19,7 +19,6 @@ import { apiKeysPage } from '../pages/api-keys.ts';
 import { connectionsPage } from '../pages/connections.ts';
 import type { ErrorPage } from '../pages/error-page/error-page.ts';
 import { errorReferencePage } from '../pages/error-reference.ts';
-import { firstSignInPage } from '../pages/first-sign-in/first-sign-in.ts';
 import { createConsentSteps } from '../pages/interaction/consent.ts';
 import { interactionPage } from '../pages/interaction/interaction.ts';
 import { languagePage } from '../pages/language.ts';
@@ -50,6 +49,7 @@ import { createPasswordChange } from '../pages/security/password-change.ts';
 import { securityPage } from '../pages/security/security.ts';
 import { createSessionsSection } from '../pages/security/sessions.ts';
 import { createSignInMethodsPart } from '../pages/security/sign-in-methods.ts';
+import { firstSignInPage } from '../pages/security/what-has-access.ts';
 import { createNeededMethods, createSignInAttempts } from '../pages/sign-in/attempt.ts';
 import { createSignInForm, createSignInSteps, signInPage } from '../pages/sign-in/sign-in.ts';
 import { signOutPage } from '../pages/sign-in/sign-out.ts';
@@ -87,7 +87,7 @@ export function listPages(parts: {
   const { clientRequests, connections, passkeys, passwordLinks } = parts.registries;
   const { removeClient, requestStreams, sessionList } = parts.registries;
   const { interactions, sessions, authorizations, clientTests } = parts.server;
-  const { offered, checkPassword, continueIfSatisfied, disconnect, endingChoices, firstSignIn } = parts.signIn;
+  const { offered, checkPassword, continueIfSatisfied, disconnect, endingChoices } = parts.signIn;
   const { hourlyLimit, formDrafts, signIns, waiting, signInMethods } = parts.signIn;
   const { issuer, limits, tokens: lifetimes } = settings;
   const { passwords, upstream } = offered;
@@ -256,15 +256,7 @@ export function listPages(parts: {
       mailChoices: createMailChoices({ kit, accounts, sendsMail: mail !== undefined }),
       changePassword,
     }),
-    firstSignInPage({
-      kit,
-      firstSignIn,
-      signInMethods,
-      endingChoices,
-      formDrafts,
-      signIns,
-      passwords,
-    }),
+    firstSignInPage({ kit, signInMethods, endingChoices, formDrafts, signIns, passwords }),
     strongSignInPage({ kit, signInMethods, offered }),
     offered.passkeys
       ? passkeysPage({

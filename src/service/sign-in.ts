@@ -15,11 +15,10 @@ import type { Settings } from '../config/settings.ts';
 import type { FormTokens } from '../host/form-token.ts';
 import type { Metrics } from '../host/metrics/metrics.ts';
 import type { ErrorPage } from '../pages/error-page/error-page.ts';
-import { createFirstSignIn } from '../pages/first-sign-in/question.ts';
 import { createFormDrafts } from '../pages/forms/form-drafts.ts';
 import { type Notices, signedInOf } from '../pages/page.ts';
 import { FORGOT_PASSWORD } from '../pages/password/forgot-password.ts';
-import { createEndingChoices } from '../pages/password/recovery.ts';
+import { createEndingChoices } from '../pages/security/what-has-access.ts';
 import { createBrowserSignIns } from '../pages/sign-in/browser-sign-ins.ts';
 import { createKnownDevices } from '../pages/sign-in/known-devices.ts';
 import { createPasskeySignIns } from '../pages/sign-in/passkey-sign-ins.ts';
@@ -92,12 +91,23 @@ export function wireSignIn(parts: {
     activity,
     kinds: [identities.listMethods(settings.signIn.providers), passkeys.listMethods(settings.signIn.passkeys)],
   });
-  const endingChoices = createEndingChoices({ connections, disconnect, apiKeys, signInMethods, standings, endGrace });
   const formDrafts = createFormDrafts({
     issuer,
     log,
     oneTimeValues: createOneTimeValues({ store, clock, seconds: 3_600 }),
     limit: hourlyLimit('kept_forms', 200),
+  });
+  const endingChoices = createEndingChoices({
+    passwords,
+    connections,
+    disconnect,
+    apiKeys,
+    signInMethods,
+    standings,
+    endGrace,
+    sessionList,
+    sessions,
+    formDrafts,
   });
 
   // Create the sign-in with a password.
@@ -142,13 +152,6 @@ export function wireSignIn(parts: {
     activity,
     takenNames,
   });
-  const firstSignIn = createFirstSignIn({
-    passwords,
-    formDrafts,
-    sessionList,
-    sessions,
-    endingChoices,
-  });
   const arrive = createArrival({
     signedInOf: (ctx) => signedInOf(ctx, { sessions, accounts, standings }),
     resolveIdentity,
@@ -159,7 +162,7 @@ export function wireSignIn(parts: {
     continueIfSatisfied,
     passwordLinks,
     signIns,
-    firstSignIn,
+    endingChoices,
     waiting,
     activity,
     mail,
@@ -216,7 +219,6 @@ export function wireSignIn(parts: {
     continueIfSatisfied,
     disconnect,
     endingChoices,
-    firstSignIn,
     hourlyLimit,
     formDrafts,
     signIns,

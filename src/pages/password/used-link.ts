@@ -11,11 +11,11 @@ import type { FormDrafts } from '../forms/form-drafts.ts';
 import { requestOrigin } from '../page.ts';
 import type { PageKit } from '../page-kit.ts';
 import { SECURITY } from '../routes.ts';
+import type { EndingChoices } from '../security/what-has-access.ts';
 import type { NeededMethods } from '../sign-in/attempt.ts';
 import type { BrowserSignIns } from '../sign-in/browser-sign-ins.ts';
 import type { WaitingSignIn } from '../sign-in/waiting-sign-in.ts';
 import { browserDetails } from '../words/browser-details.ts';
-import type { EndingChoices } from './recovery.ts';
 
 const SIGNED_IN = message('password.signed-in');
 
@@ -83,7 +83,7 @@ export function createAfterLink(parts: {
   /** Mails the user which access was not ended, because an attacker may have added it. */
   async function notify(ctx: Context, account: Account, purpose: LinkPurpose): Promise<void> {
     if (!mail) return;
-    const left = (await endingChoices.of(ctx, account)).map(({ what, since }) =>
+    const left = (await endingChoices.of(account)).map(({ what, since }) =>
       since ? message('mail.kept-since', { what, since }) : what,
     );
     const more = [

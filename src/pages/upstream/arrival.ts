@@ -10,8 +10,8 @@ import type { Message } from '../../base/message.ts';
 import { proofOf } from '../../provider/browser-sessions.ts';
 import type { Standings } from '../../provider/standings.ts';
 import type { UpstreamPerson, UpstreamProvider } from '../../upstream/upstream-provider.ts';
-import type { FirstSignIn } from '../first-sign-in/question.ts';
 import { type Notices, originInSession, requestOrigin, seeOther, type Visitor } from '../page.ts';
+import type { EndingChoices } from '../security/what-has-access.ts';
 import type { BrowserSignIns } from '../sign-in/browser-sign-ins.ts';
 import type { ContinueIfSatisfied, MayAdd } from '../sign-in/sign-in-policy.ts';
 import type { OwnPurpose, Purpose, SignInPurpose, UpstreamOutcomes } from '../sign-in/upstream-ways.ts';
@@ -46,14 +46,14 @@ export function createArrival(parts: {
   readonly continueIfSatisfied: ContinueIfSatisfied;
   readonly passwordLinks: Pick<PasswordLinks, 'make'>;
   readonly signIns: Pick<BrowserSignIns, 'signIn' | 'confirm'>;
-  readonly firstSignIn: Pick<FirstSignIn, 'path'>;
+  readonly endingChoices: Pick<EndingChoices, 'firstSignInPath'>;
   readonly waiting: Pick<WaitingSignIn, 'restartOf'>;
   readonly activity: Pick<Activity, 'recordRefused'>;
   readonly mail: AccountMail | undefined;
   readonly notices: Pick<Notices, 'redirect'>;
   readonly outcomes: UpstreamOutcomes;
 }): Arrive {
-  const { identities, standings, passwordLinks, signIns, firstSignIn, waiting, activity, notices, outcomes } = parts;
+  const { identities, standings, passwordLinks, signIns, endingChoices, waiting, activity, notices, outcomes } = parts;
 
   async function signIn(ctx: Context, { provider, person, purpose }: Came<SignInPurpose>): Promise<Arrival> {
     const came = await parts.resolveIdentity(provider, person, requestOrigin(ctx));
@@ -62,8 +62,8 @@ export function createArrival(parts: {
     await signIns.signIn(ctx, account, person, { ...provider, isNewLink });
     const { interaction, target } = purpose;
     const onward = (interaction !== undefined && (await waiting.restartOf(ctx, interaction))) || target;
-    const methodId = methodIdOf(person.issuer);
-    return { path: isNewLink ? await firstSignIn.path(ctx, account, { methodId, onward }) : onward };
+    if (!isNewLink) return { path: onward };
+    return { path: await endingChoices.firstSignInPath(ctx, account, methodIdOf(person.issuer), onward) };
   }
 
   /** The session of the user continues, so it must still be the active session in which the visit began. */
@@ -113,8 +113,7 @@ export function createArrival(parts: {
     const isNewLink = own.lastUsedAt === null;
     if (!(await signIns.confirm(ctx, account, person, { ...provider, isNewLink }))) return { refused: 'signed out' };
     await identities.use(person);
-    const methodId = methodIdOf(issuer);
-    if (isNewLink) return { path: await firstSignIn.path(ctx, account, { methodId, onward: target }) };
+    if (isNewLink) return { path: await endingChoices.firstSignInPath(ctx, account, methodIdOf(issuer), target) };
     // A target with a query shows a form again: it tells the user itself what to do.
     return target.includes('?') ? { path: target } : { path: target, notice: CONFIRMED };
   }
