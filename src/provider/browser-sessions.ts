@@ -48,40 +48,7 @@ export const isActive = (
   generation >= account.sessionGeneration &&
   !account.endedSessions.includes(uid);
 
-export interface BrowserSessions {
-  /** Returns the request's session: read once, with the changes that the request has made. */
-  current(ctx: Context): Promise<BrowserSession | undefined>;
-  /** Reads the session again, for responses (streams) that may last longer than the session. */
-  lookAgain(ctx: Context): Promise<BrowserSession | undefined>;
-  /**
-   * Starts a session with a new identifier, and ends the previous session of this browser.
-   *
-   * @param came how the user signed in; by default with a password
-   */
-  signIn(ctx: Context, account: Account, came?: UpstreamSignIn | Method): Promise<void>;
-  /**
-   * Replaces the current session, if it still exists, by one with the account's current generation.
-   * The time of the sign-in stays the same, because the user did not authenticate again.
-   */
-  renew(ctx: Context, account: Account): Promise<void>;
-  /**
-   * Like `renew`, but adds a proof and sets the time: the user has just re-authenticated. A sign-out at
-   * a provider that proved the session before still ends it.
-   *
-   * @returns true if the user is still signed in
-   */
-  confirm(ctx: Context, account: Account, came: UpstreamSignIn | Method): Promise<boolean>;
-  signOut(ctx: Context): Promise<void>;
-  /** Returns the idle time in seconds if this browser's session expired; undefined if it had none. */
-  whyEnded(ctx: Context): Promise<number | 'ended' | undefined>;
-  /**
-   * Restarts the idle time.
-   *
-   * @returns the seconds until the session expires; undefined if there is none
-   */
-  keepAlive(ctx: Context): Promise<number | undefined>;
-  findActive(uids: readonly string[]): Promise<ReadonlyMap<string, ActiveSession>>;
-}
+export type BrowserSessions = ReturnType<typeof createBrowserSessions>;
 
 export function createBrowserSessions(parts: {
   provider: Provider;
@@ -89,7 +56,7 @@ export function createBrowserSessions(parts: {
   writes: SessionWrites;
   settings: Settings;
   clock: Clock;
-}): BrowserSessions {
+}) {
   const { provider, store, writes, settings, clock } = parts;
   const known = requestState<Promise<BrowserSession | undefined>>('current session');
   /** The session that this request has stored: its cookie is not that of the request. */
@@ -140,15 +107,18 @@ export function createBrowserSessions(parts: {
   }
 
   return {
-    current(ctx) {
+    /** Returns the request's session: read once, with the changes that the request has made. */
+    current(ctx: Context): Promise<BrowserSession | undefined> {
       const session = known.find(ctx) ?? find(ctx).then(sessionFrom);
       known.set(ctx, session);
       return session;
     },
 
-    lookAgain: (ctx) => find(ctx).then(sessionFrom),
+    /** Reads the session again, for responses (streams) that may last longer than the session. */
+    lookAgain: (ctx: Context) => find(ctx).then(sessionFrom),
 
-    async signIn(ctx, account, came = 'password') {
+    /** Starts a session with a new identifier, and ends the previous session of this browser. */
+    async signIn(ctx: Context, account: Account, came: UpstreamSignIn | Method): Promise<void> {
       await (await latest(ctx))?.destroy();
       const signedInAt = epochSeconds(clock);
       const { id: accountId, sessionGeneration: generation } = account;
@@ -156,11 +126,21 @@ export function createBrowserSessions(parts: {
       return begin(ctx, login, { from: fromOf(came) });
     },
 
-    async renew(ctx, account) {
+    /**
+     * Replaces the current session, if it still exists, by one with the account's current generation.
+     * The time of the sign-in stays the same, because the user did not authenticate again.
+     */
+    async renew(ctx: Context, account: Account): Promise<void> {
       await replace(ctx, account);
     },
 
-    confirm: (ctx, account, came) =>
+    /**
+     * Like `renew`, but adds a proof and sets the time: the user has just re-authenticated. A sign-out at
+     * a provider that proved the session before still ends it.
+     *
+     * @returns true if the user is still signed in
+     */
+    confirm: (ctx: Context, account: Account, came: UpstreamSignIn | Method): Promise<boolean> =>
       replace(ctx, account, ({ proofs }) => {
         const signedInAt = epochSeconds(clock);
         return { signedInAt, proofs: withProof(proofs, proofOf(came, signedInAt)), from: fromOf(came) };
@@ -168,15 +148,18 @@ export function createBrowserSessions(parts: {
 
     signOut,
 
-    findActive: (uids) => findActiveSessions(store, uids, settings.sessions, epochSeconds(clock)),
+    findActive: (uids: readonly string[]): Promise<ReadonlyMap<string, ActiveSession>> =>
+      findActiveSessions(store, uids, settings.sessions, epochSeconds(clock)),
 
-    async whyEnded(ctx) {
+    /** Returns the idle time in seconds if this browser's session expired; undefined if it had none. */
+    async whyEnded(ctx: Context): Promise<number | 'ended' | undefined> {
       // The cookie is signed: a made-up one gets no answer.
       if (ctx.cookies.get(provider.cookieName('session'), { signed: true }) === undefined) return undefined;
       return (await find(ctx)) ? 'ended' : writes.idleSecondsFor(ctx);
     },
 
-    async keepAlive(ctx) {
+    /** Restarts the idle time. @returns the seconds until the session expires; undefined if there is none */
+    async keepAlive(ctx: Context): Promise<number | undefined> {
       const session = await find(ctx);
       return session && writes.save(session, ctx);
     },
