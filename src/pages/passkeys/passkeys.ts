@@ -189,17 +189,12 @@ export function passkeysPage(parts: {
   }
 
   async function remove(ctx: Context): Promise<void> {
-    const account = accountOf(ctx);
-    const { id: accountId } = account;
     const passkey = await ownPasskey(ctx);
     if (!passkey) return;
     const origin = originInSession(ctx);
-    const hasPassword = passwords && account.hasPassword;
-    const left = await signInMethods.remove(accountId, passkey.id, { origin, hasPassword });
+    const left = await signInMethods.remove(accountOf(ctx).id, passkey.id, { origin, passwords });
     if (left === undefined) return;
-    if (left === 'last') {
-      return kit.notices.redirect(ctx, SECURITY, message('security.only-method'));
-    }
+    if (left === 'last') return kit.notices.redirect(ctx, SECURITY, message('security.only-method'));
     await signIns.keep(ctx, left, { what: 'passkey_removed', about: passkey.name });
     await kit.notices.redirect(ctx, SECURITY, message('passkey.removed'));
   }

@@ -117,12 +117,10 @@ export function createSignInMethodsPart(parts: {
   }
 
   async function remove(ctx: Context): Promise<void> {
-    const account = accountOf(ctx);
     const id = formOf(ctx).get(REMOVED_FIELD) ?? '';
     const method = await linkedMethod(ctx, id);
     const origin = originInSession(ctx);
-    const hasPassword = passwords && account.hasPassword;
-    const left = method && (await signInMethods.remove(account.id, id, { origin, hasPassword }));
+    const left = method && (await signInMethods.remove(accountOf(ctx).id, id, { origin, passwords }));
     if (left === 'last') return kit.notices.redirect(ctx, SECURITY, message('security.only-method'));
     if (!left) return seeOther(ctx, SECURITY);
     await signIns.keep(ctx, left, { what: 'way_removed', about: method.label });
