@@ -7,10 +7,11 @@ import { said } from '../pages/client-owner.ts';
 import { NEW, optionsFor, SECURITY } from '../pages/passkeys/soft-passkey.ts';
 import { startWithUpstream } from '../sign-in-upstream/service.ts';
 import { makePasskey, type SoftPasskey } from '../support/authenticator.ts';
+import { eventually } from '../support/eventually.ts';
 import { authorizationUrl } from '../support/oauth.ts';
 import type { Page } from '../support/person.ts';
 import { addPerson, passwordLink, type SeededPerson } from '../support/seed.ts';
-import { forEachDeploymentAndEmbedded, type Start, startsOn } from '../support/service.ts';
+import { forEachDeploymentAndEmbedded, onPostgresAndRedis, type Start, startsOn } from '../support/service.ts';
 import type { Traveller } from '../support/upstream.ts';
 import { AT_ONCE, type Event, type Held, type Method, ROWS, type Row, RULES, type State } from './table.ts';
 
@@ -373,6 +374,23 @@ function driver(start: Start) {
       return (await on.traveller().get('/profile', { cookie })).location?.pathname;
     },
 
+    /** @returns where another node leads after a sign-out at this one of two providers that proved the session. */
+    async otherNodeAfterSignOutAt(provider: Provider): Promise<(string | undefined)[]> {
+      const actor = await given({ held: ['strong', 'weak'], from: 'weak' });
+      on.clock.advance(601);
+      await act(actor, 'confirm by strong');
+      const node = await start({ sharing: on.service, clock: on.clock.clock });
+      const headers = { cookie: actor.browser.cookieHeader('/profile') };
+      const visit = async (): Promise<string | undefined> => {
+        const { headers: sent } = await fetch(`${node.issuer}/profile`, { headers, redirect: 'manual' });
+        return sent.get('location')?.split('?')[0];
+      };
+      const before = await visit();
+      await signOutAt(provider, actor.who);
+      await eventually(async () => expect(await visit()).not.to.equal(before));
+      return [before, await visit()];
+    },
+
     /** Adds these methods in as many browsers at the same moment. @returns the number of stored methods. */
     async addAtOnce(methods: (typeof AT_ONCE)[number]): Promise<number> {
       const first = await given({ from: 'password' });
@@ -412,6 +430,15 @@ describe('the table of sign-in', () => {
   for (const event of ['confirm by password', 'confirm by passkey', 'sign out everywhere'] as const) {
     it(`a copy of the cookie is worthless after the event: ${event}`, async () => {
       expect(await copyAfter(event)).to.equal('/login');
+    });
+  }
+});
+
+onPostgresAndRedis('a session that two providers proved', (start) => {
+  const { otherNodeAfterSignOutAt } = driver(start);
+  for (const provider of ['strong', 'weak'] as const) {
+    it(`it ends on every node by the sign-out at the ${provider} one`, async () => {
+      expect(await otherNodeAfterSignOutAt(provider)).to.deep.equal([undefined, '/login']);
     });
   }
 });
