@@ -360,6 +360,8 @@ function driver(start: Start) {
       let page: Page | undefined;
       for (const event of row.events) page = await act(actor, event);
       if (row.at !== undefined) expect((page?.location ?? page?.url)?.pathname, 'leads to').to.equal(row.at);
+      const [last] = await on.service.activity.of(actor.who.accountId, { limit: 1 });
+      if (row.log !== undefined) expect(last?.action, 'the log').to.equal(row.log);
       expect(await stateOf(actor.browser), 'the session').to.equal(row.becomes);
       expect(await methodsOf(actor), 'methods').to.equal(row.methods ?? before);
     },

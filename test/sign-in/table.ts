@@ -59,6 +59,8 @@ export interface Row {
   readonly becomes: State;
   /** The path where the last event leads; checked only if present. */
   readonly at?: string;
+  /** The latest entry of the user's activity log; checked only if present. */
+  readonly log?: string;
   /** The number of methods besides the password afterwards; by default as many as before. */
   readonly methods?: number;
 }
@@ -91,14 +93,22 @@ const QUESTION = '/profile/security/first-sign-in';
 const STRONGER = '/profile/stronger-sign-in';
 
 export const ROWS: readonly Row[] = [
-  { rule: 1, events: ['password'], becomes: 'free' },
+  { rule: 1, events: ['password'], becomes: 'free', log: 'signed_in' },
   { rule: 1, held: ['passkey'], events: ['password'], becomes: 'free' },
   { rule: 1, required: 'soon', events: ['password'], becomes: 'warned' },
   { rule: 1, required: 'soon', held: ['passkey'], events: ['password'], becomes: 'warned' },
   { rule: 1, required: 'now', events: ['password'], becomes: 'must add', at: STRONGER },
   { rule: 1, required: 'now', held: ['weak'], events: ['password'], becomes: 'must add' },
   { rule: 1, required: 'now', events: ['password for a client'], becomes: 'must add', at: STRONGER },
-  { rule: 2, required: 'now', held: ['passkey'], events: ['password'], becomes: 'nobody', at: '/login' },
+  {
+    rule: 2,
+    required: 'now',
+    held: ['passkey'],
+    events: ['password'],
+    becomes: 'nobody',
+    at: '/login',
+    log: 'sign_in_refused',
+  },
   { rule: 2, required: 'now', held: ['strong'], events: ['password'], becomes: 'nobody' },
   { rule: 2, required: 'now', held: ['passkey'], from: 'passkey', events: ['password for a client'], becomes: 'free' },
   {
@@ -110,7 +120,7 @@ export const ROWS: readonly Row[] = [
     becomes: 'must use',
   },
 
-  { rule: 3, held: ['passkey'], events: ['passkey'], becomes: 'free' },
+  { rule: 3, held: ['passkey'], events: ['passkey'], becomes: 'free', log: 'signed_in' },
   { rule: 3, required: 'now', held: ['passkey'], events: ['passkey'], becomes: 'free' },
   { rule: 3, required: 'now', held: ['passkey'], from: 'password', events: ['passkey for a client'], becomes: 'free' },
   {
@@ -122,7 +132,7 @@ export const ROWS: readonly Row[] = [
     becomes: 'free',
   },
 
-  { rule: 4, held: ['strong'], events: ['strong'], becomes: 'free', at: '/profile' },
+  { rule: 4, held: ['strong'], events: ['strong'], becomes: 'free', at: '/profile', log: 'signed_in' },
   { rule: 4, held: ['weak'], events: ['weak'], becomes: 'free' },
   { rule: 4, required: 'soon', held: ['weak'], events: ['weak'], becomes: 'warned' },
   { rule: 4, required: 'now', held: ['weak'], events: ['weak'], becomes: 'must add', at: STRONGER },
@@ -157,7 +167,13 @@ export const ROWS: readonly Row[] = [
     at: QUESTION,
   },
 
-  { rule: 6, from: 'password', events: ['use invitation in another browser'], becomes: 'nobody' },
+  {
+    rule: 6,
+    from: 'password',
+    events: ['use invitation in another browser'],
+    becomes: 'nobody',
+    log: 'password_changed',
+  },
   { rule: 6, required: 'now', events: ['use invitation and sign in'], becomes: 'must add' },
   { rule: 6, required: 'now', held: ['passkey'], events: ['use invitation and sign in'], becomes: 'nobody' },
   { rule: 7, events: ['use forgotten and sign in'], becomes: 'free' },
@@ -167,11 +183,19 @@ export const ROWS: readonly Row[] = [
   { rule: 7, required: 'now', events: ['use forgotten and sign in'], becomes: 'must add', at: STRONGER },
   { rule: 7, required: 'now', held: ['strong'], events: ['use forgotten and sign in'], becomes: 'nobody' },
 
-  { rule: 10, from: 'password', events: ['approve a client'], becomes: 'free', at: '/callback' },
+  { rule: 10, from: 'password', events: ['approve a client'], becomes: 'free', at: '/callback', log: 'connected' },
   { rule: 10, from: 'password', required: 'soon', events: ['approve a client'], becomes: 'warned', at: '/callback' },
   { rule: 10, from: 'password', required: 'now', events: ['approve a client'], becomes: 'must add', at: STRONGER },
 
-  { rule: 13, required: 'now', from: 'password', events: ['add passkey'], becomes: 'free', methods: 1 },
+  {
+    rule: 13,
+    required: 'now',
+    from: 'password',
+    events: ['add passkey'],
+    becomes: 'free',
+    methods: 1,
+    log: 'passkey_added',
+  },
   {
     rule: 13,
     required: 'soon',
@@ -226,11 +250,27 @@ export const ROWS: readonly Row[] = [
     becomes: 'must use',
   },
   { rule: 14, required: 'now', held: ['passkey'], from: 'password', events: ['add passkey'], becomes: 'must use' },
-  { rule: 14, required: 'now', held: ['passkey'], from: 'password', events: ['link strong'], becomes: 'must use' },
+  {
+    rule: 14,
+    required: 'now',
+    held: ['passkey'],
+    from: 'password',
+    events: ['link strong'],
+    becomes: 'must use',
+    log: 'signed_in',
+  },
   { rule: 14, required: 'now', held: ['passkey', 'weak'], from: 'weak', events: ['add passkey'], becomes: 'must use' },
   { rule: 15, from: 'password', events: ['add passkey'], becomes: 'free', methods: 1 },
   { rule: 15, required: 'soon', from: 'password', events: ['add passkey'], becomes: 'free', methods: 1 },
-  { rule: 15, required: 'soon', from: 'password', events: ['link strong'], becomes: 'free', methods: 1 },
+  {
+    rule: 15,
+    required: 'soon',
+    from: 'password',
+    events: ['link strong'],
+    becomes: 'free',
+    methods: 1,
+    log: 'identity_linked',
+  },
   { rule: 15, required: 'soon', from: 'password', events: ['link weak'], becomes: 'warned', methods: 1 },
   {
     rule: 15,
@@ -241,7 +281,15 @@ export const ROWS: readonly Row[] = [
     becomes: 'free',
     methods: 2,
   },
-  { rule: 15, held: ['passkey'], from: 'password', events: ['remove passkey'], becomes: 'free', methods: 0 },
+  {
+    rule: 15,
+    held: ['passkey'],
+    from: 'password',
+    events: ['remove passkey'],
+    becomes: 'free',
+    methods: 0,
+    log: 'passkey_removed',
+  },
   {
     rule: 15,
     held: ['passkey'],
@@ -251,7 +299,7 @@ export const ROWS: readonly Row[] = [
     methods: 0,
   },
 
-  { rule: 16, from: 'password', events: ['ten minutes', 'confirm by password'], becomes: 'free' },
+  { rule: 16, from: 'password', events: ['ten minutes', 'confirm by password'], becomes: 'free', log: 'signed_in' },
   { rule: 16, required: 'soon', from: 'password', events: ['ten minutes', 'confirm by password'], becomes: 'warned' },
   {
     rule: 16,
@@ -390,13 +438,20 @@ export const ROWS: readonly Row[] = [
   { rule: 21, from: 'password', events: ['sign out here'], becomes: 'nobody' },
   { rule: 21, required: 'now', from: 'password', events: ['sign out here'], becomes: 'nobody' },
   { rule: 21, required: 'now', held: ['passkey'], from: 'password', events: ['sign out here'], becomes: 'nobody' },
-  { rule: 22, from: 'password', events: ['sign out elsewhere'], becomes: 'nobody' },
+  { rule: 22, from: 'password', events: ['sign out elsewhere'], becomes: 'nobody', log: 'signed_out_elsewhere' },
   { rule: 22, held: ['passkey'], from: 'passkey', events: ['sign out elsewhere'], becomes: 'nobody' },
-  { rule: 22, held: ['weak'], from: 'weak', events: ['sign out at weak'], becomes: 'nobody' },
+  {
+    rule: 22,
+    held: ['weak'],
+    from: 'weak',
+    events: ['sign out at weak'],
+    becomes: 'nobody',
+    log: 'signed_out_upstream',
+  },
   { rule: 22, held: ['strong', 'weak'], from: 'weak', events: ['sign out at strong'], becomes: 'free' },
   { rule: 22, held: ['weak'], from: 'weak', events: ['password for a client', 'sign out at weak'], becomes: 'nobody' },
   { rule: 22, held: ['weak'], from: 'password', events: ['sign out at weak'], becomes: 'free' },
-  { rule: 23, from: 'password', events: ['sign out everywhere'], becomes: 'free' },
+  { rule: 23, from: 'password', events: ['sign out everywhere'], becomes: 'free', log: 'signed_out_everywhere' },
   { rule: 23, from: 'password', events: ['sign out everywhere in another browser'], becomes: 'nobody' },
   {
     rule: 23,
