@@ -145,7 +145,8 @@ const EXPIRED_RUNS = "DELETE FROM import_runs WHERE expires_at <= clock_timestam
 /** Jumps from import to import, because one of them may have millions of lines. */
 const WITHOUT_RUN = `WITH RECURSIVE imports AS (
     SELECT min(import_id) AS id FROM import_lines
-    UNION ALL SELECT (SELECT min(import_id) FROM import_lines WHERE import_id > id) FROM imports WHERE id IS NOT NULL)
+    UNION ALL SELECT (SELECT min(l.import_id) FROM import_lines l WHERE l.import_id > imports.id)
+      FROM imports WHERE imports.id IS NOT NULL)
   SELECT id FROM imports WHERE id IS NOT NULL AND NOT EXISTS (SELECT FROM import_runs r WHERE r.id = imports.id)`;
 
 /** Deletes the lines of imports whose process was killed. */

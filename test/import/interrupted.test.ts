@@ -1,7 +1,9 @@
 import { expect } from 'chai';
+import { importLinesCleaning } from '../../src/changes/runs.ts';
 import { openDatabase } from '../../src/storage/database.ts';
 import { migrate } from '../../src/storage/migrate.ts';
 import { operatorOn, refusalFrom, valueFrom } from '../operator/run-operator.ts';
+import { forEachDatabase } from '../support/databases.ts';
 import { startPostgresServer } from '../support/postgres-server.ts';
 import { describeOn, postgresServer } from '../support/requirements.ts';
 import { fileOf, line } from './import-file.ts';
@@ -46,5 +48,23 @@ describeOn([postgresServer], 'an import whose database crashes half-way', () => 
     expect(counts.memberships).to.include({ added: PEOPLE });
     await database.close();
     await server.stop();
+  });
+});
+
+forEachDatabase('the lines of imports whose process was killed', (open) => {
+  it('the lines of killed imports are deleted in steps, and those of a running import stay', async () => {
+    const database = await open();
+    await database.query(`INSERT INTO import_lines (import_id, type, number, key, id)
+      SELECT 'imp_' || run, 'account', line, line, 'acc_' || run || line
+        FROM generate_series(1, 3) run, generate_series(1, 5) line`);
+    await database.query(`INSERT INTO import_runs (id, writes, started_by, started_at, expires_at)
+      SELECT 'imp_2', true, 'tests', now, now + interval '1 minute' FROM clock_timestamp() now`);
+    const clean = importLinesCleaning({ database });
+    const steps = [];
+    for (let step = 0; step < 5; step += 1) steps.push(await clean(4));
+    expect(steps).to.deep.equal([4, 1, 4, 1, 0]);
+    expect(await database.query('SELECT DISTINCT import_id FROM import_lines')).to.deep.equal([{ import_id: 'imp_2' }]);
+    await database.query('DELETE FROM import_lines');
+    await database.query('DELETE FROM import_runs');
   });
 });

@@ -6,7 +6,7 @@ import { createAuditTrail } from '../../src/accounts/activity/audit-trail.ts';
 import { type OpenDatabase, openDatabase } from '../../src/storage/database.ts';
 import { migrate } from '../../src/storage/migrate.ts';
 import { atEndOfFile } from '../support/end-of-run.ts';
-import { type PostgresServer, startPostgresServer } from '../support/postgres-server.ts';
+import { createCluster, type PostgresServer, startPostgresServer } from '../support/postgres-server.ts';
 import { findProgram, runProgram } from '../support/programs.ts';
 import { describeOn, postgresServer, required } from '../support/requirements.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
@@ -22,7 +22,8 @@ const [pgDump, pgRestore] = [client('pg_dump'), client('pg_restore')];
 describeOn([postgresServer, pgDump, pgRestore], 'the audit log, restored into another cluster', () => {
   let servers: readonly [first: PostgresServer, second: PostgresServer];
   before(async () => {
-    servers = [await startPostgresServer(), await startPostgresServer()];
+    const other = await startPostgresServer(atEndOfFile, [], createCluster);
+    servers = [await startPostgresServer(), other];
   });
 
   const open = async (databaseUrl: string): Promise<OpenDatabase> => {

@@ -22,7 +22,7 @@ export interface Attempt {
 export type Operation = (world: CrashWorld) => Promise<Attempt>;
 
 /** More store calls than any operation makes. */
-const MAX_CALLS = 60;
+const MAX_CALLS = 200;
 
 /**
  * Repeats the operation, and kills the node after its first call, its second and so on, and last

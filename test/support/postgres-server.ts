@@ -56,14 +56,17 @@ const migratedTemplate = madeOnce(async () => {
 });
 
 /** The folder of a server that was never started: to copy it takes a tenth of the time of `initdb`. */
-const newCluster = folderOfRun('new-cluster', async () => {
+const newCluster = folderOfRun('new-cluster', createCluster);
+
+/** A folder for a server that must not have the system identifier of another one. */
+export async function createCluster(): Promise<string> {
   const data = temporaryDirectory('initdb');
   if (runsAsRoot) giveTo(postgresAccount, data);
   const initdb = ['-D', data, '-U', 'postgres', '-A', 'trust', '-E', 'UTF8', '--no-locale', '-N'];
   const owner = { cwd: data, unprivileged: postgresAccount };
   runProgram(path.join(path.dirname(required(postgresServer)), 'initdb'), initdb, owner);
   return data;
-});
+}
 
 async function databaseOfFile(template?: string): Promise<string> {
   const server = await sharedServer();
@@ -77,10 +80,12 @@ async function databaseOfFile(template?: string): Promise<string> {
  *
  * @param atEnd registers when to stop and remove it, if the test has not done so
  * @param more settings of the server, such as `work_mem=1MB`
+ * @param cluster returns the folder whose copy the server uses
  */
 export async function startPostgresServer(
   atEnd: (ending: () => Promise<void>) => void = atEndOfFile,
   more: readonly string[] = [],
+  cluster = newCluster,
 ): Promise<PostgresServer> {
   const bin = path.dirname(required(postgresServer));
   const directory = temporaryDirectory('pg');
@@ -89,7 +94,7 @@ export async function startPostgresServer(
   const port = await freePort();
   const url = `postgres://postgres@127.0.0.1:${port}/postgres`;
   const owner = { cwd: directory, unprivileged: postgresAccount };
-  runProgram('cp', ['-R', await newCluster(), data], owner);
+  runProgram('cp', ['-R', await cluster(), data], owner);
 
   const start = async (): Promise<Program> => {
     const settings = [
