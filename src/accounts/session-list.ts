@@ -1,13 +1,31 @@
-/** The recorded sessions of each user, the providers that proved them, and the one place that ends a session. */
+/** The recorded sessions of each user, the providers that proved them, and the one place that ends one. */
 import type { Clock } from '../base/clock.ts';
 import { sha256 } from '../base/random-id.ts';
 import { lockAccount, lockedTransactionOf } from '../storage/account-turns.ts';
 import { deleteExpired, expiryJob } from '../storage/cleaning.ts';
-import type { Database, InTransaction, Queries } from '../storage/queries.ts';
-import { type Account, NO_GENERATION, SESSION_GENERATION } from './account.ts';
+import type { Database, InTransaction } from '../storage/queries.ts';
+import {
+  ACCOUNT_COLUMNS,
+  type Account,
+  type AccountRow,
+  accountFrom,
+  hasActiveSession,
+  NO_GENERATION,
+  SESSION_GENERATION,
+} from './account.ts';
 import { keptBrowser, type Origin } from './activity/activity.ts';
 import { describeBrowser } from './browser-names.ts';
 import type { Identity } from './identities/identities.ts';
+
+/** What a stored session must have in common with its row. */
+export interface SessionKey {
+  readonly accountId: string;
+  /** Stays the same during the session, unlike the value of its cookie. */
+  readonly uid: string;
+  readonly cookieHash: string;
+  /** The account's generation at the sign-in: the session ends when the account has a later one. */
+  readonly generation: number;
+}
 
 export interface StartedSession {
   /** The uid of the session, which is not the value of the session's cookie. */
@@ -40,14 +58,14 @@ export interface RecordedSession extends StartedSession {
   readonly accountId: string;
   /** The account's session generation when the session began. */
   readonly generation: number;
+  /** Null if it was not ended alone. */
+  readonly endedAt: Date | null;
 }
 
 export type SessionList = ReturnType<typeof createSessionList>;
 
-/** Maximum number of listed sessions per user: older ones have ended, or are of no interest. */
-const MAX_LISTED = 20;
-/** Maximum number of stored uids of ended sessions per user: a further one ends every session of the account. */
-const MAX_ENDED = 1_000;
+/** Maximum number of listed sessions per user: no person has as many. */
+const MAX_LISTED = 1_000;
 const PUBLIC_ID = /^ses_[A-Za-z0-9_-]{16}$/;
 
 /** Returns the id that operators use for a session: computed from its uid without revealing it. */
@@ -62,26 +80,9 @@ const PUBLIC_ID_COLUMN = `('ses_' ||
 /** SQL: the rows of `session_providers` of a sign-out of `$3` or, if that is null, of all sessions of `$2`. */
 const SIGNED_OUT = 'issuer = $1 AND ($2::text IS NULL OR subject = $2) AND ($3::text IS NULL OR sid = $3)';
 
-/**
- * Ends those of these sessions that belong to the account. Call it with the account's row locked: otherwise it
- * does not see a session that is ended at the same moment. Stores only uids of recorded sessions of the present
- * generation, because the other ones have ended without that.
- *
- * @returns how many of them had not ended before
- */
-async function endIn(tx: Queries, accountId: string, uids: readonly string[]): Promise<number> {
-  const [ended] = await tx.query<{ sessions: number }>(
-    `UPDATE accounts SET
-        ended_sessions = CASE WHEN cardinality(kept.uids) > ${MAX_ENDED} THEN '{}' ELSE kept.uids END,
-        session_generation = session_generation + (cardinality(kept.uids) > ${MAX_ENDED})::integer
-      FROM (SELECT array_agg(uid) AS uids, count(*) FILTER (WHERE uid <> ALL(ended_sessions))::integer AS sessions
-        FROM browser_sessions s JOIN accounts a ON a.id = s.account_id
-        WHERE a.id = $1 AND s.generation >= ${SESSION_GENERATION} AND uid = ANY(ended_sessions || $2)) kept
-      WHERE id = $1 AND kept.sessions > 0 RETURNING kept.sessions`,
-    [accountId, uids],
-  );
-  return ended?.sessions ?? 0;
-}
+/** SQL: the session has not ended, neither alone nor with all others of its account. */
+const CONTINUES = `ended_at IS NULL AND generation >= (
+  SELECT ${SESSION_GENERATION} FROM accounts WHERE id = browser_sessions.account_id)`;
 
 /** Returns the details of log entries about a session that was ended. */
 export const sessionDetails = (session: Pick<StartedSession, 'uid' | 'origin'>) => ({
@@ -89,42 +90,41 @@ export const sessionDetails = (session: Pick<StartedSession, 'uid' | 'origin'>) 
   browser: describeBrowser(session.origin.browser),
 });
 
-export function createSessionList(parts: {
-  readonly database: Database;
-  readonly clock: Clock;
-  /** Forgets a changed account, because the database's notification comes later. */
-  readonly accounts: { forget(id: string): void };
-}) {
-  const { database, clock, accounts } = parts;
+export function createSessionList(parts: { readonly database: Database; readonly clock: Clock }) {
+  const { database, clock } = parts;
   return {
     /**
-     * Records a session that began or continues, unless it can never be active. Call it before the session is
-     * stored, so that no sign-out elsewhere misses the session.
+     * Records a session that begins or continues. Call it before the session is stored: without its row, no
+     * stored session is valid.
      *
      * @param from where the user has just authenticated, if that was at a provider.
+     * @returns false if the session has ended, so that it does not continue
      */
     async record(
-      accountId: string,
-      generation: number,
-      { uid, begunAt, origin }: StartedSession,
+      { accountId, uid, cookieHash, generation }: SessionKey,
+      { begunAt, origin }: Pick<StartedSession, 'begunAt' | 'origin'>,
       from?: ProviderSession,
-    ): Promise<void> {
-      await database.query(
+    ): Promise<boolean> {
+      const recorded = await database.query(
         `WITH session AS (
-            INSERT INTO browser_sessions (uid, account_id, generation, begun_at, address, browser)
-              SELECT $1, id, $3, $4, $5, $6 FROM accounts WHERE id = $2 AND $3::bigint < ${NO_GENERATION}
-              ON CONFLICT (uid) DO UPDATE SET generation = greatest(browser_sessions.generation, excluded.generation),
+            INSERT INTO browser_sessions (uid, account_id, cookie_hash, generation, begun_at, address, browser)
+              SELECT $1, id, $3, $4, $5, $6, $7 FROM accounts WHERE id = $2 AND $4::bigint < ${NO_GENERATION}
+              ON CONFLICT (uid) DO UPDATE SET cookie_hash = excluded.cookie_hash,
+                generation = greatest(browser_sessions.generation, excluded.generation),
                 begun_at = excluded.begun_at, address = excluded.address, browser = excluded.browser
-                WHERE browser_sessions.account_id = excluded.account_id
+                WHERE browser_sessions.account_id = excluded.account_id AND browser_sessions.ended_at IS NULL
               RETURNING uid
+          ), provider AS (
+            INSERT INTO session_providers (uid, issuer, subject, sid)
+              SELECT uid, $8, $9, $10 FROM session WHERE $8::text IS NOT NULL
+              ON CONFLICT (uid, issuer) DO UPDATE SET subject = excluded.subject,
+                sid = coalesce(excluded.sid, session_providers.sid)
           )
-          INSERT INTO session_providers (uid, issuer, subject, sid)
-            SELECT uid, $7, $8, $9 FROM session WHERE $7::text IS NOT NULL
-            ON CONFLICT (uid, issuer) DO UPDATE SET subject = excluded.subject,
-              sid = coalesce(excluded.sid, session_providers.sid)`,
+          SELECT FROM session`,
         [
           uid,
           accountId,
+          cookieHash,
           generation,
           begunAt,
           origin.address,
@@ -134,19 +134,29 @@ export function createSessionList(parts: {
           from?.sid ?? null,
         ],
       );
+      return recorded.length > 0;
+    },
+
+    /** Returns the account of a session; undefined if the session has ended, or was never recorded. */
+    async accountOf({ accountId, uid, cookieHash, generation }: SessionKey): Promise<Account | undefined> {
+      const [row] = await database.query<AccountRow>(
+        `SELECT ${ACCOUNT_COLUMNS} FROM accounts WHERE id = $1 AND ${hasActiveSession('$2', '$3', '$4')}`,
+        [accountId, uid, generation, cookieHash],
+        'session',
+      );
+      return row && accountFrom(row);
     },
 
     /**
-     * Returns sessions that may be active, latest first; only the token store knows whether they are.
-     *
-     * @param limit 20 by default.
+     * Returns sessions that may be active, latest first; only the token store knows whether one is idle for too
+     * long.
      */
-    async of({ id, sessionGeneration, endedSessions }: Account, limit: number = MAX_LISTED): Promise<StartedSession[]> {
+    async of({ id, sessionGeneration }: Account, limit: number = MAX_LISTED): Promise<StartedSession[]> {
       const rows = await database.query<Omit<StartedSession, 'origin'> & Origin>(
         `SELECT uid, begun_at AS "begunAt", address, browser FROM browser_sessions
-          WHERE account_id = $1 AND generation >= $2 AND uid <> ALL($3)
-          ORDER BY begun_at DESC, uid LIMIT $4`,
-        [id, sessionGeneration, endedSessions, limit],
+          WHERE account_id = $1 AND generation >= $2 AND ended_at IS NULL
+          ORDER BY begun_at DESC, uid LIMIT $3`,
+        [id, sessionGeneration, limit],
       );
       return rows.map(({ uid, begunAt, ...origin }) => ({ uid, begunAt, origin }));
     },
@@ -154,29 +164,40 @@ export function createSessionList(parts: {
     /** Finds a session by its public id or its uid, even if it has ended. */
     async find(id: string): Promise<RecordedSession | undefined> {
       const [row] = await database.query<Omit<RecordedSession, 'origin'> & Origin>(
-        `SELECT uid, account_id AS "accountId", generation::float8, begun_at AS "begunAt", address, browser
+        `SELECT uid, account_id AS "accountId", generation::float8, begun_at AS "begunAt", ended_at AS "endedAt",
+            address, browser
           FROM browser_sessions WHERE ${isSessionId(id) ? PUBLIC_ID_COLUMN : 'uid'} = $1`,
         [id],
       );
       if (!row) return undefined;
-      const { uid, accountId, generation, begunAt, ...origin } = row;
-      return { uid, accountId, generation, begunAt, origin };
+      const { uid, accountId, generation, begunAt, endedAt, ...origin } = row;
+      return { uid, accountId, generation, begunAt, endedAt, origin };
+    },
+
+    /** Ends a session of this browser. */
+    async signOut(uid: string): Promise<void> {
+      await database.query(
+        `UPDATE browser_sessions SET ended_at = ${database.now()} WHERE uid = $1 AND ended_at IS NULL`,
+        [uid],
+      );
     },
 
     /**
-     * Ends the session from the next request on, on every node and even if a store is restored.
+     * Ends the session from the next request on, on every node and even if the token store is restored.
      *
      * @returns false if this account has no such session, or it was ended before.
      */
-    async end(accountId: string, uid: string, inTransaction: InTransaction): Promise<boolean> {
-      const isEnded = await lockedTransactionOf(database, accountId, async (tx) => {
-        if ((await endIn(tx, accountId, [uid])) === 0) return false;
+    end: (accountId: string, uid: string, inTransaction: InTransaction): Promise<boolean> =>
+      lockedTransactionOf(database, accountId, async (tx) => {
+        const ended = await tx.query(
+          `UPDATE browser_sessions SET ended_at = ${tx.now()} WHERE uid = $2 AND account_id = $1 AND ${CONTINUES}
+            RETURNING 1`,
+          [accountId, uid],
+        );
+        if (ended.length === 0) return false;
         await inTransaction(tx);
         return true;
-      });
-      if (isEnded) accounts.forget(accountId);
-      return isEnded;
-    },
+      }),
 
     /**
      * Ends the sessions of which a provider says that their user has signed out there.
@@ -184,11 +205,11 @@ export function createSessionList(parts: {
      * @param inTransaction runs in the same transaction.
      * @returns undefined for a token that was used before.
      */
-    async endAtProvider(
+    endAtProvider: (
       { issuer, subject, sid, token }: SignOutAtProvider,
       inTransaction: InTransaction<SignedOutAtProvider>,
-    ): Promise<SignedOutAtProvider | undefined> {
-      const outcome = await database.transaction(async (tx) => {
+    ): Promise<SignedOutAtProvider | undefined> =>
+      database.transaction(async (tx) => {
         // If several requests send the same token, only one of them inserts the row.
         const isNew = await tx.query(
           `INSERT INTO logout_tokens (token_hash, expires_at) VALUES ($1, $2)
@@ -205,17 +226,15 @@ export function createSessionList(parts: {
         );
         const accountIds = theirs.map(({ id }) => id);
         await lockAccount(tx, ...accountIds);
-        const proved = await tx.query<{ uid: string }>(`SELECT uid FROM session_providers WHERE ${SIGNED_OUT}`, values);
-        const uids = proved.map(({ uid }) => uid);
-        let sessions = 0;
-        for (const id of accountIds) sessions += await endIn(tx, id, uids);
-        const outcome = { accountIds, sessions };
+        const ended = await tx.query(
+          `UPDATE browser_sessions SET ended_at = ${tx.now()}
+            WHERE uid IN (SELECT uid FROM session_providers WHERE ${SIGNED_OUT}) AND ${CONTINUES} RETURNING 1`,
+          values,
+        );
+        const outcome = { accountIds, sessions: ended.length };
         await inTransaction(tx, outcome);
         return outcome;
-      });
-      for (const id of outcome?.accountIds ?? []) accounts.forget(id);
-      return outcome;
-    },
+      }),
 
     removeUsedTokens: expiryJob(parts, [{ table: 'logout_tokens', column: 'expires_at' }]),
 

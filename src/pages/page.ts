@@ -1,12 +1,11 @@
 /** The signed-in user as pages see them, and small functions that pages share. */
 import type { Context, Middleware } from 'koa';
 import type { Account } from '../accounts/account.ts';
-import type { AccountRegistry } from '../accounts/account-registry.ts';
 import type { Origin } from '../accounts/activity/activity.ts';
 import type { Text } from '../base/message.ts';
 import { sha256 } from '../base/random-id.ts';
 import { requestOrigin, requestState } from '../base/request-state.ts';
-import { type BrowserSession, type BrowserSessions, isActive } from '../provider/browser-sessions.ts';
+import type { BrowserSession, BrowserSessions } from '../provider/browser-sessions.ts';
 import { mayAct, type Standing, type Standings } from '../provider/standings.ts';
 
 /** The protection of forms against forgery (host/form-token.ts). */
@@ -59,7 +58,6 @@ export interface Visitor {
 
 export interface VisitorParts {
   readonly sessions: Pick<BrowserSessions, 'current'>;
-  readonly accounts: Pick<AccountRegistry, 'find'>;
   readonly standings: Pick<Standings, 'of'>;
 }
 
@@ -69,13 +67,10 @@ const visitors = requestState<Visitor>('requireSignedIn');
  * Returns the signed-in user, unless the account was suspended or its sessions were ended. The user
  * may need a stronger sign-in: use it only to name the user, to sign out and to sign in again.
  */
-export async function signedInOf(
-  ctx: Context,
-  { sessions, accounts, standings }: VisitorParts,
-): Promise<Visitor | undefined> {
+export async function signedInOf(ctx: Context, { sessions, standings }: VisitorParts): Promise<Visitor | undefined> {
   const session = await sessions.current(ctx);
-  const account = session && (await accounts.find(session.accountId));
-  if (!session || !isActive(account, session)) return undefined;
+  if (!session) return undefined;
+  const { account } = session;
   // Name the account in the request's log line.
   ctx.state.accountId = account.id;
   const visitor = { account, session, standing: await standings.of(session, ctx) };
@@ -96,16 +91,10 @@ export async function visitorOf(ctx: Context, parts: VisitorParts): Promise<Visi
 export async function isSignedInAs(
   ctx: Context,
   accountId: string,
-  {
-    sessions,
-    accounts,
-    standings,
-  }: Omit<VisitorParts, 'sessions'> & { readonly sessions: Pick<BrowserSessions, 'lookAgain'> },
+  { sessions, standings }: Pick<VisitorParts, 'standings'> & { readonly sessions: Pick<BrowserSessions, 'lookAgain'> },
 ): Promise<boolean> {
   const session = await sessions.lookAgain(ctx);
-  if (session?.accountId !== accountId) return false;
-  if (!isActive(await accounts.find(accountId), session)) return false;
-  return mayAct(await standings.of(session));
+  return session?.accountId === accountId && mayAct(await standings.of(session));
 }
 
 /** Returns the visitor that an earlier step of this request found, without reading a store. */

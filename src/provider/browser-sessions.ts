@@ -2,9 +2,10 @@
 import type { Context } from 'koa';
 import type Provider from 'oidc-provider';
 import type { Account } from '../accounts/account.ts';
-import type { ProviderSession } from '../accounts/session-list.ts';
+import type { ProviderSession, SessionKey, SessionList } from '../accounts/session-list.ts';
 import { type Proof, proofsFrom, type UpstreamProof, withProof } from '../accounts/sign-in-strength.ts';
 import { type Clock, epochSeconds } from '../base/clock.ts';
+import { sha256 } from '../base/random-id.ts';
 import { requestState } from '../base/request-state.ts';
 import type { Settings } from '../config/settings.ts';
 import type { TokenStore } from '../storage/token-store.ts';
@@ -14,16 +15,17 @@ import type { SessionModel, SessionWrites } from './session-writes.ts';
 /** Sign-in methods that Gatehouse verifies itself, unlike those of a provider. */
 export type Method = 'password' | 'passkey' | 'link';
 
-export interface BrowserSession {
-  readonly accountId: string;
+/** A session as it is stored, by its cookie. */
+export interface BrowserSession extends SessionKey {
   /** When the user signed in or confirmed that, in epoch seconds. */
   readonly signedInAt: number;
   /** How the user has authenticated, the latest proof last; never empty. */
   readonly proofs: readonly Proof[];
-  /** Stays the same during the session, unlike the value of its cookie. */
-  readonly uid: string;
-  /** The account's generation at the sign-in: the session ends when the account has a later one. */
-  readonly generation: number;
+}
+
+/** A session that has not ended, of an account that is not suspended. */
+export interface ActiveBrowserSession extends BrowserSession {
+  readonly account: Account;
 }
 
 /** A sign-in at a provider. When the user signs out there, the resulting session ends. */
@@ -32,33 +34,18 @@ export interface UpstreamSignIn extends ProviderSession, UpstreamProof {
   readonly provedAt: number | undefined;
 }
 
-/**
- * True if this session of the account is active: the account is not suspended, its sessions were
- * not ended after this session began, and this session was not signed out from elsewhere. On a node
- * that has not received a change yet, the session's generation may be later than the account's. A
- * session whose generation is not a safe integer is not active.
- */
-export const isActive = (
-  account: Account | undefined,
-  { generation, uid }: Pick<BrowserSession, 'generation' | 'uid'>,
-): account is Account =>
-  account !== undefined &&
-  !account.isSuspended &&
-  Number.isSafeInteger(generation) &&
-  generation >= account.sessionGeneration &&
-  !account.endedSessions.includes(uid);
-
 export type BrowserSessions = ReturnType<typeof createBrowserSessions>;
 
 export function createBrowserSessions(parts: {
   provider: Provider;
   store: TokenStore;
   writes: SessionWrites;
+  sessionList: Pick<SessionList, 'accountOf' | 'signOut'>;
   settings: Settings;
   clock: Clock;
 }) {
-  const { provider, store, writes, settings, clock } = parts;
-  const known = requestState<Promise<BrowserSession | undefined>>('current session');
+  const { provider, store, writes, sessionList, settings, clock } = parts;
+  const known = requestState<Promise<ActiveBrowserSession | undefined>>('current session');
   /** The session that this request has stored: its cookie is not that of the request. */
   const stored = requestState<SessionModel>('stored session');
   const find = async (ctx: Context) => {
@@ -68,14 +55,26 @@ export function createBrowserSessions(parts: {
 
   const latest = async (ctx: Context) => stored.find(ctx) ?? find(ctx);
 
-  /** Uses a new identifier each time, so that an identifier planted or copied earlier is worthless. */
-  async function begin(ctx: Context, login: Omit<BrowserSession, 'uid'>, { uid, from }: Began): Promise<void> {
+  async function activeFrom(session: StoredSession | undefined): Promise<ActiveBrowserSession | undefined> {
+    const present = sessionFrom(session);
+    const account = present && (await sessionList.accountOf(present));
+    return account && { ...present, account };
+  }
+
+  /**
+   * Uses a new identifier each time, so that an identifier planted or copied earlier is worthless.
+   *
+   * @returns false if the session that continues has just ended
+   */
+  async function begin(ctx: Context, account: Account, login: Login, { uid, from }: Began): Promise<boolean> {
     const session = new provider.Session() as SessionModel;
     if (uid !== undefined) session.uid = uid;
-    session.loginAccount({ ...loginOf(login), loginTs: login.signedInAt });
-    await writes.save(session, ctx, from);
+    session.loginAccount({ ...loginOf(account.id, login), loginTs: login.signedInAt });
+    const begun = sessionFrom(session);
+    if (!begun || !(await writes.begin(session, begun, ctx, from))) return false;
     stored.set(ctx, session);
-    known.set(ctx, Promise.resolve(sessionFrom(session)));
+    known.set(ctx, Promise.resolve({ ...begun, account }));
+    return true;
   }
 
   /**
@@ -86,44 +85,56 @@ export function createBrowserSessions(parts: {
   async function replace(
     ctx: Context,
     account: Account,
-    changeOf: (present: BrowserSession) => Partial<BrowserSession> & Began = () => ({}),
+    changeOf: (present: BrowserSession) => Partial<Login> & Began = () => ({}),
   ): Promise<boolean> {
     const session = await latest(ctx);
     const present = sessionFrom(session);
-    if (present?.accountId !== account.id || account.endedSessions.includes(present.uid)) return false;
-    if (!session || !(await store.remove('session', session.jti))) return false;
+    if (!session || present?.accountId !== account.id) return false;
+    if (!(await store.remove('session', session.jti))) return false;
     const { from, ...change } = changeOf(present);
-    // On a node that has not received a change yet, the account has an earlier generation than the session.
+    // The account may have been read before all its sessions were ended and this one was renewed.
     const generation = Math.max(present.generation, account.sessionGeneration);
-    await begin(ctx, { ...present, generation, ...change }, { uid: present.uid, from });
-    return true;
+    return begin(ctx, account, { ...present, generation, ...change }, { uid: present.uid, from });
+  }
+
+  /** Ends the row first: if this stops in between, the stored session is not valid any more. */
+  async function end(session: SessionModel | undefined): Promise<void> {
+    if (!session) return;
+    await sessionList.signOut(session.uid);
+    await session.destroy();
   }
 
   async function signOut(ctx: Context): Promise<void> {
-    await (await latest(ctx))?.destroy();
+    await end(await latest(ctx));
     writes.clearCookie(ctx);
     stored.set(ctx, undefined);
     known.set(ctx, Promise.resolve(undefined));
   }
 
   return {
-    /** Returns the request's session: read once, with the changes that the request has made. */
-    current(ctx: Context): Promise<BrowserSession | undefined> {
-      const session = known.find(ctx) ?? find(ctx).then(sessionFrom);
+    /** Returns the request's active session: read once, with the changes that the request has made. */
+    current(ctx: Context): Promise<ActiveBrowserSession | undefined> {
+      const session = known.find(ctx) ?? find(ctx).then(activeFrom);
       known.set(ctx, session);
       return session;
     },
 
+    activeFrom,
+
     /** Reads the session again, for responses (streams) that may last longer than the session. */
-    lookAgain: (ctx: Context) => find(ctx).then(sessionFrom),
+    lookAgain: (ctx: Context) => find(ctx).then(activeFrom),
 
     /** Starts a session with a new identifier, and ends the previous session of this browser. */
     async signIn(ctx: Context, account: Account, came: UpstreamSignIn | Method): Promise<void> {
-      await (await latest(ctx))?.destroy();
+      await end(await latest(ctx));
       const signedInAt = epochSeconds(clock);
-      const { id: accountId, sessionGeneration: generation } = account;
-      const login = { accountId, generation, signedInAt, proofs: [proofOf(came, signedInAt)] };
-      return begin(ctx, login, { from: fromOf(came) });
+      const { sessionGeneration: generation } = account;
+      await begin(
+        ctx,
+        account,
+        { generation, signedInAt, proofs: [proofOf(came, signedInAt)] },
+        { from: fromOf(came) },
+      );
     },
 
     /**
@@ -151,6 +162,10 @@ export function createBrowserSessions(parts: {
     findActive: (uids: readonly string[]): Promise<ReadonlyMap<string, ActiveSession>> =>
       findActiveSessions(store, uids, settings.sessions, epochSeconds(clock)),
 
+    /** True if the token store still has this browser's session, which has this uid and has ended. */
+    isEnded: async (ctx: Context, uid: string | undefined): Promise<boolean> =>
+      uid !== undefined && (await find(ctx))?.uid === uid,
+
     /** Returns the idle time in seconds if this browser's session expired; undefined if it had none. */
     async whyEnded(ctx: Context): Promise<number | 'ended' | undefined> {
       // The cookie is signed: a made-up one gets no answer.
@@ -161,25 +176,29 @@ export function createBrowserSessions(parts: {
     /** Restarts the idle time. @returns the seconds until the session expires; undefined if there is none */
     async keepAlive(ctx: Context): Promise<number | undefined> {
       const session = await find(ctx);
-      return session && writes.save(session, ctx);
+      return session && writes.prolong(session, ctx);
     },
   };
 }
 
-export type StoredSession = Pick<SessionModel, 'accountId' | 'loginTs' | 'amr' | 'acr' | 'uid'>;
+export type StoredSession = Pick<SessionModel, 'accountId' | 'loginTs' | 'amr' | 'acr' | 'uid' | 'jti'>;
 
-/** @returns undefined for a session without an account, or whose proofs are unreadable. */
+/** @returns undefined for a session without an account, or that is unreadable. */
 export function sessionFrom(session: StoredSession | undefined): BrowserSession | undefined {
   const proofs = proofsFrom(session?.amr);
-  if (!session?.accountId || !proofs) return undefined;
+  const generation = Number(session?.acr);
+  if (!session?.accountId || !proofs || !Number.isSafeInteger(generation)) return undefined;
   return {
     accountId: session.accountId,
+    uid: session.uid,
+    cookieHash: sha256(session.jti),
+    generation,
     signedInAt: session.loginTs ?? 0,
     proofs,
-    uid: session.uid,
-    generation: Number(session.acr),
   };
 }
+
+type Login = Pick<BrowserSession, 'generation' | 'signedInAt' | 'proofs'>;
 
 interface Began {
   /** The uid of the session that continues; absent for a new session. */
@@ -201,7 +220,7 @@ export function proofOf(came: UpstreamSignIn | Method, now: number): Proof {
  * A sign-in as the engine stores it in a session. The fields `acr` and `amr` hold the generation
  * and the proofs: both are free, because no ID tokens are issued that would contain them.
  */
-export const loginOf = ({ accountId, generation, proofs }: Omit<BrowserSession, 'uid' | 'signedInAt'>) => ({
+const loginOf = (accountId: string, { generation, proofs }: Login) => ({
   accountId,
   acr: String(generation),
   amr: proofs.map((proof) => JSON.stringify(proof)),

@@ -3,13 +3,10 @@ import type { Context } from 'koa';
 import type Provider from 'oidc-provider';
 import { errors, type InteractionResults } from 'oidc-provider';
 import type { Account } from '../accounts/account.ts';
-import type { AccountRegistry } from '../accounts/account-registry.ts';
-import { withProof } from '../accounts/sign-in-strength.ts';
-import { type Clock, epochSeconds } from '../base/clock.ts';
 import type { Client } from '../clients/client.ts';
 import type { TokenStore } from '../storage/token-store.ts';
 import { type Asked, approvalOf, askedIn } from './approvals.ts';
-import { type BrowserSessions, isActive, loginOf, type Method, proofOf } from './browser-sessions.ts';
+import type { BrowserSessions, Method } from './browser-sessions.ts';
 import { testRedirectUri } from './client-tests.ts';
 import { ENDPOINT } from './endpoints.ts';
 import { clientOf } from './engine-clients.ts';
@@ -74,14 +71,8 @@ export async function restartOf(provider: Provider, store: TokenStore, uid: stri
   return orphan && restartUrl(orphan.params);
 }
 
-export function createInteractions(parts: {
-  provider: Provider;
-  store: TokenStore;
-  accounts: Pick<AccountRegistry, 'find'>;
-  sessions: BrowserSessions;
-  clock: Clock;
-}) {
-  const { provider, store, accounts, sessions, clock } = parts;
+export function createInteractions(parts: { provider: Provider; store: TokenStore; sessions: BrowserSessions }) {
+  const { provider, store, sessions } = parts;
   type Interaction = InstanceType<Provider['Interaction']>;
 
   /** Returns this browser's interaction while it is pending. */
@@ -93,19 +84,10 @@ export function createInteractions(parts: {
     // Another click has finished the interaction since the check: its page tells the user.
     if (!interaction) return ctx.path;
     await rememberAnswered(interaction);
-    interaction.result = 'error' in result ? result : { ...(await submittedBefore(ctx, interaction)), ...result };
+    interaction.result = 'error' in result ? result : { ...interaction.lastSubmission, ...result };
     // Another click may also have finished the interaction since `find` read it.
     const isAnswered = (await unlessGone(interaction.persist())) !== undefined;
     return isAnswered ? interaction.returnTo : ctx.path;
-  }
-
-  /**
-   * The engine applies an earlier sign-in again with every later answer. Another tab may have changed the session
-   * since then, so it applies the present one: it adds no proof, takes none away and ends nothing.
-   */
-  async function submittedBefore(ctx: Context, { lastSubmission }: Interaction) {
-    const present = lastSubmission?.login && (await sessions.current(ctx));
-    return present ? { ...lastSubmission, login: { ...loginOf(present), ts: present.signedInAt } } : lastSubmission;
   }
 
   /** Stores where a second click continues after the first click has consumed the interaction. */
@@ -122,7 +104,7 @@ export function createInteractions(parts: {
     /** True if this interaction exists, in any browser, and still waits for a sign-in. */
     async waitsForSignIn(uid: string): Promise<boolean> {
       const interaction = uid === '' ? undefined : await provider.Interaction.find(uid);
-      return interaction?.prompt.name === 'login' && interaction.result?.login === undefined;
+      return interaction?.prompt.name === 'login';
     },
 
     /**
@@ -160,9 +142,10 @@ export function createInteractions(parts: {
       }
       // The cookie of an interaction is not enough: require a session that matches it, too.
       const session = await sessions.current(ctx);
-      if (!session || session.uid !== interaction.session?.uid) return gone(uid);
-      const account = await accounts.find(session.accountId);
-      if (!isActive(account, session)) return overtaken;
+      const began = interaction.session?.uid;
+      if (!session) return (await sessions.isEnded(ctx, began)) ? overtaken : gone(uid);
+      if (session.uid !== began) return gone(uid);
+      const { account } = session;
       if (interaction.prompt.name === 'select_account') {
         return { ...pending, prompt: 'select_account', account };
       }
@@ -171,25 +154,20 @@ export function createInteractions(parts: {
       return { ...pending, prompt: 'consent', isTest, account, ...askedBefore };
     },
 
-    /** Signs in. This and the next four return the URL to go to: `ctx.path` if nothing was done. */
+    /**
+     * Signs in, and starts the same request again without asking for another sign-in. This and the next four
+     * return the URL to go to: `ctx.path` if nothing was done.
+     */
     async signIn(ctx: Context, account: Account, method: Method): Promise<string> {
-      // Read the session now: a user may have signed in in another tab since this page was shown.
-      const present = await sessions.current(ctx);
-      // A session that was ended elsewhere is replaced like another user's session.
-      const isOwn = present?.accountId === account.id && isActive(account, present);
-      const proofs = isOwn ? present.proofs : [];
-      if (proofs.every(({ by }) => by !== 'provider') && (!present || isOwn)) {
-        const ts = epochSeconds(clock);
-        const generation = Math.max(present?.generation ?? 0, account.sessionGeneration);
-        const now = { accountId: account.id, generation, proofs: withProof(proofs, proofOf(method, ts)) };
-        return answer(ctx, { login: { ...loginOf(now), ts } });
-      }
       const interaction = await waiting(ctx);
       if (!interaction) return ctx.path;
-      // The engine itself would ask to end the other session first, or lose the provider's session
-      // id. The user has just signed in, so restart the request without asking for another sign-in.
-      if (!isOwn) await sessions.signIn(ctx, account, method);
-      else if (!(await sessions.confirm(ctx, account, method))) return ctx.path;
+      await rememberAnswered(interaction);
+      // Of several clicks, only one signs in.
+      const isAnswered = await unlessGone(interaction.destroy().then(() => true));
+      if (!isAnswered) return ctx.path;
+      const present = await sessions.current(ctx);
+      const isConfirmed = present?.accountId === account.id && (await sessions.confirm(ctx, account, method));
+      if (!isConfirmed) await sessions.signIn(ctx, account, method);
       return restartUrl(interaction.params, SIGN_IN_PROMPTS);
     },
 

@@ -168,7 +168,14 @@ export function createAuthorizationServer(parts: ProviderParts): AuthorizationSe
   };
   const provider = new Provider(
     issuer,
-    engineConfiguration({ settings, accounts, mayAct, policy, adapter, renderError }),
+    engineConfiguration({
+      settings,
+      activeFrom: (session) => sessions.activeFrom(session),
+      mayAct,
+      policy,
+      adapter,
+      renderError,
+    }),
   );
   const failures = createFailureLimits({ settings, createAttemptLimit, log, outcomes });
   const authentication = createClientAuthentication({
@@ -184,13 +191,13 @@ export function createAuthorizationServer(parts: ProviderParts): AuthorizationSe
     provider,
     store,
     writes,
+    sessionList,
     settings,
     clock,
   });
   const tests = createClientTests({
     issuer,
     clients,
-    accounts,
     sessions,
     oneTimeValues: parts.oneTimeValues,
     keys: settings.secrets.cookieKeys,
@@ -207,7 +214,7 @@ export function createAuthorizationServer(parts: ProviderParts): AuthorizationSe
   });
   listenToEvents(provider, { log, problems, requests, outcomes });
 
-  const interactions = createInteractions({ provider, store, accounts, sessions, clock });
+  const interactions = createInteractions({ provider, store, sessions });
   const handOver = handOverToApp(parts.showHandover) as Middleware;
   const composed = compose([nameParties, handOver, keepQuery as Middleware, ...provider.middleware]);
   const asked = {

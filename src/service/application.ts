@@ -71,7 +71,7 @@ export function createApplication(parts: ApplicationParts) {
   const formTokens = createFormTokens({ issuer, keys });
   // A function: `server`, created below, needs `render`. If a store fails, pages show no user name.
   const findSignedIn = (ctx: Context) =>
-    signedInOf(ctx, { sessions: server.sessions, accounts, standings }).catch(() => foundVisitor(ctx));
+    signedInOf(ctx, { sessions: server.sessions, standings }).catch(() => foundVisitor(ctx));
   const strongSignIns = createStrongSignIns({ database, clock, signIn: settings.signIn });
   const standings = createStandings({ ...strongSignIns, providers });
   const brand = createBrand(settings.brand);
@@ -88,7 +88,7 @@ export function createApplication(parts: ApplicationParts) {
     render,
     clients,
     // The error page is shown even if the database does not answer.
-    visitorOf: (ctx) => visitorOf(ctx, { sessions: server.sessions, accounts, standings }).catch(() => undefined),
+    visitorOf: (ctx) => visitorOf(ctx, { sessions: server.sessions, standings }).catch(() => undefined),
   });
 
   // Create the parts that send mail.
@@ -175,7 +175,7 @@ export function createApplication(parts: ApplicationParts) {
   // Create the pages.
   const { keepResult, showResult } = submitResults({
     forms: formDrafts,
-    signedInOf: (ctx) => signedInOf(ctx, { sessions, accounts, standings }),
+    signedInOf: (ctx) => signedInOf(ctx, { sessions, standings }),
     isOpenTo,
   });
   const kit = createPageKit({
@@ -233,7 +233,7 @@ export function createApplication(parts: ApplicationParts) {
     errorPage,
     showResult,
     observeRequest: metrics.observeRequest,
-    refreshSession: refreshSession({ sessions, accounts, standings, requireSameOrigin }),
+    refreshSession: refreshSession({ sessions, standings, requireSameOrigin }),
     upstreamLogouts: signIn.upstreamLogouts,
     brand,
     pages,

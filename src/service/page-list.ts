@@ -209,7 +209,7 @@ export function listPages(parts: {
       clients,
       clientRequests,
       requestStreams,
-      isStillSignedIn: (ctx, accountId) => isSignedInAs(ctx, accountId, { sessions, accounts, standings }),
+      isStillSignedIn: (ctx, accountId) => isSignedInAs(ctx, accountId, { sessions, standings }),
     }),
     connectPage({ kit, own, issuer, api }),
     clientSettingsPage({ kit, own, clients }),

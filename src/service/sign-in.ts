@@ -153,7 +153,7 @@ export function wireSignIn(parts: {
     takenNames,
   });
   const arrive = createArrival({
-    signedInOf: (ctx) => signedInOf(ctx, { sessions, accounts, standings }),
+    signedInOf: (ctx) => signedInOf(ctx, { sessions, standings }),
     resolveIdentity,
     linkIdentity,
     identities,

@@ -273,7 +273,6 @@ function renderFor(name?: string, language = 'en'): Render {
       isSuspended: false,
       hasPassword: true,
       sessionGeneration: 1,
-      endedSessions: [],
       unwantedMail: [],
     },
     session: {
@@ -281,6 +280,7 @@ function renderFor(name?: string, language = 'en'): Render {
       signedInAt: 0,
       proofs: [],
       uid: 'uid',
+      cookieHash: 'hash',
       generation: 1,
     },
     standing: { is: 'free' as const },

@@ -132,7 +132,6 @@ onPostgresAndRedis('operator show, for ids and links', (start) => {
     const list = createSessionList({
       database: { ...database, query } as never,
       clock: on.service.clock,
-      accounts: on.service.accounts,
     });
     await list.find(`ses_${'x'.repeat(16)}`).catch(() => undefined);
     const plan = await database.transaction(async (tx) => {

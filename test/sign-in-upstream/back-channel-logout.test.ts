@@ -86,41 +86,14 @@ onPostgresAndRedis('a sign-out at a provider', (start) => {
     const asked = await person.submit(await person.get('/profile/api-keys'), { name: 'Late' });
     // End the session in the database, as another node does when it receives the logout token.
     await on.service.database.query(
-      `UPDATE accounts SET ended_sessions = ended_sessions || uid
-        FROM browser_sessions JOIN session_providers USING (uid) WHERE sid = $1 AND id = account_id`,
+      `UPDATE browser_sessions s SET ended_at = begun_at
+        FROM session_providers p WHERE p.uid = s.uid AND sid = $1`,
       ['s7'],
     );
     const { password } = on.seeded.person;
     const answer = await person.submit(asked, { current_password: password });
     expect(answer.location?.pathname).to.equal('/login');
     expect(await keys()).to.have.lengthOf(length);
-  });
-
-  it('an ended session stays ended, however many others of the account end; the list keeps recorded ones only', async () => {
-    const { database, sessionList, accounts } = on.service;
-    const { accountId } = on.seeded.person;
-    const first = await signInSession('first');
-    const [session] = await database.query<{ uid: string }>("SELECT uid FROM session_providers WHERE sid = 'first'");
-    expect(await sessionList.end(accountId, session?.uid ?? '', async () => {})).to.equal(true);
-    const { sessionGeneration } = (await accounts.find(accountId)) ?? {};
-    await database.query(
-      `WITH many AS (INSERT INTO browser_sessions (uid, account_id, generation, begun_at, address, browser)
-          SELECT 'many ' || number, $1, $2, $3, '', '' FROM generate_series(1, 1000) AS number RETURNING uid)
-        INSERT INTO session_providers (uid, issuer, subject, sid) SELECT uid, $4, 'many', 'many' FROM many`,
-      [accountId, sessionGeneration, new Date(on.clock.clock()), on.upstream.issuer],
-    );
-    expect((await notify(await tokenOf({ sid: 'many' }))).status).to.equal(200);
-    expect(await isSignedIn(first)).to.equal(false);
-
-    const ended = async () => (await accounts.find(accountId))?.endedSessions;
-    const last = await signInSession('last');
-    await notify(await tokenOf({ sid: 'last' }));
-    expect(await isSignedIn(last)).to.equal(false);
-    expect(await ended()).to.have.lengthOf(1);
-    await sessionList.removeOlderThan(new Date(on.clock.clock() + 1_000), 10_000);
-    await signInSession('later');
-    await notify(await tokenOf({ sid: 'later' }));
-    expect(await ended()).to.have.lengthOf(1);
   });
 
   it('a logout token is accepted once: the second time it ends no session', async () => {
@@ -183,7 +156,7 @@ onPostgresAndRedis('a sign-out at a provider', (start) => {
     const { database } = on.service;
     // End the session as soon as it is recorded, before the token store has it.
     await database.query(`CREATE FUNCTION end_at_once() RETURNS trigger LANGUAGE plpgsql AS
-      $$ BEGIN UPDATE accounts SET ended_sessions = ended_sessions || NEW.uid WHERE id = NEW.account_id;
+      $$ BEGIN UPDATE browser_sessions SET ended_at = begun_at WHERE uid = NEW.uid;
         RETURN NULL; END $$`);
     await database.query(`CREATE TRIGGER end_at_once AFTER INSERT ON browser_sessions
       FOR EACH ROW EXECUTE FUNCTION end_at_once()`);

@@ -13,7 +13,17 @@ import type { Page } from '../support/person.ts';
 import { addPerson, passwordLink, type SeededPerson } from '../support/seed.ts';
 import { forEachDeploymentAndEmbedded, onPostgresAndRedis, type Start, startsOn } from '../support/service.ts';
 import type { Traveller } from '../support/upstream.ts';
-import { AT_ONCE, type Event, type Held, type Method, ROWS, type Row, RULES, type State } from './table.ts';
+import {
+  AT_ONCE,
+  ENDS_OF_A_COOKIE,
+  type Event,
+  type Held,
+  type Method,
+  ROWS,
+  type Row,
+  RULES,
+  type State,
+} from './table.ts';
 
 const STRONGER = '/profile/stronger-sign-in';
 const GRACE_SECONDS = 1_800;
@@ -330,7 +340,7 @@ function driver(start: Start) {
   }
 
   /** Asks every place that reads, prolongs or issues something, which must agree. */
-  async function stateOf(browser: Traveller): Promise<State> {
+  async function stateOf(browser: Pick<Traveller, 'get' | 'post'>): Promise<State> {
     const page = await browser.get('/profile');
     const kept = await browser.post('/oauth/token/refresh', {});
     const adding = await browser.get(NEW);
@@ -366,14 +376,22 @@ function driver(start: Start) {
       expect(await methodsOf(actor), 'methods').to.equal(row.methods ?? before);
     },
 
-    /** @returns where the page of the user leads with a cookie that was copied before this event. */
-    async copyAfter(event: Event): Promise<string | undefined> {
-      const actor = await given({ held: ['passkey'], from: 'password' });
+    /** @returns the session of a cookie that was copied before this event, with the record that the store had then. */
+    async copyAfter(event: Event): Promise<State> {
+      const { store } = on.service;
+      const actor = await given({ held: ['passkey', 'weak'], from: 'weak' });
       on.clock.advance(601);
-      const cookie = actor.browser.cookieHeader('/profile');
+      const headers = { cookie: actor.browser.cookieHeader('/') };
+      const [, id = ''] = /gate_session=([^;]+)/.exec(headers.cookie) ?? [];
+      const record = await store.read<{ uid: string }>('session', id);
+      if (!record) throw new Error('the session is not stored');
       await act(actor, event);
-      expect(await stateOf(actor.browser)).to.equal('free');
-      return (await on.traveller().get('/profile', { cookie })).location?.pathname;
+      await store.writeSession(id, record.data.uid, record.data, record.expiresAt);
+      const thief = on.traveller();
+      return stateOf({
+        get: (target) => thief.get(target, headers),
+        post: (target, fields) => thief.post(target, fields, headers),
+      });
     },
 
     /** @returns where another node leads after a sign-out at this one of two providers that proved the session. */
@@ -424,16 +442,24 @@ function titleOf({ rule, held = [], required = 'never', from, events }: Row): st
 }
 
 describe('the table of sign-in', () => {
-  const { check, copyAfter } = driver(startsOn());
+  const { check } = driver(startsOn());
   for (const row of ROWS) {
     it(titleOf(row), () => check(row));
   }
+});
 
-  for (const event of ['confirm by password', 'confirm by passkey', 'sign out everywhere'] as const) {
-    it(`a copy of the cookie is worthless after the event: ${event}`, async () => {
-      expect(await copyAfter(event)).to.equal('/login');
+onPostgresAndRedis('an earlier cookie and a restored token store', (start) => {
+  const { copyAfter } = driver(start);
+  for (const event of ENDS_OF_A_COOKIE) {
+    it(`sign no user in after the event: ${event}`, async () => {
+      expect(await copyAfter(event)).to.equal('nobody');
     });
   }
+
+  it('continue a session that has not ended', async () => {
+    expect(await copyAfter('suspension')).to.equal('nobody');
+    expect(await copyAfter('get a role')).to.equal('warned');
+  });
 });
 
 onPostgresAndRedis('a session that two providers proved', (start) => {
@@ -455,7 +481,7 @@ forEachDeploymentAndEmbedded('first methods that several browsers add at once', 
 });
 
 describe('the stored proofs of a session', () => {
-  const stored = { accountId: 'acc_1', loginTs: 1, acr: '0', uid: 'uid' };
+  const stored = { accountId: 'acc_1', loginTs: 1, acr: '0', uid: 'uid', jti: 'cookie' };
   const proof = { by: 'provider', at: 1, issuer: 'https://a.example', acr: undefined, amr: ['otp'] };
 
   it('readable proofs are read as they were stored', () => {

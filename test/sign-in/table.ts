@@ -494,3 +494,16 @@ export const AT_ONCE: readonly (readonly ('passkey' | 'strong')[])[] = [
   ['strong', 'passkey'],
   ['passkey', 'passkey', 'passkey', 'passkey'],
 ];
+
+/** Events after which a cookie that was copied before is worthless, even with an older Redis. */
+export const ENDS_OF_A_COOKIE: readonly Event[] = [
+  'confirm by password',
+  'confirm by passkey',
+  'password for a client',
+  'sign out here',
+  'sign out elsewhere',
+  'sign out everywhere',
+  'sign out everywhere in another browser',
+  'sign out at weak',
+  'use invitation in another browser',
+];

@@ -26,7 +26,11 @@ export interface SessionRow {
 }
 
 const ONE = `${SECURITY}/sessions/:uid/sign-out`;
+/** Query parameter: how many sessions the earlier pages of the list showed. */
+const FROM = 'sessions_from';
 const EVERYWHERE = `${SECURITY}/sign-out-everywhere`;
+/** The page lists every active session, this many at a time: none is hidden by later ones. */
+const PAGE_SIZE = 25;
 const SIGNED_OUT_THERE = message('security.signed-out-there');
 const SIGNED_OUT = message('security.signed-out-others');
 
@@ -37,7 +41,7 @@ export function createSessionsSection(parts: {
   readonly accounts: Pick<AccountRegistry, 'endSessions'>;
   readonly activity: Pick<Activity, 'record'>;
   readonly sessions: Pick<BrowserSessions, 'current' | 'findActive'>;
-  readonly sessionList: Pick<SessionList, 'of' | 'end'>;
+  readonly sessionList: Pick<SessionList, 'of' | 'find' | 'end'>;
   readonly signIns: Pick<BrowserSignIns, 'keep'>;
 }) {
   const { kit, accounts, activity, sessions, sessionList, signIns } = parts;
@@ -74,9 +78,9 @@ export function createSessionsSection(parts: {
     const account = accountOf(ctx);
     const uid = String(ctx.params.uid);
     if (uid === (await sessions.current(ctx))?.uid) return seeOther(ctx, '/logout');
-    const ended = (await sessionList.of(account)).find((one) => one.uid === uid);
+    const ended = await sessionList.find(uid);
     const isEnded =
-      ended !== undefined &&
+      ended?.accountId === account.id &&
       (await sessionList.end(account.id, uid, (tx) => {
         const done = { action: 'signed_out_elsewhere', details: sessionDetails(ended) } as const;
         return activity.record(entryOf(ctx, done), tx);
@@ -99,7 +103,17 @@ export function createSessionsSection(parts: {
     async view(ctx: Context) {
       const [session, rows] = await Promise.all([sessions.current(ctx), sessionsOf(ctx)]);
       const signedIn = toMoment(new Date((session?.signedInAt ?? 0) * 1000));
-      return { signedIn, sessions: rows };
+      const from = Math.max(0, Number.parseInt(String(ctx.query[FROM]), 10) || 0);
+      const next = from + PAGE_SIZE;
+      const urlOf = (first: number) => `${SECURITY}?${new URLSearchParams({ [FROM]: String(first) })}#sessions`;
+      return {
+        signedIn,
+        sessions: rows.slice(from, next),
+        sessionPages: {
+          firstUrl: from > 0 ? `${SECURITY}#sessions` : undefined,
+          nextUrl: next < rows.length ? urlOf(next) : undefined,
+        },
+      };
     },
 
     routes: [

@@ -30,7 +30,6 @@ create table accounts (
   suspended_by_import boolean not null default false, -- An import ends only the suspensions that an import began.
   external_id text unique, -- The id in the system that imports the person; null if none does.
   session_generation integer not null default 0, -- Sessions that began in an earlier generation have ended.
-  ended_sessions text[] not null default '{}', -- Uids of single sessions of this generation that were ended.
   unwanted_mail text[] not null default '{}', -- The kinds of mail that the person does not want.
   language text -- For pages and mails; null until the person chooses. Not checked: a language is a file.
 );
@@ -450,11 +449,13 @@ create index rate_limits_expire on rate_limits (expire);
 
 -- Sign-in
 
--- A row is a session of a person in a browser. Whether it is still active is known to the token store.
+-- A row is a session of a person in a browser. A session in the token store is valid only with its row.
 create table browser_sessions (
   uid text primary key,
   account_id text not null references accounts on delete cascade,
+  cookie_hash text not null, -- Of the latest cookie value: no earlier one is valid, even in a restored token store.
   generation bigint not null, begun_at timestamptz not null,
+  ended_at timestamptz, -- Null until the session is signed out: here, elsewhere or at a provider.
   address text not null, browser text not null
 );
 create index browser_sessions_account_id on browser_sessions (account_id, begun_at desc);
