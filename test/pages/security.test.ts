@@ -124,6 +124,25 @@ describe('the security page', () => {
       expect((await listed()).folded).to.have.length(1);
     });
 
+    it('later sign-ins do not hide a session: the pages of the list show every active one, and none that was signed out', async () => {
+      const thief = await elsewhere();
+      on.clock.advance(1);
+      for (let ended = 0; ended < 30; ended += 1) {
+        const there = createPerson(on.issuer);
+        await there.signIn(credentials);
+        await there.submit(await there.get('/logout'), {});
+      }
+      const ends = async (url: string) => (await person.get(url)).html.match(/[^"]*\/sessions\/[^"]*/g) ?? [];
+      expect(await ends(PATH)).to.have.length(1);
+      for (let active = 0; active < 25; active += 1) await createPerson(on.issuer).signIn(credentials);
+      const { html } = await person.get(PATH);
+      const next = html.match(/rel="next" href="([^"]*)#sessions"/)?.[1] ?? '';
+      const pages = [await ends(PATH), await ends(next)];
+      expect(pages.map(({ length }) => length)).to.deep.equal([24, 2]);
+      await person.send(pages[1]?.at(-1) ?? '');
+      expect((await thief.get('/profile')).location?.pathname).to.equal('/login');
+    });
+
     it("the security page lists only the user's own sessions; expired ones are deleted", async () => {
       const there = await elsewhere();
       const path = await signOutPath();
