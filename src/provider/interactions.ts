@@ -3,6 +3,8 @@ import type { Context } from 'koa';
 import type Provider from 'oidc-provider';
 import { errors, type InteractionResults } from 'oidc-provider';
 import type { Account } from '../accounts/account.ts';
+import type { AttemptLimit } from '../base/attempt-limits.ts';
+import { networkOf } from '../base/network-address.ts';
 import type { Client } from '../clients/client.ts';
 import type { TokenStore } from '../storage/token-store.ts';
 import { type Asked, approvalOf, askedIn } from './approvals.ts';
@@ -71,8 +73,14 @@ export async function restartOf(provider: Provider, store: TokenStore, uid: stri
   return orphan && restartUrl(orphan.params);
 }
 
-export function createInteractions(parts: { provider: Provider; store: TokenStore; sessions: BrowserSessions }) {
-  const { provider, store, sessions } = parts;
+export function createInteractions(parts: {
+  provider: Provider;
+  store: TokenStore;
+  sessions: BrowserSessions;
+  /** Limits pending interactions without a user. */
+  limit: Pick<AttemptLimit, 'refund'>;
+}) {
+  const { provider, store, sessions, limit } = parts;
   type Interaction = InstanceType<Provider['Interaction']>;
 
   /** Returns this browser's interaction while it is pending. */
@@ -95,6 +103,15 @@ export function createInteractions(parts: { provider: Provider; store: TokenStor
     await store.write('interaction', answeredId(uid), { restart: restartUrl(params) }, exp ?? 0);
   }
 
+  /** Ends an interaction that waits for a sign-in. @returns false if another request has ended it */
+  async function end(ctx: Context, interaction: Interaction): Promise<boolean> {
+    await rememberAnswered(interaction);
+    const isEnded = await unlessGone(interaction.destroy().then(() => true));
+    if (!isEnded) return false;
+    if (interaction.session?.accountId === undefined) await limit.refund(networkOf(ctx.ip));
+    return true;
+  }
+
   async function gone(uid: string): Promise<GoneInteraction> {
     const restart = await restartOf(provider, store, uid);
     return { uid, prompt: 'gone', ...(restart && { restart }) };
@@ -112,11 +129,10 @@ export function createInteractions(parts: { provider: Provider; store: TokenStor
      * interaction's cookie. Returns the URL that starts its request again in the new session;
      * undefined if that request is no longer known.
      */
-    async restartSignedIn(uid: string): Promise<string | undefined> {
+    async restartSignedIn(ctx: Context, uid: string): Promise<string | undefined> {
       const interaction = await provider.Interaction.find(uid);
       if (interaction?.prompt.name !== 'login') return restartOf(provider, store, uid);
-      await rememberAnswered(interaction);
-      await unlessGone(interaction.destroy());
+      await end(ctx, interaction);
       return restartUrl(interaction.params, SIGN_IN_PROMPTS);
     },
 
@@ -160,11 +176,8 @@ export function createInteractions(parts: { provider: Provider; store: TokenStor
      */
     async signIn(ctx: Context, account: Account, method: Method): Promise<string> {
       const interaction = await waiting(ctx);
-      if (!interaction) return ctx.path;
-      await rememberAnswered(interaction);
       // Of several clicks, only one signs in.
-      const isAnswered = await unlessGone(interaction.destroy().then(() => true));
-      if (!isAnswered) return ctx.path;
+      if (!interaction || !(await end(ctx, interaction))) return ctx.path;
       const present = await sessions.current(ctx);
       const isConfirmed = present?.accountId === account.id && (await sessions.confirm(ctx, account, method));
       if (!isConfirmed) await sessions.signIn(ctx, account, method);

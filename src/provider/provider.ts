@@ -214,7 +214,7 @@ export function createAuthorizationServer(parts: ProviderParts): AuthorizationSe
   });
   listenToEvents(provider, { log, problems, requests, outcomes });
 
-  const interactions = createInteractions({ provider, store, sessions });
+  const interactions = createInteractions({ provider, store, sessions, limit: waiting });
   const handOver = handOverToApp(parts.showHandover) as Middleware;
   const composed = compose([nameParties, handOver, keepQuery as Middleware, ...provider.middleware]);
   const asked = {
