@@ -350,6 +350,26 @@ export function driver(start: Start) {
     return mayAdd ? 'must add' : 'must use';
   }
 
+  /** Copies the cookie of a browser, and the record of its session. */
+  async function copyOf(browser: Traveller) {
+    const { store } = on.service;
+    const headers = { cookie: browser.cookieHeader('/') };
+    const [, id = ''] = /gate_session=([^;]+)/.exec(headers.cookie) ?? [];
+    const record = await store.read<{ uid: string }>('session', id);
+    if (!record) throw new Error('the session is not stored');
+    return {
+      /** Stores the record again, as the restore of an older token store does. */
+      async stateWhenPutBack(): Promise<State> {
+        await store.writeSession(id, record.data.uid, record.data, record.expiresAt);
+        const thief = on.traveller();
+        return stateOf({
+          get: (target) => thief.get(target, headers),
+          post: (target, fields) => thief.post(target, fields, headers),
+        });
+      },
+    };
+  }
+
   const methodsOf = async ({ who: { accountId } }: Actor): Promise<number> => {
     const { passkeys, identities } = on.service;
     return (await passkeys.of(accountId)).length + (await identities.listOf(accountId)).length;
@@ -361,8 +381,8 @@ export function driver(start: Start) {
     act,
     stateOf,
     methodsOf,
-    callbackOf,
-    readyToLink,
+    endSessions,
+    copyOf,
 
     async check(row: Row): Promise<void> {
       const actor = await given(row);
@@ -378,20 +398,32 @@ export function driver(start: Start) {
 
     /** @returns the session of a cookie that was copied before this event, with the record that the store had then. */
     async copyAfter(event: Event): Promise<State> {
-      const { store } = on.service;
       const actor = await given({ held: ['passkey', 'weak'], from: 'weak' });
       on.clock.advance(601);
-      const headers = { cookie: actor.browser.cookieHeader('/') };
-      const [, id = ''] = /gate_session=([^;]+)/.exec(headers.cookie) ?? [];
-      const record = await store.read<{ uid: string }>('session', id);
-      if (!record) throw new Error('the session is not stored');
+      const copy = await copyOf(actor.browser);
       await act(actor, event);
-      await store.writeSession(id, record.data.uid, record.data, record.expiresAt);
-      const thief = on.traveller();
-      return stateOf({
-        get: (target) => thief.get(target, headers),
-        post: (target, fields) => thief.post(target, fields, headers),
-      });
+      return copy.stateWhenPutBack();
+    },
+
+    /** Both at the same moment: confirms in one browser, and ends all other sessions in another one. */
+    async confirmWhileOthersEnd({ browser, who }: Actor, other: Actor): Promise<void> {
+      const [page, security] = [await browser.get(NEW), await other.browser.get(SECURITY)];
+      const path = `${SECURITY}/sign-out-everywhere`;
+      await Promise.all([
+        browser.submit(page, { current_password: who.password }),
+        other.browser.post(
+          path,
+          fieldsOf(security, (action) => action === path),
+        ),
+      ]);
+    },
+
+    /** The grace period of this user begins now, and not at the next question. */
+    async beginGrace({ who: { accountId } }: Actor): Promise<void> {
+      await on.service.database.query(
+        'INSERT INTO sign_in_grace (account_id, began_at) VALUES ($1, $2) ON CONFLICT DO NOTHING',
+        [accountId, new Date(on.clock.clock())],
+      );
     },
 
     /** @returns where another node leads after a sign-out at this one of two providers that proved the session. */
