@@ -137,6 +137,7 @@ export function listPages(parts: {
     waiting,
     endingChoices,
     neededMethods,
+    standings,
     signIns,
     mail,
   });

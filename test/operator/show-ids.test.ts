@@ -180,7 +180,7 @@ onPostgresAndRedis('operator show, for ids and links', (start) => {
     const browser: SignedInPerson = await signedIn(on.service, on.seeded.other);
     const [{ id }] = await value(`sessions list --account ${on.seeded.other.email}`);
     await browser.submit(await browser.get('/logout'), {});
-    expect(await show(id)).to.include({ kind: 'session', state: 'expired' });
+    expect(await show(id)).to.include({ kind: 'session', state: 'revoked' });
   });
 
   it('`show` shows the state of an API key, passkey or one-time link, and never its secret', async () => {

@@ -172,9 +172,9 @@ export function driver(start: Start) {
     return page;
   }
 
-  async function useLink(browser: Traveller, who: SeededPerson, purpose: 'invitation' | 'forgotten'): Promise<void> {
+  async function useLink(browser: Traveller, who: SeededPerson, purpose: 'invitation' | 'forgotten'): Promise<Page> {
     const page = await browser.open(await passwordLink(on.service, who, purpose));
-    await browser.submit(page, { new_password: NEW_PASSWORD });
+    return browser.follow(await browser.submit(page, { new_password: NEW_PASSWORD }));
   }
 
   /** Does what comes after the word `after` in an event. */
@@ -249,9 +249,10 @@ export function driver(start: Start) {
       case 'sign out at strong':
       case 'sign out at weak':
         return void (await signOutAt(by as Provider, who));
-      case 'use invitation and sign in':
+      case 'use invitation':
+        return useLink(browser, who, 'invitation');
       case 'use forgotten and sign in':
-        await useLink(browser, who, event.includes('invitation') ? 'invitation' : 'forgotten');
+        await useLink(browser, who, 'forgotten');
         return browser.signIn({ email: who.email, password: NEW_PASSWORD });
       case 'use invitation in another browser':
       case 'use forgotten in another browser':

@@ -26,7 +26,8 @@ export type Event =
   | `link ${'strong' | 'weak'}`
   | 'remove passkey'
   | `sign out ${'here' | 'elsewhere' | 'everywhere' | 'everywhere in another browser' | 'at strong' | 'at weak'}`
-  | `use ${'invitation' | 'forgotten'} and sign in`
+  | 'use invitation'
+  | 'use forgotten and sign in'
   | `use ${'invitation' | 'forgotten'} in another browser`
   | 'finish at strong in another browser'
   /** Something happens in the browser, or to the session, while the user is at the provider `strong`. */
@@ -71,7 +72,7 @@ export const RULES = {
   3: 'a passkey starts a session that is free',
   4: 'a sign-in at a provider starts a session, which is free only if the provider is strong',
   5: 'the first use of an imported link asks what else has access',
-  6: 'an invitation ends every session and sets a password',
+  6: 'an invitation ends every session and sets a password, which signs in unless the user must use a strong method',
   7: 'a mailed link sets a password, which does not sign in if the user has a strong method and must have one',
   10: 'who may act gets every page and code',
   13: 'a session that must add a method may add the first one, and stays the same session',
@@ -172,10 +173,14 @@ export const ROWS: readonly Row[] = [
     from: 'password',
     events: ['use invitation in another browser'],
     becomes: 'nobody',
-    log: 'password_changed',
+    log: 'signed_in',
   },
-  { rule: 6, required: 'now', events: ['use invitation and sign in'], becomes: 'must add' },
-  { rule: 6, required: 'now', held: ['passkey'], events: ['use invitation and sign in'], becomes: 'nobody' },
+  { rule: 6, events: ['use invitation'], becomes: 'free', at: '/profile', log: 'signed_in' },
+  { rule: 6, from: 'password', events: ['use invitation'], becomes: 'free', at: '/profile' },
+  { rule: 6, held: ['passkey'], events: ['use invitation'], becomes: 'free' },
+  { rule: 6, required: 'soon', held: ['strong'], events: ['use invitation'], becomes: 'warned' },
+  { rule: 6, required: 'now', events: ['use invitation'], becomes: 'must add', at: STRONGER },
+  { rule: 6, required: 'now', held: ['passkey'], events: ['use invitation'], becomes: 'nobody', at: '/login' },
   { rule: 7, events: ['use forgotten and sign in'], becomes: 'free' },
   { rule: 7, held: ['passkey'], events: ['use forgotten and sign in'], becomes: 'free' },
   { rule: 7, required: 'soon', events: ['use forgotten and sign in'], becomes: 'warned' },

@@ -36,6 +36,8 @@ declare module '../view-data.ts' {
       readonly kept: readonly EndingChoice[];
       /** Names the strong methods of a user for whom a password alone is not enough; empty for other users. */
       readonly neededMethods: Text;
+      /** True if the link gives the account its first access: it ends nothing. */
+      readonly isFirst: boolean;
       readonly problem: Message | undefined;
     };
     readonly 'password-link-over': {
@@ -87,6 +89,7 @@ export function createLinkPage(parts: {
         choices: choices.filter(({ isKept }) => !isKept),
         kept: choices.filter(({ isKept }) => isKept),
         neededMethods: await neededMethods(account, purpose === 'forgotten'),
+        isFirst: purpose === 'invitation' && !account.hasPassword && choices.length === 0,
         problem: sent.problem,
       });
     },

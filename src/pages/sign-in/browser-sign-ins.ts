@@ -51,11 +51,11 @@ export function createBrowserSignIns(parts: {
     if (isNewLink(way)) mail?.notify(id, 'account_linked', { ...browserDetails(ctx), about: way.label });
   }
 
-  async function record(ctx: Context, account: Account, way: Way): Promise<void> {
+  async function record(ctx: Context, account: Account, way: Way, { isMailed = false } = {}): Promise<void> {
     const { id: accountId } = account;
     const { method, details } = describe(way);
     ctx.state.accountId = accountId;
-    if (!isNewLink(way) && !devices.find(ctx, account)) {
+    if (!isMailed && !isNewLink(way) && !devices.find(ctx, account)) {
       mail?.notify(accountId, 'new_device', browserDetails(ctx));
     }
     devices.remember(ctx, account);
@@ -67,11 +67,21 @@ export function createBrowserSignIns(parts: {
     /** Records a sign-in, counts it, and informs the user by mail if the browser is new. */
     record,
 
-    /** Starts a session, and records the sign-in. */
-    async signIn(ctx: Context, account: Account, came: Method | UpstreamSignIn, way: Way): Promise<void> {
+    /**
+     * Starts a session, and records the sign-in.
+     *
+     * @param how.isMailed true if another mail tells the user
+     */
+    async signIn(
+      ctx: Context,
+      account: Account,
+      came: Method | UpstreamSignIn,
+      way: Way,
+      how: { readonly isMailed?: boolean } = {},
+    ): Promise<void> {
       mailNewLink(ctx, account, way);
       await sessions.signIn(ctx, account, came);
-      await record(ctx, account, way);
+      await record(ctx, account, way, how);
     },
 
     /** Gives this browser its own limit of failed attempts, even if the user is not signed in. */
