@@ -150,13 +150,15 @@ export function createSessionList(parts: { readonly database: Database; readonly
     /**
      * Returns sessions that may be active, latest first; only the token store knows whether one is idle for too
      * long.
+     *
+     * @param skip the number of later sessions that an earlier page showed
      */
-    async of({ id, sessionGeneration }: Account, limit: number = MAX_LISTED): Promise<StartedSession[]> {
+    async of({ id, sessionGeneration }: Account, limit: number = MAX_LISTED, skip = 0): Promise<StartedSession[]> {
       const rows = await database.query<Omit<StartedSession, 'origin'> & Origin>(
         `SELECT uid, begun_at AS "begunAt", address, browser FROM browser_sessions
           WHERE account_id = $1 AND generation >= $2 AND ended_at IS NULL
-          ORDER BY begun_at DESC, uid LIMIT $3`,
-        [id, sessionGeneration, limit],
+          ORDER BY begun_at DESC, uid LIMIT $3 OFFSET $4`,
+        [id, sessionGeneration, limit, skip],
       );
       return rows.map(({ uid, begunAt, ...origin }) => ({ uid, begunAt, origin }));
     },
