@@ -279,16 +279,6 @@ describe('the security page', () => {
     expect(await logged()).to.include('signed_out_everywhere');
   });
 
-  it('a session that was signed out everywhere cannot approve a client without a new sign-in', async () => {
-    await connect();
-    const elsewhere = await signedIn(on.service, credentials);
-    const request = authorizationUrl(on.issuer, on.clients.confidential, { prompt: 'none' });
-    const answer = async () => (await elsewhere.get(request)).location?.searchParams;
-    expect((await answer())?.has('code')).to.equal(true);
-    await person.send(`${PATH}/sign-out-everywhere`);
-    expect((await answer())?.get('error')).to.equal('login_required');
-  });
-
   it('signing out everywhere neither makes the sign-in more recent nor extends the session', async () => {
     on.clock.advance(1_000);
     await person.send(`${PATH}/sign-out-everywhere`);

@@ -60,24 +60,6 @@ onPostgresAndRedis('a sign-out at a provider', (start) => {
     expect(last).to.deep.include({ action: 'signed_out_upstream', actor: 'service' });
   });
 
-  it('a logout token ends its session after the security page ended another session', async () => {
-    const first = await signInSession('a');
-    on.clock.advance(1);
-    const second = await signInSession('b');
-    const typed = on.traveller();
-    await typed.signIn(on.seeded.person);
-    const others = async () =>
-      (await typed.get('/profile/security')).forms.filter(({ action }) => action.includes('/security/sessions/'));
-    const before = await others();
-    // Take the entry of the latest session, which comes first.
-    const { action = '', values } = before[0] ?? {};
-    await typed.post(action, Object.fromEntries(values ?? []));
-    expect(await Promise.all([first, second].map(isSignedIn))).to.deep.equal([true, false]);
-    await notify(await tokenOf({ sid: 'a' }));
-    expect(await isSignedIn(first)).to.equal(false);
-    expect(await others()).to.have.lengthOf(before.length - 2);
-  });
-
   it('a logout token that arrives during a confirmation with a password prevents the confirmed action', async () => {
     const person = await signInSession('s7');
     on.clock.advance(601);
