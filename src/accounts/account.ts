@@ -13,8 +13,6 @@ export interface Account {
   readonly createdAt: Date;
   /** Sessions that began under an earlier generation have ended. */
   readonly sessionGeneration: number;
-  /** Uids of single sessions of this generation that have ended (session-list.ts). */
-  readonly endedSessions: readonly string[];
   /** The kinds of mail that the user has switched off (mail/account-mail.ts). */
   readonly unwantedMail: readonly string[];
   /** The language of pages and mails, if the user has chosen one; it may have been removed since. */
@@ -44,7 +42,7 @@ export const DOCTOR_EMAIL_PATTERN = 'doctor-%@gatehouse.invalid';
 /** Check an id before a query with it: PostgreSQL throws for some invalid ids (with a NUL byte). */
 export const isAccountId = (id: string): boolean => ACCOUNT_ID.test(id);
 
-/** 2^53: later than the generation of each session, and no safe integer, so `isActive` refuses it. */
+/** 2^53: later than the generation of each session. */
 export const NO_GENERATION = '9007199254740992';
 
 /**
@@ -54,9 +52,14 @@ export const NO_GENERATION = '9007199254740992';
 export const SESSION_GENERATION = `coalesce(
   session_generation + (SELECT c.generation FROM session_cutoff c), ${NO_GENERATION})`;
 
+/** SQL: the row of `accounts` has this active session. Each parameter is SQL, too. */
+export const hasActiveSession = (uid: string, generation: string, cookieHash = 'cookie_hash'): string => `(
+  suspended_at IS NULL AND ${SESSION_GENERATION} <= ${generation} AND EXISTS (SELECT FROM browser_sessions s
+    WHERE uid = ${uid} AND account_id = accounts.id AND ended_at IS NULL AND cookie_hash = ${cookieHash}))`;
+
 export const ACCOUNT_COLUMNS = `id, email, name, password_hash, created_at, suspended_at,
   ${SESSION_GENERATION}::float8 AS session_generation,
-  ended_sessions, unwanted_mail, external_id, language`;
+  unwanted_mail, external_id, language`;
 export const SELECT_ACCOUNTS = `SELECT ${ACCOUNT_COLUMNS} FROM accounts`;
 
 /** SQL: all accounts with their sign-in methods (`ways_in`) and their `state` (see `stateOf`). */
@@ -76,7 +79,6 @@ export interface AccountRow {
   readonly created_at: Date;
   readonly suspended_at: Date | null;
   readonly session_generation: number;
-  readonly ended_sessions: string[];
   readonly unwanted_mail: string[];
   readonly external_id: string | null;
   readonly language: string | null;
@@ -92,7 +94,6 @@ export function accountFrom(row: AccountRow): Account {
     hasPassword: row.password_hash !== null,
     createdAt: row.created_at,
     sessionGeneration: row.session_generation,
-    endedSessions: row.ended_sessions,
     unwantedMail: row.unwanted_mail,
     ...(row.external_id !== null && { externalId: row.external_id }),
     ...(row.language !== null && { language: row.language }),

@@ -1,11 +1,31 @@
-/** The recorded sessions of each user, including those that the user ended. */
+/** The recorded sessions of each user, the providers that proved them, and the one place that ends one. */
+import type { Clock } from '../base/clock.ts';
 import { sha256 } from '../base/random-id.ts';
-import { transactionOf } from '../storage/account-turns.ts';
-import { deleteExpired } from '../storage/cleaning.ts';
+import { lockAccount, lockedTransactionOf } from '../storage/account-turns.ts';
+import { deleteExpired, expiryJob } from '../storage/cleaning.ts';
 import type { Database, InTransaction } from '../storage/queries.ts';
-import { type Account, NO_GENERATION } from './account.ts';
+import {
+  ACCOUNT_COLUMNS,
+  type Account,
+  type AccountRow,
+  accountFrom,
+  hasActiveSession,
+  NO_GENERATION,
+  SESSION_GENERATION,
+} from './account.ts';
 import { keptBrowser, type Origin } from './activity/activity.ts';
 import { describeBrowser } from './browser-names.ts';
+import type { Identity } from './identities/identities.ts';
+
+/** What a stored session must have in common with its row. */
+export interface SessionKey {
+  readonly accountId: string;
+  /** Stays the same during the session, unlike the value of its cookie. */
+  readonly uid: string;
+  readonly cookieHash: string;
+  /** The account's generation at the sign-in: the session ends when the account has a later one. */
+  readonly generation: number;
+}
 
 export interface StartedSession {
   /** The uid of the session, which is not the value of the session's cookie. */
@@ -14,18 +34,38 @@ export interface StartedSession {
   readonly origin: Origin;
 }
 
+/** The session at a provider with which the user of a session has authenticated. */
+export interface ProviderSession extends Identity {
+  readonly sid: string | undefined;
+}
+
+/** A sign-out at a provider: of the session `sid` there or, if it is undefined, of all sessions of the subject. */
+interface SignOutAtProvider {
+  readonly issuer: string;
+  readonly subject: string | undefined;
+  readonly sid: string | undefined;
+  /** Accepted only once. */
+  readonly token: { readonly id: string; readonly seconds: number };
+}
+
+/** The accounts whose sessions a sign-out at a provider ended. */
+interface SignedOutAtProvider {
+  readonly accountIds: readonly string[];
+  readonly sessions: number;
+}
+
 export interface RecordedSession extends StartedSession {
   readonly accountId: string;
   /** The account's session generation when the session began. */
   readonly generation: number;
+  /** Null if it was not ended alone. */
+  readonly endedAt: Date | null;
 }
 
 export type SessionList = ReturnType<typeof createSessionList>;
 
-/** Maximum number of listed sessions per user: older ones have ended, or are of no interest. */
-const MAX_LISTED = 20;
-/** Maximum number of stored uids of ended sessions per user; earlier ones have long expired. */
-const MAX_ENDED = 1_000;
+/** Maximum number of listed sessions per user: no person has as many. */
+const MAX_LISTED = 1_000;
 const PUBLIC_ID = /^ses_[A-Za-z0-9_-]{16}$/;
 
 /** Returns the id that operators use for a session: computed from its uid without revealing it. */
@@ -37,42 +77,88 @@ export const isSessionId = (id: string): boolean => PUBLIC_ID.test(id);
 const PUBLIC_ID_COLUMN = `('ses_' ||
   translate(left(encode(sha256(decode(uid, 'escape')), 'base64'), 16), '+/', '-_'))`;
 
+/** SQL: the rows of `session_providers` of a sign-out of `$3` or, if that is null, of all sessions of `$2`. */
+const SIGNED_OUT = 'issuer = $1 AND ($2::text IS NULL OR subject = $2) AND ($3::text IS NULL OR sid = $3)';
+
+/** SQL: the session has not ended, neither alone nor with all others of its account. */
+const CONTINUES = `ended_at IS NULL AND generation >= (
+  SELECT ${SESSION_GENERATION} FROM accounts WHERE id = browser_sessions.account_id)`;
+
 /** Returns the details of log entries about a session that was ended. */
 export const sessionDetails = (session: Pick<StartedSession, 'uid' | 'origin'>) => ({
   session_id: sessionId(session),
   browser: describeBrowser(session.origin.browser),
 });
 
-export function createSessionList(parts: {
-  readonly database: Database;
-  /** Forgets a changed account, because the database's notification comes later. */
-  readonly accounts: { forget(id: string): void };
-}) {
-  const { database, accounts } = parts;
+export function createSessionList(parts: { readonly database: Database; readonly clock: Clock }) {
+  const { database, clock } = parts;
   return {
-    /** Records a session that began or replaced another one, unless it can never be active. */
-    async record(accountId: string, generation: number, { uid, begunAt, origin }: StartedSession): Promise<void> {
-      await database.query(
-        `INSERT INTO browser_sessions (uid, account_id, generation, begun_at, address, browser)
-          SELECT $1, id, $3, $4, $5, $6 FROM accounts WHERE id = $2 AND $3::bigint < ${NO_GENERATION}
-          ON CONFLICT (uid) DO UPDATE SET generation = excluded.generation,
-            begun_at = excluded.begun_at, address = excluded.address, browser = excluded.browser
-            WHERE browser_sessions.account_id = excluded.account_id`,
-        [uid, accountId, generation, begunAt, origin.address, keptBrowser(origin.browser)],
+    /**
+     * Records a session that begins or continues. Call it before the session is stored: without its row, no
+     * stored session is valid.
+     *
+     * @param from where the user has just authenticated, if that was at a provider.
+     * @returns false if the session has ended, so that it does not continue
+     */
+    async record(
+      { accountId, uid, cookieHash, generation }: SessionKey,
+      { begunAt, origin }: Pick<StartedSession, 'begunAt' | 'origin'>,
+      from?: ProviderSession,
+    ): Promise<boolean> {
+      const recorded = await database.query(
+        `WITH session AS (
+            INSERT INTO browser_sessions (uid, account_id, cookie_hash, generation, begun_at, address, browser)
+              SELECT $1, id, $3, $4, $5, $6, $7 FROM accounts WHERE id = $2 AND $4::bigint < ${NO_GENERATION}
+              ON CONFLICT (uid) DO UPDATE SET cookie_hash = excluded.cookie_hash,
+                generation = greatest(browser_sessions.generation, excluded.generation),
+                begun_at = excluded.begun_at, address = excluded.address, browser = excluded.browser
+                WHERE browser_sessions.account_id = excluded.account_id AND browser_sessions.ended_at IS NULL
+              RETURNING uid
+          ), provider AS (
+            INSERT INTO session_providers (uid, issuer, subject, sid)
+              SELECT uid, $8, $9, $10 FROM session WHERE $8::text IS NOT NULL
+              ON CONFLICT (uid, issuer) DO UPDATE SET subject = excluded.subject,
+                sid = coalesce(excluded.sid, session_providers.sid)
+          )
+          SELECT FROM session`,
+        [
+          uid,
+          accountId,
+          cookieHash,
+          generation,
+          begunAt,
+          origin.address,
+          keptBrowser(origin.browser),
+          from?.issuer ?? null,
+          from?.subject ?? null,
+          from?.sid ?? null,
+        ],
       );
+      return recorded.length > 0;
+    },
+
+    /** Returns the account of a session; undefined if the session has ended, or was never recorded. */
+    async accountOf({ accountId, uid, cookieHash, generation }: SessionKey): Promise<Account | undefined> {
+      const [row] = await database.query<AccountRow>(
+        `SELECT ${ACCOUNT_COLUMNS} FROM accounts WHERE id = $1 AND ${hasActiveSession('$2', '$3', '$4')}`,
+        [accountId, uid, generation, cookieHash],
+        'session',
+      );
+      return row && accountFrom(row);
     },
 
     /**
-     * Returns sessions that may be active, latest first; only the token store knows whether they are.
+     * Returns sessions that may be active, latest first; only the token store knows whether one is idle for too
+     * long.
      *
-     * @param limit 20 by default.
+     * @param skip the number of later sessions that an earlier page showed
      */
-    async of({ id, sessionGeneration, endedSessions }: Account, limit: number = MAX_LISTED): Promise<StartedSession[]> {
+    async of({ id, sessionGeneration }: Account, limit: number = MAX_LISTED, skip = 0): Promise<StartedSession[]> {
       const rows = await database.query<Omit<StartedSession, 'origin'> & Origin>(
         `SELECT uid, begun_at AS "begunAt", address, browser FROM browser_sessions
-          WHERE account_id = $1 AND generation >= $2 AND uid <> ALL($3)
-          ORDER BY begun_at DESC, uid LIMIT $4`,
-        [id, sessionGeneration, endedSessions, limit],
+          WHERE account_id = $1 AND generation >= $2 AND ended_at IS NULL
+          ORDER BY begun_at DESC, uid LIMIT $3 OFFSET $4`,
+        [id, sessionGeneration, limit, skip],
       );
       return rows.map(({ uid, begunAt, ...origin }) => ({ uid, begunAt, origin }));
     },
@@ -80,37 +166,79 @@ export function createSessionList(parts: {
     /** Finds a session by its public id or its uid, even if it has ended. */
     async find(id: string): Promise<RecordedSession | undefined> {
       const [row] = await database.query<Omit<RecordedSession, 'origin'> & Origin>(
-        `SELECT uid, account_id AS "accountId", generation::float8, begun_at AS "begunAt", address, browser
+        `SELECT uid, account_id AS "accountId", generation::float8, begun_at AS "begunAt", ended_at AS "endedAt",
+            address, browser
           FROM browser_sessions WHERE ${isSessionId(id) ? PUBLIC_ID_COLUMN : 'uid'} = $1`,
         [id],
       );
       if (!row) return undefined;
-      const { uid, accountId, generation, begunAt, ...origin } = row;
-      return { uid, accountId, generation, begunAt, origin };
+      const { uid, accountId, generation, begunAt, endedAt, ...origin } = row;
+      return { uid, accountId, generation, begunAt, endedAt, origin };
+    },
+
+    /** Ends a session of this browser. */
+    async signOut(uid: string): Promise<void> {
+      await database.query(
+        `UPDATE browser_sessions SET ended_at = ${database.now()} WHERE uid = $1 AND ended_at IS NULL`,
+        [uid],
+      );
     },
 
     /**
-     * Ends the session from the next request on, on every node and even if a store is restored.
+     * Ends the session from the next request on, on every node and even if the token store is restored.
      *
      * @returns false if this account has no such session, or it was ended before.
      */
-    async end(accountId: string, uid: string, inTransaction: InTransaction): Promise<boolean> {
-      const isEnded = await transactionOf(database, accountId, async (tx) => {
+    end: (accountId: string, uid: string, inTransaction: InTransaction): Promise<boolean> =>
+      lockedTransactionOf(database, accountId, async (tx) => {
         const ended = await tx.query(
-          `UPDATE accounts
-            SET ended_sessions = (ended_sessions || $2::text)[
-              greatest(1, cardinality(ended_sessions) + 2 - ${MAX_ENDED}):]
-            WHERE id = $1 AND $2 <> ALL(ended_sessions) AND EXISTS (
-              SELECT FROM browser_sessions WHERE uid = $2 AND account_id = $1)
+          `UPDATE browser_sessions SET ended_at = ${tx.now()} WHERE uid = $2 AND account_id = $1 AND ${CONTINUES}
             RETURNING 1`,
           [accountId, uid],
         );
-        if (ended.length > 0) await inTransaction(tx);
-        return ended.length > 0;
-      });
-      if (isEnded) accounts.forget(accountId);
-      return isEnded;
-    },
+        if (ended.length === 0) return false;
+        await inTransaction(tx);
+        return true;
+      }),
+
+    /**
+     * Ends the sessions of which a provider says that their user has signed out there.
+     *
+     * @param inTransaction runs in the same transaction.
+     * @returns undefined for a token that was used before.
+     */
+    endAtProvider: (
+      { issuer, subject, sid, token }: SignOutAtProvider,
+      inTransaction: InTransaction<SignedOutAtProvider>,
+    ): Promise<SignedOutAtProvider | undefined> =>
+      database.transaction(async (tx) => {
+        // If several requests send the same token, only one of them inserts the row.
+        const isNew = await tx.query(
+          `INSERT INTO logout_tokens (token_hash, expires_at) VALUES ($1, $2)
+            ON CONFLICT DO NOTHING RETURNING 1`,
+          [sha256(`${issuer} ${token.id}`), new Date(clock() + token.seconds * 1000)],
+        );
+        if (isNew.length === 0) return undefined;
+        const values = [issuer, subject ?? null, sid ?? null];
+        // Also accounts whose sessions have all ended: the provider's sign-out may end more than sessions.
+        const theirs = await tx.query<{ id: string }>(
+          `SELECT account_id AS id FROM browser_sessions JOIN session_providers USING (uid) WHERE ${SIGNED_OUT}
+            UNION SELECT account_id FROM account_identities WHERE issuer = $1 AND subject = $2`,
+          values,
+        );
+        const accountIds = theirs.map(({ id }) => id);
+        await lockAccount(tx, ...accountIds);
+        const ended = await tx.query(
+          `UPDATE browser_sessions SET ended_at = ${tx.now()}
+            WHERE uid IN (SELECT uid FROM session_providers WHERE ${SIGNED_OUT}) AND ${CONTINUES} RETURNING 1`,
+          values,
+        );
+        const outcome = { accountIds, sessions: ended.length };
+        await inTransaction(tx, outcome);
+        return outcome;
+      }),
+
+    removeUsedTokens: expiryJob(parts, [{ table: 'logout_tokens', column: 'expires_at' }]),
 
     removeOlderThan: (olderThan: Date, limit: number): Promise<number> =>
       deleteExpired(database, [{ table: 'browser_sessions', column: 'begun_at' }], olderThan, limit),

@@ -46,6 +46,27 @@ export type MethodChange = <Result>(
   work: (tx: Queries) => Promise<Result>,
 ) => Promise<Result>;
 
+/**
+ * Called in the transaction that stores a new method, with the account locked.
+ *
+ * @throws SessionEnded if the session may not add a method (any more)
+ */
+export type RequireMayAdd = (tx: Queries) => Promise<void>;
+
+/** What a signed-in user ends. */
+interface Ending {
+  /** Includes the user's session. */
+  readonly origin: Origin;
+  readonly password: boolean;
+  readonly sessions: boolean;
+  /** True if the service has passwords. */
+  readonly passwords: boolean;
+  /** The ids of the methods to remove. */
+  readonly ways: readonly string[];
+  /** Ends connections, API keys and (with `removeWith`) these methods. */
+  readonly rest: InTransaction<Account>;
+}
+
 export type SignInMethods = ReturnType<typeof createSignInMethods>;
 
 /** Thrown in a transaction to roll it back. */
@@ -82,6 +103,46 @@ export function createSignInMethods({
     return found.map(({ method }) => method);
   }
 
+  /**
+   * Ends what a signed-in user has chosen, in one transaction. If that includes the password, a method or the
+   * sessions, every session ends.
+   *
+   * @returns the changed account; the string `last` if the user could no longer sign in (then nothing is changed)
+   */
+  async function end(accountId: string, { origin, password, sessions, passwords, ways, rest }: Ending) {
+    try {
+      return await accounts.changeMethods(accountId, removesLink(ways), async (tx) => {
+        const [row] = await tx.query<AccountRow>(`${SELECT_ACCOUNTS} WHERE id = $1`, [accountId]);
+        if (!row) throw new SessionEnded();
+        const account = accountFrom(row);
+        const before = await listed(accountId, tx);
+        const details = { purpose: 'removed' };
+        const who = { actor: 'person', accountId, origin } as const;
+        if (password) await activity.record({ action: 'password_changed', ...who, details }, tx);
+        await rest(tx, account);
+        const left = await listed(accountId, tx);
+        const canSignIn = (methods: typeof left, hasPassword: boolean): boolean =>
+          (passwords && hasPassword) || methods.some(({ method }) => !method.isDisabled);
+        const could = canSignIn(before, account.hasPassword);
+        if (could && !canSignIn(left, account.hasPassword && !password)) throw new NothingLeft();
+        const endsSessions = password || sessions || left.length < before.length;
+        if (sessions) await activity.record({ action: 'signed_out_everywhere', ...who }, tx);
+        const [changed] = await tx.query<AccountRow>(
+          `UPDATE accounts SET password_hash = CASE WHEN $2 THEN NULL ELSE password_hash END,
+              session_generation = session_generation + $3
+            WHERE id = $1 RETURNING ${ACCOUNT_COLUMNS}`,
+          [accountId, password, endsSessions ? 1 : 0],
+        );
+        return accountFrom(changed ?? row);
+      });
+    } catch (error) {
+      if (error instanceof NothingLeft) return 'last';
+      throw error;
+    } finally {
+      accounts.forget(accountId);
+    }
+  }
+
   return {
     of: async (accountId: string): Promise<readonly LinkedMethod[]> =>
       (await listed(accountId)).map(({ method }) => method),
@@ -91,94 +152,23 @@ export function createSignInMethods({
     /**
      * Removes a method of a signed-in user and ends every session of the account.
      *
-     * @param by `origin` includes the user's session; `hasPassword`: true if the user could still
-     *   sign in with a password.
-     * @returns the changed account; the string `last` if the user could no longer sign in (then
-     *   nothing is removed); undefined if there is no method with that id.
+     * @returns as `endUnrecognized`; undefined if there is no method with that id.
      * @throws SessionEnded
      */
     async remove(
       accountId: string,
       id: string,
-      { origin, hasPassword }: { readonly origin: Origin; readonly hasPassword: boolean },
+      { origin, passwords }: Pick<Ending, 'origin' | 'passwords'>,
     ): Promise<Account | 'last' | undefined> {
-      // Parallel removals wait here, and then see the methods that the previous one left.
-      const outcome = await accounts.changeMethods(accountId, removesLink([id]), async (tx) => {
-        const ways = await listed(accountId, tx);
-        const going = ways.find(({ method }) => method.id === id)?.method;
-        if (!going) return undefined;
-        const others = ways.filter(({ method }) => method !== going && !method.isDisabled);
-        if (!going.isDisabled && others.length === 0 && !hasPassword) return 'last';
-        await removeWith(accountId, [id], { origin, tx });
-        const [row] = await tx.query<AccountRow>(
-          `UPDATE accounts SET session_generation = session_generation + 1 WHERE id = $1
-            RETURNING ${ACCOUNT_COLUMNS}`,
-          [accountId],
-        );
-        return row && accountFrom(row);
-      });
-      accounts.forget(accountId);
-      return outcome;
+      let removed: readonly LinkedMethod[] = [];
+      const rest = async (tx: Queries): Promise<void> => {
+        removed = await removeWith(accountId, [id], { origin, tx });
+      };
+      const left = await end(accountId, { origin, password: false, sessions: false, passwords, ways: [id], rest });
+      return removed.length > 0 ? left : undefined;
     },
 
-    /**
-     * Removes everything that the user did not recognize, in one transaction. If that includes the
-     * password, a method or the sessions, every session ends.
-     *
-     * @param what `origin` includes the user's session; `passwords`: true if the service has
-     *   passwords; `ways`: the ids of the methods to remove; `rest` ends connections, API keys and (with
-     *   `removeWith`) these methods.
-     * @returns the changed account; the string `last` if the user could no longer sign in (then
-     *   nothing is changed).
-     * @throws SessionEnded
-     */
-    async endUnrecognized(
-      accountId: string,
-      {
-        origin,
-        password,
-        sessions,
-        passwords,
-        ways,
-        rest,
-      }: {
-        readonly origin: Origin;
-        readonly password: boolean;
-        readonly sessions: boolean;
-        readonly passwords: boolean;
-        readonly ways: readonly string[];
-        readonly rest: InTransaction<Account>;
-      },
-    ): Promise<Account | 'last'> {
-      try {
-        return await accounts.changeMethods(accountId, removesLink(ways), async (tx) => {
-          const [row] = await tx.query<AccountRow>(`${SELECT_ACCOUNTS} WHERE id = $1`, [accountId]);
-          if (!row) throw new SessionEnded();
-          const account = accountFrom(row);
-          const before = await listed(accountId, tx);
-          const details = { purpose: 'removed' };
-          const who = { actor: 'person', accountId, origin } as const;
-          if (password) await activity.record({ action: 'password_changed', ...who, details }, tx);
-          await rest(tx, account);
-          const left = await listed(accountId, tx);
-          const hasPassword = passwords && account.hasPassword && !password;
-          if (!hasPassword && left.every(({ method }) => method.isDisabled)) throw new NothingLeft();
-          const endsSessions = password || sessions || left.length < before.length;
-          if (sessions) await activity.record({ action: 'signed_out_everywhere', ...who }, tx);
-          const [changed] = await tx.query<AccountRow>(
-            `UPDATE accounts SET password_hash = CASE WHEN $2 THEN NULL ELSE password_hash END,
-                session_generation = session_generation + $3
-              WHERE id = $1 RETURNING ${ACCOUNT_COLUMNS}`,
-            [accountId, password, endsSessions ? 1 : 0],
-          );
-          return accountFrom(changed ?? row);
-        });
-      } catch (error) {
-        if (error instanceof NothingLeft) return 'last';
-        throw error;
-      } finally {
-        accounts.forget(accountId);
-      }
-    },
+    /** Removes everything that the user did not recognize. @throws SessionEnded */
+    endUnrecognized: (accountId: string, what: Ending): Promise<Account | 'last'> => end(accountId, what),
   };
 }

@@ -17,19 +17,53 @@ export interface UpstreamStrength {
   readonly strongAmr: readonly string[];
 }
 
-export interface SignedInBy {
-  readonly method: 'password' | 'passkey' | 'link' | 'upstream';
-  /** The provider's signed claims; undefined for other methods. */
-  readonly proof?: UpstreamProof | undefined;
-  /** True if the session began at a provider, and its user has used a passkey here since. */
-  readonly hasUsedPasskey?: boolean;
+/** How the user of a session has authenticated, and when: epoch seconds, 0 if a provider did not say. */
+export type Proof =
+  | { readonly by: 'password' | 'passkey' | 'link'; readonly at: number }
+  | ({ readonly by: 'provider'; readonly at: number } & UpstreamProof);
+
+/** True if one of these proofs is more than a password, under the present settings. */
+export const isStrong = (proofs: readonly Proof[], providers: readonly UpstreamStrength[]): boolean =>
+  proofs.some((proof) => (proof.by === 'provider' ? isStrongSignIn(proof, providers) : proof.by !== 'password'));
+
+/** Maximum number of stored proofs per session; the oldest one of a provider is dropped. */
+const MAX_PROOFS = 8;
+
+/** Adds a proof. It replaces only an equal earlier one, so a weaker proof takes nothing away. */
+export function withProof(proofs: readonly Proof[], added: Proof): readonly Proof[] {
+  const all = [...proofs.filter((one) => kindOf(one) !== kindOf(added)), added];
+  if (all.length <= MAX_PROOFS) return all;
+  const oldest = all.findIndex(({ by }) => by === 'provider');
+  return all.filter((_, index) => index !== oldest);
 }
 
-/** False for a password alone, and for a weak sign-in at a provider with no passkey used since. */
-export const isStrongSession = (
-  { method, proof, hasUsedPasskey = false }: SignedInBy,
-  providers: readonly UpstreamStrength[],
-): boolean => (method === 'upstream' ? hasUsedPasskey || isStrongSignIn(proof, providers) : method !== 'password');
+const kindOf = (proof: Proof): string => JSON.stringify({ ...proof, at: 0 });
+
+const METHODS: readonly unknown[] = ['password', 'passkey', 'link'];
+
+/**
+ * Reads stored proofs.
+ *
+ * @returns undefined if there is none, or if one is unreadable: such a session is that of no user
+ */
+export function proofsFrom(texts: readonly string[] = []): readonly Proof[] | undefined {
+  try {
+    const proofs = texts.map((text) => proofFrom(JSON.parse(text)));
+    return proofs.length > 0 && proofs.every((proof) => proof !== undefined) ? proofs : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** Copies the known members only. */
+function proofFrom(value: unknown): Proof | undefined {
+  const { by, at, issuer, acr, amr } = { ...(value as Record<string, unknown>) };
+  if (typeof at !== 'number' || !Number.isSafeInteger(at)) return undefined;
+  if (METHODS.includes(by)) return { by: by as 'password' | 'passkey' | 'link', at };
+  const isText = (one: unknown) => typeof one === 'string';
+  if (by !== 'provider' || typeof issuer !== 'string' || !Array.isArray(amr) || !amr.every(isText)) return undefined;
+  return { by, at, issuer, acr: typeof acr === 'string' ? acr : undefined, amr };
+}
 
 const asksForProof = ({ strongAcr, strongAmr }: UpstreamStrength): boolean =>
   strongAcr.length > 0 || strongAmr.length > 0;
@@ -38,8 +72,7 @@ const asksForProof = ({ strongAcr, strongAmr }: UpstreamStrength): boolean =>
 export const canBeStrong = (provider: UpstreamStrength): boolean => provider.isStrong || asksForProof(provider);
 
 /** Decides by the present settings, also for sessions that began under earlier ones. */
-export function isStrongSignIn(proof: UpstreamProof | undefined, providers: readonly UpstreamStrength[]): boolean {
-  if (!proof) return false;
+export function isStrongSignIn(proof: UpstreamProof, providers: readonly UpstreamStrength[]): boolean {
   const provider = providers.find(({ issuer }) => issuer === proof.issuer);
   if (!provider) return false;
   const { strongAcr, strongAmr, isStrong } = provider;

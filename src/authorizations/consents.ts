@@ -55,12 +55,17 @@ export const isLimit = (places: string, isReadOnly: string, until: string): stri
 const ENDED = hasEnded('excluded.connected_at');
 const TAKES_LIMIT = `(${ENDED} OR (SELECT chooses_limit FROM given))`;
 
+/** Its row is locked, not only read: an end that this statement waits for is seen. */
+const ACTIVE_SESSION = `JOIN browser_sessions s ON s.uid = given.page_session AND s.account_id = accounts.id
+  AND s.ended_at IS NULL AND suspended_at IS NULL AND ${SESSION_GENERATION} <= given.page_session_generation
+  AND given.page_ended_through = given.ended_through`;
+
 /**
  * A connection that was ended keeps the generation of its end. Lock the account's row, so that its
  * sessions are ended either before (seen here) or after this write, and a new membership, whose
  * foreign key waits for this lock, finds the connection.
  */
-const insertAt = (now: string): string => `
+const insertAt = (now: string, isOfPage: boolean): string => `
   WITH given AS (
     SELECT ${now} AS now, c.generation AS client_generation, c.ended_through, given.* FROM json_to_record($1) AS given (
       account_id text, client_id text, name text, hosts text[],
@@ -76,13 +81,9 @@ const insertAt = (now: string): string => `
     SELECT given.account_id, given.client_id, given.now, given.now,
         given.name, given.hosts, given.owned_since, given.access, given.client_generation,
         given.limit_places, given.limit_read_only, given.limit_until
-      FROM given JOIN accounts ON accounts.id = given.account_id
-      WHERE (given.page_session IS NULL OR (suspended_at IS NULL
-          AND ${SESSION_GENERATION} <= given.page_session_generation
-          AND given.page_session <> ALL(ended_sessions)
-          AND given.page_ended_through = given.ended_through))
-        AND NOT ${isFullFor('given.account_id', 'given.client_id', 'given.max_people')}
-      FOR UPDATE OF accounts
+      FROM given JOIN accounts ON accounts.id = given.account_id ${isOfPage ? ACTIVE_SESSION : ''}
+      WHERE NOT ${isFullFor('given.account_id', 'given.client_id', 'given.max_people')}
+      FOR UPDATE OF accounts ${isOfPage ? ', s' : ''}
     ON CONFLICT (account_id, client_id) DO UPDATE
       -- A renewal is approved later than the connection began, so RETURNING recognizes it.
       SET approved_at = greatest(excluded.approved_at, CASE WHEN NOT ${ENDED} THEN
@@ -150,6 +151,6 @@ async function insert(
     page_read_only: page?.limit?.isReadOnly,
     page_until: page?.limit?.until,
   };
-  const [row] = await database.query<Connected>(insertAt(database.now()), [JSON.stringify(given)]);
+  const [row] = await database.query<Connected>(insertAt(database.now(), page !== undefined), [JSON.stringify(given)]);
   return row;
 }

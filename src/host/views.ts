@@ -58,28 +58,21 @@ interface Frame {
 /** Renders a view, also in contexts that skipped our middleware, like those of oidc-provider. */
 export function createRender(parts: {
   formTokens: Pick<FormTokens, 'formToken'>;
-  visitorOf(ctx: Context): Promise<Visitor | undefined>;
+  signedInOf(ctx: Context): Promise<Visitor | undefined>;
   /** Without it, all pages are in English. */
   languageOf?(ctx: Context, visitor: Visitor | undefined): string;
-  requirementFor?(
-    ctx: Context,
-    visitor: Visitor,
-  ): Promise<{ readonly until: Date; readonly isOver: boolean } | undefined>;
   ownsClientOrKey?(accountId: string): Promise<boolean>;
   readonly brand?: Pick<Brand, 'view' | 'stylesheet'>;
 }): Render {
-  const { formTokens, visitorOf, languageOf, requirementFor, ownsClientOrKey } = parts;
+  const { formTokens, signedInOf, languageOf, ownsClientOrKey } = parts;
   const { view, stylesheet } = parts.brand ?? createBrand({ name: PRODUCT });
   const assets = { ...assetUrls, stylesheet };
   return async (ctx, name, page) => {
     // Show an error of the service at once, without asking a store.
-    const visitor = ctx.status >= 500 ? foundVisitor(ctx) : await visitorOf(ctx);
+    const visitor = ctx.status >= 500 ? foundVisitor(ctx) : await signedInOf(ctx);
     const hasNavigation = ctx.status < 500 && viewsWithNavigation.has(`${name}.ejs`);
-    const isAsked = visitor && ctx.status < 500 && ctx.path !== STRONG_SIGN_IN;
-    const [requirement, isDeveloper] = await Promise.all([
-      isAsked && requirementFor?.(ctx, visitor).catch(() => undefined),
-      visitor && hasNavigation && ownsClientOrKey?.(visitor.account.id).catch(() => false),
-    ]);
+    const { standing } = visitor ?? {};
+    const isDeveloper = visitor && hasNavigation && (await ownsClientOrKey?.(visitor.account.id).catch(() => false));
     const t = textsFor(languageOf?.(ctx, visitor));
     // Koa's status is 404 until a page has set another one or is drawn.
     const isError = name === 'error' || (ctx.status >= 400 && ctx.status !== 404);
@@ -87,9 +80,10 @@ export function createRender(parts: {
       ...(visitor && { person: visitor.account }),
       isDeveloper: isDeveloper ?? false,
       // Show no demand after the grace period: the page itself then explains what to do.
-      ...(requirement &&
-        !requirement.isOver && {
-          demand: { until: toMoment(requirement.until), href: STRONG_SIGN_IN },
+      ...(standing?.is === 'warned' &&
+        ctx.status < 500 &&
+        ctx.path !== STRONG_SIGN_IN && {
+          demand: { until: toMoment(standing.until), href: STRONG_SIGN_IN },
         }),
       get formToken() {
         return formTokens.formToken(ctx, visitor);

@@ -7,7 +7,6 @@ import { ownCookie } from './own-cookie.ts';
 import { seeOther, type Visitor } from './page.ts';
 import type { PageKit } from './page-kit.ts';
 import { get, post, type Route } from './routes.ts';
-import type { SignInPolicy } from './sign-in/sign-in-policy.ts';
 
 declare module './view-data.ts' {
   interface ViewData {
@@ -38,9 +37,8 @@ export function languagePage(parts: {
   readonly kit: PageKit;
   readonly issuer: string;
   readonly accounts: Pick<AccountRegistry, 'setLanguage'>;
-  readonly signInPolicy: Pick<SignInPolicy, 'isBlocked'>;
 }): Route[] {
-  const { kit, issuer, accounts, signInPolicy } = parts;
+  const { kit, issuer, accounts } = parts;
   const cookie = cookieOf(issuer);
 
   const show = (ctx: Context): Promise<void> => kit.render(ctx, 'language', {});
@@ -51,7 +49,7 @@ export function languagePage(parts: {
     if (!languages().includes(language)) return seeOther(ctx, PATH);
     const visitor = await kit.visitorOf(ctx);
     const isTheirs = visitor && kit.formSession(ctx, visitor) !== 'somebody else';
-    if (isTheirs && !(await signInPolicy.isBlocked(ctx, visitor))) {
+    if (isTheirs) {
       await accounts.setLanguage(visitor.account.id, language);
     }
     cookie.set(ctx, language, LIFETIME_SECONDS);

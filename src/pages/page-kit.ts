@@ -9,8 +9,10 @@ export interface PageKit {
   /** Returns the function that names rights in the operator's words, in the user's language. */
   rightsInWords(ctx: Context): (rights: readonly string[]) => string;
   readonly notices: Notices;
-  /** Returns the signed-in user, unless the account was suspended or its sessions were ended. */
+  /** Returns the signed-in user who may act. */
   visitorOf(ctx: Context): Promise<Visitor | undefined>;
+  /** Also returns a user who needs a stronger sign-in (page.ts). */
+  signedInOf(ctx: Context): Promise<Visitor | undefined>;
   /** Compares the user and session for which a sent form was rendered with the current ones. */
   formSession(ctx: Context, visitor: Visitor | undefined): FormSession;
   /** Route step: sets the headers of a page whose form can lead to a client by redirects. */

@@ -1,13 +1,12 @@
 /** The signed-in user as pages see them, and small functions that pages share. */
 import type { Context, Middleware } from 'koa';
 import type { Account } from '../accounts/account.ts';
-import type { AccountRegistry } from '../accounts/account-registry.ts';
 import type { Origin } from '../accounts/activity/activity.ts';
 import type { Text } from '../base/message.ts';
 import { sha256 } from '../base/random-id.ts';
 import { requestOrigin, requestState } from '../base/request-state.ts';
-import { type BrowserSession, type BrowserSessions, isActive } from '../provider/browser-sessions.ts';
-import type { SessionRequirements } from '../provider/session-requirements.ts';
+import type { BrowserSession, BrowserSessions } from '../provider/browser-sessions.ts';
+import { mayAct, type Standing, type Standings } from '../provider/standings.ts';
 
 /** The protection of forms against forgery (host/form-token.ts). */
 export interface FormChecks {
@@ -54,25 +53,35 @@ export const originInSession = (ctx: Context): Origin => ({
 export interface Visitor {
   readonly account: Account;
   readonly session: BrowserSession;
+  readonly standing: Standing;
 }
 
 export interface VisitorParts {
   readonly sessions: Pick<BrowserSessions, 'current'>;
-  readonly accounts: Pick<AccountRegistry, 'find'>;
+  readonly standings: Pick<Standings, 'of'>;
 }
 
 const visitors = requestState<Visitor>('requireSignedIn');
 
-/** Returns the signed-in user, unless the account was suspended or its sessions were ended. */
-export async function visitorOf(ctx: Context, { sessions, accounts }: VisitorParts): Promise<Visitor | undefined> {
+/**
+ * Returns the signed-in user, unless the account was suspended or its sessions were ended. The user
+ * may need a stronger sign-in: use it only to name the user, to sign out and to sign in again.
+ */
+export async function signedInOf(ctx: Context, { sessions, standings }: VisitorParts): Promise<Visitor | undefined> {
   const session = await sessions.current(ctx);
-  const account = session && (await accounts.find(session.accountId));
-  if (!session || !isActive(account, session)) return undefined;
+  if (!session) return undefined;
+  const { account } = session;
   // Name the account in the request's log line.
   ctx.state.accountId = account.id;
-  const visitor = { account, session };
+  const visitor = { account, session, standing: await standings.of(session, ctx) };
   visitors.set(ctx, visitor);
   return visitor;
+}
+
+/** Returns the signed-in user who may act. */
+export async function visitorOf(ctx: Context, parts: VisitorParts): Promise<Visitor | undefined> {
+  const found = await signedInOf(ctx, parts);
+  return found && mayAct(found.standing) ? found : undefined;
 }
 
 /**
@@ -82,20 +91,10 @@ export async function visitorOf(ctx: Context, { sessions, accounts }: VisitorPar
 export async function isSignedInAs(
   ctx: Context,
   accountId: string,
-  {
-    sessions,
-    accounts,
-    sessionRequirements,
-  }: {
-    sessions: Pick<BrowserSessions, 'lookAgain'>;
-    accounts: Pick<AccountRegistry, 'find'>;
-    sessionRequirements: Pick<SessionRequirements, 'mayAct'>;
-  },
+  { sessions, standings }: Pick<VisitorParts, 'standings'> & { readonly sessions: Pick<BrowserSessions, 'lookAgain'> },
 ): Promise<boolean> {
   const session = await sessions.lookAgain(ctx);
-  if (session?.accountId !== accountId) return false;
-  if (!isActive(await accounts.find(accountId), session)) return false;
-  return sessionRequirements.mayAct(session);
+  return session?.accountId === accountId && mayAct(await standings.of(session));
 }
 
 /** Returns the visitor that an earlier step of this request found, without reading a store. */
@@ -103,6 +102,12 @@ export const foundVisitor = visitors.find;
 
 /** Returns the visitor, in the steps after `requireSignedIn`. */
 export const visitorIn = visitors.get;
+
+/** Returns what binds a visit to a provider to the signed-in user and the session. */
+export function ownSession(ctx: Context): { readonly accountId: string; readonly sessionUid: string } {
+  const { account, session } = visitors.get(ctx);
+  return { accountId: account.id, sessionUid: session.uid };
+}
 
 /** Identifies a session without revealing anything about it: 22 characters of `[A-Za-z0-9_-]`. */
 export const markOf = (visitor: Visitor | undefined): string =>

@@ -9,10 +9,21 @@ import { AccountBusy } from '../base/refusal.ts';
 import { requestState } from '../base/request-state.ts';
 import type { BrowserSessions } from '../provider/browser-sessions.ts';
 import { findForm, formOf, readForm } from '../provider/form.ts';
+import { byPassword, type Standings } from '../provider/standings.ts';
 import type { ErrorPage } from './error-page/error-page.ts';
 import type { FormDrafts } from './forms/form-drafts.ts';
 import { LIMIT_FIELDS } from './forms/limit-form.ts';
-import { type FormChecks, foundVisitor, type Notices, seeOther, type Visitor, visitorIn, visitorOf } from './page.ts';
+import {
+  type FormChecks,
+  foundVisitor,
+  type Notices,
+  ownSession,
+  seeOther,
+  signedInOf,
+  type Visitor,
+  visitorIn,
+  visitorOf,
+} from './page.ts';
 import type { PageKit } from './page-kit.ts';
 import type { Redraw } from './routes.ts';
 import type { BrowserSignIns, ConfirmationWay } from './sign-in/browser-sign-ins.ts';
@@ -20,7 +31,7 @@ import type { OfferedMethods } from './sign-in/offered-methods.ts';
 import { PASSKEY_FIELD, PASSKEY_OPTIONS } from './sign-in/passkey-sign-ins.ts';
 import { isPaused, type PasswordCheck } from './sign-in/password-check.ts';
 import { loginPath } from './sign-in/sign-in.ts';
-import { type SignInPolicy, STRONG_SIGN_IN } from './sign-in/sign-in-policy.ts';
+import { isOpenTo, STRONG_SIGN_IN } from './sign-in/sign-in-policy.ts';
 import { WAY_FIELD, type WayIn } from './sign-in/upstream-ways.ts';
 import type { Render } from './view-data.ts';
 import type { RightsInWords } from './words/rights.ts';
@@ -104,13 +115,13 @@ export function createPageKit(parts: {
   offered: Pick<OfferedMethods, 'passwords' | 'upstream' | 'passkeys'>;
   signIns: Pick<BrowserSignIns, 'confirm'>;
   formDrafts: FormDrafts;
-  signInPolicy: Pick<SignInPolicy, 'isBlocked' | 'acceptsPassword'>;
+  standings: Standings;
   errorPage: Pick<ErrorPage, 'formIsStale' | 'accountIsBusy'>;
   /** The step of `submitResults`; runs after the form token was checked. */
   keepResult: Middleware;
 }): PageKit {
-  const { render, notices, pageToClient, forms, clock, accounts, sessions, signIns } = parts;
-  const { checkPassword, offered, formDrafts, signInPolicy, errorPage } = parts;
+  const { render, notices, pageToClient, forms, clock, sessions, signIns } = parts;
+  const { checkPassword, offered, formDrafts, standings, errorPage } = parts;
   const { upstream, passkeys } = offered;
 
   /** Keeps what was typed, for the account of the form only. @returns the name for `find`. */
@@ -127,9 +138,9 @@ export function createPageKit(parts: {
   }
 
   async function requireSignedIn(ctx: Context, next: Next): Promise<void> {
-    const visitor = await visitorOf(ctx, { sessions, accounts });
+    const visitor = await signedInOf(ctx, parts);
     if (!visitor) return askToSignIn(ctx);
-    if (await signInPolicy.isBlocked(ctx, visitor)) return seeOther(ctx, STRONG_SIGN_IN);
+    if (!isOpenTo(ctx, visitor)) return seeOther(ctx, STRONG_SIGN_IN);
     if (ctx.query.form !== undefined) await findTyped(ctx, visitor.account);
     // Users who open pages are not idle, even without JavaScript. An event stream is not a visit.
     const isVisit = ctx.method === 'GET' && ctx.get('accept') !== 'text/event-stream';
@@ -193,8 +204,10 @@ export function createPageKit(parts: {
     return { problem, isTypedWrong: true };
   }
 
-  const isRecent = async (ctx: Context): Promise<boolean> =>
-    epochSeconds(clock) - ((await sessions.current(ctx))?.provedAt ?? 0) <= RECENT_SECONDS;
+  async function isRecent(ctx: Context): Promise<boolean> {
+    const { proofs = [] } = (await sessions.current(ctx)) ?? {};
+    return proofs.some(({ at }) => epochSeconds(clock) - at <= RECENT_SECONDS);
+  }
 
   async function requireRecentSignIn(ctx: Context, next: Next): Promise<void> {
     if (await isRecent(ctx)) return next();
@@ -202,10 +215,12 @@ export function createPageKit(parts: {
     const form = findForm(ctx) ?? new URLSearchParams();
     const providerId = form.get(WAY_FIELD);
     if (providerId !== null) return confirmThere(ctx, providerId);
-    const acceptsPassword = offered.passwords && (await signInPolicy.acceptsPassword(account.id));
+    const { is } = await standings.of(byPassword(account.id), ctx);
+    const acceptsPassword = offered.passwords && is !== 'must use';
     const proof = await proofIn(ctx, form, acceptsPassword);
     if (proof && 'way' in proof) {
-      if (!(await signIns.confirm(ctx, account, proof.way))) return askToSignIn(ctx);
+      const came = proof.way === 'password' ? 'password' : 'passkey';
+      if (!(await signIns.confirm(ctx, account, came, proof.way))) return askToSignIn(ctx);
       return next();
     }
     const ways = await upstream.listMethods(account);
@@ -229,9 +244,9 @@ export function createPageKit(parts: {
   async function confirmThere(ctx: Context, providerId: string): Promise<void> {
     const form = await keepTyped(ctx);
     await upstream.begin(ctx, providerId, {
+      to: 'confirm',
       target: form === undefined ? ctx.path : `${ctx.path}?form=${form}`,
-      confirms: accountOf(ctx).id,
-      isFresh: true,
+      ...ownSession(ctx),
     });
   }
 
@@ -242,7 +257,8 @@ export function createPageKit(parts: {
     notices,
     pageToClient,
     formSession: forms.formSession,
-    visitorOf: (ctx) => visitorOf(ctx, { sessions, accounts }),
+    visitorOf: (ctx) => visitorOf(ctx, parts),
+    signedInOf: (ctx) => signedInOf(ctx, parts),
     form,
     requireSignedIn,
     ownForm: (redraw) => [...form, requireSignedIn, ownFormStep(redraw)],

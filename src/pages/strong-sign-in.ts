@@ -7,7 +7,7 @@ import type { PageKit } from './page-kit.ts';
 import { get, type Route } from './routes.ts';
 import { anyStrongOf } from './sign-in/attempt.ts';
 import type { OfferedMethods } from './sign-in/offered-methods.ts';
-import { type SignInPolicy, STRONG_SIGN_IN } from './sign-in/sign-in-policy.ts';
+import { STRONG_SIGN_IN } from './sign-in/sign-in-policy.ts';
 import type { WayIn } from './sign-in/upstream-ways.ts';
 import { type Moment, toMoment } from './words/moment.ts';
 
@@ -31,28 +31,27 @@ declare module './view-data.ts' {
 
 export function strongSignInPage(parts: {
   readonly kit: PageKit;
-  readonly signInPolicy: Pick<SignInPolicy, 'of'>;
   readonly signInMethods: Pick<SignInMethods, 'of'>;
   readonly offered: Pick<OfferedMethods, 'upstream' | 'passkeys'>;
 }): Route[] {
-  const { kit, signInPolicy, signInMethods, offered } = parts;
+  const { kit, signInMethods, offered } = parts;
   const { upstream, passkeys } = offered;
 
   async function show(ctx: Context): Promise<void> {
     const visitor = visitorIn(ctx);
-    const requirement = await signInPolicy.of(ctx, visitor);
-    if (!requirement) return seeOther(ctx, '/profile');
+    const { standing } = visitor;
+    if (standing.is === 'free') return seeOther(ctx, '/profile');
     // The form of this page can redirect to a provider.
     if (upstream.ways.length > 0) await kit.pageToClient(ctx, async () => {});
     const held = await signInMethods.of(visitor.account.id);
     await kit.render(ctx, 'stronger-sign-in', {
       notice: await kit.notices.take(ctx),
-      until: toMoment(requirement.until),
-      isOver: requirement.isOver,
+      until: toMoment(standing.until),
+      isOver: standing.isOver,
       held: anyStrongOf(held),
       addPasskeyUrl: passkeys && '/profile/security/passkeys/new',
       linkable: upstream.strongMethods,
-      isFromProvider: visitor.session.method === 'upstream',
+      isFromProvider: visitor.session.proofs.some(({ by }) => by === 'provider'),
       linkUrl: '/profile/security/ways',
     });
   }

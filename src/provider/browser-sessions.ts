@@ -2,10 +2,10 @@
 import type { Context } from 'koa';
 import type Provider from 'oidc-provider';
 import type { Account } from '../accounts/account.ts';
-import type { Identity } from '../accounts/identities/identities.ts';
-import type { UpstreamSessions } from '../accounts/identities/upstream-sessions.ts';
-import type { SignedInBy, UpstreamProof } from '../accounts/sign-in-strength.ts';
+import type { ProviderSession, SessionKey, SessionList } from '../accounts/session-list.ts';
+import { type Proof, proofsFrom, type UpstreamProof, withProof } from '../accounts/sign-in-strength.ts';
 import { type Clock, epochSeconds } from '../base/clock.ts';
+import { sha256 } from '../base/random-id.ts';
 import { requestState } from '../base/request-state.ts';
 import type { Settings } from '../config/settings.ts';
 import type { TokenStore } from '../storage/token-store.ts';
@@ -15,255 +15,213 @@ import type { SessionModel, SessionWrites } from './session-writes.ts';
 /** Sign-in methods that Gatehouse verifies itself, unlike those of a provider. */
 export type Method = 'password' | 'passkey' | 'link';
 
-export interface BrowserSession extends SignedInBy {
-  readonly accountId: string;
-  /** Seconds since the epoch. */
+/** A session as it is stored, by its cookie. */
+export interface BrowserSession extends SessionKey {
+  /** When the user signed in or confirmed that, in epoch seconds. */
   readonly signedInAt: number;
-  /** When the user last authenticated; 0 if a provider signed them in without stating the time. */
-  readonly provedAt: number;
-  /** Stays the same during the session, unlike the value of its cookie. */
-  readonly uid: string;
-  /** The account's generation at the sign-in: the session ends when the account has a later one. */
-  readonly generation: number;
+  /** How the user has authenticated, the latest proof last; never empty. */
+  readonly proofs: readonly Proof[];
+}
+
+/** A session that has not ended, of an account that is not suspended. */
+export interface ActiveBrowserSession extends BrowserSession {
+  readonly account: Account;
 }
 
 /** A sign-in at a provider. When the user signs out there, the resulting session ends. */
-export interface UpstreamSignIn extends Identity, UpstreamProof {
-  /** The id of the session at the provider. */
-  readonly sid: string | undefined;
+export interface UpstreamSignIn extends ProviderSession, UpstreamProof {
   /** When the user authenticated at the provider, in epoch seconds; undefined if unknown. */
   readonly provedAt: number | undefined;
 }
 
-/**
- * True if this session of the account is active: the account is not suspended, its sessions were
- * not ended after this session began, and this session was not signed out from elsewhere. On a node
- * that has not received a change yet, the session's generation may be later than the account's. A
- * session whose generation is not a safe integer is not active.
- */
-export const isActive = (
-  account: Account | undefined,
-  { generation, uid }: Pick<BrowserSession, 'generation' | 'uid'>,
-): account is Account =>
-  account !== undefined &&
-  !account.isSuspended &&
-  Number.isSafeInteger(generation) &&
-  generation >= account.sessionGeneration &&
-  !account.endedSessions.includes(uid);
-
-export interface BrowserSessions {
-  /** Returns the request's session: read once, with the changes that the request has made. */
-  current(ctx: Context): Promise<BrowserSession | undefined>;
-  /** Reads the session again, for responses (streams) that may last longer than the session. */
-  lookAgain(ctx: Context): Promise<BrowserSession | undefined>;
-  /**
-   * Starts a session with a new identifier, and ends the previous session of this browser.
-   *
-   * @param came how the user signed in; by default with a password
-   * @returns false if a sign-out at the provider ended the session immediately
-   */
-  signIn(ctx: Context, account: Account, came?: UpstreamSignIn | Method): Promise<boolean>;
-  /**
-   * Replaces the current session, if it still exists, by one with the account's current generation.
-   * The time of the sign-in stays the same, because the user did not authenticate again.
-   */
-  renew(ctx: Context, account: Account): Promise<void>;
-  /**
-   * Like `renew`, but sets the time: the user has just re-authenticated. Sign-ins with a passkey or
-   * at a provider keep their method (a sign-out there still ends the session); others get `method`.
-   *
-   * @returns true if the user is still signed in
-   */
-  confirm(ctx: Context, account: Account, method: Method): Promise<boolean>;
-  signOut(ctx: Context): Promise<void>;
-  /** Returns the idle time in seconds if this browser's session expired; undefined if it had none. */
-  whyEnded(ctx: Context): Promise<number | 'ended' | undefined>;
-  /**
-   * Restarts the idle time.
-   *
-   * @returns the seconds until the session expires; undefined if there is none
-   */
-  keepAlive(ctx: Context): Promise<number | undefined>;
-  findActive(uids: readonly string[]): Promise<ReadonlyMap<string, ActiveSession>>;
-}
+export type BrowserSessions = ReturnType<typeof createBrowserSessions>;
 
 export function createBrowserSessions(parts: {
   provider: Provider;
-  upstreamSessions: UpstreamSessions;
   store: TokenStore;
   writes: SessionWrites;
+  sessionList: Pick<SessionList, 'accountOf' | 'signOut'>;
   settings: Settings;
   clock: Clock;
-}): BrowserSessions {
-  const { provider, store, writes, settings, clock, upstreamSessions } = parts;
-  const { absoluteSeconds } = settings.sessions;
-  const known = requestState<Promise<BrowserSession | undefined>>('current session');
+}) {
+  const { provider, store, writes, sessionList, settings, clock } = parts;
+  const known = requestState<Promise<ActiveBrowserSession | undefined>>('current session');
+  /** The session that this request has stored: its cookie is not that of the request. */
+  const stored = requestState<SessionModel>('stored session');
   const find = async (ctx: Context) => {
     const session = (await provider.Session.get(ctx)) as SessionModel;
     return session.accountId ? session : undefined;
   };
 
+  const latest = async (ctx: Context) => stored.find(ctx) ?? find(ctx);
+
+  async function activeFrom(session: StoredSession | undefined): Promise<ActiveBrowserSession | undefined> {
+    const present = sessionFrom(session);
+    const account = present && (await sessionList.accountOf(present));
+    return account && { ...present, account };
+  }
+
   /**
    * Uses a new identifier each time, so that an identifier planted or copied earlier is worthless.
    *
-   * @returns false if a sign-out elsewhere ended the session immediately
+   * @returns false if the session that continues has just ended
    */
-  async function begin(
-    ctx: Context,
-    account: Account,
-    login: Login,
-    noted?: (uid: string) => Promise<boolean>,
-  ): Promise<boolean> {
+  async function begin(ctx: Context, account: Account, login: Login, { uid, from }: Began): Promise<boolean> {
     const session = new provider.Session() as SessionModel;
-    session.loginAccount({ ...loginOf(account), loginTs: login.loginTs, amr: login.amr });
-    // Record the session before storing it, and check it afterwards, to miss no sign-out elsewhere.
-    if (noted && !(await noted(session.uid))) return signedOut(ctx);
-    await writes.save(session, ctx);
-    if (noted && !(await upstreamSessions.isNoted(session.uid))) {
-      await session.destroy();
-      return signedOut(ctx);
-    }
-    known.set(ctx, Promise.resolve(sessionFrom(session)));
+    if (uid !== undefined) session.uid = uid;
+    session.loginAccount({ ...loginOf(account.id, login), loginTs: login.signedInAt });
+    const begun = sessionFrom(session);
+    if (!begun || !(await writes.begin(session, begun, ctx, from))) return false;
+    stored.set(ctx, session);
+    known.set(ctx, Promise.resolve({ ...begun, account }));
     return true;
   }
 
-  async function signedOut(ctx: Context): Promise<false> {
-    await signOut(ctx);
-    return false;
-  }
-
-  /** @returns false if the session has just been ended: it is not restored */
+  /**
+   * Keeps the uid, so that whatever ends the session, here or at a provider, also ends its continuation.
+   *
+   * @returns false if the session has just been ended: it is not restored
+   */
   async function replace(
     ctx: Context,
     account: Account,
-    loginAfter: (present: SessionModel) => Login,
+    changeOf: (present: BrowserSession) => Partial<Login> & Began = () => ({}),
   ): Promise<boolean> {
-    const present = await find(ctx);
-    if (!present || !(await store.remove('session', present.jti))) return false;
-    const moved = (uid: string) => upstreamSessions.move(present.uid, uid, absoluteSeconds);
-    const isUpstream = present.amr?.[0] === UPSTREAM;
-    return begin(ctx, account, loginAfter(present), isUpstream ? moved : undefined);
+    const session = await latest(ctx);
+    const present = sessionFrom(session);
+    if (!session || present?.accountId !== account.id) return false;
+    if (!(await store.remove('session', session.jti))) return false;
+    const { from, ...change } = changeOf(present);
+    // The account may have been read before all its sessions were ended and this one was renewed.
+    const generation = Math.max(present.generation, account.sessionGeneration);
+    return begin(ctx, account, { ...present, generation, ...change }, { uid: present.uid, from });
+  }
+
+  /** Ends the row first: if this stops in between, the stored session is not valid any more. */
+  async function end(session: SessionModel | undefined): Promise<void> {
+    if (!session) return;
+    await sessionList.signOut(session.uid);
+    await session.destroy();
   }
 
   async function signOut(ctx: Context): Promise<void> {
-    await (await find(ctx))?.destroy();
+    await end(await latest(ctx));
     writes.clearCookie(ctx);
+    stored.set(ctx, undefined);
     known.set(ctx, Promise.resolve(undefined));
   }
 
   return {
-    current(ctx) {
-      const session = known.find(ctx) ?? find(ctx).then(sessionFrom);
+    /** Returns the request's active session: read once, with the changes that the request has made. */
+    current(ctx: Context): Promise<ActiveBrowserSession | undefined> {
+      const session = known.find(ctx) ?? find(ctx).then(activeFrom);
       known.set(ctx, session);
       return session;
     },
 
-    lookAgain: (ctx) => find(ctx).then(sessionFrom),
+    activeFrom,
 
-    async signIn(ctx, account, came = 'password') {
-      await (await find(ctx))?.destroy();
-      const loginTs = epochSeconds(clock);
-      if (typeof came === 'string') return begin(ctx, account, { loginTs, amr: [came] });
-      const { issuer, acr, amr: methods } = came;
-      const kept = proofText({ issuer, acr, amr: methods });
-      const amr = [UPSTREAM, String(came.provedAt ?? 0), kept];
-      return begin(ctx, account, { loginTs, amr }, async (uid) => {
-        await upstreamSessions.record(uid, came, absoluteSeconds);
-        return true;
-      });
+    /** Reads the session again, for responses (streams) that may last longer than the session. */
+    lookAgain: (ctx: Context) => find(ctx).then(activeFrom),
+
+    /** Starts a session with a new identifier, and ends the previous session of this browser. */
+    async signIn(ctx: Context, account: Account, came: UpstreamSignIn | Method): Promise<void> {
+      await end(await latest(ctx));
+      const signedInAt = epochSeconds(clock);
+      const { sessionGeneration: generation } = account;
+      await begin(
+        ctx,
+        account,
+        { generation, signedInAt, proofs: [proofOf(came, signedInAt)] },
+        { from: fromOf(came) },
+      );
     },
 
-    async renew(ctx, account) {
-      await replace(ctx, account, ({ loginTs = 0, amr }) => ({ loginTs, amr }));
+    /**
+     * Replaces the current session, if it still exists, by one with the account's current generation.
+     * The time of the sign-in stays the same, because the user did not authenticate again.
+     */
+    async renew(ctx: Context, account: Account): Promise<void> {
+      await replace(ctx, account);
     },
 
-    confirm: (ctx, account, method) =>
-      replace(ctx, account, ({ amr }) => {
-        const loginTs = epochSeconds(clock);
-        const came = methodIn(amr);
-        if (came === UPSTREAM) return { loginTs, amr: confirmed(amr, loginTs, method) };
-        return { loginTs, amr: [stronger(came, method)] };
+    /**
+     * Like `renew`, but adds a proof and sets the time: the user has just re-authenticated. A sign-out at
+     * a provider that proved the session before still ends it.
+     *
+     * @returns true if the user is still signed in
+     */
+    confirm: (ctx: Context, account: Account, came: UpstreamSignIn | Method): Promise<boolean> =>
+      replace(ctx, account, ({ proofs }) => {
+        const signedInAt = epochSeconds(clock);
+        return { signedInAt, proofs: withProof(proofs, proofOf(came, signedInAt)), from: fromOf(came) };
       }),
 
     signOut,
 
-    findActive: (uids) => findActiveSessions(store, uids, settings.sessions, epochSeconds(clock)),
+    findActive: (uids: readonly string[]): Promise<ReadonlyMap<string, ActiveSession>> =>
+      findActiveSessions(store, uids, settings.sessions, epochSeconds(clock)),
 
-    async whyEnded(ctx) {
+    /** True if the token store still has this browser's session, which has this uid and has ended. */
+    isEnded: async (ctx: Context, uid: string | undefined): Promise<boolean> =>
+      uid !== undefined && (await find(ctx))?.uid === uid,
+
+    /** Returns the idle time in seconds if this browser's session expired; undefined if it had none. */
+    async whyEnded(ctx: Context): Promise<number | 'ended' | undefined> {
       // The cookie is signed: a made-up one gets no answer.
       if (ctx.cookies.get(provider.cookieName('session'), { signed: true }) === undefined) return undefined;
       return (await find(ctx)) ? 'ended' : writes.idleSecondsFor(ctx);
     },
 
-    async keepAlive(ctx) {
+    /** Restarts the idle time. @returns the seconds until the session expires; undefined if there is none */
+    async keepAlive(ctx: Context): Promise<number | undefined> {
       const session = await find(ctx);
-      return session && writes.save(session, ctx);
+      return session && writes.prolong(session, ctx);
     },
   };
 }
 
-export type StoredSession = Pick<SessionModel, 'accountId' | 'loginTs' | 'amr' | 'acr' | 'uid'>;
+export type StoredSession = Pick<SessionModel, 'accountId' | 'loginTs' | 'amr' | 'acr' | 'uid' | 'jti'>;
 
-/**
- * The first value of the session's `amr`, a field for our own use, like `acr`. The next values are
- * the time of the authentication at the provider and the proof as JSON.
- */
-const UPSTREAM = 'upstream';
-
-/** @returns undefined for a session without an account. */
+/** @returns undefined for a session without an account, or that is unreadable. */
 export function sessionFrom(session: StoredSession | undefined): BrowserSession | undefined {
-  if (!session?.accountId) return undefined;
+  const proofs = proofsFrom(session?.amr);
+  const generation = Number(session?.acr);
+  if (!session?.accountId || !proofs || !Number.isSafeInteger(generation)) return undefined;
   return {
     accountId: session.accountId,
-    signedInAt: session.loginTs ?? 0,
-    provedAt: session.amr?.[0] === UPSTREAM ? Number(session.amr[1]) : (session.loginTs ?? 0),
-    ...signedInBy(session.amr),
     uid: session.uid,
-    generation: Number(session.acr),
+    cookieHash: sha256(session.jti),
+    generation,
+    signedInAt: session.loginTs ?? 0,
+    proofs,
   };
 }
 
-/** When the user signed in, in seconds, and with which methods (RFC 8176). */
-interface Login {
-  readonly loginTs: number;
-  readonly amr?: string[] | undefined;
+type Login = Pick<BrowserSession, 'generation' | 'signedInAt' | 'proofs'>;
+
+interface Began {
+  /** The uid of the session that continues; absent for a new session. */
+  readonly uid?: string;
+  /** The session at the provider where the user has just authenticated. */
+  readonly from?: ProviderSession | undefined;
 }
 
-type KeptProof = UpstreamProof & { readonly hasUsedPasskey?: boolean };
+const fromOf = (came: UpstreamSignIn | Method) => (typeof came === 'string' ? undefined : came);
 
-const proofText = (proof: KeptProof): string => JSON.stringify(proof);
-
-/** @param amr of a session of the engine. */
-function signedInBy(amr: readonly string[] | undefined): SignedInBy {
-  const method = methodIn(amr);
-  const kept = method === UPSTREAM ? amr?.[2] : undefined;
-  if (kept === undefined) return { method };
-  const { hasUsedPasskey = false, ...proof } = JSON.parse(kept) as KeptProof;
-  return { method, proof, hasUsedPasskey };
+/** @param now epoch seconds. */
+export function proofOf(came: UpstreamSignIn | Method, now: number): Proof {
+  if (typeof came === 'string') return { by: came, at: now };
+  const { issuer, acr, amr, provedAt = 0 } = came;
+  return { by: 'provider', at: provedAt, issuer, acr, amr };
 }
-
-/** Returns the new `amr` of a provider's session whose user has just re-authenticated here. */
-function confirmed(amr: readonly string[] | undefined, loginTs: number, method: Method): string[] {
-  const { proof, hasUsedPasskey = false } = signedInBy(amr);
-  const times = [UPSTREAM, String(loginTs)];
-  if (!proof) return times;
-  const usesPasskey = hasUsedPasskey || method === 'passkey';
-  return times.concat(proofText({ ...proof, hasUsedPasskey: usesPasskey }));
-}
-
-/** Returns the stronger of the two methods with which the user has authenticated. */
-export const stronger = (came: Method, again: Method): Method => (came === 'passkey' ? came : again);
-
-/** Sessions of versions that stored no method began with a password. */
-const methodIn = (amr: readonly string[] | undefined): SignedInBy['method'] =>
-  (amr?.[0] ?? 'password') as SignedInBy['method'];
 
 /**
  * A sign-in as the engine stores it in a session. The fields `acr` and `amr` hold the generation
- * and the method: both are free, because no ID tokens are issued that would contain them.
+ * and the proofs: both are free, because no ID tokens are issued that would contain them.
  */
-export const loginOf = (account: Account, method: Method = 'password') => ({
-  accountId: account.id,
-  acr: String(account.sessionGeneration),
-  amr: [method],
+const loginOf = (accountId: string, { generation, proofs }: Login) => ({
+  accountId,
+  acr: String(generation),
+  amr: proofs.map((proof) => JSON.stringify(proof)),
 });

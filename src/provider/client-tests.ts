@@ -1,13 +1,12 @@
 /** Tests of a client by its owner: authorizations that redirect only back to this service. */
 import type { Context, Next } from 'koa';
-import type { AccountRegistry } from '../accounts/account-registry.ts';
 import type { OneTimeValues } from '../accounts/one-time-values.ts';
 import { randomId } from '../base/random-id.ts';
 import { requestState } from '../base/request-state.ts';
 import { createSeals } from '../base/seals.ts';
 import type { Client } from '../clients/client.ts';
 import type { ClientRegistry } from '../clients/client-registry.ts';
-import { type BrowserSession, type BrowserSessions, isActive } from './browser-sessions.ts';
+import type { BrowserSession, BrowserSessions } from './browser-sessions.ts';
 import { authorizationRequest, challengeOf } from './client-flow.ts';
 import { ENDPOINT } from './endpoints.ts';
 
@@ -33,9 +32,8 @@ export function createClientTests(parts: {
   oneTimeValues: OneTimeValues;
   sessions: BrowserSessions;
   clients: Pick<ClientRegistry, 'find'>;
-  accounts: Pick<AccountRegistry, 'find'>;
 }) {
-  const { issuer, keys, oneTimeValues, sessions, clients, accounts } = parts;
+  const { issuer, keys, oneTimeValues, sessions, clients } = parts;
   const redirectUri = testRedirectUri(issuer);
   const seals = createSeals('client-test', keys);
   const recognized = requestState<string>('recognize');
@@ -56,8 +54,7 @@ export function createClientTests(parts: {
     const { accountId } = session;
     const test = await oneTimeValues.peek<ClientTest>(accountId, nameOf(session, state));
     if (test?.clientId !== clientId || challengeOf(test.verifier) !== challenge) return undefined;
-    const [account, client] = await Promise.all([accounts.find(accountId), clients.find(clientId)]);
-    if (!isActive(account, session)) return undefined;
+    const client = await clients.find(clientId);
     return client?.ownerAccountId === accountId ? clientId : undefined;
   }
 

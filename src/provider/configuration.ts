@@ -2,10 +2,9 @@
 import { generateKeyPairSync } from 'node:crypto';
 import type { Context } from 'koa';
 import { type AccountClaims, type Configuration, errors, type interactionPolicy } from 'oidc-provider';
-import type { AccountRegistry } from '../accounts/account-registry.ts';
 import { cookieAttributes, cookieName } from '../base/cookies.ts';
 import type { Settings } from '../config/settings.ts';
-import { isActive, type StoredSession } from './browser-sessions.ts';
+import type { BrowserSessions, StoredSession } from './browser-sessions.ts';
 import { ENDPOINT } from './endpoints.ts';
 import { clientOf } from './engine-clients.ts';
 import { NO_SCOPES } from './oauth-error.ts';
@@ -17,7 +16,7 @@ const MAX_STATE_BYTES = 2_048;
 
 interface ConfigurationParts {
   readonly settings: Settings;
-  readonly accounts: AccountRegistry;
+  readonly activeFrom: BrowserSessions['activeFrom'];
   /** False if the session's user needs a stronger sign-in (`sign_in.require`). */
   readonly mayAct: (session: StoredSession | undefined, ctx: Context) => Promise<boolean>;
   readonly policy: interactionPolicy.Prompt[];
@@ -26,7 +25,7 @@ interface ConfigurationParts {
 }
 
 export function engineConfiguration(parts: ConfigurationParts): Configuration {
-  const { settings, accounts, mayAct } = parts;
+  const { settings, activeFrom, mayAct } = parts;
   const off = { enabled: false };
   return {
     adapter: parts.adapter,
@@ -75,13 +74,10 @@ export function engineConfiguration(parts: ConfigurationParts): Configuration {
     },
 
     findAccount: async (ctx, accountId) => {
-      const account = await accounts.find(accountId);
       // The session of the authorization endpoint may have ended: require an active one.
       const { session } = ctx.oidc;
-      const generation = session ? Number(session.acr) : Number.POSITIVE_INFINITY;
-      if (!isActive(account, { generation, uid: session?.uid ?? '' })) {
-        return undefined;
-      }
+      const active = session && (await activeFrom(session));
+      if (active?.accountId !== accountId) return undefined;
       // Every request for a code passes here, with or without a page. If the session needs a stronger
       // sign-in, it gets no code: the request asks for a sign-in (`login_required`).
       if (!(await mayAct(session, ctx))) return undefined;

@@ -46,11 +46,8 @@ export function consentPolicy(parts: ConsentPolicyParts): interactionPolicy.Prom
   );
   const accountChoice = new Prompt(
     { name: 'select_account', requestable: true },
-    // A user who has just signed in for this request has chosen the account.
-    new Check(
-      'account_not_chosen',
-      'the person must choose an account',
-      ({ oidc }) => oidc.promptPending('select_account') && !oidc.result?.login,
+    new Check('account_not_chosen', 'the person must choose an account', ({ oidc }) =>
+      oidc.promptPending('select_account'),
     ),
   );
   // Our own check takes its place.

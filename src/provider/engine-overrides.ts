@@ -79,14 +79,11 @@ export const OVERRIDES: readonly Override[] = [
   },
   {
     member: 'Session.prototype.resetIdentifier',
-    changes: 'a session gets a new identifier when a user signs in',
+    changes: 'only a sign-in of our own gives a session another identifier',
     because: "the engine does it at every resumption, and parallel ones replace each other's " + 'cookie',
     test: ['interactions.test.ts', 'a sign-in gives the session a new identifier'],
-    install({ Session: { prototype } }, { sessions }) {
-      const { resetIdentifier } = prototype;
-      prototype.resetIdentifier = function () {
-        if (sessions.signsIn(Provider.ctx)) resetIdentifier.call(this);
-      };
+    install({ Session: { prototype } }) {
+      prototype.resetIdentifier = () => {};
     },
   },
   {

@@ -3,12 +3,12 @@ import type { Context } from 'koa';
 import type Provider from 'oidc-provider';
 import { errors, type InteractionResults } from 'oidc-provider';
 import type { Account } from '../accounts/account.ts';
-import type { AccountRegistry } from '../accounts/account-registry.ts';
-import { type Clock, epochSeconds } from '../base/clock.ts';
+import type { AttemptLimit } from '../base/attempt-limits.ts';
+import { networkOf } from '../base/network-address.ts';
 import type { Client } from '../clients/client.ts';
 import type { TokenStore } from '../storage/token-store.ts';
 import { type Asked, approvalOf, askedIn } from './approvals.ts';
-import { type BrowserSessions, isActive, loginOf, type Method, stronger } from './browser-sessions.ts';
+import type { BrowserSessions, Method } from './browser-sessions.ts';
 import { testRedirectUri } from './client-tests.ts';
 import { ENDPOINT } from './endpoints.ts';
 import { clientOf } from './engine-clients.ts';
@@ -62,26 +62,7 @@ interface OvertakenInteraction {
   readonly restart: string;
 }
 
-export interface Interactions {
-  /** Returns the interaction in the request's path, if it was started in this browser. */
-  find(ctx: Context, uid: string): Promise<PendingInteraction | GoneInteraction | OvertakenInteraction>;
-  /** True if this interaction exists, in any browser, and still waits for a sign-in. */
-  waitsForSignIn(uid: string): Promise<boolean>;
-  /**
-   * Ends an interaction after its user has signed in on another path, which does not receive the
-   * interaction's cookie. Returns the URL that starts its request again in the new session;
-   * undefined if that request is no longer known.
-   */
-  restartSignedIn(uid: string): Promise<string | undefined>;
-  /** Signs in. This and the next four return the URL to go to: `ctx.path` if nothing was done. */
-  signIn(ctx: Context, account: Account, method: Method): Promise<string>;
-  /** Continues with the account of the session. */
-  chooseAccount(ctx: Context): Promise<string>;
-  approve(ctx: Context, asked: Asked): Promise<string>;
-  deny(ctx: Context): Promise<string>;
-  /** Ends the session and starts the same request again, for another user. */
-  switchAccount(ctx: Context): Promise<string>;
-}
+export type Interactions = ReturnType<typeof createInteractions>;
 
 /** Returns the URL that starts the request of a finished interaction again, while it is known. */
 export async function restartOf(provider: Provider, store: TokenStore, uid: string) {
@@ -95,11 +76,11 @@ export async function restartOf(provider: Provider, store: TokenStore, uid: stri
 export function createInteractions(parts: {
   provider: Provider;
   store: TokenStore;
-  accounts: Pick<AccountRegistry, 'find'>;
   sessions: BrowserSessions;
-  clock: Clock;
-}): Interactions {
-  const { provider, store, accounts, sessions, clock } = parts;
+  /** Limits pending interactions without a user. */
+  limit: Pick<AttemptLimit, 'refund'>;
+}) {
+  const { provider, store, sessions, limit } = parts;
   type Interaction = InstanceType<Provider['Interaction']>;
 
   /** Returns this browser's interaction while it is pending. */
@@ -122,26 +103,41 @@ export function createInteractions(parts: {
     await store.write('interaction', answeredId(uid), { restart: restartUrl(params) }, exp ?? 0);
   }
 
+  /** Ends an interaction that waits for a sign-in. @returns false if another request has ended it */
+  async function end(ctx: Context, interaction: Interaction): Promise<boolean> {
+    await rememberAnswered(interaction);
+    const isEnded = await unlessGone(interaction.destroy().then(() => true));
+    if (!isEnded) return false;
+    if (interaction.session?.accountId === undefined) await limit.refund(networkOf(ctx.ip));
+    return true;
+  }
+
   async function gone(uid: string): Promise<GoneInteraction> {
     const restart = await restartOf(provider, store, uid);
     return { uid, prompt: 'gone', ...(restart && { restart }) };
   }
 
   return {
-    async waitsForSignIn(uid) {
+    /** True if this interaction exists, in any browser, and still waits for a sign-in. */
+    async waitsForSignIn(uid: string): Promise<boolean> {
       const interaction = uid === '' ? undefined : await provider.Interaction.find(uid);
-      return interaction?.prompt.name === 'login' && interaction.result?.login === undefined;
+      return interaction?.prompt.name === 'login';
     },
 
-    async restartSignedIn(uid) {
+    /**
+     * Ends an interaction after its user has signed in on another path, which does not receive the
+     * interaction's cookie. Returns the URL that starts its request again in the new session;
+     * undefined if that request is no longer known.
+     */
+    async restartSignedIn(ctx: Context, uid: string): Promise<string | undefined> {
       const interaction = await provider.Interaction.find(uid);
       if (interaction?.prompt.name !== 'login') return restartOf(provider, store, uid);
-      await rememberAnswered(interaction);
-      await unlessGone(interaction.destroy());
+      await end(ctx, interaction);
       return restartUrl(interaction.params, SIGN_IN_PROMPTS);
     },
 
-    async find(ctx, uid) {
+    /** Returns the interaction in the request's path, if it was started in this browser. */
+    async find(ctx: Context, uid: string): Promise<PendingInteraction | GoneInteraction | OvertakenInteraction> {
       const interaction = await waiting(ctx);
       if (interaction?.uid !== uid) return gone(uid);
       const { params } = interaction;
@@ -162,9 +158,10 @@ export function createInteractions(parts: {
       }
       // The cookie of an interaction is not enough: require a session that matches it, too.
       const session = await sessions.current(ctx);
-      if (!session || session.uid !== interaction.session?.uid) return gone(uid);
-      const account = await accounts.find(session.accountId);
-      if (!isActive(account, session)) return overtaken;
+      const began = interaction.session?.uid;
+      if (!session) return (await sessions.isEnded(ctx, began)) ? overtaken : gone(uid);
+      if (session.uid !== began) return gone(uid);
+      const { account } = session;
       if (interaction.prompt.name === 'select_account') {
         return { ...pending, prompt: 'select_account', account };
       }
@@ -173,34 +170,30 @@ export function createInteractions(parts: {
       return { ...pending, prompt: 'consent', isTest, account, ...askedBefore };
     },
 
-    async signIn(ctx, account, method) {
-      // Read the session now: a user may have signed in in another tab since this page was shown.
-      const present = await sessions.current(ctx);
-      // A session that was ended elsewhere is replaced like another user's session.
-      const isOwn = present?.accountId === account.id && isActive(account, present);
-      const came = isOwn ? present.method : 'password';
-      if (came !== 'upstream' && (!present || isOwn)) {
-        const login = loginOf(account, stronger(came, method));
-        // Include the time: the engine applies the login again with every later answer.
-        return answer(ctx, { login: { ...login, ts: epochSeconds(clock) } });
-      }
+    /**
+     * Signs in, and starts the same request again without asking for another sign-in. This and the next four
+     * return the URL to go to: `ctx.path` if nothing was done.
+     */
+    async signIn(ctx: Context, account: Account, method: Method): Promise<string> {
       const interaction = await waiting(ctx);
-      if (!interaction) return ctx.path;
-      // The engine itself would ask to end the other session first, or lose the provider's session
-      // id. The user has just signed in, so restart the request without asking for another sign-in.
-      const isSignedIn = isOwn
-        ? await sessions.confirm(ctx, account, method)
-        : await sessions.signIn(ctx, account, method);
-      return isSignedIn ? restartUrl(interaction.params, SIGN_IN_PROMPTS) : ctx.path;
+      // Of several clicks, only one signs in.
+      if (!interaction || !(await end(ctx, interaction))) return ctx.path;
+      const present = await sessions.current(ctx);
+      const isConfirmed = present?.accountId === account.id && (await sessions.confirm(ctx, account, method));
+      if (!isConfirmed) await sessions.signIn(ctx, account, method);
+      return restartUrl(interaction.params, SIGN_IN_PROMPTS);
     },
 
-    chooseAccount: (ctx) => answer(ctx, { select_account: {} }),
+    /** Continues with the account of the session. */
+    chooseAccount: (ctx: Context) => answer(ctx, { select_account: {} }),
 
-    approve: (ctx, asked) => answer(ctx, approvalOf(asked)),
+    approve: (ctx: Context, asked: Asked) => answer(ctx, approvalOf(asked)),
 
-    deny: (ctx) => answer(ctx, { error: 'access_denied', error_description: 'the person refused the request' }),
+    deny: (ctx: Context) =>
+      answer(ctx, { error: 'access_denied', error_description: 'the person refused the request' }),
 
-    async switchAccount(ctx) {
+    /** Ends the session and starts the same request again, for another user. */
+    async switchAccount(ctx: Context): Promise<string> {
       const interaction = await waiting(ctx);
       if (!interaction) return ctx.path;
       await sessions.signOut(ctx);

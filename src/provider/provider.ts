@@ -8,7 +8,6 @@ import type { People } from '../accounts/access/people.ts';
 import type { AccountRegistry } from '../accounts/account-registry.ts';
 import type { Activity } from '../accounts/activity/activity.ts';
 import type { ApiKeys } from '../accounts/api-keys/api-keys.ts';
-import type { UpstreamSessions } from '../accounts/identities/upstream-sessions.ts';
 import type { OneTimeValues } from '../accounts/one-time-values.ts';
 import type { SessionList } from '../accounts/session-list.ts';
 import { type Authorizations, createAuthorizations } from '../authorizations/authorization.ts';
@@ -41,8 +40,8 @@ import { introspection } from './introspection.ts';
 import { type ChangeStreams, introspectionChanges } from './introspection-changes.ts';
 import type { ProviderOutcomes } from './outcomes.ts';
 import { recordRevocation, revocation, revokeCurrentToken } from './revocation.ts';
-import type { SessionRequirements } from './session-requirements.ts';
 import { createSessionWrites } from './session-writes.ts';
+import { mayAct as isEnough, type Standings } from './standings.ts';
 import { storeAdapter } from './store-adapter.ts';
 import { tokenEndpoint } from './token-endpoint.ts';
 import { verification } from './verification.ts';
@@ -52,13 +51,12 @@ interface ProviderParts {
   readonly clock: Clock;
   readonly log: Logger;
   readonly store: TokenStore;
-  readonly upstreamSessions: UpstreamSessions;
   readonly clients: ClientRegistry;
   readonly accounts: AccountRegistry;
   readonly people: Pick<People, 'find' | 'hasEnded'>;
   readonly access: Access;
   readonly sessionList: SessionList;
-  readonly sessionRequirements: SessionRequirements;
+  readonly standings: Pick<Standings, 'of'>;
   readonly connections: Connections;
   readonly clientStandings: ClientStandings;
   readonly apiKeys: ApiKeys;
@@ -115,8 +113,8 @@ export interface AuthorizationServer {
 
 /** Builds the engine with its adapter, policy, values and error texts in place. */
 export function createAuthorizationServer(parts: ProviderParts): AuthorizationServer {
-  const { settings, clock, log, store, upstreamSessions, clients, accounts, people } = parts;
-  const { access, sessionList, connections, apiKeys, activity, endings, mail } = parts;
+  const { settings, clock, log, store, clients, accounts, people } = parts;
+  const { access, sessionList, standings, connections, apiKeys, activity, endings, mail } = parts;
   const { createAttemptLimit, outcomes, changeStreams, problems, requests, lastUsed } = parts;
   const { issuer } = settings;
   const machineTokens = createMachineTokens(store);
@@ -148,8 +146,10 @@ export function createAuthorizationServer(parts: ProviderParts): AuthorizationSe
   });
   const adapter = storeAdapter({ store, waiting, settings });
   const mayAct = async (session: StoredSession | undefined, ctx: Context | undefined) => {
+    // A session of no user may be stored: it can do nothing.
+    if (!session?.accountId) return true;
     const present = sessionFrom(session);
-    return !present || parts.sessionRequirements.mayAct(present, ctx);
+    return present !== undefined && isEnough(await standings.of(present, ctx));
   };
   const renderError: Configuration['renderError'] = async (ctx, out, cause) => {
     const isGone = cause instanceof errors.SessionNotFound;
@@ -168,7 +168,14 @@ export function createAuthorizationServer(parts: ProviderParts): AuthorizationSe
   };
   const provider = new Provider(
     issuer,
-    engineConfiguration({ settings, accounts, mayAct, policy, adapter, renderError }),
+    engineConfiguration({
+      settings,
+      activeFrom: (session) => sessions.activeFrom(session),
+      mayAct,
+      policy,
+      adapter,
+      renderError,
+    }),
   );
   const failures = createFailureLimits({ settings, createAttemptLimit, log, outcomes });
   const authentication = createClientAuthentication({
@@ -182,16 +189,15 @@ export function createAuthorizationServer(parts: ProviderParts): AuthorizationSe
   const writes = createSessionWrites({ provider, store, clock, settings, sessionList, mayAct });
   const sessions = createBrowserSessions({
     provider,
-    upstreamSessions,
     store,
     writes,
+    sessionList,
     settings,
     clock,
   });
   const tests = createClientTests({
     issuer,
     clients,
-    accounts,
     sessions,
     oneTimeValues: parts.oneTimeValues,
     keys: settings.secrets.cookieKeys,
@@ -208,7 +214,7 @@ export function createAuthorizationServer(parts: ProviderParts): AuthorizationSe
   });
   listenToEvents(provider, { log, problems, requests, outcomes });
 
-  const interactions = createInteractions({ provider, store, accounts, sessions, clock });
+  const interactions = createInteractions({ provider, store, sessions, limit: waiting });
   const handOver = handOverToApp(parts.showHandover) as Middleware;
   const composed = compose([nameParties, handOver, keepQuery as Middleware, ...provider.middleware]);
   const asked = {

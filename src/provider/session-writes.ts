@@ -2,7 +2,7 @@
 import type { Context } from 'koa';
 import type Provider from 'oidc-provider';
 import type { AdapterPayload, KoaContextWithOIDC } from 'oidc-provider';
-import type { SessionList } from '../accounts/session-list.ts';
+import type { ProviderSession, SessionKey, SessionList } from '../accounts/session-list.ts';
 import { type Clock, epochSeconds } from '../base/clock.ts';
 import { cookieAttributes } from '../base/cookies.ts';
 import { createNetworkCheck } from '../base/network-address.ts';
@@ -41,44 +41,53 @@ export function createSessionWrites(parts: {
     overwrite: true,
   };
 
-  /**
-   * Stores a session for its idle time from now. A new session is recorded, and its cookie is set
-   * for its whole lifetime. Other responses do not set the cookie (except to sign it with a new
-   * key): a late response would replace the cookie of a newer session with that of a former one.
-   *
-   * @returns for how many seconds the session is stored; undefined if it has ended, or may not act
-   */
-  async function save(session: SessionModel, ctx: Context | undefined): Promise<number | undefined> {
-    const { oldId, accountId, acr, uid } = session;
-    const left = absoluteSeconds - (epochSeconds(clock) - (session.loginTs ?? 0));
+  /** What is stored for the idle time from now. */
+  async function keptFor(session: SessionModel, ctx: Context | undefined) {
+    const seenAt = epochSeconds(clock);
+    const left = absoluteSeconds - (seenAt - (session.loginTs ?? 0));
     const seconds = Math.min(idleSecondsFor(ctx), left);
     const { payload } = await session.getValueAndPayload();
     const { jti: _, exp: __, ...rest } = payload;
-    const seenAt = epochSeconds(clock);
     const data: typeof rest & SessionTimes = { ...rest, seenAt };
-    const kept = [session.jti, uid, data, seenAt + seconds] as const;
     // On a shared terminal, the cookie ends when the browser is closed.
     const maxAge = isShared(ctx?.ip) ? undefined : left * 1000;
     const nameCookie = (): void => void ctx?.cookies.set(cookieName, session.jti, { ...cookieOptions, maxAge });
-    if (!isNew(session)) {
-      if (!(await mayAct(session, ctx))) return undefined;
-      if (!(await store.replaceSession(...kept))) return undefined;
-      // The engine has signed a former key's cookie again, but only until the browser is closed.
-      if (ctx && namedIn(ctx).some((line) => line.startsWith(`${cookieName}.sig=`))) nameCookie();
-      return seconds;
-    }
-    if (oldId !== undefined) await store.remove('session', oldId);
-    if (accountId !== undefined && ctx) {
-      const begun = { uid, begunAt: new Date(clock()), origin: requestOrigin(ctx) };
-      await sessionList.record(accountId, Number(acr), begun);
-    }
-    await store.writeSession(...kept);
-    nameCookie();
+    return { seconds, kept: [session.jti, session.uid, data, seenAt + seconds] as const, nameCookie };
+  }
+
+  /**
+   * Stores a session for its idle time from now. Does not set the cookie (except to sign it with a new key): a
+   * late response would replace the cookie of a newer session with that of a former one.
+   *
+   * @returns for how many seconds the session is stored; undefined if it has ended, or may not act
+   */
+  async function prolong(session: SessionModel, ctx: Context | undefined): Promise<number | undefined> {
+    const { seconds, kept, nameCookie } = await keptFor(session, ctx);
+    if (!(await mayAct(session, ctx))) return undefined;
+    if (!(await store.replaceSession(...kept))) return undefined;
+    // The engine has signed a former key's cookie again, but only until the browser is closed.
+    if (ctx && namedIn(ctx).some((line) => line.startsWith(`${cookieName}.sig=`))) nameCookie();
     return seconds;
   }
 
   return {
-    save,
+    prolong,
+
+    /**
+     * Records and stores a session that begins or continues, and sets its cookie for its whole lifetime.
+     *
+     * @param from where its user has just authenticated, if that was at a provider
+     * @returns false if the session that continues has ended
+     */
+    async begin(session: SessionModel, key: SessionKey, ctx: Context, from?: ProviderSession): Promise<boolean> {
+      const begun = { begunAt: new Date(clock()), origin: requestOrigin(ctx) };
+      if (!(await sessionList.record(key, begun, from))) return false;
+      const { kept, nameCookie } = await keptFor(session, ctx);
+      await store.writeSession(...kept);
+      nameCookie();
+      return true;
+    },
+
     /** Returns after how many seconds without a request a session of this browser ends. */
     idleSecondsFor,
 
@@ -90,26 +99,13 @@ export function createSessionWrites(parts: {
       // Remove the session cookie that the engine sets at every request.
       if (ctx) dropCookie(ctx, cookieName);
       // Without an account no user is signed in, so there is nothing to store.
-      if (session.accountId !== undefined) await save(session, ctx);
+      if (session.accountId !== undefined) await prolong(session, ctx);
       // Delete `exp`, or the engine writes it into the cookie.
       delete session.exp;
       session.touched = false;
     },
-
-    /**
-     * True if a user signs in with this request: the session then gets a new identifier, against
-     * session fixation. The engine would renew it at every resumption: if several run at once, only
-     * one of them wins, and the browser might keep the cookie of another.
-     */
-    signsIn(ctx: KoaContextWithOIDC | undefined): boolean {
-      const { result, entities } = ctx?.oidc ?? {};
-      return Boolean(result?.login) && entities?.Interaction?.prompt.name === 'login';
-    },
   };
 }
-
-/** True if the session was not read from the store, or its identifier has changed since. */
-const isNew = ({ exp, oldId }: SessionModel): boolean => exp === undefined || oldId !== undefined;
 
 /** Returns the `Set-Cookie` lines of the response so far. */
 const namedIn = ({ response }: Pick<Context, 'response'>): string[] =>
@@ -127,8 +123,6 @@ function dropCookie(ctx: KoaContextWithOIDC, name: string): void {
 export type SessionModel = Omit<Session, 'exp'> & {
   /** Undefined if the session was not read from the store. */
   exp?: number;
-  /** The identifier before `resetIdentifier`. */
-  readonly oldId?: string;
   touched: boolean;
   getValueAndPayload(): Promise<{ payload: AdapterPayload }>;
 };

@@ -24,16 +24,16 @@ import { createErrorPage } from '../pages/error-page/error-page.ts';
 import { createNotices } from '../pages/forms/notices.ts';
 import { submitResults } from '../pages/forms/submit-results.ts';
 import { createLanguageOf } from '../pages/language.ts';
-import { foundVisitor, visitorOf } from '../pages/page.ts';
+import { foundVisitor, signedInOf, visitorOf } from '../pages/page.ts';
 import { refreshSession } from '../pages/sign-in/current-session.ts';
-import type { SignInPolicy } from '../pages/sign-in/sign-in-policy.ts';
+import { isOpenTo } from '../pages/sign-in/sign-in-policy.ts';
 import { createPageKit } from '../pages/signed-in.ts';
 import { browserDetails } from '../pages/words/browser-details.ts';
 import { createRightsInWords } from '../pages/words/rights.ts';
 import { createWrongSecretLimit } from '../provider/failure-limits.ts';
 import type { ChangeStreams } from '../provider/introspection-changes.ts';
 import { createAuthorizationServer } from '../provider/provider.ts';
-import { createSessionRequirements } from '../provider/session-requirements.ts';
+import { createStandings } from '../provider/standings.ts';
 import type { Database } from '../storage/queries.ts';
 import type { TokenStore } from '../storage/token-store.ts';
 import type { CommonRegistries } from './common-registries.ts';
@@ -70,35 +70,25 @@ export function createApplication(parts: ApplicationParts) {
   // Create the parts that render pages.
   const formTokens = createFormTokens({ issuer, keys });
   // A function: `server`, created below, needs `render`. If a store fails, pages show no user name.
-  const findVisitor = (ctx: Context) =>
-    visitorOf(ctx, { sessions: server.sessions, accounts }).catch(() => foundVisitor(ctx));
-  const requirementFor: SignInPolicy['of'] = (...asked) => signIn.signInPolicy.of(...asked);
+  const findSignedIn = (ctx: Context) =>
+    signedInOf(ctx, { sessions: server.sessions, standings }).catch(() => foundVisitor(ctx));
+  const strongSignIns = createStrongSignIns({ database, clock, signIn: settings.signIn });
+  const standings = createStandings({ ...strongSignIns, providers });
   const brand = createBrand(settings.brand);
   const languageOf = createLanguageOf(issuer);
   const render = createRender({
     formTokens,
-    visitorOf: findVisitor,
+    signedInOf: findSignedIn,
     languageOf,
-    requirementFor,
     ownsClientOrKey: accounts.ownsClientOrKey,
     brand,
   });
-  const notices = createNotices({ issuer, keys, clock, visitorOf: findVisitor });
-  const strongSignIns = createStrongSignIns({ database, clock, signIn: settings.signIn });
-  const { requirementFor: requirementForAccount } = strongSignIns;
-  const sessionRequirements = createSessionRequirements({
-    requirementFor: requirementForAccount,
-    providers,
-  });
+  const notices = createNotices({ issuer, keys, clock, signedInOf: findSignedIn });
   const errorPage = createErrorPage({
     render,
     clients,
-    async visitorOf(ctx) {
-      const visitor = await findVisitor(ctx);
-      // The error page is shown even if the database does not answer.
-      const mayAct = visitor && sessionRequirements.mayAct(visitor.session, ctx).catch(() => false);
-      return (await mayAct) ? visitor : undefined;
-    },
+    // The error page is shown even if the database does not answer.
+    visitorOf: (ctx) => visitorOf(ctx, { sessions: server.sessions, standings }).catch(() => undefined),
   });
 
   // Create the parts that send mail.
@@ -129,13 +119,12 @@ export function createApplication(parts: ApplicationParts) {
     clock,
     log,
     store,
-    upstreamSessions: registries.upstreamSessions,
     clients,
     accounts,
     people: registries.people,
     access: registries.access,
     sessionList: registries.sessionList,
-    sessionRequirements,
+    standings,
     connections: registries.connections,
     clientStandings: registries.clientStandings,
     apiKeys: registries.apiKeys,
@@ -174,20 +163,20 @@ export function createApplication(parts: ApplicationParts) {
     createAttemptLimit,
     outcomes,
     server,
-    strongSignIns,
-    sessionRequirements,
+    standings,
+    endGrace: strongSignIns.endGrace,
     browserOf: formTokens.browserOf,
     notices,
     errorPage,
     mail,
   });
-  const { signInPolicy, hourlyLimit, formDrafts } = signIn;
+  const { hourlyLimit, formDrafts } = signIn;
 
   // Create the pages.
   const { keepResult, showResult } = submitResults({
     forms: formDrafts,
-    visitorOf: (ctx) => visitorOf(ctx, { sessions, accounts }),
-    isBlocked: signInPolicy.isBlocked,
+    signedInOf: (ctx) => signedInOf(ctx, { sessions, standings }),
+    isOpenTo,
   });
   const kit = createPageKit({
     render,
@@ -203,7 +192,7 @@ export function createApplication(parts: ApplicationParts) {
     offered: signIn.offered,
     signIns: signIn.signIns,
     formDrafts,
-    signInPolicy,
+    standings,
     errorPage,
     keepResult,
   });
@@ -226,7 +215,7 @@ export function createApplication(parts: ApplicationParts) {
     endings,
     server,
     signIn,
-    sessionRequirements,
+    standings,
     kit,
     errorPage,
     mail,
@@ -244,7 +233,7 @@ export function createApplication(parts: ApplicationParts) {
     errorPage,
     showResult,
     observeRequest: metrics.observeRequest,
-    refreshSession: refreshSession({ sessions, accounts, requireSameOrigin }),
+    refreshSession: refreshSession({ sessions, standings, requireSameOrigin }),
     upstreamLogouts: signIn.upstreamLogouts,
     brand,
     pages,

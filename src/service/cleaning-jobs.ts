@@ -33,7 +33,7 @@ export function cleaningJobs(parts: {
   const { settings, database, clock, log, store, limits } = parts;
   const { activity, auditTrail, apiKeys, clientProblems } = parts.registries;
   const { connections, passkeys, passwordLinks, revocations } = parts.registries;
-  const { sessionList, upstreamSessions } = parts.registries;
+  const { sessionList } = parts.registries;
 
   const before = (seconds: number): Date => new Date(clock() - seconds * 1000);
   const retainedSince = (): Date => before(settings().activity.retentionSeconds);
@@ -76,9 +76,8 @@ export function cleaningJobs(parts: {
     api_key_expiry_mails: announceExpiry,
     password_links: passwordLinks.removeExpired,
     browser_sessions: (limit) => sessionList.removeOlderThan(oldestSignIn(), limit),
-    upstream_sessions: upstreamSessions.removeExpired,
+    logout_tokens: sessionList.removeUsedTokens,
     passkey_challenges: passkeys.removeExpired,
-    upstream_sign_outs: (limit) => upstreamSessions.finishEnded(store.removeSessionByUid, limit),
     activity: removeActivity,
     erased_people: createErasureJob(database),
     refused_sign_ins: () => activity.writeRefused().then(() => 0),

@@ -6,7 +6,6 @@ import { createActivity } from '../accounts/activity/activity.ts';
 import { createAuditTrail } from '../accounts/activity/audit-trail.ts';
 import { createApiKeys } from '../accounts/api-keys/api-keys.ts';
 import { createIdentities } from '../accounts/identities/identities.ts';
-import { createUpstreamSessions } from '../accounts/identities/upstream-sessions.ts';
 import { createTakenNames } from '../accounts/organizations/taken-names.ts';
 import { createPasskeys } from '../accounts/passkeys/passkeys.ts';
 import { createPasswordLinks } from '../accounts/password-links/password-links.ts';
@@ -70,12 +69,11 @@ export function createCommonRegistries(parts: {
     operator: by?.operator,
   });
   const connections = createConnections({ database, changes, clock, people });
-  const sessionList = createSessionList({ database, accounts });
+  const sessionList = createSessionList({ database, clock });
   const activity = createActivity({ database, clock, ...(by && { by }) });
   const revocations = createRevocations({ database, activity });
   const apiKeys = createApiKeys({ database, people, changes, clock, activity, maxCached });
   const identities = createIdentities({ database, clock });
-  const upstreamSessions = createUpstreamSessions({ database, clock });
   const passkeys = createPasskeys({ database, clock, activity });
   const passwordLinks = createPasswordLinks({ database, clock, accounts, activity });
   const clientProblems = createClientProblems(parts);
@@ -106,7 +104,6 @@ export function createCommonRegistries(parts: {
     auditTrail: createAuditTrail({ database }),
     apiKeys,
     identities,
-    upstreamSessions,
     passkeys,
     passwordLinks,
     revocations,

@@ -19,7 +19,6 @@ import { apiKeysPage } from '../pages/api-keys.ts';
 import { connectionsPage } from '../pages/connections.ts';
 import type { ErrorPage } from '../pages/error-page/error-page.ts';
 import { errorReferencePage } from '../pages/error-reference.ts';
-import { firstSignInPage } from '../pages/first-sign-in/first-sign-in.ts';
 import { createConsentSteps } from '../pages/interaction/consent.ts';
 import { interactionPage } from '../pages/interaction/interaction.ts';
 import { languagePage } from '../pages/language.ts';
@@ -50,13 +49,14 @@ import { createPasswordChange } from '../pages/security/password-change.ts';
 import { securityPage } from '../pages/security/security.ts';
 import { createSessionsSection } from '../pages/security/sessions.ts';
 import { createSignInMethodsPart } from '../pages/security/sign-in-methods.ts';
+import { firstSignInPage } from '../pages/security/what-has-access.ts';
 import { createNeededMethods, createSignInAttempts } from '../pages/sign-in/attempt.ts';
 import { createSignInForm, createSignInSteps, signInPage } from '../pages/sign-in/sign-in.ts';
 import { signOutPage } from '../pages/sign-in/sign-out.ts';
 import { upstreamPages } from '../pages/sign-in/upstream-ways.ts';
 import { strongSignInPage } from '../pages/strong-sign-in.ts';
 import type { AuthorizationServer } from '../provider/provider.ts';
-import type { SessionRequirements } from '../provider/session-requirements.ts';
+import type { Standings } from '../provider/standings.ts';
 import type { Database } from '../storage/queries.ts';
 import type { CommonRegistries } from './common-registries.ts';
 import type { SignInWiring } from './sign-in.ts';
@@ -70,7 +70,7 @@ export function listPages(parts: {
   readonly endings: Endings;
   readonly server: AuthorizationServer;
   readonly signIn: SignInWiring;
-  readonly sessionRequirements: SessionRequirements;
+  readonly standings: Standings;
   readonly kit: PageKit;
   readonly errorPage: ErrorPage;
   readonly mail: AccountMail | undefined;
@@ -80,14 +80,14 @@ export function listPages(parts: {
   readonly seals: Seals;
   readonly postForm: PostForm;
 }): Route[] {
-  const { settings, clock, database, endings, sessionRequirements, kit } = parts;
+  const { settings, clock, database, endings, standings, kit } = parts;
   const { errorPage, mail, linkRequests, oneTimeValues, seals, postForm } = parts;
   const { accounts, access, activity, apiKeys, clients, clientProblems } = parts.registries;
   const { clientStandings, engine } = parts.registries;
   const { clientRequests, connections, passkeys, passwordLinks } = parts.registries;
   const { removeClient, requestStreams, sessionList } = parts.registries;
   const { interactions, sessions, authorizations, clientTests } = parts.server;
-  const { offered, checkPassword, signInPolicy, disconnect, endingChoices, firstSignIn } = parts.signIn;
+  const { offered, checkPassword, continueIfSatisfied, disconnect, endingChoices } = parts.signIn;
   const { hourlyLimit, formDrafts, signIns, waiting, signInMethods } = parts.signIn;
   const { issuer, limits, tokens: lifetimes } = settings;
   const { passwords, upstream } = offered;
@@ -103,7 +103,7 @@ export function listPages(parts: {
       kit,
       offered,
       checkPassword,
-      signInPolicy,
+      standings,
       signInMethods,
       activity,
     }),
@@ -127,7 +127,7 @@ export function listPages(parts: {
     links: passwordLinks,
     activity,
   });
-  const neededMethods = createNeededMethods({ signInPolicy, signInMethods });
+  const neededMethods = createNeededMethods({ standings, signInMethods });
   const linkPage = createLinkPage({ kit, offered, endingChoices, neededMethods, waiting });
   const useLink = createUseLink({ passwords, passwordChanges, endingChoices });
   const afterLink = createAfterLink({
@@ -137,6 +137,7 @@ export function listPages(parts: {
     waiting,
     endingChoices,
     neededMethods,
+    standings,
     signIns,
     mail,
   });
@@ -175,7 +176,6 @@ export function listPages(parts: {
       kit,
       interactions,
       errorPage,
-      signInPolicy,
       waiting,
       signIn: signInSteps,
       consent,
@@ -190,7 +190,7 @@ export function listPages(parts: {
       isShared: createNetworkCheck(settings.sessions.sharedTerminals),
       upstream,
     }),
-    languagePage({ kit, issuer, accounts, signInPolicy }),
+    languagePage({ kit, issuer, accounts }),
     passwordPage({ kit, issuer, passwordLinks, linkPage, useLink, afterLink }),
     linkRequests
       ? forgotPasswordPage({
@@ -210,7 +210,7 @@ export function listPages(parts: {
       clients,
       clientRequests,
       requestStreams,
-      isStillSignedIn: (ctx, accountId) => isSignedInAs(ctx, accountId, { sessions, accounts, sessionRequirements }),
+      isStillSignedIn: (ctx, accountId) => isSignedInAs(ctx, accountId, { sessions, standings }),
     }),
     connectPage({ kit, own, issuer, api }),
     clientSettingsPage({ kit, own, clients }),
@@ -257,23 +257,15 @@ export function listPages(parts: {
       mailChoices: createMailChoices({ kit, accounts, sendsMail: mail !== undefined }),
       changePassword,
     }),
-    firstSignInPage({
-      kit,
-      firstSignIn,
-      signInMethods,
-      endingChoices,
-      formDrafts,
-      signIns,
-      passwords,
-    }),
-    strongSignInPage({ kit, signInPolicy, signInMethods, offered }),
+    firstSignInPage({ kit, signInMethods, endingChoices, formDrafts, signIns, passwords }),
+    strongSignInPage({ kit, signInMethods, offered }),
     offered.passkeys
       ? passkeysPage({
           kit,
           passkeySignIns: offered.passkeys,
           passkeys,
           signInMethods,
-          signInPolicy,
+          continueIfSatisfied,
           signIns,
           passwords,
         })

@@ -1,5 +1,4 @@
 /** Wires the sign-in methods: password, passkey, provider and mailed link. */
-import type { Context } from 'koa';
 import type { Logger } from 'pino';
 import { createResolveIdentity } from '../accounts/identities/resolve-identity.ts';
 import type { AccountMail } from '../accounts/mail/account-mail.ts';
@@ -16,25 +15,23 @@ import type { Settings } from '../config/settings.ts';
 import type { FormTokens } from '../host/form-token.ts';
 import type { Metrics } from '../host/metrics/metrics.ts';
 import type { ErrorPage } from '../pages/error-page/error-page.ts';
-import { createFirstSignIn } from '../pages/first-sign-in/question.ts';
 import { createFormDrafts } from '../pages/forms/form-drafts.ts';
-import { type Notices, visitorOf } from '../pages/page.ts';
+import { type Notices, signedInOf } from '../pages/page.ts';
 import { FORGOT_PASSWORD } from '../pages/password/forgot-password.ts';
-import { createEndingChoices } from '../pages/password/recovery.ts';
+import { createEndingChoices } from '../pages/security/what-has-access.ts';
 import { createBrowserSignIns } from '../pages/sign-in/browser-sign-ins.ts';
 import { createKnownDevices } from '../pages/sign-in/known-devices.ts';
 import { createPasskeySignIns } from '../pages/sign-in/passkey-sign-ins.ts';
 import { createPasswordCheck, refusePasswords } from '../pages/sign-in/password-check.ts';
-import { createSignInPolicy } from '../pages/sign-in/sign-in-policy.ts';
+import { createContinueIfSatisfied, createMayAdd } from '../pages/sign-in/sign-in-policy.ts';
 import { createWaitingSignIn } from '../pages/sign-in/waiting-sign-in.ts';
 import { createArrival } from '../pages/upstream/arrival.ts';
 import { createUpstreamFlows, LONGEST_SECONDS } from '../pages/upstream/flows.ts';
 import { upstreamLogouts } from '../pages/upstream/logout.ts';
 import { createNextPerson } from '../pages/upstream/next-person.ts';
-import { createConfirm, createLink } from '../pages/upstream/own-account.ts';
 import { createUpstreamSignIns } from '../pages/upstream/sign-in.ts';
 import type { AuthorizationServer } from '../provider/provider.ts';
-import type { SessionRequirements } from '../provider/session-requirements.ts';
+import type { Standings } from '../provider/standings.ts';
 import type { Database } from '../storage/queries.ts';
 import type { TokenStore } from '../storage/token-store.ts';
 import { createUpstreamProvider } from '../upstream/upstream-provider.ts';
@@ -53,8 +50,8 @@ export function wireSignIn(parts: {
   readonly createAttemptLimit: CreateAttemptLimit;
   readonly outcomes: Metrics['outcomes'];
   readonly server: Pick<AuthorizationServer, 'interactions' | 'sessions'>;
-  readonly strongSignIns: StrongSignIns;
-  readonly sessionRequirements: SessionRequirements;
+  readonly standings: Standings;
+  readonly endGrace: StrongSignIns['endGrace'];
   readonly browserOf: FormTokens['browserOf'];
   readonly notices: Notices;
   readonly errorPage: ErrorPage;
@@ -62,9 +59,9 @@ export function wireSignIn(parts: {
   readonly mail: AccountMail | undefined;
 }) {
   const { settings, clock, log, database, store, createAttemptLimit, outcomes } = parts;
-  const { strongSignIns, sessionRequirements, browserOf, notices, errorPage, mail } = parts;
+  const { standings, endGrace, browserOf, notices, errorPage, mail } = parts;
   const { accounts, activity, apiKeys, connections, identities } = parts.registries;
-  const { passkeys, passwordLinks, sessionList, takenNames, upstreamSessions } = parts.registries;
+  const { passkeys, passwordLinks, sessionList, takenNames } = parts.registries;
   const { interactions, sessions } = parts.server;
   const { issuer, limits } = settings;
   const { passwords } = settings.signIn;
@@ -82,25 +79,35 @@ export function wireSignIn(parts: {
   const devices = createKnownDevices({ issuer, keys, clock, isShared });
   const signIns = createBrowserSignIns({ sessions, activity, outcomes, devices, mail });
   const waiting = createWaitingSignIn({ issuer, interactions });
-  const signInPolicy = createSignInPolicy({
-    strongSignIns,
+  const continueIfSatisfied = createContinueIfSatisfied({
     providers: settings.signIn.providers,
-    sessionRequirements,
     sessions,
     waiting,
   });
+  const mayAdd = createMayAdd(standings);
   const disconnect = createDisconnect(connections, activity);
   const signInMethods = createSignInMethods({
     accounts,
     activity,
     kinds: [identities.listMethods(settings.signIn.providers), passkeys.listMethods(settings.signIn.passkeys)],
   });
-  const endingChoices = createEndingChoices({ connections, disconnect, apiKeys, signInMethods, strongSignIns });
   const formDrafts = createFormDrafts({
     issuer,
     log,
     oneTimeValues: createOneTimeValues({ store, clock, seconds: 3_600 }),
     limit: hourlyLimit('kept_forms', 200),
+  });
+  const endingChoices = createEndingChoices({
+    passwords,
+    connections,
+    disconnect,
+    apiKeys,
+    signInMethods,
+    standings,
+    endGrace,
+    sessionList,
+    sessions,
+    formDrafts,
   });
 
   // Create the sign-in with a password.
@@ -130,6 +137,7 @@ export function wireSignIn(parts: {
         outcomes,
         mail,
         browserOf,
+        mayAdd,
       })
     : undefined;
 
@@ -144,27 +152,20 @@ export function wireSignIn(parts: {
     activity,
     takenNames,
   });
-  const firstSignIn = createFirstSignIn({
-    passwords,
-    formDrafts,
-    sessionList,
-    sessions,
-    endingChoices,
-  });
   const arrive = createArrival({
+    signedInOf: (ctx) => signedInOf(ctx, { sessions, standings }),
     resolveIdentity,
-    link: createLink({
-      visitorOf: (ctx: Context) => visitorOf(ctx, { sessions, accounts }),
-      linkIdentity,
-      mail,
-      signInPolicy,
-    }),
-    confirm: createConfirm({ identities, activity }),
-    signInPolicy,
+    linkIdentity,
+    identities,
+    mayAdd,
+    standings,
+    continueIfSatisfied,
     passwordLinks,
     signIns,
-    firstSignIn,
+    endingChoices,
     waiting,
+    activity,
+    mail,
     notices,
     outcomes,
   });
@@ -196,8 +197,7 @@ export function wireSignIn(parts: {
   const logouts = upstreamLogouts({
     providers,
     log,
-    upstreamSessions,
-    endSession: store.removeSessionByUid,
+    sessionList,
     disconnect,
     activity,
     failures: createAttemptLimit({
@@ -216,10 +216,9 @@ export function wireSignIn(parts: {
     /** The routes at which providers report that a user signed out there. */
     upstreamLogouts: logouts,
     checkPassword,
-    signInPolicy,
+    continueIfSatisfied,
     disconnect,
     endingChoices,
-    firstSignIn,
     hourlyLimit,
     formDrafts,
     signIns,

@@ -112,7 +112,8 @@ export const lockedTransactionOf = <Result>(
     return work(tx);
   });
 
-/** Locks the account's row until the transaction ends. Call it only in the account's turn. */
-export async function lockAccount(tx: Queries, accountId: string): Promise<void> {
-  await tx.query('SELECT FROM accounts WHERE id = $1 FOR NO KEY UPDATE', [accountId]);
+/** Locks the rows of accounts until the transaction ends. Call it in the account's turn, or for several accounts. */
+export async function lockAccount(tx: Queries, ...accountIds: readonly string[]): Promise<void> {
+  // In one order: two transactions that lock several accounts do not wait for each other.
+  await tx.query('SELECT FROM accounts WHERE id = ANY($1) ORDER BY id FOR NO KEY UPDATE', [accountIds]);
 }

@@ -100,11 +100,6 @@ export function createPostgresStore(parts: { database: Database; clock: Clock; t
       return isStorableId(uid) ? readOne(READ_BY_UID, [keyOf(uid)]) : undefined;
     },
 
-    async removeSessionByUid(uid) {
-      if (!isStorableId(uid)) return;
-      await database.query(`DELETE FROM token_records WHERE kind = 'session' AND uid = $1`, [keyOf(uid)]);
-    },
-
     removeExpired: (limit) => deleteExpired(database, EXPIRING, epochSeconds(clock), limit),
 
     async ping() {

@@ -157,7 +157,6 @@ export interface TokenStore extends AuthorizationStore {
   /** Like `replace`, for a session, which is also found by `uid`. */
   replaceSession(id: string, uid: string, data: unknown, expiresAt: number): Promise<boolean>;
   readSessionByUid<Data>(uid: string): Promise<StoredRecord<Data> | undefined>;
-  removeSessionByUid(uid: string): Promise<void>;
 
   /**
    * Deletes at most `limit` expired records, unless the store deletes them by itself.

@@ -272,9 +272,9 @@ function requireMeantForUs(token: IDToken, { clientId }: SignInProvider, clock: 
   requireShortLife(token, clock, MAX_ID_TOKEN_LIFETIME_SECONDS);
 }
 
-/** Returns `auth_time`, but never a future time: the session would seem to be new for too long. */
+/** Returns `auth_time` in whole seconds, but never a future time: the session would seem to be new for too long. */
 const timeOf = ({ auth_time: at }: IDToken, now: number): number | undefined =>
-  typeof at === 'number' && Number.isFinite(at) ? Math.min(at, now) : undefined;
+  typeof at === 'number' && Number.isFinite(at) ? Math.floor(Math.min(at, now)) : undefined;
 
 async function explained<Result>(work: () => Promise<Result>): Promise<Result> {
   try {

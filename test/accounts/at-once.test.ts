@@ -257,6 +257,7 @@ onPostgres('concurrent changes', (open) => {
         maySync: false,
         isSynced: false,
         challenge: { text: `${made}`, seconds: 60 },
+        requireMayAdd: async () => {},
       });
     };
     for (const _ of times(19, () => undefined)) await add();

@@ -6,11 +6,13 @@ import { createClientStandings, isFullFor } from '../../src/authorizations/clien
 import { type Connections, connectionId, createConnections } from '../../src/authorizations/connections.ts';
 import { createClientRegistry } from '../../src/clients/client-registry.ts';
 import { createOwnedClients } from '../../src/clients/client-row.ts';
+import { lockAccount } from '../../src/storage/account-turns.ts';
 import { silentChangeFeed } from '../../src/storage/change-feed.ts';
 import type { OpenDatabase } from '../../src/storage/database.ts';
 import { createAccounts } from '../support/accounts.ts';
 import { createTestClock, type TestClock } from '../support/clock.ts';
 import { onPostgres, rowsIn } from '../support/databases.ts';
+import { eventually } from '../support/eventually.ts';
 
 onPostgres('connections', (open) => {
   const consent = { name: 'Partner', hosts: ['app.example'], access: [] };
@@ -68,6 +70,11 @@ onPostgres('connections', (open) => {
 
   it('an approval is stored only if session and connection have not changed since the consent page was shown', async () => {
     const accounts = createAccounts(parts());
+    const sessions = createSessionList(parts());
+    const begun = { begunAt: new Date(), origin: { address: '203.0.113.7', browser: 'curl/8.5.0' } };
+    for (const uid of ['a', 'b']) {
+      await sessions.record({ accountId: connection.accountId, uid, cookieHash: uid, generation: 0 }, begun);
+    }
     const approve = async (sessionGeneration: number, seen?: number, sessionUid = 'a') => {
       const page = { sessionGeneration, sessionUid, generation: seen, endedThrough: 0, limit: NO_LIMIT };
       const stored = await connections.rememberConsent({ ...connection, ...consent, page });
@@ -83,18 +90,35 @@ onPostgres('connections', (open) => {
     expect(await approve(1, 1)).to.equal(undefined);
     expect(await find()).to.equal(undefined);
     expect(await approve(1, 2)).to.equal(2);
-    const sessions = createSessionList({ ...parts(), accounts });
-    const origin = { address: '203.0.113.7', browser: 'curl/8.5.0' };
-    await sessions.record(connection.accountId, 1, { uid: 'a', begunAt: new Date(), origin });
-    expect(await sessions.end(connection.accountId, 'b', async () => {})).to.equal(false);
+    expect(await sessions.end(connection.accountId, 'c', async () => {})).to.equal(false);
     expect(await approve(1, 2)).to.equal(2);
-    expect(await sessions.end(connection.accountId, 'a', async () => {})).to.equal(true);
+    expect(await approve(1, 2, 'c')).to.equal(undefined);
+    await sessions.signOut('a');
     expect(await approve(1, 2)).to.equal(undefined);
     expect(await approve(1, 2, 'b')).to.equal(2);
     await accounts.suspend(connection.accountId);
     expect(await approve(1, 2, 'b')).to.equal(undefined);
     await accounts.resume(connection.accountId);
     expect(await approve(1, 2, 'b')).to.equal(2);
+  });
+
+  it('an approval that waits while its session ends is not stored', async () => {
+    const sessions = createSessionList(parts());
+    const key = { accountId: connection.accountId, uid: 'ends', cookieHash: 'hash', generation: 0 };
+    await sessions.record(key, { begunAt: new Date(), origin: { address: '203.0.113.7', browser: 'curl/8.5.0' } });
+    const page = { sessionGeneration: 0, sessionUid: 'ends', generation: undefined, endedThrough: 0, limit: NO_LIMIT };
+    const { approving } = await database.transaction(async (tx) => {
+      await lockAccount(tx, connection.accountId);
+      const approving = connections.rememberConsent({ ...connection, ...consent, page });
+      await eventually(async () => {
+        const waiting = "datname = current_database() AND wait_event_type = 'Lock'";
+        expect(await database.query(`SELECT FROM pg_stat_activity WHERE ${waiting}`)).to.have.length(1);
+      });
+      await tx.query('UPDATE browser_sessions SET ended_at = now() WHERE uid = $1', ['ends']);
+      return { approving };
+    });
+    expect(await approving).to.equal(undefined);
+    expect(await find()).to.equal(undefined);
   });
 
   it('a node with an outdated generation of a connection reads it again for a newer authorization', async () => {

@@ -82,7 +82,7 @@ describe('views', () => {
     }
     const render = copied.createRender({
       formTokens: { formToken: () => '' },
-      visitorOf: async () => undefined,
+      signedInOf: async () => undefined,
     });
     draw = (ctx) => render(ctx, 'signed-out', samples['signed-out']('text', 1));
     const response = await fetch(origin);
@@ -273,22 +273,22 @@ function renderFor(name?: string, language = 'en'): Render {
       isSuspended: false,
       hasPassword: true,
       sessionGeneration: 1,
-      endedSessions: [],
       unwantedMail: [],
     },
     session: {
       accountId: id,
       signedInAt: 0,
-      provedAt: 0,
-      method: 'password' as const,
+      proofs: [],
       uid: 'uid',
+      cookieHash: 'hash',
       generation: 1,
     },
+    standing: { is: 'free' as const },
   };
   const formTokens = { formToken: () => 'token' };
   return createRender({
     formTokens,
-    visitorOf: async () => visitor || undefined,
+    signedInOf: async () => visitor || undefined,
     languageOf: () => language,
   });
 }

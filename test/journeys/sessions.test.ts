@@ -115,20 +115,6 @@ describe('browser sessions', () => {
     expect((await person.get('/logout')).headers.get('clear-site-data')).to.equal(null);
   });
 
-  it('after a user confirms with the password, the earlier session cookie is refused', async () => {
-    const person = await signedIn();
-    on.clock.advance(601);
-    const fields = { name: 'Night sync', expires_in_days: '30' };
-    const asked = await person.submit(await person.get('/profile/api-keys'), fields);
-    expect(asked.html).to.include(said('confirm.title'));
-    const earlierCookie = sessionCookie(person);
-    const { password } = on.seeded.person;
-    const done = await person.submit(asked, { current_password: password });
-    expect(done.location?.pathname).to.equal('/profile/api-keys/created');
-    expect(await isSignedIn(earlierCookie)).to.equal(false);
-    expect(await isSignedIn(sessionCookie(person))).to.equal(true);
-  });
-
   it('an unused session ends after 12 hours, whether it started on the profile or for a client', async () => {
     const url = authorizationUrl(on.issuer, on.clients.confidential);
     const signedInForClient = async (): Promise<Person> => {

@@ -57,7 +57,7 @@ onPostgresAndRedis('a dry run of a reload', (start) => {
         const challenge = { text: name, seconds: 1 };
         const origin = { address: '', browser: '' };
         const synced = { maySync: true, isSynced: true };
-        const names = { accountId: id, name: 'Phone' };
+        const names = { accountId: id, name: 'Phone', requireMayAdd: async () => {} };
         await passkeys.add({ ...names, ...keys, ...synced, challenge, origin });
       }
       return id;

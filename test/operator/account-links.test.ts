@@ -93,6 +93,7 @@ describe('operator passkeys', () => {
       accountId,
       name: 'Phone',
       challenge: { text: 'x', seconds: 1 },
+      requireMayAdd: async () => {},
       origin: { address: '::1', browser: 'x' },
     };
     await passkeys.handleOf(accountId);

@@ -131,7 +131,7 @@ onPostgresAndRedis('operator show, for ids and links', (start) => {
     const query = async (text: string) => void asked.push(text);
     const list = createSessionList({
       database: { ...database, query } as never,
-      accounts: on.service.accounts,
+      clock: on.service.clock,
     });
     await list.find(`ses_${'x'.repeat(16)}`).catch(() => undefined);
     const plan = await database.transaction(async (tx) => {
@@ -180,7 +180,7 @@ onPostgresAndRedis('operator show, for ids and links', (start) => {
     const browser: SignedInPerson = await signedIn(on.service, on.seeded.other);
     const [{ id }] = await value(`sessions list --account ${on.seeded.other.email}`);
     await browser.submit(await browser.get('/logout'), {});
-    expect(await show(id)).to.include({ kind: 'session', state: 'expired' });
+    expect(await show(id)).to.include({ kind: 'session', state: 'revoked' });
   });
 
   it('`show` shows the state of an API key, passkey or one-time link, and never its secret', async () => {

@@ -164,16 +164,6 @@ describe('interactions', () => {
     await expectSignedIn(person, on.seeded.other);
   });
 
-  it('prompt=login asks a signed-in user for the password again', async () => {
-    const person = await signedIn(on.seeded.person);
-    const signIn = await pageFor(person, { prompt: 'login', state: 'mine' });
-    expect(await outcomeOf(person, signIn)).to.equal('sign-in');
-    const after = await answer(person, signIn, credentialsOf(on.seeded.person));
-    // Accept both, because earlier tests may have approved the client.
-    expect(await outcomeOf(person, after)).to.be.oneOf(['consent', 'code']);
-    await expectSignedIn(person, on.seeded.person);
-  });
-
   it('a sign-in gives the session a new identifier, which an approval does not change', async () => {
     const person = await signedIn(on.seeded.person);
     const identifier = () => /gate_session=([^;]+)/.exec(person.cookieHeader('/'))?.[1];

@@ -92,7 +92,7 @@ describe('metadata', () => {
     expect(asked.location?.origin).to.equal(service.issuer);
     const signIn = await person.get(asked.location ?? url, FORWARDED);
     const resumed = await person.submit(signIn, { email, password }, FORWARDED);
-    expect(resumed.location?.href).to.match(/^http:\/\/localhost:\d+\/oauth\/authorize\/[\w-]+$/);
+    expect(resumed.location?.href.startsWith(`${service.issuer}/oauth/authorize?`)).to.equal(true);
     const consent = await person.follow(resumed);
     const approved = await person.submit(consent, { decision: 'approve' }, FORWARDED);
     const answered = await person.get(approved.location ?? url, FORWARDED);

@@ -1,10 +1,7 @@
 /** A provider reports a sign-out (OpenID Connect Back-Channel Logout 1.0). */
 import { expect } from 'chai';
 import type { JWTPayload } from 'jose';
-import { eventually } from '../support/eventually.ts';
-import { authorizationUrl } from '../support/oauth.ts';
-import { describeOn, postgresServer } from '../support/requirements.ts';
-import { onPostgresAndRedis, startsOn } from '../support/service.ts';
+import { onPostgresAndRedis } from '../support/service.ts';
 import type { Traveller } from '../support/upstream.ts';
 import { GRACE, startWithUpstream, type WithUpstream } from './service.ts';
 
@@ -63,66 +60,18 @@ onPostgresAndRedis('a sign-out at a provider', (start) => {
     expect(last).to.deep.include({ action: 'signed_out_upstream', actor: 'service' });
   });
 
-  it('a logout token ends its session after the security page ended another session', async () => {
-    const first = await signInSession('a');
-    on.clock.advance(1);
-    const second = await signInSession('b');
-    const typed = on.traveller();
-    await typed.signIn(on.seeded.person);
-    const others = async () =>
-      (await typed.get('/profile/security')).forms.filter(({ action }) => action.includes('/security/sessions/'));
-    const before = await others();
-    // Take the entry of the latest session, which comes first.
-    const { action = '', values } = before[0] ?? {};
-    await typed.post(action, Object.fromEntries(values ?? []));
-    expect(await Promise.all([first, second].map(isSignedIn))).to.deep.equal([true, false]);
-    await notify(await tokenOf({ sid: 'a' }));
-    expect(await isSignedIn(first)).to.equal(false);
-    expect(await others()).to.have.lengthOf(before.length - 2);
-  });
-
-  it('a logout token also ends a session that was renewed by signing out everywhere', async () => {
-    const person = await signInSession('s3');
-    // After a new sign-in with the password for a client, the session still counts as
-    // one of the provider.
-    const { confidential } = on.seeded.clients;
-    const asked = authorizationUrl(on.service.issuer, confidential, { prompt: 'login' });
-    const { email, password } = on.seeded.person;
-    const again = await person.follow(await person.get(asked));
-    await person.follow(await person.submit(again, { email, password }));
-    const page = await person.get('/profile/security');
-    const everywhere = page.forms.find(({ action }) => action.endsWith('everywhere'));
-    await person.post('/profile/security/sign-out-everywhere', {
-      ...Object.fromEntries(everywhere?.values ?? []),
-    });
-    expect(await isSignedIn(person)).to.equal(true);
-    await notify(await tokenOf({ sid: 's3' }));
-    expect(await isSignedIn(person)).to.equal(false);
-  });
-
-  it('a logout token also ends a session in which the user confirmed with a password', async () => {
-    const person = await signInSession('s6');
-    on.clock.advance(601);
-    const form = await person.get('/profile/api-keys');
-    const asked = await person.submit(form, { name: 'Night sync' });
-    await person.submit(asked, { current_password: on.seeded.person.password });
-    // The sign-in stays recent for a while, so no second confirmation is required.
-    await person.submit(await person.get('/profile/api-keys'), { name: 'Day sync' });
-    expect(await on.service.apiKeys.listOf(on.seeded.person.accountId)).to.have.lengthOf(2);
-    expect(await isSignedIn(person)).to.equal(true);
-    await notify(await tokenOf({ sid: 's6' }));
-    expect(await isSignedIn(person)).to.equal(false);
-  });
-
   it('a logout token that arrives during a confirmation with a password prevents the confirmed action', async () => {
     const person = await signInSession('s7');
     on.clock.advance(601);
     const keys = () => on.service.apiKeys.listOf(on.seeded.person.accountId);
     const { length } = await keys();
     const asked = await person.submit(await person.get('/profile/api-keys'), { name: 'Late' });
-    // Set `ended_at`, as another node does when it receives the logout token.
-    const ended = 'UPDATE upstream_sessions SET ended_at = $2 WHERE sid = $1';
-    await on.service.database.query(ended, ['s7', new Date(on.clock.clock())]);
+    // End the session in the database, as another node does when it receives the logout token.
+    await on.service.database.query(
+      `UPDATE browser_sessions s SET ended_at = begun_at
+        FROM session_providers p WHERE p.uid = s.uid AND sid = $1`,
+      ['s7'],
+    );
     const { password } = on.seeded.person;
     const answer = await person.submit(asked, { current_password: password });
     expect(answer.location?.pathname).to.equal('/login');
@@ -187,20 +136,17 @@ onPostgresAndRedis('a sign-out at a provider', (start) => {
 
   it('a logout token that arrives during a sign-in leaves no session behind', async () => {
     const { database } = on.service;
-    // End the provider's session as soon as it is recorded, before our session is created.
+    // End the session as soon as it is recorded, before the token store has it.
     await database.query(`CREATE FUNCTION end_at_once() RETURNS trigger LANGUAGE plpgsql AS
-      $$ BEGIN NEW.ended_at = NEW.expires_at; RETURN NEW; END $$`);
-    await database.query(`CREATE TRIGGER end_at_once BEFORE INSERT ON upstream_sessions
+      $$ BEGIN UPDATE browser_sessions SET ended_at = begun_at WHERE uid = NEW.uid;
+        RETURN NULL; END $$`);
+    await database.query(`CREATE TRIGGER end_at_once AFTER INSERT ON browser_sessions
       FOR EACH ROW EXECUTE FUNCTION end_at_once()`);
     const person = on.traveller();
     await on.signIn(GRACE, person);
     expect(await isSignedIn(person)).to.equal(false);
     await database.query('DROP FUNCTION end_at_once CASCADE');
     expect(await isSignedIn(await signInSession('s6'))).to.equal(true);
-    // The cleaning job removes ended rows, which an unavailable token store may have left.
-    const left = () => database.query('SELECT FROM upstream_sessions WHERE ended_at IS NOT NULL');
-    await on.service.clean();
-    expect(await left()).to.have.lengthOf(0);
   });
 });
 
@@ -223,9 +169,12 @@ describe('a sign-out at a provider that ends connections', () => {
   const on = startWithUpstream({ provider: { endConnections: true } });
   const { signInSession, tokenOf, notify } = actions(on);
 
-  it('a sign-out at the provider disconnects all clients of the user, and of no other user', async () => {
+  const left = async (id: string) => (await on.service.connections.listOf(id)).length;
+
+  /** Connects a client with two users. @returns the browser of Grace, who signed in with the provider. */
+  async function connected(sid: string): Promise<Traveller> {
     const { confidential } = on.seeded.clients;
-    const person = await signInSession('s1');
+    const person = await signInSession(sid);
     const other = on.traveller();
     for (const [browser, who] of [
       [person, on.seeded.person],
@@ -240,31 +189,26 @@ describe('a sign-out at a provider that ends connections', () => {
       })}`;
       await browser.authorize(url, who);
     }
+    return person;
+  }
+
+  it('a sign-out at the provider disconnects all clients of the user, and of no other user', async () => {
+    await connected('s1');
     await notify(await tokenOf({ sid: 's1' }));
-    const left = (id: string) => on.service.connections.listOf(id);
-    expect(await left(on.seeded.person.accountId)).to.deep.equal([]);
-    expect(await left(on.seeded.other.accountId)).to.have.lengthOf(1);
+    expect(await left(on.seeded.person.accountId)).to.equal(0);
+    expect(await left(on.seeded.other.accountId)).to.equal(1);
   });
-});
 
-describeOn([postgresServer], 'a sign-out at a provider during a sign-in', () => {
-  const on = startWithUpstream({ start: startsOn('postgres') });
-
-  it('a sign-in that the provider ended before its session was stored is not recorded', async () => {
-    const { database } = on.service;
-    on.upstream.lie = { claims: (claims) => ({ ...claims, sid: 'late' }) };
-    const { arrived } = await database.transaction(async (tx) => {
-      await tx.query('LOCK TABLE browser_sessions IN SHARE MODE');
-      const arrived = on.signIn(GRACE, on.traveller());
-      await eventually(async () => {
-        const ended = 'UPDATE upstream_sessions SET ended_at = $2 WHERE sid = $1 RETURNING 1';
-        const now = new Date(on.clock.clock());
-        expect(await database.query(ended, ['late', now])).to.have.length(1);
-      });
-      return { arrived };
-    });
-    expect((await arrived).url.pathname).to.equal('/login');
-    const signedIn = await database.query("SELECT FROM activity WHERE action = 'signed_in'");
-    expect(signedIn).to.deep.equal([]);
+  it('it also does if the session was signed out from elsewhere before, and is recorded', async () => {
+    const { accountId } = on.seeded.person;
+    await connected('s2');
+    const [session] = await on.service.database.query<{ uid: string }>(
+      "SELECT uid FROM session_providers WHERE sid = 's2'",
+    );
+    expect(await on.service.sessionList.end(accountId, session?.uid ?? '', async () => {})).to.equal(true);
+    await notify(await tokenOf({ sid: 's2' }));
+    expect(await left(accountId)).to.equal(0);
+    const recorded = await on.service.activity.of(accountId, { limit: 2 });
+    expect(recorded.map(({ action }) => action)).to.deep.equal(['disconnected', 'signed_out_upstream']);
   });
 });

@@ -86,16 +86,6 @@ describe('a mailed link to an account that has more than a password', () => {
     expect((await person.get('/profile')).status).to.equal(200);
   });
 
-  it('the password of a mailed link does not sign in during the grace period if the user has a passkey', async () => {
-    const passkey = await givePasskey();
-    const { form } = await use(await linkFor('forgotten'), '');
-    expect(form.html).to.include('sign in with the passkey <bdi>Laptop</bdi>.');
-    expect((await signInWithNewPassword()).status).to.equal(403);
-    const person = browser();
-    await signInWith(person, passkey);
-    expect((await person.get('/profile')).status).to.equal(200);
-  });
-
   it('a mailed link removes neither passkeys nor providers of a user who will need one after the grace period', async () => {
     await givePasskey();
     const provider = await giveProvider();
@@ -130,15 +120,6 @@ describe('a mailed link to an account that has more than a password', () => {
     expect(await passkeysOf(member)).to.have.length(1);
     expect(await mailTo(member, 'These were kept')).to.include('Passkey Laptop');
     expect((await signInWithNewPassword(member)).status).to.equal(200);
-  });
-
-  it('after the grace period an owner without a passkey or provider sets a password by a mailed link, and must add one', async () => {
-    on.clock.advance(GRACE_SECONDS);
-    const { answer } = await use(await linkFor('forgotten'), '');
-    expect(answer.html).to.include('Sign in with it now.');
-    await signInWithNewPassword();
-    on.clock.advance(GRACE_SECONDS);
-    expect((await signInWithNewPassword()).url.pathname).to.equal('/profile/stronger-sign-in');
   });
 
   it('the link of an invitation by the operator removes a passkey, and a mail announces it', async () => {

@@ -98,17 +98,6 @@ describe('a password session after the grace period', () => {
     expectBlocked(await stranger.follow(signedIn), 'signed in before');
   });
 
-  it('if a strong sign-in is required, signing in with a password for a client gets no code', async () => {
-    endGrace();
-    const browser = createPerson(on.service.issuer);
-    const { email, password } = owner;
-    for (const prompt of ['login', 'login consent']) {
-      const page = await browser.follow(await browser.get(ask({ prompt })));
-      expectBlocked(await browser.follow(await browser.submit(page, { email, password })), prompt);
-    }
-    expect(await outcomeOf(browser, ask({ prompt: 'none' }))).to.equal('login_required');
-  });
-
   it('a user with a password session is asked for the passkey during an authorization, which then continues', async () => {
     const other = createPerson(on.service.issuer);
     await other.signIn(owner);
@@ -155,13 +144,6 @@ describe('a password session after the grace period', () => {
     endGrace();
     await person.submit(await person.get('/language'), { language: 'en' });
     expect(await languageOf()).to.equal('de');
-  });
-
-  it('a password session cannot create an API key, even with a form opened earlier', async () => {
-    const form = await person.get('/profile/api-keys');
-    endGrace();
-    expectBlocked(await person.submit(form, { name: 'Late' }));
-    expect(await on.service.apiKeys.listOf(owner.accountId)).to.deep.equal([]);
   });
 
   it('a password session is extended neither by the keep-alive script nor by visits or authorizations', async () => {

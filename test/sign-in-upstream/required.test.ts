@@ -92,18 +92,6 @@ describe('users who administer an organization or own a client', () => {
     expect((await person.get('/logout')).status).to.equal(200);
   });
 
-  it('a session with a passkey that was ended does not make a later sign-in with the password a strong one', async () => {
-    const person = await signedIn();
-    await addPasskey(on.service.issuer, person);
-    await on.service.accounts.endSessions(owner.accountId);
-    const page = await person.follow(await person.get(ask()));
-    const { email, password } = owner;
-    expect(isConsent(await person.follow(await person.submit(page, { email, password })))).to.equal(true);
-    expect((await person.get('/profile')).status).to.equal(200);
-    on.clock.advance(GRACE_SECONDS);
-    expect((await person.get('/profile')).status).to.equal(303);
-  });
-
   it('a sign-in with a password reaches only the page to add a passkey, then the pending authorization', async () => {
     const before = await signedIn();
     await afterGrace();

@@ -39,6 +39,7 @@ export const WITH_PLATFORM = { sign_in_with: 'platform' };
 export function startWithUpstream({
   provider,
   hasSecond = false,
+  second,
   passwords = true,
   settings = {},
   start = startsOn(),
@@ -47,6 +48,8 @@ export function startWithUpstream({
   readonly start?: Start;
   readonly provider?: Partial<SignInProvider>;
   readonly hasSecond?: boolean;
+  /** Settings of the second provider. */
+  readonly second?: Partial<SignInProvider>;
   readonly passwords?: boolean;
   readonly settings?: Overrides;
 } = {}): WithUpstream {
@@ -60,7 +63,7 @@ export function startWithUpstream({
     if (hasSecond) parts.second = await startUpstream(issuer, 'partner');
     const providers = [
       parts.upstream.settings(provider),
-      ...(hasSecond ? [parts.second.settings({ label: 'Partner login' })] : []),
+      ...(hasSecond ? [parts.second.settings({ label: 'Partner login', ...second })] : []),
     ];
     parts.service = await start({
       clock: parts.clock.clock,

@@ -75,6 +75,7 @@ describe('a user who signs in with a provider', () => {
       maySync: false,
       isSynced: false,
       challenge: { text: 'asked before', seconds: 60 },
+      requireMayAdd: async () => {},
       origin: {
         address: '192.0.2.9',
         browser: 'Firefox',

@@ -210,19 +210,6 @@ export function tokenStoreContract(open: () => Promise<StoreUnderTest>): void {
     expect(await otherNode.readSessionByUid(uid)).to.equal(undefined);
   });
 
-  it('a session is ended by its uid, under its current identifier', async () => {
-    const [first, second, uid] = [newId(), newId(), newId()];
-    await store.writeSession(first, uid, {}, now() + 60);
-    await store.remove('session', first);
-    await store.writeSession(second, uid, {}, now() + 60);
-    await otherNode.removeSessionByUid(uid);
-    expect(await store.read('session', second)).to.equal(undefined);
-    expect(await store.replaceSession(second, uid, {}, now() + 60)).to.equal(false);
-    // Remove it again, and then a session that never existed: neither fails.
-    await otherNode.removeSessionByUid(uid);
-    await otherNode.removeSessionByUid(newId());
-  });
-
   it('an authorization is read from the store as it was created, even on another node', async () => {
     const { generation: _, codeChallengeHash: __, ...known } = FACTS;
     const full = await otherNode.readAuthorization(await begin({ absoluteSeconds: 5_000, clientGeneration: 7 }));

@@ -63,10 +63,10 @@ const tables = (popular: string, heavy: string, owner: string): string[][] => [
         FROM generate_series(1, ${PEOPLE}) AS n`,
     `INSERT INTO warehouse_rights (account_id, organization_id, warehouse_id, rights)
       SELECT ${account('n')}, '${IDS.organization}', '${IDS.warehouse}', '{read}' FROM generate_series(1, ${MEMBERS}) AS n`,
-    `INSERT INTO browser_sessions (uid, account_id, generation, begun_at, address, browser)
-      SELECT 'session-' || n, '${heavy}', 0, ${ago('n', 'minute')}, '192.0.2.1', 'Firefox'
+    `INSERT INTO browser_sessions (uid, account_id, cookie_hash, generation, begun_at, address, browser)
+      SELECT 'session-' || n, '${heavy}', 'hash', 0, ${ago('n', 'minute')}, '192.0.2.1', 'Firefox'
         FROM generate_series(1, ${OF_ONE}) AS n
-      UNION ALL SELECT 'other-' || n, ${account('n')}, 0, ${ago('n', 'second')}, '192.0.2.1', 'Firefox'
+      UNION ALL SELECT 'other-' || n, ${account('n')}, 'hash', 0, ${ago('n', 'second')}, '192.0.2.1', 'Firefox'
         FROM generate_series(1, 100000) AS n`,
     `INSERT INTO api_keys (id, account_id, name, key_hash, last_four, created_at, expires_at,
         expiry_mailed_at)

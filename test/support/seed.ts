@@ -150,6 +150,7 @@ export async function addUnusablePasskey(
     counter: 0,
     aaguid: '',
     challenge: { text: credentialId, seconds: 1 },
+    requireMayAdd: async () => {},
     origin: { address: '', browser: '' },
   });
   if (typeof added !== 'object') throw new Error(added);

@@ -5,7 +5,7 @@ import type { OperatedBy } from '../../base/operated-by.ts';
 import { deleteExpired } from '../../storage/cleaning.ts';
 import type { Queries } from '../../storage/queries.ts';
 import { isAway } from '../../storage/storage-unavailable.ts';
-import { SESSION_GENERATION } from '../account.ts';
+import { hasActiveSession } from '../account.ts';
 import type { Action, Details } from './activity-words.ts';
 
 /** The address of a request and its User-Agent header. Absent if an operator acted. */
@@ -110,8 +110,7 @@ export function createActivity(parts: {
           operator, reason, request_id, trace_id)
         SELECT ${tx.now()}, $1, $2, $3, $4, $5, $6, $7, $8, $11, $12
           WHERE ($9::text IS NULL OR EXISTS (SELECT FROM accounts
-              WHERE id = $1 AND suspended_at IS NULL
-                AND ${SESSION_GENERATION} <= $10 AND $9 <> ALL(ended_sessions)))
+              WHERE id = $1 AND ${hasActiveSession('$9', '$10')}))
             ${late ? 'AND ($1 IS NULL OR EXISTS (SELECT FROM accounts WHERE id = $1 FOR KEY SHARE))' : ''}
         RETURNING 1`,
       [

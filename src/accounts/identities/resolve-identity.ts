@@ -1,6 +1,6 @@
 /** Finds, links or creates the account of a user who signs in with a provider. */
 import { Refusal } from '../../base/refusal.ts';
-import { lockedTransactionOf, transactionOf } from '../../storage/account-turns.ts';
+import { lockedTransactionOf } from '../../storage/account-turns.ts';
 import type { Database, Queries } from '../../storage/queries.ts';
 import { claimProblems } from '../../texts/name-rules.ts';
 import { type Account, type AccountRow, accountFrom, SELECT_ACCOUNTS } from '../account.ts';
@@ -9,6 +9,7 @@ import type { Activity, Origin } from '../activity/activity.ts';
 import { displayName } from '../display-name.ts';
 import { emailKey, isSameMailbox, normalizeEmail } from '../email.ts';
 import type { TakenNames } from '../organizations/taken-names.ts';
+import type { RequireMayAdd } from '../sign-in-methods.ts';
 import type { Identities, Identity, LinkOutcome } from './identities.ts';
 
 /** The provider's settings. */
@@ -36,7 +37,7 @@ export interface ProviderIdentity extends Identity {
  */
 type RefusalReason = 'unknown' | 'unverified' | 'suspended' | 'taken';
 
-interface ResolvedAccount {
+export interface ResolvedAccount {
   readonly account: Account;
   /** True if an existing account was linked with this identity by this sign-in. */
   readonly isNewLink: boolean;
@@ -60,6 +61,7 @@ export type LinkIdentity = (
   from: Pick<IdentitySource, 'id' | 'label'>,
   identity: Identity,
   origin: Origin,
+  requireMayAdd: RequireMayAdd,
 ) => Promise<LinkOutcome>;
 
 export interface ResolveIdentityParts {
@@ -188,8 +190,11 @@ export function createResolveIdentity(parts: ResolveIdentityParts): {
     return now && !now.account.isSuspended ? { account: now.account, isNewLink: false } : 'unknown';
   };
 
-  const linkIdentity: LinkIdentity = async (account, from, person, origin) => {
-    const outcome = await transactionOf(database, account.id, (tx) => link(tx, account.id, { from, person, origin }));
+  const linkIdentity: LinkIdentity = async (account, from, person, origin, requireMayAdd) => {
+    const outcome = await lockedTransactionOf(database, account.id, async (tx) => {
+      await requireMayAdd(tx);
+      return link(tx, account.id, { from, person, origin });
+    });
     return outcome === 'taken' ? refuse(from, person, account, { reason: 'taken', origin }) : outcome;
   };
 

@@ -6,7 +6,7 @@ import { expiryJob } from '../../storage/cleaning.ts';
 import type { Database, InTransaction, Queries } from '../../storage/queries.ts';
 import { type Account, type AccountRow, accountFrom, SELECT_ACCOUNTS } from '../account.ts';
 import type { Activity, Origin } from '../activity/activity.ts';
-import type { MethodsOfKind } from '../sign-in-methods.ts';
+import type { MethodsOfKind, RequireMayAdd } from '../sign-in-methods.ts';
 import { detailsOf, isPasskeyId, type MadePasskey, PASSKEY_COLUMNS, type Passkey, type PasskeyKey } from './passkey.ts';
 
 /** A challenge that a browser has answered; it is accepted only once. */
@@ -23,6 +23,7 @@ interface NewPasskey extends MadePasskey {
   readonly name: string;
   readonly challenge: Challenge;
   readonly origin: Origin;
+  readonly requireMayAdd: RequireMayAdd;
 }
 
 interface SeenPasskey {
@@ -107,9 +108,17 @@ export function createPasskeys(parts: {
      * @returns the passkey, or why it was not stored: `over` if the challenge was answered before,
      *   `full` if the account has `MAX_PASSKEYS`, `known` if an account already has this passkey.
      */
-    add: ({ accountId, name, challenge, origin, ...made }: NewPasskey): Promise<Passkey | 'over' | 'full' | 'known'> =>
-      // Lock the account, so that parallel additions see the previously added passkey.
+    add: ({
+      accountId,
+      name,
+      challenge,
+      origin,
+      requireMayAdd,
+      ...made
+    }: NewPasskey): Promise<Passkey | 'over' | 'full' | 'known'> =>
+      // Lock the account, so that parallel additions see the method added before.
       lockedTransactionOf(database, accountId, async (tx) => {
+        await requireMayAdd(tx);
         if ((await of(accountId, tx)).length >= MAX_PASSKEYS) return 'full';
         if (!(await useUp(tx, challenge))) return 'over';
         const [passkey] = await tx.query<Passkey>(

@@ -301,18 +301,18 @@ function place(kind: PlaceKind, remedy?: string): Show {
 }
 
 async function sessionState(session: RecordedSession, registries: Registries): Promise<Answer> {
-  const { uid, accountId, origin, begunAt, generation } = session;
+  const { uid, accountId, origin, begunAt, endedAt, generation } = session;
   const id = sessionId(session);
   const times = { issued_at: begunAt };
   const where = `The session in ${describeBrowser(origin.browser)} at ${origin.address}`;
   const account = await registries.accounts.find(accountId);
-  if (account?.endedSessions.includes(uid)) {
+  if (endedAt !== null) {
     const end = { action: 'signed_out_elsewhere', details: { session_id: id } } as const;
     const ended = await whatEnded(registries, { accountId, end });
     return {
       state: 'revoked',
-      why: sentences(`${where} was ended.`, ended?.why ?? ''),
-      times: { ...times, ...ended?.times },
+      why: sentences(`${where} was ended.`, ended?.why ?? 'The person signed out there, or at their sign-in provider.'),
+      times: { ...times, revoked_at: endedAt, ...ended?.times },
     };
   }
   if (account && generation < account.sessionGeneration) {
@@ -321,7 +321,7 @@ async function sessionState(session: RecordedSession, registries: Registries): P
     return as('revoked', why, remedy, times);
   }
   const active = (await activeAmong(registries, [session])).get(uid);
-  if (!active) return as('expired', `${where} was signed out there, or has expired.`, undefined, times);
+  if (!active) return as('expired', `${where} has expired.`, undefined, times);
   const until = { ...times, expires_at: active.endsAt, last_used_at: active.lastSeen };
   return as('active', `${where} is signed in.`, `\`sessions end ${id}\` ends it.`, until);
 }

@@ -25,9 +25,9 @@ export function createNotices(parts: {
   /** The first key signs; cookies signed with any of the keys are accepted. */
   keys: readonly [string, ...string[]];
   clock: Clock;
-  visitorOf(ctx: Context): Promise<Visitor | undefined>;
+  signedInOf(ctx: Context): Promise<Visitor | undefined>;
 }): Notices {
-  const { issuer, keys, clock, visitorOf } = parts;
+  const { issuer, keys, clock, signedInOf } = parts;
   const cookie = ownCookie(issuer, 'notice');
   const seals = createSeals('notice', keys);
 
@@ -35,7 +35,7 @@ export function createNotices(parts: {
     async redirect(ctx, url, said) {
       const [path = ''] = url.split('?');
       const until = epochSeconds(clock) + LIFETIME_SECONDS;
-      const mark = markOf(await visitorOf(ctx));
+      const mark = markOf(await signedInOf(ctx));
       const message = typeof said === 'string' ? {} : { message: said };
       const notice: Notice = { path, sentence: inEnglish(said), until, mark, ...message };
       cookie.set(ctx, seals.seal(notice), LIFETIME_SECONDS);
@@ -47,7 +47,7 @@ export function createNotices(parts: {
       // HEAD shows nothing, so it must not consume the notice.
       if (notice?.path !== ctx.path || ctx.method === 'HEAD') return undefined;
       cookie.clear(ctx);
-      const isTheirs = notice.mark === markOf(await visitorOf(ctx));
+      const isTheirs = notice.mark === markOf(await signedInOf(ctx));
       if (!isTheirs || notice.until <= epochSeconds(clock)) return undefined;
       const { message, sentence } = notice;
       return message && !isUnknown(message) ? message : sentence;

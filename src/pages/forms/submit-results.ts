@@ -14,13 +14,14 @@ const HEADERS = ['content-security-policy', 'cross-origin-opener-policy', 'retry
  */
 export function submitResults(parts: {
   forms: FormDrafts;
-  visitorOf(ctx: Context): Promise<Visitor | undefined>;
-  isBlocked(ctx: Context, visitor: Visitor): Promise<boolean>;
+  signedInOf(ctx: Context): Promise<Visitor | undefined>;
+  /** False if the visitor needs a stronger sign-in for this request. */
+  isOpenTo(ctx: Context, visitor: Visitor): boolean;
 }) {
-  const { forms, visitorOf, isBlocked } = parts;
+  const { forms, signedInOf, isOpenTo } = parts;
   /** The account that the steps identified, or the signed-in one: no other gets the response. */
   const accountOf = async (ctx: Context): Promise<string | undefined> =>
-    ctx.state.accountId ?? (await visitorOf(ctx))?.account.id;
+    ctx.state.accountId ?? (await signedInOf(ctx))?.account.id;
 
   return {
     /** Route step: keeps the response. Runs after the form token was checked. */
@@ -45,10 +46,10 @@ export function submitResults(parts: {
     /** Runs before the routes: shows the kept response or, if it has expired, the page itself. */
     async showResult(ctx: Context, next: Next): Promise<void> {
       if (ctx.method !== 'GET' || ctx.query[ANSWER] === undefined) return next();
-      const visitor = await visitorOf(ctx);
+      const visitor = await signedInOf(ctx);
       const [, area] = ctx.path.split('/');
       // Check only the profile: other pages, such as the one of a failed sign-in, need no sign-in.
-      if (visitor && area === 'profile' && (await isBlocked(ctx, visitor))) return next();
+      if (visitor && area === 'profile' && !isOpenTo(ctx, visitor)) return next();
       const found = await forms.find(ctx, ANSWER, ctx.query[ANSWER], visitor?.account.id);
       if (found?.path !== ctx.path) return next();
       for (const [name, value] of found.headers) ctx.set(name, value);

@@ -3,12 +3,13 @@ import type { Context } from 'koa';
 import { ENDPOINT } from '../../provider/endpoints.ts';
 import { formOf } from '../../provider/form.ts';
 import type { Interactions, PendingInteraction } from '../../provider/interactions.ts';
+import { mayAct } from '../../provider/standings.ts';
 import type { ErrorPage } from '../error-page/error-page.ts';
 import { seeOther } from '../page.ts';
 import type { PageKit } from '../page-kit.ts';
 import { get, post, type Route } from '../routes.ts';
 import type { SignInSteps } from '../sign-in/sign-in.ts';
-import { type SignInPolicy, STRONG_SIGN_IN } from '../sign-in/sign-in-policy.ts';
+import { STRONG_SIGN_IN } from '../sign-in/sign-in-policy.ts';
 import type { UpstreamSignIns } from '../sign-in/upstream-ways.ts';
 import type { WaitingSignIn } from '../sign-in/waiting-sign-in.ts';
 import { type ConsentSteps, SHOWN_FIELD } from './consent.ts';
@@ -32,13 +33,12 @@ export function interactionPage(parts: {
   readonly kit: PageKit;
   readonly interactions: Pick<Interactions, 'find' | 'chooseAccount' | 'deny' | 'switchAccount'>;
   readonly errorPage: Pick<ErrorPage, 'requestIsOver' | 'formIsStale'>;
-  readonly signInPolicy: Pick<SignInPolicy, 'of'>;
   readonly waiting: Pick<WaitingSignIn, 'begin'>;
   readonly signIn: Pick<SignInSteps, 'showFor' | 'submitFor'>;
   readonly consent: ConsentSteps;
   readonly upstream: Pick<UpstreamSignIns, 'askWho'>;
 }): Route[] {
-  const { kit, interactions, errorPage, signInPolicy, waiting, signIn, consent, upstream } = parts;
+  const { kit, interactions, errorPage, waiting, signIn, consent, upstream } = parts;
 
   /** Returns undefined after an answer of its own, for a second click, reload, Back or expiry. */
   async function pending(ctx: Context): Promise<PendingInteraction | undefined> {
@@ -56,9 +56,9 @@ export function interactionPage(parts: {
    */
   async function isBlocked(ctx: Context, pending: PendingInteraction): Promise<boolean> {
     if (pending.prompt === 'login' && (pending.isAgain || ctx.method !== 'GET')) return false;
-    const visitor = await kit.visitorOf(ctx);
-    const requirement = visitor && (await signInPolicy.of(ctx, visitor));
-    if (!requirement?.isOver || (pending.prompt === 'login' && requirement.hasStrongMethod)) return false;
+    const { standing } = (await kit.signedInOf(ctx)) ?? {};
+    if (!standing || mayAct(standing)) return false;
+    if (pending.prompt === 'login' && standing.is === 'must use') return false;
     waiting.begin(ctx, pending.uid);
     seeOther(ctx, STRONG_SIGN_IN);
     return true;
@@ -70,7 +70,7 @@ export function interactionPage(parts: {
    */
   async function isStaleDecision(ctx: Context, found: Found): Promise<boolean> {
     if (ctx.method !== 'POST' || !formOf(ctx).has(SHOWN_FIELD)) return false;
-    const visitor = await kit.visitorOf(ctx);
+    const visitor = await kit.signedInOf(ctx);
     const formSession = kit.formSession(ctx, visitor);
     if (formSession === 'this session') return false;
     const restart = 'restart' in found ? found.restart : undefined;

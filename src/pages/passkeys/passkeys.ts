@@ -15,7 +15,7 @@ import { get, post, type Route, SECURITY } from '../routes.ts';
 import type { BrowserSignIns } from '../sign-in/browser-sign-ins.ts';
 import { PASSKEY_OPTIONS, type PasskeySignIns } from '../sign-in/passkey-sign-ins.ts';
 import { isPaused } from '../sign-in/password-check.ts';
-import type { SignInPolicy } from '../sign-in/sign-in-policy.ts';
+import type { ContinueIfSatisfied } from '../sign-in/sign-in-policy.ts';
 import { accountOf, typedOf } from '../signed-in.ts';
 import { type Moment, momentOrNothing, toMoment } from '../words/moment.ts';
 
@@ -85,11 +85,11 @@ export function passkeysPage(parts: {
   readonly passkeySignIns: PasskeySignIns;
   readonly passkeys: Pick<Passkeys, 'of' | 'rename'>;
   readonly signInMethods: Pick<SignInMethods, 'remove'>;
-  readonly signInPolicy: Pick<SignInPolicy, 'continueIfSatisfied'>;
+  readonly continueIfSatisfied: ContinueIfSatisfied;
   readonly signIns: Pick<BrowserSignIns, 'keep'>;
   readonly passwords: boolean;
 }): Route[] {
-  const { kit, passkeySignIns, passkeys, signInMethods, signInPolicy, signIns, passwords } = parts;
+  const { kit, passkeySignIns, passkeys, signInMethods, continueIfSatisfied, signIns, passwords } = parts;
 
   /** Returns the user's passkey that the path names. For any other Koa answers 404. */
   const ownPasskey = async (ctx: Context): Promise<Passkey | undefined> =>
@@ -141,7 +141,7 @@ export function passkeysPage(parts: {
       if (!isPaused(ctx)) ctx.status = 422;
       return drawNew(ctx, name, { problem: added });
     }
-    const onward = await signInPolicy.continueIfSatisfied(ctx, 'passkey');
+    const onward = await continueIfSatisfied(ctx, 'passkey');
     if (onward !== undefined) return seeOther(ctx, onward);
     await kit.notices.redirect(ctx, SECURITY, message('passkey.added'));
   }
@@ -189,17 +189,12 @@ export function passkeysPage(parts: {
   }
 
   async function remove(ctx: Context): Promise<void> {
-    const account = accountOf(ctx);
-    const { id: accountId } = account;
     const passkey = await ownPasskey(ctx);
     if (!passkey) return;
     const origin = originInSession(ctx);
-    const hasPassword = passwords && account.hasPassword;
-    const left = await signInMethods.remove(accountId, passkey.id, { origin, hasPassword });
+    const left = await signInMethods.remove(accountOf(ctx).id, passkey.id, { origin, passwords });
     if (left === undefined) return;
-    if (left === 'last') {
-      return kit.notices.redirect(ctx, SECURITY, message('security.only-method'));
-    }
+    if (left === 'last') return kit.notices.redirect(ctx, SECURITY, message('security.only-method'));
     await signIns.keep(ctx, left, { what: 'passkey_removed', about: passkey.name });
     await kit.notices.redirect(ctx, SECURITY, message('passkey.removed'));
   }

@@ -10,12 +10,12 @@ import { ownCookie } from '../own-cookie.ts';
 import { seeOther } from '../page.ts';
 import type { PageKit } from '../page-kit.ts';
 import { get, post, type Route } from '../routes.ts';
+import type { EndingChoice, EndingChoices } from '../security/what-has-access.ts';
 import type { NeededMethods } from '../sign-in/attempt.ts';
 import type { OfferedMethods } from '../sign-in/offered-methods.ts';
 import { passwordProblem, sayBusy } from '../sign-in/password-check.ts';
 import { comesFrom } from '../sign-in/upstream-ways.ts';
 import type { WaitingSignIn } from '../sign-in/waiting-sign-in.ts';
-import type { EndingChoice, EndingChoices } from './recovery.ts';
 import type { AfterLink, UseLink } from './used-link.ts';
 
 declare module '../view-data.ts' {
@@ -36,6 +36,8 @@ declare module '../view-data.ts' {
       readonly kept: readonly EndingChoice[];
       /** Names the strong methods of a user for whom a password alone is not enough; empty for other users. */
       readonly neededMethods: Text;
+      /** True if the link gives the account its first access: it ends nothing. */
+      readonly isFirst: boolean;
       readonly problem: Message | undefined;
     };
     readonly 'password-link-over': {
@@ -75,7 +77,7 @@ export function createLinkPage(parts: {
     ): Promise<void> {
       // A mailed link only sets a password, so it has no use once the service has no passwords.
       if (purpose === 'forgotten' && !passwords) return showExpired(ctx);
-      const choices = await endingChoices.of(ctx, account, purpose);
+      const choices = await endingChoices.of(account, ctx.method === 'POST' ? formOf(ctx) : undefined, purpose);
       const provider = passwords ? upstream.wayOf(account.email) : undefined;
       await kit.render(ctx, 'password', {
         heading: passwords ? headingOf(account, purpose) : message('password.sign-in-title'),
@@ -87,6 +89,7 @@ export function createLinkPage(parts: {
         choices: choices.filter(({ isKept }) => !isKept),
         kept: choices.filter(({ isKept }) => isKept),
         neededMethods: await neededMethods(account, purpose === 'forgotten'),
+        isFirst: purpose === 'invitation' && !account.hasPassword && choices.length === 0,
         problem: sent.problem,
       });
     },

@@ -7,15 +7,17 @@ import type { LinkPurpose } from '../../accounts/password-links/password-links.t
 import type { LinkedMethod } from '../../accounts/sign-in-methods.ts';
 import { message } from '../../base/message.ts';
 import { formOf } from '../../provider/form.ts';
+import { byPassword, type Standings } from '../../provider/standings.ts';
 import type { FormDrafts } from '../forms/form-drafts.ts';
-import { requestOrigin } from '../page.ts';
+import { requestOrigin, seeOther } from '../page.ts';
 import type { PageKit } from '../page-kit.ts';
 import { SECURITY } from '../routes.ts';
+import type { EndingChoices } from '../security/what-has-access.ts';
 import type { NeededMethods } from '../sign-in/attempt.ts';
 import type { BrowserSignIns } from '../sign-in/browser-sign-ins.ts';
+import { STRONG_SIGN_IN } from '../sign-in/sign-in-policy.ts';
 import type { WaitingSignIn } from '../sign-in/waiting-sign-in.ts';
 import { browserDetails } from '../words/browser-details.ts';
-import type { EndingChoices } from './recovery.ts';
 
 const SIGNED_IN = message('password.signed-in');
 
@@ -47,20 +49,21 @@ export const createUseLink =
     return recovered && { ...recovered, removed };
   };
 
-/** Informs the user of the used link by mail, and redirects. */
+/** Informs the user of the used link by mail, and redirects; after an invitation, the password just set signs in. */
 export type AfterLink = (ctx: Context, used: UsedLink) => Promise<void>;
 
 export function createAfterLink(parts: {
   readonly kit: PageKit;
   readonly passwords: boolean;
   readonly formDrafts: Pick<FormDrafts, 'save'>;
-  readonly waiting: Pick<WaitingSignIn, 'path'>;
+  readonly waiting: Pick<WaitingSignIn, 'path' | 'restart'>;
   readonly endingChoices: Pick<EndingChoices, 'of'>;
   readonly neededMethods: NeededMethods;
+  readonly standings: Pick<Standings, 'wouldBe'>;
   readonly signIns: Pick<BrowserSignIns, 'signIn' | 'rememberBrowser'>;
   readonly mail: AccountMail | undefined;
 }): AfterLink {
-  const { kit, passwords, formDrafts, waiting, endingChoices, neededMethods, signIns, mail } = parts;
+  const { kit, passwords, formDrafts, waiting, endingChoices, neededMethods, standings, signIns, mail } = parts;
 
   /** Redirects to the sign-in of the waiting authorization; if none waits, to `/login`. */
   async function redirectToSignIn(ctx: Context, account: Account): Promise<void> {
@@ -83,7 +86,7 @@ export function createAfterLink(parts: {
   /** Mails the user which access was not ended, because an attacker may have added it. */
   async function notify(ctx: Context, account: Account, purpose: LinkPurpose): Promise<void> {
     if (!mail) return;
-    const left = (await endingChoices.of(ctx, account)).map(({ what, since }) =>
+    const left = (await endingChoices.of(account)).map(({ what, since }) =>
       since ? message('mail.kept-since', { what, since }) : what,
     );
     const more = [
@@ -99,8 +102,15 @@ export function createAfterLink(parts: {
     // Remember this browser, so that password guesses by strangers do not use up its attempts.
     signIns.rememberBrowser(ctx, account);
     await notify(ctx, account, purpose);
-    if (passwords) return redirectToSignIn(ctx, account);
-    await signIns.signIn(ctx, account, 'link', { link: purpose });
-    await kit.notices.redirect(ctx, SECURITY, SIGNED_IN);
+    if (!passwords) {
+      await signIns.signIn(ctx, account, 'link', { link: purpose });
+      return kit.notices.redirect(ctx, SECURITY, SIGNED_IN);
+    }
+    const { is } = await standings.wouldBe(byPassword(account.id));
+    // A mailed link only proves that its user reads the mail of the account.
+    if (purpose !== 'invitation' || is === 'must use') return redirectToSignIn(ctx, account);
+    await signIns.signIn(ctx, account, 'password', 'password', { isMailed: true });
+    // The authorization waits until the user has added a strong method.
+    seeOther(ctx, is === 'must add' ? STRONG_SIGN_IN : ((await waiting.restart(ctx)) ?? '/profile'));
   };
 }

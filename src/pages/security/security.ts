@@ -25,6 +25,7 @@ declare module '../view-data.ts' {
       readonly signedIn: Moment;
       /** The current session first, then the others, latest first. */
       readonly sessions: readonly SessionRow[];
+      readonly sessionPages: Awaited<ReturnType<SessionsSection['view']>>['sessionPages'];
       /** Mails that can be switched off; undefined if the service sends no mail. */
       readonly mail: readonly MailChoice[] | undefined;
       readonly mailUrl: string;

@@ -26,7 +26,12 @@ export interface SessionRow {
 }
 
 const ONE = `${SECURITY}/sessions/:uid/sign-out`;
+/** Query parameter: how many sessions the earlier pages of the list showed. */
+const FROM = 'sessions_from';
 const EVERYWHERE = `${SECURITY}/sign-out-everywhere`;
+/** The page lists every active session, at most this many at a time: none is hidden by later ones. */
+const PAGE_SIZE = 25;
+const MAX_FROM = 100_000;
 const SIGNED_OUT_THERE = message('security.signed-out-there');
 const SIGNED_OUT = message('security.signed-out-others');
 
@@ -37,15 +42,24 @@ export function createSessionsSection(parts: {
   readonly accounts: Pick<AccountRegistry, 'endSessions'>;
   readonly activity: Pick<Activity, 'record'>;
   readonly sessions: Pick<BrowserSessions, 'current' | 'findActive'>;
-  readonly sessionList: Pick<SessionList, 'of' | 'end'>;
+  readonly sessionList: Pick<SessionList, 'of' | 'find' | 'end'>;
   readonly signIns: Pick<BrowserSignIns, 'keep'>;
 }) {
   const { kit, accounts, activity, sessions, sessionList, signIns } = parts;
 
-  /** Returns the recorded sessions that the token store still has. */
-  async function sessionsOf(ctx: Context): Promise<SessionRow[]> {
-    const begun = await sessionList.of(accountOf(ctx));
-    const [own, active] = await Promise.all([sessions.current(ctx), sessions.findActive(begun.map(({ uid }) => uid))]);
+  /**
+   * Returns a page of the recorded sessions, without those that the token store no longer has, and the current
+   * session on the first page. Reads no more of the token store, because a user may have started thousands.
+   */
+  async function pageOf(ctx: Context, from: number) {
+    const [own, recorded] = await Promise.all([
+      sessions.current(ctx),
+      sessionList.of(accountOf(ctx), PAGE_SIZE + 1, from),
+    ]);
+    const others = recorded.slice(0, PAGE_SIZE).filter(({ uid }) => uid !== own?.uid);
+    const current = from === 0 && own ? await sessionList.find(own.uid) : undefined;
+    const begun = current ? [current, ...others] : others;
+    const active = await sessions.findActive(begun.map(({ uid }) => uid));
     const rows = begun.flatMap(({ uid, begunAt, origin }) => {
       const lastSeen = active.get(uid)?.lastSeen;
       if (!lastSeen) return [];
@@ -60,7 +74,7 @@ export function createSessionsSection(parts: {
       };
       return [row];
     });
-    return rows.sort((a, b) => Number(b.isThis) - Number(a.isThis));
+    return { rows, isMore: recorded.length > PAGE_SIZE };
   }
 
   const entryOf = (ctx: Context, done: Pick<NewActivity, 'action' | 'details'>): NewActivity => ({
@@ -74,9 +88,9 @@ export function createSessionsSection(parts: {
     const account = accountOf(ctx);
     const uid = String(ctx.params.uid);
     if (uid === (await sessions.current(ctx))?.uid) return seeOther(ctx, '/logout');
-    const ended = (await sessionList.of(account)).find((one) => one.uid === uid);
+    const ended = await sessionList.find(uid);
     const isEnded =
-      ended !== undefined &&
+      ended?.accountId === account.id &&
       (await sessionList.end(account.id, uid, (tx) => {
         const done = { action: 'signed_out_elsewhere', details: sessionDetails(ended) } as const;
         return activity.record(entryOf(ctx, done), tx);
@@ -97,9 +111,15 @@ export function createSessionsSection(parts: {
     signOutEverywhereUrl: EVERYWHERE,
 
     async view(ctx: Context) {
-      const [session, rows] = await Promise.all([sessions.current(ctx), sessionsOf(ctx)]);
+      const from = Math.min(Math.max(0, Number.parseInt(String(ctx.query[FROM]), 10) || 0), MAX_FROM);
+      const [session, { rows, isMore }] = await Promise.all([sessions.current(ctx), pageOf(ctx, from)]);
       const signedIn = toMoment(new Date((session?.signedInAt ?? 0) * 1000));
-      return { signedIn, sessions: rows };
+      const next = new URLSearchParams({ [FROM]: String(from + PAGE_SIZE) });
+      const sessionPages = {
+        firstUrl: from > 0 ? `${SECURITY}#sessions` : undefined,
+        nextUrl: isMore ? `${SECURITY}?${next}#sessions` : undefined,
+      };
+      return { signedIn, sessions: rows, sessionPages };
     },
 
     routes: [

@@ -4,7 +4,7 @@ import type { Passkeys } from '../../accounts/passkeys/passkeys.ts';
 import type { LinkedMethod, SignInMethods } from '../../accounts/sign-in-methods.ts';
 import { message } from '../../base/message.ts';
 import { formOf } from '../../provider/form.ts';
-import { backTo, originInSession, seeOther } from '../page.ts';
+import { backTo, originInSession, ownSession, seeOther } from '../page.ts';
 import type { PageKit } from '../page-kit.ts';
 import { passkeyRows } from '../passkeys/passkeys.ts';
 import { get, post, SECURITY } from '../routes.ts';
@@ -94,9 +94,9 @@ export function createSignInMethodsPart(parts: {
   /** Redirects to the provider. The session continues, and is checked at the user's return. */
   const link = (ctx: Context): Promise<void> =>
     upstream.begin(ctx, formOf(ctx).get('link_with') ?? '', {
+      to: 'link',
       target: SECURITY,
-      links: accountOf(ctx).id,
-      isFresh: true,
+      ...ownSession(ctx),
     });
 
   const linkedMethod = async (ctx: Context, id: unknown): Promise<LinkedMethod | undefined> =>
@@ -117,12 +117,10 @@ export function createSignInMethodsPart(parts: {
   }
 
   async function remove(ctx: Context): Promise<void> {
-    const account = accountOf(ctx);
     const id = formOf(ctx).get(REMOVED_FIELD) ?? '';
     const method = await linkedMethod(ctx, id);
     const origin = originInSession(ctx);
-    const hasPassword = passwords && account.hasPassword;
-    const left = method && (await signInMethods.remove(account.id, id, { origin, hasPassword }));
+    const left = method && (await signInMethods.remove(accountOf(ctx).id, id, { origin, passwords }));
     if (left === 'last') return kit.notices.redirect(ctx, SECURITY, message('security.only-method'));
     if (!left) return seeOther(ctx, SECURITY);
     await signIns.keep(ctx, left, { what: 'way_removed', about: method.label });
@@ -133,10 +131,9 @@ export function createSignInMethodsPart(parts: {
   /** Asks even after a recent sign-in: a stolen session must not be able to change the password. */
   const reset = (ctx: Context): Promise<void> =>
     upstream.begin(ctx, formOf(ctx).get('confirm_with') ?? '', {
+      to: 'reset',
       target: SECURITY,
-      confirms: accountOf(ctx).id,
-      resets: true,
-      isFresh: true,
+      ...ownSession(ctx),
     });
 
   const ways = [

@@ -7,14 +7,14 @@ import type { LinkedMethod, SignInMethods } from '../../accounts/sign-in-methods
 import { isMessage, type Message, message, type Text } from '../../base/message.ts';
 import type { Method } from '../../provider/browser-sessions.ts';
 import { formOf } from '../../provider/form.ts';
+import { byPassword, FREE, type Standing, type Standings } from '../../provider/standings.ts';
 import { requestOrigin } from '../page.ts';
 import type { PageKit } from '../page-kit.ts';
 import type { Way } from './browser-sign-ins.ts';
 import type { OfferedMethods } from './offered-methods.ts';
 import { PASSKEY_FIELD } from './passkey-sign-ins.ts';
 import type { PasswordCheck } from './password-check.ts';
-import type { SignInPolicy } from './sign-in-policy.ts';
-import { comesFrom, type Purpose, WAY_FIELD } from './upstream-ways.ts';
+import { comesFrom, type SignInPurpose, WAY_FIELD } from './upstream-ways.ts';
 
 type Attempt =
   | {
@@ -23,29 +23,34 @@ type Attempt =
       /** True if the problem is about the typed email address or password. */
       readonly isTypedWrong?: boolean;
     }
-  | { readonly account: Account; readonly came: Way; readonly method: Method };
+  | {
+      readonly account: Account;
+      readonly came: Way;
+      readonly method: Method;
+      readonly standing: Standing;
+    };
 
 export type SignInAttempts = ReturnType<typeof createSignInAttempts>;
 
 export function createSignInAttempts(parts: {
-  readonly kit: Pick<PageKit, 'visitorOf'>;
+  readonly kit: Pick<PageKit, 'signedInOf'>;
   readonly offered: Pick<OfferedMethods, 'passwords' | 'upstream' | 'passkeys'>;
   readonly checkPassword: PasswordCheck;
-  readonly signInPolicy: Pick<SignInPolicy, 'acceptsPassword' | 'mayAddMethod' | 'requiredAfterPassword'>;
+  readonly standings: Standings;
   readonly signInMethods: Pick<SignInMethods, 'of'>;
   readonly activity: Pick<Activity, 'recordRefused'>;
 }) {
-  const { kit, offered, checkPassword, signInPolicy, signInMethods, activity } = parts;
+  const { kit, offered, checkPassword, standings, signInMethods, activity } = parts;
   const { passwords, upstream, passkeys } = offered;
 
   /** @returns the account or a problem; undefined after a redirect to a provider. */
-  async function attempt(ctx: Context, purpose: Purpose): Promise<Attempt | undefined> {
+  async function attempt(ctx: Context, purpose: SignInPurpose): Promise<Attempt | undefined> {
     const form = formOf(ctx);
     const answer = form.get(PASSKEY_FIELD);
     if (passkeys && answer !== null) {
       const used = await passkeys.check(ctx, answer);
       if (isMessage(used)) return { email: '', problem: used };
-      return { account: used.account, came: used, method: 'passkey' };
+      return { account: used.account, came: used, method: 'passkey', standing: FREE };
     }
     const email = form.get('email') ?? '';
     const password = form.get('password') ?? '';
@@ -66,9 +71,11 @@ export function createSignInAttempts(parts: {
     }
     const account = await checkPassword(ctx, { email, password });
     if (!isMessage(account)) {
-      const problem = await refusePasswordAlone(ctx, account);
-      if (problem !== undefined) return { email, problem };
-      return { account, came: 'password', method: 'password' };
+      const standing = await standings.of(byPassword(account.id));
+      if (standing.is === 'must use') {
+        return { email, problem: await refusePasswordAlone(ctx, account) };
+      }
+      return { account, came: 'password', method: 'password', standing };
     }
     const problem = hinted ? message('sign-in.wrong-and-hint', { problem: account, hint: comesFrom(hinted) }) : account;
     return { email, problem, isTypedWrong: true };
@@ -79,8 +86,7 @@ export function createSignInAttempts(parts: {
     return { methods: anyStrongOf(await signInMethods.of(id)) };
   }
 
-  async function refusePasswordAlone(ctx: Context, { id }: Account): Promise<Message | undefined> {
-    if (await signInPolicy.acceptsPassword(id)) return undefined;
+  async function refusePasswordAlone(ctx: Context, { id }: Account): Promise<Message> {
     ctx.status = 403;
     await activity.recordRefused({
       action: 'sign_in_refused',
@@ -94,22 +100,15 @@ export function createSignInAttempts(parts: {
 
   /** Returns why the user must sign in again: the last method was too weak (sign_in.require). */
   async function whySignInAgain(ctx: Context): Promise<{ readonly problem?: Text }> {
-    const visitor = await kit.visitorOf(ctx);
-    if (!visitor || (await signInPolicy.mayAddMethod(visitor))) return {};
+    const visitor = await kit.signedInOf(ctx);
+    if (visitor?.standing.is !== 'must use') return {};
     const { account, session } = visitor;
-    const isPassword = session.method === 'password';
+    const isPassword = session.proofs.every(({ by }) => by === 'password');
     const key = isPassword ? 'sign-in.password-too-weak' : 'sign-in.last-too-weak';
     return { problem: message(key, await strongMethodsOf(account)) };
   }
 
-  return {
-    attempt,
-    whySignInAgain,
-
-    /** True if the user must add a stronger sign-in method before continuing. */
-    mustAddMethod: async ({ id }: Account): Promise<boolean> =>
-      (await signInPolicy.requiredAfterPassword(id))?.isOver ?? false,
-  };
+  return { attempt, whySignInAgain };
 }
 
 /** Names the strong methods of a user for whom a password alone is not enough; empty for other users. */
@@ -117,13 +116,15 @@ export type NeededMethods = (account: Pick<Account, 'id'>, isOfMailedLink?: bool
 
 export const createNeededMethods =
   (parts: {
-    readonly signInPolicy: Pick<SignInPolicy, 'needsMoreThanPassword'>;
+    readonly standings: Pick<Standings, 'wouldBe'>;
     readonly signInMethods: Pick<SignInMethods, 'of'>;
   }): NeededMethods =>
-  async ({ id }, isOfMailedLink) =>
-    (await parts.signInPolicy.needsMoreThanPassword(id, isOfMailedLink))
-      ? anyStrongOf(await parts.signInMethods.of(id))
-      : '';
+  async ({ id }, isOfMailedLink = false) => {
+    const standing = await parts.standings.wouldBe(byPassword(id));
+    // The password of a mailed link ends the grace period.
+    const isNeeded = standing.is === 'must use' || (isOfMailedLink && standing.is === 'warned');
+    return isNeeded && standing.hasStrongMethod ? anyStrongOf(await parts.signInMethods.of(id)) : '';
+  };
 
 /** Names a sign-in method within a sentence. */
 const nameOfMethod = ({ kind, label }: Pick<LinkedMethod, 'kind' | 'label'>): Text =>

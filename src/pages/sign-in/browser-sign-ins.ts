@@ -19,7 +19,7 @@ export type ConfirmationWay = 'password' | { readonly passkey: Passkey };
 export type Way = ConfirmationWay | { readonly link: LinkPurpose } | (WayIn & { readonly isNewLink: boolean });
 
 /** A re-authentication is recorded as a sign-in with this detail. */
-export const CONFIRMATION: Details = { confirmation: true };
+const CONFIRMATION: Details = { confirmation: true };
 
 export interface SignInOutcomes {
   /** @param method `password`, `passkey`, `link`, or the id of a provider. */
@@ -46,39 +46,51 @@ export function createBrowserSignIns(parts: {
       origin: requestOrigin(ctx),
     });
 
-  async function record(ctx: Context, account: Account, way: Way, more: Details = {}): Promise<void> {
+  /** Mails this even in a known browser or without a session: the linked account is new. */
+  function mailNewLink(ctx: Context, { id }: Account, way: Way): void {
+    if (isNewLink(way)) mail?.notify(id, 'account_linked', { ...browserDetails(ctx), about: way.label });
+  }
+
+  async function record(ctx: Context, account: Account, way: Way, { isMailed = false } = {}): Promise<void> {
     const { id: accountId } = account;
     const { method, details } = describe(way);
     ctx.state.accountId = accountId;
-    if (!isNewLink(way) && !devices.find(ctx, account)) {
+    if (!isMailed && !isNewLink(way) && !devices.find(ctx, account)) {
       mail?.notify(accountId, 'new_device', browserDetails(ctx));
     }
     devices.remember(ctx, account);
     outcomes.signedIn(method);
-    await recordIn(ctx, account, { ...details, ...more });
+    await recordIn(ctx, account, details);
   }
 
   return {
     /** Records a sign-in, counts it, and informs the user by mail if the browser is new. */
     record,
 
-    /** Starts a session, and records the sign-in if the provider has not ended it meanwhile. */
-    async signIn(ctx: Context, account: Account, came: Method | UpstreamSignIn, way: Way, more?: Details) {
-      if (isNewLink(way)) {
-        // Mail this even in a known browser or without a session: the linked account is new.
-        mail?.notify(account.id, 'account_linked', { ...browserDetails(ctx), about: way.label });
-      }
-      if (await sessions.signIn(ctx, account, came)) await record(ctx, account, way, more);
+    /**
+     * Starts a session, and records the sign-in.
+     *
+     * @param how.isMailed true if another mail tells the user
+     */
+    async signIn(
+      ctx: Context,
+      account: Account,
+      came: Method | UpstreamSignIn,
+      way: Way,
+      how: { readonly isMailed?: boolean } = {},
+    ): Promise<void> {
+      mailNewLink(ctx, account, way);
+      await sessions.signIn(ctx, account, came);
+      await record(ctx, account, way, how);
     },
 
     /** Gives this browser its own limit of failed attempts, even if the user is not signed in. */
     rememberBrowser: devices.remember,
 
     /** Records a re-authentication in the session. @returns false if the session has ended. */
-    async confirm(ctx: Context, account: Account, way: ConfirmationWay): Promise<boolean> {
-      const method = way === 'password' ? way : 'passkey';
-      const isConfirmed = await sessions.confirm(ctx, account, method);
-      if (!isConfirmed) return false;
+    async confirm(ctx: Context, account: Account, came: Method | UpstreamSignIn, way: Way): Promise<boolean> {
+      if (!(await sessions.confirm(ctx, account, came))) return false;
+      mailNewLink(ctx, account, way);
       devices.remember(ctx, account);
       await recordIn(ctx, account, { ...describe(way).details, ...CONFIRMATION });
       return true;

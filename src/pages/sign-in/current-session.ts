@@ -3,32 +3,28 @@
  * not an OAuth endpoint, so it refuses requests that look like OAuth.
  */
 import type { Context, Middleware } from 'koa';
-import type { AccountRegistry } from '../../accounts/account-registry.ts';
 import type { Answer, NextStep, Step } from '../../base/answer.ts';
 import type { BrowserSessions } from '../../provider/browser-sessions.ts';
 import { formOf, readForm } from '../../provider/form.ts';
 import { OAuthError } from '../../provider/oauth-error.ts';
-import { visitorOf } from '../page.ts';
+import { type VisitorParts, visitorOf } from '../page.ts';
 
 const OAUTH_PARAMETERS = ['grant_type', 'refresh_token', 'client_id', 'client_secret', 'code'];
 
-export function refreshSession({
-  sessions,
-  accounts,
-  requireSameOrigin,
-}: {
-  sessions: BrowserSessions;
-  accounts: AccountRegistry;
-  requireSameOrigin: Middleware;
-}): Step[] {
+export function refreshSession(
+  parts: VisitorParts & {
+    readonly sessions: Pick<BrowserSessions, 'keepAlive'>;
+    readonly requireSameOrigin: Middleware;
+  },
+): Step[] {
   return [
     refuseOtherBodies,
     readForm,
     refuseOAuth,
-    requireSameOrigin,
+    parts.requireSameOrigin,
     async function keepAlive(ctx) {
-      const visitor = await visitorOf(ctx, { sessions, accounts });
-      const seconds = visitor && (await sessions.keepAlive(ctx));
+      const visitor = await visitorOf(ctx, parts);
+      const seconds = visitor && (await parts.sessions.keepAlive(ctx));
       if (seconds === undefined) throw new OAuthError(401, 'login_required', 'no user is signed in');
       return { body: { session_expires_in: seconds } };
     },

@@ -13,9 +13,10 @@ import { type Message, message } from '../../base/message.ts';
 import { networkOf } from '../../base/network-address.ts';
 import { type OwnText, ownText } from '../../texts/texts.ts';
 import { ownCookie } from '../own-cookie.ts';
-import { originInSession, requestOrigin } from '../page.ts';
+import { originInSession, requestOrigin, visitorIn } from '../page.ts';
 import { browserDetails } from '../words/browser-details.ts';
 import { CHALLENGE_SECONDS, createChallenges, type Purpose } from './challenges.ts';
+import type { MayAdd } from './sign-in-policy.ts';
 
 /** The form field in which our script sends the browser's answer. */
 export const PASSKEY_FIELD = 'passkey';
@@ -78,6 +79,7 @@ export function createPasskeySignIns(parts: {
   readonly outcomes: PasskeyOutcomes;
   readonly mail: AccountMail | undefined;
   browserOf(ctx: Context): string;
+  readonly mayAdd: MayAdd;
 }) {
   const { settings, clock, log, passkeys, activity, outcomes, mail, browserOf } = parts;
   const { issuer, limits, secrets } = settings;
@@ -194,7 +196,8 @@ export function createPasskeySignIns(parts: {
         const made = await ceremonies.checkMade(answer);
         const challenge = usedChallenge(answer);
         const origin = originInSession(ctx);
-        const added = await passkeys.add({ ...made, accountId, name, challenge, origin });
+        const requireMayAdd = parts.mayAdd(visitorIn(ctx).session);
+        const added = await passkeys.add({ ...made, accountId, name, challenge, origin, requireMayAdd });
         if (typeof added === 'string') return refuse(ctx, added);
         remember(ctx);
         mail?.notify(accountId, 'passkey_added', { ...browserDetails(ctx), about: name });

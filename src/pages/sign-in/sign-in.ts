@@ -15,7 +15,7 @@ import type { BrowserSignIns } from './browser-sign-ins.ts';
 import type { OfferedMethods } from './offered-methods.ts';
 import { PASSKEY_OPTIONS } from './passkey-sign-ins.ts';
 import { STRONG_SIGN_IN } from './sign-in-policy.ts';
-import { CHOOSE, type Purpose, type UpstreamSignIns, WAY_FIELD, type WayIn } from './upstream-ways.ts';
+import { CHOOSE, type SignInPurpose, type UpstreamSignIns, WAY_FIELD, type WayIn } from './upstream-ways.ts';
 import type { WaitingSignIn } from './waiting-sign-in.ts';
 
 declare module '../view-data.ts' {
@@ -110,7 +110,7 @@ export type SignInSteps = ReturnType<typeof createSignInSteps>;
 
 /** The handlers of `/login`, and of the sign-in step of an authorization request. */
 export function createSignInSteps(parts: {
-  readonly kit: Pick<PageKit, 'visitorOf'>;
+  readonly kit: Pick<PageKit, 'signedInOf'>;
   readonly sessions: Pick<BrowserSessions, 'whyEnded'>;
   readonly form: SignInForm;
   readonly attempts: SignInAttempts;
@@ -121,7 +121,7 @@ export function createSignInSteps(parts: {
 }) {
   const { kit, sessions, form, attempts, upstream, signIns, interactions, waiting } = parts;
   const { draw, arrival, directProvider } = form;
-  const { attempt, whySignInAgain, mustAddMethod } = attempts;
+  const { attempt, whySignInAgain } = attempts;
 
   async function whySignedOut(ctx: Context): Promise<Message | undefined> {
     const why = await sessions.whyEnded(ctx);
@@ -131,16 +131,16 @@ export function createSignInSteps(parts: {
 
   async function show(ctx: Context): Promise<void> {
     const target = targetOf(ctx);
-    if (await kit.visitorOf(ctx)) return seeOther(ctx, target.url);
+    if (await kit.signedInOf(ctx)) return seeOther(ctx, target.url);
     const provider = directProvider(ctx);
-    if (provider) return upstream.begin(ctx, provider.id, { target: target.url, isFresh: false });
+    if (provider) return upstream.begin(ctx, provider.id, { to: 'sign in', target: target.url, isFresh: false });
     const notice = await whySignedOut(ctx);
     await draw(ctx, { action: target.loginPath, notice, ...(await arrival(ctx)) });
   }
 
   async function submit(ctx: Context): Promise<void> {
     const target = targetOf(ctx);
-    const outcome = await attempt(ctx, { target: target.url, isFresh: false });
+    const outcome = await attempt(ctx, { to: 'sign in', target: target.url, isFresh: false });
     if (outcome === undefined) return;
     if ('problem' in outcome) return draw(ctx, { action: target.loginPath, ...outcome });
     const { account, came, method } = outcome;
@@ -173,8 +173,8 @@ export function createSignInSteps(parts: {
     if ('problem' in outcome) {
       return draw(ctx, { action: ctx.path, client, cancel: true, ...outcome });
     }
-    const { account, came, method } = outcome;
-    if (method === 'password' && (await mustAddMethod(account))) {
+    const { account, came, method, standing } = outcome;
+    if (standing.is === 'must add') {
       // The interaction continues to wait until the user has added a stronger method.
       await signIns.signIn(ctx, account, method, came);
       return seeOther(ctx, STRONG_SIGN_IN);
@@ -197,7 +197,8 @@ export function signInPage(parts: {
   return [get('/login', requireNavigation, steps.show), post('/login', ...kit.form, steps.submit)];
 }
 
-const purposeOf = ({ uid, isAgain, loginHint }: PendingSignIn): Purpose => ({
+const purposeOf = ({ uid, isAgain, loginHint }: PendingSignIn): SignInPurpose => ({
+  to: 'sign in',
   target: HOME,
   interaction: uid,
   isFresh: isAgain,

@@ -48,14 +48,14 @@ export function signOutPage(parts: {
 
   /** Asks for confirmation, because any site can link here, or says that the user is signed out. */
   async function show(ctx: Context): Promise<void> {
-    const visitor = await kit.visitorOf(ctx);
+    const visitor = await kit.signedInOf(ctx);
     if (visitor) return kit.render(ctx, 'sign-out', { account: visitor.account });
     const providers = upstream.ways.map(({ label }) => label);
     await kit.render(ctx, 'signed-out', { providers, notice: await kit.notices.take(ctx) });
   }
 
   async function submit(ctx: Context): Promise<void> {
-    const visitor = await kit.visitorOf(ctx);
+    const visitor = await kit.signedInOf(ctx);
     // If the form was rendered for another user, ask again with the name of the current user.
     if (visitor && kit.formSession(ctx, visitor) === 'somebody else') return seeOther(ctx, ctx.path);
     const isForgotten = formOf(ctx).has('forget');

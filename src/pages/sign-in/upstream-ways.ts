@@ -32,21 +32,29 @@ export interface UpstreamOutcomes {
   providersKnown(ids: readonly string[]): void;
 }
 
-/** The purpose of a sign-in at a provider. */
-export interface Purpose {
+/** Why a user visits a provider: decides for what the provider's answer is accepted. */
+export type Purpose = SignInPurpose | OwnPurpose;
+
+export interface SignInPurpose {
+  readonly to: 'sign in';
   /** A path of ours, to which the user returns. */
   readonly target: string;
   /** The interaction that waits for the sign-in; the user returns there instead of to `target`. */
   readonly interaction?: string;
-  /** The account whose user must confirm their identity; any other account is refused. */
-  readonly confirms?: string;
-  /** True if the user may choose a new password after confirming (only with `confirms`). */
-  readonly resets?: boolean;
-  /** The signed-in account to link with the identity at the provider. */
-  readonly links?: string;
   /** True if the user must authenticate at the provider even with a session there. */
   readonly isFresh: boolean;
   readonly loginHint?: string | undefined;
+}
+
+/**
+ * The purpose of a signed-in user: only that user, in the session that began it, completes it. `reset`
+ * confirms who the user is, who may then choose a new password.
+ */
+export interface OwnPurpose {
+  readonly to: 'confirm' | 'reset' | 'link';
+  readonly target: string;
+  readonly accountId: string;
+  readonly sessionUid: string;
 }
 
 export interface WayIn {

@@ -30,7 +30,7 @@ export function createWaitingSignIn(parts: {
     /** Ends the wait. @returns the URL that restarts this interaction for the signed-in user. */
     restartOf(ctx: Context, uid: string): Promise<string | undefined> {
       end(ctx);
-      return interactions.restartSignedIn(uid);
+      return interactions.restartSignedIn(ctx, uid);
     },
 
     /** Returns where to sign in: at the interaction while it still waits, otherwise `/login`. */
@@ -46,7 +46,7 @@ export function createWaitingSignIn(parts: {
       const uid = cookie.get(ctx);
       if (uid === undefined) return undefined;
       cookie.clear(ctx);
-      return interactions.restartSignedIn(uid);
+      return interactions.restartSignedIn(ctx, uid);
     },
   };
 }

@@ -1,83 +1,143 @@
-/** Completes a user's visit to a provider: a sign-in, a link, a confirmation or a recovery. */
+/** Completes a user's visit to a provider, for the purpose with which it began. */
 import type { Context } from 'koa';
-import { methodIdOf } from '../../accounts/identities/identities.ts';
-import type { ResolveIdentity } from '../../accounts/identities/resolve-identity.ts';
+import { type Activity, SessionEnded } from '../../accounts/activity/activity.ts';
+import { type Identities, methodIdOf } from '../../accounts/identities/identities.ts';
+import type { LinkIdentity, ResolveIdentity } from '../../accounts/identities/resolve-identity.ts';
+import type { AccountMail } from '../../accounts/mail/account-mail.ts';
 import { passwordLinkPath } from '../../accounts/password-links/link-mail.ts';
 import type { PasswordLinks } from '../../accounts/password-links/password-links.ts';
+import type { Message } from '../../base/message.ts';
+import { proofOf } from '../../provider/browser-sessions.ts';
+import type { Standings } from '../../provider/standings.ts';
 import type { UpstreamPerson, UpstreamProvider } from '../../upstream/upstream-provider.ts';
-import type { FirstSignIn } from '../first-sign-in/question.ts';
-import { type Notices, requestOrigin, seeOther } from '../page.ts';
-import { type BrowserSignIns, CONFIRMATION } from '../sign-in/browser-sign-ins.ts';
-import type { SignInPolicy } from '../sign-in/sign-in-policy.ts';
-import type { Purpose, UpstreamOutcomes } from '../sign-in/upstream-ways.ts';
+import { type Notices, originInSession, requestOrigin, seeOther, type Visitor } from '../page.ts';
+import type { EndingChoices } from '../security/what-has-access.ts';
+import type { BrowserSignIns } from '../sign-in/browser-sign-ins.ts';
+import type { ContinueIfSatisfied, MayAdd } from '../sign-in/sign-in-policy.ts';
+import type { OwnPurpose, Purpose, SignInPurpose, UpstreamOutcomes } from '../sign-in/upstream-ways.ts';
 import type { WaitingSignIn } from '../sign-in/waiting-sign-in.ts';
-import type { Confirm, Link } from './own-account.ts';
+import { browserDetails } from '../words/browser-details.ts';
 import { CONFIRMED, linkedNotice, NOT_ENOUGH } from './words.ts';
 
 /** @param refuse tells the user why the identity is refused. */
 export type Arrive = (
   ctx: Context,
-  settings: UpstreamProvider['settings'],
+  provider: UpstreamProvider['settings'],
   came: { readonly person: UpstreamPerson; readonly purpose: Purpose },
   refuse: (reason: string) => Promise<void>,
 ) => Promise<void>;
 
+/** Where the user continues, or why the identity is refused. */
+type Arrival = { readonly path: string; readonly notice?: Message } | { readonly refused: string };
+
+interface Came<For extends Purpose> {
+  readonly provider: UpstreamProvider['settings'];
+  readonly person: UpstreamPerson;
+  readonly purpose: For;
+}
+
 export function createArrival(parts: {
+  signedInOf(ctx: Context): Promise<Visitor | undefined>;
   readonly resolveIdentity: ResolveIdentity;
-  readonly link: Link;
-  readonly confirm: Confirm;
-  readonly signInPolicy: Pick<SignInPolicy, 'continueIfSatisfied' | 'mayRecover'>;
+  readonly linkIdentity: LinkIdentity;
+  readonly identities: Pick<Identities, 'listOf' | 'use'>;
+  readonly mayAdd: MayAdd;
+  readonly standings: Pick<Standings, 'wouldBe'>;
+  readonly continueIfSatisfied: ContinueIfSatisfied;
   readonly passwordLinks: Pick<PasswordLinks, 'make'>;
-  readonly signIns: Pick<BrowserSignIns, 'signIn'>;
-  readonly firstSignIn: Pick<FirstSignIn, 'path'>;
+  readonly signIns: Pick<BrowserSignIns, 'signIn' | 'confirm'>;
+  readonly endingChoices: Pick<EndingChoices, 'firstSignInPath'>;
   readonly waiting: Pick<WaitingSignIn, 'restartOf'>;
+  readonly activity: Pick<Activity, 'recordRefused'>;
+  readonly mail: AccountMail | undefined;
   readonly notices: Pick<Notices, 'redirect'>;
   readonly outcomes: UpstreamOutcomes;
 }): Arrive {
-  const { resolveIdentity, link, confirm, signInPolicy, passwordLinks, signIns, firstSignIn } = parts;
-  const { waiting, notices, outcomes } = parts;
+  const { identities, standings, passwordLinks, signIns, endingChoices, waiting, activity, notices, outcomes } = parts;
 
-  async function onwardTo(ctx: Context, { interaction, target }: Purpose): Promise<string> {
-    if (interaction === undefined) return target;
-    return (await waiting.restartOf(ctx, interaction)) ?? target;
+  async function signIn(ctx: Context, { provider, person, purpose }: Came<SignInPurpose>): Promise<Arrival> {
+    const came = await parts.resolveIdentity(provider, person, requestOrigin(ctx));
+    if (typeof came === 'string') return { refused: came };
+    const { account, isNewLink } = came;
+    await signIns.signIn(ctx, account, person, { ...provider, isNewLink });
+    const { interaction, target } = purpose;
+    const onward = (interaction !== undefined && (await waiting.restartOf(ctx, interaction))) || target;
+    if (!isNewLink) return { path: onward };
+    return { path: await endingChoices.firstSignInPath(ctx, account, methodIdOf(person.issuer), onward) };
   }
 
-  async function leadBack(ctx: Context, { target }: Purpose): Promise<void> {
-    // A target with a query shows a form again: it tells the user itself what to do.
-    if (target.includes('?')) return seeOther(ctx, target);
-    await notices.redirect(ctx, target, CONFIRMED);
+  /** The session of the user continues, so it must still be the active session in which the visit began. */
+  async function inSession(ctx: Context, came: Came<OwnPurpose>): Promise<Arrival> {
+    const visitor = await parts.signedInOf(ctx);
+    const { to, accountId, sessionUid } = came.purpose;
+    if (visitor?.account.id !== accountId || visitor.session.uid !== sessionUid) return { refused: 'signed out' };
+    return to === 'link' ? link(ctx, came, visitor) : prove(ctx, came, visitor);
   }
 
-  return async (ctx, settings, { person, purpose }, refuse) => {
-    const origin = requestOrigin(ctx);
-    if (purpose.links !== undefined) {
-      const reason = await link(ctx, settings, { person, accountId: purpose.links });
-      if (reason !== undefined) return refuse(reason);
-      outcomes.cameFromUpstream(settings.id, 'succeeded');
-      const onward = await signInPolicy.continueIfSatisfied(ctx, person);
-      if (onward !== undefined) return seeOther(ctx, onward);
-      return notices.redirect(ctx, purpose.target, linkedNotice(settings.label));
+  async function link(
+    ctx: Context,
+    { provider, person, purpose }: Came<OwnPurpose>,
+    { account, session }: Visitor,
+  ): Promise<Arrival> {
+    try {
+      // The grace period may have ended while the user was at the provider.
+      const mayAdd = parts.mayAdd(session);
+      const outcome = await parts.linkIdentity(account, provider, person, originInSession(ctx), mayAdd);
+      if (outcome === 'taken') return { refused: 'taken already' };
+      const about = provider.label;
+      if (outcome === 'linked') parts.mail?.notify(account.id, 'way_added', { ...browserDetails(ctx), about });
+    } catch (error) {
+      if (!(error instanceof SessionEnded)) throw error;
+      return { refused: 'signed out' };
     }
-    const came =
-      purpose.confirms === undefined
-        ? await resolveIdentity(settings, person, origin)
-        : await confirm(ctx, settings, { person, accountId: purpose.confirms });
-    if (typeof came === 'string') return refuse(came);
-    const { account, isNewLink } = 'account' in came ? came : { account: came, isNewLink: false };
-    outcomes.cameFromUpstream(settings.id, 'succeeded');
-    if (purpose.resets) {
+    const path = await parts.continueIfSatisfied(ctx, person);
+    return path === undefined ? { path: purpose.target, notice: linkedNotice(provider.label) } : { path };
+  }
+
+  /** Confirms who the user is: for the session, or once, to choose a new password. */
+  async function prove(ctx: Context, came: Came<OwnPurpose>, { account }: Visitor): Promise<Arrival> {
+    const { provider, person, purpose } = came;
+    const { target } = purpose;
+    const { issuer, subject } = person;
+    // Only read: the identity of another user is not used here, and a reset is no sign-in.
+    const links = await identities.listOf(account.id);
+    const own = links.find((one) => one.issuer === issuer && one.subject === subject);
+    if (!own) return refuseAnother(ctx, came);
+    if (purpose.to === 'reset') {
       // A weak sign-in must not recover an account that requires a strong one.
-      const mayRecover = await signInPolicy.mayRecover(account.id, person);
-      if (!mayRecover) return notices.redirect(ctx, purpose.target, NOT_ENOUGH);
-      const { token } = await passwordLinks.make(account, 'confirmed', origin);
-      return seeOther(ctx, passwordLinkPath(token));
+      const { is } = await standings.wouldBe({ accountId: account.id, proofs: [proofOf(person, 0)] });
+      if (is !== 'free') return { path: target, notice: NOT_ENOUGH };
+      const { token } = await passwordLinks.make(account, 'confirmed', requestOrigin(ctx));
+      return { path: passwordLinkPath(token) };
     }
-    const isConfirmation = purpose.confirms !== undefined;
-    const details = isConfirmation ? CONFIRMATION : {};
-    await signIns.signIn(ctx, account, person, { ...settings, isNewLink }, details);
-    if (isConfirmation) return leadBack(ctx, purpose);
-    const onward = await onwardTo(ctx, purpose);
-    const methodId = methodIdOf(person.issuer);
-    seeOther(ctx, isNewLink ? await firstSignIn.path(ctx, account, { methodId, onward }) : onward);
+    const isNewLink = own.lastUsedAt === null;
+    if (!(await signIns.confirm(ctx, account, person, { ...provider, isNewLink }))) return { refused: 'signed out' };
+    await identities.use(person);
+    if (isNewLink) return { path: await endingChoices.firstSignInPath(ctx, account, methodIdOf(issuer), target) };
+    // A target with a query shows a form again: it tells the user itself what to do.
+    return target.includes('?') ? { path: target } : { path: target, notice: CONFIRMED };
+  }
+
+  async function refuseAnother(ctx: Context, { provider, person, purpose }: Came<OwnPurpose>): Promise<Arrival> {
+    const { issuer, subject } = person;
+    await activity.recordRefused({
+      action: 'sign_in_refused',
+      actor: 'person',
+      accountId: purpose.accountId,
+      origin: requestOrigin(ctx),
+      details: { reason: 'another', provider: provider.id, provider_name: provider.label, issuer, subject },
+    });
+    return { refused: 'another' };
+  }
+
+  return async (ctx, provider, { person, purpose }, refuse) => {
+    const arrival =
+      purpose.to === 'sign in'
+        ? await signIn(ctx, { provider, person, purpose })
+        : await inSession(ctx, { provider, person, purpose });
+    if ('refused' in arrival) return refuse(arrival.refused);
+    outcomes.cameFromUpstream(provider.id, 'succeeded');
+    const { path, notice } = arrival;
+    return notice ? notices.redirect(ctx, path, notice) : seeOther(ctx, path);
   };
 }

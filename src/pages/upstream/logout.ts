@@ -2,7 +2,7 @@
 import type { Context } from 'koa';
 import type { Logger } from 'pino';
 import type { Activity } from '../../accounts/activity/activity.ts';
-import type { UpstreamSessions } from '../../accounts/identities/upstream-sessions.ts';
+import type { SessionList } from '../../accounts/session-list.ts';
 import type { Disconnect } from '../../authorizations/endings.ts';
 import type { Answer, Step } from '../../base/answer.ts';
 import type { AttemptLimit } from '../../base/attempt-limits.ts';
@@ -19,29 +19,25 @@ import type { UpstreamOutcomes } from '../sign-in/upstream-ways.ts';
 /** A token's id is remembered for as long as the token could be replayed. */
 const REMEMBERED_SECONDS = OLDEST_SECONDS + 2 * CLOCK_TOLERANCE_SECONDS;
 
-/** Maximum number of sessions ended per request: enough for one user and for earlier leftovers. */
-const MAX_AT_ONCE = 1_000;
-
 /** Returns the steps by path, for requests that a provider's server sends. */
 export function upstreamLogouts(parts: {
   readonly providers: readonly UpstreamProvider[];
   readonly log: Logger;
-  readonly upstreamSessions: Pick<UpstreamSessions, 'end' | 'finishEnded'>;
-  readonly endSession: (uid: string) => Promise<void>;
+  readonly sessionList: Pick<SessionList, 'endAtProvider'>;
   readonly disconnect: Disconnect;
   readonly activity: Pick<Activity, 'record'>;
   /** Limits invalid logout tokens per network. */
   readonly failures: AttemptLimit;
   readonly outcomes: UpstreamOutcomes;
 }): Readonly<Record<string, { readonly POST: readonly Step[] }>> {
-  const { log, failures, outcomes, upstreamSessions, activity } = parts;
+  const { log, failures, outcomes, sessionList, activity } = parts;
 
   const logoutOf = (provider: UpstreamProvider) =>
     async function endSessions(ctx: Context): Promise<Answer> {
       const { id, label, issuer, endConnections: endsAll } = provider.settings;
       const { subject, sid, tokenId } = await checked(ctx, provider);
       const token = { id: tokenId, seconds: REMEMBERED_SECONDS };
-      const ended = await upstreamSessions.end(
+      const ended = await sessionList.endAtProvider(
         { issuer, subject, sid, token },
         async (tx, { accountIds, sessions }) => {
           for (const accountId of accountIds) {
@@ -60,8 +56,6 @@ export function upstreamLogouts(parts: {
         { requestId: ctx.state.requestId, provider: id, sessions },
         'sessions ended by a sign-out at the provider',
       );
-      // If the store is unavailable, the background job ends the remaining sessions later.
-      await upstreamSessions.finishEnded(parts.endSession, MAX_AT_ONCE);
       // OpenID Connect Back-Channel Logout §2.8.
       return { body: {} };
     };

@@ -53,10 +53,11 @@ export function createUpstreamSignIns(parts: {
       return errorPage.say(ctx, 429, TOO_MANY);
     }
     const state = randomId('', 43);
-    const { isFresh } = purpose;
+    // A confirmation proves that the user is present now, so a session at the provider is not enough.
+    const { isFresh, loginHint } = purpose.to === 'sign in' ? purpose : { isFresh: true };
     const flow = newFlow(clock, { isFresh, asksWho: nextPerson.isAsked(ctx, id) });
     try {
-      const url = await provider.begin({ state, flow, loginHint: purpose.loginHint });
+      const url = await provider.begin({ state, flow, loginHint });
       await flows.keep(ctx, state, { provider: id, flow, purpose });
       seeOther(ctx, url.href);
     } catch (error) {
@@ -132,7 +133,7 @@ export function createUpstreamSignIns(parts: {
   const directLink = (provider: WayIn) =>
     function beginHere(ctx: Context): Promise<void> | void {
       if (only?.id !== provider.id) return seeOther(ctx, '/login');
-      return begin(ctx, provider.id, { target: '/profile', isFresh: false });
+      return begin(ctx, provider.id, { to: 'sign in', target: '/profile', isFresh: false });
     };
 
   return {
@@ -172,9 +173,10 @@ const CLIENT_REMEDY =
   'registered there; `npm run operator -- doctor` tries them';
 
 /** Returns the URL of the page where the user started, with all sign-in methods. */
-function retryUrl({ interaction, target, confirms, links }: Purpose): string {
+function retryUrl(purpose: Purpose): string {
+  if (purpose.to !== 'sign in') return purpose.target;
+  const { interaction, target } = purpose;
   if (interaction !== undefined) return `${ENDPOINT.interaction}/${interaction}?${CHOOSE}=yes`;
-  if (confirms !== undefined || links !== undefined) return target;
   const [path = '', form] = target.split('?');
   const query = new URLSearchParams(form);
   query.set('return_to', path);

@@ -7,8 +7,8 @@ export const CONFIRMED = message('upstream.confirmed');
 
 export const linkedNotice = (provider: string): Message => message('upstream.linked', { provider });
 
-export const cancelledNotice = (provider: string, { interaction }: Purpose): Message =>
-  message('upstream.cancelled', { provider, hasApp: String(interaction !== undefined) });
+export const cancelledNotice = (provider: string, purpose: Purpose): Message =>
+  message('upstream.cancelled', { provider, hasApp: String('interaction' in purpose) });
 
 type Failure =
   | (typeof REFUSED)[keyof typeof REFUSED]

@@ -30,7 +30,6 @@ create table accounts (
   suspended_by_import boolean not null default false, -- An import ends only the suspensions that an import began.
   external_id text unique, -- The id in the system that imports the person; null if none does.
   session_generation integer not null default 0, -- Sessions that began in an earlier generation have ended.
-  ended_sessions text[] not null default '{}', -- Uids of sessions that were ended elsewhere, until they expire.
   unwanted_mail text[] not null default '{}', -- The kinds of mail that the person does not want.
   language text -- For pages and mails; null until the person chooses. Not checked: a language is a file.
 );
@@ -451,11 +450,13 @@ create index rate_limits_expire on rate_limits (expire);
 
 -- Sign-in
 
--- A row is a session of a person in a browser. Whether it is still active is known to the token store.
+-- A row is a session of a person in a browser. A session in the token store is valid only with its row.
 create table browser_sessions (
   uid text primary key,
   account_id text not null references accounts on delete cascade,
+  cookie_hash text not null, -- Of the latest cookie value: no earlier one is valid, even in a restored token store.
   generation bigint not null, begun_at timestamptz not null,
+  ended_at timestamptz, -- Null until the session is signed out: here, elsewhere or at a provider.
   address text not null, browser text not null
 );
 create index browser_sessions_account_id on browser_sessions (account_id, begun_at desc);
@@ -463,6 +464,16 @@ create index browser_sessions_begun_at on browser_sessions (begun_at);
 -- The expression of accounts/session-list.ts.
 create index browser_sessions_public_id on browser_sessions
   (('ses_' || translate(left(encode(sha256(decode(uid, 'escape')), 'base64'), 16), '+/', '-_')));
+
+-- A row is a provider that has proved who the user of a session is: a sign-out there ends the session.
+create table session_providers (
+  uid text not null references browser_sessions on delete cascade,
+  issuer text not null, subject text not null,
+  sid text, -- The id of the session at the issuer, if the issuer names it.
+  primary key (uid, issuer)
+);
+create index session_providers_subject on session_providers (issuer, subject);
+create index session_providers_sid on session_providers (issuer, sid) where sid is not null;
 
 -- The only row is a number that is added to the session generation of every account, to end all sessions at once. It
 -- follows the clock in microseconds: after the restore of an older database, the next one is beyond every lost one.
@@ -515,19 +526,6 @@ create table account_identities (
 );
 create trigger account_identities_added after insert on account_identities
   for each row execute function forget_password_links('account_id');
-
--- A row is a session that began with a sign-in at a provider: a sign-out there ends it here.
-create table upstream_sessions (
-  uid text primary key,
-  issuer text not null, subject text not null,
-  sid text, -- The id of the session at the issuer, if the issuer names it.
-  expires_at timestamptz not null,
-  ended_at timestamptz -- When the session ended. It may still have to be removed from the token store.
-);
-create index upstream_sessions_ended_at on upstream_sessions (ended_at) where ended_at is not null;
-create index upstream_sessions_subject on upstream_sessions (issuer, subject);
-create index upstream_sessions_sid on upstream_sessions (issuer, sid) where sid is not null;
-create index upstream_sessions_expires_at on upstream_sessions (expires_at);
 
 -- A row is a used logout token: each is accepted once (OpenID Connect Back-Channel Logout, 2.6).
 create table logout_tokens (token_hash text primary key, expires_at timestamptz not null);

@@ -154,15 +154,6 @@ export function createRedisStore(parts: {
       return pointer && read(pointer.data);
     },
 
-    async removeSessionByUid(uid) {
-      if (!isStorableId(uid)) return;
-      const index = nameOf('uid', uid);
-      const pointer = await read<string>(index);
-      // Delete the session first: if the answer is lost, the retry still finds it by the index.
-      if (pointer) await reply(redis.getdel(pointer.data));
-      await reply(redis.getdel(index));
-    },
-
     // Redis deletes expired keys by itself.
     removeExpired: async () => 0,
 

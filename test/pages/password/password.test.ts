@@ -25,12 +25,21 @@ describe('the page of a password link', () => {
     const path = await passwordLink(on.service, credentials, 'invitation');
     const form = await visitor.open(path);
     expect(textOf(form.html)).to.include(said('password.set-title')).and.include(credentials.email);
-    const login = await visitor.follow(await visitor.submit(form, { new_password: NEW_PASSWORD }));
-    expect(login.url.pathname).to.equal('/login');
-    const fields = { email: credentials.email, password: NEW_PASSWORD };
-    const profile = await visitor.follow(await visitor.submit(login, fields));
+    const profile = await visitor.follow(await visitor.submit(form, { new_password: NEW_PASSWORD }));
     expect(profile.url.pathname).to.equal('/profile');
+    const there = createPerson(on.issuer);
+    expect((await there.signIn({ ...credentials, password: NEW_PASSWORD })).url.pathname).to.equal('/profile');
     expect(isExpired(await visitor.get(path))).to.equal(true);
+  });
+
+  it('only a user who had access before sees that all other sessions end', async () => {
+    const { email } = credentials;
+    const { id: accountId } = await on.service.accounts.add({ email: `new-${email}`, name: 'New' });
+    const added = { ...credentials, accountId, email: `new-${email}` };
+    const note = 'signs you out everywhere else';
+    expect((await visitor.open(await passwordLink(on.service, added, 'invitation'))).html).to.not.include(note);
+    expect((await visitor.open(await passwordLink(on.service, credentials, 'invitation'))).html).to.include(note);
+    expect((await visitor.open(await passwordLink(on.service, credentials))).html).to.include(note);
   });
 
   it('the page to set a password distinguishes a first password from a new one', async () => {

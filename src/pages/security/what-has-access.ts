@@ -1,0 +1,285 @@
+/**
+ * Lists what else gives access to an account, and ends what the user does not recognize: on the page of a
+ * one-time link and, after the first sign-in with a provider, on `/profile/security/first-sign-in`, because
+ * an attacker may have used the invitation.
+ */
+import type { Context } from 'koa';
+import type { Account } from '../../accounts/account.ts';
+import type { ApiKeys } from '../../accounts/api-keys/api-keys.ts';
+import type { RecoveryStep } from '../../accounts/password-links/password-changes.ts';
+import type { LinkPurpose } from '../../accounts/password-links/password-links.ts';
+import type { SessionList } from '../../accounts/session-list.ts';
+import type { LinkedMethod, SignInMethods } from '../../accounts/sign-in-methods.ts';
+import type { StrongSignIns } from '../../accounts/strong-sign-ins.ts';
+import type { Connections } from '../../authorizations/connections.ts';
+import type { Disconnect } from '../../authorizations/endings.ts';
+import { type Message, message, type Text } from '../../base/message.ts';
+import type { BrowserSessions } from '../../provider/browser-sessions.ts';
+import { formOf } from '../../provider/form.ts';
+import { byPassword, type Standing, type Standings } from '../../provider/standings.ts';
+import type { FormDrafts } from '../forms/form-drafts.ts';
+import { originInSession, requestOrigin, seeOther } from '../page.ts';
+import type { PageKit } from '../page-kit.ts';
+import { get, post, type Route, SECURITY } from '../routes.ts';
+import type { BrowserSignIns } from '../sign-in/browser-sign-ins.ts';
+import { accountOf, typedOf } from '../signed-in.ts';
+import { type Moment, toMoment } from '../words/moment.ts';
+
+declare module '../view-data.ts' {
+  interface ViewData {
+    readonly 'first-sign-in': {
+      readonly label: string;
+      readonly action: string;
+      readonly choices: readonly EndingChoice[];
+      /** Hidden fields: the parameters of the URL. */
+      readonly fields: readonly { readonly name: string; readonly value: string }[];
+      /** The URL to which the user continues. */
+      readonly onward: string;
+      readonly problem: Text | undefined;
+    };
+  }
+}
+
+/** A checkbox to end something that gives access to the account, such as a passkey or a client. */
+export interface EndingChoice {
+  readonly name: string;
+  readonly value: string;
+  /** What ends, such as `Your connected app`. */
+  readonly what: Message;
+  /** For a sign-in method: the time when it was added. */
+  readonly since: Moment | undefined;
+  readonly isChosen: boolean;
+  /** True if this link may not end it: then it has no checkbox. */
+  readonly isKept: boolean;
+}
+
+export type EndingChoices = ReturnType<typeof createEndingChoices>;
+
+const FIRST_SIGN_IN = `${SECURITY}/first-sign-in`;
+/** The linked provider, and the target (kept for this browser): parameters of the URL, and form fields. */
+const [WAY, ONWARD] = ['way', 'onward'];
+const FIELD = {
+  password: 'remove_password',
+  sessions: 'end_sessions',
+  connections: 'end_connections',
+  apiKeys: 'revoke_api_keys',
+  way: 'remove_way',
+};
+
+export function createEndingChoices({
+  passwords,
+  connections,
+  disconnect,
+  apiKeys,
+  signInMethods,
+  standings,
+  endGrace,
+  sessionList,
+  sessions,
+  formDrafts,
+}: {
+  readonly passwords: boolean;
+  readonly connections: Pick<Connections, 'listOf'>;
+  readonly disconnect: Disconnect;
+  readonly apiKeys: Pick<ApiKeys, 'listOf' | 'revokeAll'>;
+  readonly signInMethods: Pick<SignInMethods, 'of' | 'removeWith'>;
+  readonly standings: Pick<Standings, 'wouldBe'>;
+  readonly sessionList: Pick<SessionList, 'of'>;
+  readonly sessions: Pick<BrowserSessions, 'current' | 'findActive'>;
+  readonly formDrafts: Pick<FormDrafts, 'save'>;
+} & Pick<StrongSignIns, 'endGrace'>) {
+  /**
+   * A mailed link proves access to the mailbox only. It therefore removes no passkey, and no method at all
+   * of a user who needs more than a password (OWASP ASVS 5.0, 6.4.3 and 6.4.4).
+   */
+  const keptBy =
+    (purpose: LinkPurpose | undefined, withPassword: Standing) =>
+    ({ kind }: LinkedMethod): boolean =>
+      purpose === 'forgotten' && (kind === 'passkey' || withPassword.is !== 'free');
+
+  /**
+   * Lists what gives access now.
+   *
+   * @param form of which the ticked checkboxes are chosen
+   * @param purpose of the link that authenticates the user; absent for a signed-in user.
+   */
+  async function of(
+    { id }: Account,
+    form = new URLSearchParams(),
+    purpose?: LinkPurpose,
+  ): Promise<readonly EndingChoice[]> {
+    const [connected, keys, ways, withPassword] = await Promise.all([
+      connections.listOf(id),
+      apiKeys.listOf(id),
+      signInMethods.of(id),
+      standings.wouldBe(byPassword(id)),
+    ]);
+    const isKept = keptBy(purpose, withPassword);
+    return [
+      ...counted(FIELD.connections, 'ending.apps', connected.length),
+      ...counted(FIELD.apiKeys, 'ending.api-keys', keys.length),
+      ...ways.map((way) => ({ ...methodChoice(way), isKept: isKept(way) })),
+    ].map((choice) => asChoice(choice, form));
+  }
+
+  async function otherSessions(ctx: Context, account: Account): Promise<number> {
+    const own = await sessions.current(ctx);
+    const uids = (await sessionList.of(account)).map(({ uid }) => uid);
+    return (await sessions.findActive(uids.filter((uid) => uid !== own?.uid))).size;
+  }
+
+  /** Lists what gives access besides this browser and this method: also the password and other sessions. */
+  async function besides(
+    ctx: Context,
+    account: Account,
+    methodId: string,
+    form = new URLSearchParams(),
+  ): Promise<readonly EndingChoice[]> {
+    const [others, rest] = await Promise.all([otherSessions(ctx, account), of(account, form)]);
+    const password = { name: FIELD.password, what: message('ending.password') };
+    return [
+      ...(passwords && account.hasPassword ? [asChoice(password, form)] : []),
+      ...counted(FIELD.sessions, 'ending.browsers', others).map((choice) => asChoice(choice, form)),
+      ...rest.filter(({ value }) => value !== methodId),
+    ];
+  }
+
+  return {
+    of,
+    besides,
+
+    /**
+     * Returns the path of the redirect after a user's first sign-in with a provider.
+     *
+     * @param methodId the `id` of that provider's `LinkedMethod`.
+     * @param onward the original target: returned if there is nothing to ask.
+     */
+    async firstSignInPath(ctx: Context, account: Account, methodId: string, onward: string): Promise<string> {
+      if ((await besides(ctx, account, methodId)).length === 0) return onward;
+      const kept = await formDrafts.save(ctx, 'onward', onward, account.id);
+      return `${FIRST_SIGN_IN}?${new URLSearchParams({ [WAY]: methodId, ...(kept && { [ONWARD]: kept }) })}`;
+    },
+
+    /**
+     * Ends what the form has ticked, in the transaction that restores the user's access.
+     *
+     * @param removed receives the removed sign-in methods.
+     */
+    ending(ctx: Context, removed: (ways: readonly LinkedMethod[]) => void = () => {}): RecoveryStep {
+      const form = formOf(ctx);
+      const origin = requestOrigin(ctx);
+      const isChosen = (name: string): boolean => form.get(name) === 'yes';
+      const ways = form.getAll(FIELD.way);
+      const run: RecoveryStep['run'] = async (tx, { account: { id: accountId }, purpose }) => {
+        if (isChosen(FIELD.connections)) await disconnect({ accountId }, origin, undefined, tx);
+        if (isChosen(FIELD.apiKeys)) await apiKeys.revokeAll(accountId, { origin, tx });
+        const withPassword = await standings.wouldBe(byPassword(accountId), tx);
+        const hasStrongMethod = withPassword.is !== 'free' && withPassword.hasStrongMethod;
+        // The password of a mailed link must not open what a strong method protects, not even for some days.
+        if (purpose === 'forgotten' && hasStrongMethod) await endGrace(accountId, tx);
+        const isKept = keptBy(purpose, withPassword);
+        removed(await signInMethods.removeWith(accountId, ways, { origin, tx, isKept }));
+      };
+      return { ways, run };
+    },
+  };
+}
+
+export function firstSignInPage(parts: {
+  readonly kit: PageKit;
+  readonly signInMethods: Pick<SignInMethods, 'of' | 'endUnrecognized'>;
+  readonly endingChoices: Pick<EndingChoices, 'besides' | 'ending'>;
+  readonly formDrafts: Pick<FormDrafts, 'find'>;
+  readonly signIns: Pick<BrowserSignIns, 'keep'>;
+  readonly passwords: boolean;
+}): Route[] {
+  const { kit, signInMethods, endingChoices, formDrafts, signIns, passwords } = parts;
+
+  /** Takes values from the form first: after a confirmation the URL has no parameters. */
+  async function askedFor(ctx: Context) {
+    const account = accountOf(ctx);
+    const form = ctx.method === 'POST' ? formOf(ctx) : typedOf(ctx);
+    const said = (name: string): string => form?.get(name) ?? String(ctx.query[name] ?? '');
+    const [methodId, kept] = [said(WAY), said(ONWARD)];
+    const onward = await formDrafts.find(ctx, 'onward', kept, account.id);
+    const method = (await signInMethods.of(account.id)).find((one) => one.id === methodId);
+    const choices = method ? await endingChoices.besides(ctx, account, method.id, form) : [];
+    return { method, kept, choices, onward: isOurs(onward) ? onward : '/profile' };
+  }
+
+  async function draw(ctx: Context, problem?: Text): Promise<void> {
+    const { method, kept, choices, onward } = await askedFor(ctx);
+    if (!method || choices.length === 0) return seeOther(ctx, onward);
+    // Allow redirects to clients: the target may be an authorization request.
+    await kit.pageToClient(ctx, async () => {});
+    const fields = [
+      { name: WAY, value: method.id },
+      { name: ONWARD, value: kept },
+    ];
+    const { label } = method;
+    await kit.render(ctx, 'first-sign-in', { label, action: FIRST_SIGN_IN, choices, fields, onward, problem });
+  }
+
+  async function end(ctx: Context): Promise<void> {
+    const account = accountOf(ctx);
+    const { choices, onward } = await askedFor(ctx);
+    const ticked = choices.filter(({ isChosen }) => isChosen);
+    if (ticked.length === 0) return seeOther(ctx, onward);
+    const { ways, run } = endingChoices.ending(ctx);
+    const left = await signInMethods.endUnrecognized(account.id, {
+      origin: originInSession(ctx),
+      password: formOf(ctx).get(FIELD.password) === 'yes',
+      sessions: formOf(ctx).get(FIELD.sessions) === 'yes',
+      passwords,
+      ways,
+      rest: (tx, ended) => run(tx, { account: ended }),
+    });
+    if (left === 'last') {
+      ctx.status = 422;
+      return draw(ctx, message('first-sign-in.last'));
+    }
+    const more = [message('mail.removed-access'), { items: ticked.map(({ what }) => what) }];
+    await signIns.keep(ctx, left, { what: 'unrecognized_ended', more });
+    await kit.notices.redirect(ctx, onward, message('first-sign-in.done'));
+  }
+
+  const show = (ctx: Context): Promise<void> => draw(ctx);
+
+  return [
+    get(FIRST_SIGN_IN, kit.requireSignedIn, show),
+    post(FIRST_SIGN_IN, ...kit.ownForm(), kit.requireRecentSignIn, end),
+  ];
+}
+
+interface Choice {
+  readonly name: string;
+  readonly what: Message;
+  readonly value?: string;
+  readonly since?: Date;
+  readonly isKept?: boolean;
+}
+
+const asChoice = (
+  { name, what, value = 'yes', since, isKept = false }: Choice,
+  form: URLSearchParams,
+): EndingChoice => ({
+  name,
+  what,
+  value,
+  since: since && toMoment(since),
+  isChosen: form.getAll(name).includes(value),
+  isKept,
+});
+
+const counted = (name: string, text: 'ending.apps' | 'ending.api-keys' | 'ending.browsers', count: number): Choice[] =>
+  count > 0 ? [{ name, what: message(text, { count }) }] : [];
+
+const methodChoice = ({ id, kind, label, addedAt }: LinkedMethod): Choice => ({
+  name: FIELD.way,
+  value: id,
+  since: addedAt,
+  what: message(kind === 'passkey' ? 'ending.passkey' : 'ending.provider', { label }),
+});
+
+/** Accepts only one of our paths: the same store also keeps other drafts of this user. */
+const isOurs = (onward: unknown): onward is string => typeof onward === 'string' && /^\/(?![/\\])/.test(onward);

@@ -1,0 +1,73 @@
+/** Decides what a session may do under `sign_in.require`. No other file decides this. */
+import type { Context } from 'koa';
+import { isStrong, type Proof, type UpstreamStrength } from '../accounts/sign-in-strength.ts';
+import type { SignInRequirement, StrongSignIns } from '../accounts/strong-sign-ins.ts';
+import { requestState } from '../base/request-state.ts';
+import type { Queries } from '../storage/queries.ts';
+
+/**
+ * `free`: nothing is missing. `warned`: a stronger sign-in will be required from `until` on. `must
+ * add`: required, and the user has no strong method: may only add a first one. `must use`: required,
+ * and the user has a strong method: may only sign in with it.
+ */
+export type Standing =
+  | { readonly is: 'free' }
+  | ({ readonly is: 'warned' | 'must add' | 'must use' } & SignInRequirement);
+
+export const FREE: Standing = { is: 'free' };
+
+/** False if the user may only sign out, add a first strong method, or sign in with a strong one. */
+export const mayAct = ({ is }: Standing): boolean => is === 'free' || is === 'warned';
+
+/** A user, and how they have authenticated. */
+interface Proved {
+  readonly accountId: string;
+  readonly proofs: readonly Proof[];
+}
+
+export type Standings = ReturnType<typeof createStandings>;
+
+/** @param parts.providers the sign-in providers of the settings */
+export function createStandings({
+  requirementFor,
+  wouldBeRequired,
+  providers,
+}: Pick<StrongSignIns, 'requirementFor' | 'wouldBeRequired'> & {
+  readonly providers: readonly UpstreamStrength[];
+}) {
+  const asked = requestState<{
+    readonly accountId: string;
+    readonly requirement: Promise<SignInRequirement | undefined>;
+  }>('a sign-in requirement');
+
+  function requirementIn(ctx: Context | undefined, accountId: string) {
+    const before = ctx && asked.find(ctx);
+    if (before?.accountId === accountId) return before.requirement;
+    const requirement = requirementFor(accountId);
+    if (ctx) asked.set(ctx, { accountId, requirement });
+    return requirement;
+  }
+
+  return {
+    /** @param ctx the request, for which the requirement is cached. */
+    async of({ accountId, proofs }: Proved, ctx?: Context): Promise<Standing> {
+      if (isStrong(proofs, providers)) return FREE;
+      return standingUnder(await requirementIn(ctx, accountId));
+    },
+
+    /** Like `of`, for a sign-in that has not happened, or in a transaction; begins no grace period. */
+    async wouldBe({ accountId, proofs }: Proved, tx?: Queries): Promise<Standing> {
+      if (isStrong(proofs, providers)) return FREE;
+      return standingUnder(await wouldBeRequired(accountId, tx));
+    },
+  };
+}
+
+function standingUnder(requirement: SignInRequirement | undefined): Standing {
+  if (!requirement) return FREE;
+  if (!requirement.isOver) return { is: 'warned', ...requirement };
+  return { is: requirement.hasStrongMethod ? 'must use' : 'must add', ...requirement };
+}
+
+/** The proof of a user who has entered the correct password. */
+export const byPassword = (accountId: string): Proved => ({ accountId, proofs: [{ by: 'password', at: 0 }] });

@@ -1,0 +1,104 @@
+/** Every row of the table of sign-in (table.ts), on a real service. */
+import { expect } from 'chai';
+import { type Proof, withProof } from '../../src/accounts/sign-in-strength.ts';
+import { type StoredSession, sessionFrom } from '../../src/provider/browser-sessions.ts';
+import { forEachDeploymentAndEmbedded, onPostgresAndRedis, startsOn } from '../support/service.ts';
+import { driver } from './driver.ts';
+import { AT_ONCE, ENDS_OF_A_COOKIE, ROWS, type Row, RULES } from './table.ts';
+
+/** Names a row by its rule and by what distinguishes it from the other rows of that rule. */
+function titleOf({ rule, held = [], required = 'never', from, events }: Row): string {
+  const has = held.length > 0 ? ` with ${held.join(' and ')}` : '';
+  const began = from ? `, signed in by ${from}` : '';
+  return `rule ${rule}, ${RULES[rule]}: strong ${required}${has}${began}: ${events.join(', then ')}`;
+}
+
+describe('the table of sign-in', () => {
+  const { check } = driver(startsOn());
+  for (const row of ROWS) {
+    it(titleOf(row), () => check(row));
+  }
+});
+
+onPostgresAndRedis('an earlier cookie and a restored token store', (start) => {
+  const { copyAfter } = driver(start);
+  for (const event of ENDS_OF_A_COOKIE) {
+    it(`sign no user in after the event: ${event}`, async () => {
+      expect(await copyAfter(event)).to.equal('nobody');
+    });
+  }
+
+  it('continue a session that has not ended', async () => {
+    expect(await copyAfter('suspension')).to.equal('nobody');
+    expect(await copyAfter('get a role')).to.equal('warned');
+  });
+});
+
+onPostgresAndRedis('a session that two providers proved', (start) => {
+  const { otherNodeAfterSignOutAt } = driver(start);
+  for (const provider of ['strong', 'weak'] as const) {
+    it(`it ends on every node by the sign-out at the ${provider} one`, async () => {
+      expect(await otherNodeAfterSignOutAt(provider)).to.deep.equal([undefined, '/login']);
+    });
+  }
+});
+
+forEachDeploymentAndEmbedded('first methods that several browsers add at once', (start) => {
+  const { addAtOnce } = driver(start);
+  for (const methods of AT_ONCE) {
+    it(`of ${methods.join(', ')} at once, a password stores one`, async () => {
+      expect(await addAtOnce(methods)).to.equal(1);
+    });
+  }
+});
+
+describe('the stored proofs of a session', () => {
+  const stored = { accountId: 'acc_1', loginTs: 1, acr: '0', uid: 'uid', jti: 'cookie' };
+  const proof = { by: 'provider', at: 1, issuer: 'https://a.example', acr: undefined, amr: ['otp'] };
+
+  it('readable proofs are read as they were stored', () => {
+    const amr = [{ by: 'password', at: 1 }, { by: 'link', at: 2 }, proof].map((one) => JSON.stringify(one));
+    expect(sessionFrom({ ...stored, amr })?.proofs).to.deep.equal([
+      { by: 'password', at: 1 },
+      { by: 'link', at: 2 },
+      proof,
+    ]);
+  });
+
+  for (const amr of [
+    undefined,
+    [],
+    ['password'],
+    ['upstream', '0'],
+    ['{'],
+    ['null'],
+    ['"passkey"'],
+    ['{"by":"passkey"}'],
+    ['{"by":"passkey","at":"1"}'],
+    ['{"by":"fingerprint","at":1}'],
+    ['{"by":"provider","at":1,"issuer":"https://a.example","amr":"otp"}'],
+    ['{"by":"password","at":1}', '{"by":"passkey","at":1'],
+  ]) {
+    it(`a session with the proofs ${JSON.stringify(amr)} is that of no user`, () => {
+      expect(sessionFrom({ ...stored, amr } as StoredSession)).to.equal(undefined);
+    });
+  }
+
+  it('a weaker proof takes no stronger one away, and an equal one is renewed', () => {
+    const weak = { ...proof, by: 'provider', amr: [], at: 5 } as const;
+    const strong = { ...proof, by: 'provider' } as const;
+    expect(withProof([{ by: 'passkey', at: 1 }, strong], weak)).to.deep.equal([{ by: 'passkey', at: 1 }, strong, weak]);
+    expect(withProof([{ by: 'passkey', at: 1 }, strong], { by: 'passkey', at: 9 })).to.deep.equal([
+      strong,
+      { by: 'passkey', at: 9 },
+    ]);
+  });
+
+  it('many proofs of a provider do not displace that of a passkey', () => {
+    let proofs: readonly Proof[] = [{ by: 'passkey', at: 1 }];
+    for (let at = 2; at < 20; at += 1)
+      proofs = withProof(proofs, { ...proof, by: 'provider', at, amr: [`method ${at}`] });
+    expect(proofs).to.have.lengthOf(8);
+    expect([proofs[0]?.at, proofs.at(-1)?.at]).to.deep.equal([1, 19]);
+  });
+});
