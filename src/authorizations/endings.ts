@@ -102,9 +102,9 @@ export interface Endings {
   /** Returns whether this client's authorization or machine token with this value was ended by itself. */
   hasEnded(value: string, clientId: string): Promise<boolean>;
   /**
-   * Ends a token that the token store does not have, and may have lost: an API that cached the caller before would
-   * accept them for minutes. Of an authorization only the end of the caching is announced: the value alone names no
-   * account, and may be forged.
+   * Ends a token that the token store does not have, and may have lost: an API that cached its caller before would
+   * accept this caller for minutes. For a token of an authorization, only the end of the caching is announced: the
+   * value alone names no account, and may be forged.
    */
   endUnknown(value: string, client: Pick<Client, 'id' | 'kind'>): Promise<void>;
 }
@@ -142,7 +142,9 @@ export function createEndings(parts: {
       if (isMachineToken(value)) {
         // Other clients have no machine token, and the announcement would make APIs forget all their people.
         if (kind !== 'machine') return;
-        return endings.end({ machineToken: value, clientId });
+        // Remove nothing: if the token store has the token again, it may be that of another client.
+        await revocations.record({ machineToken: value, clientId, expiresAt: undefined }, store);
+        return changes.announce('clients', clientId);
       }
       const id = readValue(value)?.authorizationId;
       if (id === undefined) return;

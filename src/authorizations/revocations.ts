@@ -21,8 +21,8 @@ export interface Revocation {
 export interface MachineTokenEnd {
   readonly machineToken: string;
   readonly clientId: string;
-  /** Seconds since the epoch; absent if the token store has lost the token. */
-  readonly expiresAt?: number;
+  /** Seconds since the epoch; undefined if the token store has lost the token. */
+  readonly expiresAt: number | undefined;
   /** Recorded in the same statement. */
   readonly entry?: NewActivity;
 }
@@ -48,7 +48,9 @@ export interface Revocations {
   record(end: End, store: Pick<TokenStore, 'isInDatabase'>): Promise<boolean>;
   /**
    * Keeps every later end for as long as refresh tokens with this lifetime are valid. Call this before the node issues
-   * such tokens.
+   * such tokens, and at each reload: a restored database may have a lower value.
+   *
+   * @throws StorageUnavailable unless this process has stored such a lifetime before
    */
   keepEndsFor(refreshTokenSeconds: number): Promise<void>;
   /** Returns whether this client's machine token was ended by itself. */
@@ -83,6 +85,7 @@ export function createRevocations(parts: {
   readonly activity: Pick<Activity, 'partOf'>;
 }): Revocations {
   const { database, activity } = parts;
+  /** The longest lifetime that this process has stored. */
   let keptLifetime = 0;
 
   function authorizationSql(
@@ -95,9 +98,10 @@ export function createRevocations(parts: {
     const entry: NewActivity = { action: 'tokens_revoked', actor, accountId, details, origin };
     // A client test has no connection, so the user's activity log omits it.
     const isTest = generation === undefined;
-    // The token store has a record that long, and a client that retries gets access tokens until then.
+    // The token store keeps an expired record for REMEMBER_EXPIRED_SECONDS, and a client that retries gets access
+    // tokens until then.
     const keptSeconds = REMEMBER_EXPIRED_SECONDS + MARGIN_SECONDS;
-    // Another node may prolong the record now, and an older copy of the token store may have a later expiry.
+    // Another node may be prolonging the record, and an older copy of the token store may have a later expiry.
     const forgottenAt = `greatest(to_timestamp(${use(usableUntil + keptSeconds)}), ${database.now()} +
       ((SELECT seconds FROM longest_refresh_lifetime) + ${use(keptSeconds)}) * interval '1 second')`;
     // Nothing is recorded if the account was deleted: its authorizations ended with it.
@@ -146,9 +150,13 @@ export function createRevocations(parts: {
     },
 
     async keepEndsFor(seconds) {
-      if (seconds <= keptLifetime) return;
-      await database.query(RAISE_LIFETIME, [seconds]);
-      keptLifetime = seconds;
+      try {
+        await database.query(RAISE_LIFETIME, [seconds]);
+        keptLifetime = Math.max(keptLifetime, seconds);
+      } catch (error) {
+        // The row is as high already, so the node may use this lifetime although the database is away.
+        if (seconds > keptLifetime) throw error;
+      }
     },
 
     async hasEndedToken({ machineToken, clientId }) {
