@@ -21,7 +21,6 @@ import type { CreateAttemptLimit } from '../base/attempt-limits.ts';
 import type { Clock } from '../base/clock.ts';
 import type { ClientProblems } from '../clients/client-problems.ts';
 import type { ClientRegistry } from '../clients/client-registry.ts';
-import type { ClientRequests } from '../clients/client-requests.ts';
 import type { Settings } from '../config/settings.ts';
 import type { LastUsed } from '../storage/last-used.ts';
 import type { TokenStore } from '../storage/token-store.ts';
@@ -40,7 +39,7 @@ import { createInteractions, type Interactions, restartOf } from './interactions
 import { introspection } from './introspection.ts';
 import { type ChangeStreams, introspectionChanges } from './introspection-changes.ts';
 import type { ProviderOutcomes } from './outcomes.ts';
-import { recordRevocation, revocation, revokeCurrentToken } from './revocation.ts';
+import { revocation, revokeCurrentToken } from './revocation.ts';
 import type { SessionRequirements } from './session-requirements.ts';
 import { createSessionWrites } from './session-writes.ts';
 import { storeAdapter } from './store-adapter.ts';
@@ -70,8 +69,6 @@ interface ProviderParts {
   readonly changeStreams: ChangeStreams;
   /** Records refused authorize and token requests, except those that the user denied. */
   readonly problems: Pick<ClientProblems, 'record'>;
-  /** Records every authorize, token and revocation request. */
-  readonly requests: Pick<ClientRequests, 'record'>;
   readonly lastUsed: Pick<LastUsed<UsedThing>, 'record'>;
   readonly mail?: ApprovalsParts['mail'];
   readonly showHandover: ShowHandover;
@@ -117,7 +114,7 @@ export interface AuthorizationServer {
 export function createAuthorizationServer(parts: ProviderParts): AuthorizationServer {
   const { settings, clock, log, store, upstreamSessions, clients, accounts, people } = parts;
   const { access, sessionList, connections, apiKeys, activity, endings, mail } = parts;
-  const { createAttemptLimit, outcomes, changeStreams, problems, requests, lastUsed } = parts;
+  const { createAttemptLimit, outcomes, changeStreams, problems, lastUsed } = parts;
   const { issuer } = settings;
   const machineTokens = createMachineTokens(store);
   const authorizations = createAuthorizations({
@@ -206,7 +203,7 @@ export function createAuthorizationServer(parts: ProviderParts): AuthorizationSe
       showError: parts.showError,
     }),
   });
-  listenToEvents(provider, { log, problems, requests, outcomes });
+  listenToEvents(provider, { log, problems, outcomes });
 
   const interactions = createInteractions({ provider, store, accounts, sessions, clock });
   const handOver = handOverToApp(parts.showHandover) as Middleware;
@@ -234,7 +231,6 @@ export function createAuthorizationServer(parts: ProviderParts): AuthorizationSe
       machineTokens,
       endings,
       problems,
-      requests,
       lastUsed,
       outcomes,
       log,
@@ -248,14 +244,8 @@ export function createAuthorizationServer(parts: ProviderParts): AuthorizationSe
       changeStreams,
       maxPerClient: settings.limits.changeStreamsPerClient,
     }),
-    revocation: [
-      recordRevocation(requests),
-      ...revocation({ authentication, authorizations, machineTokens, endings, failures }),
-    ],
-    revokeCurrentToken: [
-      recordRevocation(requests),
-      ...revokeCurrentToken({ authorizations, machineTokens, endings, clients, failures }),
-    ],
+    revocation: revocation({ authentication, authorizations, machineTokens, endings, failures }),
+    revokeCurrentToken: revokeCurrentToken({ authorizations, machineTokens, endings, clients, failures }),
     interactions,
     sessions,
     authorizations,

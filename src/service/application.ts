@@ -146,7 +146,6 @@ export function createApplication(parts: ApplicationParts) {
     outcomes,
     changeStreams,
     problems: problemsOfKnown(clients, registries.clientProblems),
-    requests: registries.clientRequests,
     lastUsed: registries.lastUsed,
     mail: mail && {
       notify(ctx, connected) {
@@ -226,7 +225,6 @@ export function createApplication(parts: ApplicationParts) {
     endings,
     server,
     signIn,
-    sessionRequirements,
     kit,
     errorPage,
     mail,

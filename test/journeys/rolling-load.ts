@@ -6,7 +6,6 @@ import { createIntrospector } from '../../modules/node/src/introspector.ts';
 import { type RefreshChain, refreshChain } from '../many-nodes/refresh-chains.ts';
 import { type PartnerTokens, partnerTokens } from '../provider/partner-tokens.ts';
 import { basic, clientCredentials, exchangeCode, introspect } from '../support/oauth.ts';
-import { createPerson, type Person } from '../support/person.ts';
 import type { Seed } from '../support/seed.ts';
 
 export interface Failure {
@@ -42,8 +41,6 @@ export async function prepareLoad(issuer: string, seeded: Seed): Promise<Rolling
   const tokenAnswers: string[] = [];
   const stopWatching = watchTokenAnswers(issuer, (id) => tokenAnswers.push(id));
   const partner = partnerTokens(issuer, seeded);
-  const owner = createPerson(issuer);
-  await owner.signIn(seeded.other);
   const chains: RefreshChain[] = [];
   for (let number = 0; number < REFRESH_CHAINS; number += 1) {
     const { refreshToken } = await partner.tokens(clients.confidential);
@@ -122,11 +119,9 @@ export async function prepareLoad(issuer: string, seeded: Seed): Promise<Rolling
     tokenAnswers,
 
     start(requestsPerSecond) {
-      const clientStream = `/profile/oauth-clients/${clients.confidential.id}/requests`;
       loops.push(
         sendSteadily(requestsPerSecond),
         listen('/oauth/introspect/changes', { authorization: basic(clients.resourceServer) }),
-        listen(clientStream, eventSourceHeaders(owner, clientStream)),
       );
     },
 
@@ -217,11 +212,6 @@ function requestsOf(parts: {
     ],
   ];
 }
-
-const eventSourceHeaders = (person: Person, path: string) => ({
-  accept: 'text/event-stream',
-  cookie: person.cookieHeader(path),
-});
 
 /** The fields of Node's `undici:request:headers` message that are read here. */
 interface ReceivedHeaders {
