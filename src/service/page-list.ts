@@ -268,6 +268,6 @@ export function listPages(parts: {
           passwords,
         })
       : [],
-    errorReferencePage({ kit, issuer, lifetimes }),
+    errorReferencePage({ kit, lifetimes }),
   ].flat();
 }

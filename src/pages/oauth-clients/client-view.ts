@@ -2,7 +2,7 @@
 import type { Text } from '../../base/message.ts';
 import type { Moment } from '../words/moment.ts';
 import type { ReachedOrganization } from '../words/reached.ts';
-import type { highlighted } from './highlight.ts';
+import type { clientSnippets } from './programs.ts';
 import type { KeptTokens } from './test-run.ts';
 import type { ClientFormView } from './view.ts';
 import type { TestStep } from './wire-message.ts';
@@ -116,7 +116,7 @@ export interface ClientConnectionView {
   /** The text of a complete `.env` file. */
   readonly environment: string;
   /** Empty for a client without a secret or without a redirect flow. */
-  readonly snippets: readonly Awaited<ReturnType<typeof highlighted>>[];
+  readonly snippets: ReturnType<typeof clientSnippets>;
   /** The URI to register if the client has none at which the programs could listen. */
   readonly toRegister: { readonly uri: string; readonly action: string } | undefined;
 }
