@@ -62,27 +62,6 @@ interface OvertakenInteraction {
   readonly restart: string;
 }
 
-export interface Interactions {
-  /** Returns the interaction in the request's path, if it was started in this browser. */
-  find(ctx: Context, uid: string): Promise<PendingInteraction | GoneInteraction | OvertakenInteraction>;
-  /** True if this interaction exists, in any browser, and still waits for a sign-in. */
-  waitsForSignIn(uid: string): Promise<boolean>;
-  /**
-   * Ends an interaction after its user has signed in on another path, which does not receive the
-   * interaction's cookie. Returns the URL that starts its request again in the new session;
-   * undefined if that request is no longer known.
-   */
-  restartSignedIn(uid: string): Promise<string | undefined>;
-  /** Signs in. This and the next four return the URL to go to: `ctx.path` if nothing was done. */
-  signIn(ctx: Context, account: Account, method: Method): Promise<string>;
-  /** Continues with the account of the session. */
-  chooseAccount(ctx: Context): Promise<string>;
-  approve(ctx: Context, asked: Asked): Promise<string>;
-  deny(ctx: Context): Promise<string>;
-  /** Ends the session and starts the same request again, for another user. */
-  switchAccount(ctx: Context): Promise<string>;
-}
-
 /** Returns the URL that starts the request of a finished interaction again, while it is known. */
 export async function restartOf(provider: Provider, store: TokenStore, uid: string) {
   const answered = await store.read<{ restart: string }>('interaction', answeredId(uid));
@@ -92,13 +71,15 @@ export async function restartOf(provider: Provider, store: TokenStore, uid: stri
   return orphan && restartUrl(orphan.params);
 }
 
+export type Interactions = ReturnType<typeof createInteractions>;
+
 export function createInteractions(parts: {
   provider: Provider;
   store: TokenStore;
   accounts: Pick<AccountRegistry, 'find'>;
   sessions: BrowserSessions;
   clock: Clock;
-}): Interactions {
+}) {
   const { provider, store, accounts, sessions, clock } = parts;
   type Interaction = InstanceType<Provider['Interaction']>;
 
@@ -128,12 +109,18 @@ export function createInteractions(parts: {
   }
 
   return {
-    async waitsForSignIn(uid) {
+    /** True if this interaction exists, in any browser, and still waits for a sign-in. */
+    async waitsForSignIn(uid: string): Promise<boolean> {
       const interaction = uid === '' ? undefined : await provider.Interaction.find(uid);
       return interaction?.prompt.name === 'login' && interaction.result?.login === undefined;
     },
 
-    async restartSignedIn(uid) {
+    /**
+     * Ends an interaction after its user has signed in on another path, which does not receive the
+     * interaction's cookie. Returns the URL that starts its request again in the new session;
+     * undefined if that request is no longer known.
+     */
+    async restartSignedIn(uid: string): Promise<string | undefined> {
       const interaction = await provider.Interaction.find(uid);
       if (interaction?.prompt.name !== 'login') return restartOf(provider, store, uid);
       await rememberAnswered(interaction);
@@ -141,7 +128,8 @@ export function createInteractions(parts: {
       return restartUrl(interaction.params, SIGN_IN_PROMPTS);
     },
 
-    async find(ctx, uid) {
+    /** Returns the interaction in the request's path, if it was started in this browser. */
+    async find(ctx: Context, uid: string): Promise<PendingInteraction | GoneInteraction | OvertakenInteraction> {
       const interaction = await waiting(ctx);
       if (interaction?.uid !== uid) return gone(uid);
       const { params } = interaction;
@@ -173,7 +161,8 @@ export function createInteractions(parts: {
       return { ...pending, prompt: 'consent', isTest, account, ...askedBefore };
     },
 
-    async signIn(ctx, account, method) {
+    /** Signs in. This and the next four return the URL to go to: `ctx.path` if nothing was done. */
+    async signIn(ctx: Context, account: Account, method: Method): Promise<string> {
       // Read the session now: a user may have signed in in another tab since this page was shown.
       const present = await sessions.current(ctx);
       // A session that was ended elsewhere is replaced like another user's session.
@@ -194,13 +183,16 @@ export function createInteractions(parts: {
       return isSignedIn ? restartUrl(interaction.params, SIGN_IN_PROMPTS) : ctx.path;
     },
 
-    chooseAccount: (ctx) => answer(ctx, { select_account: {} }),
+    /** Continues with the account of the session. */
+    chooseAccount: (ctx: Context) => answer(ctx, { select_account: {} }),
 
-    approve: (ctx, asked) => answer(ctx, approvalOf(asked)),
+    approve: (ctx: Context, asked: Asked) => answer(ctx, approvalOf(asked)),
 
-    deny: (ctx) => answer(ctx, { error: 'access_denied', error_description: 'the person refused the request' }),
+    deny: (ctx: Context) =>
+      answer(ctx, { error: 'access_denied', error_description: 'the person refused the request' }),
 
-    async switchAccount(ctx) {
+    /** Ends the session and starts the same request again, for another user. */
+    async switchAccount(ctx: Context): Promise<string> {
       const interaction = await waiting(ctx);
       if (!interaction) return ctx.path;
       await sessions.signOut(ctx);
