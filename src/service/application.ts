@@ -90,16 +90,7 @@ export function createApplication(parts: ApplicationParts) {
     requirementFor: requirementForAccount,
     providers,
   });
-  const errorPage = createErrorPage({
-    render,
-    clients,
-    async visitorOf(ctx) {
-      const visitor = await findVisitor(ctx);
-      // The error page is shown even if the database does not answer.
-      const mayAct = visitor && sessionRequirements.mayAct(visitor.session, ctx).catch(() => false);
-      return (await mayAct) ? visitor : undefined;
-    },
-  });
+  const errorPage = createErrorPage({ render });
 
   // Create the parts that send mail.
   const background = createBackgroundMail({ log, outcomes });
