@@ -19,7 +19,7 @@ import type { Clock } from '../base/clock.ts';
 import type { OperatedBy } from '../base/operated-by.ts';
 import { createAccounts } from '../changes/accounts.ts';
 import { createChanges } from '../changes/engine.ts';
-import { createClientProblems } from '../clients/client-problems.ts';
+import { createClientProblems, type MailedOwner } from '../clients/client-problems.ts';
 import { createClientRegistry } from '../clients/client-registry.ts';
 import { writeClientUses, writeSecretUses } from '../clients/client-row.ts';
 import type { ChangeFeed } from '../storage/change-feed.ts';
@@ -41,6 +41,7 @@ export function createCommonRegistries(parts: {
   /** Returns the name of the service, which a reload can change. */
   readonly brandName: () => OwnText;
   /** See `createClientProblems`. */
+  readonly onNewProblems?: (owners: readonly MailedOwner[]) => void;
   /** The operator command that uses the registries, for the activity log. */
   readonly by?: OperatedBy;
   readonly timeoutFactor?: number | undefined;

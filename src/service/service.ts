@@ -29,6 +29,7 @@ import { createApplication, createCurrentApplication } from './application.ts';
 import { cleaningJobs } from './cleaning-jobs.ts';
 import { createCommonRegistries } from './common-registries.ts';
 import { describeNode } from './node-description.ts';
+import { createProblemMails } from './problem-mails.ts';
 import { createSharedReload } from './shared-reload.ts';
 import { openStores } from './stores.ts';
 
@@ -96,6 +97,7 @@ export async function startService(given: ServiceParts) {
     log,
     issuer: settings.issuer,
     brandName: () => current.settings.brand.name,
+    onNewProblems: (owners) => mailProblems(owners),
     timeoutFactor,
     databaseConnections: settings.storage.databaseConnections,
     maxCached: settings.storage.rememberedPeople,
@@ -125,6 +127,20 @@ export async function startService(given: ServiceParts) {
       }),
   });
   opened.defer(current.close);
+  const mailProblems = createProblemMails({
+    log,
+    problems: registries.clientProblems,
+    mail: () => current.application.mail,
+    perOwner: limits.createAttemptLimit({
+      name: 'client_problem_mails',
+      attempts: 1,
+      windowSeconds: 86_400,
+      // Without the store, each node would send a mail.
+      onStoreUnavailable: 'throw',
+      log,
+    }),
+  });
+
   let mailing: Promise<unknown> = Promise.resolve();
   // A stop gives up mails of a long report: other parts must still write what they hold.
   opened.defer(() => Promise.race([mailing.then(() => {}), delay(HANDOVER_MS, undefined, UNREF)]));
