@@ -21,7 +21,9 @@ import { createAccounts } from '../changes/accounts.ts';
 import { createChanges } from '../changes/engine.ts';
 import { createClientProblems, type MailedOwner } from '../clients/client-problems.ts';
 import { createClientRegistry } from '../clients/client-registry.ts';
+import { createClientRequests } from '../clients/client-requests.ts';
 import { writeClientUses, writeSecretUses } from '../clients/client-row.ts';
+import { createRequestStreams } from '../clients/request-streams.ts';
 import type { ChangeFeed } from '../storage/change-feed.ts';
 import { createLastUsed } from '../storage/last-used.ts';
 import type { Database } from '../storage/queries.ts';
@@ -78,6 +80,8 @@ export function createCommonRegistries(parts: {
   const passwordLinks = createPasswordLinks({ database, clock, accounts, activity });
   const clientProblems = createClientProblems(parts);
   const clientStandings = createClientStandings({ database });
+  const clientRequests = createClientRequests({ database, changes, clock, log });
+  const requestStreams = createRequestStreams({ requests: clientRequests, changes });
   const lastUsed = createLastUsed({
     clock,
     log,
@@ -108,6 +112,8 @@ export function createCommonRegistries(parts: {
     revocations,
     clientProblems,
     clientStandings,
+    clientRequests,
+    requestStreams,
     lastUsed,
     /** Writes queued data and ends the background work, in reverse order of creation. */
     async close(): Promise<void> {

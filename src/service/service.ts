@@ -103,7 +103,7 @@ export async function startService(given: ServiceParts) {
     maxCached: settings.storage.rememberedPeople,
   });
   opened.defer(() => registries.close());
-  const { revocations } = registries;
+  const { revocations, requestStreams } = registries;
   const isSeeded = settings.demo && (await seedDemo({ database, clock }));
 
   await revocations.keepEndsFor(settings.tokens.refreshTokenSeconds);
@@ -225,6 +225,7 @@ export async function startService(given: ServiceParts) {
     current.replace(next);
     keepSettings(next);
     changes.announceEverything();
+    requestStreams.reopen();
     await keySightings.record();
   }
 
@@ -277,7 +278,10 @@ export async function startService(given: ServiceParts) {
       return current.application.handle(request, response);
     },
     handleOperators: operatorsHost.handle,
-    endStreams: changeStreams.end,
+    endStreams() {
+      changeStreams.end();
+      requestStreams.end();
+    },
     async onOpen() {
       isListening = true;
       await keySightings.beat();
@@ -332,6 +336,8 @@ export async function startService(given: ServiceParts) {
         delayMs: shutdownDelayMs(),
         // From now on readers can open their next stream only at another node, if there is one.
         onClosed: () => changeStreams.leave(database.embedded ? 0 : HANDOVER_MS),
+        // Only now, because a browser whose reconnection is refused gives up the stream for good.
+        onUnreachable: () => requestStreams.reopen(),
       };
       await departure.leave(everyone, leaving);
     },

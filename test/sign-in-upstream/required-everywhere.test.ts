@@ -201,6 +201,16 @@ describe('a password session after the grace period', () => {
     expect((await person.get(near)).html).not.to.include(client.id);
   });
 
+  it("a password session loses its event stream of a client's requests", async () => {
+    const path = `/profile/oauth-clients/${client.id}/requests`;
+    const headers = { accept: 'text/event-stream', cookie: person.cookieHeader(path) };
+    const stream = await fetch(on.service.issuer + path, { headers, redirect: 'manual' });
+    expect(stream.status).to.equal(200);
+    endGrace();
+    // The stream ends at the next keep-alive comment.
+    expect(await stream.text()).to.include('event: over');
+  });
+
   it('a password session cannot link a provider, even if the link was already started', async () => {
     const browser = on.traveller();
     await browser.signIn(owner);
