@@ -278,6 +278,6 @@ export function listPages(parts: {
           passwords,
         })
       : [],
-    errorReferencePage({ kit, lifetimes }),
+    errorReferencePage({ kit, issuer, lifetimes }),
   ].flat();
 }

@@ -26,6 +26,8 @@ POST /oauth/token/refresh: refuseOtherBodies readForm refuseOAuth requireSameOri
 POST /login/platform/backchannel-logout: refusePages readOAuthForm endSessions
 OPTIONS /.well-known/oauth-authorization-server: preflight
 GET /.well-known/oauth-authorization-server: answerMetadata
+OPTIONS /openapi.json: preflight
+GET /openapi.json: answerOpenApi
 GET /oauth/authorize: pageToClient requireNavigationOrSilence ignoreOpenIdParameters recognize engine
 GET /oauth/authorize/:uid: pageToClient requireNavigation engine
 GET /interaction/:uid: pageToClient show

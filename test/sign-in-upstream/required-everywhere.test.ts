@@ -28,7 +28,7 @@ const ALLOWED = [
 ];
 /** Routes that need no session, or that sign in and out. */
 const PUBLIC =
-  /^(GET \/passkey-options\/sign-in|(GET|OPTIONS) \/\.well-known\/|(GET|POST|OPTIONS) \/(login|logout|language|password|forgot-password|errors|assets|favicon.ico|apple-touch-icon.png|oauth|interaction|$))/;
+  /^(GET \/passkey-options\/sign-in|(GET|OPTIONS) \/\.well-known\/|(GET|POST|OPTIONS) \/(login|logout|language|password|forgot-password|errors|openapi.json|assets|favicon.ico|apple-touch-icon.png|oauth|interaction|$))/;
 
 describe('a password session after the grace period', () => {
   const on = startWithUpstream({
