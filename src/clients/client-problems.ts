@@ -25,6 +25,9 @@ export interface ClientProblem {
   readonly requestId: string;
 }
 
+/** Mails about what the client authenticated, and about authorization requests, are counted apart. */
+export type MailedOwner = { readonly id: string } & Pick<ClientProblem, 'step'>;
+
 /** Problems of one client with the same remedy. Other values are those of the latest problem. */
 export interface ClientProblemGroup extends ClientProblem {
   readonly id: string;
@@ -34,6 +37,8 @@ export interface ClientProblemGroup extends ClientProblem {
   readonly first: Date;
   /** True if the cause is removed, as far as the stored client shows it; see `isMended`. */
   readonly isMended: boolean;
+  /** True for problems about which owners get a mail: see `MAILED` and `isFromClient`. */
+  readonly isMailed: boolean;
 }
 
 export type NewClientProblem = Omit<ClientProblem, 'at'> & {
@@ -43,11 +48,11 @@ export type NewClientProblem = Omit<ClientProblem, 'at'> & {
   readonly isFromClient?: boolean;
 };
 
-type WaitingProblem = NewClientProblem & { readonly at: Date };
+type WaitingProblem = NewClientProblem & { readonly at: Date; readonly isMailed: boolean };
 
 export type ClientProblems = ReturnType<typeof createClientProblems>;
 
-/** Maximum number of problems per client, step and `isFromClient`: callers displace only their own kind. */
+/** Maximum number of problems per client, step and `isMailed`: callers displace only their own kind. */
 const MAX_KEPT = 100;
 /** Maximum number of problems of all clients together that are grouped: there may be any number. */
 const MAX_GROUPED = 10_000;
@@ -62,12 +67,24 @@ const MAX_WAITING = 1_000;
 const MAX_URI_LENGTH = 2_000;
 const MAX_CAUSE_LENGTH = 500;
 const MAX_SCOPE_LENGTH = 200;
+/** The errors about which owners get a mail: requests like this fail until the owner acts. */
+const MAILED = [
+  'invalid_request',
+  'invalid_scope',
+  'unauthorized_client',
+  'unsupported_grant_type',
+  'unsupported_response_type',
+  'unsupported_response_mode',
+];
+
 export function createClientProblems(parts: {
   readonly database: Queries;
   readonly clock: Clock;
   readonly log: Pick<Logger, 'warn'>;
+  /** Called with the owners of clients whose requests began to be refused with another error. */
+  readonly onNewProblems?: ((owners: readonly MailedOwner[]) => void) | undefined;
 }) {
-  const { database, clock, log } = parts;
+  const { database, clock, log, onNewProblems } = parts;
   let minute = { number: 0, counts: new Map<string, number>() };
 
   let isClosed = false;
@@ -84,7 +101,9 @@ export function createClientProblems(parts: {
   async function write(problems: readonly WaitingProblem[]): Promise<readonly WaitingProblem[]> {
     const batch = problems.map((problem, place) => ({ ...problem, place }));
     try {
-      await database.query(KEEP, [JSON.stringify(batch), MAX_KEPT]);
+      const values = [JSON.stringify(batch), MAX_KEPT, new Date(clock() - LIFETIME_MS)];
+      const owners = await database.query<MailedOwner>(KEEP, values);
+      if (owners.length > 0 && !isClosed) onNewProblems?.(owners);
     } catch (err) {
       log.warn({ err, lost: batch.length }, 'recent problems of clients could not be written');
     }
@@ -98,12 +117,13 @@ export function createClientProblems(parts: {
      * Enqueues the problem and does nothing else, so a request never waits for it. The problem is
      * written a second later, and lost if the database is unavailable.
      */
-    record({ redirectUri, scope, cause, isFromClient = false, ...problem }: NewClientProblem): void {
+    record({ redirectUri, scope, cause, ...problem }: NewClientProblem): void {
+      const isMailed = problem.isFromClient === true && MAILED.includes(problem.error);
       const { clientId, step } = problem;
-      if (isClosed || writer.isFull() || isFlood(`${clientId} ${step} ${isFromClient}`)) return;
+      if (isClosed || writer.isFull() || isFlood(`${clientId} ${step} ${isMailed}`)) return;
       writer.add({
         ...problem,
-        isFromClient,
+        isMailed,
         at: new Date(clock()),
         cause: cut(withoutSecrets(cause), MAX_CAUSE_LENGTH),
         scope: scope && cut(withoutSecrets(scope), MAX_SCOPE_LENGTH),
@@ -125,15 +145,17 @@ export function createClientProblems(parts: {
     },
 
     /**
-     * Groups the problems of the last 7 days of one client or all; the latest first. Of all, only the
-     * latest `MAX_GROUPED` problems.
+     * Groups the problems of the last 7 days of one client, one owner or all; the latest first. Of
+     * all, only the latest `MAX_GROUPED` problems.
      */
-    async groups(clientId?: string): Promise<ClientProblemGroup[]> {
+    async groups(clientId?: string, ownerId?: string): Promise<ClientProblemGroup[]> {
       await writer.flush();
       const rows = await database.query<ProblemRow>(
-        `${clientId ? GROUPS : LATEST_GROUPS} WHERE at > $1 AND (p.client_id = $2 OR $2::text IS NULL)
+        `${(clientId ?? ownerId) ? GROUPS : LATEST_GROUPS} WHERE at > $1
+            AND (p.client_id = $2 OR $2::text IS NULL)
+            AND (c.owner_account_id = $3 OR $3::text IS NULL)
           GROUP BY ${GROUPED_BY} ORDER BY max(p.id) DESC`,
-        [new Date(clock() - LIFETIME_MS), clientId ?? null],
+        [new Date(clock() - LIFETIME_MS), clientId ?? null, ownerId ?? null],
       );
       return rows.map(problemFrom);
     },
@@ -212,7 +234,7 @@ const FROM_PROBLEMS = `FROM client_problems p ${JOIN_CLIENTS}`;
 const GROUPED = `SELECT c.id AS "clientId", c.name AS "clientName", step, error, cause,
     count(*)::integer AS count, min(at) AS first, max(at) AS at, max(p.id) AS id,
     ${['redirect_uri', 'scope', 'auth_method', 'request_id'].map(latest).join()},
-    bool_and(${isMended}) AS "isMended"`;
+    bool_and(${isMended}) AS "isMended", bool_or(is_mailed) AS "isMailed"`;
 const GROUPS = `${GROUPED} ${FROM_PROBLEMS}`;
 const LATEST_GROUPS = `${GROUPED}
   FROM (SELECT * FROM client_problems ORDER BY id DESC LIMIT ${MAX_GROUPED}) p ${JOIN_CLIENTS}`;
@@ -223,31 +245,38 @@ const GROUPED_BY = `c.id, step, error, cause,
 
 /**
  * Adds the problems of clients that exist. The same statement deletes the oldest rows beyond each
- * client's limit; it does not see the new rows yet, so it leaves room for them.
+ * client's limit; it does not see the new rows yet, so it leaves room for them. Returns the owners
+ * of the clients whose new problems have a step and error that none of their open problems has.
  */
 const KEEP = `
   WITH noted AS (
     SELECT * FROM json_to_recordset($1) AS problem (
       "clientId" text, at timestamptz, step text, error text, cause text,
-      "redirectUri" text, scope text, "authMethod" text, "requestId" text, "isFromClient" boolean,
+      "redirectUri" text, scope text, "authMethod" text, "requestId" text, "isMailed" boolean,
       place integer)
   ), added AS (
     INSERT INTO client_problems
-        (client_id, at, step, error, cause, redirect_uri, scope, auth_method, request_id, is_from_client)
+        (client_id, at, step, error, cause, redirect_uri, scope, auth_method, request_id, is_mailed)
       SELECT noted."clientId", noted.at, step, error, cause,
-        "redirectUri", scope, "authMethod", "requestId", "isFromClient"
+        "redirectUri", scope, "authMethod", "requestId", "isMailed"
       FROM noted JOIN clients ON clients.id = noted."clientId" ORDER BY place
-      RETURNING client_id, step, is_from_client
+      RETURNING client_id, step, is_mailed
   ), crowded AS (
-    SELECT client_id, step, is_from_client, (
-        SELECT id FROM client_problems kept WHERE (kept.client_id, kept.step, kept.is_from_client) =
-          (fresh.client_id, fresh.step, fresh.is_from_client)
+    SELECT client_id, step, is_mailed, (
+        SELECT id FROM client_problems kept WHERE (kept.client_id, kept.step, kept.is_mailed) =
+          (fresh.client_id, fresh.step, fresh.is_mailed)
         ORDER BY id DESC OFFSET greatest($2 - fresh.count, 0) LIMIT 1) AS last_id
-      FROM (SELECT client_id, step, is_from_client, count(*) FROM added GROUP BY 1, 2, 3) fresh
+      FROM (SELECT client_id, step, is_mailed, count(*) FROM added GROUP BY 1, 2, 3) fresh
+  ), removed AS (
+    DELETE FROM client_problems p USING crowded
+      WHERE (p.client_id, p.step, p.is_mailed) = (crowded.client_id, crowded.step, crowded.is_mailed)
+        AND p.id <= crowded.last_id
   )
-  DELETE FROM client_problems p USING crowded
-    WHERE (p.client_id, p.step, p.is_from_client) = (crowded.client_id, crowded.step, crowded.is_from_client)
-      AND p.id <= crowded.last_id`;
+  SELECT DISTINCT c.owner_account_id AS id, noted.step
+    FROM noted JOIN clients c ON c.id = noted."clientId"
+    WHERE c.owner_account_id IS NOT NULL AND noted."isMailed" AND NOT EXISTS (
+      SELECT FROM client_problems p WHERE (p.client_id, p.step, p.error) =
+        (c.id, noted.step, noted.error) AND p.at > $3 AND p.is_mailed AND NOT ${isMended})`;
 
 type ProblemRow = Omit<ClientProblemGroup, 'redirectUri' | 'authMethod' | 'requestId' | 'scope'> & {
   readonly redirect_uri: string | null;

@@ -6,6 +6,7 @@ import type { Logger } from 'pino';
 import type { Answer } from '../base/answer.ts';
 import type { Settings } from '../config/settings.ts';
 import type { ErrorPage } from '../pages/error-page/error-page.ts';
+import { openApiDocument } from '../pages/openapi.ts';
 import { get, type Route } from '../pages/routes.ts';
 import { answerPreflight, requireNavigation, requireNavigationOrSilence } from '../provider/cross-origin.ts';
 import { ENDPOINT, metadata } from '../provider/endpoints.ts';
@@ -121,6 +122,7 @@ function oauthRoutes(parts: HostParts): ExactRoutes {
   const { settings, server, refreshSession } = parts;
   const { issuer } = settings;
   const preflight = [answerPreflight('POST')];
+  const openApi = JSON.stringify(openApiDocument(issuer));
   return {
     [ENDPOINT.introspection]: { POST: server.introspection },
     [ENDPOINT.introspectionChanges]: { GET: server.introspectionChanges },
@@ -135,6 +137,14 @@ function oauthRoutes(parts: HostParts): ExactRoutes {
       GET: [
         function answerMetadata(): Answer {
           return { headers: DOCUMENT_HEADERS, body: metadata(issuer) };
+        },
+      ],
+    },
+    '/openapi.json': {
+      OPTIONS: [answerPreflight('GET')],
+      GET: [
+        function answerOpenApi(): Answer {
+          return { headers: DOCUMENT_HEADERS, body: openApi };
         },
       ],
     },

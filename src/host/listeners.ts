@@ -237,6 +237,8 @@ export function createDeparture() {
      * @param servers the servers that use `ServerResponse`
      * @param options.delayMs how long load balancers may take to notice that this node is leaving
      * @param options.onClosed called when the ports are closed: new connections go to other nodes
+     * @param options.onUnreachable called each second once the ports are closed and requests have
+     *   ceased (or after four seconds): new ones go to other nodes, so streams should end then
      * @param options.timeoutFactor factor for the time after which the remaining connections are cut
      */
     async leave(
@@ -244,8 +246,9 @@ export function createDeparture() {
       {
         delayMs = 0,
         onClosed,
+        onUnreachable,
         timeoutFactor = 1,
-      }: { delayMs?: number; onClosed?: () => void; timeoutFactor?: number } = {},
+      }: { delayMs?: number; onClosed?: () => void; onUnreachable?: () => void; timeoutFactor?: number } = {},
     ): Promise<void> {
       if (delayMs > REUSE_MS) {
         phase = 'announced';
@@ -260,7 +263,7 @@ export function createDeparture() {
       );
       phase = 'closed';
       onClosed?.();
-      await closeWhenAnswered(servers, left, answers, DRAIN_LIMIT_MS * timeoutFactor);
+      await closeWhenAnswered(servers, left, answers, DRAIN_LIMIT_MS * timeoutFactor, onUnreachable);
     },
   };
 }
@@ -270,12 +273,14 @@ export function createDeparture() {
  * ones once requests have ceased (see `LINGER_MS`), all after `limitMs`.
  *
  * @param left resolves when all connections are closed
+ * @param onUnreachable called at each sweep after which requests have ceased
  */
 async function closeWhenAnswered(
   servers: readonly Server[],
   left: Promise<unknown>,
   answers: Answers,
   limitMs: number,
+  onUnreachable: (() => void) | undefined,
 ): Promise<void> {
   let sweeps = 0;
   let isAsked = false;
@@ -294,7 +299,9 @@ async function closeWhenAnswered(
     const hasCeased = !isAsked && answers.sent === sent;
     isAsked = false;
     sent = answers.sent;
-    if (hasCeased || sweeps >= MAX_LINGERS) closeIdleConnections(servers, answers);
+    if (!hasCeased && sweeps < MAX_LINGERS) return;
+    closeIdleConnections(servers, answers);
+    onUnreachable?.();
   }, LINGER_MS);
   await left;
   for (const server of servers) server.off('request', markAsked);

@@ -1,4 +1,4 @@
-/** `/errors` and `/errors/:code`: what `error_uri` points to, as pages for developers. */
+/** `/errors` and `/errors/:code`: what `error_uri` points to, as pages for developers and as JSON. */
 import { readFileSync } from 'node:fs';
 import type { Context } from 'koa';
 import { parse } from 'yaml';
@@ -53,6 +53,15 @@ export const documentedErrors: readonly string[] = Object.keys(texts);
 /** True if `/errors/<code>` exists, so that a response may contain it as `error_uri`. */
 export const isDocumentedError = (code: string): boolean => Object.hasOwn(texts, code);
 
+/** Returns the errors with which a path answers, by HTTP status. */
+export function answersOf(path: string) {
+  const found = Object.entries(texts).flatMap(([code, { title, answers }]) => {
+    const status = answers[path];
+    return typeof status === 'number' ? [{ code, title, status }] : [];
+  });
+  return Map.groupBy(found, ({ status }) => status);
+}
+
 /** Returns the data of an error's page; undefined for a code without a page. */
 export function errorReference(code: string, lifetimes: Lifetimes): ErrorReferenceView | undefined {
   const text = isDocumentedError(code) ? texts[code] : undefined;
@@ -74,21 +83,41 @@ const withLifetimes = (text: string, lifetimes: Lifetimes): string =>
 
 export function errorReferencePage(parts: {
   readonly kit: Pick<PageKit, 'render'>;
+  readonly issuer: string;
   readonly lifetimes: Lifetimes;
 }): Route[] {
-  const { kit, lifetimes } = parts;
+  const { kit, issuer, lifetimes } = parts;
 
-  const index = (ctx: Context): Promise<void> =>
-    kit.render(ctx, 'error-reference-index', {
-      title: 'Error reference',
-      errors: Object.entries(texts).map(([code, { title }]) => ({ code, title })),
-    });
+  function inJson(code: string) {
+    const { code: error, ...described } = errorReference(code, lifetimes) ?? { code };
+    return { error, ...described, url: `${issuer}/errors/${code}` };
+  }
+
+  async function index(ctx: Context): Promise<void> {
+    if (wantsJson(ctx)) ctx.body = { errors: documentedErrors.map(inJson) };
+    else {
+      await kit.render(ctx, 'error-reference-index', {
+        title: 'Error reference',
+        errors: Object.entries(texts).map(([code, { title }]) => ({ code, title })),
+      });
+    }
+  }
 
   /** Shows the page of an error; leaves an unknown code to Koa's 404. */
   async function show(ctx: Context): Promise<void> {
-    const page = errorReference(String(ctx.params.code), lifetimes);
-    if (page) await kit.render(ctx, 'error-reference', page);
+    const code = String(ctx.params.code);
+    const page = errorReference(code, lifetimes);
+    if (page && wantsJson(ctx)) ctx.body = inJson(code);
+    else if (page) await kit.render(ctx, 'error-reference', page);
   }
 
   return [get('/errors', index), get('/errors/:code', show)];
+}
+
+/** True for a program that asks for JSON, of any web page; browsers and `*\/*` get the page. */
+function wantsJson(ctx: Context): boolean {
+  ctx.vary('Accept');
+  if (ctx.accepts('html', 'json') !== 'json') return false;
+  ctx.set('Access-Control-Allow-Origin', '*');
+  return true;
 }

@@ -7,6 +7,7 @@ import type { Text } from '../base/message.ts';
 import { sha256 } from '../base/random-id.ts';
 import { requestOrigin, requestState } from '../base/request-state.ts';
 import { type BrowserSession, type BrowserSessions, isActive } from '../provider/browser-sessions.ts';
+import type { SessionRequirements } from '../provider/session-requirements.ts';
 
 /** The protection of forms against forgery (host/form-token.ts). */
 export interface FormChecks {
@@ -72,6 +73,29 @@ export async function visitorOf(ctx: Context, { sessions, accounts }: VisitorPar
   const visitor = { account, session };
   visitors.set(ctx, visitor);
   return visitor;
+}
+
+/**
+ * True if the session is still active and belongs to this account. Reads the store again, because
+ * the response may outlive the session.
+ */
+export async function isSignedInAs(
+  ctx: Context,
+  accountId: string,
+  {
+    sessions,
+    accounts,
+    sessionRequirements,
+  }: {
+    sessions: Pick<BrowserSessions, 'lookAgain'>;
+    accounts: Pick<AccountRegistry, 'find'>;
+    sessionRequirements: Pick<SessionRequirements, 'mayAct'>;
+  },
+): Promise<boolean> {
+  const session = await sessions.lookAgain(ctx);
+  if (session?.accountId !== accountId) return false;
+  if (!isActive(await accounts.find(accountId), session)) return false;
+  return sessionRequirements.mayAct(session);
 }
 
 /** Returns the visitor that an earlier step of this request found, without reading a store. */

@@ -131,8 +131,9 @@ export function createPageKit(parts: {
     if (!visitor) return askToSignIn(ctx);
     if (await signInPolicy.isBlocked(ctx, visitor)) return seeOther(ctx, STRONG_SIGN_IN);
     if (ctx.query.form !== undefined) await findTyped(ctx, visitor.account);
-    // Users who open pages are not idle, even without JavaScript.
-    if (ctx.method === 'GET') await sessions.keepAlive(ctx);
+    // Users who open pages are not idle, even without JavaScript. An event stream is not a visit.
+    const isVisit = ctx.method === 'GET' && ctx.get('accept') !== 'text/event-stream';
+    if (isVisit) await sessions.keepAlive(ctx);
     try {
       await next();
     } catch (error) {

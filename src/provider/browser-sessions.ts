@@ -54,6 +54,8 @@ export const isActive = (
 export interface BrowserSessions {
   /** Returns the request's session: read once, with the changes that the request has made. */
   current(ctx: Context): Promise<BrowserSession | undefined>;
+  /** Reads the session again, for responses (streams) that may last longer than the session. */
+  lookAgain(ctx: Context): Promise<BrowserSession | undefined>;
   /**
    * Starts a session with a new identifier, and ends the previous session of this browser.
    *
@@ -155,6 +157,8 @@ export function createBrowserSessions(parts: {
       known.set(ctx, session);
       return session;
     },
+
+    lookAgain: (ctx) => find(ctx).then(sessionFrom),
 
     async signIn(ctx, account, came = 'password') {
       await (await find(ctx))?.destroy();

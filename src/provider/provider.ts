@@ -20,6 +20,7 @@ import type { CreateAttemptLimit } from '../base/attempt-limits.ts';
 import type { Clock } from '../base/clock.ts';
 import type { ClientProblems } from '../clients/client-problems.ts';
 import type { ClientRegistry } from '../clients/client-registry.ts';
+import type { ClientRequests } from '../clients/client-requests.ts';
 import type { Settings } from '../config/settings.ts';
 import type { LastUsed } from '../storage/last-used.ts';
 import type { TokenStore } from '../storage/token-store.ts';
@@ -38,7 +39,7 @@ import { createInteractions, restartOf } from './interactions.ts';
 import { introspection } from './introspection.ts';
 import { type ChangeStreams, introspectionChanges } from './introspection-changes.ts';
 import type { ProviderOutcomes } from './outcomes.ts';
-import { revocation, revokeCurrentToken } from './revocation.ts';
+import { recordRevocation, revocation, revokeCurrentToken } from './revocation.ts';
 import type { SessionRequirements } from './session-requirements.ts';
 import { createSessionWrites } from './session-writes.ts';
 import { storeAdapter } from './store-adapter.ts';
@@ -68,6 +69,8 @@ interface ProviderParts {
   readonly changeStreams: ChangeStreams;
   /** Records refused authorize and token requests, except those that the user denied. */
   readonly problems: Pick<ClientProblems, 'record'>;
+  /** Records every authorize, token and revocation request. */
+  readonly requests: Pick<ClientRequests, 'record'>;
   readonly lastUsed: Pick<LastUsed<UsedThing>, 'record'>;
   readonly mail?: ApprovalsParts['mail'];
   readonly showHandover: ShowHandover;
@@ -100,7 +103,7 @@ export type AuthorizationServer = ReturnType<typeof createAuthorizationServer>;
 export function createAuthorizationServer(parts: ProviderParts) {
   const { settings, clock, log, store, upstreamSessions, clients, accounts, people } = parts;
   const { access, sessionList, connections, apiKeys, activity, endings, mail } = parts;
-  const { createAttemptLimit, outcomes, changeStreams, problems, lastUsed } = parts;
+  const { createAttemptLimit, outcomes, changeStreams, problems, requests, lastUsed } = parts;
   const { issuer } = settings;
   const machineTokens = createMachineTokens(store);
   const authorizations = createAuthorizations({
@@ -189,7 +192,7 @@ export function createAuthorizationServer(parts: ProviderParts) {
       showError: parts.showError,
     }),
   });
-  listenToEvents(provider, { log, problems, outcomes });
+  listenToEvents(provider, { log, problems, requests, outcomes });
 
   const interactions = createInteractions({ provider, store, accounts, sessions, clock });
   const handOver = handOverToApp(parts.showHandover) as Middleware;
@@ -217,6 +220,7 @@ export function createAuthorizationServer(parts: ProviderParts) {
       machineTokens,
       endings,
       problems,
+      requests,
       lastUsed,
       outcomes,
       log,
@@ -230,8 +234,14 @@ export function createAuthorizationServer(parts: ProviderParts) {
       changeStreams,
       maxPerClient: settings.limits.changeStreamsPerClient,
     }),
-    revocation: revocation({ authentication, authorizations, machineTokens, endings, failures }),
-    revokeCurrentToken: revokeCurrentToken({ authorizations, machineTokens, endings, clients, failures }),
+    revocation: [
+      recordRevocation(requests),
+      ...revocation({ authentication, authorizations, machineTokens, endings, failures }),
+    ],
+    revokeCurrentToken: [
+      recordRevocation(requests),
+      ...revokeCurrentToken({ authorizations, machineTokens, endings, clients, failures }),
+    ],
     interactions,
     sessions,
     authorizations,

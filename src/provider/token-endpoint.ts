@@ -3,6 +3,7 @@ import type { Context } from 'koa';
 import type { Answer, NextStep, Step } from '../base/answer.ts';
 import type { Client } from '../clients/client.ts';
 import type { ClientProblems } from '../clients/client-problems.ts';
+import type { ClientRequests } from '../clients/client-requests.ts';
 import type { LastUsed } from '../storage/last-used.ts';
 import { StorageUnavailable } from '../storage/storage-unavailable.ts';
 import { authenticatedClient, type ClientAuthentication, findAuthenticatedClient } from './client-authentication.ts';
@@ -18,6 +19,8 @@ interface TokenEndpointParts extends TokenGrantParts {
   readonly authentication: ClientAuthentication;
   readonly failures: Pick<FailureLimits, 'answerOf'>;
   readonly problems: Pick<ClientProblems, 'record'>;
+  /** Records every request, for owners who watch them. */
+  readonly requests: Pick<ClientRequests, 'record'>;
   readonly lastUsed: Pick<LastUsed<'client'>, 'record'>;
   readonly outcomes: TokenGrantParts['outcomes'] & Pick<ProviderOutcomes, 'tokenIssued' | 'tokenRefused'>;
 }
@@ -30,7 +33,7 @@ const GRANT_TYPES: Record<Client['kind'], readonly string[]> = {
 };
 
 export function tokenEndpoint(parts: TokenEndpointParts): Step[] {
-  const { authentication, outcomes, lastUsed } = parts;
+  const { authentication, outcomes, requests, lastUsed } = parts;
   return [
     allowPages,
     async function tellRefusal(ctx, next) {
@@ -52,6 +55,8 @@ export function tokenEndpoint(parts: TokenEndpointParts): Step[] {
       const body = await grant(parts, client, form, ctx);
       outcomes.tokenIssued(grantType);
       lastUsed.record('client', client.id);
+      const { requestId } = ctx.state;
+      requests.record({ clientId: client.id, requestId, step: 'token', grantType });
       // RFC 6749 §5.1.
       return { headers: { Pragma: 'no-cache' }, body };
     },
@@ -90,7 +95,7 @@ const isGrantType = (text: string): text is keyof typeof GRANTS => Object.hasOwn
  * @returns the error to send, with the exact cause if the client authenticated with its secret
  */
 async function answerTo(error: unknown, ctx: Context, parts: TokenEndpointParts): Promise<unknown> {
-  const { failures, outcomes, problems, log } = parts;
+  const { failures, outcomes, problems, requests, log } = parts;
   const refusal = error instanceof TooManyFailures ? error.refusal : error;
   // Any other error is a bug or a failure of this service.
   if (!(refusal instanceof OAuthError || refusal instanceof StorageUnavailable)) return error;
@@ -103,7 +108,10 @@ async function answerTo(error: unknown, ctx: Context, parts: TokenEndpointParts)
   const cause = isAway ? refusal.reason : refusal.internalCause;
   log.info({ requestId, clientId, error: code, cause }, 'token refused');
   const problem = tokenProblem(ctx, code, isAway ? refusal.error_description : refusal.internalCause);
-  if (problem) problems.record(problem);
+  if (problem) {
+    problems.record(problem);
+    requests.record({ ...problem, grantType: grantType || undefined });
+  }
 
   const client = findAuthenticatedClient(ctx);
   if (!client || isAway) return error;

@@ -137,6 +137,7 @@ export function createApplication(parts: ApplicationParts) {
     outcomes,
     changeStreams,
     problems: problemsOfKnown(clients, registries.clientProblems),
+    requests: registries.clientRequests,
     lastUsed: registries.lastUsed,
     mail: mail && {
       notify(ctx, connected) {
@@ -216,6 +217,7 @@ export function createApplication(parts: ApplicationParts) {
     endings,
     server,
     signIn,
+    sessionRequirements,
     kit,
     errorPage,
     mail,

@@ -19,9 +19,11 @@ import type { Clock } from '../base/clock.ts';
 import type { OperatedBy } from '../base/operated-by.ts';
 import { createAccounts } from '../changes/accounts.ts';
 import { createChanges } from '../changes/engine.ts';
-import { createClientProblems } from '../clients/client-problems.ts';
+import { createClientProblems, type MailedOwner } from '../clients/client-problems.ts';
 import { createClientRegistry } from '../clients/client-registry.ts';
+import { createClientRequests } from '../clients/client-requests.ts';
 import { writeClientUses, writeSecretUses } from '../clients/client-row.ts';
+import { createRequestStreams } from '../clients/request-streams.ts';
 import type { ChangeFeed } from '../storage/change-feed.ts';
 import { createLastUsed } from '../storage/last-used.ts';
 import type { Database } from '../storage/queries.ts';
@@ -41,6 +43,7 @@ export function createCommonRegistries(parts: {
   /** Returns the name of the service, which a reload can change. */
   readonly brandName: () => OwnText;
   /** See `createClientProblems`. */
+  readonly onNewProblems?: (owners: readonly MailedOwner[]) => void;
   /** The operator command that uses the registries, for the activity log. */
   readonly by?: OperatedBy;
   readonly timeoutFactor?: number | undefined;
@@ -77,6 +80,8 @@ export function createCommonRegistries(parts: {
   const passwordLinks = createPasswordLinks({ database, clock, accounts, activity });
   const clientProblems = createClientProblems(parts);
   const clientStandings = createClientStandings({ database });
+  const clientRequests = createClientRequests({ database, changes, clock, log });
+  const requestStreams = createRequestStreams({ requests: clientRequests, changes });
   const lastUsed = createLastUsed({
     clock,
     log,
@@ -107,6 +112,8 @@ export function createCommonRegistries(parts: {
     revocations,
     clientProblems,
     clientStandings,
+    clientRequests,
+    requestStreams,
     lastUsed,
     /** Writes queued data and ends the background work, in reverse order of creation. */
     async close(): Promise<void> {

@@ -23,7 +23,7 @@ import { firstSignInPage } from '../pages/first-sign-in/first-sign-in.ts';
 import { createConsentSteps } from '../pages/interaction/consent.ts';
 import { interactionPage } from '../pages/interaction/interaction.ts';
 import { languagePage } from '../pages/language.ts';
-import { clientPage } from '../pages/oauth-clients/client.ts';
+import { clientPage, clientRequestsPage } from '../pages/oauth-clients/client.ts';
 import { connectPage } from '../pages/oauth-clients/connect.ts';
 import { deleteClientPage } from '../pages/oauth-clients/delete.ts';
 import { clientLinksPage } from '../pages/oauth-clients/links.ts';
@@ -37,6 +37,7 @@ import { clientSettingsPage } from '../pages/oauth-clients/settings.ts';
 import { clientTestCallback, clientTestPage } from '../pages/oauth-clients/test.ts';
 import { createClientTestRunner } from '../pages/oauth-clients/test-run.ts';
 import { organizationsPage } from '../pages/organizations/organizations.ts';
+import { isSignedInAs } from '../pages/page.ts';
 import type { PageKit } from '../pages/page-kit.ts';
 import { passkeysPage } from '../pages/passkeys/passkeys.ts';
 import { forgotPasswordPage } from '../pages/password/forgot-password.ts';
@@ -55,6 +56,7 @@ import { signOutPage } from '../pages/sign-in/sign-out.ts';
 import { upstreamPages } from '../pages/sign-in/upstream-ways.ts';
 import { strongSignInPage } from '../pages/strong-sign-in.ts';
 import type { AuthorizationServer } from '../provider/provider.ts';
+import type { SessionRequirements } from '../provider/session-requirements.ts';
 import type { Database } from '../storage/queries.ts';
 import type { CommonRegistries } from './common-registries.ts';
 import type { SignInWiring } from './sign-in.ts';
@@ -68,6 +70,7 @@ export function listPages(parts: {
   readonly endings: Endings;
   readonly server: AuthorizationServer;
   readonly signIn: SignInWiring;
+  readonly sessionRequirements: SessionRequirements;
   readonly kit: PageKit;
   readonly errorPage: ErrorPage;
   readonly mail: AccountMail | undefined;
@@ -77,12 +80,12 @@ export function listPages(parts: {
   readonly seals: Seals;
   readonly postForm: PostForm;
 }): Route[] {
-  const { settings, clock, database, endings, kit } = parts;
+  const { settings, clock, database, endings, sessionRequirements, kit } = parts;
   const { errorPage, mail, linkRequests, oneTimeValues, seals, postForm } = parts;
   const { accounts, access, activity, apiKeys, clients, clientProblems } = parts.registries;
   const { clientStandings, engine } = parts.registries;
-  const { connections, passkeys, passwordLinks } = parts.registries;
-  const { removeClient, sessionList } = parts.registries;
+  const { clientRequests, connections, passkeys, passwordLinks } = parts.registries;
+  const { removeClient, requestStreams, sessionList } = parts.registries;
   const { interactions, sessions, authorizations, clientTests } = parts.server;
   const { offered, checkPassword, signInPolicy, disconnect, endingChoices, firstSignIn } = parts.signIn;
   const { hourlyLimit, formDrafts, signIns, waiting, signInMethods } = parts.signIn;
@@ -201,7 +204,14 @@ export function listPages(parts: {
     profilePage({ kit, access, activity, connections, offered, signInMethods }),
     clientListPage({ kit, clients, clientProblems, limit: clientsPerPerson }),
     newClientPage({ kit, clients, activity, oneTimeValues, limit: clientsPerPerson }),
-    clientPage({ kit, own, clientProblems }),
+    clientPage({ kit, own, clientProblems, clientRequests }),
+    clientRequestsPage({
+      own,
+      clients,
+      clientRequests,
+      requestStreams,
+      isStillSignedIn: (ctx, accountId) => isSignedInAs(ctx, accountId, { sessions, accounts, sessionRequirements }),
+    }),
     connectPage({ kit, own, issuer, api }),
     clientSettingsPage({ kit, own, clients }),
     clientSecretsPage({ kit, own, clock, clients, oneTimeValues, graceSeconds }),
@@ -268,6 +278,6 @@ export function listPages(parts: {
           passwords,
         })
       : [],
-    errorReferencePage({ kit, lifetimes }),
+    errorReferencePage({ kit, issuer, lifetimes }),
   ].flat();
 }

@@ -29,6 +29,7 @@ import { createApplication, createCurrentApplication } from './application.ts';
 import { cleaningJobs } from './cleaning-jobs.ts';
 import { createCommonRegistries } from './common-registries.ts';
 import { describeNode } from './node-description.ts';
+import { createProblemMails } from './problem-mails.ts';
 import { createSharedReload } from './shared-reload.ts';
 import { openStores } from './stores.ts';
 
@@ -96,12 +97,13 @@ export async function startService(given: ServiceParts) {
     log,
     issuer: settings.issuer,
     brandName: () => current.settings.brand.name,
+    onNewProblems: (owners) => mailProblems(owners),
     timeoutFactor,
     databaseConnections: settings.storage.databaseConnections,
     maxCached: settings.storage.rememberedPeople,
   });
   opened.defer(() => registries.close());
-  const { revocations } = registries;
+  const { revocations, requestStreams } = registries;
   const isSeeded = settings.demo && (await seedDemo({ database, clock }));
 
   await revocations.keepEndsFor(settings.tokens.refreshTokenSeconds);
@@ -125,6 +127,20 @@ export async function startService(given: ServiceParts) {
       }),
   });
   opened.defer(current.close);
+  const mailProblems = createProblemMails({
+    log,
+    problems: registries.clientProblems,
+    mail: () => current.application.mail,
+    perOwner: limits.createAttemptLimit({
+      name: 'client_problem_mails',
+      attempts: 1,
+      windowSeconds: 86_400,
+      // Without the store, each node would send a mail.
+      onStoreUnavailable: 'throw',
+      log,
+    }),
+  });
+
   let mailing: Promise<unknown> = Promise.resolve();
   // A stop gives up mails of a long report: other parts must still write what they hold.
   opened.defer(() => Promise.race([mailing.then(() => {}), delay(HANDOVER_MS, undefined, UNREF)]));
@@ -209,6 +225,7 @@ export async function startService(given: ServiceParts) {
     current.replace(next);
     keepSettings(next);
     changes.announceEverything();
+    requestStreams.reopen();
     await keySightings.record();
   }
 
@@ -261,7 +278,10 @@ export async function startService(given: ServiceParts) {
       return current.application.handle(request, response);
     },
     handleOperators: operatorsHost.handle,
-    endStreams: changeStreams.end,
+    endStreams() {
+      changeStreams.end();
+      requestStreams.end();
+    },
     async onOpen() {
       isListening = true;
       await keySightings.beat();
@@ -316,6 +336,8 @@ export async function startService(given: ServiceParts) {
         delayMs: shutdownDelayMs(),
         // From now on readers can open their next stream only at another node, if there is one.
         onClosed: () => changeStreams.leave(database.embedded ? 0 : HANDOVER_MS),
+        // Only now, because a browser whose reconnection is refused gives up the stream for good.
+        onUnreachable: () => requestStreams.reopen(),
       };
       await departure.leave(everyone, leaving);
     },

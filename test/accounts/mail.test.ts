@@ -2,7 +2,7 @@
 import { expect } from 'chai';
 import { pino } from 'pino';
 import type { ExpiringKey } from '../../src/accounts/api-keys/api-key.ts';
-import { expiryMail, leakMail, noticeMail, requestMail } from '../../src/accounts/mail/account-mail.ts';
+import { expiryMail, leakMail, noticeMail, problemsMail, requestMail } from '../../src/accounts/mail/account-mail.ts';
 import type { Letter, MailBrand } from '../../src/accounts/mail/letter.ts';
 import { createBackgroundMail, createSendMail } from '../../src/accounts/mail/mail.ts';
 import { passwordMail } from '../../src/accounts/password-links/link-mail.ts';
@@ -66,6 +66,10 @@ function letters(language: string, about = 'Stock Reports', name = 'Ada'): Map<s
   all.set('request', requestMail(account, request, ISSUER));
   const key = { accountId: 'acc', name: about, lastFour: 'x7Qa', expiresAt: AT } as ExpiringKey;
   all.set('key_expiry', expiryMail(account, key, ISSUER));
+  const items = ['invalid_client', 'invalid_redirect_uri', 'other'].map((error) =>
+    message('mail.client_problem-item', { client: about, error }),
+  );
+  all.set('client_problem', problemsMail(account, { items, path }, ISSUER));
   for (const kind of SECRET_KINDS) {
     const leak = { kind, clientId: 'gate_ci_x', name: about, foundAt: about };
     all.set(`leak ${kind}`, leakMail(account, { ...leak, refusedFrom: AT }, ISSUER));

@@ -20,6 +20,7 @@ describe('paths and methods', () => {
     '/oauth/introspect/changes': 'GET, HEAD',
     '/oauth/revoke': 'POST',
     '/.well-known/oauth-authorization-server': 'GET, HEAD',
+    '/openapi.json': 'GET, HEAD',
   };
   const pages = {
     '/': 'HEAD, GET',

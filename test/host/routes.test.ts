@@ -18,14 +18,16 @@ GET /oauth/introspect/changes: readOAuthForm requireClient refuseOthers openStre
 GET /oauth/verify: requireProxy answerVerification
 POST /oauth/token: allowPages tellRefusal requireContentType readOAuthForm requireClient issueTokens
 OPTIONS /oauth/token: preflight
-POST /oauth/token/revoke: allowPages challengeRefused readForm refuseTokenParameter requireBearer revoke
+POST /oauth/token/revoke: noteRequest allowPages challengeRefused readForm refuseTokenParameter requireBearer revoke
 OPTIONS /oauth/token/revoke: preflight
-POST /oauth/revoke: allowPages readOAuthForm requireClient revokeToken
+POST /oauth/revoke: noteRequest allowPages readOAuthForm requireClient revokeToken
 OPTIONS /oauth/revoke: preflight
 POST /oauth/token/refresh: refuseOtherBodies readForm refuseOAuth requireSameOrigin keepAlive
 POST /login/platform/backchannel-logout: refusePages readOAuthForm endSessions
 OPTIONS /.well-known/oauth-authorization-server: preflight
 GET /.well-known/oauth-authorization-server: answerMetadata
+OPTIONS /openapi.json: preflight
+GET /openapi.json: answerOpenApi
 GET /oauth/authorize: pageToClient requireNavigationOrSilence ignoreOpenIdParameters recognize engine
 GET /oauth/authorize/:uid: pageToClient requireNavigation engine
 GET /interaction/:uid: pageToClient show
@@ -48,6 +50,7 @@ GET /profile/oauth-clients: requireSignedIn show
 GET /profile/oauth-clients/new: requireSignedIn show
 POST /profile/oauth-clients/new: OWN FORM check requireRecentSignIn create
 GET /profile/oauth-clients/:id: requireSignedIn requireOwnClient show
+GET /profile/oauth-clients/:id/requests: requireSignedIn requireOwnClient openStream
 GET /profile/oauth-clients/:id/connect: requireSignedIn requireOwnClient show
 GET /profile/oauth-clients/:id/settings: requireSignedIn requireOwnClient show
 POST /profile/oauth-clients/:id/settings: OWN FORM requireOwnClient check requireRecentSignIn save

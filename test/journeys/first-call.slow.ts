@@ -59,8 +59,11 @@ describeInBrowser('a new developer', (visit) => {
     expect(await page.locator('[data-secret]').textContent()).to.match(/^gate_cs_/);
     await page.getByRole('link', { name: 'I have copied it' }).click();
 
+    await page.getByText('New ones appear by themselves.').waitFor();
     const client = { id, redirectUri: 'http://127.0.0.1:4000/other' };
     await fetch(authorizationUrl(issuer, client));
+    await page.locator('.request', { hasText: 'invalid_redirect_uri' }).waitFor();
+    await expectAccessible(page, 'the requests');
     await page.goBack();
     expect(await page.content()).not.to.include('gate_cs_');
 

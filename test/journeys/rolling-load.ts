@@ -6,6 +6,7 @@ import { createIntrospector } from '../../modules/node/src/introspector.ts';
 import { type RefreshChain, refreshChain } from '../many-nodes/refresh-chains.ts';
 import { type PartnerTokens, partnerTokens } from '../provider/partner-tokens.ts';
 import { basic, clientCredentials, exchangeCode, introspect } from '../support/oauth.ts';
+import { createPerson, type Person } from '../support/person.ts';
 import type { Seed } from '../support/seed.ts';
 
 export interface Failure {
@@ -41,6 +42,8 @@ export async function prepareLoad(issuer: string, seeded: Seed): Promise<Rolling
   const tokenAnswers: string[] = [];
   const stopWatching = watchTokenAnswers(issuer, (id) => tokenAnswers.push(id));
   const partner = partnerTokens(issuer, seeded);
+  const owner = createPerson(issuer);
+  await owner.signIn(seeded.other);
   const chains: RefreshChain[] = [];
   for (let number = 0; number < REFRESH_CHAINS; number += 1) {
     const { refreshToken } = await partner.tokens(clients.confidential);
@@ -119,9 +122,11 @@ export async function prepareLoad(issuer: string, seeded: Seed): Promise<Rolling
     tokenAnswers,
 
     start(requestsPerSecond) {
+      const clientStream = `/profile/oauth-clients/${clients.confidential.id}/requests`;
       loops.push(
         sendSteadily(requestsPerSecond),
         listen('/oauth/introspect/changes', { authorization: basic(clients.resourceServer) }),
+        listen(clientStream, eventSourceHeaders(owner, clientStream)),
       );
     },
 
@@ -212,6 +217,11 @@ function requestsOf(parts: {
     ],
   ];
 }
+
+const eventSourceHeaders = (person: Person, path: string) => ({
+  accept: 'text/event-stream',
+  cookie: person.cookieHeader(path),
+});
 
 /** The fields of Node's `undici:request:headers` message that are read here. */
 interface ReceivedHeaders {

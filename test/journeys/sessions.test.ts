@@ -225,6 +225,20 @@ describe('a session lifetime that a reload shortens', () => {
     expect(await keys()).to.have.length(1);
   });
 
+  it('a shorter session lifetime ends open event streams, and an ended session cannot open a new one', async () => {
+    const owner = createPerson(on.issuer);
+    await owner.signIn(on.seeded.other);
+    const path = `/profile/oauth-clients/${on.clients.confidential.id}/requests`;
+    const headers = { accept: 'text/event-stream', cookie: owner.cookieHeader(path) };
+    const stream = await fetch(on.issuer + path, { headers });
+    expect(stream.headers.get('content-type')).to.include('text/event-stream');
+    on.clock.advance(MINUTE);
+    await reloadWith({ idleSeconds: MINUTE });
+    await stream.text();
+    const again = await fetch(on.issuer + path, { headers, redirect: 'manual' });
+    expect(again.headers.get('location')).to.match(/^\/login/);
+  });
+
   it('a shorter session lifetime applies to the session of an open consent page', async () => {
     const person = await signedIn();
     const url = authorizationUrl(on.issuer, on.clients.otherConfidential, { prompt: 'consent' });

@@ -1,5 +1,4 @@
 /** Each pair of an error and an endpoint in the error reference is an answer of the real service. */
-import { readdirSync, readFileSync } from 'node:fs';
 import { expect } from 'chai';
 import { documentedErrors, errorReference } from '../../src/pages/error-reference.ts';
 import { textsFor } from '../../src/texts/texts.ts';
@@ -186,21 +185,5 @@ describe('the error reference', () => {
     expect(heading).to.equal(t('errors.owner_suspended-heading'));
     sent.push(`/oauth/authorize ${error} ${shown}, or ${answer} with prompt=none`);
     expect(sent.sort()).to.deep.equal(documented((at) => at === '/oauth/authorize'));
-  });
-
-  it('lists every code that the module emits', () => {
-    const directory = new URL('../../modules/node/src/', import.meta.url);
-    const source = readdirSync(directory)
-      .filter((name) => name.endsWith('.ts'))
-      .map((name) => readFileSync(new URL(name, directory), 'utf8'))
-      .join('\n');
-    const union = (name: string): string[] => {
-      const [, members = ''] = new RegExp(`type ${name} =([^;]*);`).exec(source) ?? [];
-      return [...members.matchAll(/'(\w+)'/g)].map(([, code = '']) => code);
-    };
-    const inHeaders = [...source.matchAll(/'(invalid_\w+|insufficient_scope)'/g)].map(([, code = '']) => code);
-    const emitted = new Set([...union('RefusalCode'), ...union('FailureReason'), ...inHeaders]);
-    expect([...emitted]).to.have.length.above(10);
-    expect(documentedErrors).to.include.members([...emitted]);
   });
 });

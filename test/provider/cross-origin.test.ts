@@ -219,11 +219,13 @@ describe('calls from web pages', () => {
       });
     }
 
-    it('a CORS preflight allows any page to read the metadata', async () => {
-      const headers = { origin: OWN, 'access-control-request-method': 'GET' };
-      const answer = await send('/.well-known/oauth-authorization-server', 'OPTIONS', headers);
-      expect(answer.status).to.equal(204);
-      expect(answer.headers.get('access-control-allow-origin')).to.equal(OWN);
+    it('a CORS preflight allows any page to read the documents about the service', async () => {
+      for (const path of ['/openapi.json', '/.well-known/oauth-authorization-server']) {
+        const headers = { origin: OWN, 'access-control-request-method': 'GET' };
+        const answer = await send(path, 'OPTIONS', headers);
+        expect(answer.status, path).to.equal(204);
+        expect(answer.headers.get('access-control-allow-origin'), path).to.equal(OWN);
+      }
     });
 
     for (const path of ['/oauth/introspect', '/oauth/token/refresh']) {

@@ -28,7 +28,7 @@ const ALLOWED = [
 ];
 /** Routes that need no session, or that sign in and out. */
 const PUBLIC =
-  /^(GET \/passkey-options\/sign-in|(GET|OPTIONS) \/\.well-known\/|(GET|POST|OPTIONS) \/(login|logout|language|password|forgot-password|errors|assets|favicon.ico|apple-touch-icon.png|oauth|interaction|$))/;
+  /^(GET \/passkey-options\/sign-in|(GET|OPTIONS) \/\.well-known\/|(GET|POST|OPTIONS) \/(login|logout|language|password|forgot-password|errors|openapi.json|assets|favicon.ico|apple-touch-icon.png|oauth|interaction|$))/;
 
 describe('a password session after the grace period', () => {
   const on = startWithUpstream({
@@ -199,6 +199,16 @@ describe('a password session after the grace period', () => {
     endGrace();
     expectBlocked(await answer());
     expect((await person.get(near)).html).not.to.include(client.id);
+  });
+
+  it("a password session loses its event stream of a client's requests", async () => {
+    const path = `/profile/oauth-clients/${client.id}/requests`;
+    const headers = { accept: 'text/event-stream', cookie: person.cookieHeader(path) };
+    const stream = await fetch(on.service.issuer + path, { headers, redirect: 'manual' });
+    expect(stream.status).to.equal(200);
+    endGrace();
+    // The stream ends at the next keep-alive comment.
+    expect(await stream.text()).to.include('event: over');
   });
 
   it('a password session cannot link a provider, even if the link was already started', async () => {

@@ -20,6 +20,7 @@ forgetSecrets(document.querySelectorAll('[data-secret], [data-forget]'));
 for (const menu of document.querySelectorAll('.account')) closeByItself(menu);
 warnOfUncopied(document.querySelectorAll('[data-secret], [data-forget]'));
 rememberProgram(document.querySelectorAll('[data-program]'));
+for (const list of document.querySelectorAll('[data-requests]')) showRequests(list);
 for (const form of document.querySelectorAll('form[data-unsaved]')) warnOfUnsaved(form);
 offerPasskeys(document.querySelectorAll('form[data-passkey], form[data-passkey-made]'));
 
@@ -211,6 +212,64 @@ function rememberProgram(inputs) {
       return;
     }
   }
+}
+
+/** Adds requests from the stream at `data-requests` to the list while the page is visible. */
+function showRequests(list) {
+  const most = 50;
+  const state = document.querySelector('[data-live]');
+  const template = document.getElementById('request');
+  let source;
+  let announcedAt = -Infinity;
+
+  const say = (sentence) => {
+    state.textContent = sentence;
+  };
+  const stop = () => {
+    source?.close();
+    source = undefined;
+  };
+  function start() {
+    if (source) return;
+    source = new EventSource(list.dataset.requests);
+    source.onopen = () => say('New ones appear by themselves.');
+    source.onmessage = ({ data }) => show(JSON.parse(data));
+    // The stream ended or was refused. The browser reconnects only after a lost connection.
+    source.onerror = () => say('Reload to see new ones.');
+    source.addEventListener('over', () => {
+      stop();
+      say('Reload to see new ones.');
+    });
+  }
+  function show(request) {
+    // The page may already have been rendered with this request.
+    for (const { textContent } of list.querySelectorAll('[data-field=requestId]')) {
+      if (textContent === request.requestId) return;
+    }
+    const item = template.content.cloneNode(true);
+    for (const field of item.querySelectorAll('[data-field]')) {
+      field.textContent = request[field.dataset.field];
+    }
+    const time = item.querySelector('time');
+    time.dateTime = request.at.iso;
+    showLocally(time);
+    const outcome = item.querySelector('[data-field=outcome]');
+    outcome.classList.toggle('removed', request.isRefused);
+    outcome.classList.toggle('added', !request.isRefused);
+    list.prepend(item);
+    while (list.children.length > most) list.lastElementChild.remove();
+    // Announce at most one request in five seconds, so that a screen reader can read it.
+    if (performance.now() - announcedAt < 5_000) return;
+    announcedAt = performance.now();
+    announce(`${request.step}: ${request.outcome}`);
+  }
+
+  // A browser opens few connections to one host, so hidden pages use none.
+  const follow = () => (document.visibilityState === 'visible' ? start() : stop());
+  document.addEventListener('visibilitychange', follow);
+  window.addEventListener('pagehide', stop);
+  window.addEventListener('pageshow', follow);
+  follow();
 }
 
 /** Asks for confirmation before the user leaves a page with unsent changes in its form. */

@@ -1,5 +1,5 @@
 /** Mails users about events of their account, so that they notice what an attacker did. */
-import { message, type Text } from '../../base/message.ts';
+import { type Message, message, type Text } from '../../base/message.ts';
 import type { SecretKind } from '../../base/random-id.ts';
 import type { Account } from '../account.ts';
 import type { AccountRegistry } from '../account-registry.ts';
@@ -10,7 +10,7 @@ import { type Block, type Fact, type Letter, letter } from './letter.ts';
 import { type BackgroundMail, hasMailbox, type SendMail } from './mail.ts';
 
 /** Kinds of mail that users may switch off. Mail about sign-in methods is always sent. */
-export const UNWANTED_MAIL = ['new_device', 'new_connection', 'new_api_key', 'key_expiry'] as const;
+export const UNWANTED_MAIL = ['new_device', 'new_connection', 'new_api_key', 'key_expiry', 'client_problem'] as const;
 
 export type UnwantedMail = (typeof UNWANTED_MAIL)[number];
 type NoticeKind = keyof typeof NOTICES;
@@ -50,6 +50,10 @@ export function createAccountMail(parts: {
 
     /** Mails the user, in the background, that an API key will expire. @returns false if that failed */
     announceExpiry: (key: ExpiringKey) => send(key.accountId, 'key_expiry', (to) => expiryMail(to, key, issuer)),
+
+    /** Mails the owner of clients, in the background, that requests of them are refused. */
+    reportProblems: (accountId: string, problems: MailedProblems) =>
+      send(accountId, 'client_problem', (to) => problemsMail(to, problems, issuer)),
 
     /** Mails the person, or the owner of the client, in the background. */
     reportLeak: (leak: MailedLeak) =>
@@ -99,6 +103,23 @@ export const expiryMail = (to: Recipient, { name, lastFour, expiresAt }: Expirin
     { facts: [accountFact(to, issuer)] },
     message('mail.key_expiry-remedy'),
     { button: message('mail.open-api-keys'), url: issuer + PATHS['api-keys'] },
+    switchOff(issuer),
+  );
+
+interface MailedProblems {
+  readonly items: readonly Message[];
+  readonly path: string;
+}
+
+export const problemsMail = (to: Recipient, { items, path }: MailedProblems, issuer: string): Letter =>
+  letter(
+    to,
+    message('mail.client_problem-subject'),
+    message('mail.client_problem'),
+    { items },
+    { facts: [accountFact(to, issuer)] },
+    message('mail.client_problem-remedy'),
+    { button: message('mail.open-problems'), url: issuer + path },
     switchOff(issuer),
   );
 

@@ -30,6 +30,9 @@ declare module '../view-data.ts' {
             readonly others: number;
           }
         | undefined;
+      /** The requests since the owner began to watch them, newest first. */
+      readonly requests: readonly ShownRequest[];
+      readonly requestsUrl: string;
     };
     readonly 'oauth-client-connect': ClientPage &
       ClientConnectionView & {
@@ -99,6 +102,19 @@ export interface ClientHead {
 interface ClientPage {
   readonly head: ClientHead;
   readonly notice: Text | undefined;
+}
+
+/** One request of a client, on the page and in its stream. */
+export interface ShownRequest {
+  readonly at: Moment;
+  /** The time to the second, with the time zone. */
+  readonly time: string;
+  readonly step: string;
+  readonly outcome: string;
+  readonly isRefused: boolean;
+  /** Empty if the cause adds nothing to the outcome. */
+  readonly cause: string;
+  readonly requestId: string;
 }
 
 /** The values that a developer needs to connect a client. */

@@ -1,25 +1,32 @@
-/** `/profile/oauth-clients/:id`: the state of a user's client. */
+/** `/profile/oauth-clients/:id`: the state of a user's client, and its requests as they happen. */
 import type { Context } from 'koa';
 import type { ClientProblems } from '../../clients/client-problems.ts';
-import { formerSecretsOf, peopleText } from '../../clients/client-row.ts';
+import type { ClientRegistry } from '../../clients/client-registry.ts';
+import type { ClientRequest, ClientRequests } from '../../clients/client-requests.ts';
+import { formerSecretsOf, type OwnedClient, peopleText } from '../../clients/client-row.ts';
+import type { RequestStreams } from '../../clients/request-streams.ts';
 import type { PageKit } from '../page-kit.ts';
 import { get, type Route } from '../routes.ts';
-import { momentOrNothing, toMoment } from '../words/moment.ts';
+import { accountOf } from '../signed-in.ts';
+import { momentOrNothing, timeOfDay, toMoment } from '../words/moment.ts';
+import type { ShownRequest } from './client-view.ts';
 import { CLIENT, type OwnClientPages, ownClientOf, urlOf } from './own-client.ts';
 import { problemGroupsOf } from './problems.ts';
 
 export function clientPage(parts: {
   readonly kit: PageKit;
   readonly own: OwnClientPages;
-  readonly clientProblems: Pick<ClientProblems, 'groups'>;
+  readonly clientProblems: ClientProblems;
+  readonly clientRequests: ClientRequests;
 }): Route[] {
-  const { kit, own, clientProblems } = parts;
+  const { kit, own, clientProblems, clientRequests } = parts;
 
   async function show(ctx: Context): Promise<void> {
     // The previous page may have shown a secret, which the browser would otherwise keep for its
     // Back button, even with `no-store`.
     if (ctx.query.from === 'secret') ctx.set('Clear-Site-Data', '"cache"');
     const client = ownClientOf(ctx);
+    await clientRequests.watch(client.id);
     const groups = problemGroupsOf(await clientProblems.groups(client.id), client);
     const [latest, ...others] = groups.filter(({ isMended }) => !isMended);
     await kit.render(ctx, 'oauth-client', {
@@ -40,8 +47,65 @@ export function clientPage(parts: {
         latest: { error: latest.error, cause: latest.cause, last: latest.last },
         others: others.length,
       },
+      requests: clientRequests.latest(client.id).map(shownRequest),
+      requestsUrl: requestsUrlOf(client),
     });
   }
 
   return [get(CLIENT, ...own.page, show)];
 }
+
+const requestsUrlOf = (client: Pick<OwnedClient, 'id'>): string => `${urlOf(client)}/requests`;
+
+export function clientRequestsPage(parts: {
+  readonly own: OwnClientPages;
+  readonly clients: ClientRegistry;
+  readonly clientRequests: ClientRequests;
+  readonly requestStreams: RequestStreams;
+  /** True if the session is still active in the store: a stream may outlive the session. */
+  isStillSignedIn(ctx: Context, accountId: string): Promise<boolean>;
+}): Route[] {
+  const { own, clients, clientRequests, requestStreams, isStillSignedIn } = parts;
+
+  async function openStream(ctx: Context): Promise<void> {
+    const { id: clientId } = ownClientOf(ctx);
+    const { id: accountId } = accountOf(ctx);
+    await clientRequests.watch(clientId);
+    const stream =
+      ctx.method === 'HEAD'
+        ? ''
+        : requestStreams.open({
+            clientId,
+            accountId,
+            shown: shownRequest,
+            async isStillTheirs() {
+              const client = await clients.find(clientId);
+              return client?.ownerAccountId === accountId && isStillSignedIn(ctx, accountId);
+            },
+          });
+    if (stream === undefined) ctx.throw(503, 'no stream of requests now');
+    ctx.type = 'text/event-stream';
+    // A proxy that compresses or buffers the stream would delay the stream's heartbeat.
+    ctx.set('Cache-Control', 'no-store, no-transform');
+    ctx.set('X-Accel-Buffering', 'no');
+    // Close the connection with its stream: a stopping node would wait for idle connections.
+    ctx.set('Connection', 'close');
+    ctx.body = stream;
+  }
+
+  return [get(`${CLIENT}/requests`, ...own.page, openStream)];
+}
+
+const STEPS = { authorize: 'Authorize', token: 'Token', revoke: 'Revoke' } as const;
+/** Outcomes of successful requests. */
+const OUTCOMES = { authorize: 'code sent', token: 'tokens issued', revoke: 'revoked' } as const;
+
+const shownRequest = (request: ClientRequest): ShownRequest => ({
+  at: toMoment(new Date(request.at)),
+  time: timeOfDay(new Date(request.at)),
+  step: request.grantType ? `${STEPS[request.step]} ${request.grantType}` : STEPS[request.step],
+  outcome: request.error ?? OUTCOMES[request.step],
+  isRefused: request.error !== undefined,
+  cause: request.cause === request.error ? '' : (request.cause ?? ''),
+  requestId: request.requestId,
+});

@@ -15,6 +15,9 @@ export function toMoment(time: Date): Moment {
   return { iso, text: `${DAY.format(time)}, ${iso.slice(11, 16)} UTC` };
 }
 
+/** Returns a time like `04:23:10 UTC`, for a list that starts when a user opens it. */
+export const timeOfDay = (time: Date): string => `${time.toISOString().slice(11, 19)} UTC`;
+
 export const momentOrNothing = (time: Date | null | undefined): Moment | undefined =>
   time ? toMoment(time) : undefined;
 

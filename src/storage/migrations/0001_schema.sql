@@ -646,8 +646,8 @@ create table client_problems (
   auth_method text check (auth_method in ('basic', 'body', 'both', 'none')),
   scope text, -- As the client sent it; null if the client sent none.
   request_id text not null,
-  -- True if the client authenticated, or sent a registered redirect URI.
-  is_from_client boolean not null default false
+  -- True if the client authenticated, or sent a registered redirect URI: only its owner can solve the problem.
+  is_mailed boolean not null default false
 );
 create index client_problems_client_id on client_problems (client_id, id desc);
 create index client_problems_at on client_problems (at);

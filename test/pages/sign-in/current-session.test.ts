@@ -93,8 +93,10 @@ describe('extending the browser session', () => {
     }
   });
 
-  it('a session without requests ends', async () => {
-    on.clock.advance(IDLE);
+  it('a session without requests ends, even if an event stream is open', async () => {
+    on.clock.advance(IDLE - 1);
+    await person.get('/profile', { accept: 'text/event-stream' });
+    on.clock.advance(1);
     expectRefused(await send(), 401, 'login_required');
     expect(await isSignedIn()).to.equal(false);
   });

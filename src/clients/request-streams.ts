@@ -1,0 +1,104 @@
+/** Event streams for open pages: they show the requests of a client as they happen. */
+import { Readable } from 'node:stream';
+import type { ChangeFeed } from '../storage/change-feed.ts';
+import type { ClientRequest, ClientRequests } from './client-requests.ts';
+
+export interface RequestStreams {
+  /**
+   * @param isStillTheirs called at each heartbeat. If the session that opened the stream has ended,
+   *   or the client no longer belongs to this user, it returns false and the stream ends.
+   * @param shown converts an event to the form that the page reads.
+   * @returns undefined if too many streams are open, the change feed is down, or this node is closing.
+   */
+  open(given: {
+    readonly clientId: string;
+    readonly accountId: string;
+    isStillTheirs(): Promise<boolean>;
+    shown(request: ClientRequest): unknown;
+  }): Readable | undefined;
+  /** Ends all streams, so that browsers reconnect and are checked by the current settings. */
+  reopen(): void;
+  /** Ends all streams and opens no more. */
+  end(): void;
+}
+
+/** Shorter than the idle timeouts of our connections (listeners.ts) and of proxies. */
+const HEARTBEAT_MS = 5_000;
+/** Limits per node. Browsers open at most six connections to a host. */
+const MAX_PER_ACCOUNT = 4;
+const MAX_STREAMS = 200;
+/** Limit for a slow reader, in addition to its socket's buffer. If more waits, the stream ends. */
+const MAX_BUFFERED_BYTES = 16 * 1024;
+
+export function createRequestStreams(parts: {
+  readonly requests: Pick<ClientRequests, 'subscribe' | 'watch' | 'latest'>;
+  readonly changes: Pick<ChangeFeed, 'isLive'>;
+  readonly heartbeat?: number;
+}): RequestStreams {
+  const { requests, changes, heartbeat = HEARTBEAT_MS } = parts;
+  const streams = new Map<Readable, string>();
+  let isEnding = false;
+
+  function end(stream: Readable): void {
+    if (streams.delete(stream)) stream.push(null);
+  }
+
+  function reopen(): void {
+    for (const stream of [...streams.keys()]) end(stream);
+  }
+
+  function send(stream: Readable, text: string): void {
+    if (streams.has(stream) && !stream.push(text)) stream.destroy();
+  }
+
+  /** Ends the user's oldest stream if a new one would exceed the limit: users watch the newest. */
+  function makeRoom(accountId: string): void {
+    const theirs = [...streams].filter(([, owner]) => owner === accountId);
+    const [oldest] = theirs;
+    if (theirs.length < MAX_PER_ACCOUNT || !oldest) return;
+    send(oldest[0], OVER);
+    end(oldest[0]);
+  }
+
+  return {
+    open({ clientId, accountId, isStillTheirs, shown }) {
+      makeRoom(accountId);
+      if (isEnding || !changes.isLive || streams.size >= MAX_STREAMS) return undefined;
+      const stream = new Readable({ highWaterMark: MAX_BUFFERED_BYTES, read: () => {} });
+      streams.set(stream, accountId);
+      const sendRequest = (request: ClientRequest): void => send(stream, `data: ${JSON.stringify(shown(request))}\n\n`);
+      const unsubscribe = requests.subscribe(clientId, sendRequest);
+      const beat = setInterval(async () => {
+        const isTheirs = await isStillTheirs().catch(() => undefined);
+        if (isTheirs) {
+          void requests.watch(clientId);
+          return send(stream, ':\n\n');
+        }
+        // If the check itself failed, let the browser reconnect, which checks everything again.
+        if (isTheirs === false) send(stream, OVER);
+        end(stream);
+      }, heartbeat).unref();
+      stream.once('close', () => {
+        streams.delete(stream);
+        clearInterval(beat);
+        unsubscribe();
+      });
+      stream.on('error', () => {});
+      // Send a first comment, because a proxy may delay headers until a body follows.
+      stream.push(':\n\n');
+      // Requests may have arrived since the page was rendered; the page skips those it already shows.
+      requests.latest(clientId).toReversed().forEach(sendRequest);
+      return stream;
+    },
+
+    reopen,
+
+    end() {
+      isEnding = true;
+      reopen();
+    },
+  };
+}
+
+/** Tells the page not to reconnect. */
+const OVER = 'event: over\ndata: \n\n';

@@ -1,0 +1,41 @@
+/** Mails owners about new problems of their clients, at most once a day. */
+import type { Logger } from 'pino';
+import type { AccountMail } from '../accounts/mail/account-mail.ts';
+import type { AttemptLimit } from '../base/attempt-limits.ts';
+import { message } from '../base/message.ts';
+import type { ClientProblems, MailedOwner } from '../clients/client-problems.ts';
+
+/** @param perOwner allows one mail a day for each key, counted across all nodes */
+export function createProblemMails(parts: {
+  readonly problems: Pick<ClientProblems, 'groups'>;
+  readonly mail: () => Pick<AccountMail, 'reportProblems'> | undefined;
+  readonly perOwner: AttemptLimit;
+  readonly log: Pick<Logger, 'warn'>;
+}) {
+  const { problems, mail, perOwner, log } = parts;
+  let mailing: Promise<unknown> = Promise.resolve();
+
+  async function mailOwner({ id: ownerId, step }: MailedOwner): Promise<void> {
+    const groups = await problems.groups(undefined, ownerId);
+    const open = groups.filter(({ isMailed, isMended }) => isMailed && !isMended);
+    if (open.length === 0 || !mail()) return;
+    // Any caller can send an authorization request: these have a mail of the day of their own.
+    if (await perOwner.count(`${ownerId} ${step}`)) return;
+    // Use our own words for each error: a caller may have chosen the words of a cause.
+    const items = open.map(({ clientId, clientName: client, error }) => {
+      return [clientId + error, message('mail.client_problem-item', { client, error })] as const;
+    });
+    const [one, ...others] = new Set(open.map(({ clientId }) => clientId));
+    const path = `/profile/oauth-clients${others.length > 0 ? '' : `/${one}/problems`}`;
+    await mail()?.reportProblems(ownerId, { items: [...new Map(items).values()], path });
+  }
+
+  /** Sends one mail after another: many at once would exceed the maximum for other mails. */
+  return (owners: readonly MailedOwner[]): void => {
+    for (const owner of owners) {
+      mailing = mailing
+        .then(() => mailOwner(owner))
+        .catch((err) => log.warn({ err, owner }, 'an owner got no mail about a new problem'));
+    }
+  };
+}

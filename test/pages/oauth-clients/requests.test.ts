@@ -1,0 +1,207 @@
+/** The live list of a client's requests, shown to its owner from every node. */
+import { expect } from 'chai';
+import { describeInBrowser, enterAs } from '../../support/browser.ts';
+import { eventually } from '../../support/eventually.ts';
+import { authorizationUrl, exchangeCode, postForm, type TestClient } from '../../support/oauth.ts';
+import { type SeededPerson, seed } from '../../support/seed.ts';
+import { startSeeded } from '../../support/seeded.ts';
+import { startsOn, type TestService } from '../../support/service.ts';
+import { type ClientOwner, LIST, REDIRECT_URI, signInOwner, textOf } from '../client-owner.ts';
+
+const NO_CODE = `gate_ac_${'x'.repeat(43)}`;
+
+describe('the live requests of a client', () => {
+  const start = startsOn('postgres+redis');
+  let nodes: readonly [TestService, TestService];
+  let owner: ClientOwner;
+  let person: SeededPerson;
+  let client: Required<TestClient>;
+
+  before(async () => {
+    const first = await start();
+    nodes = [first, await start({ sharing: first })];
+    ({ person } = await seed(first));
+    owner = await signInOwner(first, person);
+  });
+  beforeEach(async () => {
+    client = await addClient();
+  });
+
+  async function addClient(): Promise<Required<TestClient>> {
+    const { client: added, secret = '' } = await nodes[0].clients.add({
+      kind: 'confidential',
+      name: 'Watched',
+      isNative: false,
+      ownerAccountId: person.accountId,
+      redirectUris: [REDIRECT_URI],
+    });
+    return { id: added.id, secret, redirectUri: REDIRECT_URI };
+  }
+
+  const pathOf = ({ id }: TestClient) => `${LIST}/${id}`;
+  const rowsOnPage = async () =>
+    (await owner.get(pathOf(client))).html.split('<template')[0]?.match(/<li class="request"/g) ?? [];
+  const waitUntilWatched = (node: TestService) =>
+    eventually(async () => {
+      await exchangeCode(node.issuer, client, NO_CODE);
+      expect(await rowsOnPage()).not.to.deep.equal([]);
+    });
+
+  /** Opens the event stream with the headers that the page sends. */
+  async function listen(of: TestClient = client, by = owner) {
+    const path = `${pathOf(of)}/requests`;
+    const headers = { accept: 'text/event-stream', cookie: by.cookieHeader(path) };
+    const response = await fetch(nodes[0].issuer + path, { headers, redirect: 'manual' });
+    let text = '';
+    const ended = (async () => {
+      const decoder = new TextDecoder();
+      for await (const chunk of response.body ?? []) text += decoder.decode(chunk as Uint8Array);
+    })().catch(() => {});
+    const events = () => text.match(/^data: \{.*\}$/gm)?.map((line) => JSON.parse(line.slice('data: '.length))) ?? [];
+    return { response, ended, events, text: () => text };
+  }
+
+  it('refused requests of a client at any node appear in its open page and after a reload, with the cause', async () => {
+    const { response, events } = await listen();
+    expect(response.headers.get('content-type')).to.include('text/event-stream');
+    expect(response.headers.get('content-security-policy')).to.include("connect-src 'self'");
+    for (const node of nodes) {
+      await waitUntilWatched(node);
+      await fetch(authorizationUrl(node.issuer, { ...client, redirectUri: `${REDIRECT_URI}/x` }));
+    }
+    await eventually(async () => {
+      const steps = events().map(({ step, outcome }) => `${step}: ${outcome}`);
+      expect(steps).to.include('Token authorization_code: invalid_grant');
+      expect(steps.filter((step) => step === 'Authorize: invalid_redirect_uri')).to.have.length(2);
+    });
+    const refused = events().find(({ outcome }) => outcome === 'invalid_grant');
+    expect(refused).to.include({ isRefused: true });
+    expect(refused.time).to.match(/^\d\d:\d\d:\d\d UTC$/);
+    expect(refused.cause).to.match(/authorization code/);
+    expect(refused.requestId).to.match(/^req_/);
+    expect(JSON.stringify(events())).not.to.match(/gate_(?!ci_)/);
+    expect(textOf((await owner.get(pathOf(client))).html)).to.include(refused.requestId);
+  });
+
+  it("the list of a client's requests includes successful requests", async () => {
+    const { events } = await listen();
+    await waitUntilWatched(nodes[0]);
+    const callback = await owner.authorize(authorizationUrl(nodes[0].issuer, client), person);
+    const { issuer } = nodes[0];
+    const { body } = await exchangeCode(issuer, client, callback.searchParams.get('code') ?? '');
+    await postForm(issuer, '/oauth/revoke', { token: String(body.refresh_token) }, { client });
+    await postForm(issuer, '/oauth/revoke', {}, { client });
+    await eventually(async () => {
+      const outcomes = events().map(({ step, outcome }) => `${step}: ${outcome}`);
+      expect(outcomes).to.include.members(['Authorize: code sent', 'Revoke: revoked']);
+      expect(outcomes).to.include.members(['Revoke: invalid_request']);
+      expect(outcomes).to.include('Token authorization_code: tokens issued');
+    });
+  });
+
+  it('requests are not recorded for a client whose page is not open', async () => {
+    await exchangeCode(nodes[0].issuer, client, NO_CODE);
+    expect(await rowsOnPage()).to.deep.equal([]);
+    await waitUntilWatched(nodes[0]);
+  });
+
+  it('while a node receives no changes, it answers 503 with Retry-After instead of an event stream', async () => {
+    const answers: Response[] = [];
+    await eventually(async () => {
+      await nodes[0].database.query(
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'gatehouse changes'",
+      );
+      for (let count = 0; count < 4; count += 1) answers.push((await listen()).response);
+      expect(answers.map(({ status }) => status)).to.include(503);
+    });
+    expect(answers.filter(({ status }) => status !== 200 && status !== 503)).to.deep.equal([]);
+    const refused = answers.find(({ status }) => status === 503);
+    expect(refused?.headers.get('retry-after')).to.equal('2');
+    await eventually(async () => expect((await listen()).response.status).to.equal(200));
+  });
+
+  it('a user can have four event streams; opening a fifth ends the oldest', async () => {
+    const opened = [];
+    for (let count = 0; count < 5; count += 1) opened.push(await listen());
+    const [first, ...others] = opened;
+    await first?.ended;
+    expect(first?.text()).to.include('event: over');
+    await waitUntilWatched(nodes[0]);
+    await eventually(async () => {
+      for (const { events } of others) expect(events()).not.to.deep.equal([]);
+    });
+  });
+
+  it('the event stream of a client’s requests ends when the session ends or the client gets another owner', async () => {
+    const other = await signInOwner(nodes[0], person);
+    const transferredClient = await addClient();
+    const [signedOut, transferred] = [await listen(client, other), await listen(transferredClient)];
+    await other.send('/logout');
+    await nodes[0].clients.transfer(transferredClient.id, undefined);
+    await Promise.all([signedOut.ended, transferred.ended]);
+    expect(signedOut.text()).to.include('event: over');
+    expect(transferred.text()).to.include('event: over');
+    const again = await listen(client, other);
+    expect(again.response.status).to.equal(303);
+  });
+
+  it('the event stream of a client’s requests ends when its node shuts down', async () => {
+    const { ended } = await listen();
+    await nodes[0].close();
+    await ended;
+  });
+});
+
+describe('the requests of a client on the embedded database', () => {
+  const on = startSeeded({ on: 'embedded' });
+
+  it('requests of a client also appear when its page is reloaded', async () => {
+    const { confidential } = on.clients;
+    const path = `${LIST}/${confidential.id}`;
+    const owner = await signInOwner(on.service, on.seeded.other);
+    await owner.get(path);
+    await exchangeCode(on.issuer, confidential, NO_CODE);
+    await eventually(async () => {
+      expect(textOf((await owner.get(path)).html)).to.match(/Token authorization_code invalid_grant/);
+    });
+  });
+
+  describeInBrowser('in a browser', (visit) => {
+    it("requests are shown with seconds in the user's time zone, new ones and after a reload; in UTC without JavaScript", async () => {
+      const { confidential } = on.clients;
+      const path = `${LIST}/${confidential.id}`;
+      for (const javaScript of [true, false]) {
+        const { page, problems } = await visit({ javaScript });
+        const kathmandu = { timezoneId: 'Asia/Kathmandu' };
+        const devTools = await page.context().newCDPSession(page);
+        await devTools.send('Emulation.setTimezoneOverride', kathmandu);
+        const owner = await signInOwner(on.service, on.seeded.other);
+        await enterAs(page, on.issuer, owner);
+        await page.goto(on.issuer + path);
+        const rows = page.locator('li.request');
+        const before = await rows.count();
+        if (javaScript) await page.getByText('New ones appear by themselves.').waitFor();
+        await exchangeCode(on.issuer, confidential, NO_CODE);
+        const expectTimes = async () => {
+          const time = rows.first().locator('time');
+          const at = new Date((await time.getAttribute('datetime')) ?? '');
+          const local = new Date(at.getTime() + (5 * 60 + 45) * 60_000).toISOString();
+          const utc = `${at.toISOString().slice(11, 19)} UTC`;
+          expect(await time.textContent()).to.equal(javaScript ? local.slice(11, 19) : utc);
+          if (javaScript) expect(await time.getAttribute('title')).to.include(utc);
+        };
+        if (javaScript) {
+          await rows.nth(before).waitFor();
+          await expectTimes();
+        } else {
+          await eventually(async () => {
+            expect((await owner.get(path)).html.match(/class="request"/g)).to.have.length(before + 2);
+          });
+        }
+        await page.reload();
+        await expectTimes();
+        expect(problems).to.deep.equal([]);
+      }
+    });
+  });
+});
