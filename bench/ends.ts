@@ -21,19 +21,22 @@ const MAX_RETRIES = 200;
 const POLL_MS = 2;
 /** An API that accepts a revoked token for longer than this is not watched further. */
 const MAX_WATCHED_MS = 5_000;
+/** A round in which this process, in which the nodes and the API run, could not work for longer is repeated. */
+const MAX_STALL_MS = 1_000;
+const MAX_REPEATS = 5;
 
 export interface FaultResult {
   readonly fault: string;
   /** Number of revocations that were answered 200. */
-  answered: number;
+  readonly answered: number;
   /** Tokens that are active when the fault has ended, although their revocation was answered 200. */
-  activeAgain: number;
+  readonly activeAgain: number;
   /** For each token, the time from the answer until an API that remembers its callers refuses it. */
   readonly acceptanceMs: number[];
-  /** The longest time for which this process, in which the nodes and the API run, could not work. */
-  stalledMs: number;
+  /** The longest time for which this process could not work, at most 1,000. */
+  readonly stalledMs: number;
   /** Number of answers with 503. The client repeats each of these requests. */
-  unavailable: number;
+  readonly unavailable: number;
 }
 
 interface Fault {
@@ -215,16 +218,9 @@ export async function measureEnds(rounds: number, name = ''): Promise<readonly F
     const setup = await startSetup(kind);
     try {
       for (const fault of faults) {
-        const result: FaultResult = {
-          fault: fault.name,
-          answered: 0,
-          activeAgain: 0,
-          acceptanceMs: [],
-          stalledMs: 0,
-          unavailable: 0,
-        };
-        for (let round = 0; round < rounds; round += 1) await runRound(setup, fault, result);
-        results.push(result);
+        const done: FaultResult[] = [];
+        for (let round = 0; round < rounds; round += 1) done.push(await runSteadyRound(setup, fault));
+        results.push(sumOf(done));
       }
     } finally {
       await setup.close();
@@ -235,11 +231,11 @@ export async function measureEnds(rounds: number, name = ''): Promise<readonly F
 
 export const endsTable = (results: readonly FaultResult[]): string =>
   table(
-    ['', 'answered', 'active again', 'accepted for ms: p99', 'longest', '503'],
-    results.map(({ fault, answered, activeAgain, acceptanceMs, unavailable }) => {
+    ['', 'answered', 'active again', 'accepted for ms: p99', 'longest', 'stalled for ms', '503'],
+    results.map(({ fault, answered, activeAgain, acceptanceMs, stalledMs, unavailable }) => {
       const times = acceptanceMs.map(Math.ceil).sort((a, b) => a - b);
       const [p99 = 0, longest = 0] = [times[Math.ceil(times.length * 0.99) - 1], times.at(-1)];
-      return [fault, ...[answered, activeAgain, p99, longest, unavailable].map(String)];
+      return [fault, ...[answered, activeAgain, p99, longest, Math.ceil(stalledMs), unavailable].map(String)];
     }),
   );
 
@@ -252,7 +248,28 @@ async function recordsOf(server: RedisServer): Promise<readonly { key: string; v
 const replicationIdOf = async (server: RedisServer): Promise<string | undefined> =>
   /^master_replid:(\w+)/m.exec(String(await ask(server, 'INFO', 'replication')))?.[1];
 
-async function runRound(setup: Setup, fault: Fault, result: FaultResult): Promise<void> {
+const sumOf = (rounds: readonly FaultResult[]): FaultResult =>
+  rounds.reduce((sum, round) => ({
+    fault: round.fault,
+    answered: sum.answered + round.answered,
+    activeAgain: sum.activeAgain + round.activeAgain,
+    acceptanceMs: [...sum.acceptanceMs, ...round.acceptanceMs],
+    stalledMs: Math.max(sum.stalledMs, round.stalledMs),
+    unavailable: sum.unavailable + round.unavailable,
+  }));
+
+/** A process that the machine stalls can neither refuse a token nor measure when it did. */
+async function runSteadyRound(setup: Setup, fault: Fault): Promise<FaultResult> {
+  for (let tries = 0; tries <= MAX_REPEATS; tries += 1) {
+    const result = await runRound(setup, fault);
+    if (result.stalledMs <= MAX_STALL_MS) return result;
+  }
+  throw new Error(`${fault.name}: the process was stalled for more than ${MAX_STALL_MS} ms in each round`);
+}
+
+async function runRound(setup: Setup, fault: Fault): Promise<FaultResult> {
+  const result = { fault: fault.name, answered: 0, activeAgain: 0, stalledMs: 0, unavailable: 0 };
+  const acceptanceMs: number[] = [];
   const tokens = await setup.rememberedTokens(TOKENS_PER_ROUND);
   const stalls = monitorEventLoopDelay({ resolution: 10 });
   stalls.enable();
@@ -268,7 +285,7 @@ async function runRound(setup: Setup, fault: Fault, result: FaultResult): Promis
       accepted = performance.now() - since;
       await delay(POLL_MS);
     }
-    result.acceptanceMs.push(accepted);
+    acceptanceMs.push(accepted);
   }
 
   async function revoke(token: string): Promise<void> {
@@ -295,11 +312,12 @@ async function runRound(setup: Setup, fault: Fault, result: FaultResult): Promis
   await Promise.all(revoking);
   await Promise.all(watching);
   stalls.disable();
-  result.stalledMs = Math.max(result.stalledMs, stalls.max / 1e6);
+  result.stalledMs = stalls.max / 1e6;
   await end?.();
   await ending;
-  result.answered += answered.length;
-  result.activeAgain += await setup.countActive(answered);
+  result.answered = answered.length;
+  result.activeAgain = await setup.countActive(answered);
+  return { ...result, acceptanceMs };
 }
 
 function once(work: () => Promise<unknown>): () => Promise<unknown> {

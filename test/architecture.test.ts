@@ -243,7 +243,6 @@ describe('architecture', () => {
       '@simplewebauthn/server',
       '@simplewebauthn/server/helpers',
       '@zxcvbn-ts/language-common',
-      'lowlight',
       'node-pg-migrate',
       'nodemailer',
     ];

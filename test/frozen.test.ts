@@ -324,13 +324,12 @@ describeOn([postgresServer, redisServer], 'frozen formats', () => {
     const { id, secret: client_secret = '' } = clients.confidential;
     const { uid } = await sessionOf(owner);
     const form = await owner.get(`${LIST}/${id}/test`);
-    const test = await owner.submit(form, { client_secret, keep_tokens: 'yes' });
+    const test = await owner.submit(form, { client_secret });
     const name = macOf('client-test', `${uid}:${parameter(test, 'state')}`);
     expectShape('pending client test', await openKept(other.accountId, name));
     let page = await owner.submit(await owner.follow(test), { decision: 'approve' });
     while (!parameter(page, 'run')) page = await owner.get(page.location ?? '');
     expectShape('finished client test', await openKept(other.accountId, parameter(page, 'run')));
-    expectShape('tokens of a client test', await openKept(other.accountId, parameter(page, 'tokens')));
   });
 
   it('the formats of a form result and of a draft stored before a sign-in do not change', async () => {

@@ -87,38 +87,27 @@ export const endConnections =
   async (tx, { id }) =>
     void (await disconnect({ accountId: id }, by, undefined, tx));
 
+export type Endings = ReturnType<typeof createEndings>;
+
 /**
  * Revokes single authorizations and machine access tokens. The recorded revocation is what ends them: each
  * decision reads it with the user or the client, so a record that returns to the token store stays refused.
  */
-export interface Endings {
-  /**
-   * Ends one authorization or one machine access token on every node, before it resolves.
-   *
-   * @param onFirst called once the revocation is recorded, unless it was recorded before
-   * @throws StorageUnavailable if it may not have been recorded; the call can be repeated
-   */
-  end(end: End, onFirst?: () => void): Promise<void>;
-  /** Returns whether this client's authorization or machine token with this value was ended by itself. */
-  hasEnded(value: string, clientId: string): Promise<boolean>;
-  /**
-   * Ends a token that the token store does not have, and may have lost: an API that cached the caller before would
-   * accept them for minutes. Of an authorization only the end of the caching is announced: the value alone names no
-   * account, and may be forged.
-   */
-  endUnknown(value: string, client: Pick<Client, 'id' | 'kind'>): Promise<void>;
-}
-
 export function createEndings(parts: {
   store: TokenStore;
   revocations: Pick<Revocations, 'record' | 'find' | 'hasEndedToken' | 'announce'>;
   /** Absent in an operator command. Notifies this node before the request is answered. */
   changes?: Pick<ChangeFeed, 'announce'>;
-}): Endings {
+}) {
   const { store, revocations, changes = silentChangeFeed } = parts;
-
-  const endings: Endings = {
-    async end(end, onFirst) {
+  return {
+    /**
+     * Ends one authorization or one machine access token on every node, before it resolves.
+     *
+     * @param onFirst called once the revocation is recorded, unless it was recorded before
+     * @throws StorageUnavailable if it may not have been recorded; the call can be repeated
+     */
+    async end(end: End, onFirst?: () => void): Promise<void> {
       const isFirst = await revocations.record(end, store);
       if ('machineToken' in end) changes.announce('clients', end.clientId);
       else changes.announce('authorizations', `${end.authorization.accountId} ${end.authorization.id}`);
@@ -132,17 +121,25 @@ export function createEndings(parts: {
       await removed.catch(() => {});
     },
 
-    async hasEnded(value, clientId) {
+    /** Returns whether this client's authorization or machine token with this value was ended by itself. */
+    async hasEnded(value: string, clientId: string): Promise<boolean> {
       if (isMachineToken(value)) return revocations.hasEndedToken({ machineToken: value, clientId });
       const id = readValue(value)?.authorizationId;
       return id !== undefined && (await revocations.find(id))?.clientId === clientId;
     },
 
-    async endUnknown(value, { id: clientId, kind }) {
+    /**
+     * Ends a token that the token store does not have, and may have lost: an API that cached its caller before would
+     * accept this caller for minutes. For a token of an authorization, only the end of the caching is announced: the
+     * value alone names no account, and may be forged.
+     */
+    async endUnknown(value: string, { id: clientId, kind }: Pick<Client, 'id' | 'kind'>): Promise<void> {
       if (isMachineToken(value)) {
         // Other clients have no machine token, and the announcement would make APIs forget all their people.
         if (kind !== 'machine') return;
-        return endings.end({ machineToken: value, clientId });
+        // Remove nothing: if the token store has the token again, it may be that of another client.
+        await revocations.record({ machineToken: value, clientId, expiresAt: undefined }, store);
+        return changes.announce('clients', clientId);
       }
       const id = readValue(value)?.authorizationId;
       if (id === undefined) return;
@@ -152,7 +149,6 @@ export function createEndings(parts: {
       changes.announce('authorizations', key);
     },
   };
-  return endings;
 }
 
 /**

@@ -18,16 +18,6 @@ export interface MachineToken {
   readonly expiresAt: number;
 }
 
-export interface MachineTokens {
-  /** Reads only the token store: the caller must check `isValidFor`. */
-  find(value: string): Promise<MachineToken | undefined>;
-  /** @param token contains the client and secret as authenticated, so that a later revocation applies */
-  keep(
-    value: string,
-    token: Pick<MachineToken, 'issuedAt' | 'expiresAt'> & { readonly client: Client; readonly secretId: string },
-  ): Promise<void>;
-}
-
 type Stored = readonly [clientId: string, lifetime: number, generation: number, secret: string];
 
 /** Tells the secrets of one client apart with 48 bits, because there are many of these records. */
@@ -47,9 +37,12 @@ export const isValidFor = async (
   !isFromLeakedSecret(client, token) &&
   !(await clients.hasEndedToken(client, token.key));
 
-export function createMachineTokens(store: TokenStore): MachineTokens {
+export type MachineTokens = ReturnType<typeof createMachineTokens>;
+
+export function createMachineTokens(store: TokenStore) {
   return {
-    async find(value) {
+    /** Reads only the token store: the caller must check `isValidFor`. */
+    async find(value: string): Promise<MachineToken | undefined> {
       if (!isMachineToken(value)) return undefined;
       const record = await store.read<Stored>('machine_token', value);
       if (!record) return undefined;
@@ -59,8 +52,13 @@ export function createMachineTokens(store: TokenStore): MachineTokens {
       return { key, clientId, generation, secret, expiresAt, issuedAt: expiresAt - lifetime };
     },
 
-    async keep(value, { client: { id, generation }, secretId, issuedAt, expiresAt }) {
-      const data: Stored = [id, expiresAt - issuedAt, generation, secretKey(secretId)];
+    /** @param token contains the client and secret as authenticated, so that a later revocation applies */
+    async keep(
+      value: string,
+      token: Pick<MachineToken, 'issuedAt' | 'expiresAt'> & { readonly client: Client; readonly secretId: string },
+    ): Promise<void> {
+      const { client, secretId, issuedAt, expiresAt } = token;
+      const data: Stored = [client.id, expiresAt - issuedAt, client.generation, secretKey(secretId)];
       await store.write('machine_token', value, data, expiresAt);
     },
   };

@@ -2,7 +2,7 @@
 import type { Activity, NewActivity, Origin } from '../accounts/activity/activity.ts';
 import type { Details, EndingCause } from '../accounts/activity/activity-words.ts';
 import { announcementSql } from '../storage/change-feed.ts';
-import { type CleaningJob, refusalsExpiryJob } from '../storage/cleaning.ts';
+import { refusalsExpiryJob } from '../storage/cleaning.ts';
 import { removalOf } from '../storage/postgres-store.ts';
 import { createParameters, type Database, type Queries } from '../storage/queries.ts';
 import { keyOf, REMEMBER_EXPIRED_SECONDS, type TokenStore } from '../storage/token-store.ts';
@@ -21,8 +21,8 @@ export interface Revocation {
 export interface MachineTokenEnd {
   readonly machineToken: string;
   readonly clientId: string;
-  /** Seconds since the epoch; absent if the token store has lost the token. */
-  readonly expiresAt?: number;
+  /** Seconds since the epoch; undefined if the token store has lost the token. */
+  readonly expiresAt: number | undefined;
   /** Recorded in the same statement. */
   readonly entry?: NewActivity;
 }
@@ -35,32 +35,6 @@ export interface RecordedEnd {
   readonly clientId: string;
   readonly at: Date;
   readonly cause: EndingCause;
-}
-
-export interface Revocations {
-  /**
-   * Stores the revocation, its entry in the log and its announcement to every node in one statement.
-   * The first recorded cause stays.
-   *
-   * @param store if it is this database, the statement deletes the row, too
-   * @returns false if the revocation was recorded before
-   */
-  record(end: End, store: Pick<TokenStore, 'isInDatabase'>): Promise<boolean>;
-  /**
-   * Keeps every later end for as long as refresh tokens with this lifetime are valid. Call this before the node issues
-   * such tokens.
-   */
-  keepEndsFor(refreshTokenSeconds: number): Promise<void>;
-  /** Returns whether this client's machine token was ended by itself. */
-  hasEndedToken(token: Pick<MachineTokenEnd, 'machineToken' | 'clientId'>): Promise<boolean>;
-  /** Undefined unless this authorization was ended by itself, not with its whole connection. */
-  find(id: string): Promise<RecordedEnd | undefined>;
-  /** Announces the end of an authorization without a record of it. @throws StorageUnavailable */
-  announce(key: string): Promise<void>;
-  /** Removes the revocations of an account that is being deleted. */
-  forgetAccount(accountId: string, tx: Queries): Promise<void>;
-  /** Removes the revocations of what could not be used any more, even if the token store still had it. */
-  readonly removeExpired: CleaningJob;
 }
 
 const RECORDED = `SELECT id, at, cause, account_id AS "accountId", client_id AS "clientId"
@@ -78,11 +52,11 @@ const MAX_MACHINE_TOKEN_SECONDS = 86_400;
 const RAISE_LIFETIME = `INSERT INTO longest_refresh_lifetime AS longest (seconds) VALUES ($1)
   ON CONFLICT (is_the_only_one) DO UPDATE SET seconds = excluded.seconds WHERE longest.seconds < excluded.seconds`;
 
-export function createRevocations(parts: {
-  readonly database: Database;
-  readonly activity: Pick<Activity, 'partOf'>;
-}): Revocations {
+export type Revocations = ReturnType<typeof createRevocations>;
+
+export function createRevocations(parts: { readonly database: Database; readonly activity: Pick<Activity, 'partOf'> }) {
   const { database, activity } = parts;
+  /** The longest lifetime that this process has stored. */
   let keptLifetime = 0;
 
   function authorizationSql(
@@ -95,9 +69,10 @@ export function createRevocations(parts: {
     const entry: NewActivity = { action: 'tokens_revoked', actor, accountId, details, origin };
     // A client test has no connection, so the user's activity log omits it.
     const isTest = generation === undefined;
-    // The token store has a record that long, and a client that retries gets access tokens until then.
+    // The token store keeps an expired record for REMEMBER_EXPIRED_SECONDS, and a client that retries gets access
+    // tokens until then.
     const keptSeconds = REMEMBER_EXPIRED_SECONDS + MARGIN_SECONDS;
-    // Another node may prolong the record now, and an older copy of the token store may have a later expiry.
+    // Another node may be prolonging the record, and an older copy of the token store may have a later expiry.
     const forgottenAt = `greatest(to_timestamp(${use(usableUntil + keptSeconds)}), ${database.now()} +
       ((SELECT seconds FROM longest_refresh_lifetime) + ${use(keptSeconds)}) * interval '1 second')`;
     // Nothing is recorded if the account was deleted: its authorizations ended with it.
@@ -133,41 +108,60 @@ export function createRevocations(parts: {
   }
 
   return {
-    async announce(key) {
+    /** Announces the end of an authorization without a record of it. @throws StorageUnavailable */
+    async announce(key: string): Promise<void> {
       const { values, use } = createParameters();
       await database.query(`SELECT ${announcementSql('authorizations', key, use)}`, values);
     },
 
-    async record(end, store) {
+    /**
+     * Stores the revocation, its entry in the log and its announcement to every node in one statement.
+     * The first recorded cause stays.
+     *
+     * @param store if it is this database, the statement deletes the row, too
+     * @returns false if the revocation was recorded before
+     */
+    async record(end: End, store: Pick<TokenStore, 'isInDatabase'>): Promise<boolean> {
       const { values, use } = createParameters();
       const sql = 'machineToken' in end ? machineTokenSql(end, store, use) : authorizationSql(end, store, use);
       const [recorded] = await database.query<{ isFirst: boolean }>(sql, values);
       return recorded?.isFirst ?? false;
     },
 
-    async keepEndsFor(seconds) {
-      if (seconds <= keptLifetime) return;
-      await database.query(RAISE_LIFETIME, [seconds]);
-      keptLifetime = seconds;
+    /**
+     * Keeps every later end for as long as refresh tokens with this lifetime are valid. Call this before the node issues
+     * such tokens, and at each reload: a restored database may have a lower value.
+     *
+     * @throws StorageUnavailable unless this process has stored such a lifetime before
+     */
+    async keepEndsFor(seconds: number): Promise<void> {
+      try {
+        await database.query(RAISE_LIFETIME, [seconds]);
+        keptLifetime = Math.max(keptLifetime, seconds);
+      } catch (error) {
+        // The row is as high already, so the node may use this lifetime although the database is away.
+        if (seconds > keptLifetime) throw error;
+      }
     },
 
-    async hasEndedToken({ machineToken, clientId }) {
-      const found = await database.query('SELECT 1 FROM ended_machine_tokens WHERE client_id = $1 AND key = $2', [
-        clientId,
-        keyOf(machineToken),
-      ]);
-      return found.length > 0;
+    /** Returns whether this client's machine token was ended by itself. */
+    async hasEndedToken({ machineToken, clientId }: Pick<MachineTokenEnd, 'machineToken' | 'clientId'>) {
+      const text = 'SELECT 1 FROM ended_machine_tokens WHERE client_id = $1 AND key = $2';
+      return (await database.query(text, [clientId, keyOf(machineToken)])).length > 0;
     },
 
-    async find(id) {
+    /** Undefined unless this authorization was ended by itself, not with its whole connection. */
+    async find(id: string): Promise<RecordedEnd | undefined> {
       const [end] = await database.query<RecordedEnd>(`${RECORDED} WHERE id = $1`, [id]);
       return end;
     },
 
-    async forgetAccount(accountId, tx) {
+    /** Removes the revocations of an account that is being deleted. */
+    async forgetAccount(accountId: string, tx: Queries): Promise<void> {
       await tx.query('DELETE FROM ended_authorizations WHERE account_id = $1', [accountId]);
     },
 
+    /** Removes the revocations of what could not be used any more, even if the token store still had it. */
     removeExpired: refusalsExpiryJob(database, [
       { table: 'ended_authorizations', column: 'forgotten_at' },
       { table: 'ended_machine_tokens', column: 'expires_at' },

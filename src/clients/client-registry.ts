@@ -72,7 +72,7 @@ interface ClientFilter {
   readonly isOwnerSuspended?: true | undefined;
 }
 
-const CLIENT_STATE = "CASE WHEN suspended_at IS NULL THEN 'active' ELSE 'suspended' END";
+const CLIENT_STATE = `CASE WHEN "isSuspended" THEN 'suspended' ELSE 'active' END`;
 
 export function createClientRegistry(parts: {
   readonly database: Database;
@@ -160,13 +160,13 @@ export function createClientRegistry(parts: {
     async list(page = {}, { kind, ownerAccountId, isSuspended, isOwnerSuspended } = {}) {
       const query = {
         select: `${SELECT_CLIENTS} WHERE ($1::text IS NULL OR c.owner_account_id = $1)`,
-        order: ['created_at', 'id'],
-        cells: ['id', 'kind', 'name', "coalesce(owner_name, '(operator)')", CLIENT_STATE],
+        order: ['"createdAt"', 'id'],
+        cells: ['id', 'kind', 'name', `coalesce("ownerName", '(operator)')`, CLIENT_STATE],
         values: [ownerAccountId ?? null],
         filters: [
           ['kind = $', kind],
-          ['(suspended_at IS NOT NULL) = $', isSuspended],
-          ['(SELECT suspended_at IS NOT NULL FROM accounts o WHERE o.id = a.owner_account_id) = $', isOwnerSuspended],
+          ['"isSuspended" = $', isSuspended],
+          ['(SELECT suspended_at IS NOT NULL FROM accounts o WHERE o.id = a."ownerAccountId") = $', isOwnerSuspended],
         ] as const,
       };
       return mapPage(await pageOf<ClientRow>(database, query, page), clientFrom);

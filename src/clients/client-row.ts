@@ -3,95 +3,59 @@ import { isClientId } from '../base/random-id.ts';
 import { endedIdsFrom, endedIdsSql } from '../storage/ended-ids.ts';
 import type { WriteUses } from '../storage/last-used.ts';
 import { countText } from '../storage/pages.ts';
-import type { Queries } from '../storage/queries.ts';
-import { type Client, type ClientKind, type ClientSecret, clientVersion, normalizeLinks } from './client.ts';
+import { type Queries, type RowOf, withoutNulls } from '../storage/queries.ts';
+import { type Client, type ClientLinks, type ClientSecret, clientVersion } from './client.ts';
 
 /** Append `WHERE` and `ORDER BY` to this query; `c` is the table of clients. */
 export const SELECT_CLIENTS = `
-  SELECT c.id, c.kind, c.name, c.owner_account_id, a.name AS owner_name, c.owned_since,
-    c.redirect_uris, c.native, c.suspended_at, c.created_at, c.last_used_at, c.generation,
-    c.ended_through, c.ending_since, c.renewed_at, c.leaked_secrets,
-    c.homepage_url, c.support_url, c.privacy_url, c.verified_at, c.verified_by,
-    (SELECT coalesce(json_agg(s ORDER BY s.created_at, s.id), '[]')
+  SELECT c.id, c.kind, c.name, c.owner_account_id AS "ownerAccountId", a.name AS "ownerName",
+    c.owned_since AS "ownedSince", c.redirect_uris AS "redirectUris", c.native AS "isNative",
+    c.suspended_at IS NOT NULL AS "isSuspended", c.suspended_at AS "suspendedAt", c.created_at AS "createdAt",
+    c.last_used_at AS "lastUsedAt", c.generation, c.ended_through AS "endedThrough",
+    c.ending_since AS "endingSince", c.renewed_at AS "renewedAt", c.leaked_secrets AS "leakedSecrets",
+    c.verified_at IS NOT NULL AS "isVerified", c.verified_at AS "verifiedAt",
+    CASE WHEN c.verified_at IS NOT NULL THEN c.verified_by END AS "verifiedBy",
+    json_build_object('homepage', c.homepage_url, 'support', c.support_url, 'privacy', c.privacy_url) AS links,
+    (SELECT coalesce(json_agg(json_build_object('id', s.id, 'hash', s.secret_hash, 'lastFour', s.last_four,
+          'createdAt', s.created_at, 'lastUsedAt', s.last_used_at, 'leakedAt', s.leaked_at,
+          'refusedAt', s.refused_at) ORDER BY s.created_at, s.id), '[]')
       FROM client_secrets s WHERE s.client_id = c.id) AS secrets,
-    ${endedIdsSql('SELECT e.key FROM ended_machine_tokens e WHERE e.client_id = c.id')} AS ended_tokens
+    ${endedIdsSql('SELECT e.key FROM ended_machine_tokens e WHERE e.client_id = c.id')} AS "endedTokens"
   FROM clients c LEFT JOIN accounts a ON a.id = c.owner_account_id`;
 
-export interface ClientRow {
-  readonly id: string;
-  readonly kind: ClientKind;
-  readonly name: string;
-  readonly owner_account_id: string | null;
-  readonly owner_name: string | null;
-  readonly owned_since: Date | null;
-  readonly redirect_uris: string[];
-  readonly native: boolean;
-  readonly suspended_at: Date | null;
-  readonly created_at: Date;
-  readonly last_used_at: Date | null;
-  readonly generation: number;
-  readonly ended_through: number;
-  readonly ending_since: Date | null;
-  readonly renewed_at: Date | null;
-  readonly leaked_secrets: readonly string[];
-  readonly homepage_url: string | null;
-  readonly support_url: string | null;
-  readonly privacy_url: string | null;
-  readonly verified_at: Date | null;
-  readonly verified_by: string | null;
-  readonly ended_tokens: readonly string[];
-  /** PostgreSQL returns them as JSON, so the times are text. */
-  readonly secrets: readonly {
-    readonly id: string;
-    readonly secret_hash: string;
-    readonly last_four: string;
-    readonly created_at: string;
-    readonly last_used_at: string | null;
-    readonly leaked_at: string | null;
-    readonly refused_at: string | null;
-  }[];
+type ClientColumns = Omit<Client, 'version' | 'secrets' | 'links' | 'endedTokens'>;
+
+export interface ClientRow extends RowOf<ClientColumns> {
+  readonly links: RowOf<ClientLinks>;
+  readonly endedTokens: readonly string[];
+  readonly secrets: readonly SecretInJson[];
 }
 
-export function clientFrom(row: ClientRow): Client {
+/** In JSON, times are text. */
+interface SecretInJson extends Pick<ClientSecret, 'id' | 'hash' | 'lastFour'> {
+  readonly createdAt: string;
+  readonly lastUsedAt: string | null;
+  readonly leakedAt: string | null;
+  readonly refusedAt: string | null;
+}
+
+export function clientFrom({ links, secrets, endedTokens, ...columns }: ClientRow): Client {
   const client = {
-    id: row.id,
-    kind: row.kind,
-    name: row.name,
-    ...(row.owner_account_id !== null && { ownerAccountId: row.owner_account_id }),
-    ...(row.owner_name !== null && { ownerName: row.owner_name }),
-    ...(row.owned_since !== null && { ownedSince: row.owned_since }),
-    redirectUris: row.redirect_uris,
-    isNative: row.native,
-    isSuspended: row.suspended_at !== null,
-    ...(row.suspended_at !== null && { suspendedAt: row.suspended_at }),
-    createdAt: row.created_at,
-    ...(row.last_used_at !== null && { lastUsedAt: row.last_used_at }),
-    generation: row.generation,
-    endedThrough: row.ended_through,
-    ...(row.ending_since !== null && { endingSince: row.ending_since }),
-    ...(row.renewed_at !== null && { renewedAt: row.renewed_at }),
-    leakedSecrets: row.leaked_secrets,
-    endedTokens: endedIdsFrom(row.ended_tokens),
-    links: normalizeLinks({
-      homepage: row.homepage_url ?? '',
-      support: row.support_url ?? '',
-      privacy: row.privacy_url ?? '',
-    }),
-    isVerified: row.verified_at !== null,
-    ...(row.verified_at !== null && { verifiedAt: row.verified_at }),
-    ...(row.verified_at !== null && row.verified_by !== null && { verifiedBy: row.verified_by }),
-    secrets: row.secrets.map((secret) => ({
-      id: secret.id,
-      hash: secret.secret_hash,
-      lastFour: secret.last_four,
-      createdAt: new Date(secret.created_at),
-      ...(secret.last_used_at !== null && { lastUsedAt: new Date(secret.last_used_at) }),
-      ...(secret.leaked_at !== null && { leakedAt: new Date(secret.leaked_at) }),
-      ...(secret.refused_at !== null && { refusedAt: new Date(secret.refused_at) }),
-    })),
+    ...withoutNulls<ClientColumns>(columns),
+    links: withoutNulls<ClientLinks>(links),
+    endedTokens: endedIdsFrom(endedTokens),
+    secrets: secrets.map(secretFrom),
   };
   return { ...client, version: clientVersion(client) };
 }
+
+const secretFrom = ({ createdAt, lastUsedAt, leakedAt, refusedAt, ...secret }: SecretInJson): ClientSecret => ({
+  ...secret,
+  createdAt: new Date(createdAt),
+  ...(lastUsedAt !== null && { lastUsedAt: new Date(lastUsedAt) }),
+  ...(leakedAt !== null && { leakedAt: new Date(leakedAt) }),
+  ...(refusedAt !== null && { refusedAt: new Date(refusedAt) }),
+});
 
 export interface OwnedClient extends Client {
   /** `MAX_PEOPLE + 1` stands for any more. */
@@ -133,25 +97,18 @@ export const countOfPeople = (client: string, which: 'current' | 'unmarked' = 'c
 /** Returns the result of `countOfPeople` in words. */
 export const peopleText = (count: number): string => countText(count, MAX_PEOPLE);
 
-interface OwnedRow extends ClientRow {
-  readonly connected_people: number;
-}
-
 export type OwnedClients = ReturnType<typeof createOwnedClients>;
 
 /** Never cached: the results contain last uses, whose changes are not announced. */
 export function createOwnedClients(database: Queries) {
   async function select(where: string, values: readonly string[]): Promise<OwnedClient[]> {
-    const rows = await database.query<OwnedRow>(
-      `SELECT owned.*, ${countOfPeople('owned.id')} AS connected_people
+    const rows = await database.query<ClientRow & Pick<OwnedClient, 'connectedPeople'>>(
+      `SELECT owned.*, ${countOfPeople('owned.id')} AS "connectedPeople"
         FROM (${SELECT_CLIENTS} WHERE ${where}) owned
-        ORDER BY owned.created_at, owned.id`,
+        ORDER BY owned."createdAt", owned.id`,
       values,
     );
-    return rows.map((row) => ({
-      ...clientFrom(row),
-      connectedPeople: row.connected_people,
-    }));
+    return rows.map(({ connectedPeople, ...row }) => ({ ...clientFrom(row), connectedPeople }));
   }
 
   return {

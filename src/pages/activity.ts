@@ -1,11 +1,9 @@
 /** `/profile/activity`: what happened to the signed-in user's account, newest first. */
-import { Readable } from 'node:stream';
 import type { Context } from 'koa';
 import type { Activity, ActivityRecord } from '../accounts/activity/activity.ts';
 import { ACTIONS, type Action, describeAction } from '../accounts/activity/activity-words.ts';
 import { browserText, deviceIcon } from '../accounts/browser-names.ts';
 import { type Message, message, type Text } from '../base/message.ts';
-import { inEnglish } from '../texts/texts.ts';
 import type { ListTools } from './lists.ts';
 import type { PageKit } from './page-kit.ts';
 import { get, type Route } from './routes.ts';
@@ -23,8 +21,6 @@ declare module './view-data.ts' {
       readonly olderUrl: string | undefined;
       /** The first page; undefined on the first page. */
       readonly newestUrl: string | undefined;
-      /** All entries of the user, as JSON. */
-      readonly downloadUrl: string;
     };
   }
 }
@@ -48,9 +44,7 @@ export interface ActivityEntry {
 }
 
 const PATH = '/profile/activity';
-const DOWNLOAD_PATH = `${PATH}.json`;
 const PAGE_SIZE = 50;
-const DOWNLOAD_PAGE_SIZE = 500;
 
 export function activityPage(parts: { readonly kit: PageKit; readonly activity: Activity }): Route[] {
   const { kit, activity } = parts;
@@ -89,37 +83,10 @@ export function activityPage(parts: { readonly kit: PageKit; readonly activity: 
       isPart: text !== '' || kind !== undefined,
       olderUrl: last && urlWith({ before: String(last.id) }),
       newestUrl: before === undefined ? undefined : urlWith({}),
-      downloadUrl: DOWNLOAD_PATH,
     });
   }
 
-  /** Reads page by page: a slow reader occupies no connection to the database. */
-  async function* jsonOf(accountId: string, rights: ReturnType<PageKit['rightsInWords']>): AsyncGenerator<string> {
-    let before = Number.MAX_SAFE_INTEGER;
-    let separator = '[';
-    for (;;) {
-      const found = await activity.of(accountId, { limit: DOWNLOAD_PAGE_SIZE, before });
-      for (const record of found) {
-        const { what, about, notes, by, address } = describeActivity(record, rights);
-        const words = { what: inEnglish(what), about, notes: notes.map(inEnglish) };
-        const { at, action } = record;
-        yield `${separator}\n${JSON.stringify({ at, action, ...words, by: inEnglish(by), address })}`;
-        separator = ',';
-      }
-      const last = found.at(-1);
-      if (!last || found.length < DOWNLOAD_PAGE_SIZE) break;
-      before = last.id;
-    }
-    yield separator === '[' ? '[]\n' : '\n]\n';
-  }
-
-  async function download(ctx: Context): Promise<void> {
-    ctx.attachment('activity.json');
-    ctx.body = Readable.from(jsonOf(accountOf(ctx).id, kit.rightsInWords(ctx)));
-    ctx.type = 'application/json';
-  }
-
-  return [get(PATH, kit.requireSignedIn, show), get(DOWNLOAD_PATH, kit.requireSignedIn, download)];
+  return [get(PATH, kit.requireSignedIn, show)];
 }
 
 /** The filters; each selects a group of actions. */

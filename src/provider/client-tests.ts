@@ -17,8 +17,6 @@ export interface ClientTest {
   readonly secret?: string;
   /** RFC 7636 §4.1. Only this service knows it, so only this service can exchange the code. */
   readonly verifier: string;
-  /** True if the tokens are shown at the end of the test instead of revoked. */
-  readonly keepsTokens: boolean;
 }
 
 export type ClientTests = ReturnType<typeof createClientTests>;

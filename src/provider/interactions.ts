@@ -62,8 +62,6 @@ interface OvertakenInteraction {
   readonly restart: string;
 }
 
-export type Interactions = ReturnType<typeof createInteractions>;
-
 /** Returns the URL that starts the request of a finished interaction again, while it is known. */
 export async function restartOf(provider: Provider, store: TokenStore, uid: string) {
   const answered = await store.read<{ restart: string }>('interaction', answeredId(uid));
@@ -72,6 +70,8 @@ export async function restartOf(provider: Provider, store: TokenStore, uid: stri
   const orphan = await provider.Interaction.find(uid);
   return orphan && restartUrl(orphan.params);
 }
+
+export type Interactions = ReturnType<typeof createInteractions>;
 
 export function createInteractions(parts: {
   provider: Provider;

@@ -10,12 +10,11 @@ import type { Activity } from '../accounts/activity/activity.ts';
 import type { ApiKeys } from '../accounts/api-keys/api-keys.ts';
 import type { OneTimeValues } from '../accounts/one-time-values.ts';
 import type { SessionList } from '../accounts/session-list.ts';
-import { type Authorizations, createAuthorizations } from '../authorizations/authorization.ts';
+import { createAuthorizations } from '../authorizations/authorization.ts';
 import type { ClientStandings } from '../authorizations/client-standing.ts';
 import type { Connections } from '../authorizations/connections.ts';
 import type { Endings } from '../authorizations/endings.ts';
 import { createMachineTokens } from '../authorizations/machine-tokens.ts';
-import type { Step } from '../base/answer.ts';
 import type { CreateAttemptLimit } from '../base/attempt-limits.ts';
 import type { Clock } from '../base/clock.ts';
 import type { ClientProblems } from '../clients/client-problems.ts';
@@ -26,16 +25,16 @@ import type { LastUsed } from '../storage/last-used.ts';
 import type { TokenStore } from '../storage/token-store.ts';
 import { type ApprovalsParts, createApprovals } from './approvals.ts';
 import { answerRefusals, handOverToApp, keepQuery, refusalUrl, type ShowHandover } from './authorization-answers.ts';
-import { type BrowserSessions, createBrowserSessions, type StoredSession, sessionFrom } from './browser-sessions.ts';
+import { createBrowserSessions, type StoredSession, sessionFrom } from './browser-sessions.ts';
 import { createClientAuthentication } from './client-authentication.ts';
-import { type ClientTests, createClientTests, testRedirectUri } from './client-tests.ts';
+import { createClientTests, testRedirectUri } from './client-tests.ts';
 import { engineConfiguration } from './configuration.ts';
 import { ApprovalsClosed, consentPolicy, saveCode } from './consent-policy.ts';
 import { createEngineClients } from './engine-clients.ts';
 import { overrideEngine } from './engine-overrides.ts';
 import { listenToEvents, nameParties } from './events.ts';
 import { createFailureLimits } from './failure-limits.ts';
-import { createInteractions, type Interactions, restartOf } from './interactions.ts';
+import { createInteractions, restartOf } from './interactions.ts';
 import { introspection } from './introspection.ts';
 import { type ChangeStreams, introspectionChanges } from './introspection-changes.ts';
 import type { ProviderOutcomes } from './outcomes.ts';
@@ -96,23 +95,10 @@ export interface AuthorizationRefusal {
 /** The kinds of things whose last use is recorded and shown to their owner. */
 type UsedThing = 'client' | 'client_secret' | 'connection' | 'api_key';
 
-/** The interface of the authorization server for the pages and the host. */
-export interface AuthorizationServer {
-  readonly engine: Middleware;
-  readonly token: readonly Step[];
-  readonly introspection: readonly Step[];
-  readonly introspectionChanges: readonly Step[];
-  readonly verification: readonly Step[];
-  readonly revocation: readonly Step[];
-  readonly revokeCurrentToken: readonly Step[];
-  readonly interactions: Interactions;
-  readonly sessions: BrowserSessions;
-  readonly authorizations: Authorizations;
-  readonly clientTests: ClientTests;
-}
+export type AuthorizationServer = ReturnType<typeof createAuthorizationServer>;
 
 /** Builds the engine with its adapter, policy, values and error texts in place. */
-export function createAuthorizationServer(parts: ProviderParts): AuthorizationServer {
+export function createAuthorizationServer(parts: ProviderParts) {
   const { settings, clock, log, store, clients, accounts, people } = parts;
   const { access, sessionList, standings, connections, apiKeys, activity, endings, mail } = parts;
   const { createAttemptLimit, outcomes, changeStreams, problems, requests, lastUsed } = parts;
@@ -230,7 +216,7 @@ export function createAuthorizationServer(parts: ProviderParts): AuthorizationSe
     outcomes,
   };
   return {
-    engine: function engine(ctx, next) {
+    engine: function engine(ctx: Context, next: () => Promise<void>) {
       return composed(ctx, next);
     },
     token: tokenEndpoint({

@@ -24,10 +24,12 @@ export function revocation(parts: RevocationParts & { readonly authentication: C
 
   /**
    * Limits how many unknown tokens a public client may send, because attackers can use its id to guess
-   * tokens. Otherwise an unknown token is treated as already revoked (RFC 7009 §2.2).
+   * tokens, and a machine client, because each of its tokens is recorded as ended. Otherwise an unknown
+   * token is treated as already revoked (RFC 7009 §2.2).
    */
-  async function countGuess(ctx: Context): Promise<void> {
-    if (authenticatedClient(ctx).kind !== 'public') return;
+  async function limitUnknown(ctx: Context): Promise<void> {
+    const { kind } = authenticatedClient(ctx);
+    if (kind !== 'public' && kind !== 'machine') return;
     const unknown = new OAuthError(400, 'invalid_request', 'the token is unknown');
     const refusal = await failures.answerOf(ctx, unknown);
     if (refusal !== unknown) throw refusal;
@@ -49,7 +51,7 @@ export function revocation(parts: RevocationParts & { readonly authentication: C
       if (token) await token.end(ctx);
       // A client repeats its request if it received no answer.
       else if (!(await parts.endings.hasEnded(value, clientId))) {
-        await countGuess(ctx);
+        await limitUnknown(ctx);
         await parts.endings.endUnknown(value, client);
       }
       // Clients ignore the body (RFC 7009 §2.2), but some libraries expect JSON in every response.

@@ -24,7 +24,7 @@ import { createErrorPage } from '../pages/error-page/error-page.ts';
 import { createNotices } from '../pages/forms/notices.ts';
 import { submitResults } from '../pages/forms/submit-results.ts';
 import { createLanguageOf } from '../pages/language.ts';
-import { foundVisitor, signedInOf, visitorOf } from '../pages/page.ts';
+import { foundVisitor, signedInOf } from '../pages/page.ts';
 import { refreshSession } from '../pages/sign-in/current-session.ts';
 import { isOpenTo } from '../pages/sign-in/sign-in-policy.ts';
 import { createPageKit } from '../pages/signed-in.ts';
@@ -84,12 +84,7 @@ export function createApplication(parts: ApplicationParts) {
     brand,
   });
   const notices = createNotices({ issuer, keys, clock, signedInOf: findSignedIn });
-  const errorPage = createErrorPage({
-    render,
-    clients,
-    // The error page is shown even if the database does not answer.
-    visitorOf: (ctx) => visitorOf(ctx, { sessions: server.sessions, standings }).catch(() => undefined),
-  });
+  const errorPage = createErrorPage({ render });
 
   // Create the parts that send mail.
   const background = createBackgroundMail({ log, outcomes });

@@ -219,7 +219,7 @@ export function listPages(parts: {
     clientProblemsPage({ kit, own, clientProblems }),
     clientCreatedPage({ kit, own, oneTimeValues, issuer, api }),
     clientTestCallback({ kit, clients, activity, clientTests, oneTimeValues, runTest }),
-    clientTestPage({ kit, own, access, clientTests, oneTimeValues, lifetimes, testOrganizations }),
+    clientTestPage({ kit, own, access, clientTests, oneTimeValues, testOrganizations }),
     clientLinksPage({ kit, own, clients }),
     deleteClientPage({ kit, own, removeClient, activity }),
     connectionsPage({

@@ -13,6 +13,7 @@ import type { ChangeFeed } from '../storage/change-feed.ts';
 import { type ListedNode, listNodes, type ReloadAnswer } from '../storage/nodes.ts';
 import type { Database } from '../storage/queries.ts';
 import { latestReloadRequest, RELOAD_MESSAGE, requestReload } from '../storage/reload-requests.ts';
+import { StorageUnavailable } from '../storage/storage-unavailable.ts';
 
 /** Longer than the time after which a node without heartbeats is silent, and than a heartbeat. */
 const MAX_WAIT_MS = 40_000;
@@ -49,7 +50,10 @@ export function createSharedReload(parts: {
   /** @param request the latest request before the file is read */
   async function take(request: number, by?: OperatedBy): Promise<Reload> {
     const [outcome] = await Promise.allSettled([parts.reload()]);
-    answer = { request: Math.max(request, answer.request), at: new Date(clock()).toISOString() };
+    // If a store was away, the request stays unanswered, and the next heartbeat tries again.
+    const isAnswered = outcome.status === 'fulfilled' || !(outcome.reason instanceof StorageUnavailable);
+    const answered = isAnswered ? Math.max(request, answer.request) : answer.request;
+    answer = { request: answered, at: new Date(clock()).toISOString() };
     if (outcome.status === 'fulfilled') {
       await beat();
       await recordReload(outcome.value, by);

@@ -1,6 +1,6 @@
 /** Authorizations on PostgreSQL: each is one row, and each change is one statement. */
 import { type Clock, epochSeconds } from '../base/clock.ts';
-import type { Queries } from './queries.ts';
+import { type Queries, type RowOf, withoutNulls } from './queries.ts';
 import {
   type AuthorizationRecord,
   type AuthorizationStore,
@@ -11,29 +11,11 @@ import {
   REMEMBER_EXPIRED_SECONDS,
 } from './token-store.ts';
 
-interface AuthorizationRow {
-  readonly account_id: string;
-  readonly client_id: string;
-  readonly generation: number | null;
-  readonly secret: string;
-  readonly redirect_uri_hash: string;
-  readonly code_challenge_hash: string | null;
-  readonly approved_at: string;
-  readonly ends_at: string | null;
-  readonly rotation: number;
-  readonly attempt: string;
-  readonly rotated_at: string;
-  readonly confirmed: boolean;
-  readonly usable_until: string;
-  readonly client_generation: number;
-  readonly since_rotation: number;
-}
-
 interface IssueRow {
   readonly attempt: string;
   readonly rotation: number;
-  readonly now: string;
-  readonly usable_until: string;
+  readonly now: number;
+  readonly usableUntil: number;
 }
 
 // The database's clock plus `shift` milliseconds, which only tests use.
@@ -49,8 +31,15 @@ const BEGIN = `
     now + $9::bigint, now + $9::bigint + ${REMEMBER_CODE_SECONDS}, $11::integer
   FROM ${clockTable('$1')}`;
 
+const ISSUED = 'a.attempt, a.rotation, now::float8, a.usable_until::float8 AS "usableUntil"';
+
 const READ_AUTHORIZATION = `
-  SELECT * FROM authorizations WHERE key = $1 AND forgotten_at > $2`;
+  SELECT account_id AS "accountId", client_id AS "clientId", generation, secret,
+    redirect_uri_hash AS "redirectUriHash", code_challenge_hash AS "codeChallengeHash",
+    approved_at::float8 AS "approvedAt", ends_at::float8 AS "endsAt", rotation,
+    rotated_at::float8 AS "rotatedAt", confirmed AS "isConfirmed", usable_until::float8 AS "usableUntil",
+    client_generation AS "clientGeneration", since_rotation AS "sinceRotation"
+  FROM authorizations WHERE key = $1 AND forgotten_at > $2`;
 
 const isThere = 'a.key = $2 AND a.forgotten_at > now';
 /** SQL expression: when a refresh token issued now expires, at the latest with its authorization. */
@@ -64,7 +53,7 @@ const EXCHANGE = `
   FROM ${clockTable('$1')}
   WHERE ${isThere}
     AND (a.rotation = -1 AND a.usable_until > now OR a.rotation = 0 AND a.attempt = $3)
-  RETURNING a.attempt, a.rotation, now, a.usable_until`;
+  RETURNING ${ISSUED}`;
 
 const EXCHANGED_BEFORE = 'a.rotation > 0 OR a.rotation = 0 AND a.attempt <> $3';
 
@@ -94,7 +83,7 @@ const ROTATE = `
   FROM ${clockTable('$1')}
   WHERE ${isThere} AND (a.ends_at IS NULL OR a.ends_at > now) AND a.client_generation <= $6
     AND (a.rotation < 0 OR a.usable_until > now) AND (${isCurrent} OR ${isRetry})
-  RETURNING a.attempt, a.rotation, now, a.usable_until`;
+  RETURNING ${ISSUED}`;
 
 // The token is older than the predecessor, or is a predecessor that can no longer be retried.
 const ROTATED_BEFORE = `a.client_generation = $6::integer AND a.rotation > $4::integer AND NOT (${isRetry})
@@ -116,8 +105,8 @@ export function createPostgresAuthorizations(parts: {
   const { database, clock, timeShift } = parts;
   async function readAuthorization(key: string): Promise<AuthorizationRecord | undefined> {
     const values = [key, epochSeconds(clock)];
-    const [row] = await database.query<AuthorizationRow>(READ_AUTHORIZATION, values);
-    return row && authorizationFrom(row);
+    const [row] = await database.query<RowOf<AuthorizationRecord>>(READ_AUTHORIZATION, values);
+    return row && withoutNulls<AuthorizationRecord>(row);
   }
 
   /**
@@ -134,8 +123,8 @@ export function createPostgresAuthorizations(parts: {
     const values = [shift, key, attempt, ...rest];
     const [row] = await database.query<IssueRow>(text, [...values, refreshSeconds]);
     if (row) {
-      const outcome = row.attempt === attempt ? 'issued' : 'retried';
-      return { outcome, now: Number(row.now), usableUntil: Number(row.usable_until), rotation: row.rotation };
+      const { attempt: stored, ...issued } = row;
+      return { outcome: stored === attempt ? 'issued' : 'retried', ...issued };
     }
     const replayed = await database.query(IS_REPLAYED(usedBefore), values);
     if (replayed.length > 0) return { outcome: 'replayed' };
@@ -192,24 +181,5 @@ export function createPostgresAuthorizations(parts: {
       );
       return removed.length === 1;
     },
-  };
-}
-
-function authorizationFrom(row: AuthorizationRow): AuthorizationRecord {
-  return {
-    accountId: row.account_id,
-    clientId: row.client_id,
-    ...(row.generation !== null && { generation: row.generation }),
-    secret: row.secret,
-    redirectUriHash: row.redirect_uri_hash,
-    ...(row.code_challenge_hash !== null && { codeChallengeHash: row.code_challenge_hash }),
-    approvedAt: Number(row.approved_at),
-    ...(row.ends_at !== null && { endsAt: Number(row.ends_at) }),
-    rotation: row.rotation,
-    rotatedAt: Number(row.rotated_at),
-    isConfirmed: row.confirmed,
-    usableUntil: Number(row.usable_until),
-    clientGeneration: row.client_generation,
-    sinceRotation: row.since_rotation,
   };
 }

@@ -39,6 +39,17 @@ export interface Database extends Queries {
   close(): Promise<void>;
 }
 
+/** A row whose columns are named like the properties of `Value`; columns of optional properties may be null. */
+export type RowOf<Value> = {
+  readonly [Name in keyof Value]-?: undefined extends Value[Name]
+    ? Exclude<Value[Name], undefined> | null
+    : Value[Name];
+};
+
+/** Returns the value that a row stands for: a property is absent if its column is null. */
+export const withoutNulls = <Value extends object>(row: RowOf<Value>): Value =>
+  Object.fromEntries(Object.entries(row).filter(([, value]) => value !== null)) as Value;
+
 /** Collects a statement's parameters: `use` adds one and returns its placeholder, such as `$1`. */
 export function createParameters() {
   const values: unknown[] = [];

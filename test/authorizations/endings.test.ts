@@ -10,6 +10,7 @@ import { silentChangeFeed } from '../../src/storage/change-feed.ts';
 import type { OpenDatabase } from '../../src/storage/database.ts';
 import { createPostgresStore } from '../../src/storage/postgres-store.ts';
 import type { TokenStore } from '../../src/storage/token-store.ts';
+import { refusalOf, settingsOf } from '../config/configuration.ts';
 import { FACTS } from '../storage/token-store-contract.ts';
 import { createAccounts } from '../support/accounts.ts';
 import { createTestClock, type TestClock } from '../support/clock.ts';
@@ -167,6 +168,31 @@ describe('revocation of connections and authorizations', () => {
     expect(await store.readAuthorization(test.id)).to.equal(undefined);
     expect(await revocations.find(test.id)).to.include({ cause: 'client_revoked' });
     expect(await recorded()).to.deep.equal([]);
+  });
+
+  it('the longest refresh lifetime is stored again if the database has lost it, and only a longer one needs the database', async () => {
+    const stored = async () => (await database.query('SELECT seconds FROM longest_refresh_lifetime'))[0];
+    await revocations.keepEndsFor(2);
+    await database.query('UPDATE longest_refresh_lifetime SET seconds = 0');
+    await revocations.keepEndsFor(2);
+    expect(await stored()).to.deep.equal({ seconds: 2 });
+    failing = /longest_refresh_lifetime/;
+    await revocations.keepEndsFor(2);
+    await revocations.keepEndsFor(1);
+    expect(await revocations.keepEndsFor(3).catch(String)).to.equal('Error: down');
+    failing = undefined;
+  });
+
+  it('the end of a machine token with an unknown expiry is kept for a day longer than any such token is valid', async () => {
+    const settings = (seconds: number) => settingsOf(`tokens: { machine_access_token: ${seconds}s }`);
+    expect(settings(DAY).tokens.machineAccessTokenSeconds).to.equal(DAY);
+    expect(refusalOf(() => settings(DAY + 1)).problems).to.have.length(1);
+    const end = { machineToken: 'gate_mt_lost', clientId: connection.clientId, expiresAt: undefined };
+    await revocations.record(end, { isInDatabase: false });
+    const kept = await database.query(
+      'DELETE FROM ended_machine_tokens RETURNING extract(epoch FROM expires_at - at)::int AS seconds',
+    );
+    expect(kept).to.deep.equal([{ seconds: 2 * DAY }]);
   });
 
   it('a recorded end is deleted a day after a token store could last have the record, and not before', async () => {

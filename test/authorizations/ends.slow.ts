@@ -4,7 +4,7 @@ import { endsTable, measureEnds } from '../../bench/ends.ts';
 import { describeOn, postgresServer, redisServer } from '../support/requirements.ts';
 
 const ROUNDS = 2;
-/** How long an API may accept a revoked token from its cache, by the clock of a process that is not stalled. */
+/** How long an API may accept a revoked token from its cache, plus the time, at most as long, for which the process is stalled. */
 const MAX_ACCEPTANCE_MS = 1_000;
 
 describeOn([postgresServer, redisServer], 'an acknowledged revocation', () => {
@@ -14,7 +14,6 @@ describeOn([postgresServer, redisServer], 'an acknowledged revocation', () => {
     for (const { fault, answered, activeAgain, acceptanceMs, stalledMs } of results) {
       expect(answered, fault).to.be.above(0);
       expect(activeAgain, fault).to.equal(0);
-      // A process that the machine stalls can neither refuse a token nor measure when it did.
       expect(Math.max(...acceptanceMs), fault).to.be.at.most(MAX_ACCEPTANCE_MS + stalledMs);
     }
   });

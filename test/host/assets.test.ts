@@ -124,7 +124,6 @@ describe('compressed files', () => {
       '/profile/organizations',
       '/profile/api-keys',
       '/profile/activity',
-      '/profile/activity.json',
       '/profile/security',
       '/oauth/authorize?client_id=nope',
       '/.well-known/oauth-authorization-server',

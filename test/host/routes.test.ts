@@ -103,7 +103,6 @@ GET /profile/api-keys/created: requireSignedIn showCreated
 GET /profile/api-keys/:id/revoke: requireSignedIn askToRevoke
 POST /profile/api-keys/:id/revoke: OWN FORM requireRecentSignIn revoke
 GET /profile/activity: requireSignedIn show
-GET /profile/activity.json: requireSignedIn download
 GET /profile/security: requireSignedIn show
 GET /.well-known/change-password: toPage
 GET /profile/security/password: requireSignedIn backToPage

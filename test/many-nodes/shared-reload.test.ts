@@ -163,6 +163,20 @@ describeOn([postgresServer, redisServer], 'a reload of several nodes', () => {
     await eventually(async () => expect(await secondsOf(second)).to.equal('16m'));
   });
 
+  it('a node that could not store its settings tries again at its next heartbeats', async () => {
+    const { database } = first;
+    await database.query(`CREATE FUNCTION fail() RETURNS trigger LANGUAGE plpgsql
+      AS $$ BEGIN RAISE EXCEPTION 'away' USING ERRCODE = '57P03'; END $$`);
+    await database.query(`CREATE TRIGGER away BEFORE INSERT ON longest_refresh_lifetime EXECUTE FUNCTION fail()`);
+    write('second', 17, '  refresh_token: 31d\n');
+    const { number: request = 0 } = (await requestReload(database)) ?? {};
+    await eventually(async () => expect((await rowOf(second))?.runsWith.reload).to.have.property('problems'));
+    expect((await rowOf(second))?.runsWith.reload?.request).to.be.below(request);
+    await database.query('DROP FUNCTION fail CASCADE');
+    await eventually(async () => expect((await rowOf(second))?.runsWith.reload).to.include({ request }));
+    expect(await secondsOf(second)).to.equal('17m');
+  });
+
   it('two reloads at the same moment both report every node', async () => {
     write('first', 17);
     write('second', 18);

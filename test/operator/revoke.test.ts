@@ -326,7 +326,7 @@ forEachDeployment('operator revoke', (start) => {
     const refusals = [
       [secret, 'not_a_token', `clients rotate-secret ${confidential.id}`],
       [confidential.id, 'not_a_token', `revoke --client ${confidential.id}`],
-      [inactive.accessToken, 'token_not_alive', '`show`'],
+      [inactive.accessToken, 'token_not_alive', 'Its authorization ended at '],
       [inactive.refreshToken, 'token_not_alive', '`show`'],
       [withChecksum(`gate_mt_${'x'.repeat(43)}`), 'token_not_alive', '`show`'],
       [inactive.accessToken.slice(0, -1), 'token_malformed', 'Copy the whole value again.'],

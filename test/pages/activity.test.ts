@@ -106,7 +106,7 @@ describe('the activity page', () => {
   });
 });
 
-describe('entries about sign-ins, and the download', () => {
+describe('entries about sign-ins', () => {
   const on = startSeeded({ clock: true });
   const logOf = (accountId: string) => on.service.activity.of(accountId, { limit: 100 });
   const WRONG = 'not this one, no';
@@ -155,33 +155,6 @@ describe('entries about sign-ins, and the download', () => {
     });
     const other = await signedIn(on.service, on.seeded.other);
     expect(textOf((await other.get(PATH)).html)).to.contain('Wrong password 3 times within a minute');
-  });
-
-  it('a user downloads all own entries as JSON, and none of others', async () => {
-    const credentials = await addPerson(on.service, 'Many', 'many@example.test');
-    const { accountId } = credentials;
-    for (let at = 0; at < 1_001; at += 1) {
-      await on.service.activity.record({
-        action: 'connected',
-        actor: 'person',
-        accountId,
-        details: { client_id: `gate_ci_${at}`, client_name: `Client ${at}` },
-      });
-    }
-    const owner = await signedIn(on.service, credentials);
-    expect((await owner.get(PATH)).html).to.contain(`href="${PATH}.json"`);
-    const { status, headers, html } = await owner.get(`${PATH}.json`);
-    expect(status).to.equal(200);
-    expect(headers.get('cache-control')).to.equal('no-store');
-    expect(headers.get('content-type')).to.contain('application/json');
-    expect(headers.get('content-disposition')).to.contain('attachment; filename="activity.json"');
-    const entries = JSON.parse(html);
-    expect(entries).to.have.length(1_002);
-    expect(entries[0]).to.include({ action: 'signed_in', what: 'Signed in', address: '127.0.0.1' });
-    expect(entries[0].at).to.match(/^\d{4}-.*Z$/);
-    expect(entries.at(-1)).to.include({ action: 'connected', about: 'Client 0', by: 'You' });
-    expect(html).not.to.contain(on.seeded.person.email).and.not.contain('gate_ci_');
-    expect((await createPerson(on.issuer).get(`${PATH}.json`)).status).to.equal(303);
   });
 });
 

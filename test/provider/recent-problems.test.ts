@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { withChecksum } from '../../src/base/random-id.ts';
 import type { ClientProblem } from '../../src/clients/client-problems.ts';
-import { LIST, REDIRECT_URI, said, signInOwner, textOf } from '../pages/client-owner.ts';
+import { LIST, REDIRECT_URI, signInOwner, textOf } from '../pages/client-owner.ts';
 import { eventually } from '../support/eventually.ts';
 import {
   ask,
@@ -229,24 +229,6 @@ describe('recent problems of a client', () => {
     const owner = await signInOwner(on.service, on.seeded.person);
     const { html } = await owner.get(`${LIST}/${client.id}/problems`);
     expect(textOf(html)).to.include('None in the last 7 days.');
-  });
-
-  it('only the signed-in owner of the client sees on the error page how a redirect URI differs', async () => {
-    const { confidential } = on.clients;
-    const near = { ...confidential, redirectUri: 'https://partner.example/callback/' };
-    const url = authorizationUrl(on.issuer, near);
-    const [owner, stranger] = [createPerson(on.issuer), createPerson(on.issuer)];
-    await owner.signIn(on.seeded.other);
-    await stranger.signIn(on.seeded.person);
-    const page = await owner.get(url);
-    expect(page.status).to.equal(400);
-    expect(page.html).to.include('callback<mark>/</mark>').and.include(said('errors.nearest-uri'));
-    expect(page.html).to.include(`href="/profile/oauth-clients/${confidential.id}"`);
-    for (const who of [stranger, createPerson(on.issuer)]) {
-      const { status, html } = await who.get(url);
-      expect(status).to.equal(400);
-      expect(html).to.include('return address is not registered').and.not.include('partner.example');
-    }
   });
 });
 

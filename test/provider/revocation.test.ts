@@ -49,27 +49,6 @@ describe('token revocation', () => {
     }
   });
 
-  it('too many unknown tokens of a public client are answered 429, but its own ended ones are no guesses', async () => {
-    const { confidential, machine, public: publicClient } = on.clients;
-    const { accessToken } = await on.partner.tokens(confidential);
-    const machineToken = tokensOf(await clientCredentials(on.issuer, machine)).accessToken;
-    const own = (await on.partner.tokens(publicClient)).accessToken;
-    expectDone(await revoke(accessToken));
-    expectDone(await revoke(machineToken, machine));
-    for (let count = 0; count < MAX_FAILURES; count += 1) expectDone(await revoke(own, publicClient));
-    // Ended values of other clients are unknown to this one.
-    const madeUp = [withChecksum(`gate_mt_${'x'.repeat(43)}`), withChecksum(`gate_rt_${'x'.repeat(65)}0`)];
-    const unknown = [...madeUp, accessToken, machineToken];
-    const statuses = new Set<number>();
-    for (let count = 0; count <= MAX_FAILURES; count += 1) {
-      statuses.add((await revoke(unknown[count % unknown.length], publicClient)).status);
-    }
-    expect([...statuses]).to.deep.equal([200, 429]);
-    // A client that has proved who it is may send any number of expired tokens.
-    expectDone(await revoke(unknown[0]));
-    expectDone(await revoke(accessToken));
-  });
-
   it('a made-up machine token makes nodes and APIs forget only a machine client', async () => {
     const { confidential, machine } = on.clients;
     const madeUp = withChecksum(`gate_mt_${'y'.repeat(43)}`);
@@ -114,5 +93,29 @@ describe('token revocation', () => {
     const answer = await ask(url, { method: 'POST', body: hostile });
     expectRefusal(answer, 400, 'invalid_request', "na?ve'? must not be sent twice");
     expect(await isUsable(tokens)).to.equal(true);
+  });
+
+  it('too many unknown tokens of a public or machine client are answered 429, but not its own ended ones', async () => {
+    const { confidential, machine, public: publicClient } = on.clients;
+    const { accessToken } = await on.partner.tokens(confidential);
+    const machineToken = tokensOf(await clientCredentials(on.issuer, machine)).accessToken;
+    const own = (await on.partner.tokens(publicClient)).accessToken;
+    expectDone(await revoke(accessToken));
+    expectDone(await revoke(machineToken, machine));
+    for (let count = 0; count < MAX_FAILURES; count += 1) expectDone(await revoke(own, publicClient));
+    // Ended values of other clients are unknown to this one.
+    const madeUp = [withChecksum(`gate_mt_${'x'.repeat(43)}`), withChecksum(`gate_rt_${'x'.repeat(65)}0`)];
+    const unknown = [...madeUp, accessToken, machineToken];
+    const statuses = new Set<number>();
+    for (let count = 0; count <= MAX_FAILURES; count += 1) {
+      statuses.add((await revoke(unknown[count % unknown.length], publicClient)).status);
+    }
+    expect([...statuses]).to.deep.equal([200, 429]);
+    // Each unknown machine token of a machine client is recorded as ended.
+    expect((await revoke(madeUp[0], machine)).status).to.equal(429);
+    expectDone(await revoke(machineToken, machine));
+    // Nothing is recorded for a confidential client, so it may send any number of expired tokens.
+    expectDone(await revoke(unknown[0]));
+    expectDone(await revoke(accessToken));
   });
 });

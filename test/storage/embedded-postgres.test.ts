@@ -186,7 +186,7 @@ describe('embedded PostgreSQL', () => {
     const inForce = await database.query('SHOW shared_buffers');
     await database.close();
     expect(inForce).to.deep.equal([{ shared_buffers: '8MB' }]);
-    expect(readFileSync(file, 'utf8'), 'as an earlier version wrote it').to.equal(settings);
+    expect(readFileSync(file, 'utf8'), 'the file is unchanged').to.equal(settings);
   });
 
   it('the embedded database can be opened after a failed attempt', async () => {

@@ -3,7 +3,7 @@ import type { Clock } from '../../base/clock.ts';
 import { currentRequest } from '../../base/current-request.ts';
 import type { OperatedBy } from '../../base/operated-by.ts';
 import { deleteExpired } from '../../storage/cleaning.ts';
-import type { Queries } from '../../storage/queries.ts';
+import { type Queries, type RowOf, withoutNulls } from '../../storage/queries.ts';
 import { isAway } from '../../storage/storage-unavailable.ts';
 import { hasActiveSession } from '../account.ts';
 import type { Action, Details } from './activity-words.ts';
@@ -55,22 +55,15 @@ interface ActivityPage {
 
 const MAX_BROWSER_LENGTH = 200;
 const MINUTE_MS = 60_000;
-export const ACTIVITY_COLUMNS =
-  'id, at, account_id, actor, action, details, address, browser, operator, reason, request_id, trace_id';
+export const ACTIVITY_COLUMNS = `id, at, account_id AS "accountId", actor, action, details, address, browser,
+  operator, reason, request_id AS "requestId", trace_id AS "traceId"`;
 
-export interface ActivityRow {
-  id: string;
-  at: Date;
-  account_id: string | null;
-  actor: NewActivity['actor'];
-  action: Action;
-  details: Details;
-  address: string | null;
-  browser: string | null;
-  operator: string | null;
-  reason: string | null;
-  request_id: string | null;
-  trace_id: string | null;
+export interface ActivityRow extends RowOf<Omit<ActivityRecord, 'id' | 'origin' | 'by'>> {
+  readonly id: string;
+  readonly address: string | null;
+  readonly browser: string | null;
+  readonly operator: string | null;
+  readonly reason: string | null;
 }
 
 export function createActivity(parts: {
@@ -296,19 +289,11 @@ function idsOfRequest(): [string | null, string | null] {
   return [requestId ?? null, traceId ?? null];
 }
 
-export function activityFrom(row: ActivityRow): ActivityRecord {
-  const { id, at, account_id, actor, action, details, address, browser } = row;
-  const { operator, reason, request_id, trace_id } = row;
+export function activityFrom({ id, address, browser, operator, reason, ...row }: ActivityRow): ActivityRecord {
   return {
+    ...withoutNulls<Omit<ActivityRecord, 'id' | 'origin' | 'by'>>(row),
     id: Number(id),
-    at,
-    actor,
-    action,
-    details,
-    ...(account_id !== null && { accountId: account_id }),
     ...(address !== null && { origin: { address, browser: browser ?? '' } }),
     ...(operator !== null && { by: { operator, ...(reason !== null && { reason }) } }),
-    ...(request_id !== null && { requestId: request_id }),
-    ...(trace_id !== null && { traceId: trace_id }),
   };
 }

@@ -64,9 +64,9 @@ export function createAuditTrail({ database }: { readonly database: Database }) 
         ) found ORDER BY xact, id LIMIT $4`,
       [xact, id, oldUntil, limit, firstXact],
     );
-    return rows.map((row) => {
+    return rows.map(({ xact: place, ...row }) => {
       const record = auditRecordFrom(row);
-      const cursor = `${generation}-${row.xact}-${row.id}`;
+      const cursor = `${generation}-${place}-${row.id}`;
       return { record, line: { type: 'audit', cursor, ...auditEntry(record) } };
     });
   }

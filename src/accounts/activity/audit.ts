@@ -133,7 +133,7 @@ export function createAudit({ database }: { readonly database: Queries }) {
 export type AuditRow = ActivityRow & { readonly email: string | null };
 
 /** A column of a statement whose entries are named `found`. */
-export const EMAIL = '(SELECT email FROM accounts WHERE id = found.account_id) AS email';
+export const EMAIL = '(SELECT email FROM accounts WHERE id = found."accountId") AS email';
 
 export const auditRecordFrom = ({ email, ...row }: AuditRow): AuditRecord => ({
   ...activityFrom(row),

@@ -85,7 +85,9 @@ const tokens = section('Lifetimes of codes and tokens.', {
   refresh_token: reloadable(duration('1s', '3650d').prefault('30d'), {
     reach: NEW_ONES,
     about: 'Lifetime of a refresh token, counted from its own issue.',
-    note: 'Each refresh issues a new refresh token.',
+    note:
+      'Each refresh issues a new refresh token. Ends of authorizations are recorded for as long as the longest ' +
+      'lifetime that any node has ever run with.',
   }),
   retry_window: reloadable(duration('0s', '1h').prefault('60s'), {
     reach: 'also for existing refresh tokens',
@@ -151,8 +153,9 @@ const limits = section('Limits per person, client or address.', {
   }),
   client_failures_per_address: reloadable(attempts(300), {
     about:
-      'Failed client authentications, and invalid tokens and codes sent without a client secret, per address within ' +
-      'the window; further attempts are answered 429. Valid secrets, tokens and codes are never refused.',
+      'Failed client authentications, invalid tokens and codes sent without a client secret, and unknown tokens that ' +
+      'machine clients revoke, per address within the window; further attempts are answered 429. Valid secrets, ' +
+      'tokens and codes are never refused.',
   }),
   client_failure_window: reloadable(window('1m'), {
     about: 'Window for client_failures and client_failures_per_address.',

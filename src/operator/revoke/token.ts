@@ -36,7 +36,8 @@ async function endAuthorization(registries: Registries, kind: ValueKind, value: 
   const store = await registries.tokenStore();
   const record = id === undefined ? undefined : await store.readAuthorization(id);
   // A copy of the token store may bring back the record of what has ended.
-  if (id === undefined || !record || (await registries.revocations.find(id))) throw notActive(kind);
+  const ended = id === undefined ? undefined : await registries.revocations.find(id);
+  if (id === undefined || !record || ended) throw notActive(kind, ended?.at);
   const { accountId, clientId } = record;
   const account = await registries.accounts.find(accountId);
   const client = await registries.clients.find(clientId);
@@ -102,9 +103,12 @@ const malformed = (faults: readonly string[]): Refusal =>
 const notAToken = (what: string, remedy: string): Refusal =>
   new Refusal('not_a_token', `This is ${what}, not a token: nothing was revoked.`, remedy);
 
-const notActive = (kind: ValueKind): Refusal =>
+/** @param endedAt when its authorization was ended, perhaps by the first try of this command */
+const notActive = (kind: ValueKind, endedAt?: Date): Refusal =>
   new Refusal(
     'token_not_alive',
     `There is no active ${FORMS[kind].name} with this value: nothing was revoked.`,
-    'The token may have ended already: see `show`.',
+    endedAt
+      ? `Its authorization ended at ${endedAt.toISOString()}: see \`show\`.`
+      : 'The token may have ended already: see `show`.',
   );

@@ -4,7 +4,6 @@ import { type Message, message, type Text, type Values } from '../../base/messag
 import { formOf } from '../../provider/form.ts';
 import type { AuthorizationRefusal } from '../../provider/provider.ts';
 import type { Render } from '../view-data.ts';
-import { type NearMiss, type NearMissParts, nearMissIn } from './near-miss.ts';
 
 declare module '../view-data.ts' {
   interface ViewData {
@@ -19,15 +18,13 @@ interface ErrorView {
   readonly advice: Text;
   /** The entered text of a form that was refused, so that it is not lost. */
   readonly typed: readonly { readonly label: Message; readonly value: string }[];
-  /** Present only if the signed-in user owns the client. */
-  readonly nearMiss?: NearMiss;
   /** Where to continue; the first link is what most users want. */
   readonly links: readonly { readonly href: string; readonly label: Text }[];
   readonly requestId: string;
 }
 
 export type ErrorText = Pick<ErrorView, 'heading' | 'explanation' | 'advice'> &
-  Partial<Pick<ErrorView, 'links' | 'typed' | 'nearMiss'>>;
+  Partial<Pick<ErrorView, 'links' | 'typed'>>;
 
 const PROFILE = { href: '/profile', label: message('errors.to-profile') };
 
@@ -37,7 +34,6 @@ type ErrorName =
   | NonNullable<AuthorizationRefusal['closed']>['why']
   | 'no-cookie'
   | 'unexpected'
-  | 'own-return-address'
   | 'invalid-request'
   | 'request-closed'
   | 'signed-in-again'
@@ -82,7 +78,7 @@ export type ErrorPage = ReturnType<typeof createErrorPage>;
 /** The fields, none of them secret, that are shown for a form that cannot be rendered again. */
 const TYPED = ['name', 'redirect_uris'];
 
-export function createErrorPage(host: { readonly render: Render } & NearMissParts) {
+export function createErrorPage(host: { readonly render: Render }) {
   const draw = (ctx: Context, status: number, { links = [], typed = [], ...text }: ErrorText): Promise<void> => {
     ctx.status = status;
     const { requestId } = ctx.state;
@@ -113,11 +109,6 @@ export function createErrorPage(host: { readonly render: Render } & NearMissPart
       if (closed) {
         const links = [PROFILE, { href: closed.back, label: message('errors.back-to-app') }];
         return draw(ctx, status, { ...textOf(closed.why), links });
-      }
-      const nearMiss = code === 'invalid_redirect_uri' ? await nearMissIn(ctx, host) : undefined;
-      if (nearMiss) {
-        const links = [{ href: nearMiss.clientUrl, label: message('errors.to-client') }];
-        return draw(ctx, status, { ...textOf('own-return-address'), nearMiss, links });
       }
       if (Object.hasOwn(AUTHORIZATION_NAMES, code)) {
         const text = textOf(AUTHORIZATION_NAMES[code as keyof typeof AUTHORIZATION_NAMES]);

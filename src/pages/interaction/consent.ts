@@ -65,7 +65,7 @@ declare module '../view-data.ts' {
       /** The number of changes that `since` leaves out. */
       readonly more: number;
       readonly limit: LimitFields;
-      /** What changed between the display of this page and the click on *Approve*, as sentences. */
+      /** Why the click on *Approve* approved nothing, as sentences; empty before the first click. */
       readonly changes: readonly Message[];
     };
   }
@@ -147,7 +147,7 @@ export function createConsentSteps(parts: {
           now: clock(),
           hasEnd: true,
         }),
-        changes: askedBefore ? changesOf(askedBefore, asked) : [],
+        changes: askedBefore ? [message('consent.not-approved'), ...changesOf(askedBefore, asked)] : [],
       });
     },
 
@@ -207,11 +207,7 @@ const linksOf = ({ links }: Client) =>
     return url === undefined ? [] : [{ kind, host: new URL(url).host, url }];
   });
 
-/** True if the user was connected, and the operator has ended everything of the client since. */
-const hasEndedSince = (before: Asked, now: Asked): boolean =>
-  before.generation !== undefined && now.endedThrough > before.endedThrough;
-
-/** Lists what changed since the page was rendered, as sentences. */
+/** Lists what changed since the page was rendered, as sentences. Leaves out that the operator ended everything of the client. */
 function changesOf(before: Asked, now: Asked): Message[] {
   return [
     ...(before.isVerified && !now.isVerified ? [message('consent.not-verified-now')] : []),
@@ -223,8 +219,6 @@ function changesOf(before: Asked, now: Asked): Message[] {
     ...(JSON.stringify(before.limit) === JSON.stringify(now.limit) ? [] : [message('consent.limit-changed')]),
     ...hostChanges(before, now),
     // Without a connection treat the generation as 1: an approval in another tab is no disconnection.
-    ...((now.generation ?? 1) > (before.generation ?? 1) || hasEndedSince(before, now)
-      ? [message('consent.disconnected')]
-      : []),
+    ...((now.generation ?? 1) > (before.generation ?? 1) ? [message('consent.disconnected')] : []),
   ];
 }

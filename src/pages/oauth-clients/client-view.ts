@@ -2,8 +2,7 @@
 import type { Text } from '../../base/message.ts';
 import type { Moment } from '../words/moment.ts';
 import type { ReachedOrganization } from '../words/reached.ts';
-import type { highlighted } from './highlight.ts';
-import type { KeptTokens } from './test-run.ts';
+import type { clientSnippets } from './programs.ts';
 import type { ClientFormView } from './view.ts';
 import type { TestStep } from './wire-message.ts';
 
@@ -70,15 +69,12 @@ declare module '../view-data.ts' {
       readonly open: readonly ClientProblemGroup[];
       /** Groups whose cause is removed. */
       readonly mended: readonly ClientProblemGroup[];
-      readonly registerUrl: string;
     };
     readonly 'oauth-client-test': {
       readonly client: { readonly name: string; readonly url: string };
       readonly form: ClientTestForm;
       /** The latest result; undefined before the first test, and when it is no longer kept. */
       readonly result: ClientTestResultView | undefined;
-      /** The tokens of a test that keeps them; shown only once. */
-      readonly tokens: KeptTokensView | undefined;
       /** True if the requested result is no longer kept. */
       readonly isGone: boolean;
       /** What a resource server learns about the user; empty if no token was issued. */
@@ -132,7 +128,7 @@ export interface ClientConnectionView {
   /** The text of a complete `.env` file. */
   readonly environment: string;
   /** Empty for a client without a secret or without a redirect flow. */
-  readonly snippets: readonly Awaited<ReturnType<typeof highlighted>>[];
+  readonly snippets: ReturnType<typeof clientSnippets>;
   /** The URI to register if the client has none at which the programs could listen. */
   readonly toRegister: { readonly uri: string; readonly action: string } | undefined;
 }
@@ -168,8 +164,6 @@ export interface ClientProblemGroup {
   readonly redirectUri: SentRedirectUri | undefined;
   /** The id of the latest request. */
   readonly requestId: string;
-  /** The redirect URI of the requests, if registering it would fix the problem. */
-  readonly toRegister: string | undefined;
 }
 
 export interface SentRedirectUri {
@@ -190,20 +184,11 @@ export interface ClientTestForm {
   readonly action: string;
   readonly needsSecret: boolean;
   readonly problem: Text | undefined;
-  /** The value of the checkbox when the form was sent. */
-  readonly keepsTokens: boolean;
   /** How long a test may take, and how long its result is kept: `5 minutes`. */
   readonly keptFor: string;
 }
 
-export interface KeptTokensView extends KeptTokens {
-  /** How long the tokens are valid, refreshed or not: `70 minutes`. */
-  readonly goodFor: string;
-}
-
 export interface ClientTestResultView {
-  /** True if the test did not revoke the tokens in its last step. */
-  readonly isKept: boolean;
   readonly isPassed: boolean;
   readonly summary: string;
   readonly apiAnswer: string | undefined;

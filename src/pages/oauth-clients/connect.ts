@@ -6,7 +6,6 @@ import { ENDPOINT } from '../../provider/endpoints.ts';
 import type { PageKit } from '../page-kit.ts';
 import { get, type Route, type ShownApi } from '../routes.ts';
 import type { ClientConnectionView } from './client-view.ts';
-import { highlighted } from './highlight.ts';
 import { CLIENT, type OwnClientPages, ownClientOf, urlOf } from './own-client.ts';
 import { clientSnippets, inShell, listensAt, SUGGESTED_REDIRECT_URI } from './programs.ts';
 import { isTestable, testFormOf } from './test.ts';
@@ -26,7 +25,7 @@ export function connectPage(parts: {
       notice: await kit.notices.take(ctx),
       id: client.id,
       test: isTestable(client) ? testFormOf(client) : undefined,
-      ...(await connectionOf(client, { issuer, api })),
+      ...connectionOf(client, { issuer, api }),
     });
   }
 
@@ -34,11 +33,11 @@ export function connectPage(parts: {
 }
 
 /** Returns data that the page of a new secret shows, too. @param secret only if it may be shown. */
-export async function connectionOf(
+export function connectionOf(
   client: OwnedClient,
   { issuer, api }: { readonly issuer: string; readonly api: ShownApi | undefined },
   secret?: string,
-): Promise<ClientConnectionView> {
+): ClientConnectionView {
   const { id: clientId, kind, redirectUris } = client;
   const isForPeople = hasSecret(kind) && redirectsPeople(kind);
   const listening = redirectUris.find(listensAt);
@@ -57,7 +56,7 @@ export async function connectionOf(
       apiUrl: api?.graphqlUrl,
       secret,
     }),
-    snippets: await Promise.all(snippets.map(highlighted)),
+    snippets,
     toRegister:
       isForPeople && listening === undefined
         ? { uri: redirectUri, action: `${urlOf(client)}/redirect-uris` }

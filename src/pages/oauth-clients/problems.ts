@@ -1,22 +1,19 @@
 /** `/profile/oauth-clients/:id/problems`: why requests of a client were refused, with the fix. */
 import type { Context } from 'koa';
-import { type Client, redirectsPeople } from '../../clients/client.ts';
+import type { Client } from '../../clients/client.ts';
 import {
-  type ClientProblem,
   type ClientProblems,
   type SeenAuthMethod,
   type ClientProblemGroup as StoredGroup,
   withoutValues,
 } from '../../clients/client-problems.ts';
-import { checkRedirectUris } from '../../clients/client-rules.ts';
 import { isDifferent, redirectUriDifference, type Stretch } from '../../clients/redirect-uri-difference.ts';
 import { isDocumentedError } from '../error-reference.ts';
 import type { PageKit } from '../page-kit.ts';
 import { get, type Route } from '../routes.ts';
 import { toMoment } from '../words/moment.ts';
 import type { ClientProblemGroup, SentRedirectUri } from './client-view.ts';
-import { CLIENT, type OwnClientPages, ownClientOf, urlOf } from './own-client.ts';
-import { listensAt } from './programs.ts';
+import { CLIENT, type OwnClientPages, ownClientOf } from './own-client.ts';
 
 export function clientProblemsPage(parts: {
   readonly kit: PageKit;
@@ -33,7 +30,6 @@ export function clientProblemsPage(parts: {
       notice: await kit.notices.take(ctx),
       open: groups.filter(({ isMended }) => !isMended),
       mended: groups.filter(({ isMended }) => isMended),
-      registerUrl: `${urlOf(client)}/redirect-uris`,
     });
   }
 
@@ -52,7 +48,7 @@ const AUTH_METHODS: Readonly<Record<SeenAuthMethod, string>> = {
 /** Describes the groups of a client's problems, in the same order. */
 export function problemGroupsOf(
   groups: readonly StoredGroup[],
-  client: Pick<Client, 'kind' | 'isNative' | 'redirectUris'>,
+  client: Pick<Client, 'redirectUris'>,
 ): ClientProblemGroup[] {
   // Compare without the values of queries: problems store redirect URIs without them.
   const registered = client.redirectUris.map(withoutValues);
@@ -69,29 +65,7 @@ export function problemGroupsOf(
     scope: group.scope,
     redirectUri: redirectUriOf(group, registered),
     requestId: group.requestId,
-    toRegister: isToRegister(group, client) ? group.redirectUri : undefined,
   }));
-}
-
-/**
- * True if the page offers to register the sent URI with one click. An attacker can send any URI, so
- * it must have a host that the owner has registered, or be on the owner's computer, and it must not
- * have been cut or lost a value when it was stored.
- */
-function isToRegister(
-  { error, redirectUri }: ClientProblem,
-  { kind, isNative, redirectUris }: Pick<Client, 'kind' | 'isNative' | 'redirectUris'>,
-): boolean {
-  if (error !== 'invalid_redirect_uri' || redirectUri === undefined) return false;
-  if (!redirectsPeople(kind) || redirectUris.includes(redirectUri)) return false;
-  const { problems } = checkRedirectUris([...redirectUris, redirectUri], { native: isNative });
-  // Skip a URI that was cut or lost a value: it contains a character that no redirect URI may have.
-  if (problems.length > 0) return false;
-  const { protocol, host } = new URL(redirectUri);
-  return (
-    (protocol === 'http:' && listensAt(redirectUri) !== undefined) ||
-    redirectUris.some((uri) => new URL(uri).protocol === protocol && new URL(uri).host === host)
-  );
 }
 
 function redirectUriOf(

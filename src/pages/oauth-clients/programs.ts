@@ -13,9 +13,6 @@ export interface ProgramValues {
   readonly api: { readonly graphqlUrl: string; readonly exampleQuery: string } | undefined;
 }
 
-/** A program in one language, with the values of one client. */
-export type Program = ReturnType<typeof clientSnippets>[number];
-
 interface Listening {
   readonly host: string;
   readonly port: string;
@@ -59,41 +56,34 @@ const PATHS = {
   revoke: ENDPOINT.revocation,
 } as const;
 
-/** Stands for a value until the program is highlighted; no template contains this number. */
-const MARK = '49999';
-const MARKS = /["']?49999(\d+)["']?/g;
-
 const TEMPLATES = new URL('../../../views/programs/', import.meta.url);
 
 /** `quote` makes a string literal of the language; `comment` starts a comment. */
-type Language = readonly [
-  name: string,
-  grammar: string,
-  file: string,
-  quote: (text: string) => string,
-  comment: string,
-];
+type Language = readonly [name: string, file: string, quote: (text: string) => string, comment: string];
 
 /** The languages in the order of the page. */
 const LANGUAGES: readonly Language[] = [
-  ['curl', 'bash', 'try.sh', inShell, '#'],
-  ['Node', 'javascript', 'try.mjs', inSingleQuotes, '//'],
-  ['Python', 'python', 'try.py', inSingleQuotes, '#'],
-  ['Go', 'go', 'try.go', inDoubleQuotes, '//'],
-  ['Java', 'java', 'Try.java', inDoubleQuotes, '//'],
-  ['PHP', 'php', 'try.php', inPlainQuotes, '//'],
-  ['C#', 'csharp', 'try.cs', inDoubleQuotes, '//'],
-  ['Ruby', 'ruby', 'try.rb', inPlainQuotes, '#'],
+  ['curl', 'try.sh', inShell, '#'],
+  ['Node', 'try.mjs', inSingleQuotes, '//'],
+  ['Python', 'try.py', inSingleQuotes, '#'],
+  ['Go', 'try.go', inDoubleQuotes, '//'],
+  ['Java', 'Try.java', inDoubleQuotes, '//'],
+  ['PHP', 'try.php', inPlainQuotes, '//'],
+  ['C#', 'try.cs', inDoubleQuotes, '//'],
+  ['Ruby', 'try.rb', inPlainQuotes, '#'],
 ];
+
+/** Compiles a template in which `<%=` prints a string literal of the program's language, and `<%-` a value unchanged. */
+const compile = (file: string, quote: (text: string) => string): ejs.TemplateFunction =>
+  ejs.compile(readFileSync(new URL(file, TEMPLATES), 'utf8'), { escape: quote });
 
 // Compiled once, at startup: a missing or malformed template makes the start fail.
 const preparation = compile('preparation.ejs', String);
-const programs = LANGUAGES.map(([name, grammar, file, quote, comment]) => ({
+const programs = LANGUAGES.map(([name, file, quote, comment]) => ({
   name,
-  grammar,
   file,
   program: compile(`${file}.ejs`, quote),
-  preparation: preparation({ comment }).marked,
+  preparation: preparation({ comment }),
 }));
 
 /**
@@ -113,7 +103,7 @@ export function clientSnippets(values: ProgramValues) {
     clientId,
     redirectUri,
     host,
-    port: `${MARK}0`,
+    port,
     path,
     address: host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`,
     origin: new URL(redirectUri).origin,
@@ -122,25 +112,7 @@ export function clientSnippets(values: ProgramValues) {
     paths: PATHS,
     percentEncoded,
   };
-  return programs.map(({ name, grammar, file, program, preparation }) => {
-    const { marked, literals } = program({ ...locals, preparation });
-    /** Replaces the marks in a part of `marked`, which is the same text for all clients. */
-    const fill = (part: string): string =>
-      part.replace(MARKS, (_, index: string) => literals[Number(index) - 1] ?? port);
-    return { name, grammar, file, code: fill(marked), marked, fill };
+  return programs.map(({ name, file, program, preparation }) => {
+    return { name, file, code: program({ ...locals, preparation }) };
   });
-}
-
-/**
- * Compiles a template in which `<%=` prints the mark of a value, for a string literal of the
- * program's language, and `<%-` prints a value unchanged.
- */
-function compile(file: string, quote: (text: string) => string) {
-  let literals: string[] = [];
-  const print = (text: string): string => quote(MARK + literals.push(quote(text)));
-  const template = ejs.compile(readFileSync(new URL(file, TEMPLATES), 'utf8'), { escape: print });
-  return (locals: ejs.Data) => {
-    literals = [];
-    return { marked: template(locals), literals };
-  };
 }

@@ -219,7 +219,7 @@ export function clientCreatedPage(parts: {
       secret,
       test: isTestable(client) ? testFormOf(client) : undefined,
       nextUrl: `${urlOf(client)}?from=secret`,
-      ...(await connectionOf(client, { issuer, api }, secret)),
+      ...connectionOf(client, { issuer, api }, secret),
     });
   }
 

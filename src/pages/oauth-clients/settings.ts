@@ -131,7 +131,7 @@ export function clientSettingsPage(parts: {
       await clients.addRedirectUri(client.id, uri, (tx, { redirectUris }) =>
         own.record(ctx, 'client_changed', { redirect_uris: redirectUris }, tx),
       );
-      await kit.notices.redirect(ctx, urlOf(client, cameFrom(ctx)), REGISTERED);
+      await kit.notices.redirect(ctx, urlOf(client, 'connect'), REGISTERED);
     } catch (error) {
       if (!(error instanceof Refusal)) throw error;
       ctx.status = 422;
@@ -149,9 +149,6 @@ export function clientSettingsPage(parts: {
     post(REGISTER, ...own.form(), checkOneMore, kit.requireRecentSignIn, register),
   ];
 }
-
-const cameFrom = (ctx: Context): 'connect' | 'problems' =>
-  formOf(ctx).get('from') === 'problems' ? 'problems' : 'connect';
 
 /** True if nothing changed: then no recent sign-in is required and nothing is recorded. */
 const isUnchanged = ({ name, redirectUris }: TypedClient, client: OwnedClient): boolean =>

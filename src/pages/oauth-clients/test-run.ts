@@ -13,13 +13,6 @@ export interface TestOutcome {
   readonly steps: readonly TestStep[];
   /** The API's answer, if there is an API and the answer was as expected. */
   readonly apiAnswer?: string;
-  /** Present only if the test passed and keeps its tokens. */
-  readonly tokens?: KeptTokens;
-}
-
-export interface KeptTokens {
-  readonly accessToken: string;
-  readonly refreshToken: string;
 }
 
 export interface ClientTestRun {
@@ -35,9 +28,7 @@ export interface ClientTestRun {
   readonly retryWindowSeconds: number;
   readonly postForm: PostForm;
   readonly api: ShownApi | undefined;
-  /** True if the test revokes nothing when it passes. */
-  readonly keepsTokens: boolean;
-  /** Ends the authorization of a refresh token; called at the end unless `keepsTokens` is set. */
+  /** Ends the authorization of a refresh token; called at the end. */
   end(refreshToken: string): Promise<void>;
 }
 
@@ -105,11 +96,10 @@ const MEANINGS: Readonly<Record<string, string>> = {
 };
 
 async function askEverything(run: ClientTestRun, code: string): Promise<Omit<TestOutcome, 'outcome'>> {
-  const { redirectUri, verifier, api, keepsTokens } = run;
+  const { redirectUri, verifier, api } = run;
   const post = posting(run);
   const steps: TestStep[] = [];
   let held: Held = { code, redirectUri, verifier };
-  let isKept = false;
   let apiAnswer: string | undefined;
 
   async function askService(name: StepName): Promise<TestStep> {
@@ -137,15 +127,9 @@ async function askEverything(run: ClientTestRun, code: string): Promise<Omit<Tes
       else if (api) steps.push(await askApi(api));
       if (!steps.at(-1)?.isExpected) return { steps };
     }
-    const { accessToken, refreshToken } = held;
-    isKept = keepsTokens && accessToken !== undefined && refreshToken !== undefined;
-    return {
-      steps,
-      ...(apiAnswer !== undefined && { apiAnswer }),
-      ...(isKept && { tokens: { accessToken, refreshToken } as KeptTokens }),
-    };
+    return { steps, ...(apiAnswer !== undefined && { apiAnswer }) };
   } finally {
-    if (!isKept && held.refreshToken !== undefined) await run.end(held.refreshToken);
+    if (held.refreshToken !== undefined) await run.end(held.refreshToken);
   }
 }
 
@@ -162,7 +146,7 @@ function posting({ clientId, secret, postForm }: ClientTestRun) {
   };
 }
 
-function stepsOf({ secret, retryWindowSeconds, keepsTokens }: ClientTestRun): (StepName | 'query')[] {
+function stepsOf({ secret, retryWindowSeconds }: ClientTestRun): (StepName | 'query')[] {
   // RFC 7662 §2.1: only an authenticated client may introspect a token.
   const isConfidential = secret !== undefined;
   return [
@@ -171,7 +155,7 @@ function stepsOf({ secret, retryWindowSeconds, keepsTokens }: ClientTestRun): (S
     'refresh',
     ...(retryWindowSeconds > 0 ? (['retry'] as const) : []),
     'query',
-    ...(keepsTokens ? [] : endOf(retryWindowSeconds, isConfidential)),
+    ...endOf(retryWindowSeconds, isConfidential),
   ];
 }
 

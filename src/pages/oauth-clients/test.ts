@@ -13,24 +13,17 @@ import { ENDPOINT } from '../../provider/endpoints.ts';
 import { formOf } from '../../provider/form.ts';
 import { requestOrigin, seeOther, visitorIn } from '../page.ts';
 import type { PageKit } from '../page-kit.ts';
-import { get, type Lifetimes, post, type Route } from '../routes.ts';
+import { get, post, type Route } from '../routes.ts';
 import { accountOf } from '../signed-in.ts';
 import { durationText } from '../words/moment.ts';
 import { describeReached } from '../words/reached.ts';
-import type { ClientTestForm, ClientTestResultView, KeptTokensView } from './client-view.ts';
+import type { ClientTestForm, ClientTestResultView } from './client-view.ts';
 import { CLIENT, type OwnClientPages, ownClientOf, urlOf } from './own-client.ts';
-import type { KeptTokens, RunClientTest, TestOutcome } from './test-run.ts';
+import type { RunClientTest, TestOutcome } from './test-run.ts';
 
 /** The result that is kept for the page that shows it. */
-interface KeptResult extends Omit<TestOutcome, 'tokens'> {
+interface KeptResult extends TestOutcome {
   readonly clientId: string;
-  readonly isKept: boolean;
-}
-
-/** The values that the form shows again after it was refused. */
-interface SentTestForm {
-  readonly problem?: Text | undefined;
-  readonly keepsTokens?: boolean;
 }
 
 export function clientTestPage(parts: {
@@ -38,16 +31,15 @@ export function clientTestPage(parts: {
   readonly own: OwnClientPages;
   readonly access: Pick<Access, 'accessThrough'>;
   readonly clientTests: Pick<ClientTests, 'begin'>;
-  readonly oneTimeValues: Pick<OneTimeValues, 'peek' | 'take'>;
-  readonly lifetimes: Lifetimes;
+  readonly oneTimeValues: Pick<OneTimeValues, 'peek'>;
   readonly testOrganizations: TestOrganizations;
 }): Route[] {
-  const { kit, own, access, clientTests, oneTimeValues, lifetimes, testOrganizations } = parts;
+  const { kit, own, access, clientTests, oneTimeValues, testOrganizations } = parts;
 
   const offeredTo = async (ctx: Context) =>
     testableClient(ctx).isSuspended ? [] : testOrganizations.listFor(accountOf(ctx).id);
 
-  async function draw(ctx: Context, sent: SentTestForm = {}): Promise<void> {
+  async function draw(ctx: Context, problem?: Text): Promise<void> {
     const client = testableClient(ctx);
     const { id: accountId } = accountOf(ctx);
     const { run } = ctx.query;
@@ -63,23 +55,11 @@ export function clientTestPage(parts: {
         action: `${urlOf(client)}/test/${isViewer ? 'leave' : 'join'}/${id}`,
       })),
       client: { name: client.name, url: urlOf(client, 'connect') },
-      form: testFormOf(client, sent),
-      tokens: result && (await takeTokens(ctx)),
+      form: testFormOf(client, problem),
       result,
       isGone: run !== undefined && !result,
       organizations: reached.map((one) => describeReached(one, kit.rightsInWords(ctx))),
     });
-  }
-
-  /** Returns the tokens of a test that keeps them; a second call finds nothing. */
-  async function takeTokens(ctx: Context): Promise<KeptTokensView | undefined> {
-    if (ctx.method !== 'GET' || typeof ctx.query.tokens !== 'string') return undefined;
-    const tokens = await oneTimeValues.take<KeptTokens>(accountOf(ctx).id, ctx.query.tokens);
-    if (!tokens) return undefined;
-    return {
-      ...tokens,
-      goodFor: durationText(lifetimes.authorizationCodeSeconds + lifetimes.accessTokenSeconds),
-    };
   }
 
   const show = (ctx: Context): Promise<void> => draw(ctx);
@@ -87,17 +67,14 @@ export function clientTestPage(parts: {
   /** Redirects to the authorization endpoint, as the client would. */
   async function begin(ctx: Context): Promise<void> {
     const client = testableClient(ctx);
-    const form = formOf(ctx);
-    const secret = form.get('client_secret')?.trim() ?? '';
-    const keepsTokens = form.has('keep_tokens');
+    const secret = formOf(ctx).get('client_secret')?.trim() ?? '';
     const problem = problemWith(client, secret);
     if (problem !== undefined) {
       ctx.status = 422;
-      return draw(ctx, { problem, keepsTokens });
+      return draw(ctx, problem);
     }
     const query = await clientTests.begin(visitorIn(ctx).session, {
       clientId: client.id,
-      keepsTokens,
       ...(hasSecret(client.kind) && { secret }),
     });
     seeOther(ctx, `${ENDPOINT.authorization}?${query}`);
@@ -158,12 +135,8 @@ export function clientTestCallback(parts: {
       details: { client_id: client.id, client_name: client.name },
       origin: requestOrigin(ctx),
     });
-    const { tokens, ...outcome } = await runTest(test, callback);
-    const isKept = tokens !== undefined;
-    const kept: KeptResult = { ...outcome, clientId: client.id, isKept };
-    const run = await oneTimeValues.store(accountId, kept);
-    const shown = tokens ? `&tokens=${await oneTimeValues.store(accountId, tokens)}` : '';
-    seeOther(ctx, `${urlOf(client)}/test?run=${run}${shown}`);
+    const kept: KeptResult = { ...(await runTest(test, callback)), clientId: client.id };
+    seeOther(ctx, `${urlOf(client)}/test?run=${await oneTimeValues.store(accountId, kept)}`);
   }
 
   return [get(ENDPOINT.clientTest, kit.requireSignedIn, finish)];
@@ -178,14 +151,10 @@ function testableClient(ctx: Context): Client {
 
 export const isTestable = ({ kind, isSuspended }: Client): boolean => redirectsPeople(kind) && !isSuspended;
 
-export const testFormOf = (
-  client: Pick<Client, 'id' | 'kind'>,
-  { problem, keepsTokens = false }: SentTestForm = {},
-): ClientTestForm => ({
+export const testFormOf = (client: Pick<Client, 'id' | 'kind'>, problem?: Text): ClientTestForm => ({
   action: `${urlOf(client)}/test`,
   needsSecret: hasSecret(client.kind),
   problem,
-  keepsTokens,
   keptFor: durationText(LIFETIME_SECONDS),
 });
 
@@ -207,8 +176,7 @@ const SUMMARIES: Readonly<Record<TestOutcome['outcome'], string>> = {
   stopped: 'The test stopped at the last step below.',
 };
 
-const resultView = ({ outcome, isKept, apiAnswer, steps }: KeptResult): ClientTestResultView => ({
-  isKept,
+const resultView = ({ outcome, apiAnswer, steps }: KeptResult): ClientTestResultView => ({
   apiAnswer,
   isPassed: outcome === 'passed',
   summary: SUMMARIES[outcome],

@@ -395,7 +395,7 @@ create index ended_authorizations_forgotten_at on ended_authorizations (forgotte
 create index ended_authorizations_account_id on ended_authorizations (account_id);
 
 -- The only row is the longest lifetime of refresh tokens that any node has run with. It is never lowered, because an
--- older copy of the token store may have records of that time. Each ended authorization is kept at least that long.
+-- older copy of the token store may have records with that lifetime. Each ended authorization is kept at least as long.
 create table longest_refresh_lifetime (
   is_the_only_one boolean primary key default true check (is_the_only_one),
   seconds integer not null

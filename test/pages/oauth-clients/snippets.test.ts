@@ -3,7 +3,6 @@ import { execFileSync } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
 import { runInNewContext } from 'node:vm';
 import { expect } from 'chai';
-import { highlighted } from '../../../src/pages/oauth-clients/highlight.ts';
 import { clientSnippets, listensAt, type ProgramValues } from '../../../src/pages/oauth-clients/programs.ts';
 import { startSeeded } from '../../support/seeded.ts';
 import { signedIn } from '../signed-in-person.ts';
@@ -42,31 +41,6 @@ describe('the example programs of a client', () => {
       const literal = `'${body.replace(/[\\']/g, '\\$&')}'`;
       expect(codeOf(name, { api }), name).to.include(literal);
     }
-  });
-
-  it('the colours of example programs change none of their characters, whatever the values are', async () => {
-    const exampleQuery = `{ "499991" '499992' $& \u2028 </code> */ }`;
-    const issuer = `https://auth.example.com/'499990"`;
-    const api = { graphqlUrl: 'https://api.example.com', exampleQuery };
-    const redirectUri = 'http://[::1]:49999/499993';
-    for (const program of clientSnippets({ ...VALUES, issuer, redirectUri, api })) {
-      const { name, code } = program;
-      const { parts } = await highlighted(program);
-      expect(parts.map(({ text }) => text).join(''), name).to.equal(code);
-      expect(code, name).to.match(/\b49999\b/);
-      const kinds = new Set(parts.map(({ kind }) => kind));
-      expect([...kinds], name).to.include.members(['comment', 'keyword', 'string']);
-      const body = parts.find(({ text }) => text.includes('</code>'));
-      expect(body?.kind, name).to.equal('string');
-    }
-  });
-
-  it('example programs are divided into coloured parts once for all clients', async () => {
-    const redirectUri = 'http://127.0.0.1:8000/other';
-    const other = { ...VALUES, issuer: 'https://other.example', clientId: 'x', redirectUri };
-    const [mine, theirs] = [VALUES, other].map((values) => clientSnippets(values));
-    expect(mine?.map(({ code }) => code)).not.to.deep.equal(theirs?.map(({ code }) => code));
-    expect(mine?.map(({ marked }) => marked)).to.deep.equal(theirs?.map(({ marked }) => marked));
   });
 
   it('templates of example programs escape every value that a client or the operator chooses', () => {

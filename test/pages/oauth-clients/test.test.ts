@@ -123,22 +123,10 @@ describe('the test of a client', () => {
     await api.close();
   });
 
-  it('a client test shows its tokens once if the user wants to keep them, and creates no connection', async () => {
-    const page = await browser.run(client, 'approve', { keep_tokens: '1' });
-    expect(textOf(page.html)).to.include(WORKS).and.include('for 70 minutes at most');
-    const [token = ''] = /gate_at_[\w-]{95}/.exec(page.html) ?? [];
-    expect((await introspect(on.issuer, client, token)).body.active).to.equal(true);
-    expect(titlesOf(page).at(-1)).to.include('Refresh with the old token again');
-    expect(await on.service.connections.listOf(on.seeded.other.accountId)).to.deep.equal([]);
-    const again = await browser.get(page.url);
-    expect(textOf(again.html)).to.include(WORKS);
-    expect(again.html).not.to.include(token);
-  });
-
   it('a client test can be started on the page of a new secret without entering the secret', async () => {
     const { id } = await add('confidential');
     const form = await browser.follow(await browser.send(`/profile/oauth-clients/${id}/rotate-secret`));
-    const started = await browser.submit(form, { keep_tokens: [] });
+    const started = await browser.submit(form, {});
     expect(started.location?.pathname).to.equal('/oauth/authorize');
     const page = await browser.follow(await browser.get(await browser.decide(started.location as URL)));
     expect(textOf(page.html)).to.include(WORKS);
