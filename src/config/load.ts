@@ -119,8 +119,9 @@ export function loadForCommand({
   const { problems, file, environment: found, settings, unknown } = examined;
   if (problems.length === 0) return { settings, keys: () => findKeys({ environment }), knowsRedis: true };
   // No other text of the file mends a problem of a variable.
-  const isOfVariable = found.problems.length > 0 || found.overrides.some(({ setting }) => unknown.has(setting));
-  if (isOfVariable) throw new ConfigurationProblems(problems);
+  const isRefused = found.problems.length > 0 || found.overrides.some(({ setting }) => unknown.has(setting));
+  const isOfVariable = ({ path }: ConfigurationProblem) => / \(from [A-Z_]+\)$/.test(path);
+  if (isRefused || problems.every(isOfVariable)) throw new ConfigurationProblems(problems);
   const copy = placeOfCopy(examined);
   const kept = readCopy(copy, file);
   const taken = typeof kept === 'object' && collect([], () => use(kept.text));
@@ -131,7 +132,8 @@ export function loadForCommand({
   }
   const why = typeof kept === 'object' ? `this version refuses the copy ${copy}, too` : kept;
   const namesDatabase = found.overrides.some(({ setting }) => setting === 'storage.database_url');
-  if (!namesDatabase) throw new NoUsableSettings([...problems, noDatabase(why)]);
+  const lacksDatabase = problems.some(({ path }) => path === 'storage.database_url');
+  if (!namesDatabase) throw new NoUsableSettings(lacksDatabase ? problems : [...problems, noDatabase(why)]);
   const standIn = mayUseDefaults && collect([], () => use(INSTEAD_OF_FILE));
   if (!standIn) throw new ConfigurationProblems(problems);
   report(`${refused} This command uses the database of the environment and default settings, because ${why}.`);
