@@ -8,6 +8,7 @@ import type { ConfigurationProblem } from '../config/problems.ts';
 import { settingsJsonSchema } from '../config/schema/json-schema.ts';
 import { hostsOf } from '../config/urls.ts';
 import { locationOf } from '../config/validate.ts';
+import { WrongUsage } from './command/arguments.ts';
 import type { Operator } from './command/operator.ts';
 import { table } from './command/report.ts';
 
@@ -22,6 +23,7 @@ export function addCheckConfigCommand(program: Command, { print, environment }: 
     .option('--schema', 'print the JSON Schema of the settings file instead')
     .action(async (file: string | undefined, options: { schema?: true }) => {
       if (options.schema) {
+        if (file !== undefined) throw new WrongUsage('--schema prints the same for every file: name none');
         const schema = settingsJsonSchema();
         return print({ value: schema, text: JSON.stringify(schema, null, 2) });
       }
