@@ -29,7 +29,7 @@ export function addCheckConfigCommand(program: Command, { print, environment }: 
       }
       const inspection = inspectSettings({ environment, ...(file !== undefined && { file }) });
       // Import this here, because it loads the whole service, which no other command needs.
-      const { buildUnopened } = await import('./trial-build.ts');
+      const { buildUnopened } = await import('../service/trial-build.ts');
       await buildUnopened(inspection);
       const warnings = [...inspection.warnings, ...(await unknownHosts(inspection))];
       const text = [inspectionText(inspection), ...warnings.map(warningText)].join('\n\n');
