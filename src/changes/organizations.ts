@@ -296,7 +296,7 @@ export const endedPlacesCleaning =
         } catch (error) {
           if (isAway(error)) throw error;
           failure ??= error;
-          // The next round begins with the others.
+          // Move a place that cannot be removed to the end of the queue, so that it does not keep others waiting.
           await database.query(`UPDATE ${table} SET ended_at = clock_timestamp() WHERE id = $1`, [id]);
         }
       }
