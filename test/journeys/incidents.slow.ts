@@ -85,7 +85,7 @@ const expectReady = (service: TestService) =>
   eventually(async () => expect((await readinessOf(service)).body).to.include({ status: 'ready' }));
 
 describeOn([postgresServer], 'the incident of a broken settings file', () => {
-  it('nodes and commands go on with the last good settings, and the documented commands return to the text that worked', async () => {
+  it('nodes and commands still work with the last good settings, and the documented commands return to the text that worked', async () => {
     const folder = temporaryDirectory('settings');
     const state = temporaryDirectory('state');
     const file = path.join(folder, 'gatehouse.yaml');
@@ -215,7 +215,7 @@ describeOn([postgresServer, curl], 'the incident of a full disk', () => {
 });
 
 describeOn([postgresServer, redisServer, redisCli, curl], 'the incident of a lost Redis', () => {
-  it('after a start with an empty Redis the service goes on by itself, and nothing that was ended is valid again', async () => {
+  it('after a start with an empty Redis the service continues by itself, and nothing that was ended is valid again', async () => {
     const redis = await startRedisServer();
     const service = await startService('postgres+redis', { redisUrl: redis.url });
     const seeded = await seed(service);
