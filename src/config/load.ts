@@ -17,9 +17,10 @@ import {
 } from './environment.ts';
 import { type ConfigurationProblem, ConfigurationProblems } from './problems.ts';
 import { brokenRules, oddSettings } from './rules.ts';
+import { NO_DATA_DIRECTORY } from './schema/connected.ts';
 import { findSecrets, loadSecrets, newSecrets, secretProblems } from './secrets.ts';
 import { type Settings, type SettingsWithoutSecrets, settingsFrom } from './settings.ts';
-import { copyFile, copyOf, readCopy } from './settings-copy.ts';
+import { copyIn, readCopy, type SettingsCopy } from './settings-copy.ts';
 import { defaultFile, projectDirectory, readSettingsFile } from './settings-file.ts';
 import { secretFilesOf, signInProviders } from './sign-in-providers.ts';
 import { validate } from './validate.ts';
@@ -44,8 +45,28 @@ export function loadSettings(options: LoadOptions = {}): Settings {
   const { settings, given, environment } = judged;
   const { senders } = environment;
   const secrets = loadSecrets(given, settings.storage.dataDirectory);
-  const copy = copyOf(copyFile(environment.stateDirectory, settings.storage), judged);
+  const copy = copyToKeep(judged, options);
   return { ...settings, senders, secrets, ...(copy && { copy }) };
+}
+
+type Judged = ReturnType<typeof judge>;
+
+/** Returns where a command looks for the copy of a node: in the state folder of the unit, or with an embedded database. */
+function placeOfCopy({ environment, settings: { storage }, values }: Omit<Judged, 'problems'>): string | undefined {
+  const isEmbedded = storage.databaseUrl === undefined && values.storage.data_directory !== NO_DATA_DIRECTORY;
+  const directory = environment.stateDirectory ?? (isEmbedded ? storage.dataDirectory : undefined);
+  return directory && copyIn(directory);
+}
+
+/** Returns undefined if the settings file is a copy itself. */
+function copyToKeep(judged: Judged, options: LoadOptions): SettingsCopy | undefined {
+  const { file: original, text = '{}', settings } = judged;
+  const file = placeOfCopy(judged);
+  // Commands look in these folders if the file names no database server, or cannot be read.
+  const { storage: withoutFile } = examine({ ...options, text: '{}' }, { secretsAreNeeded: false }).settings;
+  const places = [settings.storage, withoutFile].map(({ dataDirectory }) => copyIn(dataDirectory));
+  if ([file, ...places].includes(original)) return undefined;
+  return { file, text, original, outdated: places.filter((place) => place !== file) };
 }
 
 /**
@@ -59,10 +80,14 @@ export function loadSettingsWithoutSecrets(options: LoadOptions = {}): SettingsW
 
 /**
  * Stands in for a refused file: counts no token as expired by a lifetime that the file may lengthen, and
- * migrates nothing, because the file may forbid it.
+ * migrates nothing, because the file may forbid it. No link leads to its issuer (RFC 2606 §2).
  */
-const INSTEAD_OF_FILE =
-  '{server: {proxy_hops: 1}, storage: {auto_migrate: false}, tokens: {refresh_token: 3650d, absolute_age: off}}';
+const INSTEAD_OF_FILE = `
+issuer: https://issuer-is-not-known.invalid
+server: {proxy_hops: 1}
+storage: {auto_migrate: false}
+tokens: {refresh_token: 3650d, absolute_age: off}
+`;
 
 /** Thrown if the settings file is refused and nothing else says which deployment a command is for. */
 export class NoUsableSettings extends ConfigurationProblems {}
@@ -73,7 +98,7 @@ export class NoUsableSettings extends ConfigurationProblems {}
  *
  * @param options.mayUseDefaults the command works right with any settings of the right database.
  * @param options.report called with a sentence about what is used instead of the file.
- * @returns the settings, and a function like `findKeys`.
+ * @returns the settings, a function like `findKeys`, and whether the settings say where the tokens are.
  * @throws ConfigurationProblems with every problem of the file and the environment.
  */
 export function loadForCommand({
@@ -85,17 +110,19 @@ export function loadForCommand({
   readonly mayUseDefaults: boolean;
   readonly report: (sentence: string) => void;
 }) {
-  const use = (text: string) => ({
-    settings: loadSettingsWithoutSecrets({ environment, text }),
-    keys: () => findKeys({ environment, text }),
-  });
+  const use = (text: string) => {
+    const settings = loadSettingsWithoutSecrets({ environment, text });
+    const knowsRedis = text !== INSTEAD_OF_FILE || settings.storage.redisUrl !== undefined;
+    return { settings, keys: () => findKeys({ environment, text }), knowsRedis };
+  };
   const examined = examine({ environment }, { secretsAreNeeded: false });
   const { problems, file, environment: found, settings, unknown } = examined;
-  if (problems.length === 0) return { settings, keys: () => findKeys({ environment }) };
+  if (problems.length === 0) return { settings, keys: () => findKeys({ environment }), knowsRedis: true };
   // No other text of the file mends a problem of a variable.
-  const isOfVariable = found.problems.length > 0 || found.overrides.some(({ setting }) => unknown.has(setting));
-  if (isOfVariable) throw new ConfigurationProblems(problems);
-  const copy = copyFile(found.stateDirectory, settings.storage);
+  const isRefused = found.problems.length > 0 || found.overrides.some(({ setting }) => unknown.has(setting));
+  const isOfVariable = ({ path }: ConfigurationProblem) => / \(from [A-Z_]+\)$/.test(path);
+  if (isRefused || problems.every(isOfVariable)) throw new ConfigurationProblems(problems);
+  const copy = placeOfCopy(examined);
   const kept = readCopy(copy, file);
   const taken = typeof kept === 'object' && collect([], () => use(kept.text));
   const refused = `The settings file ${file} is refused: see \`gatehouse check-config\`.`;
@@ -105,14 +132,11 @@ export function loadForCommand({
   }
   const why = typeof kept === 'object' ? `this version refuses the copy ${copy}, too` : kept;
   const namesDatabase = found.overrides.some(({ setting }) => setting === 'storage.database_url');
-  if (!namesDatabase) throw new NoUsableSettings([...problems, noDatabase(why)]);
+  const lacksDatabase = problems.some(({ path }) => path === 'storage.database_url');
+  if (!namesDatabase) throw new NoUsableSettings(lacksDatabase ? problems : [...problems, noDatabase(why)]);
   const standIn = mayUseDefaults && collect([], () => use(INSTEAD_OF_FILE));
   if (!standIn) throw new ConfigurationProblems(problems);
-  const isRedisKnown = standIn.settings.storage.redisUrl !== undefined;
-  report(
-    `${refused} This command uses the database of the environment and default settings, because ${why}.` +
-      (isRedisKnown ? '' : ' It finds no token in Redis: if you use Redis, set REDIS_URL.'),
-  );
+  report(`${refused} This command uses the database of the environment and default settings, because ${why}.`);
   return standIn;
 }
 

@@ -22,7 +22,9 @@ export function reloaded(current: Settings, next: Settings): Reload {
     JSON.stringify(valueAt(current, codePath)) !== JSON.stringify(valueAt(next, codePath));
   const changes = [...KEYS, ...knownSettings.values()].filter(isChanged);
   const waiting = changes.filter(({ effect }) => effect === 'restart');
-  const settings = structuredClone({ ...next, isLoopback: current.isLoopback });
+  // The text of `next` would lead commands to stores that this node does not use yet.
+  const { copy } = waiting.some(({ codePath: [section] }) => section === 'storage') ? current : next;
+  const settings = structuredClone({ ...next, isLoopback: current.isLoopback, ...(copy && { copy }) });
   for (const { codePath } of waiting) put(settings, codePath, valueAt(current, codePath));
   return {
     settings,

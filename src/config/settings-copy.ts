@@ -1,42 +1,62 @@
 /** The copy of the settings file that a node keeps, for commands that run while the file is refused. */
-import { mkdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 
 export interface SettingsCopy {
-  readonly file: string;
+  /** Where the node keeps its copy; undefined if it has no folder for it. */
+  readonly file: string | undefined;
+  /** The text of the settings file, and nothing of the environment, whose secrets stay there. */
   readonly text: string;
+  /** The settings file. */
+  readonly original: string;
+  /** Where an earlier start with other stores may have left a copy, which would lead commands to those. */
+  readonly outdated: readonly string[];
 }
 
 /** The end of a copy names the settings file: neither a copy of another file nor half a copy is used. */
 const mark = (original: string): string => `\n# A copy of ${original}\n`;
 
-/** Returns the place of the copy: the state folder of the unit, or else the data directory of an embedded database. */
-export function copyFile(
-  stateDirectory: string | undefined,
-  { databaseUrl, dataDirectory }: { readonly databaseUrl?: string | undefined; readonly dataDirectory: string },
-): string | undefined {
-  const directory = stateDirectory ?? (databaseUrl === undefined ? dataDirectory : undefined);
-  return directory && path.resolve(directory, '.settings-copy.yaml');
+/** @param directory the state folder of the unit, or else the data directory of an embedded database */
+export const copyIn = (directory: string): string => path.resolve(directory, '.settings-copy.yaml');
+
+/**
+ * Replaces the file in one step, so that a command never reads half of it, and removes outdated copies.
+ *
+ * @throws if a file cannot be written or removed
+ */
+export function keepCopy({ file, text, original, outdated }: SettingsCopy): void {
+  if (file !== undefined) writeCopy(file, text + mark(original));
+  for (const other of outdated) if (typeof readCopy(other, original) === 'object') rmSync(other);
 }
 
-/** Returns the copy to keep: the text of the file, and nothing of the environment, whose secrets stay there. */
-export const copyOf = (
-  copy: string | undefined,
-  { file, text = '{}' }: { readonly file: string; readonly text: string | undefined },
-): SettingsCopy | undefined =>
-  copy === undefined || copy === file ? undefined : { file: copy, text: text + mark(file) };
-
-/** Replaces the file in one step, so that a command never reads half of it. @throws if it cannot be written */
-export function keepCopy({ file, text }: SettingsCopy): void {
+function writeCopy(file: string, text: string): void {
   const draft = `${file}.${process.pid}`;
   mkdirSync(path.dirname(file), { recursive: true, mode: 0o700 });
   try {
-    // A process with the same ID may have been killed here.
-    rmSync(draft, { force: true });
+    removeDrafts(file);
     writeFileSync(draft, text, { flag: 'wx', mode: 0o600 });
     renameSync(draft, file);
   } finally {
     rmSync(draft, { force: true });
+  }
+}
+
+/** Removes the drafts of processes that were killed before they could rename them. They contain secrets of the file. */
+function removeDrafts(file: string): void {
+  const [folder, beginning] = [path.dirname(file), `${path.basename(file)}.`];
+  for (const name of readdirSync(folder)) {
+    const writer = Number(name.replace(beginning, ''));
+    if (!name.startsWith(beginning) || !(writer > 0)) continue;
+    // A draft with the ID of this process is that of an earlier process with the same ID.
+    if (writer === process.pid || !isRunning(writer)) rmSync(path.join(folder, name), { force: true });
+  }
+}
+
+function isRunning(processId: number): boolean {
+  try {
+    return process.kill(processId, 0);
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'EPERM';
   }
 }
 
@@ -45,7 +65,7 @@ export function readCopy(copy: string | undefined, original: string) {
   if (copy === undefined) return 'no node of this machine keeps a copy of its settings';
   try {
     const text = readFileSync(copy, 'utf8');
-    if (!text.endsWith(mark(original))) return `${copy} is the copy of another settings file`;
+    if (!text.endsWith(mark(original))) return `${copy} is incomplete, or is the copy of another settings file`;
     return { text, keptAt: statSync(copy).mtime.toISOString() };
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;

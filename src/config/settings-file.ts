@@ -87,7 +87,7 @@ function parsed(file: string, source: string): { value: unknown; lineOf: ReadSet
   if (error !== undefined) {
     const { line, col } = lines.linePos(beginningOf(error, document));
     // Some messages end with the text that was not understood, which may be a password.
-    const message = `is not YAML: ${error.message.replace(/: ".*$/s, '')}`;
+    const message = `is not YAML: ${error.message.split(': ', 1)}`;
     throw problem({ path: `${file}, line ${line}, column ${col}`, message, remedy: remedyOf(error, document, lines) });
   }
   try {

@@ -42,7 +42,7 @@ export interface Context extends ExaminationOptions {
   defer(work: () => unknown): void;
 }
 
-/** Thrown by the opening of a need: `because` is why the checks that need it are not made. */
+/** Thrown if a need cannot be opened. The checks that need it are reported as not checked, for the reason in the message. */
 export class NeedFailed extends Error {}
 
 /** A slower query is reported, because a request sends several queries. */
@@ -57,7 +57,7 @@ export type Needs = ReturnType<typeof createNeeds>;
 export function createNeeds(context: Context) {
   const settings = once(async () => openSettings(context));
   const server = once(async () => openServer(context, await settings()));
-  const database = once(async () => openSchema(context, await server()));
+  const database = once(async () => openSchema(context, await server(), await settings()));
   const tokens = once(async () => openTokens(context, await settings()));
   const service = once(async () => openService(context, await settings()));
   const nodes = once(async () => listNodes(await database()));
@@ -152,18 +152,26 @@ async function openServer({ add, defer }: Context, { storage }: SettingsWithoutS
 type Server = Awaited<ReturnType<typeof openServer>>;
 
 /** Returns a database with the schema of this version, to which the doctor can write. */
-async function openSchema({ add }: Context, { database, where, fail }: Server): Promise<OpenDatabase> {
+async function openSchema(
+  { add }: Context,
+  { database, where, fail }: Server,
+  { storage }: SettingsWithoutSecrets,
+): Promise<OpenDatabase> {
   let failing = 'migrations';
   try {
     const foreign = await foreignOwners(database, await tableNames());
-    if (foreign.length > 0) {
-      const owners = foreign.map(({ owner, tables }) => `${tables} table(s) belong to ${owner}`).join(', ');
+    const owners = foreign.map(({ owner, tables }) => `${tables} table(s) belong to ${owner}`).join(', ');
+    if (foreign.some(({ isReadable }) => !isReadable)) {
       const verdict = problem`${owners}, and this role may not read them: usually a superuser restored the dump →
-        give the tables to the role of Gatehouse: docs/operations/incidents.md, "A restore gave the tables to another
-        role"`;
+        ${GIVE_TABLES}`;
       add('database_owner', where, verdict);
       add('migrations', where, notChecked(FOREIGN));
       throw new NeedFailed(FOREIGN);
+    }
+    if (foreign.length > 0 && storage.autoMigrate) {
+      const verdict = warning`${owners}, so this role cannot migrate them: a node of a later version will not start →
+        ${GIVE_TABLES}; or migrate as that role, with storage.auto_migrate: false`;
+      add('database_owner', where, verdict);
     }
     const { pending, newer } = await compareMigrations(database);
     if (pending.length > 0) {
@@ -184,6 +192,8 @@ async function openSchema({ add }: Context, { database, where, fail }: Server): 
 }
 
 const FOREIGN = 'the tables belong to another role';
+const GIVE_TABLES =
+  'give the tables to the role of Gatehouse: docs/operations/incidents.md, "A restore gave the tables to another role"';
 
 const shortened = (names: readonly string[]): string =>
   names.length <= 3 ? names.join(', ') : `${names[0]} to ${names.at(-1)} (${names.length})`;
@@ -233,15 +243,15 @@ async function openService({ add, address, signal }: Context, { issuer }: Settin
   }
   const first = await requests.send({ path: ENDPOINT.metadata }).catch((error) => fail(unreachable(error)));
   const ms = performance.now() - asked;
-  const trouble = explainConnectionError(first);
-  if (trouble) fail(trouble);
+  const found = explainConnectionError(first);
+  if (found) fail(found);
   if (first.status !== 200 || first.body.issuer !== issuer) {
     fail(problem`the metadata at this address has the issuer ${first.body.issuer}: ${described(first)} →
       give every node and the doctor the same issuer (GATEHOUSE_ISSUER)`);
   }
   const host = new URL(address ?? issuer).hostname.replace(/^\[|\]$/g, '');
-  const found = await lookup(host, { all: true }).catch(() => []);
-  const addresses = found.map((each) => each.address).join(', ');
+  const resolved = await lookup(host, { all: true }).catch(() => []);
+  const addresses = resolved.map((each) => each.address).join(', ');
   add('public_address', where, ok(`${where} (${addresses}) answers with its metadata`, ms));
   /** `first` is the answer with the metadata. */
   return { ...requests, first };
@@ -276,6 +286,6 @@ async function openVisitor(
     return stream;
   });
   const recordedAddress = () => visitors.recordedAddress(added.accountId);
-  /** `journey` is what the flow has shown, for the checks after it. */
+  /** `journey` says for later checks what the flow has proved: that the client could authenticate. */
   return { ...added, journey: { isClientAccepted: false }, stream, recordedAddress };
 }

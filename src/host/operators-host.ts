@@ -4,6 +4,7 @@ import { isIP } from 'node:net';
 import Koa, { type Context, type Middleware, type Next } from 'koa';
 import type { Logger } from 'pino';
 import type { OperatedBy } from '../base/operated-by.ts';
+import { holdsSecret } from '../base/random-id.ts';
 import { ConfigurationProblems } from '../config/problems.ts';
 import { isDecodable } from '../config/urls.ts';
 import { answerAudit, type ReadAudit } from './audit.ts';
@@ -161,10 +162,10 @@ function operatorOf(ctx: Context): OperatedBy | undefined {
   return operator === undefined ? undefined : { operator, ...(reason !== undefined && { reason }) };
 }
 
-/** Returns undefined for what the command does not send: nothing, an invisible character, a longer text. */
+/** Returns undefined for what the command does not send: nothing, an invisible character, a longer text, a secret. */
 function decodedHeader(value: string): string | undefined {
   const text = isDecodable(value) ? decodeURIComponent(value) : '';
-  return /^\P{C}{1,500}$/u.test(text) ? text : undefined;
+  return /^\P{C}{1,500}$/u.test(text) && !holdsSecret(text) ? text : undefined;
 }
 
 /** A failed reload keeps the settings; the answer (422) lists problems of the file. */

@@ -8,6 +8,7 @@ import type { ConfigurationProblem } from '../config/problems.ts';
 import { settingsJsonSchema } from '../config/schema/json-schema.ts';
 import { hostsOf } from '../config/urls.ts';
 import { locationOf } from '../config/validate.ts';
+import { WrongUsage } from './command/arguments.ts';
 import type { Operator } from './command/operator.ts';
 import { table } from './command/report.ts';
 
@@ -22,12 +23,13 @@ export function addCheckConfigCommand(program: Command, { print, environment }: 
     .option('--schema', 'print the JSON Schema of the settings file instead')
     .action(async (file: string | undefined, options: { schema?: true }) => {
       if (options.schema) {
+        if (file !== undefined) throw new WrongUsage('--schema prints the same for every file: name none');
         const schema = settingsJsonSchema();
         return print({ value: schema, text: JSON.stringify(schema, null, 2) });
       }
       const inspection = inspectSettings({ environment, ...(file !== undefined && { file }) });
       // Import this here, because it loads the whole service, which no other command needs.
-      const { buildUnopened } = await import('./trial-build.ts');
+      const { buildUnopened } = await import('../service/trial-build.ts');
       await buildUnopened(inspection);
       const warnings = [...inspection.warnings, ...(await unknownHosts(inspection))];
       const text = [inspectionText(inspection), ...warnings.map(warningText)].join('\n\n');

@@ -9,6 +9,7 @@ import { createOrganizationEnds } from '../authorizations/organization-ends.ts';
 import { createOrganizationReach } from '../authorizations/organization-reach.ts';
 import { systemClock } from '../base/clock.ts';
 import type { OperatedBy } from '../base/operated-by.ts';
+import { Refusal } from '../base/refusal.ts';
 import { createImporter } from '../changes/import.ts';
 import { createMemberships } from '../changes/memberships.ts';
 import { createOrganizations } from '../changes/organizations.ts';
@@ -20,6 +21,7 @@ import { requireEmbeddedDatabase, requireTables } from '../service/deployment.ts
 import { silentChangeFeed } from '../storage/change-feed.ts';
 import { type OpenDatabase, openDatabase } from '../storage/database.ts';
 import { requireSchema } from '../storage/migrate.ts';
+import { listNodes } from '../storage/nodes.ts';
 import { openTokenStore } from '../storage/open-token-store.ts';
 import type { Queries } from '../storage/queries.ts';
 import type { TokenStore } from '../storage/token-store.ts';
@@ -45,7 +47,7 @@ export const newerSchema = (names: readonly string[]): string =>
  */
 export async function withRegistries<Result>(
   {
-    loaded: { settings, keys },
+    loaded,
     by,
     readsOnly,
     announce,
@@ -61,6 +63,7 @@ export async function withRegistries<Result>(
   },
   work: (registries: Registries) => Promise<Result>,
 ): Promise<Result> {
+  const { settings } = loaded;
   const { storage } = settings;
   announce(settings);
   requireEmbeddedDatabase(storage);
@@ -71,11 +74,11 @@ export async function withRegistries<Result>(
   await requireTables(database, storage);
   const newer = await requireSchema(database, { autoMigrate: storage.autoMigrate && !readsOnly }, onWait);
   if (newer.length > 0) warn(newerSchema(newer));
-  return await work(createRegistries({ settings, keys }, by, database, opened));
+  return await work(createRegistries(loaded, by, database, opened));
 }
 
 function createRegistries(
-  { settings, keys }: ReturnType<typeof loadForCommand>,
+  { settings, keys, knowsRedis }: ReturnType<typeof loadForCommand>,
   by: OperatedBy | undefined,
   database: OpenDatabase,
   opened: AsyncDisposableStack,
@@ -95,13 +98,16 @@ function createRegistries(
   const { engine, access, activity, connections, revocations } = registries;
   const asksFirst = settings.organizations.clients === 'ask';
   let store: Promise<TokenStore> | undefined;
-  /** Opens the token store at the first call: most commands do not need it. */
+  /** Opens the token store at the first call: most commands do not need it. @throws Refusal `redis_unknown` */
   const tokenStore = (): Promise<TokenStore> => {
-    store ??= openTokenStore({ ...settings.storage, database, clock: systemClock }).then((tokens) =>
-      opened.adopt(tokens.store, () => tokens.store.close()),
-    );
+    store ??= openTokens();
     return store;
   };
+  async function openTokens(): Promise<TokenStore> {
+    if (!knowsRedis && !(await usesNoRedis(database))) throw redisUnknown();
+    const { store } = await openTokenStore({ ...settings.storage, database, clock: systemClock });
+    return opened.adopt(store, () => store.close());
+  }
   const ends = createOrganizationEnds({ ...parts, engine, access });
   return {
     settings,
@@ -131,6 +137,19 @@ function createRegistries(
         activity.record({ ...about, action, actor: 'operator' }, tx),
   };
 }
+
+/** Returns true if the nodes of the last hour report that their tokens are in the database. */
+async function usesNoRedis(database: OpenDatabase): Promise<boolean> {
+  const nodes = await listNodes(database);
+  return nodes.length > 0 && nodes.every(({ runsWith }) => runsWith.redis === 'none');
+}
+
+const redisUnknown = (): Refusal =>
+  new Refusal(
+    'redis_unknown',
+    'The settings file, which may name a Redis, is refused: this command does not know where the tokens are.',
+    'Set REDIS_URL to that of the service. `revoke --account` and `revoke --client` work without it.',
+  );
 
 /** Creates the audit record of a change of a client, for the log of the client's owner, if any. */
 export const clientRecord = (

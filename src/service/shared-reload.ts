@@ -68,11 +68,13 @@ export function createSharedReload(parts: {
   async function recordReload({ changed, needsRestart }: Reload, by?: OperatedBy): Promise<void> {
     const names = needsRestart.join();
     if (changed.length === 0 && names === waiting) return;
-    waiting = names;
     const details = { node, ...shown({ changed, needsRestart }), settings: ownDigest() };
-    await parts.activity
-      .record({ action: 'settings_reloaded', actor: 'operator', details, by })
-      .catch((err: unknown) => log.warn({ err }, 'the audit log has no entry of this reload'));
+    try {
+      await parts.activity.record({ action: 'settings_reloaded', actor: 'operator', details, by });
+      waiting = names;
+    } catch (err) {
+      log.warn({ err }, 'the audit log has no entry of this reload');
+    }
   }
 
   const ownDigest = (): string => settingsDigest(comparableSettings(settings()));

@@ -72,21 +72,24 @@ export async function notificationMilliseconds(database: OpenDatabase): Promise<
   }
 }
 
-/**
- * Returns the owners of those of our tables that this role may not read, with the number of their tables.
- * Tables of other programs in the same schema do not count, nor those of an owner who granted the rights.
- */
-export const foreignOwners = (
-  database: Queries,
-  names: readonly string[],
-): Promise<{ readonly owner: string; readonly tables: number }[]> =>
+/** An owner of some of our tables whose rights this role does not have. */
+export interface ForeignOwner {
+  readonly owner: string;
+  readonly tables: number;
+  /** False if the owner has granted this role no right to read them. A migration fails in both cases. */
+  readonly isReadable: boolean;
+}
+
+/** Returns the foreign owners; tables of other programs in the same schema do not count. */
+export const foreignOwners = (database: Queries, names: readonly string[]): Promise<ForeignOwner[]> =>
   // A role without the right to use the schema has no current schema.
   database.query(
-    `SELECT pg_get_userbyid(relowner) AS owner, count(*)::int AS tables
+    `SELECT pg_get_userbyid(relowner) AS owner, count(*)::int AS tables,
+        has_table_privilege(pg_class.oid, 'SELECT') AS "isReadable"
       FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace
       WHERE nspname = coalesce(current_schema(), 'public') AND relkind IN ('r', 'p') AND relname = ANY($1)
-        AND NOT has_table_privilege(pg_class.oid, 'SELECT')
-      GROUP BY relowner ORDER BY owner`,
+        AND NOT pg_has_role(relowner, 'USAGE')
+      GROUP BY relowner, "isReadable" ORDER BY owner`,
     [names],
   );
 

@@ -274,6 +274,14 @@ colour: red
     }
   });
 
+  it('a mistake in YAML repeats no value, which may be a password', () => {
+    for (const value of ['!swordfish', '|swordfish', '>swordfish', '"a" swordfish', '@swordfish', '*swordfish']) {
+      const [problem] = problemsOf(`mail:\n  smtp_url: ${value}\n`);
+      expect(problem?.message, value).to.match(/^(is not YAML|has an alias)/);
+      expect(JSON.stringify(problem), value).not.to.contain('swordfish');
+    }
+  });
+
   it('a settings file that is not in UTF-8 is refused, with the line', () => {
     const file = fileWith('');
     writeFileSync(file, Buffer.from('log: {}\nbrand:\n  name: Lagerhaus K\xf6ln\n', 'latin1'));
@@ -291,7 +299,7 @@ colour: red
   it('a YAML tag in the settings file is refused, because tags are not evaluated', () => {
     const [problem, ...others] = problemsOf('log:\n  level: !env debug');
     expect(problem?.path).to.match(/settings\.yaml, line 2, column 10$/);
-    expect(problem?.message).to.contain('!env');
+    expect(problem?.message).to.equal('is not YAML: Unresolved tag');
     expect(others).to.deep.equal([]);
     expect(settingsOf('log:\n  level: debug').log.level).to.equal('debug');
   });

@@ -16,6 +16,7 @@ import { startKeySightings } from '../../src/storage/key-sightings.ts';
 import { connectRedis, createRedis } from '../../src/storage/redis/redis.ts';
 import { createRedisStore } from '../../src/storage/redis/store.ts';
 import { StorageUnavailable } from '../../src/storage/storage-unavailable.ts';
+import { fileWith } from '../config/configuration.ts';
 import { operatorWith } from '../operator/run-operator.ts';
 import { failureOf } from '../storage/waiting.ts';
 import { createOpened } from '../support/opened.ts';
@@ -197,13 +198,18 @@ describeOn([postgresServer, redisServer], 'operator doctor, checking the stores'
     expect(of('flow').status).to.equal('not_checked');
   });
 
-  it('the doctor accepts tables of other programs, and our own of an owner who granted the rights', async () => {
+  it('the doctor accepts tables of other programs, and warns of our own that this role may not migrate', async () => {
     const { url, admin, role } = await withRole();
     await admin.query(`GRANT USAGE ON SCHEMA public TO ${role};
       GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO ${role};
       CREATE TABLE spatial_ref_sys (srid integer)`);
     const { of } = await withStores(url);
     expect(of('database_connections').status).to.equal('ok');
+    expect(of('database_owner')).to.include({ status: 'warning', where: 'DATABASE_URL' });
+    expect(of('database_owner').message).to.match(/^\d\d table\(s\) belong to postgres, /);
+    const file = fileWith('storage: { auto_migrate: false }', 'no-migration.yaml');
+    const { troubles } = await examine({ GATEHOUSE_ISSUER: issuer, DATABASE_URL: url, GATEHOUSE_CONFIG: file });
+    expect(troubles.map(({ check }) => check)).not.to.contain('database_owner');
   });
 
   it('the doctor warns of a role that may open fewer connections than the nodes', async () => {

@@ -4,7 +4,7 @@ import { expect } from 'chai';
 import { settingsJsonSchema } from '../../src/config/schema/json-schema.ts';
 import { fileWith, keysOfEnvironment } from '../config/configuration.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
-import { operatorWith, valueFrom } from './run-operator.ts';
+import { expectWrongUsage, operatorWith, valueFrom } from './run-operator.ts';
 
 const production = {
   ...keysOfEnvironment,
@@ -162,5 +162,6 @@ describe('operator check-config', () => {
     const { exitCode, output } = await operatorWith({ PORT: '?' })('check-config --schema');
     expect(exitCode).to.equal(0);
     expect(output).to.equal(`${JSON.stringify(settingsJsonSchema(), null, 2)}\n`);
+    await expectWrongUsage(operatorWith({}), ['check-config config/gatehouse.yaml --schema']);
   });
 });

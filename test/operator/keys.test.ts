@@ -153,6 +153,9 @@ describe('operator keys', () => {
     const warnings: string[] = [];
     const secretFile = createSecretFile(file, (sentence) => warnings.push(sentence));
     expect(statSync(file).size).to.equal(4096);
+    // A command that is interrupted leaves the file like this.
+    const again = spawnSync(process.execPath, ['src/operator/main.ts', 'keys', 'generate', '--out', file]);
+    expect(again.stderr.toString()).to.contain('is blank').and.contain('if none is running, remove it');
     // After this, each write fails.
     secretFile.close();
     const report = { value: { key: NEW }, text: NEW, secret: NEW };

@@ -1,14 +1,16 @@
 /** The copy of its settings that a node keeps, and the commands that use it while the file is refused. */
+import { spawnSync } from 'node:child_process';
 import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect } from 'chai';
 import { loadForCommand, loadSettings } from '../../src/config/load.ts';
+import { reloaded } from '../../src/config/reload.ts';
 import { keepCopy } from '../../src/config/settings-copy.ts';
 import { fileWith, keysOfEnvironment } from '../config/configuration.ts';
 import { describeOn, postgresServer } from '../support/requirements.ts';
 import { startSeeded } from '../support/seeded.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
-import { operatorWith, storesOf, valueFrom } from './run-operator.ts';
+import { keysOf, operatorWith, storesOf, valueFrom } from './run-operator.ts';
 
 describeOn([postgresServer], 'the copy of the settings that a node keeps', () => {
   const folder = temporaryDirectory('state');
@@ -102,15 +104,77 @@ describeOn([postgresServer], 'the copy of the settings that a node keeps', () =>
     expect(loadSettings({ environment: { ...environment, GATEHOUSE_CONFIG: own } })).not.to.have.property('copy');
   });
 
+  it('a node on a database server removes the copies of trials with an embedded database that had the same file', () => {
+    const [configured, unnamed] = [temporaryDirectory('trial'), temporaryDirectory('default-trial')];
+    const environment = { GATEHOUSE_CONFIG: fileWith('{}', 'trial.yaml'), ...keysOfEnvironment };
+    const start = (GATEHOUSE_DATA_DIR: string, text: string): void => {
+      writeFileSync(environment.GATEHOUSE_CONFIG, text);
+      const { copy } = loadSettings({ environment: { ...environment, GATEHOUSE_DATA_DIR } });
+      if (copy) keepCopy(copy);
+    };
+    for (const trial of [configured, unnamed]) start(trial, '{log: {level: warn}}');
+    start(unnamed, '{storage: {database_url: "postgres://gatehouse:swordfish@db/g"}}');
+    expect(readdirSync(unnamed)).to.deep.equal([]);
+    expect(readdirSync(configured), 'another deployment').to.deep.equal(['.settings-copy.yaml']);
+    const storage = `data_directory: ${configured}, database_url: "postgres://gatehouse:swordfish@db/g"`;
+    writeFileSync(environment.GATEHOUSE_CONFIG, `{storage: {${storage}}}`);
+    const { copy } = loadSettings({ environment });
+    if (copy) keepCopy(copy);
+    expect(readdirSync(configured)).to.deep.equal([]);
+  });
+
+  it('a node that waits for a restart with other stores keeps the copy of those that it uses', () => {
+    const given = (text: string) => {
+      writeFileSync(file, text);
+      return loadSettings({ environment: machine });
+    };
+    const current = given(withDatabase());
+    const elsewhere = given(
+      withDatabase().replace(/"postgres:[^"]*"/, '"postgres://gatehouse:other@db.example/other"'),
+    );
+    const { settings, needsRestart } = reloaded(current, elsewhere);
+    expect(needsRestart).to.deep.equal(['storage.database_url']);
+    expect(settings.copy).to.deep.equal(current.copy);
+  });
+
+  it('a start removes the draft of a process that was killed while it wrote its copy', () => {
+    const directory = temporaryDirectory('drafts');
+    const place = path.join(directory, '.settings-copy.yaml');
+    const { pid: ended } = spawnSync('true');
+    for (const pid of [ended, process.ppid]) writeFileSync(`${place}.${pid}`, 'half');
+    keepCopy({ file: place, text: '{}', original: file, outdated: [] });
+    expect(readdirSync(directory)).to.deep.equal(['.settings-copy.yaml', `.settings-copy.yaml.${process.ppid}`]);
+  });
+
   it('without a copy, commands that read or end use the database of the environment, and say so', async () => {
     const run = withRefusedFile({ ...nothingKept, ...storesOf(on.service) });
     for (const words of ['accounts list', `sessions end --account ${on.seeded.person.email} --yes`]) {
       const { exitCode, errors } = await run(words);
       expect(exitCode, words + errors).to.equal(0);
-      expect(errors, words).to.contain('default settings').and.contain('if you use Redis, set REDIS_URL');
+      expect(errors, words).to.contain('default settings').and.not.contain('localhost:3000');
     }
     const { error } = await valueFrom(run, ['organizations', 'add', '--name', 'Harbour'], { exitCode: 3 });
     expect(error.problems[0].path).to.equal('log.levle');
+  });
+
+  it('without a copy and without REDIS_URL, no command says of a token that it is not active', async () => {
+    const { accessToken } = await on.partner.tokens(on.clients.confidential);
+    const run = withRefusedFile({ ...nothingKept, ...storesOf(on.service), ...keysOf(on.service) });
+    const answersOn = async (redis: string) => {
+      await on.service.database.query(`UPDATE node_keys SET runs_with = runs_with || '{"redis": "${redis}"}'`);
+      const one = await run(['show', accessToken, '--json']);
+      const several = await run(['show', `${accessToken} ${on.seeded.person.email}`, '--json']);
+      const revoked = await run(['revoke', '--token', '-', '--json'], accessToken);
+      return [one, several, revoked].map(({ output }) => JSON.parse(output));
+    };
+    const [one, several, revoked] = await answersOn('an-id');
+    expect([one.error.code, revoked.error.code]).to.deep.equal(['redis_unknown', 'redis_unknown']);
+    expect(revoked.error.remedy).to.contain('REDIS_URL').and.contain('--account');
+    expect(several.map(({ state }: { state: string }) => state)).to.deep.equal(['not_answered', 'active']);
+    expect(several[0].remedy).to.contain('REDIS_URL');
+    const [known, , ended] = await answersOn('none');
+    expect(known[0].state).to.equal('active');
+    expect(ended).to.include({ revoked: true });
   });
 
   it('without a copy and without a database in the environment, commands exit with 2', async () => {

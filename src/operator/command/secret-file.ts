@@ -1,5 +1,15 @@
 /** `--out`: writes the secret that a command makes into a file that only its owner may read. */
-import { closeSync, fsyncSync, ftruncateSync, openSync, rmSync, writeFileSync, writeSync } from 'node:fs';
+import {
+  closeSync,
+  fsyncSync,
+  ftruncateSync,
+  openSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+  writeSync,
+} from 'node:fs';
 import { type Command, Option } from 'commander';
 import { WrongUsage } from './arguments.ts';
 import type { Report } from './operator.ts';
@@ -60,7 +70,7 @@ function create(file: string): number {
   let descriptor: number | undefined;
   try {
     descriptor = openSync(file, 'wx', 0o600);
-    writeFileSync(descriptor, ' '.repeat(RESERVED_BYTES));
+    writeFileSync(descriptor, BLANK);
     fsyncSync(descriptor);
     return descriptor;
   } catch (error) {
@@ -69,10 +79,17 @@ function create(file: string): number {
       closeSync(descriptor);
       rmSync(file, { force: true });
     }
-    throw new WrongUsage(
-      code === 'EEXIST'
-        ? `${file} exists: name a new file, because other users might read this one, or it might hold a key in use`
-        : `${file} cannot be written (${code}): name a file in a folder with space where this user may write`,
-    );
+    throw new WrongUsage(code === 'EEXIST' ? whyNot(file) : `${file} cannot be written (${code}): ${ELSEWHERE}`);
   }
+}
+
+const BLANK = ' '.repeat(RESERVED_BYTES);
+const ELSEWHERE = 'name a file in a folder with space where this user may write';
+
+/** A command that was interrupted leaves blanks, but so does one that is still running. */
+function whyNot(file: string): string {
+  const isBlank = statSync(file).size === RESERVED_BYTES && readFileSync(file, 'utf8') === BLANK;
+  return isBlank
+    ? `${file} is blank: a command is running that will write it, or was interrupted; if none is running, remove it`
+    : `${file} exists: name a new file, because other users might read this one, or it might hold a key in use`;
 }

@@ -89,8 +89,17 @@ function addShow(nouns: Command, kind: PlaceKind, { run }: Operator): void {
     .action((id: string) => run((registries) => showReport(registries, kind, id)));
 }
 
-/** Returns a place, what is in it, and who and what reaches it. */
-export async function showReport(registries: Registries, kind: PlaceKind, id: string): Promise<Report> {
+/**
+ * Returns a place, what is in it, and who and what reaches it.
+ *
+ * @param maxSteps fewer steps for the answers about many places
+ */
+export async function showReport(
+  registries: Registries,
+  kind: PlaceKind,
+  id: string,
+  maxSteps = MAX_STEPS,
+): Promise<Report> {
   const { organizations, organizationReach } = registries;
   const place = await organizations.find(kind, id);
   const { name, externalId, organization } = place;
@@ -98,7 +107,8 @@ export async function showReport(registries: Registries, kind: PlaceKind, id: st
   const policy = await organizationReach.policyOf(organization.id);
   const warehouses = isOrganization ? await organizations.listWarehouses({ limit: SHOWN }, id) : undefined;
   const members = await membersReport(registries, kind, id);
-  const { clients, hasMore } = await clientsOf(organizationReach.of(organization.id, isOrganization ? undefined : id));
+  const reach = organizationReach.of(organization.id, isOrganization ? undefined : id);
+  const { clients, hasMore } = await clientsOf(reach, maxSteps);
   const clientRows = clients.map((row) => [row.id, row.name, row.state, countText(row.people, MAX_COUNTED)]);
   const noClient = hasMore ? 'None among the first clients.' : 'No client that a person has connected.';
   const warehouseRows = warehouses?.items.map((one) => [one.id, one.name, one.external_id ?? '']) ?? [];
@@ -119,16 +129,18 @@ export async function showReport(registries: Registries, kind: PlaceKind, id: st
       ...(warehouses?.more ? [`There are ${countText(warehouses.more)} more: \`warehouses list\`.`] : []),
       `\nPeople and machine clients\n${members.text}`,
       `\nClients of these people\n${table(['ID', 'NAME', 'STATE', 'PEOPLE'], clientRows, noClient)}`,
-      ...(hasMore ? ['There may be more: see the page Organizations of an owner.'] : []),
+      ...(hasMore ? [`There may be more: see the page Organizations of an owner, and ${blocksOf(organization)}.`] : []),
     ].join('\n'),
   };
 }
 
+const blocksOf = ({ id }: { readonly id: string }): string => `\`blocks list --organization ${id}\``;
+
 /** A step leaves out clients without access to the warehouse: it may be empty although others follow. */
-async function clientsOf(reach: ReturnType<OrganizationReach['of']>) {
+async function clientsOf(reach: ReturnType<OrganizationReach['of']>, maxSteps: number) {
   let step = await reach.clients();
   const found = [...step.rows];
-  for (let steps = 1; step.next !== undefined && found.length <= SHOWN && steps < MAX_STEPS; steps += 1) {
+  for (let steps = 1; step.next !== undefined && found.length <= SHOWN && steps < maxSteps; steps += 1) {
     step = await reach.clients(step.next);
     found.push(...step.rows);
   }

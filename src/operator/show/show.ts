@@ -8,7 +8,7 @@ import { readToken, STANDARD_INPUT_IS_SAFER } from '../command/arguments.ts';
 import type { Operator, Report } from '../command/operator.ts';
 import { printable, REFUSED } from '../command/report.ts';
 import type { Registries } from '../registries.ts';
-import { type Answer, TIMES } from './answer.ts';
+import { type Answer, as, TIMES } from './answer.ts';
 import { type FoundValue, kindName, publicForm, valuesIn, withLines } from './find.ts';
 import { SUBJECTS } from './subjects.ts';
 
@@ -55,8 +55,9 @@ async function answerTo(registries: Registries, found: FoundValue): Promise<Answ
 
 /** A text with several values is answered as far as possible. */
 function notAnswered(error: unknown, values: number): Answer {
+  if (values > 1 && error instanceof Refusal) return as('not_answered', error.message, error.remedy);
   if (values === 1 || !(error instanceof StorageUnavailable)) throw error;
-  return { state: 'not_answered', why: 'A store did not answer.', remedy: 'Run the command again.' };
+  return as('not_answered', 'A store did not answer.', 'Run the command again.');
 }
 
 const MAX_VALUES = 1_000;

@@ -7,14 +7,14 @@ import type { Inspection } from '../config/load.ts';
 import { type ConfigurationProblem, ConfigurationProblems } from '../config/problems.ts';
 import { locationOf } from '../config/validate.ts';
 import { createChangeStreams } from '../provider/introspection-changes.ts';
-import { createApplication } from '../service/application.ts';
-import { createCommonRegistries } from '../service/common-registries.ts';
 import { silentChangeFeed } from '../storage/change-feed.ts';
 import { createPostgresStore } from '../storage/postgres-store.ts';
 import type { Database } from '../storage/queries.ts';
 import { createRedis } from '../storage/redis/redis.ts';
 import { createRedisStore } from '../storage/redis/store.ts';
 import { postgresLimits, redisLimits } from '../storage/shared-limits.ts';
+import { createApplication } from './application.ts';
+import { createCommonRegistries } from './common-registries.ts';
 
 /**
  * Builds the stores' clients, without connecting, and the application: engine, pages, host.

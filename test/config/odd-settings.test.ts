@@ -1,0 +1,221 @@
+/** What operators write by mistake or out of habit: each text is refused with its remedy, or means what it says. */
+import { expect } from 'chai';
+import { inspectSettings } from '../../src/config/load.ts';
+import { fileWith, keysOfEnvironment, problemsOf } from './configuration.ts';
+
+type Environment = Readonly<Record<string, string>>;
+/** The text of the file, where the first problem is (FILE is the file), what its remedy contains, and variables. */
+type Refused = readonly [yaml: string, path: string, remedy: string, environment?: Environment];
+/** The text of the file, the settings in force that are no defaults, the places of warnings, and variables. */
+type Accepted = readonly [yaml: string, settings: object, warnings: string, environment?: Environment];
+
+const KEY = 'c'.repeat(32);
+
+const REFUSED: readonly Refused[] = [
+  ['issuer: https://auth.example.com', 'server.proxy_hops', '`1`'],
+  ['issuer: http://auth.example.com', 'issuer', '`https://auth.example.com`'],
+  ['issuer: https://auth.example.com/', 'issuer', '`https://auth.example.com`'],
+  ['issuer: https://auth.example.com/auth', 'issuer', '`https://auth.example.com`'],
+  ['issuer: auth.example.com', 'issuer', '`https://auth.example.com`'],
+  ['issuer: HTTPS://Auth.Example.com\nserver: {proxy_hops: 1}', 'issuer', '`https://auth.example.com`'],
+  ['issuer: https://auth.example.com:443\nserver: {proxy_hops: 1}', 'issuer', '`https://auth.example.com`'],
+  ['issuer: https://user:pw@auth.example.com', 'issuer', '`https://auth.example.com`'],
+  ['issuer: ["https://a.example"]', 'issuer', '`https://auth.example.com`'],
+  ['issuer: https://münchen.example\nserver: {proxy_hops: 1}', 'issuer', '`https://xn--mnchen-3ya.example`'],
+  ['issuer: https://auth.example.com?x=1', 'issuer', '`https://auth.example.com`'],
+  ['server: {port: 0}', 'server.port', 'write a number from 1 to 65535'],
+  ['server: {port: 65536}', 'server.port', 'write a number from 1 to 65535'],
+  ['server: {port: "3000"}', 'server.port', 'write a number from 1 to 65535'],
+  ['server: {port: 3000.5}', 'server.port', 'write a number from 1 to 65535'],
+  ['server: {port: 3001}', 'server.operators_port', '`0`'],
+  ['server: {host: "http://localhost"}', 'server.host', '`localhost`'],
+  ['server: {host: "localhost:3000"}', 'server.host', '`localhost`'],
+  ['server: {host: ""}', 'server.host', '`localhost`'],
+  ['server: {host: 256.1.1.1}', 'server.host', '`localhost`'],
+  ['server: {host: "*"}', 'server.host', '`localhost`'],
+  ['server: {proxy_hops: -1}', 'server.proxy_hops', 'write a number from 0 to 10'],
+  ['server: {proxy_hops: true}', 'server.proxy_hops', 'write a number from 0 to 10'],
+  ['server: {max_connections: 0}', 'server.max_connections', 'write a number from 1 to 1000000'],
+  ['server: {reuse_port: true}', 'server.reuse_port', '`false`'],
+  ['server: {shutdown_delay: 30}', 'server.shutdown_delay', '`5m`'],
+  ['server: {shutdown_delay: "30 s"}', 'server.shutdown_delay', '`5m`'],
+  ['server: {shutdown_delay: 6m}', 'server.shutdown_delay', '`5m`'],
+  ['storage: {data_directory: ~/data}', 'storage.data_directory', '`./data`'],
+  ['storage: {data_directory: "no"}', 'storage.data_directory', '`./data`'],
+  ['storage: {data_directory: off}', 'storage.database_url', 'set DATABASE_URL'],
+  ['storage: {data_directory: null}', 'storage.data_directory', '`./data`'],
+  ['storage: {database_url: mysql://db/x}', 'storage.database_url', 'write `postgres'],
+  ['storage: {database_url: "postgres://u:100%@db/x"}', 'storage.database_url', 'write `postgres', keysOfEnvironment],
+  [
+    'storage: {database_url: "postgres://db/x?sslmode=verfy-full"}',
+    'storage.database_url',
+    'write `postgres',
+    keysOfEnvironment,
+  ],
+  ['storage: {redis_url: "http://r"}', 'storage.redis_url', '`redis://host:6379`'],
+  ['storage: {redis_url: "redis+sentinel://h1"}', 'storage.redis_url', '`redis://host:6379`'],
+  ['storage: {database_connections: 1}', 'storage.database_connections', 'write a number from 2 to 1000'],
+  ['storage: {auto_migrate: "no"}', 'storage.auto_migrate', '`true`'],
+  ['storage: {auto_migrate: no}', 'storage.auto_migrate', '`true`'],
+  ['storage: {auto_migrate: off}', 'storage.auto_migrate', '`true`'],
+  ['tokens: {access_token: 0s}', 'tokens.access_token', '`10m`'],
+  ['tokens: {access_token: 25h}', 'tokens.access_token', '`10m`'],
+  ['tokens: {access_token: 60}', 'tokens.access_token', '`10m`'],
+  ['tokens: {access_token: 1.5h}', 'tokens.access_token', '`10m`'],
+  ['tokens: {authorization_code: 11m}', 'tokens.authorization_code', '`10m`'],
+  ['tokens: {refresh_token: 400d}', 'tokens.refresh_token', 'write a duration of at most tokens.absolute_age'],
+  ['tokens: {retry_window: off}', 'tokens.retry_window', '`10m`'],
+  ['tokens: {absolute_age: never}', 'tokens.absolute_age', '`365d`'],
+  ['tokens: {retry_window: 31m, refresh_token: 10m}', 'tokens.retry_window', '`60s`'],
+  ['sessions: {idle: 8d, absolute: 7d}', 'sessions.idle', 'write a duration of at most sessions.absolute'],
+  ['sessions: {shared_terminals: 10.0.0.0/8}', 'sessions.shared_terminals', '`[192.0.2.0/24]`'],
+  ['sessions: {shared_terminals: [10.1.2.3/16]}', 'sessions.shared_terminals.0', '`192.0.2.0/24`'],
+  ['sessions: {shared_terminals: ["10.0.0.1"]}', 'sessions.shared_terminals.0', '`192.0.2.0/24`'],
+  ['sessions: {shared_terminals: ["::1/129"]}', 'sessions.shared_terminals.0', '`192.0.2.0/24`'],
+  ['sign_in: {passwords: false}', 'sign_in.passwords', '`true`'],
+  ['sign_in: {require: passkey}', 'sign_in.require', '`off`'],
+  ['sign_in: {require: passkey-or-upstream, passkeys: false}', 'sign_in.require', '`off`'],
+  ['sign_in: {providers: {}}', 'sign_in.providers', '`id`'],
+  ['limits: {clients_per_person: -1}', 'limits.clients_per_person', 'write a number from 0 to 100000'],
+  ['limits: {clients_per_person: unlimited}', 'limits.clients_per_person', 'write a number from 0 to 100000'],
+  ['limits: {sign_in_failures: 0}', 'limits.sign_in_failures', 'write a number from 1 to 1000000'],
+  ['mail: {smtp_url: "smtp://m"}', 'mail.from', '`gatehouse@example.com`'],
+  ['mail: {smtp_url: "mail.example.com", from: a@b.test}', 'mail.smtp_url', '`smtp://mail.example.com:587`'],
+  ['api: {graphql_url: "http://api.example.com/graphql"}', 'api.graphql_url', '`https://api.example.com/graphql`'],
+  [
+    'api: {graphql_url: "https://api.example.com/graphql", test_organizations: [acme]}',
+    'api.test_organizations.0',
+    '`organizations list`',
+  ],
+  ['api: {example_query: "{"}', 'api.example_query', '`"{ organizations { name } }"`'],
+  ['brand: {colour: green}', 'brand.colour', '`"#0b5cad"`'],
+  ['brand: {colour: "#ffff00"}', 'brand.colour', '`"#707000"`'],
+  ['brand: {name: ""}', 'brand.name', '`Acme`'],
+  ['brand: {logo: missing.png}', 'brand.logo', 'name a PNG or WebP file of at most 100 kB (docs/op'],
+  ['brand: {support: "javascript:alert(1)"}', 'brand.support', '`help@example.com`'],
+  ['brand: {name: {fr: Porte}}', 'brand.name', '`Acme`'],
+  ['rights: {admin: x}', 'rights.admin', 'remove it'],
+  ['organizations: {clients: Ask}', 'organizations.clients', '`open`'],
+  ['activity: {retention: 0d}', 'activity.retention', '`1d`'],
+  ['leaks: {secret_grace: forever}', 'leaks.secret_grace', '`10m`'],
+  ['import: {prune_at_most: 101%}', 'import.prune_at_most', '`10%`'],
+  ['import: {prune_at_most: 0.1}', 'import.prune_at_most', '`10%`'],
+  ['demo: yes', 'demo', '`true`'],
+  ['demo: true\nissuer: https://auth.example.com\nserver: {proxy_hops: 1}\n', 'demo', 'remove it'],
+  ['log: {level: WARN}', 'log.level', '`debug`'],
+  ['log: {level: [info]}', 'log.level', '`debug`'],
+  ['log: verbose', 'log', '`log`'],
+  ['loglevel: info', 'loglevel', 'remove it'],
+  ['Server: {port: 3000}', 'Server', '`server`'],
+  ['server.port: 3000', 'server.port', '`port`'],
+  ['sever: {port: 1}', 'sever', '`server`'],
+  ['issuer: https://a.example\nissuer: https://b.example', 'FILE, line 2, column 1', 'the setting is also in line 1'],
+  ['server:\n\tport: 1', 'FILE, line 2, column 1', 'indent the line with spaces'],
+  ['- a', 'FILE', '`name: value`'],
+  ['', 'FILE', '`{}`'],
+  ['server:', 'FILE', '`{}`'],
+  ['log: &a {level: info}\nserver: *a', 'server.level', '`level`'],
+  ['{}', 'server.port (from PORT)', 'write a number from 1 to 65535', { PORT: '3000x' }],
+  ['{}', 'GATEHOUSE_TOKEN_KEY', 'did you mean GATEHOUSE_TOKEN_KEYS?', { GATEHOUSE_TOKEN_KEY: 'x' }],
+  [
+    '{}',
+    'GATEHOUSE_TOKEN_KEYS, key 1 of 1',
+    '`openssl rand -base64 48`',
+    { GATEHOUSE_TOKEN_KEYS: 'short', GATEHOUSE_COOKIE_KEYS: KEY },
+  ],
+  ['{}', 'GATEHOUSE_COOKIE_KEYS', '`openssl rand -base64 48`', { DATABASE_URL: 'postgres://db/x' }],
+  [
+    '{}',
+    'DATABASE_URL_FILE',
+    'name a file that exists and that this process may ',
+    { DATABASE_URL_FILE: '/nonexistent' },
+  ],
+  ['{}', 'log.level (from GATEHOUSE_LOG_LEVEL)', '`debug`', { GATEHOUSE_LOG_LEVEL: 'trace' }],
+  ['{}', 'issuer (from GATEHOUSE_ISSUER)', '`https://example.com`', { GATEHOUSE_ISSUER: 'http://example.com' }],
+  [
+    '{}',
+    'DATABASE_URL',
+    'unset one of the two',
+    { DATABASE_URL: 'postgres://db/x', DATABASE_URL_FILE: '/etc/hostname' },
+  ],
+  [
+    '{}',
+    'GATEHOUSE_CHANGES_SECRETS, entry 1 of 1',
+    '`openssl rand -base64 48`',
+    { GATEHOUSE_CHANGES_SECRETS: 'nocolon' },
+  ],
+  [
+    '{}',
+    'GATEHOUSE_CHANGES_SECRETS, entry 1 of 1',
+    '`openssl rand -base64 48`',
+    { GATEHOUSE_CHANGES_SECRETS: 'hr:short' },
+  ],
+  ['{}', 'GATEHOUSE_SERVER_PORT', 'did you mean PORT?', { GATEHOUSE_SERVER_PORT: '1' }],
+  ['{}', 'GATEHOUSE_PORT', 'did you mean PORT?', { GATEHOUSE_PORT: '1' }],
+  ['{}', 'mail.from', '`gatehouse@example.com`', { SMTP_URL: 'smtp://m' }],
+];
+
+const ACCEPTED: readonly Accepted[] = [
+  ['server: {port: 0x1F90}', { 'server.port': 8080 }, ''],
+  ['server: {port: 08080}', { 'server.port': 8080 }, ''],
+  ['server: {port: 1e3}', { 'server.port': 1000 }, ''],
+  ['server: {operators_host: 0.0.0.0}', { 'server.operators_host': '0.0.0.0' }, ''],
+  ['storage: {database_url: "postgres://db"}', { 'storage.database_url': 'postgres://db' }, '', keysOfEnvironment],
+  [
+    'storage: {database_url: "postgres://u:p@ss@db/x"}',
+    { 'storage.database_url': 'postgres://u:***@db/x' },
+    '',
+    keysOfEnvironment,
+  ],
+  ['storage: {redis_url: "redis://r"}', { 'storage.redis_url': 'redis://r' }, ''],
+  [
+    'tokens: {refresh_token: 1h, access_token: 2h}',
+    { 'tokens.access_token': '2h', 'tokens.refresh_token': '1h' },
+    'tokens.refresh_token',
+  ],
+  ['tokens: {absolute_age: off}', { 'tokens.absolute_age': 'off' }, ''],
+  ['sessions: {shared_terminals: [0.0.0.0/0]}', { 'sessions.shared_terminals': ['0.0.0.0/0'] }, ''],
+  ['sign_in: {require_grace: 0s}', { 'sign_in.require_grace': '0s' }, ''],
+  ['limits: {sign_in_failures: 10.0}', { 'limits.sign_in_failures': 10 }, ''],
+  ['mail: {from: "a@b.test"}', { 'mail.from': 'a@b.test' }, 'mail.from'],
+  [
+    'mail: {from: "Gatehouse <a@b.test>", smtp_url: "smtp://m"}',
+    { 'mail.smtp_url': 'smtp://m', 'mail.from': 'Gatehouse <a@b.test>' },
+    '',
+  ],
+  [
+    'mail: {smtp_url: "smtp://u:p@m:587/", from: a@b.test}',
+    { 'mail.smtp_url': 'smtp://u:***@m:587/', 'mail.from': 'a@b.test' },
+    '',
+  ],
+  ['{}', {}, ''],
+  ['{}', { 'server.port': 3000 }, '', { PORT: ' 3000 ' }],
+  ['{}', {}, '', { PORT: '' }],
+  [
+    '{}',
+    { 'storage.database_url': 'postgres://db/x' },
+    'GATEHOUSE_COOKIE_KEYS, GATEHOUSE_TOKEN_KEYS',
+    { GATEHOUSE_TOKEN_KEYS: KEY, GATEHOUSE_COOKIE_KEYS: KEY, DATABASE_URL: 'postgres://db/x' },
+  ],
+];
+
+describe('odd settings', () => {
+  it('a text that means nothing, or something else than it says, is refused with its place and remedy', () => {
+    for (const [yaml, path, remedy, environment] of REFUSED) {
+      const [problem] = problemsOf(yaml, environment);
+      const place = problem?.path.replace(fileWith(yaml), 'FILE');
+      expect(place, yaml).to.equal(path);
+      expect(problem?.remedy, yaml).to.contain(remedy);
+    }
+  });
+
+  it('an unusual text that is accepted means what it says, and what can hardly be meant is a warning', () => {
+    for (const [yaml, settings, warned, environment = {}] of ACCEPTED) {
+      const { effectiveSettings, warnings } = inspectSettings({ environment, file: fileWith(yaml) });
+      const given = effectiveSettings.filter(({ from }) => from !== 'default');
+      expect(Object.fromEntries(given.map(({ name, value }) => [name, value])), yaml).to.deep.equal(settings);
+      const others = warnings.filter(({ message }) => !message.includes('few different characters'));
+      expect(others.map(({ path }) => path).join(), yaml).to.equal(warned);
+    }
+  });
+});

@@ -1,0 +1,400 @@
+/** What breaks for an operator: each fault is really made, and the doctor names it with the right remedy. */
+import { readFileSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import path from 'node:path';
+import { expect } from 'chai';
+import { Redis } from 'ioredis';
+import pg from 'pg';
+import packageFile from '../../package.json' with { type: 'json' };
+import { fileWith } from '../config/configuration.ts';
+import { startMailServer } from '../support/mail-server.ts';
+import { createOpened } from '../support/opened.ts';
+import {
+  freshDatabaseUrl,
+  freshMigratedDatabaseUrl,
+  type PostgresServer,
+  startPostgresServer,
+} from '../support/postgres-server.ts';
+import { freePort } from '../support/programs.ts';
+import { READY_NODE } from '../support/ready-node.ts';
+import { type RedisServer, startRedisServer } from '../support/redis-server.ts';
+import { describeOn, postgresServer, redisServer } from '../support/requirements.ts';
+import { temporaryDirectory } from '../support/temporary-directory.ts';
+import { examine } from './doctor-findings.ts';
+
+type Environment = Readonly<Record<string, string>>;
+
+type Statement = string | readonly [text: string, values: readonly unknown[]];
+
+/** Makes the fault, and returns the environment of the doctor. */
+type Break = () => Environment | Promise<Environment>;
+
+const opened = createOpened();
+const DOWN = 'localhost:1';
+/** A host that never exists (RFC 2606 §2). */
+const NO_HOST = 'store.invalid';
+
+let server: PostgresServer;
+let issuer: string;
+let roles = 0;
+
+async function asAdmin(url: string, ...statements: readonly Statement[]): Promise<void> {
+  const client = new pg.Client(url);
+  await client.connect();
+  try {
+    for (const one of statements)
+      await (typeof one === 'string' ? client.query(one) : client.query(one[0], [...one[1]]));
+  } finally {
+    await client.end();
+  }
+}
+
+/** Returns the URL of a role that owns nothing; in the statements, $ROLE is its name. */
+async function withRole(databaseUrl: string, ...statements: readonly string[]): Promise<Environment> {
+  roles += 1;
+  const role = `role_${roles}_${process.pid}`;
+  await asAdmin(databaseUrl, `CREATE ROLE ${role} LOGIN`, ...statements.map((one) => one.replaceAll('$ROLE', role)));
+  const url = new URL(databaseUrl);
+  url.username = role;
+  return { DATABASE_URL: url.href };
+}
+
+const migrated = async (...statements: readonly Statement[]): Promise<Environment> => {
+  const DATABASE_URL = await freshMigratedDatabaseUrl();
+  await asAdmin(DATABASE_URL, ...statements);
+  return { DATABASE_URL };
+};
+
+const { runsWith } = READY_NODE;
+const node = (name: string, { more = {}, seen = 'now()', noted = "now() + interval '10 minutes'", keys = '{}' } = {}) =>
+  [
+    `INSERT INTO node_keys (node, seen_at, noted_at, cookie_keys, token_keys, state, runs_with)
+      VALUES ('${name}', ${seen}, ${noted}, '${keys}', '${keys}', 'ready', $1)`,
+    [{ ...runsWith, version: packageFile.version, ...more }],
+  ] as const;
+
+async function redisWith(
+  settings: Readonly<Record<string, string>>,
+  change: (redis: Redis, given: RedisServer) => Promise<unknown> = async () => {},
+): Promise<Environment> {
+  const given = await opened.add(startRedisServer(settings), (one) => one.stop());
+  const redis = new Redis(given.url);
+  await change(redis, given);
+  redis.disconnect();
+  return { ...(await migrated()), REDIS_URL: given.url };
+}
+
+/** Something answers in front of the service, or instead of it. */
+async function answering(
+  status: number,
+  headers: Readonly<Record<string, string>> = {},
+  body = '',
+): Promise<Environment> {
+  const other = createServer((_request, response) => void response.writeHead(status, headers).end(body));
+  await new Promise<void>((resolve) => other.listen(0, 'localhost', resolve));
+  await opened.add(Promise.resolve(other), async (one) => void one.close());
+  return { ...(await migrated()), GATEHOUSE_ISSUER: `http://localhost:${(other.address() as AddressInfo).port}` };
+}
+
+const file = (text: string): Environment => ({ GATEHOUSE_CONFIG: fileWith(text, 'break.yaml') });
+const withFile = async (text: string): Promise<Environment> => ({ ...(await migrated()), ...file(text) });
+
+/** What the remedy says, how the fault is made, and that it is no problem yet. */
+type Row = readonly [remedy: RegExp, make: Break, status?: 'warning'];
+
+const WARNING = 'warning';
+
+/** The faults by the check of the doctor that finds them. */
+const BREAKS: Readonly<Record<string, Readonly<Record<string, Row>>>> = {
+  settings: {
+    'a typo in the settings file': [/did you mean `level`/, () => file('log: {levle: info}')],
+    'an empty settings file': [/restore the file, perhaps from a full disk/, () => file('')],
+    'a tab in the settings file': [/indent the line with spaces/, () => file('log:\n\tlevel: info')],
+    'no settings file': [/name a settings file that exists/, () => ({ GATEHOUSE_CONFIG: '/no/file' })],
+    'a mistyped variable': [/did you mean GATEHOUSE_TOKEN_KEYS/, () => ({ GATEHOUSE_TOKEN_KEY: 'x' })],
+    'an issuer without TLS': [/put a TLS proxy in front/, () => ({ GATEHOUSE_ISSUER: 'http://a.test' })],
+    'proxies that are not counted': [/how many of your proxies/, () => ({ GATEHOUSE_ISSUER: 'https://a.test' })],
+  },
+  database: {
+    'PostgreSQL is down': [/check that it is running/, () => ({ DATABASE_URL: `postgres://${DOWN}/g` })],
+    'an unknown host of PostgreSQL': [
+      /correct the host in DATABASE_URL/,
+      () => ({ DATABASE_URL: `postgres://${NO_HOST}/g` }),
+    ],
+    'an unknown database': [/create the database/, () => ({ DATABASE_URL: server.url.replace(/postgres$/, 'none') })],
+    'an unknown role': [
+      /correct the account and the password in DATABASE_URL/,
+      () => ({ DATABASE_URL: server.url.replace('postgres@', 'none@') }),
+    ],
+    'a wrong password of PostgreSQL': [
+      /correct the account and the password in DATABASE_URL/,
+      async () => {
+        const hba = path.join(server.data, 'pg_hba.conf');
+        writeFileSync(hba, `host all with_password 127.0.0.1/32 scram-sha-256\n${readFileSync(hba, 'utf8')}`);
+        await asAdmin(server.url, "CREATE ROLE with_password LOGIN PASSWORD 'swordfish'", 'SELECT pg_reload_conf()');
+        return { DATABASE_URL: server.url.replace('postgres@', 'with_password:wrong@') };
+      },
+    ],
+    'a role without the right to connect': [
+      /ALTER DATABASE … OWNER TO/,
+      async () => {
+        const url = await server.createDatabase();
+        return withRole(url, `REVOKE CONNECT, TEMPORARY ON DATABASE ${new URL(url).pathname.slice(1)} FROM PUBLIC`);
+      },
+    ],
+    'no connection is left': [
+      /lower storage.database_connections/,
+      async () => withRole(await freshMigratedDatabaseUrl(), 'ALTER ROLE $ROLE CONNECTION LIMIT 0'),
+    ],
+    'TLS is required, and PostgreSQL has none': [/TLS|ssl/i, () => ({ DATABASE_URL: `${server.url}?sslmode=require` })],
+  },
+  migrations: {
+    'an empty database': [/run `gatehouse migrate`/, async () => ({ DATABASE_URL: await freshDatabaseUrl() })],
+    'a schema that the role may not use': [
+      /ALTER SCHEMA public OWNER TO/,
+      async () => withRole(await freshDatabaseUrl(), 'REVOKE ALL ON SCHEMA public FROM PUBLIC'),
+    ],
+  },
+  database_writes: {
+    'a read-only database': [
+      /is read-only: use the primary/,
+      () =>
+        migrated(
+          "DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET default_transaction_read_only = on', current_database()); END $$",
+        ),
+    ],
+  },
+  database_owner: {
+    'tables that a superuser restored': [
+      /A restore gave the tables to another role/,
+      async () => withRole(await freshMigratedDatabaseUrl()),
+    ],
+    'tables that the role may not migrate': [
+      /give the tables to the role of Gatehouse/,
+      async () =>
+        withRole(
+          await freshMigratedDatabaseUrl(),
+          'GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO $ROLE',
+        ),
+      WARNING,
+    ],
+  },
+  database_connections: {
+    'fewer connections than the nodes open': [
+      /lower storage.database_connections/,
+      () => migrated(node('web:1', { more: { databaseConnections: 900 } })),
+      WARNING,
+    ],
+  },
+  redis: {
+    'Redis is down': [
+      /check that it is running/,
+      async () => ({ ...(await migrated()), REDIS_URL: `redis://${DOWN}` }),
+    ],
+    'an unknown host of Redis': [
+      /correct the host in REDIS_URL/,
+      async () => ({ ...(await migrated()), REDIS_URL: `redis://${NO_HOST}` }),
+    ],
+    'a wrong password of Redis': [
+      /correct the account and the password in REDIS_URL/,
+      async () => {
+        const found = await redisWith({ requirepass: 'swordfish' });
+        return { ...found, REDIS_URL: `${found.REDIS_URL}`.replace('swordfish', 'wrong') };
+      },
+    ],
+    'a Redis account without a command': [
+      /docs\/operations\/deploy.md has the whole line/,
+      async () => {
+        const found = await redisWith({}, (redis) =>
+          redis.call('ACL', 'SETUSER', 'few', 'on', '>secret', '~*', '&*', '+@all', '-evalsha', '-eval'),
+        );
+        return { ...found, REDIS_URL: `${found.REDIS_URL}`.replace('redis://', 'redis://few:secret@') };
+      },
+    ],
+    'a full Redis': [/raise maxmemory/, () => redisWith({ maxmemory: '1mb' })],
+    'a database number that Redis does not have': [
+      /correct the database number/,
+      async () => {
+        const found = await redisWith({});
+        return { ...found, REDIS_URL: `${found.REDIS_URL}/99` };
+      },
+    ],
+  },
+  redis_eviction: {
+    'a Redis that evicts keys': [/noeviction/, () => redisWith({ 'maxmemory-policy': 'allkeys-lru' })],
+  },
+  redis_persistence: {
+    'a Redis without persistence': [/appendonly/, () => redisWith({ appendonly: 'no' }), WARNING],
+    'an interrupted backup of Redis': [
+      /auto-aof-rewrite-percentage 100/,
+      () => redisWith({ 'auto-aof-rewrite-percentage': '0' }),
+      WARNING,
+    ],
+  },
+  redis_replication: {
+    'a replica in REDIS_URL': [
+      /point the URL to the master/,
+      async () => {
+        const master = await opened.add(startRedisServer(), (one) => one.stop());
+        return redisWith({ replicaof: `127.0.0.1 ${new URL(master.url).port}` });
+      },
+    ],
+  },
+  nodes: {
+    'a frozen node': [
+      /check the process, and restart it/,
+      () => migrated(node('web:1', { seen: "now() - interval '5 minutes'", noted: "now() - interval '5 minutes'" })),
+    ],
+    'no node runs': [/start the service/, () => migrated(), WARNING],
+  },
+  keys: {
+    'a node with other keys': [
+      /every node/,
+      async () => ({
+        ...(await migrated(node('web:1', { keys: '{0badc0de}' }))),
+        GATEHOUSE_COOKIE_KEYS: 'a-cookie-key-of-the-tests-0123456789abcdef',
+        GATEHOUSE_TOKEN_KEYS: 'a-token-key-of-the-tests-0123456789abcdefg',
+      }),
+    ],
+  },
+  node_versions: {
+    'nodes of two versions': [
+      /finish the upgrade/,
+      () => migrated(node('web:1', { more: { version: '0.9.0' } })),
+      WARNING,
+    ],
+  },
+  node_settings: {
+    'nodes with different settings': [
+      /same settings file and variables/,
+      () =>
+        migrated(
+          node('web:1', { more: { settings: { 'tokens.access_token': '1h' } } }),
+          node('web:2', { more: { settings: { 'tokens.access_token': '2h' } } }),
+        ),
+    ],
+  },
+  node_redis: {
+    'a node with another Redis': [
+      /the same REDIS_URL/,
+      () => migrated(node('web:1', { more: { redis: 'abcdef1234' } })),
+    ],
+  },
+  node_clocks: {
+    'a node whose clock is ahead': [
+      /synchronize both clocks/,
+      () => migrated(node('web:1', { seen: "now() + interval '10 seconds'", noted: 'now()' })),
+    ],
+  },
+  node_files: {
+    'a node with few open files': [
+      /LimitNOFILE=65536/,
+      () => migrated(node('web:1', { more: { openFiles: 1024, maxConnections: 15_000 } })),
+      WARNING,
+    ],
+  },
+  units: {
+    'a failed unit': [
+      /journalctl -u gatehouse@3002.service/,
+      async () => {
+        const PATH = temporaryDirectory('systemctl');
+        const line = 'gatehouse@3002.service loaded failed failed Gatehouse';
+        writeFileSync(path.join(PATH, 'systemctl'), `#!/bin/sh\necho "${line}"\n`, { mode: 0o755 });
+        return { ...(await migrated()), PATH };
+      },
+    ],
+  },
+  public_address: {
+    'no server at the public address': [/start the service/, () => migrated()],
+    'an issuer that does not resolve': [
+      /add the host name to the DNS/,
+      async () => ({ ...(await withFile('server: {proxy_hops: 1}')), GATEHOUSE_ISSUER: `https://${NO_HOST}` }),
+    ],
+    'an issuer with https where plain HTTP is spoken': [
+      /speaks TLS exactly if the issuer says https/,
+      async () => {
+        const plain = await answering(200);
+        return {
+          ...plain,
+          ...file('server: {proxy_hops: 1}'),
+          GATEHOUSE_ISSUER: `${plain.GATEHOUSE_ISSUER}`.replace('http:', 'https:'),
+        };
+      },
+    ],
+    'another server at the public address': [/forward every path of the issuer/, () => answering(404)],
+    'a proxy that reaches no node': [/cannot reach a node: check with `gatehouse nodes`/, () => answering(502)],
+    'a proxy that waits too short': [/did not wait for the answer of a node/, () => answering(504)],
+    'a proxy that asks for a password': [/allow every path of the issuer/, () => answering(401)],
+    'a proxy that redirects elsewhere': [
+      /must be the address that answers itself/,
+      () => answering(301, { location: 'https://www.a.test/' }),
+    ],
+    'a proxy that changes the host name': [
+      /pass the Host header on unchanged/,
+      () =>
+        answering(
+          421,
+          { 'x-request-id': 'req_0123456789abcdef' },
+          'this service answers only at https://auth.a.test, see',
+        ),
+    ],
+    'an overloaded store of a node': [
+      /names the store/,
+      () => answering(503, { 'x-request-id': 'req_0123456789abcdef' }),
+    ],
+  },
+  mail: {
+    'the mail server is down': [
+      /the mail server is running/,
+      async () => ({
+        ...(await withFile('mail: {from: a@b.test}')),
+        SMTP_URL: `smtp://${DOWN}`,
+      }),
+    ],
+    'a wrong password of the mail server': [
+      /compare the user name and password in SMTP_URL/,
+      async () => {
+        const mail = await opened.add(startMailServer(['gatehouse', 'swordfish']), (one) => one.close());
+        return { ...(await withFile('mail: {from: a@b.test}')), SMTP_URL: mail.url.replace('swordfish', 'wrong') };
+      },
+    ],
+  },
+  sign_in_providers: {
+    'a sign-in provider that does not answer': [
+      /can connect to the provider/,
+      async () => {
+        const secret = path.join(temporaryDirectory('provider'), 'secret');
+        writeFileSync(secret, 'a-secret-of-the-tests', { mode: 0o600 });
+        return withFile(
+          `sign_in: {providers: [{id: own, label: Own, issuer: "http://${DOWN}", client_id: g, client_secret_file: ${secret}}]}`,
+        );
+      },
+    ],
+  },
+  test_organizations: {
+    'an organization for tests that does not exist': [
+      /remove the id, or correct it/,
+      () => withFile('api: {graphql_url: "https://api.a.test/graphql", test_organizations: [org_0000000000000000]}'),
+      WARNING,
+    ],
+  },
+};
+
+describeOn([postgresServer, redisServer], 'the doctor, when something breaks', () => {
+  before(async () => {
+    server = await opened.add(startPostgresServer(), (one) => one.stop());
+    issuer = `http://localhost:${await freePort()}`;
+  });
+  after(() => opened.closeAll());
+
+  for (const [check, faults] of Object.entries(BREAKS)) {
+    for (const [name, [remedy, make, status = 'problem']] of Object.entries(faults)) {
+      it(`the doctor names ${name}, and what to do`, async () => {
+        const { troubles } = await examine({ GATEHOUSE_ISSUER: issuer, ...(await make()) });
+        const found = troubles.filter((one) => one.check === check && one.status === status);
+        expect(found.map((one) => one.remedy).join('\n'), JSON.stringify(troubles, undefined, 1)).to.match(remedy);
+      });
+    }
+  }
+});
