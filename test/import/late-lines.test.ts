@@ -8,7 +8,7 @@ import { createPerson } from '../support/person.ts';
 import { describeOn, postgresServer } from '../support/requirements.ts';
 import { addPerson, passwordLink, type SeededPerson } from '../support/seed.ts';
 import { type Seeded, startSeeded } from '../support/seeded.ts';
-import { forEachDeploymentAndEmbedded, startsOn, type TestService } from '../support/service.ts';
+import { onPostgresAndRedis, startsOn, type TestService } from '../support/service.ts';
 import { fileOf, type Line, line } from './import-file.ts';
 import { ago, countFromBegin, push, SENDERS } from './pushing.ts';
 
@@ -203,7 +203,7 @@ async function add(
   };
 }
 
-forEachDeploymentAndEmbedded('late lines', (start) => {
+onPostgresAndRedis('late lines', (start) => {
   countFromBegin();
   const on = startSeeded({ on: start, settings: { senders: SENDERS } });
 
