@@ -10,8 +10,13 @@ enableCompileCache();
 // The longest files first, so that none of them runs alone at the end.
 const LONGEST = [
   'test/main.test.ts',
-  'test/operator/program.test.ts',
   'test/storage/embedded-postgres.test.ts',
+  'test/import/late-lines.test.ts',
+  'test/doctor/address.test.ts',
+  'test/operator/revoke.test.ts',
+  'test/operator/show.test.ts',
+  'test/import/interrupted.test.ts',
+  'test/operator/program.test.ts',
   'test/authorizations/ways-to-end.test.ts',
   'test/authorizations/random-walk.test.ts',
   'test/failed-start.test.ts',
@@ -22,11 +27,9 @@ const LONGEST = [
   'test/journeys/pages.test.ts',
   'test/many-nodes/crashes.test.ts',
   'test/provider/people-limit.test.ts',
-  'test/storage/named-changes.test.ts',
   'test/storage/faults.test.ts',
   'test/host/raw-connections.test.ts',
   'test/pages/approved-clients.test.ts',
-  'test/doctor/address.test.ts',
   'test/accounts/mail.test.ts',
 ];
 const FILES = globSync('{test,modules/node/test}/**/*.test.ts').sort();
