@@ -159,10 +159,13 @@ describe('node src/main.ts', () => {
       redirectUri,
     ]);
     const client = { id: added.client_id, secret: added.client_secret, redirectUri };
-    const redirect = await eventually(() => person.authorize(authorizationUrl(issuer, client), DEMO));
-    const code = redirect.searchParams.get('code') ?? '';
-    const { status, body } = await exchangeCode(issuer, client, code);
-    expect(status).to.equal(200);
+    const { code, body } = await eventually(async () => {
+      const redirect = await person.authorize(authorizationUrl(issuer, client), DEMO);
+      const code = redirect.searchParams.get('code') ?? '';
+      const { status, body } = await exchangeCode(issuer, client, code);
+      expect(status).to.equal(200);
+      return { code, body };
+    });
     const cookies = person.cookieHeader('/profile').split('; ');
     const secrets = [client.secret, code, body.access_token, body.refresh_token].map(String);
     for (const secret of [...secrets, ...cookies.map((cookie) => cookie.split('=')[1] ?? '')]) {

@@ -8,7 +8,7 @@ import { listenForChanges } from '../../src/storage/change-feed.ts';
 import { setUpOperator } from '../operator/operator-suite.ts';
 import { operatorWith, valueFrom, variablesOf } from '../operator/run-operator.ts';
 import { createAccounts } from '../support/accounts.ts';
-import { forEachDatabase } from '../support/databases.ts';
+import { onPostgres } from '../support/databases.ts';
 import { eventually } from '../support/eventually.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
 import { databaseSnapshot, emptyDatabase, fileOf, importWith, line } from './import-file.ts';
@@ -17,7 +17,7 @@ const { account, membership, organization, rights, warehouse } = line;
 
 const ACME = [organization('O1', 'Acme'), warehouse('W1', 'O1', { name: 'Riga' })];
 
-forEachDatabase('operator import', (open) => {
+onPostgres('operator import', (open) => {
   const { run, value, parts } = setUpOperator(open);
   beforeEach(() => emptyDatabase(parts().database));
 

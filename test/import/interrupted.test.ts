@@ -3,7 +3,7 @@ import { importLinesCleaning } from '../../src/changes/runs.ts';
 import { openDatabase } from '../../src/storage/database.ts';
 import { migrate } from '../../src/storage/migrate.ts';
 import { operatorOn, refusalFrom, valueFrom } from '../operator/run-operator.ts';
-import { forEachDatabase } from '../support/databases.ts';
+import { onPostgres } from '../support/databases.ts';
 import { startPostgresServer } from '../support/postgres-server.ts';
 import { describeOn, postgresServer } from '../support/requirements.ts';
 import { fileOf, line } from './import-file.ts';
@@ -51,7 +51,7 @@ describeOn([postgresServer], 'an import whose database crashes half-way', () => 
   });
 });
 
-forEachDatabase('the lines of imports whose process was killed', (open) => {
+onPostgres('the lines of imports whose process was killed', (open) => {
   it('the lines of killed imports are deleted in steps, and those of a running import stay', async () => {
     const database = await open();
     await database.query(`INSERT INTO import_lines (import_id, type, number, key, id)

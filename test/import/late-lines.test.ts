@@ -9,7 +9,7 @@ import { createPerson } from '../support/person.ts';
 import { describeOn, postgresServer } from '../support/requirements.ts';
 import { addPerson, passwordLink, type SeededPerson } from '../support/seed.ts';
 import { type Seeded, startSeeded } from '../support/seeded.ts';
-import { forEachDeploymentAndEmbedded, startsOn, type TestService } from '../support/service.ts';
+import { onPostgresAndRedis, startsOn, type TestService } from '../support/service.ts';
 import { fileOf, importWith, type Line, line } from './import-file.ts';
 import { ago, countFromBegin, push, SENDERS } from './pushing.ts';
 
@@ -204,7 +204,7 @@ async function add(
   };
 }
 
-forEachDeploymentAndEmbedded('late lines', (start) => {
+onPostgresAndRedis('late lines', (start) => {
   countFromBegin();
   const on = startSeeded({ on: start, settings: { senders: SENDERS } });
 

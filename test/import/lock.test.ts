@@ -6,7 +6,7 @@ import { beginRun } from '../../src/changes/runs.ts';
 import { runOperator } from '../../src/operator/program/run-operator.ts';
 import { setUpOperator } from '../operator/operator-suite.ts';
 import { createPage, variablesOf } from '../operator/run-operator.ts';
-import { forEachDatabase } from '../support/databases.ts';
+import { onPostgres } from '../support/databases.ts';
 import { eventually } from '../support/eventually.ts';
 import { emptyDatabase, fileOf, type Line, line } from './import-file.ts';
 
@@ -15,7 +15,7 @@ const { account, membership, organization } = line;
 /** More accounts than one transaction of an import contains. */
 const PEOPLE = 1_100;
 
-forEachDatabase('parallel imports', (open) => {
+onPostgres('parallel imports', (open) => {
   const { value, refusal, parts } = setUpOperator(open);
 
   beforeEach(() => emptyDatabase(parts().database));

@@ -6,7 +6,7 @@ import { type ImportFile, openImportFile } from '../../src/operator/import/file.
 import { refusalOf } from '../clients/refusals.ts';
 import { setUpOperator } from '../operator/operator-suite.ts';
 import { operatorWith, type RunOperator, refusalFrom, valueFrom } from '../operator/run-operator.ts';
-import { forEachDatabase } from '../support/databases.ts';
+import { onPostgres } from '../support/databases.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
 import { databaseSnapshot, fileOf, importWith, type Line, line } from './import-file.ts';
 
@@ -34,7 +34,7 @@ function expectProblems(found: readonly Found[], expected: readonly (readonly [n
   }
 }
 
-forEachDatabase('the check of an import file', (open) => {
+onPostgres('the check of an import file', (open) => {
   const { run } = setUpOperator(open);
   const problemsOf = (file: string) => problemsIn(file, run);
 

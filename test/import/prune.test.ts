@@ -4,7 +4,7 @@ import { expect } from 'chai';
 import type { OpenDatabase } from '../../src/storage/database.ts';
 import { setUpOperator } from '../operator/operator-suite.ts';
 import { operatorWith, refusalFrom, valueFrom, variablesOf } from '../operator/run-operator.ts';
-import { forEachDatabase } from '../support/databases.ts';
+import { onPostgres } from '../support/databases.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
 import { databaseSnapshot, emptyDatabase, fileOf, type Line, line } from './import-file.ts';
 
@@ -28,7 +28,7 @@ const without = (...ids: string[]): string => {
   return fileOf(...ALL.filter((line) => !mentions(line)));
 };
 
-forEachDatabase('operator import --prune', (open) => {
+onPostgres('operator import --prune', (open) => {
   const { run, value, refusal, parts } = setUpOperator(open);
   const query: OpenDatabase['query'] = (...asked) => parts().database.query(...asked);
 

@@ -13,7 +13,7 @@ import { temporaryDirectory } from '../support/temporary-directory.ts';
 import { caddyOnOneMachine, DOCUMENTED_PROXIES, type RunningProxy, startProxy } from './documented-proxies.ts';
 import { type Failure, prepareLoad, type RollingLoad } from './rolling-load.ts';
 
-const ROUNDS = Number(process.env.ROUNDS ?? 3);
+const ROUNDS = Number(process.env.ROUNDS ?? 2);
 /** Requests per second: about a third of what two cores manage that also run all other programs. */
 const RATE = 40;
 

@@ -2,7 +2,7 @@
 import { describeOn, postgresServer, redisServer } from '../support/requirements.ts';
 import { REQUESTS } from './crash-requests.ts';
 import { CrashWorld } from './crash-world.ts';
-import { crashAtEachCall } from './crashes.ts';
+import { crashAtCalls } from './crashes.ts';
 
 describeOn([postgresServer, redisServer], 'a node killed after any call of a store', () => {
   let world: CrashWorld;
@@ -13,7 +13,7 @@ describeOn([postgresServer, redisServer], 'a node killed after any call of a sto
 
   for (const [name, operation] of Object.entries(REQUESTS)) {
     it(`if a node is killed, ${name} is never half done, and never lost once it was answered`, async () => {
-      await crashAtEachCall(world, operation);
+      await crashAtCalls(world, operation);
     });
   }
 });

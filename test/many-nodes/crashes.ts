@@ -3,6 +3,7 @@ import { expect } from 'chai';
 import { eventually } from '../support/eventually.ts';
 import type { TestService } from '../support/service.ts';
 import type { CrashWorld } from './crash-world.ts';
+import type { Lifeline } from './lifeline.ts';
 
 /** One try of an operation. */
 export interface Attempt {
@@ -21,33 +22,43 @@ export interface Attempt {
 /** Prepares an attempt at the node that is killed next. */
 export type Operation = (world: CrashWorld) => Promise<Attempt>;
 
-/** More store calls than any operation makes. */
-const MAX_CALLS = 100;
+/**
+ * How often a node is killed while an operation runs that makes more changes than this. Such changes are drawn
+ * anew in each run, evenly spread; `KILLS=1000` tries each of them.
+ */
+const KILLS = Number(process.env.KILLS ?? 5);
 
 /**
- * Repeats the operation, and kills the node after its first call, its second and so on, and last
- * after its answer.
+ * Repeats the operation, and kills the node after its answer, then after each call that may have changed a
+ * store, and last after any call, such as one inside a transaction.
  *
- * @param every kills only after every nth call, for deployments on which a restart takes long.
  * @returns how often the node was killed.
  */
-export async function crashAtEachCall(world: CrashWorld, operation: Operation, every = 1): Promise<number> {
-  for (let calls = 1, times = 1; calls <= MAX_CALLS; calls += every, times += 1) {
-    try {
-      if (await crashAfter(calls, world, operation)) return times;
-    } catch (error) {
-      // Restart, because the next test needs a running node.
-      await world.restart();
-      const found = error instanceof Error ? error : new Error(String(error));
-      found.message = `the node was killed after call ${calls}: ${found.message}`;
-      throw found;
-    }
-  }
-  throw new Error(`not answered within ${MAX_CALLS} calls`);
+export async function crashAtCalls(world: CrashWorld, operation: Operation, kills = KILLS): Promise<number> {
+  const { calls, changes } = await crashAt(Number.POSITIVE_INFINITY, world, operation);
+  const step = Math.max(1, changes.length / kills);
+  const chosen = new Set([1 + Math.floor(Math.random() * calls)]);
+  for (let at = Math.random() * (step - 1); at < changes.length; at += step) chosen.add(changes[Math.floor(at)] ?? 1);
+  for (const call of chosen) await crashAt(call, world, operation);
+  return 1 + chosen.size;
 }
 
-/** @returns whether the operation was answered before the node was killed. */
-async function crashAfter(calls: number, world: CrashWorld, operation: Operation): Promise<boolean> {
+type Calls = Pick<Lifeline, 'calls' | 'changes'>;
+
+async function crashAt(call: number, world: CrashWorld, operation: Operation): Promise<Calls> {
+  try {
+    return await crashAfter(call, world, operation);
+  } catch (error) {
+    // Restart, because the next test needs a running node.
+    await world.restart();
+    const found = error instanceof Error ? error : new Error(String(error));
+    found.message = `the node was killed after call ${call}: ${found.message}`;
+    throw found;
+  }
+}
+
+/** @returns the calls of the operation until it was answered or the node was killed. */
+async function crashAfter(call: number, world: CrashWorld, operation: Operation): Promise<Calls> {
   const { lifeline, survivor } = world;
   const { act, isDone, isDoneAtApi, retry, expectDone } = await operation(world);
   // Other nodes and the API receive a change some milliseconds later.
@@ -60,8 +71,9 @@ async function crashAfter(calls: number, world: CrashWorld, operation: Operation
     });
   };
 
-  lifeline.dieAfter(calls);
+  lifeline.dieAfter(call);
   const isAnswered = await Promise.race([act().then(() => true), lifeline.death.then(() => false)]);
+  const { calls, changes } = lifeline;
   lifeline.cut();
   const allowed = isAnswered ? [true] : [true, false];
   if (survivor) await expectAgreement([survivor], allowed);
@@ -73,5 +85,5 @@ async function crashAfter(calls: number, world: CrashWorld, operation: Operation
   if (!isAnswered) await retry();
   await expectAgreement(world.nodes, [true]);
   await expectDone?.();
-  return isAnswered;
+  return { calls, changes };
 }

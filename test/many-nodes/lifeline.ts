@@ -11,6 +11,10 @@ import { freePort } from '../support/programs.ts';
 export interface Lifeline {
   /** Kills the node when this many more calls are carried out, before it receives the last answer. */
   dieAfter(calls: number): void;
+  /** How many calls were let through since then. */
+  readonly calls: number;
+  /** Which of these calls may have changed what other nodes read, counted from 1. */
+  readonly changes: readonly number[];
   /** Kills the node now. */
   cut(): void;
   /** Resolves when the node is killed. */
@@ -22,7 +26,7 @@ export interface Lifeline {
 
 interface Fate {
   /** Decides about the next call. After `last`, call `die` when that call is carried out. */
-  next(): 'pass' | 'last' | 'drop';
+  next(isChange?: boolean): 'pass' | 'last' | 'drop';
   readonly isDead: boolean;
   die(): void;
 }
@@ -30,6 +34,8 @@ interface Fate {
 /** @param onDeath closes all connections. */
 function createFate(onDeath: () => void): Fate & Omit<Lifeline, 'close'> {
   let left = Number.POSITIVE_INFINITY;
+  let calls = 0;
+  let changes: number[] = [];
   let isDead = false;
   let death = Promise.withResolvers<void>();
   const die = (): void => {
@@ -39,21 +45,31 @@ function createFate(onDeath: () => void): Fate & Omit<Lifeline, 'close'> {
     death.resolve();
   };
   return {
-    next() {
+    next(isChange = true) {
       if (isDead || left === 0) return 'drop';
       left -= 1;
+      calls += 1;
+      if (isChange) changes.push(calls);
       return left === 0 ? 'last' : 'pass';
     },
     get isDead() {
       return isDead;
+    },
+    get calls() {
+      return calls;
+    },
+    get changes() {
+      return [...changes];
     },
     get death() {
       return death.promise;
     },
     die,
     cut: die,
-    dieAfter(calls) {
-      left = calls;
+    dieAfter(more) {
+      left = more;
+      calls = 0;
+      changes = [];
     },
     restart() {
       left = Number.POSITIVE_INFINITY;
@@ -131,7 +147,7 @@ function pass(client: Socket, upstream: Socket, protocol: Protocol, fate: Fate):
       if (!call) return;
       const bytesOfCall = received.subarray(0, call.length);
       received = received.subarray(call.length);
-      const next = call.isCounted ? fate.next() : 'pass';
+      const next = call.isCounted ? fate.next(call.isChange) : 'pass';
       if (next === 'drop' || isLast) continue;
       isLast = next === 'last';
       upstream.write(isLast ? protocol.asLast(bytesOfCall) : bytesOfCall);
@@ -149,7 +165,9 @@ function pass(client: Socket, upstream: Socket, protocol: Protocol, fate: Fate):
 
 interface Protocol {
   /** The first call in these bytes; undefined if it is incomplete. */
-  callAt(bytes: Buffer): { readonly length: number; readonly isCounted: boolean } | undefined;
+  callAt(
+    bytes: Buffer,
+  ): { readonly length: number; readonly isCounted: boolean; readonly isChange: boolean } | undefined;
   /** The call, with the state that `isDone` needs to recognize the answer. */
   asLast(call: Buffer): Buffer;
   /** True if these bytes contain the end of the answer to the last call that was counted. */
@@ -160,10 +178,13 @@ const [QUERY, SYNC, TERMINATE] = [...'QSX'].map((type) => type.charCodeAt(0));
 /** The bytes of ReadyForQuery without the last one, which is the state of the transaction. */
 const READY = Buffer.from('Z\0\0\0\x05', 'latin1');
 
+const FIRST_WORDS = /BEGIN|COMMIT|ROLLBACK|SELECT|INSERT|UPDATE|DELETE|WITH/;
+
 /** A call is everything that a client sends up to a Query or Sync. */
 function POSTGRES(): Protocol {
   let isOpened = false;
   let isFeed = false;
+  let isInside = false;
   return {
     callAt(bytes) {
       let end = 0;
@@ -177,10 +198,15 @@ function POSTGRES(): Protocol {
         if (!isOpened) {
           isOpened = true;
           isFeed = bytes.includes('gatehouse changes');
-          return { length: end, isCounted: false };
+          return { length: end, isCounted: false, isChange: false };
         }
-        if (type === TERMINATE) return { length: end, isCounted: false };
-        if (type === QUERY || type === SYNC) return { length: end, isCounted: !isFeed };
+        if (type === TERMINATE) return { length: end, isCounted: false, isChange: false };
+        if (type !== QUERY && type !== SYNC) continue;
+        // The text is absent if the statement was prepared before.
+        const [statement = ''] = bytes.toString('latin1', 0, 500).match(FIRST_WORDS) ?? [];
+        if (statement === 'BEGIN') isInside = true;
+        if (statement === 'COMMIT' || statement === 'ROLLBACK') isInside = false;
+        return { length: end, isCounted: !isFeed, isChange: !isInside && !/SELECT|ROLLBACK/.test(statement) };
       }
     },
     asLast: (call) => call,
@@ -205,7 +231,8 @@ function REDIS(): Protocol {
         if (eol < 0) return undefined;
         end = eol + 2 + numberAt(end, eol) + 2;
       }
-      return end <= bytes.length ? { length: end, isCounted: true } : undefined;
+      const isChange = !/^\*\d+\r\n\$\d+\r\n(m?get|exists)\r\n/i.test(bytes.toString('latin1', 0, 40));
+      return end <= bytes.length ? { length: end, isCounted: true, isChange } : undefined;
     },
     asLast: (call) => Buffer.concat([call, Buffer.from(`*2\r\n$4\r\nECHO\r\n$${MARKER.length}\r\n${MARKER}\r\n`)]),
     isDone: (answers) => answers.includes(MARKER),

@@ -14,7 +14,7 @@ import { expectWrongUsage, operatorWith, valueFrom, variablesOf } from './run-op
 
 const PASSWORD = 'a password of ada’s ';
 
-describe('operator accounts, while a service keeps the embedded database open', () => {
+describe('operator accounts', () => {
   const { run, value, refusal, parts, records } = setUpOperator();
   const add = (name: string) => `accounts add --email ${name}@example.test --name ${name}`;
   const links = () => {

@@ -2,7 +2,7 @@
 import { systemClock } from '../../src/base/clock.ts';
 import { silentChangeFeed } from '../../src/storage/change-feed.ts';
 import type { OpenDatabase } from '../../src/storage/database.ts';
-import { openTestDatabase } from '../support/databases.ts';
+import { openUsualDatabase } from '../support/databases.ts';
 import { operatorOn, refusalFrom, valueFrom, type Words } from './run-operator.ts';
 
 interface RecordedChange {
@@ -11,14 +11,11 @@ interface RecordedChange {
   readonly details: Readonly<Record<string, unknown>>;
 }
 
-/**
- * Opens a database for the suite; call it in a `describe`. @param open given by `forEachDatabase`;
- * default: an embedded database
- */
+/** Opens a database for the suite; call it in a `describe`. @param open given by `forEachDatabase` */
 export function setUpOperator(open?: () => Promise<OpenDatabase>) {
   let database: OpenDatabase;
   before('open the database', async () => {
-    database = await (open?.() ?? openTestDatabase('embedded'));
+    database = await (open ?? openUsualDatabase)();
   });
   if (!open) after('close the database', () => database.close());
   const run = (words: Words, input?: string) => operatorOn(database)(words, input);

@@ -12,7 +12,7 @@ import {
 } from '../support/oauth.ts';
 import { addTestClient } from '../support/seed.ts';
 import { type Tokens, tokensOf } from './partner-tokens.ts';
-import { expectRevoked, forEachRace, type Nodes, offset, successes, together } from './racing.ts';
+import { expectRevoked, forEachRace, type Nodes, offset, roundsOn, successes, together } from './racing.ts';
 
 const PARALLEL = 20;
 
@@ -30,26 +30,28 @@ export function defineRaces(rounds: Rounds): void {
   forEachRace('races', rounds.each, (open) => {
     describe('races with a retry window', () => {
       let nodes: Nodes;
+      const times = (most: number): number => roundsOn(nodes.deployment, most);
       before(async () => {
         nodes = await open(60);
       });
 
       it('one of several parallel exchanges of a code succeeds, and the others end its tokens', () =>
-        exchangeTogether(nodes, rounds.each));
+        exchangeTogether(nodes, times(rounds.each)));
       it('parallel refreshes of one token all answer 200, with the same successor', () =>
-        refreshTogether(nodes, rounds.each));
+        refreshTogether(nodes, times(rounds.each)));
       it('no token survives the revocation of its authorization, even if a refresh runs at any moment', () =>
-        revokeDuringRefresh(nodes, rounds.revocations));
+        revokeDuringRefresh(nodes, times(rounds.revocations)));
       it('no token survives if the connection ends while its code is exchanged', () =>
-        endDuringExchange(nodes, rounds.each));
+        endDuringExchange(nodes, times(rounds.each)));
       it('no refresh succeeds once the client or the account is suspended', () =>
-        suspendDuringRefresh(nodes, rounds.each));
+        suspendDuringRefresh(nodes, times(rounds.each)));
       it('no token of a deleted client survives, even if a refresh runs at any moment', () =>
-        deleteDuringRefresh(nodes, rounds.each));
+        deleteDuringRefresh(nodes, times(rounds.each)));
     });
 
     it('without a retry window one refresh succeeds, and the others end the authorization', async () => {
-      await refreshTogetherStrictly(await open(0), rounds.each);
+      const nodes = await open(0);
+      await refreshTogetherStrictly(nodes, nodes.rounds);
     });
   });
 }

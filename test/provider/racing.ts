@@ -71,7 +71,7 @@ export interface Nodes {
 }
 
 /** The embedded database carries out one statement after the other, so its rounds differ little. */
-const roundsOn = (deployment: Deployment, rounds: number): number =>
+export const roundsOn = (deployment: Deployment, rounds: number): number =>
   deployment === 'embedded' ? Math.ceil(rounds / 5) : rounds;
 
 function nodesOf(services: readonly TestService[], seeded: Seed, deployment: Deployment): Omit<Nodes, 'rounds'> {

@@ -2,7 +2,7 @@
 import { expect } from 'chai';
 import { type ChangeFeed, listenForChanges } from '../../src/storage/change-feed.ts';
 import type { OpenDatabase } from '../../src/storage/database.ts';
-import { forEachDatabase } from '../support/databases.ts';
+import { onPostgres } from '../support/databases.ts';
 import { eventually } from '../support/eventually.ts';
 import { TIMEOUT_FACTOR } from '../support/timeout-factor.ts';
 
@@ -73,7 +73,7 @@ function changesOfDeletedAccount(): string[] {
   return ['accounts acc_a', ...key, 'access acc_a', 'connections acc_a gate_ci_c'];
 }
 
-forEachDatabase('announced changes', (open) => {
+onPostgres('announced changes', (open) => {
   let database: OpenDatabase;
   let feed: ChangeFeed;
   let announced: string[] = [];

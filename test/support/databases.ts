@@ -40,8 +40,7 @@ export function testDatabase(): OpenDatabase {
   const opened = createOpened();
   let database: OpenDatabase;
   before('open the database', async () => {
-    const kind = postgresServer.program === undefined ? 'embedded' : 'postgres';
-    database = await opened.add(openTestDatabase(kind), ({ close }) => close());
+    database = await opened.add(openUsualDatabase(), ({ close }) => close());
   });
   after('close the database', opened.closeAll);
   return {
@@ -63,6 +62,10 @@ export function testDatabase(): OpenDatabase {
     },
   };
 }
+
+/** Like `openTestDatabase`, on the server if there is one. */
+export const openUsualDatabase = (): Promise<OpenDatabase> =>
+  openTestDatabase(postgresServer.program === undefined ? 'embedded' : 'postgres');
 
 /** Opens a database with the schema and no rows, which the caller closes. */
 export async function openTestDatabase(kind: DatabaseKind): Promise<OpenDatabase> {

@@ -138,8 +138,8 @@ async function beginGeneration(database: Database): Promise<void> {
   // Before the lock, for which every sign-in waits. Entries that are added meanwhile have higher ids.
   const first = await firstNotOut(database, restored);
   await database.transaction(async (tx) => {
-    // Do not make other writers wait behind this lock for long: the next reader tries again.
-    await tx.query("SET LOCAL lock_timeout = '2s'");
+    // Less than a statement may take on a node: every writer waits behind this lock, and the next reader tries again.
+    await tx.query("SET LOCAL lock_timeout = '500ms'");
     // The lock is granted only when no transaction is writing, so every entry up to the highest id is committed.
     await tx.query('LOCK TABLE activity IN SHARE ROW EXCLUSIVE MODE');
     await tx.query(
