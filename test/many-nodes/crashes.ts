@@ -23,8 +23,8 @@ export interface Attempt {
 export type Operation = (world: CrashWorld) => Promise<Attempt>;
 
 /**
- * How often a node is killed while an operation runs that makes more changes than this. Such changes are drawn
- * anew in each run, evenly spread; `KILLS=1000` tries each of them.
+ * How often a node is killed while an operation runs that makes more changes than this. Each run draws other
+ * changes of such an operation, evenly spread; `KILLS=1000` tries each of them.
  */
 const KILLS = Number(process.env.KILLS ?? 5);
 
