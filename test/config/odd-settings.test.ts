@@ -54,7 +54,7 @@ const REFUSED: readonly Refused[] = [
   ],
   ['storage: {redis_url: "http://r"}', 'storage.redis_url', '`redis://host:6379`'],
   ['storage: {redis_url: "redis+sentinel://h1"}', 'storage.redis_url', '`redis://host:6379`'],
-  ['storage: {database_connections: 1}', 'storage.database_connections', 'write a number from 2 to 1000'],
+  ['storage: {database_connections: 1}', 'storage.database_connections', 'write a number from 4 to 1000'],
   ['storage: {auto_migrate: "no"}', 'storage.auto_migrate', '`true`'],
   ['storage: {auto_migrate: no}', 'storage.auto_migrate', '`true`'],
   ['storage: {auto_migrate: off}', 'storage.auto_migrate', '`true`'],
