@@ -48,9 +48,11 @@ interface SignOutAtProvider {
   readonly token: { readonly id: string; readonly seconds: number };
 }
 
-/** The accounts whose sessions a sign-out at a provider ended. */
+/** Whom a sign-out at a provider concerns. */
 interface SignedOutAtProvider {
-  readonly accountIds: readonly string[];
+  /** `isLinked` is false if only a session came from the provider: the user has removed the link since. */
+  readonly accounts: readonly { readonly id: string; readonly isLinked: boolean }[];
+  /** How many sessions it ended. */
   readonly sessions: number;
 }
 
@@ -80,10 +82,6 @@ const PUBLIC_ID_COLUMN = `('ses_' ||
 /** SQL: the rows of `session_providers` of a sign-out of `$3` or, if that is null, of all sessions of `$2`. */
 const SIGNED_OUT = 'issuer = $1 AND ($2::text IS NULL OR subject = $2) AND ($3::text IS NULL OR sid = $3)';
 
-/** SQL: the session has not ended, neither alone nor with all others of its account. */
-const CONTINUES = `ended_at IS NULL AND generation >= (
-  SELECT ${SESSION_GENERATION} FROM accounts WHERE id = browser_sessions.account_id)`;
-
 /** Returns the details of log entries about a session that was ended. */
 export const sessionDetails = (session: Pick<StartedSession, 'uid' | 'origin'>) => ({
   session_id: sessionId(session),
@@ -98,12 +96,14 @@ export function createSessionList(parts: { readonly database: Database; readonly
      * stored session is valid.
      *
      * @param from where the user has just authenticated, if that was at a provider.
+     * @param raised by how much this request itself has raised the account's generation. If it rose by more, another
+     *   request has ended all sessions, this one included.
      * @returns false if the session has ended, so that it does not continue
      */
     async record(
       { accountId, uid, cookieHash, generation }: SessionKey,
       { begunAt, origin }: Pick<StartedSession, 'begunAt' | 'origin'>,
-      from?: ProviderSession,
+      { from, raised = 0 }: { readonly from?: ProviderSession | undefined; readonly raised?: 0 | 1 | undefined } = {},
     ): Promise<boolean> {
       const recorded = await database.query(
         `WITH session AS (
@@ -113,6 +113,7 @@ export function createSessionList(parts: { readonly database: Database; readonly
                 generation = greatest(browser_sessions.generation, excluded.generation),
                 begun_at = excluded.begun_at, address = excluded.address, browser = excluded.browser
                 WHERE browser_sessions.account_id = excluded.account_id AND browser_sessions.ended_at IS NULL
+                  AND browser_sessions.generation >= excluded.generation - $11
               RETURNING uid
           ), provider AS (
             INSERT INTO session_providers (uid, issuer, subject, sid)
@@ -132,6 +133,7 @@ export function createSessionList(parts: { readonly database: Database; readonly
           from?.issuer ?? null,
           from?.subject ?? null,
           from?.sid ?? null,
+          raised,
         ],
       );
       return recorded.length > 0;
@@ -185,15 +187,16 @@ export function createSessionList(parts: { readonly database: Database; readonly
     },
 
     /**
-     * Ends the session from the next request on, on every node and even if the token store is restored.
+     * Ends the session from the next request on, on every node and even if the token store is restored. Also ends
+     * one of an earlier generation: the request that raised the generation may be about to continue it.
      *
      * @returns false if this account has no such session, or it was ended before.
      */
     end: (accountId: string, uid: string, inTransaction: InTransaction): Promise<boolean> =>
       lockedTransactionOf(database, accountId, async (tx) => {
         const ended = await tx.query(
-          `UPDATE browser_sessions SET ended_at = ${tx.now()} WHERE uid = $2 AND account_id = $1 AND ${CONTINUES}
-            RETURNING 1`,
+          `UPDATE browser_sessions SET ended_at = ${tx.now()}
+            WHERE uid = $2 AND account_id = $1 AND ended_at IS NULL RETURNING 1`,
           [accountId, uid],
         );
         if (ended.length === 0) return false;
@@ -221,19 +224,27 @@ export function createSessionList(parts: { readonly database: Database; readonly
         if (isNew.length === 0) return undefined;
         const values = [issuer, subject ?? null, sid ?? null];
         // Also accounts whose sessions have all ended: the provider's sign-out may end more than sessions.
-        const theirs = await tx.query<{ id: string }>(
-          `SELECT account_id AS id FROM browser_sessions JOIN session_providers USING (uid) WHERE ${SIGNED_OUT}
-            UNION SELECT account_id FROM account_identities WHERE issuer = $1 AND subject = $2`,
+        const theirs = await tx.query<{ id: string; isLinked: boolean }>(
+          `WITH signed_out AS (SELECT uid, subject FROM session_providers WHERE ${SIGNED_OUT}),
+            theirs AS (
+              SELECT account_id, false AS linked FROM browser_sessions JOIN signed_out USING (uid)
+              UNION SELECT account_id, true FROM account_identities
+                WHERE issuer = $1 AND subject IN (SELECT $2 UNION SELECT subject FROM signed_out))
+            SELECT account_id AS id, bool_or(linked) AS "isLinked" FROM theirs GROUP BY account_id`,
           values,
         );
-        const accountIds = theirs.map(({ id }) => id);
-        await lockAccount(tx, ...accountIds);
-        const ended = await tx.query(
+        await lockAccount(tx, ...theirs.map(({ id }) => id));
+        const ended = await tx.query<{ accountId: string; hadEnded: boolean }>(
           `UPDATE browser_sessions SET ended_at = ${tx.now()}
-            WHERE uid IN (SELECT uid FROM session_providers WHERE ${SIGNED_OUT}) AND ${CONTINUES} RETURNING 1`,
+            WHERE uid IN (SELECT uid FROM session_providers WHERE ${SIGNED_OUT}) AND ended_at IS NULL
+            RETURNING account_id AS "accountId", generation < (
+              SELECT ${SESSION_GENERATION} FROM accounts WHERE id = browser_sessions.account_id) AS "hadEnded"`,
           values,
         );
-        const outcome = { accountIds, sessions: ended.length };
+        const outcome = {
+          accounts: theirs.filter(({ id, isLinked }) => isLinked || ended.some(({ accountId }) => accountId === id)),
+          sessions: ended.filter(({ hadEnded }) => !hadEnded).length,
+        };
         await inTransaction(tx, outcome);
         return outcome;
       }),

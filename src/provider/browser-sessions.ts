@@ -66,12 +66,12 @@ export function createBrowserSessions(parts: {
    *
    * @returns false if the session that continues has just ended
    */
-  async function begin(ctx: Context, account: Account, login: Login, { uid, from }: Began): Promise<boolean> {
+  async function begin(ctx: Context, account: Account, login: Login, { uid, ...how }: Began): Promise<boolean> {
     const session = new provider.Session() as SessionModel;
     if (uid !== undefined) session.uid = uid;
     session.loginAccount({ ...loginOf(account.id, login), loginTs: login.signedInAt });
     const begun = sessionFrom(session);
-    if (!begun || !(await writes.begin(session, begun, ctx, from))) return false;
+    if (!begun || !(await writes.begin(session, begun, ctx, how))) return false;
     stored.set(ctx, session);
     known.set(ctx, Promise.resolve({ ...begun, account }));
     return true;
@@ -85,30 +85,37 @@ export function createBrowserSessions(parts: {
   async function replace(
     ctx: Context,
     account: Account,
-    changeOf: (present: BrowserSession) => Partial<Login> & Began = () => ({}),
+    changeOf: (present: BrowserSession) => Partial<Login> & Omit<Began, 'uid'>,
   ): Promise<boolean> {
     const session = await latest(ctx);
     const present = sessionFrom(session);
     if (!session || present?.accountId !== account.id) return false;
     if (!(await store.remove('session', session.jti))) return false;
-    const { from, ...change } = changeOf(present);
+    const { from, raised, ...change } = changeOf(present);
     // The account may have been read before all its sessions were ended and this one was renewed.
     const generation = Math.max(present.generation, account.sessionGeneration);
-    return begin(ctx, account, { ...present, generation, ...change }, { uid: present.uid, from });
+    return begin(ctx, account, { ...present, generation, ...change }, { uid: present.uid, from, raised });
   }
 
   /** Ends the row first: if this stops in between, the stored session is not valid any more. */
   async function end(session: SessionModel | undefined): Promise<void> {
     if (!session) return;
-    await sessionList.signOut(session.uid);
-    await session.destroy();
+    try {
+      await sessionList.signOut(session.uid);
+    } finally {
+      // Even while PostgreSQL is away: the user may leave a shared computer without trying again.
+      await session.destroy();
+    }
   }
 
   async function signOut(ctx: Context): Promise<void> {
-    await end(await latest(ctx));
-    writes.clearCookie(ctx);
-    stored.set(ctx, undefined);
-    known.set(ctx, Promise.resolve(undefined));
+    try {
+      await end(await latest(ctx));
+    } finally {
+      writes.clearCookie(ctx);
+      stored.set(ctx, undefined);
+      known.set(ctx, Promise.resolve(undefined));
+    }
   }
 
   return {
@@ -138,23 +145,24 @@ export function createBrowserSessions(parts: {
     },
 
     /**
-     * Replaces the current session, if it still exists, by one with the account's current generation.
-     * The time of the sign-in stays the same, because the user did not authenticate again.
+     * Replaces the current session, if it still exists, by one with the account's generation, which this request
+     * has raised. The time of the sign-in stays the same, because the user did not authenticate again.
      */
     async renew(ctx: Context, account: Account): Promise<void> {
-      await replace(ctx, account);
+      await replace(ctx, account, () => ({ raised: 1 }));
     },
 
     /**
      * Like `renew`, but adds a proof and sets the time: the user has just re-authenticated. A sign-out at
      * a provider that proved the session before still ends it.
      *
+     * @param raised see `record` of the session list
      * @returns true if the user is still signed in
      */
-    confirm: (ctx: Context, account: Account, came: UpstreamSignIn | Method): Promise<boolean> =>
+    confirm: (ctx: Context, account: Account, came: UpstreamSignIn | Method, raised: 0 | 1 = 0): Promise<boolean> =>
       replace(ctx, account, ({ proofs }) => {
         const signedInAt = epochSeconds(clock);
-        return { signedInAt, proofs: withProof(proofs, proofOf(came, signedInAt)), from: fromOf(came) };
+        return { signedInAt, proofs: withProof(proofs, proofOf(came, signedInAt)), from: fromOf(came), raised };
       }),
 
     signOut,
@@ -205,6 +213,8 @@ interface Began {
   readonly uid?: string;
   /** The session at the provider where the user has just authenticated. */
   readonly from?: ProviderSession | undefined;
+  /** By how much this request has raised the account's generation. */
+  readonly raised?: 0 | 1 | undefined;
 }
 
 const fromOf = (came: UpstreamSignIn | Method) => (typeof came === 'string' ? undefined : came);

@@ -2,7 +2,7 @@
 import type { Context } from 'koa';
 import type Provider from 'oidc-provider';
 import type { AdapterPayload, KoaContextWithOIDC } from 'oidc-provider';
-import type { ProviderSession, SessionKey, SessionList } from '../accounts/session-list.ts';
+import type { SessionKey, SessionList } from '../accounts/session-list.ts';
 import { type Clock, epochSeconds } from '../base/clock.ts';
 import { cookieAttributes } from '../base/cookies.ts';
 import { createNetworkCheck } from '../base/network-address.ts';
@@ -76,12 +76,17 @@ export function createSessionWrites(parts: {
     /**
      * Records and stores a session that begins or continues, and sets its cookie for its whole lifetime.
      *
-     * @param from where its user has just authenticated, if that was at a provider
+     * @param how see `record` of the session list
      * @returns false if the session that continues has ended
      */
-    async begin(session: SessionModel, key: SessionKey, ctx: Context, from?: ProviderSession): Promise<boolean> {
+    async begin(
+      session: SessionModel,
+      key: SessionKey,
+      ctx: Context,
+      how?: Parameters<SessionList['record']>[2],
+    ): Promise<boolean> {
       const begun = { begunAt: new Date(clock()), origin: requestOrigin(ctx) };
-      if (!(await sessionList.record(key, begun, from))) return false;
+      if (!(await sessionList.record(key, begun, how))) return false;
       const { kept, nameCookie } = await keptFor(session, ctx);
       await store.writeSession(...kept);
       nameCookie();

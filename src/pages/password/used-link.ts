@@ -38,10 +38,10 @@ export const createUseLink =
   async (ctx, token) => {
     const { passwords, passwordChanges, endingChoices } = parts;
     let removed: readonly LinkedMethod[] = [];
-    const ending = endingChoices.ending(ctx, (ways) => {
+    const origin = requestOrigin(ctx);
+    const ending = endingChoices.ending(ctx, origin, (ways) => {
       removed = ways;
     });
-    const origin = requestOrigin(ctx);
     const password = formOf(ctx).get('new_password') ?? '';
     const recovered = passwords
       ? await passwordChanges.changeByLink(token, password, origin, ending)

@@ -1,13 +1,13 @@
 /** The *Sessions* section of `/profile/security`: lists sessions and ends one or all others. */
 import type { Context } from 'koa';
 import type { AccountRegistry } from '../../accounts/account-registry.ts';
-import type { Activity, NewActivity } from '../../accounts/activity/activity.ts';
+import type { Activity, NewActivity, Origin } from '../../accounts/activity/activity.ts';
 import { browserText, deviceIcon } from '../../accounts/browser-names.ts';
 import { type SessionList, sessionDetails } from '../../accounts/session-list.ts';
 import type { Text } from '../../base/message.ts';
 import { message } from '../../base/message.ts';
 import type { BrowserSessions } from '../../provider/browser-sessions.ts';
-import { backTo, requestOrigin, seeOther } from '../page.ts';
+import { backTo, originInSession, seeOther } from '../page.ts';
 import type { PageKit } from '../page-kit.ts';
 import { get, post, SECURITY } from '../routes.ts';
 import type { BrowserSignIns } from '../sign-in/browser-sign-ins.ts';
@@ -77,12 +77,17 @@ export function createSessionsSection(parts: {
     return { rows, isMore: recorded.length > PAGE_SIZE };
   }
 
-  const entryOf = (ctx: Context, done: Pick<NewActivity, 'action' | 'details'>): NewActivity => ({
-    ...done,
-    actor: 'person',
-    accountId: accountOf(ctx).id,
-    origin: requestOrigin(ctx),
-  });
+  const entryOf = (
+    ctx: Context,
+    done: Pick<NewActivity, 'action' | 'details'>,
+    origin: Origin = originInSession(ctx),
+  ): NewActivity => ({ ...done, actor: 'person', accountId: accountOf(ctx).id, origin });
+
+  /** The origin of an entry that follows the end of all sessions: an ended session ends no others. */
+  function originAfterEnd(ctx: Context): Origin {
+    const { session, ...origin } = originInSession(ctx);
+    return { ...origin, ...(session && { session: { ...session, generation: session.generation + 1 } }) };
+  }
 
   async function signOutThere(ctx: Context): Promise<void> {
     const account = accountOf(ctx);
@@ -101,7 +106,7 @@ export function createSessionsSection(parts: {
   async function signOutEverywhere(ctx: Context): Promise<void> {
     const account = accountOf(ctx);
     const ended = await accounts.endSessions(account.id, (tx) =>
-      activity.record(entryOf(ctx, { action: 'signed_out_everywhere' }), tx),
+      activity.record(entryOf(ctx, { action: 'signed_out_everywhere' }, originAfterEnd(ctx)), tx),
     );
     await signIns.keep(ctx, ended);
     await kit.notices.redirect(ctx, SECURITY, SIGNED_OUT);

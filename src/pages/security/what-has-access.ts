@@ -5,6 +5,7 @@
  */
 import type { Context } from 'koa';
 import type { Account } from '../../accounts/account.ts';
+import type { Origin } from '../../accounts/activity/activity.ts';
 import type { ApiKeys } from '../../accounts/api-keys/api-keys.ts';
 import type { RecoveryStep } from '../../accounts/password-links/password-changes.ts';
 import type { LinkPurpose } from '../../accounts/password-links/password-links.ts';
@@ -18,7 +19,7 @@ import type { BrowserSessions } from '../../provider/browser-sessions.ts';
 import { formOf } from '../../provider/form.ts';
 import { byPassword, type Standing, type Standings } from '../../provider/standings.ts';
 import type { FormDrafts } from '../forms/form-drafts.ts';
-import { originInSession, requestOrigin, seeOther } from '../page.ts';
+import { originInSession, seeOther } from '../page.ts';
 import type { PageKit } from '../page-kit.ts';
 import { get, post, type Route, SECURITY } from '../routes.ts';
 import type { BrowserSignIns } from '../sign-in/browser-sign-ins.ts';
@@ -165,9 +166,8 @@ export function createEndingChoices({
      *
      * @param removed receives the removed sign-in methods.
      */
-    ending(ctx: Context, removed: (ways: readonly LinkedMethod[]) => void = () => {}): RecoveryStep {
+    ending(ctx: Context, origin: Origin, removed: (ways: readonly LinkedMethod[]) => void = () => {}): RecoveryStep {
       const form = formOf(ctx);
-      const origin = requestOrigin(ctx);
       const isChosen = (name: string): boolean => form.get(name) === 'yes';
       const ways = form.getAll(FIELD.way);
       const run: RecoveryStep['run'] = async (tx, { account: { id: accountId }, purpose }) => {
@@ -225,9 +225,10 @@ export function firstSignInPage(parts: {
     const { choices, onward } = await askedFor(ctx);
     const ticked = choices.filter(({ isChosen }) => isChosen);
     if (ticked.length === 0) return seeOther(ctx, onward);
-    const { ways, run } = endingChoices.ending(ctx);
+    const origin = originInSession(ctx);
+    const { ways, run } = endingChoices.ending(ctx, origin);
     const left = await signInMethods.endUnrecognized(account.id, {
-      origin: originInSession(ctx),
+      origin,
       password: formOf(ctx).get(FIELD.password) === 'yes',
       sessions: formOf(ctx).get(FIELD.sessions) === 'yes',
       passwords,

@@ -98,7 +98,7 @@ export function createBrowserSignIns(parts: {
 
     /** Keeps this browser signed in after a new password, which ended every session. */
     async keepWithNewPassword(ctx: Context, account: Account): Promise<void> {
-      await sessions.confirm(ctx, account, 'password');
+      await sessions.confirm(ctx, account, 'password', 1);
       devices.remember(ctx, account);
       mail?.notify(account.id, 'password_changed', browserDetails(ctx));
     },

@@ -55,7 +55,8 @@ export function signOutPage(parts: {
   }
 
   async function submit(ctx: Context): Promise<void> {
-    const visitor = await kit.signedInOf(ctx);
+    // If PostgreSQL does not answer, sign out without knowing whom: the form belongs to this browser.
+    const visitor = await kit.signedInOf(ctx).catch(() => undefined);
     // If the form was rendered for another user, ask again with the name of the current user.
     if (visitor && kit.formSession(ctx, visitor) === 'somebody else') return seeOther(ctx, ctx.path);
     const isForgotten = formOf(ctx).has('forget');

@@ -39,12 +39,12 @@ export function upstreamLogouts(parts: {
       const token = { id: tokenId, seconds: REMEMBERED_SECONDS };
       const ended = await sessionList.endAtProvider(
         { issuer, subject, sid, token },
-        async (tx, { accountIds, sessions }) => {
-          for (const accountId of accountIds) {
+        async (tx, { accounts, sessions }) => {
+          for (const { id: accountId, isLinked } of accounts) {
             const details = { provider: id, provider_name: label, sessions };
             const entry = { action: 'signed_out_upstream', actor: 'service' } as const;
             await activity.record({ ...entry, accountId, details }, tx);
-            if (endsAll) await parts.disconnect({ accountId }, undefined, undefined, tx);
+            if (endsAll && isLinked) await parts.disconnect({ accountId }, undefined, undefined, tx);
           }
         },
       );

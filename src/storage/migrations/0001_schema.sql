@@ -508,11 +508,15 @@ create index password_links_expires_at on password_links (expires_at);
 -- A suspension ends the links, and so does a new passkey or linked account: a person who got a link before the owner of
 -- the account came must not set a password after that.
 create function forget_password_links() returns trigger language plpgsql as $$ begin
-  delete from password_links where account_id = to_jsonb(new) ->> tg_argv[0];
+  delete from password_links
+    where account_id = to_jsonb(new) ->> tg_argv[0] and (tg_argv[1] is null or purpose = tg_argv[1]);
   return null;
 end $$;
 create trigger accounts_suspended after update of suspended_at on accounts for each row
   when (old.suspended_at is null and new.suspended_at is not null) execute function forget_password_links('id');
+-- Whoever made such a link had a session, which has ended with all others.
+create trigger accounts_sessions_ended after update of session_generation on accounts for each row
+  when (new.session_generation > old.session_generation) execute function forget_password_links('id', 'confirmed');
 
 -- A row is the account of a person at a sign-in provider, with which the person signs in here.
 create table account_identities (
