@@ -150,6 +150,65 @@ onPostgresAndRedis('a sign-out at a provider', (start) => {
   });
 });
 
+onPostgresAndRedis('a session that is ended while it ends all others', (start) => {
+  const on = startWithUpstream({ start });
+  const { signInSession, isSignedIn, tokenOf, notify } = actions(on);
+
+  /** Signs out everywhere else; once all sessions have ended, and before this one continues, the action happens. */
+  async function signOutEverywhere(person: Traveller, inBetween: () => Promise<unknown>): Promise<void> {
+    const { accounts } = on.service;
+    const { endSessions } = accounts;
+    accounts.endSessions = async (...about) => {
+      accounts.endSessions = endSessions;
+      const account = await endSessions(...about);
+      await inBetween();
+      return account;
+    };
+    const page = await person.get('/profile/security');
+    const form = page.forms.find(({ action }) => action.endsWith('/sign-out-everywhere'));
+    await person.post(form?.action ?? '', Object.fromEntries(form?.values ?? []));
+    expect(accounts.endSessions).to.equal(endSessions);
+  }
+
+  it('a sign-out at the provider ends it', async () => {
+    const person = await signInSession('t1');
+    await signOutEverywhere(person, async () => notify(await tokenOf({ sid: 't1' })));
+    expect(await isSignedIn(person)).to.equal(false);
+  });
+
+  it('a sign-out from elsewhere ends it', async () => {
+    const person = await signInSession('t2');
+    const [session] = await on.service.database.query<{ uid: string }>(
+      "SELECT uid FROM session_providers WHERE sid = 't2'",
+    );
+    const end = () => on.service.sessionList.end(on.seeded.person.accountId, session?.uid ?? '', async () => {});
+    await signOutEverywhere(person, async () => expect(await end()).to.equal(true));
+    expect(await isSignedIn(person)).to.equal(false);
+  });
+
+  it('another end of all sessions ends it', async () => {
+    const person = await signInSession('t3');
+    await signOutEverywhere(person, () => on.service.accounts.endSessions(on.seeded.person.accountId));
+    expect(await isSignedIn(person)).to.equal(false);
+  });
+
+  it('if it has already ended, it does not end the others', async () => {
+    const [person, other] = [await signInSession('t4'), await signInSession('t5')];
+    const { accounts } = on.service;
+    const { endSessions } = accounts;
+    // The request waits for its turn while the other browser ends all sessions.
+    accounts.endSessions = async (...about) => {
+      accounts.endSessions = endSessions;
+      await signOutEverywhere(other, async () => {});
+      return endSessions(...about);
+    };
+    const page = await person.get('/profile/security');
+    const form = page.forms.find(({ action }) => action.endsWith('/sign-out-everywhere'));
+    await person.post(form?.action ?? '', Object.fromEntries(form?.values ?? []));
+    expect(await Promise.all([person, other].map(isSignedIn))).to.deep.equal([false, true]);
+  });
+});
+
 describe('invalid logout tokens', () => {
   const on = startWithUpstream({ settings: { limits: { clientFailuresPerAddress: 3 } } });
   const { signInSession, isSignedIn, tokenOf, notify } = actions(on);
@@ -210,5 +269,18 @@ describe('a sign-out at a provider that ends connections', () => {
     expect(await left(accountId)).to.equal(0);
     const recorded = await on.service.activity.of(accountId, { limit: 2 });
     expect(recorded.map(({ action }) => action)).to.deep.equal(['disconnected', 'signed_out_upstream']);
+  });
+
+  it('a sign-out at the provider disconnects nothing once the user has removed the link', async () => {
+    const { accountId } = on.seeded.person;
+    const person = await connected('s3');
+    const connections = await left(accountId);
+    await on.service.database.query('DELETE FROM account_identities WHERE account_id = $1', [accountId]);
+    for (const claims of [{ sid: 's3' }, { sub: GRACE.sub }]) {
+      expect((await notify(await tokenOf(claims))).status).to.equal(200);
+    }
+    expect(connections).to.be.above(0);
+    expect(await left(accountId)).to.equal(connections);
+    expect((await person.get('/profile')).status).to.equal(303);
   });
 });
