@@ -154,6 +154,18 @@ describe('links to set a password', () => {
     expect(await links.find(token)).to.equal(undefined);
   });
 
+  it('the end of all sessions ends a link that was created in one of them, and no mailed link', async () => {
+    const purposes = ['invitation', 'forgotten', 'confirmed'] as const;
+    const made: { readonly token: string }[] = [];
+    for (const purpose of purposes) made.push(await links.make(account, purpose, origin));
+    const found = () => Promise.all(made.map(async ({ token }) => (await links.find(token))?.purpose));
+    const before = await found();
+    await accounts.endSessions(account.id);
+    const after = await found();
+    expect(before).to.include('confirmed');
+    expect(after).to.deep.equal(before.map((purpose) => (purpose === 'confirmed' ? undefined : purpose)));
+  });
+
   it('a malformed token finds no password link and causes no error', async () => {
     const token = await make();
     for (const other of ['', token.slice(1), `${token}x`, `${token}\0`, 'x'.repeat(43)]) {

@@ -1,8 +1,9 @@
-/** /metrics and /readyz name an unavailable store, until the store is available again. */
+/** /metrics and /readyz name an unavailable store, until the store is available again, and users can sign out. */
 import { expect } from 'chai';
 import { eventually } from '../support/eventually.ts';
 import { counted, readinessOf, scrape } from '../support/metrics.ts';
 import { clientCredentials, introspect } from '../support/oauth.ts';
+import { createPerson } from '../support/person.ts';
 import { type PostgresServer, startPostgresServer } from '../support/postgres-server.ts';
 import { type RedisServer, startRedisServer } from '../support/redis-server.ts';
 import { describeOn, postgresServer, redisServer } from '../support/requirements.ts';
@@ -61,6 +62,25 @@ describeOn([postgresServer, redisServer], 'an unavailable store', () => {
     await untilNotReady({ database: 'ok', tokens: 'away' });
     await redis.restart();
     await untilUp();
+  });
+
+  it('a user who signs out while PostgreSQL hangs is signed out', async () => {
+    await untilUp();
+    const person = createPerson(service.issuer);
+    await person.signIn(seeded.person);
+    const page = await person.get('/logout');
+    const copied = { cookie: person.cookieHeader('/profile') };
+    const isSignedIn = async () => (await createPerson(service.issuer).get('/profile', copied)).status === 200;
+    const before = await isSignedIn();
+    postgres.pause();
+    try {
+      await untilNotReady({ database: 'away', tokens: 'ok' });
+      await person.submit(page, {});
+    } finally {
+      postgres.resume();
+    }
+    await untilUp();
+    expect([before, await isSignedIn()]).to.deep.equal([true, false]);
   });
 
   it('the metrics report PostgreSQL as down while it hangs', async () => {
