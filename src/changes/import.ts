@@ -23,6 +23,8 @@ type ShowProgress = (lines: number) => void;
 const RETRY_PAUSES_MS = [250, 1_000];
 /** Pages of people wait for a batch of an import: 0.3 s at most, even if it takes twice as long as the one before. */
 const MAX_BATCH_MS = 150;
+/** With a slow database the round trips of each batch alone may take that long, whatever its size. */
+const LEAST_BATCH = 25;
 
 export type Importer = ReturnType<typeof createImporter>;
 
@@ -237,7 +239,7 @@ interface Writing {
 
 /** Returns the size of the batch after one that took so long. */
 function sizeAfter(size: number, ms: number): number {
-  if (ms > MAX_BATCH_MS) return Math.ceil(size / 2);
+  if (ms > MAX_BATCH_MS) return Math.max(Math.min(size, LEAST_BATCH), Math.ceil(size / 2));
   return ms < MAX_BATCH_MS / 3 ? Math.min(PAGE_SIZE, size * 2) : size;
 }
 
