@@ -118,10 +118,9 @@ export function loadForCommand({
   const examined = examine({ environment }, { secretsAreNeeded: false });
   const { problems, file, environment: found, settings, unknown } = examined;
   if (problems.length === 0) return { settings, keys: () => findKeys({ environment }), knowsRedis: true };
-  // No other text of the file mends a problem of a variable.
+  // No other text of the file mends a variable that is refused.
   const isRefused = found.problems.length > 0 || found.overrides.some(({ setting }) => unknown.has(setting));
-  const isOfVariable = ({ path }: ConfigurationProblem) => / \(from [A-Z_]+\)$/.test(path);
-  if (isRefused || problems.every(isOfVariable)) throw new ConfigurationProblems(problems);
+  if (isRefused) throw new ConfigurationProblems(problems);
   const copy = placeOfCopy(examined);
   const kept = readCopy(copy, file);
   const taken = typeof kept === 'object' && collect([], () => use(kept.text));
@@ -130,6 +129,9 @@ export function loadForCommand({
     report(`${refused} This command uses ${copy}, which a node kept ${kept.keptAt}: the last settings that it took.`);
     return taken;
   }
+  // A rule between a variable and the file is broken, and the last settings that worked break it, too.
+  const isOfVariable = ({ path }: ConfigurationProblem) => / \(from [A-Z_]+\)$/.test(path);
+  if (problems.every(isOfVariable)) throw new ConfigurationProblems(problems);
   const why = typeof kept === 'object' ? `this version refuses the copy ${copy}, too` : kept;
   const namesDatabase = found.overrides.some(({ setting }) => setting === 'storage.database_url');
   const lacksDatabase = problems.some(({ path }) => path === 'storage.database_url');

@@ -79,6 +79,23 @@ describeOn([postgresServer], 'the copy of the settings that a node keeps', () =>
     expect(await run('check-config')).to.include({ exitCode: 3 });
   });
 
+  it('the copy is used if the file breaks a rule with a variable, but not if the variable is wrong', async () => {
+    writeFileSync(file, withDatabase());
+    await on.service.reload();
+    // Each process of the systemd unit has this variable.
+    const run = operatorWith({ ...machine, GATEHOUSE_OPERATORS_PORT: '3001' });
+    writeFileSync(file, withDatabase().replace('"proxy_hops"', '"port":3001,"proxy_hops"'));
+    const words = `revoke --account ${on.seeded.person.email} --yes`;
+    const taken = await run(words);
+    expect(taken.exitCode, taken.errors).to.equal(0);
+    expect(taken.errors).to.contain(`uses ${kept}`);
+
+    writeFileSync(file, withDatabase());
+    const wrong = await operatorWith({ ...machine, GATEHOUSE_ISSUER: 'http://auth.example.test' })(words);
+    expect(wrong.exitCode, wrong.errors).to.equal(3);
+    expect(wrong.errors).to.contain('GATEHOUSE_ISSUER').and.not.contain('is refused');
+  });
+
   it('a copy of another settings file is not used', async () => {
     const other = fileWith('issuer: [', 'other.yaml');
     const { exitCode, errors } = await withRefusedFile({ GATEHOUSE_CONFIG: other })('accounts list');
