@@ -51,7 +51,10 @@ export function loadSettings(options: LoadOptions = {}): Settings {
 
 type Judged = ReturnType<typeof judge>;
 
-/** Returns where a command looks for the copy of a node: in the state folder of the unit, or with an embedded database. */
+/**
+ * Returns where a command looks for the copy of a node: in the state folder of the unit, or in the data directory of an
+ * embedded database.
+ */
 function placeOfCopy({ environment, settings: { storage }, values }: Omit<Judged, 'problems'>): string | undefined {
   const isEmbedded = storage.databaseUrl === undefined && values.storage.data_directory !== NO_DATA_DIRECTORY;
   const directory = environment.stateDirectory ?? (isEmbedded ? storage.dataDirectory : undefined);

@@ -41,7 +41,10 @@ function writeCopy(file: string, text: string): void {
   }
 }
 
-/** Removes the drafts of processes that were killed before they could rename them. They contain secrets of the file. */
+/**
+ * Removes the drafts of processes of this machine that were killed before they could rename them. They contain secrets
+ * of the file.
+ */
 function removeDrafts(file: string): void {
   const [folder, beginning] = [path.dirname(file), `${path.basename(file)}.`];
   for (const name of readdirSync(folder)) {
