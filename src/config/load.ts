@@ -137,7 +137,9 @@ export function loadForCommand({
   if (problems.every(isOfVariable)) throw new ConfigurationProblems(problems);
   const why = typeof kept === 'object' ? `this version refuses the copy ${copy}, too` : kept;
   const namesDatabase = found.overrides.some(({ setting }) => setting === 'storage.database_url');
-  const lacksDatabase = problems.some(({ path }) => path === 'storage.database_url');
+  // The problem of an invalid one does not name DATABASE_URL, which replaces it.
+  const isInvalid = unknown.has('storage.database_url');
+  const lacksDatabase = !isInvalid && problems.some(({ path }) => path === 'storage.database_url');
   if (!namesDatabase) throw new NoUsableSettings(lacksDatabase ? problems : [...problems, noDatabase(why)]);
   const standIn = mayUseDefaults && collect([], () => use(INSTEAD_OF_FILE));
   if (!standIn) throw new ConfigurationProblems(problems);
