@@ -101,6 +101,9 @@ export function createEndings(parts: {
 }) {
   const { store, revocations, changes = silentChangeFeed } = parts;
   return {
+    /** Whether each unknown machine token of a machine client leaves a row. A removal in the database leaves none. */
+    recordsUnknown: !store.isInDatabase,
+
     /**
      * Ends one authorization or one machine access token on every node, before it resolves.
      *
@@ -137,7 +140,7 @@ export function createEndings(parts: {
       if (isMachineToken(value)) {
         // Other clients have no machine token, and the announcement would make APIs forget all their people.
         if (kind !== 'machine') return;
-        // Remove nothing: if the token store has the token again, it may be that of another client.
+        // Remove nothing from Redis: if it has the token again, it may be that of another client.
         await revocations.record({ machineToken: value, clientId, expiresAt: undefined }, store);
         return changes.announce('clients', clientId);
       }

@@ -136,8 +136,10 @@ export function createRevocations(parts: { readonly database: Database; readonly
      */
     async keepEndsFor(seconds: number): Promise<void> {
       try {
-        await database.query(RAISE_LIFETIME, [seconds]);
-        keptLifetime = Math.max(keptLifetime, seconds);
+        // Tokens of an earlier, longer lifetime of this process may still be valid.
+        const longest = Math.max(seconds, keptLifetime);
+        await database.query(RAISE_LIFETIME, [longest]);
+        keptLifetime = Math.max(longest, keptLifetime);
       } catch (error) {
         // The row is as high already, so the node may use this lifetime although the database is away.
         if (seconds > keptLifetime) throw error;

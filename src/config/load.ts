@@ -51,7 +51,10 @@ export function loadSettings(options: LoadOptions = {}): Settings {
 
 type Judged = ReturnType<typeof judge>;
 
-/** Returns where a command looks for the copy of a node: in the state folder of the unit, or with an embedded database. */
+/**
+ * Returns where a command looks for the copy of a node: in the state folder of the unit, or in the data directory of an
+ * embedded database.
+ */
 function placeOfCopy({ environment, settings: { storage }, values }: Omit<Judged, 'problems'>): string | undefined {
   const isEmbedded = storage.databaseUrl === undefined && values.storage.data_directory !== NO_DATA_DIRECTORY;
   const directory = environment.stateDirectory ?? (isEmbedded ? storage.dataDirectory : undefined);
@@ -118,10 +121,9 @@ export function loadForCommand({
   const examined = examine({ environment }, { secretsAreNeeded: false });
   const { problems, file, environment: found, settings, unknown } = examined;
   if (problems.length === 0) return { settings, keys: () => findKeys({ environment }), knowsRedis: true };
-  // No other text of the file mends a problem of a variable.
+  // No other text of the file mends a variable that is refused.
   const isRefused = found.problems.length > 0 || found.overrides.some(({ setting }) => unknown.has(setting));
-  const isOfVariable = ({ path }: ConfigurationProblem) => / \(from [A-Z_]+\)$/.test(path);
-  if (isRefused || problems.every(isOfVariable)) throw new ConfigurationProblems(problems);
+  if (isRefused) throw new ConfigurationProblems(problems);
   const copy = placeOfCopy(examined);
   const kept = readCopy(copy, file);
   const taken = typeof kept === 'object' && collect([], () => use(kept.text));
@@ -130,9 +132,14 @@ export function loadForCommand({
     report(`${refused} This command uses ${copy}, which a node kept ${kept.keptAt}: the last settings that it took.`);
     return taken;
   }
+  // A rule between a variable and the file is broken, and the last settings that worked break it, too.
+  const isOfVariable = ({ path }: ConfigurationProblem) => / \(from [A-Z_]+\)$/.test(path);
+  if (problems.every(isOfVariable)) throw new ConfigurationProblems(problems);
   const why = typeof kept === 'object' ? `this version refuses the copy ${copy}, too` : kept;
   const namesDatabase = found.overrides.some(({ setting }) => setting === 'storage.database_url');
-  const lacksDatabase = problems.some(({ path }) => path === 'storage.database_url');
+  // The problem of an invalid one does not name DATABASE_URL, which replaces it.
+  const isInvalid = unknown.has('storage.database_url');
+  const lacksDatabase = !isInvalid && problems.some(({ path }) => path === 'storage.database_url');
   if (!namesDatabase) throw new NoUsableSettings(lacksDatabase ? problems : [...problems, noDatabase(why)]);
   const standIn = mayUseDefaults && collect([], () => use(INSTEAD_OF_FILE));
   if (!standIn) throw new ConfigurationProblems(problems);

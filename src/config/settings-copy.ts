@@ -1,6 +1,7 @@
 /** The copy of the settings file that a node keeps, for commands that run while the file is refused. */
 import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
+import type { Logger } from 'pino';
 
 export interface SettingsCopy {
   /** Where the node keeps its copy; undefined if it has no folder for it. */
@@ -20,13 +21,21 @@ const mark = (original: string): string => `\n# A copy of ${original}\n`;
 export const copyIn = (directory: string): string => path.resolve(directory, '.settings-copy.yaml');
 
 /**
- * Replaces the file in one step, so that a command never reads half of it, and removes outdated copies.
- *
- * @throws if a file cannot be written or removed
+ * Replaces the file in one step, so that a command never reads half of it, and removes outdated copies. A node works
+ * without this, so a failure is only logged.
  */
-export function keepCopy({ file, text, original, outdated }: SettingsCopy): void {
-  if (file !== undefined) writeCopy(file, text + mark(original));
-  for (const other of outdated) if (typeof readCopy(other, original) === 'object') rmSync(other);
+export function keepCopy({ file, text, original, outdated }: SettingsCopy, log: Pick<Logger, 'warn'>): void {
+  try {
+    if (file !== undefined) writeCopy(file, text + mark(original));
+  } catch (err) {
+    log.warn({ err }, 'no copy of the settings was kept: commands depend on the settings file');
+  }
+  try {
+    for (const other of outdated) if (typeof readCopy(other, original) === 'object') rmSync(other);
+  } catch (err) {
+    // As the systemd unit, which may write only to its state folder.
+    log.warn({ err }, 'an outdated copy of the settings remains: commands without STATE_DIRECTORY may use it');
+  }
 }
 
 function writeCopy(file: string, text: string): void {
@@ -41,7 +50,10 @@ function writeCopy(file: string, text: string): void {
   }
 }
 
-/** Removes the drafts of processes that were killed before they could rename them. They contain secrets of the file. */
+/**
+ * Removes the drafts of processes of this machine that were killed before they could rename them. They contain secrets
+ * of the file.
+ */
 function removeDrafts(file: string): void {
   const [folder, beginning] = [path.dirname(file), `${path.basename(file)}.`];
   for (const name of readdirSync(folder)) {

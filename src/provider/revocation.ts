@@ -24,12 +24,13 @@ export function revocation(parts: RevocationParts & { readonly authentication: C
 
   /**
    * Limits how many unknown tokens a public client may send, because attackers can use its id to guess
-   * tokens, and a machine client, because each of its tokens is recorded as ended. Otherwise an unknown
-   * token is treated as already revoked (RFC 7009 §2.2).
+   * tokens, and a machine client if each of its tokens is recorded as ended. With tokens in the database nothing
+   * is recorded, so its own ended tokens are unknown, too. Otherwise an unknown token is treated as already
+   * revoked (RFC 7009 §2.2).
    */
   async function limitUnknown(ctx: Context): Promise<void> {
     const { kind } = authenticatedClient(ctx);
-    if (kind !== 'public' && kind !== 'machine') return;
+    if (kind !== 'public' && !(kind === 'machine' && parts.endings.recordsUnknown)) return;
     const unknown = new OAuthError(400, 'invalid_request', 'the token is unknown');
     const refusal = await failures.answerOf(ctx, unknown);
     if (refusal !== unknown) throw refusal;
@@ -63,7 +64,7 @@ export function revocation(parts: RevocationParts & { readonly authentication: C
 interface RevocationParts {
   readonly authorizations: Pick<Authorizations, 'find'>;
   readonly machineTokens: MachineTokens;
-  readonly endings: Pick<Endings, 'end' | 'hasEnded' | 'endUnknown'>;
+  readonly endings: Pick<Endings, 'end' | 'hasEnded' | 'endUnknown' | 'recordsUnknown'>;
   readonly failures: Pick<FailureLimits, 'answerOf'>;
 }
 

@@ -230,11 +230,7 @@ export async function startService(given: ServiceParts) {
   }
 
   function keepSettings({ copy }: Settings): void {
-    try {
-      if (copy) keepCopy(copy);
-    } catch (err) {
-      log.warn({ err }, 'no copy of the settings was kept: commands depend on the settings file');
-    }
+    if (copy) keepCopy(copy, log);
   }
 
   const pushedChanges = createPushedChanges({

@@ -174,7 +174,7 @@ describe('revocation of connections and authorizations', () => {
     const stored = async () => (await database.query('SELECT seconds FROM longest_refresh_lifetime'))[0];
     await revocations.keepEndsFor(2);
     await database.query('UPDATE longest_refresh_lifetime SET seconds = 0');
-    await revocations.keepEndsFor(2);
+    await revocations.keepEndsFor(1);
     expect(await stored()).to.deep.equal({ seconds: 2 });
     failing = /longest_refresh_lifetime/;
     await revocations.keepEndsFor(2);

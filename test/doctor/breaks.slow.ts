@@ -390,7 +390,7 @@ describeOn([postgresServer, redisServer], 'the doctor, when something breaks', (
 
   for (const [check, faults] of Object.entries(BREAKS)) {
     for (const [name, [remedy, make, status = 'problem']] of Object.entries(faults)) {
-      it(`the doctor names ${name}, and what to do`, async () => {
+      it(`the doctor says what to do: ${name}`, async () => {
         const { troubles } = await examine({ GATEHOUSE_ISSUER: issuer, ...(await make()) });
         const found = troubles.filter((one) => one.check === check && one.status === status);
         expect(found.map((one) => one.remedy).join('\n'), JSON.stringify(troubles, undefined, 1)).to.match(remedy);

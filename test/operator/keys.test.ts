@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process';
-import { existsSync, readFileSync, statSync } from 'node:fs';
+import { existsSync, readFileSync, statSync, symlinkSync } from 'node:fs';
 import path from 'node:path';
 import { expect } from 'chai';
 import { createSecretFile } from '../../src/operator/command/secret-file.ts';
@@ -135,8 +135,11 @@ describe('operator keys', () => {
       .and.not.contain(key.trim());
     const value = await valueFrom(run, ['keys', 'generate', '--out', path.join(folder, 'other')]);
     expect(Object.keys(value)).to.deep.equal(['steps']);
+    // On ext4, a folder is as long as a blank file.
+    const dangling = path.join(folder, 'dangling');
+    symlinkSync(path.join(folder, 'nothing'), dangling);
     // An existing file may be readable, or hold the key in use.
-    for (const unusable of [file, path.join(folder, 'no', 'folder')]) {
+    for (const unusable of [file, path.join(folder, 'no', 'folder'), dangling, folder]) {
       await expectWrongUsage(run, [['keys', 'generate', '--out', unusable]]);
     }
     expect(readFileSync(file, 'utf8')).to.equal(key);

@@ -1,6 +1,6 @@
 /** The copy of its settings that a node keeps, and the commands that use it while the file is refused. */
 import { spawnSync } from 'node:child_process';
-import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { closeSync, openSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect } from 'chai';
 import { loadForCommand, loadSettings } from '../../src/config/load.ts';
@@ -16,6 +16,8 @@ describeOn([postgresServer], 'the copy of the settings that a node keeps', () =>
   const folder = temporaryDirectory('state');
   const kept = path.join(folder, '.settings-copy.yaml');
   const file = fileWith('{log: {level: warn}, mail: {from: a@b.test}}', 'kept.yaml');
+  const warnings: string[] = [];
+  const log = { warn: (_: object, text: string) => void warnings.push(text) } as never;
   const nothingKept = { STATE_DIRECTORY: temporaryDirectory('empty-state') };
   /** The environment of a command on the machine of the node, without the stores. The default settings lack `mail.from`. */
   const machine = {
@@ -79,6 +81,23 @@ describeOn([postgresServer], 'the copy of the settings that a node keeps', () =>
     expect(await run('check-config')).to.include({ exitCode: 3 });
   });
 
+  it('the copy is used if the file breaks a rule with a variable, but not if the variable is wrong', async () => {
+    writeFileSync(file, withDatabase());
+    await on.service.reload();
+    // Each process of the systemd unit has this variable.
+    const run = operatorWith({ ...machine, GATEHOUSE_OPERATORS_PORT: '3001' });
+    writeFileSync(file, withDatabase().replace('"proxy_hops"', '"port":3001,"proxy_hops"'));
+    const words = `revoke --account ${on.seeded.person.email} --yes`;
+    const taken = await run(words);
+    expect(taken.exitCode, taken.errors).to.equal(0);
+    expect(taken.errors).to.contain(`uses ${kept}`);
+
+    writeFileSync(file, withDatabase());
+    const wrong = await operatorWith({ ...machine, GATEHOUSE_ISSUER: 'http://auth.example.test' })(words);
+    expect(wrong.exitCode, wrong.errors).to.equal(3);
+    expect(wrong.errors).to.contain('GATEHOUSE_ISSUER').and.not.contain('is refused');
+  });
+
   it('a copy of another settings file is not used', async () => {
     const other = fileWith('issuer: [', 'other.yaml');
     const { exitCode, errors } = await withRefusedFile({ GATEHOUSE_CONFIG: other })('accounts list');
@@ -92,7 +111,7 @@ describeOn([postgresServer], 'the copy of the settings that a node keeps', () =>
     const storage = `storage: {data_directory: ${dataDirectory}}\n`;
     const environment = { GATEHOUSE_CONFIG: fileWith(storage, 'embedded.yaml'), ...keysOfEnvironment };
     const { copy } = loadSettings({ environment });
-    if (copy) keepCopy(copy);
+    if (copy) keepCopy(copy, log);
     expect(readFileSync(own, 'utf8')).to.contain(storage);
     writeFileSync(environment.GATEHOUSE_CONFIG, `${storage}log: {levle: warn}\n`);
     const sentences: string[] = [];
@@ -110,7 +129,7 @@ describeOn([postgresServer], 'the copy of the settings that a node keeps', () =>
     const start = (GATEHOUSE_DATA_DIR: string, text: string): void => {
       writeFileSync(environment.GATEHOUSE_CONFIG, text);
       const { copy } = loadSettings({ environment: { ...environment, GATEHOUSE_DATA_DIR } });
-      if (copy) keepCopy(copy);
+      if (copy) keepCopy(copy, log);
     };
     for (const trial of [configured, unnamed]) start(trial, '{log: {level: warn}}');
     start(unnamed, '{storage: {database_url: "postgres://gatehouse:swordfish@db/g"}}');
@@ -119,8 +138,24 @@ describeOn([postgresServer], 'the copy of the settings that a node keeps', () =>
     const storage = `data_directory: ${configured}, database_url: "postgres://gatehouse:swordfish@db/g"`;
     writeFileSync(environment.GATEHOUSE_CONFIG, `{storage: {${storage}}}`);
     const { copy } = loadSettings({ environment });
-    if (copy) keepCopy(copy);
+    if (copy) keepCopy(copy, log);
     expect(readdirSync(configured)).to.deep.equal([]);
+  });
+
+  it('an outdated copy that cannot be removed has a warning of its own, because the new copy was kept', () => {
+    const directory = temporaryDirectory('outdated');
+    const [place, own] = [path.join(directory, 'copy.yaml'), path.join(directory, 'own.yaml')];
+    const copy = { file: own, text: '{}', original: file };
+    keepCopy({ ...copy, file: place, outdated: [] }, log);
+    // Not even an administrator can remove a file by this path.
+    const descriptor = openSync(place, 'r');
+    try {
+      keepCopy({ ...copy, outdated: [`/proc/self/fd/${descriptor}`] }, log);
+      expect(warnings.splice(0).join()).to.contain('outdated copy').and.not.contain('no copy');
+      expect(readFileSync(own, 'utf8')).to.contain('{}');
+    } finally {
+      closeSync(descriptor);
+    }
   });
 
   it('a node that waits for a restart with other stores keeps the copy of those that it uses', () => {
@@ -142,7 +177,7 @@ describeOn([postgresServer], 'the copy of the settings that a node keeps', () =>
     const place = path.join(directory, '.settings-copy.yaml');
     const { pid: ended } = spawnSync('true');
     for (const pid of [ended, process.ppid]) writeFileSync(`${place}.${pid}`, 'half');
-    keepCopy({ file: place, text: '{}', original: file, outdated: [] });
+    keepCopy({ file: place, text: '{}', original: file, outdated: [] }, log);
     expect(readdirSync(directory)).to.deep.equal(['.settings-copy.yaml', `.settings-copy.yaml.${process.ppid}`]);
   });
 
@@ -181,5 +216,13 @@ describeOn([postgresServer], 'the copy of the settings that a node keeps', () =>
     const { error } = await valueFrom(withRefusedFile(nothingKept), 'accounts list', { exitCode: 2 });
     expect(error.problems.map((one: { path: string }) => one.path)).to.deep.equal(['log.levle', 'DATABASE_URL']);
     expect(error.problems[1].message).to.contain(nothingKept.STATE_DIRECTORY);
+    // DATABASE_URL mends an invalid one of the file.
+    const invalid = fileWith('storage: {database_url: "postgers://db/g"}', 'invalid.yaml');
+    const run = withRefusedFile({ ...nothingKept, GATEHOUSE_CONFIG: invalid });
+    const refused = (await valueFrom(run, 'accounts list', { exitCode: 2 })).error;
+    expect(refused.problems.map((one: { path: string }) => one.path)).to.include.members([
+      'storage.database_url',
+      'DATABASE_URL',
+    ]);
   });
 });

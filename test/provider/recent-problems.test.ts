@@ -72,6 +72,13 @@ describe('recent problems of a client', () => {
     expect(await only(headers.get('x-request-id'))).not.to.have.property('authMethod');
   });
 
+  it('the page for an unknown redirect URI names no registered host', async () => {
+    // Any caller who has the ID of the client gets this page.
+    const { status, text } = await authorize({ redirect_uri: 'https://elsewhere.example/callback' });
+    expect(status).to.equal(400);
+    expect(text).to.include('return address is not registered').and.not.include(new URL(REDIRECT_URI).host);
+  });
+
   it('errors of authorization requests are recorded as problems, but a Deny is not', async () => {
     const causes: readonly (readonly [Record<string, string | undefined>, string, RegExp])[] = [
       [{ scope: 'openid' }, 'invalid_scope', /leave scope out/],

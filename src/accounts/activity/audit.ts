@@ -78,7 +78,7 @@ export function createAudit({ database }: { readonly database: Queries }) {
     const read = async (found: string, values: unknown[]) =>
       database.query<AuditRow>(`SELECT found.*, ${EMAIL} FROM (${found}) found ORDER BY id DESC`, values);
     if (before === undefined && (end || requestId !== undefined)) {
-      // Mostly few entries match. Without MATERIALIZED, PostgreSQL may look for them in the whole log.
+      // Usually few entries match. Without MATERIALIZED, PostgreSQL may look for them in the whole log.
       const few = `WITH few AS MATERIALIZED (SELECT ${ACTIVITY_COLUMNS} FROM activity WHERE ${conditions(2)})`;
       return (await read(`${few} SELECT * FROM few ORDER BY id DESC LIMIT $1`, [limit, ...given])).map(auditRecordFrom);
     }

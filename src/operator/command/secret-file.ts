@@ -88,8 +88,16 @@ const ELSEWHERE = 'name a file in a folder with space where this user may write'
 
 /** A command that was interrupted leaves blanks, but so does one that is still running. */
 function whyNot(file: string): string {
-  const isBlank = statSync(file).size === RESERVED_BYTES && readFileSync(file, 'utf8') === BLANK;
-  return isBlank
+  return isBlank(file)
     ? `${file} is blank: a command is running that will write it, or was interrupted; if none is running, remove it`
     : `${file} exists: name a new file, because other users might read this one, or it might hold a key in use`;
+}
+
+/** False for what cannot be read, such as a folder or a dangling link. */
+function isBlank(file: string): boolean {
+  try {
+    return statSync(file).size === RESERVED_BYTES && readFileSync(file, 'utf8') === BLANK;
+  } catch {
+    return false;
+  }
 }

@@ -10,7 +10,8 @@ import type { Registries } from '../registries.ts';
 /**
  * `used`: an exchanged code. `replaced`: a refresh token that still returns its successor. `reused`: one whose
  * use would end its authorization. `refused` and `done`: requests. `off`: the settings disable this kind.
- * `unknown`: never issued here, or deleted long ago. `not_answered`: a store was away, or is not known.
+ * `unknown`: never issued here, or deleted long ago. `not_answered`: a store was away, or the settings do not say
+ * where it is.
  */
 export type State =
   | 'active'
