@@ -206,7 +206,7 @@ export function createOrganizations(parts: {
   };
 }
 
-/** Ends up to `size` places. Older lines about them are then outdated, and their external ids are free for new places. */
+/** Ends up to `size` places: older lines about them are then outdated, and their external ids are free. */
 async function end(
   tx: Queries,
   now: Date,

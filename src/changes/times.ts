@@ -235,11 +235,10 @@ export async function recordTimes(
   if (left.length === 0) return;
   // The database deletes the rights with the membership. OFFSET 0 keeps PostgreSQL from reading all rights instead.
   await tx.query(
-    `UPDATE known_times k SET expires_at = $2
+    `UPDATE known_times SET expires_at = $2 WHERE ctid = ANY(ARRAY(SELECT r.ctid
       FROM jsonb_to_recordset($1::jsonb) AS line (account_id text, organization_id text)
-        CROSS JOIN LATERAL (SELECT thing FROM known_times t WHERE t.account_id = line.account_id
-          AND t.organization_id = line.organization_id AND t.warehouse_id IS NOT NULL AND t.expires_at IS NULL OFFSET 0) r
-      WHERE k.thing = r.thing`,
+        CROSS JOIN LATERAL (SELECT ctid FROM known_times t WHERE t.account_id = line.account_id
+          AND t.organization_id = line.organization_id AND t.warehouse_id IS NOT NULL AND t.expires_at IS NULL OFFSET 0) r))`,
     [JSON.stringify(left.map(({ change }) => change)), new Date(now.getTime() + REMEMBERED_MS)],
   );
 }

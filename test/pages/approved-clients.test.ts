@@ -247,7 +247,7 @@ describe('mail about approved clients that changed', () => {
     expect(again()).to.have.length(2);
   });
 
-  it('a mail that could not be sent is sent later, and none about a client without connections', async () => {
+  it('a mail that could not be sent is sent later, and none about a client without connections or for an organization that is being deleted', async () => {
     const { database } = on.service;
     const before = again().length;
     await approve();
@@ -261,13 +261,23 @@ describe('mail about approved clients that changed', () => {
     await on.service.clean();
     await eventually(() => expect(again()).to.have.length(before + 1));
 
+    const due = () => database.query('SELECT FROM approval_mails WHERE is_due');
+    await approve();
+    await change();
+    expect(await due()).to.have.length(1);
+    await database.query('UPDATE organizations SET ended_at = clock_timestamp()');
+    on.clock.advance(DAY_SECONDS);
+    await on.service.clean();
+    expect(await due()).to.deep.equal([]);
+    await database.query('UPDATE organizations SET ended_at = NULL');
+
     await approve();
     await change();
     const person = await signedIn(on.service, on.seeded.person);
     await person.send('/profile/connections/disconnect-all');
     on.clock.advance(DAY_SECONDS);
     await on.service.clean();
-    expect(await database.query('SELECT FROM approval_mails WHERE is_due')).to.deep.equal([]);
+    expect(await due()).to.deep.equal([]);
     expect(again()).to.have.length(before + 1);
   });
 });

@@ -2,6 +2,7 @@
 import { expect } from 'chai';
 import pg from 'pg';
 import { createClientBlocks } from '../../src/accounts/access/client-blocks.ts';
+import { HAS_POWER } from '../../src/accounts/strong-sign-ins.ts';
 import { createOrganizationReach } from '../../src/authorizations/organization-reach.ts';
 import type { Change } from '../../src/changes/change.ts';
 import { createChanges } from '../../src/changes/engine.ts';
@@ -126,8 +127,8 @@ describeOn([postgresServer], 'the page of a large organization', () => {
       expect(await tx.query('SHOW jit'), 'PostgreSQL compiles no statement').to.deep.equal([{ jit: 'off' }]);
       const read = async (): Promise<number> => {
         const [row] = await tx.query<{ read: number }>(
-          `SELECT sum(pg_stat_get_xact_tuples_returned(indexrelid))::int AS read
-            FROM pg_index WHERE indrelid = 'known_times'::regclass`,
+          `SELECT sum(pg_stat_get_xact_tuples_returned(oid))::int AS read FROM pg_class WHERE oid = 'known_times'::regclass
+            OR oid IN (SELECT indexrelid FROM pg_index WHERE indrelid = 'known_times'::regclass)`,
         );
         return row?.read ?? 0;
       };
@@ -146,7 +147,8 @@ describeOn([postgresServer], 'the page of a large organization', () => {
       const before = await read();
       const { differences } = await engine.make(tx, now, removed);
       expect(differences).to.have.length(500);
-      expect((await read()) - before).to.be.below(10_000);
+      // PostgreSQL may read a table of this size once, but not for each of them.
+      expect((await read()) - before).to.be.below(50_000);
       throw undone;
     });
     expect(await work.catch((cause: unknown) => cause)).to.equal(undone);
@@ -283,7 +285,7 @@ describeOn([postgresServer], 'the page of a large organization', () => {
 
   it('a place whose deletion was stopped reaches no one, and a job of the service completes the deletion', async () => {
     const { database, organizations, memberships, access, clean } = on.service;
-    const { accountId } = on.seeded.other;
+    const { accountId } = await addPerson(on.service, 'Ottilie Owner', 'ottilie@example.test');
     await database.query(`
       CREATE FUNCTION stop_early() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'stopped'; END $$`);
     for (const kind of ['organization', 'warehouse'] as const) {
@@ -294,12 +296,15 @@ describeOn([postgresServer], 'the page of a large organization', () => {
         (await access.accessOf({ accountId })).flatMap(({ id, warehouses }) => [id, ...warehouses.map(({ id }) => id)]);
       const id = kind === 'organization' ? organizationId : warehouse.id;
       expect(await reached()).to.include(id);
+      const isPowerful = () => count(`accounts a WHERE a.id = '${accountId}' AND ${HAS_POWER}`);
+      expect(await isPowerful()).to.equal(1);
       await database.query(`CREATE TRIGGER stop_early BEFORE DELETE ON warehouse_rights
         FOR EACH STATEMENT EXECUTE FUNCTION stop_early()`);
       const failed = await organizations.remove(kind, id).catch((cause: Error) => cause.message);
       await database.query('DROP TRIGGER stop_early ON warehouse_rights');
       expect(failed).to.equal('stopped');
       await eventually(async () => expect(await reached()).to.not.include(id));
+      expect(await isPowerful()).to.equal(kind === 'warehouse' ? 1 : 0);
       const [listed] = (await organizations.list({ match: `Ended ${kind}` })).items;
       expect(listed?.warehouses).to.equal(kind === 'warehouse' ? 0 : undefined);
       expect((await organizations.dependents('organization', organizationId)).warehouses).to.equal(0);
