@@ -41,8 +41,8 @@ export interface AccountRegistry {
   /** Ends every browser session of the account, everywhere. @throws Refusal `account_unknown` */
   endSessions(id: string, inTransaction?: InTransaction<Account>): Promise<Account>;
   /**
-   * Ends every browser session of all users, because a restored store does not know who has signed
-   * out since the backup. Writes one row, whatever the number of accounts.
+   * Ends every browser session of all users, because a restored database does not know who has
+   * signed out since the backup. Writes one row, whatever the number of accounts.
    */
   endEverySession(inTransaction: InTransaction): Promise<void>;
   /** Sets the kinds of mail that the user does not want. @throws Refusal `account_unknown` */

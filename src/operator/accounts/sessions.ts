@@ -36,7 +36,7 @@ export function addSessionCommands(program: Command, operator: Operator): void {
     .description('end one browser session, all of a person, or all of the deployment; tokens stay valid')
     .argument('[session]', 'ID of one session, as in `sessions list`')
     .addOption(new Option('--account <account>', 'the person: email address or account ID').conflicts('all'))
-    .option('--all', 'all sessions of everyone: after an older store was restored')
+    .option('--all', 'all sessions of everyone: after an older database was restored')
     .action((session: string | undefined, { account, all }: Partial<Whose> & { all?: true }) => {
       if (session !== undefined && (account !== undefined || all)) {
         throw new WrongUsage('name one session, or give --account or --all');
