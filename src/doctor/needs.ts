@@ -160,8 +160,10 @@ async function openSchema(
   let failing = 'migrations';
   try {
     const foreign = await foreignOwners(database, await tableNames());
-    const owners = foreign.map(({ owner, tables }) => `${tables} table(s) belong to ${owner}`).join(', ');
-    if (foreign.some(({ isReadable }) => !isReadable)) {
+    const unreadable = foreign.filter(({ isReadable }) => !isReadable);
+    const named = unreadable.length > 0 ? unreadable : foreign;
+    const owners = named.map(({ owner, tables }) => `${tables} table(s) belong to ${owner}`).join(', ');
+    if (unreadable.length > 0) {
       const verdict = problem`${owners}, and this role may not read them: usually a superuser restored the dump →
         ${GIVE_TABLES}`;
       add('database_owner', where, verdict);

@@ -171,9 +171,12 @@ describeOn([postgresServer, redisServer], 'operator doctor, checking the stores'
   });
 
   it('the doctor detects tables of another role, and a command says what to do', async () => {
-    const { url, admin } = await withRole();
+    const { url, admin, role } = await withRole();
+    await admin.query(`CREATE ROLE ${role}_read; ALTER TABLE accounts OWNER TO ${role}_read;
+      GRANT SELECT ON accounts TO ${role}`);
     const { of } = await withStores(url);
     expect(of('database_owner')).to.include({ status: 'problem', where: 'DATABASE_URL' });
+    expect(of('database_owner').message).to.contain('belong to postgres').and.not.contain(`${role}_read`);
     expect(of('database_owner').remedy).to.contain('A restore gave the tables to another role');
     expect(of('migrations').message).to.equal('not checked: the tables belong to another role');
     await admin.query('GRANT USAGE ON SCHEMA public TO PUBLIC');
