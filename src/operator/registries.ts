@@ -148,7 +148,8 @@ const redisUnknown = (): Refusal =>
   new Refusal(
     'redis_unknown',
     'The settings file, which may name a Redis, is refused: this command does not know where the tokens are.',
-    'Set REDIS_URL to that of the service. `revoke --account` and `revoke --client` work without it.',
+    'Set REDIS_URL to that of the service; if it has none, correct the settings file and start a node. ' +
+      '`revoke --account` and `revoke --client` work without it.',
   );
 
 /** Creates the audit record of a change of a client, for the log of the client's owner, if any. */

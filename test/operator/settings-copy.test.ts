@@ -204,7 +204,7 @@ describeOn([postgresServer], 'the copy of the settings that a node keeps', () =>
     };
     const [one, several, revoked] = await answersOn('an-id');
     expect([one.error.code, revoked.error.code]).to.deep.equal(['redis_unknown', 'redis_unknown']);
-    expect(revoked.error.remedy).to.contain('REDIS_URL').and.contain('--account');
+    expect(revoked.error.remedy).to.contain('REDIS_URL').and.contain('if it has none').and.contain('--account');
     expect(several.map(({ state }: { state: string }) => state)).to.deep.equal(['not_answered', 'active']);
     expect(several[0].remedy).to.contain('REDIS_URL');
     const [known, , ended] = await answersOn('none');
