@@ -23,14 +23,14 @@ export interface Attempt {
 export type Operation = (world: CrashWorld) => Promise<Attempt>;
 
 /**
- * How often a node is killed while an operation runs that makes more changes than this. Each run draws other
- * changes of such an operation, evenly spread; `KILLS=1000` tries each of them.
+ * After how many changes of an operation a node is killed. If an operation makes more, each run draws other ones,
+ * evenly spread; `KILLS=1000` tries each of them.
  */
 const KILLS = Number(process.env.KILLS ?? 5);
 
 /**
- * Repeats the operation, and kills the node after its answer, then after each call that may have changed a
- * store, and last after any call, such as one inside a transaction.
+ * Repeats the operation, and kills the node after its answer, after one call that is drawn, for example inside a
+ * transaction, and after each call that may have changed a store.
  *
  * @returns how often the node was killed.
  */
