@@ -1,6 +1,13 @@
 /** Passkeys and linked providers of an account: sign-in methods that its user may remove. */
 import type { InTransaction, Queries } from '../storage/queries.ts';
-import { ACCOUNT_COLUMNS, type Account, type AccountRow, accountFrom, SELECT_ACCOUNTS } from './account.ts';
+import {
+  ACCOUNT_COLUMNS,
+  type Account,
+  type AccountRow,
+  accountFrom,
+  hasActiveSession,
+  SELECT_ACCOUNTS,
+} from './account.ts';
 import type { AccountRegistry } from './account-registry.ts';
 import { type NewActivity, type Origin, SessionEnded } from './activity/activity.ts';
 
@@ -112,7 +119,11 @@ export function createSignInMethods({
   async function end(accountId: string, { origin, password, sessions, passwords, ways, rest }: Ending) {
     try {
       return await accounts.changeMethods(accountId, removesLink(ways), async (tx) => {
-        const [row] = await tx.query<AccountRow>(`${SELECT_ACCOUNTS} WHERE id = $1`, [accountId]);
+        // Ask here: not every entry about what ends asks whether the session is still active.
+        const [row] = await tx.query<AccountRow>(
+          `${SELECT_ACCOUNTS} WHERE id = $1 AND ($2::text IS NULL OR ${hasActiveSession('$2', '$3')})`,
+          [accountId, origin.session?.uid ?? null, origin.session?.generation ?? null],
+        );
         if (!row) throw new SessionEnded();
         const account = accountFrom(row);
         const before = await listed(accountId, tx);

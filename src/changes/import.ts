@@ -240,7 +240,7 @@ interface Writing {
 /** Returns the size of the batch after one that took so long. */
 function sizeAfter(size: number, ms: number): number {
   if (ms > MAX_BATCH_MS) return Math.max(Math.min(size, LEAST_BATCH), Math.ceil(size / 2));
-  return ms < MAX_BATCH_MS / 3 ? Math.min(PAGE_SIZE, size * 2) : size;
+  return ms < MAX_BATCH_MS / 3 || (size < LEAST_BATCH && ms <= MAX_BATCH_MS) ? Math.min(PAGE_SIZE, size * 2) : size;
 }
 
 /**

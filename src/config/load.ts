@@ -132,7 +132,7 @@ export function loadForCommand({
     report(`${refused} This command uses ${copy}, which a node kept ${kept.keptAt}: the last settings that it took.`);
     return taken;
   }
-  // A rule between a variable and the file is broken, and the last settings that worked break it, too.
+  // Only rules with variables are broken, and no copy mends them: name the variables.
   const isOfVariable = ({ path }: ConfigurationProblem) => / \(from [A-Z_]+\)$/.test(path);
   if (problems.every(isOfVariable)) throw new ConfigurationProblems(problems);
   const why = typeof kept === 'object' ? `this version refuses the copy ${copy}, too` : kept;

@@ -30,11 +30,13 @@ export function keepCopy({ file, text, original, outdated }: SettingsCopy, log: 
   } catch (err) {
     log.warn({ err }, 'no copy of the settings was kept: commands depend on the settings file');
   }
-  try {
-    for (const other of outdated) if (typeof readCopy(other, original) === 'object') rmSync(other);
-  } catch (err) {
-    // As the systemd unit, which may write only to its state folder.
-    log.warn({ err }, 'an outdated copy of the settings remains: commands without STATE_DIRECTORY may use it');
+  for (const other of outdated) {
+    try {
+      if (typeof readCopy(other, original) === 'object') rmSync(other);
+    } catch (err) {
+      // As the systemd unit, which may write only to its state folder.
+      log.warn({ err }, 'an outdated copy of the settings remains: commands without STATE_DIRECTORY may use it');
+    }
   }
 }
 

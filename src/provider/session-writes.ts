@@ -76,7 +76,7 @@ export function createSessionWrites(parts: {
     /**
      * Records and stores a session that begins or continues, and sets its cookie for its whole lifetime.
      *
-     * @param how see `record` of the session list
+     * @param how the last parameter of the session list's `record`
      * @returns false if the session that continues has ended
      */
     async begin(

@@ -38,6 +38,8 @@ describe('the page of an organization', () => {
     const person = await addPerson(on.service, name, `member${people}@example.test`);
     await on.service.memberships.setRole({ accountId: person.accountId }, orgId(), role);
     on.service.access.forget(person.accountId);
+    // People are shown what happened after they joined, and the stopped clock is exact only to some milliseconds.
+    on.clock.advance(1);
     return Object.assign(await signedIn(on.service, person), person);
   }
   const roleOf = async ({ accountId }: SeededPerson): Promise<Role | undefined> => {

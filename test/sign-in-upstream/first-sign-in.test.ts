@@ -88,6 +88,27 @@ describe('the first sign-in with a provider', () => {
     expect(await useLater()).to.equal(303);
   });
 
+  it('a session that has ended meanwhile ends no connections, and stays ended', async () => {
+    const owner = on.traveller();
+    await owner.authorize(authorizationUrl(on.service.issuer, on.seeded.clients.confidential), person);
+    await addImportedLink();
+    const intruder = await signedIn();
+    const method = `provider ${on.upstream.issuer}`;
+    const page = await intruder.get(`${QUESTION}?${new URLSearchParams({ way: method })}`);
+    const { accounts, connections } = on.service;
+    const { changeMethods } = accounts;
+    // The request waits for its turn while another browser ends all sessions.
+    accounts.changeMethods = async (...about) => {
+      accounts.changeMethods = changeMethods;
+      await accounts.endSessions(person.accountId);
+      return changeMethods(...about);
+    };
+    await intruder.submit(page, { end_connections: 'yes' });
+    expect(accounts.changeMethods).to.equal(changeMethods);
+    expect(await connections.listOf(person.accountId)).to.have.length(1);
+    expect(await isSignedIn(intruder)).to.equal(false);
+  });
+
   it('the first sign-in with a provider asks what to end, and ends what the user ticks', async () => {
     const intruder = await signedIn();
     const keys = await intruder.get('/profile/api-keys');

@@ -83,7 +83,7 @@ export function createSessionsSection(parts: {
     origin: Origin = originInSession(ctx),
   ): NewActivity => ({ ...done, actor: 'person', accountId: accountOf(ctx).id, origin });
 
-  /** The origin of an entry that follows the end of all sessions: an ended session ends no others. */
+  /** For the entry after the end of all sessions: this session must have been active until then, one generation ago. */
   function originAfterEnd(ctx: Context): Origin {
     const { session, ...origin } = originInSession(ctx);
     return { ...origin, ...(session && { session: { ...session, generation: session.generation + 1 } }) };

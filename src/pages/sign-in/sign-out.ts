@@ -60,11 +60,12 @@ export function signOutPage(parts: {
     // If the form was rendered for another user, ask again with the name of the current user.
     if (visitor && kit.formSession(ctx, visitor) === 'somebody else') return seeOther(ctx, ctx.path);
     const isForgotten = formOf(ctx).has('forget');
-    await sessions.signOut(ctx);
+    // First what cannot fail: the next person at this computer must not find what this one left.
     ctx.set('Clear-Site-Data', CLEARED);
     const kept = isShared(ctx.ip) ? KEPT_ON_SHARED_TERMINAL : KEPT_BY_SIGN_OUT;
     clearOwnCookies(ctx, issuer, isForgotten ? KEPT_BY_FORGET : kept);
     upstream.askWho(ctx);
+    await sessions.signOut(ctx);
     if (isForgotten) await kit.notices.redirect(ctx, ctx.path, FORGOTTEN);
     else seeOther(ctx, ctx.path);
   }

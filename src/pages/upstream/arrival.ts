@@ -71,7 +71,12 @@ export function createArrival(parts: {
     const visitor = await parts.signedInOf(ctx);
     const { to, accountId, sessionUid } = came.purpose;
     if (visitor?.account.id !== accountId || visitor.session.uid !== sessionUid) return { refused: 'signed out' };
-    return to === 'link' ? link(ctx, came, visitor) : prove(ctx, came, visitor);
+    try {
+      return await (to === 'link' ? link(ctx, came, visitor) : prove(ctx, came, visitor));
+    } catch (error) {
+      if (!(error instanceof SessionEnded)) throw error;
+      return { refused: 'signed out' };
+    }
   }
 
   async function link(
@@ -79,17 +84,12 @@ export function createArrival(parts: {
     { provider, person, purpose }: Came<OwnPurpose>,
     { account, session }: Visitor,
   ): Promise<Arrival> {
-    try {
-      // The grace period may have ended while the user was at the provider.
-      const mayAdd = parts.mayAdd(session);
-      const outcome = await parts.linkIdentity(account, provider, person, originInSession(ctx), mayAdd);
-      if (outcome === 'taken') return { refused: 'taken already' };
-      const about = provider.label;
-      if (outcome === 'linked') parts.mail?.notify(account.id, 'way_added', { ...browserDetails(ctx), about });
-    } catch (error) {
-      if (!(error instanceof SessionEnded)) throw error;
-      return { refused: 'signed out' };
-    }
+    // The grace period may have ended while the user was at the provider.
+    const mayAdd = parts.mayAdd(session);
+    const outcome = await parts.linkIdentity(account, provider, person, originInSession(ctx), mayAdd);
+    if (outcome === 'taken') return { refused: 'taken already' };
+    const about = provider.label;
+    if (outcome === 'linked') parts.mail?.notify(account.id, 'way_added', { ...browserDetails(ctx), about });
     const path = await parts.continueIfSatisfied(ctx, person);
     return path === undefined ? { path: purpose.target, notice: linkedNotice(provider.label) } : { path };
   }
@@ -107,7 +107,7 @@ export function createArrival(parts: {
       // A weak sign-in must not recover an account that requires a strong one.
       const { is } = await standings.wouldBe({ accountId: account.id, proofs: [proofOf(person, 0)] });
       if (is !== 'free') return { path: target, notice: NOT_ENOUGH };
-      const { token } = await passwordLinks.make(account, 'confirmed', requestOrigin(ctx));
+      const { token } = await passwordLinks.make(account, 'confirmed', originInSession(ctx));
       return { path: passwordLinkPath(token) };
     }
     const isNewLink = own.lastUsedAt === null;

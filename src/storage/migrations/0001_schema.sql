@@ -488,6 +488,7 @@ create trigger session_cutoff_kept before delete or truncate on session_cutoff
   for each statement execute function keep_session_cutoff();
 
 create function end_every_session() returns trigger language plpgsql as $$ begin
+  delete from password_links where purpose = 'confirmed';
   perform pg_notify('gatehouse_named_changes', 'everything');
   return null;
 end $$;
