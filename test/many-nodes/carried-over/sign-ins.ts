@@ -58,12 +58,11 @@ async function invited({ operator, mark }: ServedWorld, purpose: string) {
   return { email, password: PASSWORD, link: String(link) };
 }
 
-/** Adds an account with a password, and signs a browser in to it. */
+/** Adds an account with a password, and signs a browser in to it by the invitation. */
 async function newPerson(world: ServedWorld, purpose: string) {
   const { link, ...credentials } = await invited(world, purpose);
   const browser = createPerson(world.issuer);
   await setPassword(browser, await browser.follow(await browser.get(link)));
-  await browser.signIn(credentials);
   return { browser, credentials, name: `Ina ${world.mark}` };
 }
 

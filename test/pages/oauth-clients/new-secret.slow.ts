@@ -153,15 +153,13 @@ describeInBrowser('the page of a new secret', (visit) => {
       expect(problems).to.deep.equal([]);
     });
 
-    it('the colours of the programs are readable in light and dark', async () => {
+    it('the example programs are readable in light and dark', async () => {
       const { page } = await visit(PHONE);
-      const { id } = await owner.createClient('Colours');
+      const { id } = await owner.createClient('Programs');
       await enterAs(page, on.issuer, owner);
       await page.goto(connectUrl(id));
-      // These three have all colours.
       for (const name of ['curl', 'Node', 'Ruby']) {
         await page.getByText(name, { exact: true }).click();
-        expect(await shown(page).locator('.code-comment').count(), name).to.be.above(0);
         await expectAccessible(page, name);
       }
     });
