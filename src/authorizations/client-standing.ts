@@ -1,6 +1,6 @@
 /** How many users a client has: shown on its consent page, and limited for unchecked clients. */
 import { redirectHosts } from '../clients/client.ts';
-import { BY_GENERATION, isCurrent } from '../clients/client-row.ts';
+import { BY_GENERATION, endedThroughOf, isCurrent } from '../clients/client-row.ts';
 import type { Queries } from '../storage/queries.ts';
 
 export interface ClientStanding {
@@ -65,7 +65,7 @@ export const isFullFor = (account: string, client: string, max: string): string 
   AND NOT EXISTS (SELECT FROM connections n
     WHERE account_id = ${account} AND client_id = ${client} AND ${isCurrent()})
   AND (SELECT count(*) FROM (SELECT FROM connections n
-    WHERE client_id = ${client} AND ${isCurrent(client)} ${BY_GENERATION} LIMIT ${max}) counted) >= ${max})`;
+    WHERE client_id = ${client} AND ${isCurrent(endedThroughOf(client))} ${BY_GENERATION} LIMIT ${max}) counted) >= ${max})`;
 
 export function createClientStandings({ database }: { readonly database: Queries }) {
   return {
@@ -74,7 +74,7 @@ export function createClientStandings({ database }: { readonly database: Queries
       const [row] = await database.query<ClientStanding>(
         `WITH others AS (
             SELECT account_id FROM connections n
-            WHERE client_id = $1 AND account_id <> $2 AND ${isCurrent('$1')}
+            WHERE client_id = $1 AND account_id <> $2 AND ${isCurrent(endedThroughOf('$1'))}
             ${BY_GENERATION} LIMIT $3)
           SELECT created_at AS "registeredAt", owned_since AS "ownedSince",
             owner_account_id IS NULL AS "isOfOperator", verified_at IS NOT NULL AS "isVerified",

@@ -42,7 +42,7 @@ export async function listConnectedClients(
         FROM connections n
         JOIN clients c ON c.id = n.client_id
         LEFT JOIN accounts a ON a.id = c.owner_account_id
-        WHERE n.account_id = $1 AND NOT ${hasEnded('$2')}
+        WHERE n.account_id = $1 AND NOT ${hasEnded('$2', 'c.ended_through')}
         ORDER BY n.connected_at DESC, n.client_id`,
     [accountId, now],
   );

@@ -181,7 +181,7 @@ export function createConnections(parts: {
             consented_owned_since IS NOT DISTINCT FROM date_trunc('milliseconds', c.owned_since)
               AS "isSameOwner"
           FROM connections n JOIN clients c ON c.id = client_id
-          WHERE account_id = $1 AND client_id = $2 AND NOT ${hasEnded('$3')}`,
+          WHERE account_id = $1 AND client_id = $2 AND NOT ${hasEnded('$3', 'c.ended_through')}`,
         [accountId, clientId, new Date(clock())],
       );
       return row && { ...row, limit: limitFrom(row.limit) };

@@ -44,8 +44,13 @@ export interface NewConsent extends RememberedConsent {
 /** The stored connection; `isNew` is false if the user was connected already. */
 type Connected = { readonly generation: number; readonly clientGeneration: number; readonly isNew: boolean };
 
-/** SQL: the connection `n` was ended, or `now` is after the end date that its user set. */
-export const hasEnded = (now: string): string => `(NOT ${isCurrent()} OR coalesce(n.limit_until <= ${now}, false))`;
+/**
+ * SQL: the connection `n` was ended, or `now` is after the end date that its user set.
+ *
+ * @param endedThrough see `isCurrent`
+ */
+export const hasEnded = (now: string, endedThrough?: string): string =>
+  `(NOT ${isCurrent(endedThrough)} OR coalesce(n.limit_until <= ${now}, false))`;
 
 /** SQL condition: the connection `n` has this limit. */
 export const isLimit = (places: string, isReadOnly: string, until: string): string =>

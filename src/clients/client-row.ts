@@ -69,14 +69,17 @@ export const formerSecretsOf = ({ secrets, ownedSince }: OwnedClient): ClientSec
 /** Maximum number of connected users that are counted, because counting reads their connections. */
 export const MAX_PEOPLE = 10_000;
 
+/** SQL: everything of an earlier generation of the client has ended. A parameter is looked up once for all rows. */
+export const endedThroughOf = (client: string): string => `(SELECT ended_through FROM clients WHERE id = ${client})`;
+
 /**
  * SQL: the connection `n` is the user's until now, whatever its end date says. `revoke --client` ends all
  * connections at once by a number of the client, and marks the rows later.
  *
- * @param client a parameter, if there is one: then its number is read once for the whole statement
+ * @param endedThrough a column, where clients are joined: the default looks the client of each row up
  */
-export const isCurrent = (client = 'n.client_id'): string =>
-  `(n.ended_at IS NULL AND n.client_generation >= (SELECT ended_through FROM clients WHERE id = ${client}))`;
+export const isCurrent = (endedThrough = endedThroughOf('n.client_id')): string =>
+  `(n.ended_at IS NULL AND n.client_generation >= ${endedThrough})`;
 
 /**
  * SQL: makes a count use the index `connections_current`. Without this order, PostgreSQL reads the whole table if most
@@ -91,7 +94,7 @@ export const BY_GENERATION = 'ORDER BY n.client_generation';
  */
 export const countOfPeople = (client: string, which: 'current' | 'unmarked' = 'current'): string =>
   `(SELECT count(*)::integer FROM (SELECT FROM connections n
-    WHERE client_id = ${client} AND ${which === 'current' ? isCurrent(client) : 'n.ended_at IS NULL'}
+    WHERE client_id = ${client} AND ${which === 'current' ? isCurrent(endedThroughOf(client)) : 'n.ended_at IS NULL'}
     ${BY_GENERATION} LIMIT ${MAX_PEOPLE + 1}) AS counted)`;
 
 /** Returns the result of `countOfPeople` in words. */
