@@ -4,7 +4,7 @@ import { Refusal } from '../base/refusal.ts';
 import { transactionOf } from '../storage/account-turns.ts';
 import type { ChangeFeed } from '../storage/change-feed.ts';
 import { mapPage, type Page, type PageRequest, pageOf } from '../storage/pages.ts';
-import type { Database, InTransaction } from '../storage/queries.ts';
+import { type Database, type InTransaction, type RowOf, withoutNulls } from '../storage/queries.ts';
 import { createPeople, type People } from './access/people.ts';
 import {
   ACCOUNT_COLUMNS,
@@ -16,7 +16,6 @@ import {
   LISTED_ACCOUNTS,
   type ListedAccount,
   SELECT_ACCOUNTS,
-  type SignInMethodKind,
 } from './account.ts';
 import { emailKey } from './email.ts';
 import { OWES_STRONG_METHOD, type StrongMethods } from './strong-sign-ins.ts';
@@ -116,16 +115,15 @@ export function createAccountRegistry(parts: {
     async list({ state, owing, ...page } = {}) {
       const query = {
         select: LISTED_ACCOUNTS,
-        order: ['created_at', 'id'],
+        order: ['"createdAt"', 'id'],
         cells: ['id', 'email', 'name', 'state'],
         filters: [
           ['state = $', state],
           [OWES_STRONG_METHOD, owing?.issuers],
-          ["NOT ($ AND 'passkey' = ANY(ways_in))", owing?.passkeys],
+          [`NOT ($ AND 'passkey' = ANY("signInMethods"))`, owing?.passkeys],
         ] as const,
       };
-      const found = await pageOf<AccountRow & { ways_in: SignInMethodKind[] }>(database, query, page);
-      return mapPage(found, (row) => ({ ...accountFrom(row), signInMethods: row.ways_in }));
+      return mapPage(await pageOf<RowOf<ListedAccount>>(database, query, page), withoutNulls<ListedAccount>);
     },
 
     setUnwantedMail: (id, unwanted) => change(id, 'unwanted_mail = $2', [unwanted]),

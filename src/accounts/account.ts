@@ -1,5 +1,6 @@
 /** The stored record of a user. */
 import { ACCOUNT_ID } from '../base/random-id.ts';
+import { type RowOf, withoutNulls } from '../storage/queries.ts';
 
 export interface Account {
   readonly id: string;
@@ -57,45 +58,21 @@ export const hasActiveSession = (uid: string, generation: string, cookieHash = '
   suspended_at IS NULL AND ${SESSION_GENERATION} <= ${generation} AND EXISTS (SELECT FROM browser_sessions s
     WHERE uid = ${uid} AND account_id = accounts.id AND ended_at IS NULL AND cookie_hash = ${cookieHash}))`;
 
-export const ACCOUNT_COLUMNS = `id, email, name, password_hash, created_at, suspended_at,
-  ${SESSION_GENERATION}::float8 AS session_generation,
-  unwanted_mail, external_id, language`;
+export const ACCOUNT_COLUMNS = `id, email, name, password_hash IS NOT NULL AS "hasPassword", created_at AS "createdAt",
+  suspended_at IS NOT NULL AS "isSuspended", suspended_at AS "suspendedAt",
+  ${SESSION_GENERATION}::float8 AS "sessionGeneration", unwanted_mail AS "unwantedMail",
+  external_id AS "externalId", language`;
 export const SELECT_ACCOUNTS = `SELECT ${ACCOUNT_COLUMNS} FROM accounts`;
 
-/** SQL: all accounts with their sign-in methods (`ways_in`) and their `state` (see `stateOf`). */
-export const LISTED_ACCOUNTS = `SELECT *, CASE WHEN suspended_at IS NOT NULL THEN 'suspended'
-    WHEN ways_in = '{}' THEN 'no password yet' ELSE 'active' END AS state
+/** SQL: all accounts with their sign-in methods and their `state` (see `stateOf`). */
+export const LISTED_ACCOUNTS = `SELECT *, CASE WHEN "isSuspended" THEN 'suspended'
+    WHEN "signInMethods" = '{}' THEN 'no password yet' ELSE 'active' END AS state
   FROM (SELECT ${ACCOUNT_COLUMNS}, array_remove(ARRAY[
       CASE WHEN password_hash IS NOT NULL THEN 'password' END,
       CASE WHEN EXISTS (SELECT FROM passkeys p WHERE p.account_id = a.id) THEN 'passkey' END,
       CASE WHEN EXISTS (SELECT FROM account_identities i WHERE i.account_id = a.id)
-        THEN 'provider' END], NULL) AS ways_in FROM accounts a) AS person`;
+        THEN 'provider' END], NULL) AS "signInMethods" FROM accounts a) AS person`;
 
-export interface AccountRow {
-  readonly id: string;
-  readonly email: string;
-  readonly name: string;
-  readonly password_hash: string | null;
-  readonly created_at: Date;
-  readonly suspended_at: Date | null;
-  readonly session_generation: number;
-  readonly unwanted_mail: string[];
-  readonly external_id: string | null;
-  readonly language: string | null;
-}
+export type AccountRow = RowOf<Account>;
 
-export function accountFrom(row: AccountRow): Account {
-  return {
-    id: row.id,
-    email: row.email,
-    name: row.name,
-    isSuspended: row.suspended_at !== null,
-    ...(row.suspended_at !== null && { suspendedAt: row.suspended_at }),
-    hasPassword: row.password_hash !== null,
-    createdAt: row.created_at,
-    sessionGeneration: row.session_generation,
-    unwantedMail: row.unwanted_mail,
-    ...(row.external_id !== null && { externalId: row.external_id }),
-    ...(row.language !== null && { language: row.language }),
-  };
-}
+export const accountFrom: (row: AccountRow) => Account = withoutNulls<Account>;

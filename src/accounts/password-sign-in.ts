@@ -1,7 +1,7 @@
 /** Checks the password for the sign-in page. Failures differ neither in result nor in time. */
 import type { Logger } from 'pino';
 import type { Queries } from '../storage/queries.ts';
-import { type Account, type AccountRow, accountFrom, SELECT_ACCOUNTS } from './account.ts';
+import { ACCOUNT_COLUMNS, type Account, type AccountRow, accountFrom } from './account.ts';
 import { emailKey } from './email.ts';
 import { verifyPassword } from './passwords/password.ts';
 import type { PasswordTurn } from './passwords/work.ts';
@@ -23,13 +23,16 @@ export function createSignIn(parts: {
   const { database, log } = parts;
   return async ({ password, ...turn }) => {
     // Query the database even if the text is no address, so that the time does not reveal that.
-    const [row] = await database.query<AccountRow>(`${SELECT_ACCOUNTS} WHERE email_key = $1`, [emailKey(turn.email)]);
-    const mayEnter = row !== undefined && row.suspended_at === null;
+    const [row] = await database.query<AccountRow & { readonly hash: string | null }>(
+      `SELECT ${ACCOUNT_COLUMNS}, password_hash AS hash FROM accounts WHERE email_key = $1`,
+      [emailKey(turn.email)],
+    );
+    const mayEnter = row !== undefined && !row.isSuspended;
     let renewed: string | undefined;
     const renew = (passwordHash: string): void => {
       renewed = passwordHash;
     };
-    const stored = row?.password_hash ?? undefined;
+    const stored = row?.hash ?? undefined;
     const isRight = await verifyPassword(stored, password, turn, mayEnter ? renew : undefined);
     if (!mayEnter || !isRight) return 'refused';
     if (renewed !== undefined) {
@@ -38,6 +41,7 @@ export function createSignIn(parts: {
         .query('UPDATE accounts SET password_hash = $2 WHERE id = $1 AND password_hash = $3', [row.id, renewed, stored])
         .catch((err: unknown) => log?.warn({ err, accountId: row.id }, 'a password hash could not be renewed'));
     }
-    return accountFrom(row);
+    const { hash: _, ...account } = row;
+    return accountFrom(account);
   };
 }

@@ -111,12 +111,12 @@ interface PersonRow extends AccountRow {
   readonly ended: readonly string[];
 }
 
-const personFrom = (row: PersonRow): Person => ({
-  account: accountFrom(row),
-  organizations: organizationsFrom(row.reach ?? []),
-  policies: policiesFrom(row.reach ?? []),
-  ended: endedIdsFrom(row.ended),
-  connections: (row.connections ?? []).map(([clientId, generation, limit]) =>
+const personFrom = ({ reach, connections, ended, ...account }: PersonRow): Person => ({
+  account: accountFrom(account),
+  organizations: organizationsFrom(reach ?? []),
+  policies: policiesFrom(reach ?? []),
+  ended: endedIdsFrom(ended),
+  connections: (connections ?? []).map(([clientId, generation, limit]) =>
     isLimited(limitFrom(limit)) ? [clientId, generation, limitFrom(limit)] : [clientId, generation],
   ),
 });
@@ -125,10 +125,7 @@ const NO_POLICIES: OrganizationPolicies = new Map();
 
 function policiesFrom(rows: readonly ReachRow[]): OrganizationPolicies {
   const policies = rows
-    .map((row) => ({
-      id: row.organization_id,
-      policy: { asksFirst: row.asks_first, allowsApiKeys: row.allows_api_keys },
-    }))
+    .map(({ organizationId: id, asksFirst, allowsApiKeys }) => ({ id, policy: { asksFirst, allowsApiKeys } }))
     .filter(({ policy }) => !isOpen(policy));
   if (policies.length === 0) return NO_POLICIES;
   return new Map(policies.map(({ id, policy }) => [id, policy]));

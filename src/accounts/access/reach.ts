@@ -31,9 +31,9 @@ export const RIGHTS: readonly Right[] = ['read', 'write', 'manage'];
 
 /** Returns a query for `ReachRow`s. @param id SQL expression for the id of the subject. */
 export const selectReach = (column: SubjectColumn[0], id: string): string =>
-  `SELECT m.role, o.id AS organization_id, o.name AS organization_name,
-      o.external_id AS organization_external_id, o.asks_first, o.allows_api_keys, w.id AS warehouse_id,
-      w.name AS warehouse_name, w.external_id AS warehouse_external_id, r.rights
+  `SELECT m.role, o.id AS "organizationId", o.name AS "organizationName", o.external_id AS "organizationExternalId",
+      o.asks_first AS "asksFirst", o.allows_api_keys AS "allowsApiKeys", w.id AS "warehouseId",
+      w.name AS "warehouseName", w.external_id AS "warehouseExternalId", r.rights
     FROM organization_memberships m
     JOIN organizations o ON o.id = m.organization_id AND o.ended_at IS NULL
     LEFT JOIN (
@@ -44,44 +44,44 @@ export const selectReach = (column: SubjectColumn[0], id: string): string =>
 
 export interface ReachRow {
   readonly role: Role;
-  readonly organization_id: string;
-  readonly organization_name: string;
-  readonly organization_external_id: string | null;
-  readonly asks_first: boolean;
-  readonly allows_api_keys: boolean;
+  readonly organizationId: string;
+  readonly organizationName: string;
+  readonly organizationExternalId: string | null;
+  readonly asksFirst: boolean;
+  readonly allowsApiKeys: boolean;
   /** Null in the only row of an organization without accessible warehouses. */
-  readonly warehouse_id: string | null;
-  readonly warehouse_name: string | null;
-  readonly warehouse_external_id: string | null;
+  readonly warehouseId: string | null;
+  readonly warehouseName: string | null;
+  readonly warehouseExternalId: string | null;
   readonly rights: Right[] | null;
 }
 
 export function organizationsFrom(rows: readonly ReachRow[]): Organization[] {
-  const organizations = Map.groupBy(rows, (row) => row.organization_id);
+  const organizations = Map.groupBy(rows, ({ organizationId }) => organizationId);
   return [...organizations.values()]
     .flatMap(([first, ...others]) => (first ? [organizationFrom(first, [first, ...others])] : []))
     .sort(byName);
 }
 
 function organizationFrom(
-  { organization_id: id, organization_name: name, organization_external_id, role }: ReachRow,
+  { organizationId: id, organizationName: name, organizationExternalId, role }: ReachRow,
   rows: readonly ReachRow[],
 ): Organization {
   const warehouses = rows
     .map((row) => ({
-      ...named(row.warehouse_id ?? '', row.warehouse_external_id, row.warehouse_name ?? ''),
+      ...named(row.warehouseId ?? '', row.warehouseExternalId, row.warehouseName ?? ''),
       rights: rightsOf(role, row),
     }))
     .filter(({ rights }) => rights.length > 0)
     .sort(byName);
-  return { ...named(id, organization_external_id, name), role, warehouses };
+  return { ...named(id, organizationExternalId, name), role, warehouses };
 }
 
 const named = (id: string, external_id: string | null, name: string) =>
   external_id === null ? { id, name } : { id, external_id, name };
 
 const rightsOf = (role: Role, row: ReachRow): readonly Right[] =>
-  row.warehouse_id === null ? [] : rightsBy(role, row.rights);
+  row.warehouseId === null ? [] : rightsBy(role, row.rights);
 
 /** Returns which of the stored rights the role has, in the order of `RIGHTS`. */
 export function rightsBy(role: Role, rights: readonly Right[] | null): readonly Right[] {
