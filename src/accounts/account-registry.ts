@@ -123,7 +123,8 @@ export function createAccountRegistry(parts: {
           [`NOT ($ AND 'passkey' = ANY("signInMethods"))`, owing?.passkeys],
         ] as const,
       };
-      return mapPage(await pageOf<RowOf<ListedAccount>>(database, query, page), withoutNulls<ListedAccount>);
+      const found = await pageOf<RowOf<ListedAccount> & { readonly state: string }>(database, query, page);
+      return mapPage(found, ({ state: _, ...row }) => withoutNulls<ListedAccount>(row));
     },
 
     setUnwantedMail: (id, unwanted) => change(id, 'unwanted_mail = $2', [unwanted]),
