@@ -72,47 +72,7 @@ interface TokenLifetimes {
   readonly absoluteAgeSeconds?: number | undefined;
 }
 
-export interface Authorizations {
-  /** Creates the id and secret of an authorization that is being approved. */
-  draft(): ValueSource;
-  codeOf(draft: ValueSource): string;
-  /** Stores the authorization, so that its code can be exchanged. */
-  begin(draft: ValueSource, approval: Approval): Promise<void>;
-
-  /**
-   * Returns the authorization of a code, access token or refresh token. Undefined if the value was
-   * never issued, is an expired access token, or if the authorization itself has ended. Does not check
-   * that its connection, client and account are still active: `resolveParties` does.
-   */
-  find(value: string): Promise<Found | undefined>;
-
-  /**
-   * Returns the account and client of the authorization, or why it is inactive. A refresh token from
-   * before a renewal of the client is still active: `refresh` requires a client that was authenticated since.
-   */
-  resolveParties(found: Found): Promise<Parties | InactiveReason>;
-
-  /** Consumes the code. @param until the latest expiry of the access token */
-  exchange(authorization: Authorization, until?: Date): Promise<IssuedTokens | NothingIssued>;
-  /**
-   * Replaces the refresh token of this rotation.
-   *
-   * @param client as it was authenticated, so that an earlier secret counts for nothing
-   * @param until as for `exchange`
-   */
-  refresh(
-    authorization: Authorization,
-    rotation: number,
-    client: Pick<Client, 'generation'>,
-    until?: Date,
-  ): Promise<IssuedTokens | NothingIssued>;
-
-  /** Confirms in the background that the client received this token, because it was used. */
-  confirmUse(found: Found<PresentedAccessToken>): void;
-
-  /** Waits for the confirmations in progress. */
-  close(): Promise<void>;
-}
+export type Authorizations = ReturnType<typeof createAuthorizations>;
 
 /** The stored form of a value that the code exchange must repeat: 132 bits of its SHA-256. */
 export const hashRequestValue = (text: string): string => sha256(text).slice(0, 22);
@@ -125,7 +85,7 @@ export function createAuthorizations(parts: {
   /** The first key signs new values; all keys verify, so that a key can be replaced. */
   readonly keys: readonly [string, ...string[]];
   readonly lifetimes: TokenLifetimes;
-}): Authorizations {
+}) {
   const { store, clients, people, clock, lifetimes } = parts;
   const formats = createTokenFormats(parts.keys);
   const { refreshTokenSeconds: refreshSeconds, retryWindowSeconds } = lifetimes;
@@ -162,10 +122,13 @@ export function createAuthorizations(parts: {
   }
 
   return {
-    draft: () => ({ id: randomId('', 22), secret: randomId('', 22) }),
+    /** Creates the id and secret of an authorization that is being approved. */
+    draft: (): ValueSource => ({ id: randomId('', 22), secret: randomId('', 22) }),
     codeOf: formats.code,
 
-    async begin({ id, secret }, { redirectUri, codeChallenge, clientGeneration, ...approval }) {
+    /** Stores the authorization, so that its code can be exchanged. */
+    async begin({ id, secret }: ValueSource, given: Approval): Promise<void> {
+      const { redirectUri, codeChallenge, clientGeneration, ...approval } = given;
       const { authorizationCodeSeconds: codeSeconds, accessTokenSeconds } = lifetimes;
       const hashes = {
         redirectUriHash: hashRequestValue(redirectUri),
@@ -184,7 +147,12 @@ export function createAuthorizations(parts: {
       );
     },
 
-    async find(text) {
+    /**
+     * Returns the authorization of a code, access token or refresh token. Undefined if the value was
+     * never issued, is an expired access token, or if the authorization itself has ended. Does not check
+     * that its connection, client and account are still active: `resolveParties` does.
+     */
+    async find(text: string): Promise<Found | undefined> {
       const value = readValue(text);
       if (!value) return undefined;
       // Check the expiry first: an expired token needs no read of the store.
@@ -192,7 +160,12 @@ export function createAuthorizations(parts: {
       return findGenuine(value);
     },
 
-    async resolveParties({ value, authorization: { id, accountId, clientId, generation, clientGeneration } }) {
+    /**
+     * Returns the account and client of the authorization, or why it is inactive. A refresh token from
+     * before a renewal of the client is still active: `refresh` requires a client that was authenticated since.
+     */
+    async resolveParties({ value, authorization }: Found): Promise<Parties | InactiveReason> {
+      const { id, accountId, clientId, generation, clientGeneration } = authorization;
       const [client, person] = await Promise.all([
         clients.find(clientId),
         people.find(accountId, hasGeneration(clientId, generation ?? 0)),
@@ -210,20 +183,33 @@ export function createAuthorizations(parts: {
       return generation === current && !isOver ? { ...person, client, limit } : 'ended';
     },
 
-    async exchange(authorization, until) {
+    /** Consumes the code. @param until the latest expiry of the access token */
+    async exchange(authorization: Authorization, until?: Date): Promise<IssuedTokens | NothingIssued> {
       const attempt = randomId('', 8);
       const issue = await store.exchangeCode(authorization.id, { attempt, refreshSeconds });
       return tokensFrom(authorization, authorization.clientGeneration, issue, until);
     },
 
-    async refresh(authorization, rotation, { generation: clientGeneration }, until) {
+    /**
+     * Replaces the refresh token of this rotation.
+     *
+     * @param client as it was authenticated, so that an earlier secret counts for nothing
+     * @param until as for `exchange`
+     */
+    async refresh(
+      authorization: Authorization,
+      rotation: number,
+      { generation: clientGeneration }: Pick<Client, 'generation'>,
+      until?: Date,
+    ): Promise<IssuedTokens | NothingIssued> {
       const attempt = randomId('', 8);
       const step = { from: rotation, attempt, refreshSeconds, retryWindowSeconds, clientGeneration };
       const issue = await store.rotate(authorization.id, step);
       return tokensFrom(authorization, clientGeneration, issue, until);
     },
 
-    confirmUse({ value: { rotation }, authorization: { id, ...record } }) {
+    /** Confirms in the background that the client received this token, because it was used. */
+    confirmUse({ value: { rotation }, authorization: { id, ...record } }: Found<PresentedAccessToken>): void {
       // Rotation 0 needs no confirmation: it has no predecessor that could be presented again.
       if (rotation === 0 || rotation !== record.rotation || record.isConfirmed) return;
       if (confirming.has(id)) return;
@@ -235,7 +221,8 @@ export function createAuthorizations(parts: {
       confirming.set(id, confirmed);
     },
 
-    async close() {
+    /** Waits for the confirmations in progress. */
+    async close(): Promise<void> {
       await Promise.all(confirming.values());
     },
   };

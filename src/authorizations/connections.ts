@@ -22,105 +22,7 @@ import {
 import { type Connection, type EndedConnection, endDue, endedBy, setLimit } from './connection-limits.ts';
 import { hasEnded, type NewConsent, type RememberedConsent, rememberConsent } from './consents.ts';
 
-export interface Connections {
-  /** Returns what the user last approved for this client; undefined if they are not connected. */
-  find(accountId: string, clientId: string): Promise<ConnectedConsent | undefined>;
-  /**
-   * Connects the user and the client, or renews the approval.
-   *
-   * @returns the stored connection; undefined (and nothing is stored) if `page` is outdated
-   *   (the account is suspended, its sessions, the connection or everything of the client ended after
-   *   the page was shown, or the limit was changed), or if the client has as many users as an
-   *   unchecked client may have
-   */
-  rememberConsent(consent: NewConsent, inTransaction?: InTransaction): ReturnType<typeof rememberConsent>;
-  /**
-   * Changes the limit of the client's access, in force from its next call.
-   *
-   * @param connection `limit`: the limit that the user saw
-   * @param inTransaction runs in the same transaction, if the limit was changed
-   * @returns false if there is no connection, or the limit has changed since the user saw it
-   */
-  limit(
-    connection: Connection & { readonly limit: ConnectionLimit },
-    limit: ConnectionLimit,
-    inTransaction?: InTransaction,
-  ): Promise<boolean>;
-  /**
-   * Ends at most `limit` connections whose end date has come, as `end` does.
-   *
-   * @returns how many connections were ended
-   */
-  endDue(limit: number, inTransaction: InTransaction<readonly EndedConnection[]>): Promise<number>;
-  /** Lists the clients that are connected to the user, latest first. */
-  listOf(accountId: string): Promise<ConnectedClient[]>;
-  listActing(accountId: string, limit: number): ReturnType<typeof listActing>;
-  listBoth(
-    whose: { accountId?: string | undefined; clientId?: string | undefined },
-    page?: PageRequest,
-  ): Promise<Page<ListedConnection>>;
-  /** Expects the result of `connectionId` as the id of a use. */
-  readonly writeUses: WriteUses;
-  /**
-   * Returns the generation that a valid authorization has; undefined if there was no connection.
-   *
-   * @param seen the caller's generation: if the cached one is older, it is loaded again, because
-   *   another node may have connected the user and the client a moment ago
-   */
-  generationOf(accountId: string, clientId: string, seen?: number): Promise<number | undefined>;
-  /** See `countOfPeople`. */
-  countOf(clientId: string, which?: 'current' | 'unmarked'): Promise<number>;
-  /**
-   * Ends connections and all their authorizations with one statement that raises the generations.
-   * That needs neither a list of authorizations nor the token store.
-   *
-   * @param whose all connections of a user, or the one of a user and a client
-   * @param inTransaction runs in the same transaction, even if there was nothing to end
-   * @param within the caller's transaction, used instead of a new one; after its commit the caller
-   *   sees the change once it forgets the account, or the database announces it
-   * @returns the ended connections
-   */
-  end(
-    whose: Whose,
-    cause: EndingCause,
-    inTransaction?: InTransaction<readonly EndedConnection[]>,
-    within?: Queries,
-  ): Promise<readonly EndedConnection[]>;
-  /**
-   * Marks `BATCH` connections that `ClientRegistry.revoke` has ended, as `end` does: more would take too
-   * long in one statement. Skips users who have approved the client again.
-   *
-   * @param after the account whose connection was ended last; undefined for the first batch
-   * @returns the ended connections, ordered by account; fewer than `BATCH` when none is left
-   */
-  endSome(
-    clientId: string,
-    cause: EndingCause,
-    after: string | undefined,
-    inTransaction: InTransaction<readonly EndedConnection[]>,
-  ): Promise<readonly EndedConnection[]>;
-  /**
-   * Removes `BATCH` connections of a client, ended ones as well: more would take too long in one
-   * statement. The client must be suspended, so that none are added.
-   *
-   * @param inTransaction runs in the same transaction, with the ids of the disconnected accounts
-   * @returns how many users were disconnected; undefined when all connections are removed
-   */
-  removeSome(
-    client: Pick<Client, 'id' | 'ownerAccountId'>,
-    inTransaction: InTransaction<readonly string[]>,
-  ): Promise<number | undefined>;
-  /**
-   * Ends all authorizations, in batches, and keeps the approvals. For use after a restore, because
-   * the database lacks the latest revocations then. If interrupted, it can be run again.
-   *
-   * @param onProgress called after each batch with the number of connections so far
-   * @returns the number of connections
-   */
-  endEveryAuthorization(onProgress?: (done: number) => void): Promise<number>;
-  /** Returns when and why the connection ended; undefined if it is active or never existed. */
-  endOf(accountId: string, clientId: string): Promise<ConnectionEnd | undefined>;
-}
+export type Connections = ReturnType<typeof createConnections>;
 
 export type Whose = Connection | { readonly accountId: string; readonly clientId?: undefined };
 
@@ -166,13 +68,14 @@ export function createConnections(parts: {
   readonly changes: ChangeFeed;
   readonly clock: Clock;
   readonly people?: People;
-}): Connections {
+}) {
   const { database, clock, people = createPeople(parts) } = parts;
   /** Many users may approve one client at once: all but one of a node wait without a connection. */
   const inClientTurn = createSharedTurns(MAX_APPROVING);
 
   return {
-    async find(accountId, clientId) {
+    /** Returns what the user last approved for this client; undefined if they are not connected. */
+    async find(accountId: string, clientId: string): Promise<ConnectedConsent | undefined> {
       const [row] = await database.query<ConnectedConsent & { limit: LimitJson }>(
         `SELECT consented_name AS name, consented_hosts AS hosts, approved_access AS access,
             consented_owned_since AS "ownedSince", n.generation, c.generation AS "clientGeneration",
@@ -187,7 +90,15 @@ export function createConnections(parts: {
       return row && { ...row, limit: limitFrom(row.limit) };
     },
 
-    async rememberConsent(consent, inTransaction) {
+    /**
+     * Connects the user and the client, or renews the approval.
+     *
+     * @returns the stored connection; undefined (and nothing is stored) if `page` is outdated
+     *   (the account is suspended, its sessions, the connection or everything of the client ended after
+     *   the page was shown, or the limit was changed), or if the client has as many users as an
+     *   unchecked client may have
+     */
+    async rememberConsent(consent: NewConsent, inTransaction?: InTransaction): ReturnType<typeof rememberConsent> {
       const connected = await database.inTurn(consent.accountId, () =>
         inClientTurn(consent.maxPeople ? consent.clientId : undefined, () =>
           rememberConsent(database, consent, inTransaction),
@@ -198,7 +109,18 @@ export function createConnections(parts: {
       return connected;
     },
 
-    async limit(connection, limit, inTransaction) {
+    /**
+     * Changes the limit of the client's access, in force from its next call.
+     *
+     * @param connection `limit`: the limit that the user saw
+     * @param inTransaction runs in the same transaction, if the limit was changed
+     * @returns false if there is no connection, or the limit has changed since the user saw it
+     */
+    async limit(
+      connection: Connection & { readonly limit: ConnectionLimit },
+      limit: ConnectionLimit,
+      inTransaction?: InTransaction,
+    ): Promise<boolean> {
       const isChanged = await setLimit(database, connection, limit, {
         now: new Date(clock()),
         inTransaction,
@@ -206,13 +128,23 @@ export function createConnections(parts: {
       if (isChanged) people.forget('connections', connectionId(connection));
       return isChanged;
     },
-    endDue: (limit, inTransaction) => endDue(database, limit, inTransaction),
+    /**
+     * Ends at most `limit` connections whose end date has come, as `end` does.
+     *
+     * @returns how many connections were ended
+     */
+    endDue: (limit: number, inTransaction: InTransaction<readonly EndedConnection[]>): Promise<number> =>
+      endDue(database, limit, inTransaction),
 
-    listOf: (accountId) => listConnectedClients(database, accountId, new Date(clock())),
-    listActing: (accountId, limit) => listActing(database, accountId, new Date(clock()), limit),
-    listBoth: (whose, page = {}) => listConnections(database, whose, page),
+    /** Lists the clients that are connected to the user, latest first. */
+    listOf: (accountId: string): Promise<ConnectedClient[]> =>
+      listConnectedClients(database, accountId, new Date(clock())),
+    listActing: (accountId: string, limit: number) => listActing(database, accountId, new Date(clock()), limit),
+    listBoth: (whose: Parameters<typeof listConnections>[1], page: PageRequest = {}): Promise<Page<ListedConnection>> =>
+      listConnections(database, whose, page),
 
-    async writeUses(uses) {
+    /** Expects the result of `connectionId` as the id of a use. */
+    async writeUses(uses: Parameters<WriteUses>[0]): Promise<void> {
       const ids = uses.map(({ id }) => id.split(' '));
       await database.query(
         `UPDATE connections n SET last_used_at = used.at
@@ -224,18 +156,40 @@ export function createConnections(parts: {
       );
     },
 
-    async generationOf(accountId, clientId, seen = 0) {
+    /**
+     * Returns the generation that a valid authorization has; undefined if there was no connection.
+     *
+     * @param seen the caller's generation: if the cached one is older, it is loaded again, because
+     *   another node may have connected the user and the client a moment ago
+     */
+    async generationOf(accountId: string, clientId: string, seen = 0): Promise<number | undefined> {
       const person = await people.find(accountId, hasGeneration(clientId, seen));
       return person && generationIn(person, clientId);
     },
 
-    async countOf(clientId, which) {
+    /** See `countOfPeople`. */
+    async countOf(clientId: string, which?: 'current' | 'unmarked'): Promise<number> {
       const count = countOfPeople('$1', which);
       const [row] = await database.query<{ count: number }>(`SELECT ${count} AS count`, [clientId]);
       return row?.count ?? 0;
     },
 
-    async end(whose, cause, inTransaction, within) {
+    /**
+     * Ends connections and all their authorizations with one statement that raises the generations.
+     * That needs neither a list of authorizations nor the token store.
+     *
+     * @param whose all connections of a user, or the one of a user and a client
+     * @param inTransaction runs in the same transaction, even if there was nothing to end
+     * @param within the caller's transaction, used instead of a new one; after its commit the caller
+     *   sees the change once it forgets the account, or the database announces it
+     * @returns the ended connections
+     */
+    async end(
+      whose: Whose,
+      cause: EndingCause,
+      inTransaction?: InTransaction<readonly EndedConnection[]>,
+      within?: Queries,
+    ): Promise<readonly EndedConnection[]> {
       const { accountId, clientId = null } = whose;
       const end = async (tx: Queries): Promise<EndedConnection[]> => {
         const connections = await tx.query<EndedConnection>(
@@ -257,7 +211,19 @@ export function createConnections(parts: {
       return ended;
     },
 
-    async endSome(clientId, cause, after, inTransaction) {
+    /**
+     * Marks `BATCH` connections that `ClientRegistry.revoke` has ended, as `end` does: more would take too
+     * long in one statement. Skips users who have approved the client again.
+     *
+     * @param after the account whose connection was ended last; undefined for the first batch
+     * @returns the ended connections, ordered by account; fewer than `BATCH` when none is left
+     */
+    async endSome(
+      clientId: string,
+      cause: EndingCause,
+      after: string | undefined,
+      inTransaction: InTransaction<readonly EndedConnection[]>,
+    ): Promise<readonly EndedConnection[]> {
       const ended = await database.transaction(async (tx) => {
         const connections = await tx.query<EndedConnection>(
           // Lock within the limit: a row that another transaction changed meanwhile is replaced by the next one, so the
@@ -284,7 +250,17 @@ export function createConnections(parts: {
       return ended;
     },
 
-    removeSome: ({ id: clientId, ownerAccountId }, inTransaction) =>
+    /**
+     * Removes `BATCH` connections of a client, ended ones as well: more would take too long in one
+     * statement. The client must be suspended, so that none are added.
+     *
+     * @param inTransaction runs in the same transaction, with the ids of the disconnected accounts
+     * @returns how many users were disconnected; undefined when all connections are removed
+     */
+    removeSome: (
+      { id: clientId, ownerAccountId }: Pick<Client, 'id' | 'ownerAccountId'>,
+      inTransaction: InTransaction<readonly string[]>,
+    ): Promise<number | undefined> =>
       transactionOf(database, ownerAccountId, async (tx) => {
         // The order makes PostgreSQL use the index, and not read the removed rows of the table again.
         const rows = await tx.query<{ account_id: string; has_ended: boolean }>(
@@ -299,7 +275,14 @@ export function createConnections(parts: {
         return rows.length > 0 ? people.length : undefined;
       }),
 
-    async endEveryAuthorization(onProgress) {
+    /**
+     * Ends all authorizations, in batches, and keeps the approvals. For use after a restore, because
+     * the database lacks the latest revocations then. If interrupted, it can be run again.
+     *
+     * @param onProgress called after each batch with the number of connections so far
+     * @returns the number of connections
+     */
+    async endEveryAuthorization(onProgress?: (done: number) => void): Promise<number> {
       let done = 0;
       let after: string | undefined;
       // First, so that a connection that is made meanwhile has this generation, or is raised below: the lock waits for
@@ -329,7 +312,8 @@ export function createConnections(parts: {
       }
     },
 
-    async endOf(accountId, clientId) {
+    /** Returns when and why the connection ended; undefined if it is active or never existed. */
+    async endOf(accountId: string, clientId: string): Promise<ConnectionEnd | undefined> {
       const [end] = await database.query<ConnectionEnd>(
         `SELECT ended_at AS at, ended_cause AS cause FROM connections
           WHERE account_id = $1 AND client_id = $2 AND ended_at IS NOT NULL`,

@@ -9,61 +9,12 @@ import { createEndedIds } from '../storage/ended-ids.ts';
 import { mapPage, type Page, type PageRequest, pageOf } from '../storage/pages.ts';
 import { beyondLost, type Database, type InTransaction, type Queries } from '../storage/queries.ts';
 import type { Client, ClientKind } from './client.ts';
-import {
-  type ClientChecks,
-  type ClientCreation,
-  createClientCreation,
-  refuseForeignAccountId,
-  unknownOwner,
-} from './client-creation.ts';
-import { type ClientEdits, createClientEdits } from './client-edits.ts';
-import { type ClientRow, clientFrom, createOwnedClients, type OwnedClients, SELECT_CLIENTS } from './client-row.ts';
-import { type ClientSecrets, createClientSecrets, unknownClient } from './client-secrets.ts';
+import { type ClientChecks, createClientCreation, refuseForeignAccountId, unknownOwner } from './client-creation.ts';
+import { createClientEdits } from './client-edits.ts';
+import { type ClientRow, clientFrom, createOwnedClients, SELECT_CLIENTS } from './client-row.ts';
+import { createClientSecrets, unknownClient } from './client-secrets.ts';
 
-export interface ClientRegistry extends ClientCreation, ClientEdits, ClientSecrets, OwnedClients {
-  /** Returns the client with its secrets, suspended or not; undefined if it does not exist. */
-  find(id: string): Promise<Client | undefined>;
-  /** Returns the current clients from the database, oldest first, that match all of `only`. */
-  list(page?: PageRequest, only?: ClientFilter): Promise<Page<Client>>;
-  /** Records, or withdraws, the operator's verification. @throws Refusal `client_unknown` */
-  verify(id: string, isVerified: boolean, inTransaction?: InTransaction): Promise<Client>;
-  /** Everything issued to the client is refused from now on. @throws Refusal `client_unknown` */
-  suspend(id: string, inTransaction?: InTransaction): Promise<Client>;
-  /** @throws Refusal `client_unknown` */
-  resume(id: string, inTransaction?: InTransaction): Promise<Client>;
-  /**
-   * Ends everything issued to the client so far, and all approvals: the next request is refused.
-   * `Connections.endSome` then marks the connections as ended, up to `finishRevocation`. If that was
-   * interrupted within the last hour, continues: what was issued since the first call stays.
-   *
-   * @param inTransaction runs in the same transaction, unless it continues
-   * @returns true if it continues an interrupted revocation
-   * @throws Refusal `client_unknown`
-   */
-  revoke(id: string, inTransaction?: InTransaction): Promise<boolean>;
-  /** Call this in the transaction that marks the last connections. */
-  finishRevocation(id: string, tx: Queries): Promise<void>;
-  /** Returns whether the client's machine access token with this key was revoked by itself. */
-  hasEndedToken(client: Client, key: string): Promise<boolean>;
-  /**
-   * Ends the tokens of all machine clients, because a restored database lacks revocations.
-   *
-   * @param tx the caller's transaction, in which it revokes other access as well
-   */
-  endEveryMachineToken(tx: Queries): Promise<void>;
-  /**
-   * Gives the client to another owner, or to the operator if `owner` is undefined.
-   *
-   * @throws Refusal `client_unknown` or `owner_unknown`
-   */
-  transfer(id: string, owner: string | undefined, inTransaction?: InTransaction): Promise<Client>;
-  /**
-   * The last step of `RemoveClient` (authorizations/endings.ts); does not notify connected users.
-   *
-   * @throws Refusal `client_unknown`
-   */
-  remove(id: string, inTransaction?: InTransaction): Promise<void>;
-}
+export type ClientRegistry = ReturnType<typeof createClientRegistry>;
 
 interface ClientFilter {
   readonly kind?: ClientKind | undefined;
@@ -82,7 +33,7 @@ export function createClientRegistry(parts: {
   readonly checks?: ClientChecks;
   /** The operator who runs this command; absent in the service. */
   readonly operator?: string | undefined;
-}): ClientRegistry {
+}) {
   const { database, changes, clock, checks, operator } = parts;
   const cache = createCache<Client | undefined>({
     changes,
@@ -155,9 +106,12 @@ export function createClientRegistry(parts: {
     ...createClientSecrets({ changing, database, clock, readChanged }),
     ...createOwnedClients(database),
 
+    /** Returns the client with its secrets, suspended or not; undefined if it does not exist. */
     find,
 
-    async list(page = {}, { kind, ownerAccountId, isSuspended, isOwnerSuspended } = {}) {
+    /** Returns the current clients from the database, oldest first, that match all of `only`. */
+    async list(page: PageRequest = {}, only: ClientFilter = {}): Promise<Page<Client>> {
+      const { kind, ownerAccountId, isSuspended, isOwnerSuspended } = only;
       const query = {
         select: `${SELECT_CLIENTS} WHERE ($1::text IS NULL OR c.owner_account_id = $1)`,
         order: ['"createdAt"', 'id'],
@@ -172,10 +126,16 @@ export function createClientRegistry(parts: {
       return mapPage(await pageOf<ClientRow>(database, query, page), clientFrom);
     },
 
-    // Keep the time of the first suspension if the client is suspended again.
-    suspend: (id, inTransaction) => change(id, 'suspended_at = coalesce(suspended_at, $2)', [], inTransaction),
+    /**
+     * Everything issued to the client is refused from now on. A second suspension keeps the time of the first one.
+     *
+     * @throws Refusal `client_unknown`
+     */
+    suspend: (id: string, inTransaction?: InTransaction): Promise<Client> =>
+      change(id, 'suspended_at = coalesce(suspended_at, $2)', [], inTransaction),
 
-    verify: (id, isVerified, inTransaction) =>
+    /** Records, or withdraws, the operator's verification. @throws Refusal `client_unknown` */
+    verify: (id: string, isVerified: boolean, inTransaction?: InTransaction): Promise<Client> =>
       change(
         id,
         'verified_at = $3, verified_by = $4',
@@ -183,11 +143,23 @@ export function createClientRegistry(parts: {
         inTransaction,
       ),
 
-    resume: (id, inTransaction) => change(id, 'suspended_at = NULL', [], inTransaction),
+    /** @throws Refusal `client_unknown` */
+    resume: (id: string, inTransaction?: InTransaction): Promise<Client> =>
+      change(id, 'suspended_at = NULL', [], inTransaction),
 
-    hasEndedToken: ({ id, endedTokens }, key) => isEnded(id, endedTokens, key),
+    /** Returns whether the client's machine access token with this key was revoked by itself. */
+    hasEndedToken: ({ id, endedTokens }: Client, key: string): Promise<boolean> => isEnded(id, endedTokens, key),
 
-    async revoke(id, inTransaction) {
+    /**
+     * Ends everything issued to the client so far, and all approvals: the next request is refused.
+     * `Connections.endSome` then marks the connections as ended, up to `finishRevocation`. If that was
+     * interrupted within the last hour, continues: what was issued since the first call stays.
+     *
+     * @param inTransaction runs in the same transaction, unless it continues
+     * @returns true if it continues an interrupted revocation
+     * @throws Refusal `client_unknown`
+     */
+    async revoke(id: string, inTransaction?: InTransaction): Promise<boolean> {
       const isContinued = await changing(id, async (tx) => {
         const raised = await tx.query(
           `UPDATE clients SET updated_at = $2, generation = generation + 1, ended_through = generation + 1,
@@ -203,15 +175,22 @@ export function createClientRegistry(parts: {
       return isContinued;
     },
 
-    async finishRevocation(id, tx) {
+    /** Call this in the transaction that marks the last connections. */
+    async finishRevocation(id: string, tx: Queries): Promise<void> {
       await tx.query('UPDATE clients SET ending_since = NULL WHERE id = $1', [id]);
     },
 
-    async endEveryMachineToken(tx) {
+    /** Ends the tokens of all machine clients, because a restored database lacks revocations. */
+    async endEveryMachineToken(tx: Queries): Promise<void> {
       await tx.query(`UPDATE clients SET generation = ${beyondLost('generation')} WHERE kind = 'machine'`);
     },
 
-    async transfer(id, owner, inTransaction) {
+    /**
+     * Gives the client to another owner, or to the operator if `owner` is undefined.
+     *
+     * @throws Refusal `client_unknown` or `owner_unknown`
+     */
+    async transfer(id: string, owner: string | undefined, inTransaction?: InTransaction): Promise<Client> {
       refuseForeignAccountId(owner);
       // Remove the creation key, so that no form of the new owner finds this client.
       const transferred = change(
@@ -224,7 +203,12 @@ export function createClientRegistry(parts: {
       return refuseViolations(unknown, transferred);
     },
 
-    async remove(id, inTransaction) {
+    /**
+     * The last step of `RemoveClient` (authorizations/endings.ts); does not notify connected users.
+     *
+     * @throws Refusal `client_unknown`
+     */
+    async remove(id: string, inTransaction?: InTransaction): Promise<void> {
       await changing(id, async (tx) => {
         const gone = await tx.query('DELETE FROM clients WHERE id = $1 RETURNING 1', [id]);
         if (gone.length === 0) throw unknownClient(id);
