@@ -15,18 +15,17 @@ export function createRemovalLimit(parts: { readonly clock: Clock; readonly limi
 
   /** @param tx holds the lock of the batch, so that no other batch reads the count meanwhile */
   async function left(tx: Queries, wanted: number): Promise<number> {
+    const share = limit().endsWith('%') ? Number.parseInt(limit(), 10) : undefined;
     const [row] = await tx.query<{ removed: number; people: number }>(
-      // Count the people only if `MIN_OF_SHARE` is not enough, because counting is slow.
-      `SELECT removed, CASE WHEN removed + $2 > $3
-          THEN (SELECT count(*) FROM accounts WHERE suspended_at IS NULL) ELSE 0 END::int AS people
+      // Counts only if `MIN_OF_SHARE` is not enough, and only as many people as allow these removals: counting is slow.
+      `SELECT removed, (SELECT count(*) FROM (SELECT FROM accounts WHERE suspended_at IS NULL
+          LIMIT CASE WHEN removed + $2 > $3 AND $4 > 0 THEN ceil((removed + $2) * 100.0 / $4) ELSE 0 END) x)::int AS people
         FROM (SELECT coalesce(sum(removals), 0)::int AS removed
           FROM pushed_removals WHERE at > $1) AS hour`,
-      [new Date(clock() - HOUR_MS), wanted, MIN_OF_SHARE],
+      [new Date(clock() - HOUR_MS), wanted, MIN_OF_SHARE, share ?? 0],
     );
     const { removed = 0, people = 0 } = row ?? {};
-    const allowed = limit().endsWith('%')
-      ? Math.max(MIN_OF_SHARE, Math.ceil((people * Number.parseInt(limit(), 10)) / 100))
-      : Number(limit());
+    const allowed = share === undefined ? Number(limit()) : Math.max(MIN_OF_SHARE, Math.ceil((people * share) / 100));
     return allowed - removed;
   }
 
