@@ -1,4 +1,5 @@
 import { expect } from 'chai';
+import { createActivity } from '../../src/accounts/activity/activity.ts';
 import { describeBrowser, deviceIcon } from '../../src/accounts/browser-names.ts';
 import { describeInBrowser, enterAs } from '../support/browser.ts';
 import { createTestClock, type TestClock } from '../support/clock.ts';
@@ -95,6 +96,43 @@ describe('the activity page', () => {
     expect(seen[0]).to.include('Client 119.');
     expect(seen.at(-1)).to.include('Signed in');
     expect(new Set(seen.slice(0, 119)).size).to.equal(119);
+  });
+
+  it('decisions about other clients, and of other organizations, are not read for the activity of a user', async () => {
+    const { person, organization } = on.seeded;
+    const { query } = on.service.database;
+    await query(
+      `INSERT INTO connections (account_id, client_id, connected_at, approved_at, consented_name, consented_hosts)
+        VALUES ($1, $2, now(), now(), 'App', '{}')`,
+      [person.accountId, on.clients.confidential.id],
+    );
+    await query(
+      `INSERT INTO activity (at, actor, action, details)
+        SELECT now(), 'person', 'client_barred', jsonb_build_object('organization_id', CASE WHEN n % 2 = 0 OR n = 1
+          THEN $1 ELSE 'another ' || n END, 'client_id', CASE WHEN n % 2 = 1 THEN $2 ELSE 'another ' || n END)
+        FROM generate_series(1, 30000) n`,
+      [organization.id, on.clients.confidential.id],
+    );
+    await query('ANALYZE activity');
+    const asked: [string, readonly unknown[]][] = [];
+    const database = {
+      async query(...one: [string, readonly unknown[]]) {
+        asked.push(one);
+        return [];
+      },
+    };
+    await createActivity({ database: database as never, clock: Date.now }).of(person.accountId, { limit: 51 });
+    const [[text, values]] = asked as [(typeof asked)[0]];
+    const rows = await query<{ 'QUERY PLAN': string }>(`EXPLAIN (ANALYZE, TIMING off) ${text}`, values);
+    const plan = rows.map((row) => row['QUERY PLAN']).join('\n');
+    const read = [...plan.matchAll(/rows=(\d+) loops=(\d+)|Rows Removed by \D+: (\d+)/g)];
+    const most = Math.max(
+      ...read.map(([, found = 0, loops = 0, removed = 0]) => Number(found) * Number(loops) + Number(removed)),
+    );
+    expect(most, plan).to.be.below(200);
+    expect((await logOf(person.accountId)).filter(({ action }) => action === 'client_barred')).to.have.length(1);
+    await query("DELETE FROM activity WHERE action = 'client_barred'");
+    await query('DELETE FROM connections');
   });
 
   it('an invalid "before" parameter shows the newest page of the activity', async () => {

@@ -235,15 +235,14 @@ export function createActivity(parts: {
       const rows = await database.query<ActivityRow>(
         `(SELECT ${ACTIVITY_COLUMNS} FROM activity WHERE account_id = $1 AND ${ON_PAGE}
             ORDER BY id DESC LIMIT $3)
-          UNION ALL (SELECT ${ACTIVITY_COLUMNS} FROM activity
-            WHERE account_id IS NULL AND action IN ('client_barred', 'client_admitted')
-              AND details ->> 'organization_id' = ANY(ARRAY(
-                SELECT organization_id FROM organization_memberships WHERE account_id = $1))
-              AND at >= (SELECT m.created_at FROM organization_memberships m
-                WHERE m.account_id = $1 AND m.organization_id = details ->> 'organization_id')
-              AND details ->> 'client_id' IN (SELECT client_id FROM connections WHERE account_id = $1)
-              AND details ->> 'by_account_id' IS DISTINCT FROM $1 AND ${ON_PAGE}
-            ORDER BY id DESC LIMIT $3)
+          UNION ALL (SELECT decided.* FROM organization_memberships m JOIN connections n USING (account_id)
+            -- One look-up for each organization and client, each of which may have many decisions about others.
+            CROSS JOIN LATERAL (SELECT ${ACTIVITY_COLUMNS} FROM activity
+              WHERE account_id IS NULL AND action IN ('client_barred', 'client_admitted')
+                AND details ->> 'organization_id' = m.organization_id AND details ->> 'client_id' = n.client_id
+                AND at >= m.created_at AND details ->> 'by_account_id' IS DISTINCT FROM $1 AND ${ON_PAGE}
+              ORDER BY id DESC LIMIT $3) decided
+            WHERE m.account_id = $1 ORDER BY decided.id DESC LIMIT $3)
           UNION ALL (SELECT ${RENEWAL_COLUMNS} FROM connections n JOIN activity
               ON action = 'client_renewed' AND details ->> 'client_id' = n.client_id
             WHERE n.account_id = $1 AND activity.account_id IS DISTINCT FROM $1
