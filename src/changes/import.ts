@@ -25,6 +25,8 @@ const RETRY_PAUSES_MS = [250, 1_000];
 const MAX_BATCH_MS = 150;
 /** With a slow database the round trips of each batch alone may take that long, whatever its size. */
 const LEAST_BATCH = 25;
+/** How long a line takes is not known before the first batch of each type. */
+const FIRST_BATCH = 50;
 
 export type Importer = ReturnType<typeof createImporter>;
 
@@ -57,7 +59,7 @@ export function createImporter(parts: {
     const files = new Map<string, number>();
     const by: By = { actor: 'operator', isSystem: true, asksFirst, details: { by: 'import', import_id: run.id } };
     const options = { by, activity, file: fileRules(plan, write?.fileId), isDryRun: write === undefined };
-    let size = write ? PAGE_SIZE : READ_SIZE;
+    let size = READ_SIZE;
 
     /** Runs a page; writes in a transaction of its own, in which the page is read as well. */
     async function inTransaction<Result>(work: (tx: Queries, now: Date) => Promise<Result>): Promise<Result> {
@@ -82,6 +84,7 @@ export function createImporter(parts: {
       work: (tx: Queries, now: Date, after?: At) => Promise<ComparedPage<At>>,
     ) {
       let after: At | undefined;
+      if (write) size = Math.min(size, FIRST_BATCH);
       do {
         const from = after;
         const page = await inTransaction((tx, now) => work(tx, now, from));
