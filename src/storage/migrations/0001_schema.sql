@@ -312,7 +312,7 @@ create table first_generation (
 );
 insert into first_generation (value) values (1);
 create function keep_only_row() returns trigger language plpgsql as $$ begin
-  raise exception '% must keep its row: new connections and ends depend on it', tg_table_name;
+  raise exception '% must keep its row: without it, what has ended is not known', tg_table_name;
 end $$;
 create trigger first_generation_kept before delete or truncate on first_generation
   for each statement execute function keep_only_row();
@@ -481,11 +481,8 @@ create table session_cutoff (generation bigint not null);
 create unique index session_cutoff_one_row on session_cutoff ((true));
 insert into session_cutoff values (0);
 
-create function keep_session_cutoff() returns trigger language plpgsql as $$ begin
-  raise exception 'session_cutoff must keep its row: without it every session has ended';
-end $$;
 create trigger session_cutoff_kept before delete or truncate on session_cutoff
-  for each statement execute function keep_session_cutoff();
+  for each statement execute function keep_only_row();
 
 create function end_every_session() returns trigger language plpgsql as $$ begin
   delete from password_links where purpose = 'confirmed';
