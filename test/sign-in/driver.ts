@@ -290,6 +290,17 @@ export function driver(start: Start) {
       }
       case 'reset by strong':
         return browser.get(await callbackOf(actor, SECURITY, 'confirm_with'));
+      case 'open the link of a reset after sign out here':
+      case 'open the link of a reset after sign out elsewhere':
+      case 'open the link of a reset after sign out everywhere':
+      case 'open the link of a reset after sign out at strong':
+      case 'open the link of a reset after end of every session': {
+        const { location } = await browser.get(await callbackOf(actor, SECURITY, 'confirm_with'));
+        await act(actor, event.replace('open the link of a reset after ', '') as Event);
+        const page = await browser.open(String(location));
+        expect(page.status, page.html).to.equal(410);
+        return page;
+      }
       case 'confirm by an unused link of another user, who then signs in': {
         const other = await addPerson(on.service, 'Other Person', `other-of-${who.email}`);
         await addLink(other, 'unused');
@@ -308,6 +319,8 @@ export function driver(start: Start) {
             ON CONFLICT (account_id) DO UPDATE SET began_at = excluded.began_at`,
           [accountId],
         ));
+      case 'end of every session':
+        return on.service.accounts.endEverySession(async () => {}).then(() => undefined);
       case 'suspension':
         return void (await on.service.accounts.suspend(accountId));
       case 'idle':

@@ -15,6 +15,9 @@ export type Held = 'passkey' | 'strong' | 'weak' | 'unused';
 /** When the user must have a strong method: never (no role), soon (the grace period runs), or now (it has ended). */
 export type Required = 'never' | 'soon' | 'now';
 
+/** What ends the session that began in this browser. */
+type EndOfSession = `sign out ${'here' | 'elsewhere' | 'everywhere' | 'at strong'}` | 'end of every session';
+
 export type Event =
   | Method
   /** A sign-in that a client requires with `prompt=login`, in the present session. */
@@ -34,12 +37,16 @@ export type Event =
   | `finish ${'link' | 'confirmation' | 'reset'} after ${'a sign-in' | 'a sign-out' | 'a sign-in as another user' | 'an end of all sessions'}`
   | 'get a role'
   | 'end of the grace period'
+  /** Of all users: `sessions end --all`. */
+  | 'end of every session'
   | 'suspension'
   | 'idle'
   | 'too old'
   | 'ten minutes'
   /** Confirms at the provider `strong`, to choose a new password. */
   | 'reset by strong'
+  /** The link of such a reset is opened only after this event. */
+  | `open the link of a reset after ${EndOfSession}`
   /** Confirms with an imported, never used link of another user; then that user signs in with it. */
   | 'confirm by an unused link of another user, who then signs in'
   | 'approve a client'
@@ -438,6 +445,22 @@ export const ROWS: readonly Row[] = [
       becomes: 'nobody',
     }),
   ),
+  ...(['sign out here', 'sign out elsewhere', 'sign out at strong', 'end of every session'] as const).map(
+    (end): Row => ({
+      rule: 19,
+      held: ['strong'],
+      from: 'strong',
+      events: [`open the link of a reset after ${end}`],
+      becomes: 'nobody',
+    }),
+  ),
+  {
+    rule: 19,
+    held: ['strong'],
+    from: 'strong',
+    events: ['open the link of a reset after sign out everywhere'],
+    becomes: 'free',
+  },
   { rule: 20, held: ['strong'], events: ['finish at strong in another browser'], becomes: 'nobody' },
 
   { rule: 21, from: 'password', events: ['sign out here'], becomes: 'nobody' },
@@ -458,6 +481,7 @@ export const ROWS: readonly Row[] = [
   { rule: 22, held: ['weak'], from: 'password', events: ['sign out at weak'], becomes: 'free' },
   { rule: 23, from: 'password', events: ['sign out everywhere'], becomes: 'free', log: 'signed_out_everywhere' },
   { rule: 23, from: 'password', events: ['sign out everywhere in another browser'], becomes: 'nobody' },
+  { rule: 23, held: ['passkey'], from: 'passkey', events: ['end of every session'], becomes: 'nobody' },
   {
     rule: 23,
     required: 'now',
