@@ -67,6 +67,10 @@ const FIELD = {
   way: 'remove_way',
 };
 
+/** Sessions of a user that are looked up in the token store, before others are taken to be active. */
+const MAX_READ_SESSIONS = 1_000;
+const READ_AT_ONCE = 25;
+
 export function createEndingChoices({
   passwords,
   connections,
@@ -123,10 +127,15 @@ export function createEndingChoices({
     ].map((choice) => asChoice(choice, form));
   }
 
-  async function otherSessions(ctx: Context, account: Account): Promise<number> {
+  /** Reads few sessions at a time: a user may have started thousands, and then there are others. */
+  async function hasOtherSession(ctx: Context, account: Account): Promise<boolean> {
     const own = await sessions.current(ctx);
-    const uids = (await sessionList.of(account)).map(({ uid }) => uid);
-    return (await sessions.findActive(uids.filter((uid) => uid !== own?.uid))).size;
+    for (let skip = 0; skip < MAX_READ_SESSIONS; skip += READ_AT_ONCE) {
+      const uids = (await sessionList.of(account, READ_AT_ONCE, skip)).map(({ uid }) => uid);
+      if ((await sessions.findActive(uids.filter((uid) => uid !== own?.uid))).size > 0) return true;
+      if (uids.length < READ_AT_ONCE) return false;
+    }
+    return true;
   }
 
   /** Lists what gives access besides this browser and this method: also the password and other sessions. */
@@ -136,11 +145,12 @@ export function createEndingChoices({
     methodId: string,
     form = new URLSearchParams(),
   ): Promise<readonly EndingChoice[]> {
-    const [others, rest] = await Promise.all([otherSessions(ctx, account), of(account, form)]);
+    const [hasOthers, rest] = await Promise.all([hasOtherSession(ctx, account), of(account, form)]);
     const password = { name: FIELD.password, what: message('ending.password') };
+    const browsers = { name: FIELD.sessions, what: message('ending.browsers') };
     return [
       ...(passwords && account.hasPassword ? [asChoice(password, form)] : []),
-      ...counted(FIELD.sessions, 'ending.browsers', others).map((choice) => asChoice(choice, form)),
+      ...(hasOthers ? [asChoice(browsers, form)] : []),
       ...rest.filter(({ value }) => value !== methodId),
     ];
   }
@@ -272,7 +282,7 @@ const asChoice = (
   isKept,
 });
 
-const counted = (name: string, text: 'ending.apps' | 'ending.api-keys' | 'ending.browsers', count: number): Choice[] =>
+const counted = (name: string, text: 'ending.apps' | 'ending.api-keys', count: number): Choice[] =>
   count > 0 ? [{ name, what: message(text, { count }) }] : [];
 
 const methodChoice = ({ id, kind, label, addedAt }: LinkedMethod): Choice => ({
