@@ -29,6 +29,7 @@ export type Event =
   | `link ${'strong' | 'weak'}`
   | 'remove passkey'
   | `sign out ${'here' | 'elsewhere' | 'everywhere' | 'everywhere in another browser' | 'at strong' | 'at weak'}`
+  | 'set a new password'
   | 'use invitation'
   | 'use forgotten and sign in'
   | `use ${'invitation' | 'forgotten'} in another browser`
@@ -40,6 +41,7 @@ export type Event =
   /** Of all users: `sessions end --all`. */
   | 'end of every session'
   | 'suspension'
+  | 'end of the suspension'
   | 'idle'
   | 'too old'
   | 'ten minutes'
@@ -498,9 +500,21 @@ export const ROWS: readonly Row[] = [
     events: ['sign out everywhere in another browser', 'password for a client'],
     becomes: 'warned',
   },
+  { rule: 23, from: 'password', events: ['set a new password'], becomes: 'free', log: 'password_changed' },
+  {
+    rule: 23,
+    held: ['weak'],
+    from: 'weak',
+    events: ['set a new password', 'sign out at weak'],
+    becomes: 'nobody',
+  },
   { rule: 23, events: ['approve a client after sign out everywhere'], becomes: 'free', at: '/callback' },
   { rule: 23, held: ['weak'], from: 'weak', events: ['sign out everywhere', 'sign out at weak'], becomes: 'nobody' },
   { rule: 24, from: 'password', events: ['suspension'], becomes: 'nobody' },
+  { rule: 24, from: 'password', events: ['suspension', 'password'], becomes: 'nobody', log: 'sign_in_failed' },
+  { rule: 24, held: ['passkey'], events: ['suspension', 'passkey'], becomes: 'nobody', log: 'passkey_refused' },
+  { rule: 24, held: ['strong'], events: ['suspension', 'strong'], becomes: 'nobody', log: 'sign_in_refused' },
+  { rule: 24, from: 'password', events: ['suspension', 'end of the suspension'], becomes: 'free' },
   { rule: 24, from: 'password', events: ['idle'], becomes: 'nobody' },
   { rule: 24, held: ['passkey'], from: 'passkey', events: ['too old'], becomes: 'nobody' },
   { rule: 25, from: 'password', events: ['get a role'], becomes: 'warned' },
