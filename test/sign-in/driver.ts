@@ -25,7 +25,7 @@ type Provider = keyof typeof IDS;
 export interface Actor {
   /** With the present password. */
   who: SeededPerson;
-  readonly browser: Traveller;
+  browser: Traveller;
   /** The latest one that was added. */
   passkey: SoftPasskey | undefined;
 }
@@ -282,6 +282,11 @@ export function driver(start: Start) {
       }
       case 'use invitation':
         return useLink(actor, 'invitation');
+      case 'password for a client in the session of another user':
+        actor.browser = (await given({ held: ['passkey'], from: 'passkey' })).browser;
+        return prove(actor, await clientPage(actor, 'login consent'), 'password');
+      case 'use forgotten':
+        return useLink(actor, 'forgotten');
       case 'use forgotten and sign in':
         await useLink(actor, 'forgotten');
         return signIn(browser, actor.who);

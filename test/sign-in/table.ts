@@ -31,7 +31,10 @@ export type Event =
   | `sign out ${'here' | 'elsewhere' | 'everywhere' | 'everywhere in another browser' | 'at strong' | 'at weak'}`
   | 'set a new password'
   | 'use invitation'
+  | 'use forgotten'
   | 'use forgotten and sign in'
+  /** The other user, who began the session, authenticated with a passkey. */
+  | 'password for a client in the session of another user'
   | `use ${'invitation' | 'forgotten'} in another browser`
   | 'finish at strong in another browser'
   /** Something happens in the browser, or to the session, while the user is at the provider `strong`. */
@@ -110,6 +113,13 @@ export const ROWS: readonly Row[] = [
   { rule: 1, required: 'now', events: ['password'], becomes: 'must add', at: STRONGER },
   { rule: 1, required: 'now', held: ['weak'], events: ['password'], becomes: 'must add' },
   { rule: 1, required: 'now', events: ['password for a client'], becomes: 'must add', at: STRONGER },
+  {
+    rule: 1,
+    required: 'soon',
+    events: ['password for a client in the session of another user'],
+    becomes: 'warned',
+    log: 'signed_in',
+  },
   {
     rule: 2,
     required: 'now',
@@ -190,6 +200,7 @@ export const ROWS: readonly Row[] = [
   { rule: 6, required: 'soon', held: ['strong'], events: ['use invitation'], becomes: 'warned' },
   { rule: 6, required: 'now', events: ['use invitation'], becomes: 'must add', at: STRONGER },
   { rule: 6, required: 'now', held: ['passkey'], events: ['use invitation'], becomes: 'nobody', at: '/login' },
+  { rule: 7, events: ['use forgotten'], becomes: 'nobody', at: '/login', log: 'password_changed' },
   { rule: 7, events: ['use forgotten and sign in'], becomes: 'free' },
   { rule: 7, held: ['passkey'], events: ['use forgotten and sign in'], becomes: 'free' },
   { rule: 7, required: 'soon', events: ['use forgotten and sign in'], becomes: 'warned' },
