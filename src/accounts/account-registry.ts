@@ -121,11 +121,11 @@ export function createAccountRegistry(parts: {
         filters: [
           ['state = $', state],
           [OWES_STRONG_METHOD, owing?.issuers],
-          ["NOT ($ AND 'passkey' = ANY(ways_in))", owing?.passkeys],
+          ["NOT ($ AND 'passkey' = ANY(sign_in_methods))", owing?.passkeys],
         ] as const,
       };
-      const found = await pageOf<AccountRow & { ways_in: SignInMethodKind[] }>(database, query, page);
-      return mapPage(found, (row) => ({ ...accountFrom(row), signInMethods: row.ways_in }));
+      const found = await pageOf<AccountRow & { sign_in_methods: SignInMethodKind[] }>(database, query, page);
+      return mapPage(found, (row) => ({ ...accountFrom(row), signInMethods: row.sign_in_methods }));
     },
 
     setUnwantedMail: (id, unwanted) => change(id, 'unwanted_mail = $2', [unwanted]),

@@ -62,14 +62,14 @@ export const ACCOUNT_COLUMNS = `id, email, name, password_hash, created_at, susp
   unwanted_mail, external_id, language`;
 export const SELECT_ACCOUNTS = `SELECT ${ACCOUNT_COLUMNS} FROM accounts`;
 
-/** SQL: all accounts with their sign-in methods (`ways_in`) and their `state` (see `stateOf`). */
+/** SQL: all accounts with their sign-in methods (`sign_in_methods`) and their `state` (see `stateOf`). */
 export const LISTED_ACCOUNTS = `SELECT *, CASE WHEN suspended_at IS NOT NULL THEN 'suspended'
-    WHEN ways_in = '{}' THEN 'no password yet' ELSE 'active' END AS state
+    WHEN sign_in_methods = '{}' THEN 'no password yet' ELSE 'active' END AS state
   FROM (SELECT ${ACCOUNT_COLUMNS}, array_remove(ARRAY[
       CASE WHEN password_hash IS NOT NULL THEN 'password' END,
       CASE WHEN EXISTS (SELECT FROM passkeys p WHERE p.account_id = a.id) THEN 'passkey' END,
       CASE WHEN EXISTS (SELECT FROM account_identities i WHERE i.account_id = a.id)
-        THEN 'provider' END], NULL) AS ways_in FROM accounts a) AS person`;
+        THEN 'provider' END], NULL) AS sign_in_methods FROM accounts a) AS person`;
 
 export interface AccountRow {
   readonly id: string;
