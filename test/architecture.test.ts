@@ -94,7 +94,7 @@ const DOORS: Readonly<Record<string, string>> = {
   'pages/password': 'forgot-password password used-link',
   'pages/security': 'mail-choices password-change security sessions sign-in-methods what-has-access',
   'pages/sign-in':
-    'attempt browser-sign-ins current-session known-devices offered-methods passkey-sign-ins password-check sign-in sign-in-policy sign-out upstream-ways waiting-sign-in',
+    'attempt browser-sign-ins current-session enabled-methods known-devices passkey-sign-ins password-check sign-in sign-in-policy sign-out upstream-providers waiting-sign-in',
   'pages/upstream': 'arrival flows logout next-person sign-in',
   'pages/words': 'browser-details client-standing moment reached rights tile',
   'storage/embedded': 'postgres server',

@@ -88,7 +88,7 @@ describe('the documentation', () => {
         const { email, accountId } = seeded.person;
         const [session] =
           (await service.accounts.find(accountId).then((account) => {
-            return account && service.sessionList.of(account);
+            return account && service.sessionList.of(account, 100);
           })) ?? [];
         const key = await service.apiKeys.add(
           { accountId, name: 'Export', expiresInDays: 30 },

@@ -66,8 +66,6 @@ export interface RecordedSession extends StartedSession {
 
 export type SessionList = ReturnType<typeof createSessionList>;
 
-/** Maximum number of listed sessions per user: no person has as many. */
-const MAX_LISTED = 1_000;
 const PUBLIC_ID = /^ses_[A-Za-z0-9_-]{16}$/;
 
 /** Returns the id that operators use for a session: computed from its uid without revealing it. */
@@ -155,7 +153,7 @@ export function createSessionList(parts: { readonly database: Database; readonly
      *
      * @param skip the number of later sessions that an earlier page showed
      */
-    async of({ id, sessionGeneration }: Account, limit: number = MAX_LISTED, skip = 0): Promise<StartedSession[]> {
+    async of({ id, sessionGeneration }: Account, limit: number, skip = 0): Promise<StartedSession[]> {
       const rows = await database.query<Omit<StartedSession, 'origin'> & Origin>(
         `SELECT uid, begun_at AS "begunAt", address, browser FROM browser_sessions
           WHERE account_id = $1 AND generation >= $2 AND ended_at IS NULL

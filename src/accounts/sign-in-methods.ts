@@ -69,7 +69,7 @@ interface Ending {
   /** True if the service has passwords. */
   readonly passwords: boolean;
   /** The ids of the methods to remove. */
-  readonly ways: readonly string[];
+  readonly methods: readonly string[];
   /** Ends connections, API keys and (with `removeWith`) these methods. */
   readonly rest: InTransaction<Account>;
 }
@@ -116,9 +116,9 @@ export function createSignInMethods({
    *
    * @returns the changed account; the string `last` if the user could no longer sign in (then nothing is changed)
    */
-  async function end(accountId: string, { origin, password, sessions, passwords, ways, rest }: Ending) {
+  async function end(accountId: string, { origin, password, sessions, passwords, methods, rest }: Ending) {
     try {
-      return await accounts.changeMethods(accountId, removesLink(ways), async (tx) => {
+      return await accounts.changeMethods(accountId, removesLink(methods), async (tx) => {
         // Ask here: not every entry about what ends asks whether the session is still active.
         const [row] = await tx.query<AccountRow>(
           `${SELECT_ACCOUNTS} WHERE id = $1 AND ($2::text IS NULL OR ${hasActiveSession('$2', '$3')})`,
@@ -175,7 +175,7 @@ export function createSignInMethods({
       const rest = async (tx: Queries): Promise<void> => {
         removed = await removeWith(accountId, [id], { origin, tx });
       };
-      const left = await end(accountId, { origin, password: false, sessions: false, passwords, ways: [id], rest });
+      const left = await end(accountId, { origin, password: false, sessions: false, passwords, methods: [id], rest });
       return removed.length > 0 ? left : undefined;
     },
 

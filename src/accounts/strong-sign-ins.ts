@@ -46,7 +46,7 @@ export function createStrongSignIns({
   readonly clock: Clock;
   readonly signIn: RequiredSignIn;
 }) {
-  const ways = listStrongMethods(signIn);
+  const strong = listStrongMethods(signIn);
   return {
     /**
      * Returns the requirement for a user who signed in with a password; undefined if there is none.
@@ -73,16 +73,16 @@ export function createStrongSignIns({
     startOfGrace: (accountId: string) => Promise<Date>,
   ): Promise<SignInRequirement | undefined> {
     if (signIn.require === 'off') return undefined;
-    const [row] = await queries.query<{ has_way: boolean; began_at: Date | null }>(
-      `SELECT ${hasStrongMethod('$2', '$3')} AS has_way,
+    const [row] = await queries.query<{ has_strong: boolean; began_at: Date | null }>(
+      `SELECT ${hasStrongMethod('$2', '$3')} AS has_strong,
           (SELECT began_at FROM sign_in_grace WHERE account_id = a.id) AS began_at
         FROM accounts a WHERE a.id = $1 AND ${HAS_POWER}`,
-      [accountId, ways.passkeys, ways.issuers],
+      [accountId, strong.passkeys, strong.issuers],
     );
     if (!row) return undefined;
     const beganAt = row.began_at ?? (await startOfGrace(accountId));
     const until = new Date(beganAt.getTime() + signIn.requireGraceSeconds * 1000);
-    return { until, isOver: until.getTime() <= clock(), hasStrongMethod: row.has_way };
+    return { until, isOver: until.getTime() <= clock(), hasStrongMethod: row.has_strong };
   }
 
   async function startGrace(accountId: string): Promise<Date> {

@@ -8,7 +8,7 @@ import { type ActivityEntry, describeActivity } from './activity.ts';
 import { seeOther } from './page.ts';
 import type { PageKit } from './page-kit.ts';
 import { get, type Route, SECURITY } from './routes.ts';
-import type { OfferedMethods } from './sign-in/offered-methods.ts';
+import type { EnabledMethods } from './sign-in/enabled-methods.ts';
 import { accountOf } from './signed-in.ts';
 import { type Moment, momentOrNothing } from './words/moment.ts';
 import { describeReached, type ReachedOrganization } from './words/reached.ts';
@@ -47,10 +47,10 @@ export function profilePage(parts: {
   readonly access: Access;
   readonly activity: Pick<Activity, 'of'>;
   readonly connections: Pick<Connections, 'listActing'>;
-  readonly offered: Pick<OfferedMethods, 'passwords' | 'passkeys'>;
+  readonly enabled: Pick<EnabledMethods, 'passwords' | 'passkeys'>;
   readonly signInMethods: Pick<SignInMethods, 'of'>;
 }): Route[] {
-  const { kit, access, activity, connections, offered, signInMethods } = parts;
+  const { kit, access, activity, connections, enabled, signInMethods } = parts;
 
   async function show(ctx: Context): Promise<void> {
     const { id: accountId, hasPassword } = accountOf(ctx);
@@ -60,7 +60,7 @@ export function profilePage(parts: {
       signInMethods.of(accountId),
       activity.of(accountId, { limit: MAX_ENTRIES }),
     ]);
-    const canUsePassword = offered.passwords && hasPassword;
+    const canUsePassword = enabled.passwords && hasPassword;
     const usable = methods.filter(({ isDisabled }) => !isDisabled);
     const best =
       usable.find(({ kind }) => kind === 'passkey') ?? usable.find(({ isStrong }) => isStrong || !canUsePassword);
@@ -68,7 +68,7 @@ export function profilePage(parts: {
     await kit.render(ctx, 'profile', {
       signInBy: best?.kind ?? (canUsePassword ? 'password' : 'nothing'),
       methodName: best?.label ?? '',
-      addPasskeyUrl: best || !offered.passkeys ? undefined : `${SECURITY}/passkeys/new`,
+      addPasskeyUrl: best || !enabled.passkeys ? undefined : `${SECURITY}/passkeys/new`,
       acting: acting.slice(0, MAX_ACTING).map(({ kind, id, name, isSuspended, lastUsedAt }) => ({
         kind,
         href: `${PATH}/${kind}${kind === 'connections' ? `/${id}` : ''}`,

@@ -26,13 +26,13 @@ import {
 } from './page.ts';
 import type { PageKit } from './page-kit.ts';
 import type { Redraw } from './routes.ts';
-import type { BrowserSignIns, ConfirmationWay } from './sign-in/browser-sign-ins.ts';
-import type { OfferedMethods } from './sign-in/offered-methods.ts';
+import type { BrowserSignIns, ConfirmationMethod } from './sign-in/browser-sign-ins.ts';
+import type { EnabledMethods } from './sign-in/enabled-methods.ts';
 import { PASSKEY_FIELD, PASSKEY_OPTIONS } from './sign-in/passkey-sign-ins.ts';
 import { isPaused, type PasswordCheck } from './sign-in/password-check.ts';
 import { loginPath } from './sign-in/sign-in.ts';
 import { isOpenTo, STRONG_SIGN_IN } from './sign-in/sign-in-policy.ts';
-import { WAY_FIELD, type WayIn } from './sign-in/upstream-ways.ts';
+import { type NamedProvider, PROVIDER_FIELD } from './sign-in/upstream-providers.ts';
 import type { Render } from './view-data.ts';
 import type { RightsInWords } from './words/rights.ts';
 
@@ -44,8 +44,8 @@ declare module './view-data.ts' {
       readonly email: string;
       readonly hasPassword: boolean;
       /** The user's linked providers, each a button. */
-      readonly ways: readonly WayIn[];
-      readonly wayField: string;
+      readonly providers: readonly NamedProvider[];
+      readonly providerField: string;
       /** Undefined if the user has no passkey. */
       readonly passkeyOptionsUrl: string | undefined;
       /** The fields of the submitted form, as hidden fields. */
@@ -58,7 +58,7 @@ declare module './view-data.ts' {
 }
 
 /** The method with which the user has proved who they are, or why it was refused. */
-type Proof = { readonly way: ConfirmationWay } | { readonly problem: Text; readonly isTypedWrong: boolean };
+type Proof = { readonly method: ConfirmationMethod } | { readonly problem: Text; readonly isTypedWrong: boolean };
 
 /** Age of a sign-in in seconds from which sensitive actions require re-authentication. */
 const RECENT_SECONDS = 600;
@@ -112,7 +112,7 @@ export function createPageKit(parts: {
   accounts: AccountRegistry;
   sessions: BrowserSessions;
   checkPassword: PasswordCheck;
-  offered: Pick<OfferedMethods, 'passwords' | 'upstream' | 'passkeys'>;
+  enabled: Pick<EnabledMethods, 'passwords' | 'upstream' | 'passkeys'>;
   signIns: Pick<BrowserSignIns, 'confirm'>;
   formDrafts: FormDrafts;
   standings: Standings;
@@ -121,8 +121,8 @@ export function createPageKit(parts: {
   keepResult: Middleware;
 }): PageKit {
   const { render, notices, pageToClient, forms, clock, sessions, signIns } = parts;
-  const { checkPassword, offered, formDrafts, standings, errorPage } = parts;
-  const { upstream, passkeys } = offered;
+  const { checkPassword, enabled, formDrafts, standings, errorPage } = parts;
+  const { upstream, passkeys } = enabled;
 
   /** Keeps what was typed, for the account of the form only. @returns the name for `find`. */
   async function keepTyped(ctx: Context): Promise<string | undefined> {
@@ -192,13 +192,13 @@ export function createPageKit(parts: {
     const answer = form.get(PASSKEY_FIELD);
     if (passkeys && answer !== null) {
       const used = await passkeys.check(ctx, answer, account);
-      return isMessage(used) ? { problem: used, isTypedWrong: false } : { way: used };
+      return isMessage(used) ? { problem: used, isTypedWrong: false } : { method: used };
     }
     const password = form.get('current_password');
     if (password === null || !acceptsPassword) return undefined;
     const { email, id: accountId } = account;
     const checked = await checkPassword(ctx, { email, password, accountId });
-    if (!isMessage(checked)) return { way: 'password' };
+    if (!isMessage(checked)) return { method: 'password' };
     // Replace the text about email address and password: the user was asked only for the password.
     const problem = isPaused(ctx) ? checked : message('confirm.wrong-password');
     return { problem, isTypedWrong: true };
@@ -213,26 +213,26 @@ export function createPageKit(parts: {
     if (await isRecent(ctx)) return next();
     const account = accountOf(ctx);
     const form = findForm(ctx) ?? new URLSearchParams();
-    const providerId = form.get(WAY_FIELD);
+    const providerId = form.get(PROVIDER_FIELD);
     if (providerId !== null) return confirmThere(ctx, providerId);
     const { is } = await standings.of(byPassword(account.id), ctx);
-    const acceptsPassword = offered.passwords && is !== 'must use';
+    const acceptsPassword = enabled.passwords && is !== 'must use';
     const proof = await proofIn(ctx, form, acceptsPassword);
-    if (proof && 'way' in proof) {
-      const came = proof.way === 'password' ? 'password' : 'passkey';
-      if (!(await signIns.confirm(ctx, account, came, proof.way))) return askToSignIn(ctx);
+    if (proof && 'method' in proof) {
+      const came = proof.method === 'password' ? 'password' : 'passkey';
+      if (!(await signIns.confirm(ctx, account, came, proof.method))) return askToSignIn(ctx);
       return next();
     }
-    const ways = await upstream.listMethods(account);
+    const providers = await upstream.listMethods(account);
     const hasPasskey = (await passkeys?.has(account)) ?? false;
     // The form of this page can redirect to a provider.
-    if (ways.length > 0) await pageToClient(ctx, async () => {});
+    if (providers.length > 0) await pageToClient(ctx, async () => {});
     await render(ctx, 'confirm-password', {
       action: ctx.url,
       email: account.email,
-      hasPassword: acceptsPassword && (account.hasPassword || !(ways.length > 0 || hasPasskey)),
-      ways,
-      wayField: WAY_FIELD,
+      hasPassword: acceptsPassword && (account.hasPassword || !(providers.length > 0 || hasPasskey)),
+      providers,
+      providerField: PROVIDER_FIELD,
       passkeyOptionsUrl: hasPasskey ? PASSKEY_OPTIONS.confirm : undefined,
       carried: [...form].filter(([name]) => !NOT_CARRIED.includes(name)).map(([name, value]) => ({ name, value })),
       isTypedWrong: false,

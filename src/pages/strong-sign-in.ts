@@ -6,9 +6,9 @@ import { seeOther, visitorIn } from './page.ts';
 import type { PageKit } from './page-kit.ts';
 import { get, type Route } from './routes.ts';
 import { anyStrongOf } from './sign-in/attempt.ts';
-import type { OfferedMethods } from './sign-in/offered-methods.ts';
+import type { EnabledMethods } from './sign-in/enabled-methods.ts';
 import { STRONG_SIGN_IN } from './sign-in/sign-in-policy.ts';
-import type { WayIn } from './sign-in/upstream-ways.ts';
+import type { NamedProvider } from './sign-in/upstream-providers.ts';
 import { type Moment, toMoment } from './words/moment.ts';
 
 declare module './view-data.ts' {
@@ -23,7 +23,7 @@ declare module './view-data.ts' {
       readonly held: Text;
       /** Undefined if the service does not offer passkeys. */
       readonly addPasskeyUrl: string | undefined;
-      readonly linkable: readonly WayIn[];
+      readonly linkable: readonly NamedProvider[];
       readonly linkUrl: string;
     };
   }
@@ -32,17 +32,17 @@ declare module './view-data.ts' {
 export function strongSignInPage(parts: {
   readonly kit: PageKit;
   readonly signInMethods: Pick<SignInMethods, 'of'>;
-  readonly offered: Pick<OfferedMethods, 'upstream' | 'passkeys'>;
+  readonly enabled: Pick<EnabledMethods, 'upstream' | 'passkeys'>;
 }): Route[] {
-  const { kit, signInMethods, offered } = parts;
-  const { upstream, passkeys } = offered;
+  const { kit, signInMethods, enabled } = parts;
+  const { upstream, passkeys } = enabled;
 
   async function show(ctx: Context): Promise<void> {
     const visitor = visitorIn(ctx);
     const { standing } = visitor;
     if (standing.is === 'free') return seeOther(ctx, '/profile');
     // The form of this page can redirect to a provider.
-    if (upstream.ways.length > 0) await kit.pageToClient(ctx, async () => {});
+    if (upstream.providers.length > 0) await kit.pageToClient(ctx, async () => {});
     const held = await signInMethods.of(visitor.account.id);
     await kit.render(ctx, 'stronger-sign-in', {
       notice: await kit.notices.take(ctx),

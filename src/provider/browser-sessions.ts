@@ -119,14 +119,16 @@ export function createBrowserSessions(parts: {
   }
 
   return {
-    /** Returns the request's active session: read once, with the changes that the request has made. */
-    current(ctx: Context): Promise<ActiveBrowserSession | undefined> {
-      const session = known.find(ctx) ?? find(ctx).then(activeFrom);
+    /**
+     * Returns the request's active session: read once, with the changes that the request has made.
+     *
+     * @param read the stored session, if the engine has read it for this request
+     */
+    current(ctx: Context, read?: StoredSession): Promise<ActiveBrowserSession | undefined> {
+      const session = known.find(ctx) ?? (read ? activeFrom(read) : find(ctx).then(activeFrom));
       known.set(ctx, session);
       return session;
     },
-
-    activeFrom,
 
     /** Reads the session again, for responses (streams) that may last longer than the session. */
     lookAgain: (ctx: Context) => find(ctx).then(activeFrom),

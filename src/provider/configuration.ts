@@ -4,7 +4,7 @@ import type { Context } from 'koa';
 import { type AccountClaims, type Configuration, errors, type interactionPolicy } from 'oidc-provider';
 import { cookieAttributes, cookieName } from '../base/cookies.ts';
 import type { Settings } from '../config/settings.ts';
-import type { BrowserSessions, StoredSession } from './browser-sessions.ts';
+import type { StoredSession } from './browser-sessions.ts';
 import { ENDPOINT } from './endpoints.ts';
 import { clientOf } from './engine-clients.ts';
 import { NO_SCOPES } from './oauth-error.ts';
@@ -16,16 +16,15 @@ const MAX_STATE_BYTES = 2_048;
 
 interface ConfigurationParts {
   readonly settings: Settings;
-  readonly activeFrom: BrowserSessions['activeFrom'];
-  /** False if the session's user needs a stronger sign-in (`sign_in.require`). */
-  readonly mayAct: (session: StoredSession | undefined, ctx: Context) => Promise<boolean>;
+  /** False if the session has ended, or its user needs a stronger sign-in (`sign_in.require`). */
+  readonly mayAct: (session: StoredSession, ctx: Context) => Promise<boolean>;
   readonly policy: interactionPolicy.Prompt[];
   readonly adapter: NonNullable<Configuration['adapter']>;
   readonly renderError: NonNullable<Configuration['renderError']>;
 }
 
 export function engineConfiguration(parts: ConfigurationParts): Configuration {
-  const { settings, activeFrom, mayAct } = parts;
+  const { settings, mayAct } = parts;
   const off = { enabled: false };
   return {
     adapter: parts.adapter,
@@ -74,13 +73,10 @@ export function engineConfiguration(parts: ConfigurationParts): Configuration {
     },
 
     findAccount: async (ctx, accountId) => {
-      // The session of the authorization endpoint may have ended: require an active one.
+      // Every request for a code passes here, with or without a page. If the session has ended, or needs a
+      // stronger sign-in, it gets no code: the request asks for a sign-in (`login_required`).
       const { session } = ctx.oidc;
-      const active = session && (await activeFrom(session));
-      if (active?.accountId !== accountId) return undefined;
-      // Every request for a code passes here, with or without a page. If the session needs a stronger
-      // sign-in, it gets no code: the request asks for a sign-in (`login_required`).
-      if (!(await mayAct(session, ctx))) return undefined;
+      if (session?.accountId !== accountId || !(await mayAct(session, ctx))) return undefined;
       return { accountId, claims: (): AccountClaims => ({ sub: accountId }) };
     },
     interactions: {

@@ -25,7 +25,7 @@ import type { LastUsed } from '../storage/last-used.ts';
 import type { TokenStore } from '../storage/token-store.ts';
 import { type ApprovalsParts, createApprovals } from './approvals.ts';
 import { answerRefusals, handOverToApp, keepQuery, refusalUrl, type ShowHandover } from './authorization-answers.ts';
-import { createBrowserSessions, type StoredSession, sessionFrom } from './browser-sessions.ts';
+import { createBrowserSessions, type StoredSession } from './browser-sessions.ts';
 import { createClientAuthentication } from './client-authentication.ts';
 import { createClientTests, testRedirectUri } from './client-tests.ts';
 import { engineConfiguration } from './configuration.ts';
@@ -131,11 +131,9 @@ export function createAuthorizationServer(parts: ProviderParts) {
     log,
   });
   const adapter = storeAdapter({ store, waiting, settings });
-  const mayAct = async (session: StoredSession | undefined, ctx: Context | undefined) => {
-    // A session of no user may be stored: it can do nothing.
-    if (!session?.accountId) return true;
-    const present = sessionFrom(session);
-    return present !== undefined && isEnough(await standings.of(present, ctx));
+  const mayAct = async (session: StoredSession, ctx: Context): Promise<boolean> => {
+    const active = await sessions.current(ctx, session);
+    return active?.uid === session.uid && isEnough(await standings.of(active, ctx));
   };
   const renderError: Configuration['renderError'] = async (ctx, out, cause) => {
     const isGone = cause instanceof errors.SessionNotFound;
@@ -156,7 +154,6 @@ export function createAuthorizationServer(parts: ProviderParts) {
     issuer,
     engineConfiguration({
       settings,
-      activeFrom: (session) => sessions.activeFrom(session),
       mayAct,
       policy,
       adapter,

@@ -25,14 +25,14 @@ export function createSessionWrites(parts: {
   clock: Clock;
   settings: Settings;
   sessionList: Pick<SessionList, 'record'>;
-  /** False if the session's user needs a stronger sign-in (`sign_in.require`). */
-  mayAct: (session: SessionModel, ctx: Context | undefined) => Promise<boolean>;
+  /** False if the session has ended, or its user needs a stronger sign-in (`sign_in.require`). */
+  mayAct: (session: SessionModel, ctx: Context) => Promise<boolean>;
 }) {
   const { provider, store, clock, settings, sessionList, mayAct } = parts;
   const { idleSeconds, absoluteSeconds, sharedTerminals } = settings.sessions;
   const isShared = createNetworkCheck(sharedTerminals);
-  const idleSecondsFor = (ctx?: Context): number =>
-    isShared(ctx?.ip) ? Math.min(idleSeconds, SHARED_IDLE_SECONDS) : idleSeconds;
+  const idleSecondsFor = (ctx: Context): number =>
+    isShared(ctx.ip) ? Math.min(idleSeconds, SHARED_IDLE_SECONDS) : idleSeconds;
   const cookieName = provider.cookieName('session');
   const cookieOptions = {
     ...cookieAttributes(settings.issuer),
@@ -42,7 +42,7 @@ export function createSessionWrites(parts: {
   };
 
   /** What is stored for the idle time from now. */
-  async function keptFor(session: SessionModel, ctx: Context | undefined) {
+  async function keptFor(session: SessionModel, ctx: Context) {
     const seenAt = epochSeconds(clock);
     const left = absoluteSeconds - (seenAt - (session.loginTs ?? 0));
     const seconds = Math.min(idleSecondsFor(ctx), left);
@@ -50,8 +50,8 @@ export function createSessionWrites(parts: {
     const { jti: _, exp: __, ...rest } = payload;
     const data: typeof rest & SessionTimes = { ...rest, seenAt };
     // On a shared terminal, the cookie ends when the browser is closed.
-    const maxAge = isShared(ctx?.ip) ? undefined : left * 1000;
-    const nameCookie = (): void => void ctx?.cookies.set(cookieName, session.jti, { ...cookieOptions, maxAge });
+    const maxAge = isShared(ctx.ip) ? undefined : left * 1000;
+    const nameCookie = (): void => void ctx.cookies.set(cookieName, session.jti, { ...cookieOptions, maxAge });
     return { seconds, kept: [session.jti, session.uid, data, seenAt + seconds] as const, nameCookie };
   }
 
@@ -61,12 +61,12 @@ export function createSessionWrites(parts: {
    *
    * @returns for how many seconds the session is stored; undefined if it has ended, or may not act
    */
-  async function prolong(session: SessionModel, ctx: Context | undefined): Promise<number | undefined> {
+  async function prolong(session: SessionModel, ctx: Context): Promise<number | undefined> {
     const { seconds, kept, nameCookie } = await keptFor(session, ctx);
     if (!(await mayAct(session, ctx))) return undefined;
     if (!(await store.replaceSession(...kept))) return undefined;
     // The engine has signed a former key's cookie again, but only until the browser is closed.
-    if (ctx && namedIn(ctx).some((line) => line.startsWith(`${cookieName}.sig=`))) nameCookie();
+    if (namedIn(ctx).some((line) => line.startsWith(`${cookieName}.sig=`))) nameCookie();
     return seconds;
   }
 
@@ -104,7 +104,7 @@ export function createSessionWrites(parts: {
       // Remove the session cookie that the engine sets at every request.
       if (ctx) dropCookie(ctx, cookieName);
       // Without an account no user is signed in, so there is nothing to store.
-      if (session.accountId !== undefined) await prolong(session, ctx);
+      if (ctx && session.accountId !== undefined) await prolong(session, ctx);
       // Delete `exp`, or the engine writes it into the cookie.
       delete session.exp;
       session.touched = false;

@@ -184,7 +184,7 @@ export function createApplication(parts: ApplicationParts) {
     accounts,
     sessions,
     checkPassword: signIn.checkPassword,
-    offered: signIn.offered,
+    enabled: signIn.enabled,
     signIns: signIn.signIns,
     formDrafts,
     standings,

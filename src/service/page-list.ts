@@ -53,7 +53,7 @@ import { firstSignInPage } from '../pages/security/what-has-access.ts';
 import { createNeededMethods, createSignInAttempts } from '../pages/sign-in/attempt.ts';
 import { createSignInForm, createSignInSteps, signInPage } from '../pages/sign-in/sign-in.ts';
 import { signOutPage } from '../pages/sign-in/sign-out.ts';
-import { upstreamPages } from '../pages/sign-in/upstream-ways.ts';
+import { upstreamPages } from '../pages/sign-in/upstream-providers.ts';
 import { strongSignInPage } from '../pages/strong-sign-in.ts';
 import type { AuthorizationServer } from '../provider/provider.ts';
 import type { Standings } from '../provider/standings.ts';
@@ -87,10 +87,10 @@ export function listPages(parts: {
   const { clientRequests, connections, passkeys, passwordLinks } = parts.registries;
   const { removeClient, requestStreams, sessionList } = parts.registries;
   const { interactions, sessions, authorizations, clientTests } = parts.server;
-  const { offered, checkPassword, continueIfSatisfied, disconnect, endingChoices } = parts.signIn;
+  const { enabled, checkPassword, continueIfSatisfied, disconnect, endingChoices } = parts.signIn;
   const { hourlyLimit, formDrafts, signIns, waiting, signInMethods } = parts.signIn;
   const { issuer, limits, tokens: lifetimes } = settings;
-  const { passwords, upstream } = offered;
+  const { passwords, upstream } = enabled;
   const { clientsPerPerson } = limits;
   const { secretGraceSeconds: graceSeconds } = settings.leaks;
   const api = settings.api && { ...settings.api, call: createApiCalls(settings.api) };
@@ -98,10 +98,10 @@ export function listPages(parts: {
   const signInSteps = createSignInSteps({
     kit,
     sessions,
-    form: createSignInForm({ kit, offered, formDrafts }),
+    form: createSignInForm({ kit, enabled, formDrafts }),
     attempts: createSignInAttempts({
       kit,
-      offered,
+      enabled,
       checkPassword,
       standings,
       signInMethods,
@@ -128,7 +128,7 @@ export function listPages(parts: {
     activity,
   });
   const neededMethods = createNeededMethods({ standings, signInMethods });
-  const linkPage = createLinkPage({ kit, offered, endingChoices, neededMethods, waiting });
+  const linkPage = createLinkPage({ kit, enabled, endingChoices, neededMethods, waiting });
   const useLink = createUseLink({ passwords, passwordChanges, endingChoices });
   const afterLink = createAfterLink({
     kit,
@@ -201,7 +201,7 @@ export function listPages(parts: {
           upstream,
         })
       : [],
-    profilePage({ kit, access, activity, connections, offered, signInMethods }),
+    profilePage({ kit, access, activity, connections, enabled, signInMethods }),
     clientListPage({ kit, clients, clientProblems, limit: clientsPerPerson }),
     newClientPage({ kit, clients, activity, oneTimeValues, limit: clientsPerPerson }),
     clientPage({ kit, own, clientProblems, clientRequests }),
@@ -249,7 +249,7 @@ export function listPages(parts: {
       sessionsSection,
       signInMethodsPart: createSignInMethodsPart({
         kit,
-        offered,
+        enabled,
         signInMethods,
         passkeys,
         signIns,
@@ -258,11 +258,11 @@ export function listPages(parts: {
       changePassword,
     }),
     firstSignInPage({ kit, signInMethods, endingChoices, formDrafts, signIns, passwords }),
-    strongSignInPage({ kit, signInMethods, offered }),
-    offered.passkeys
+    strongSignInPage({ kit, signInMethods, enabled }),
+    enabled.passkeys
       ? passkeysPage({
           kit,
-          passkeySignIns: offered.passkeys,
+          passkeySignIns: enabled.passkeys,
           passkeys,
           signInMethods,
           continueIfSatisfied,

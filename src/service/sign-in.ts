@@ -212,7 +212,7 @@ export function wireSignIn(parts: {
 
   return {
     /** The sign-in methods that this service offers. */
-    offered: { passwords, forgotPasswordUrl, upstream, passkeys: passkeySignIns },
+    enabled: { passwords, forgotPasswordUrl, upstream, passkeys: passkeySignIns },
     /** The routes at which providers report that a user signed out there. */
     upstreamLogouts: logouts,
     checkPassword,

@@ -142,10 +142,10 @@ describe('views', () => {
   });
 
   it('the sign-in page focuses the first empty field, unless the buttons of providers come first', async () => {
-    const [first] = samples['sign-in']('platform', 1).ways;
-    const focused = async (email: string, ways: ViewData['sign-in']['ways']) => {
+    const [first] = samples['sign-in']('platform', 1).providers;
+    const focused = async (email: string, providers: ViewData['sign-in']['providers']) => {
       const sample = samples['sign-in'](email, 0);
-      const html = await page('sign-in', { ...sample, email, ways, passwords: true });
+      const html = await page('sign-in', { ...sample, email, providers, passwords: true });
       return (html.match(/<input[^>]*autofocus[^>]*>/g) ?? []).map((input) => {
         return /name="(\w+)"/.exec(input)?.[1];
       });

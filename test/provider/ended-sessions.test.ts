@@ -63,6 +63,30 @@ describe('a consent page that is left open', () => {
   });
 });
 
+describe('the stored record of a session that was signed out elsewhere', () => {
+  const on = startSeeded({ clock: true });
+
+  it('no request with its cookie lets it last longer', async () => {
+    const person = createPerson(on.issuer);
+    await person.signIn(on.seeded.person);
+    const { database, sessionList, store } = on.service;
+    const [{ uid = '' } = {}] = await database.query<{ uid: string }>('SELECT uid FROM browser_sessions');
+    const authorize = authorizationUrl(on.issuer, on.clients.confidential, { prompt: 'none' });
+    const expiry = async () => (await store.readSessionByUid(uid))?.expiresAt;
+    const askAll = async () => {
+      on.clock.advance(60);
+      for (const path of [authorize, '/profile', '/login']) await person.get(path);
+      await person.post('/oauth/token/refresh', {});
+      return expiry();
+    };
+    const before = await expiry();
+    const used = await askAll();
+    expect(used).to.be.above(before ?? 0);
+    await sessionList.end(on.seeded.person.accountId, uid, async () => {});
+    expect(await askAll()).to.equal(used);
+  });
+});
+
 describeOn([postgresServer], 'a form in flight', () => {
   const on = startSeeded({ on: 'postgres' });
 

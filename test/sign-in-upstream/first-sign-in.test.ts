@@ -61,9 +61,7 @@ describe('the first sign-in with a provider', () => {
   };
   for (const [what, add] of Object.entries(NEW_METHODS)) {
     it(`${what} invalidates the open one-time links of the account`, async () => {
-      const parties = await Promise.all(
-        (['invitation', 'forgotten', 'confirmed'] as const).map((purpose) => openLink(purpose)),
-      );
+      const parties = await Promise.all((['invitation', 'forgotten'] as const).map((purpose) => openLink(purpose)));
       await add();
       for (const useLink of parties) expect(await useLink()).to.equal(410);
       expect(await isSignedIn(await signedIn())).to.equal(true);
@@ -115,7 +113,7 @@ describe('the first sign-in with a provider', () => {
     await intruder.submit(keys, { name: 'Mine' });
     const { owner, page } = await arrived('/profile/activity');
     expect(page.url.pathname).to.equal(QUESTION);
-    for (const choice of ['Your password', 'The sign-in in another browser', 'Your API key']) {
+    for (const choice of ['Your password', 'The sign-ins in other browsers', 'Your API key']) {
       expect(page.html).to.include(choice);
     }
     expect(page.html).not.to.include('Sign-in with');
@@ -134,6 +132,31 @@ describe('the first sign-in with a provider', () => {
     expect((await createPerson(on.service.issuer).signIn(person)).status).to.equal(401);
     expect(await on.service.apiKeys.listOf(person.accountId)).to.deep.equal([]);
     expect(await isSignedIn(owner)).to.equal(true);
+  });
+
+  it('later sessions that have expired do not hide one that has not, and few are read at a time', async () => {
+    const { database, store } = on.service;
+    const intruder = await signedIn();
+    await database.query(
+      `INSERT INTO browser_sessions (uid, account_id, cookie_hash, generation, begun_at, address, browser)
+        SELECT 'expired ' || n, account_id, 'none', generation, begun_at + interval '1 second', address, browser
+          FROM browser_sessions, generate_series(1, 60) n WHERE account_id = $1`,
+      [person.accountId],
+    );
+    let [now, most] = [0, 0];
+    const { readSessionByUid } = store;
+    store.readSessionByUid = async (uid) => {
+      now += 1;
+      most = Math.max(most, now);
+      return readSessionByUid.call(store, uid).finally(() => {
+        now -= 1;
+      }) as never;
+    };
+    const { page } = await arrived();
+    store.readSessionByUid = readSessionByUid;
+    expect(page.html).to.include('The sign-ins in other browsers');
+    expect(most).to.be.within(1, 25);
+    expect(await isSignedIn(intruder)).to.equal(true);
   });
 
   it('the first sign-in with a provider ends only what is ticked, and continues to the pending authorization', async () => {

@@ -9,7 +9,7 @@ import { eventually } from '../support/eventually.ts';
 import { authorizationUrl } from '../support/oauth.ts';
 import type { Page } from '../support/person.ts';
 import { addPerson, passwordLink, type SeededPerson } from '../support/seed.ts';
-import type { Start } from '../support/service.ts';
+import type { Overrides, Start } from '../support/service.ts';
 import type { Traveller } from '../support/upstream.ts';
 import type { AT_ONCE, Event, Held, Method, Row, State } from './table.ts';
 
@@ -17,26 +17,30 @@ const STRONGER = '/profile/stronger-sign-in';
 export const GRACE_SECONDS = 1_800;
 export const IDLE_SECONDS = 3_600;
 export const ABSOLUTE_SECONDS = 7_200;
-const NEW_PASSWORD = 'eight blue pallets, stacked';
+const NEW_PASSWORDS = ['eight blue pallets, stacked', 'nine grey conveyors, moving'] as const;
 const IDS = { strong: 'platform', weak: 'partner' } as const;
 type Provider = keyof typeof IDS;
 
 /** A user and the browser of a row. */
 export interface Actor {
-  readonly who: SeededPerson;
-  readonly browser: Traveller;
+  /** With the present password. */
+  who: SeededPerson;
+  browser: Traveller;
   /** The latest one that was added. */
   passkey: SoftPasskey | undefined;
 }
 
 export function driver(start: Start) {
+  let reloaded: Overrides = {};
   const on = startWithUpstream({
-    start,
+    start: (options) => start({ ...options, reloaded: () => reloaded }),
     hasSecond: true,
     second: { isStrong: false },
     settings: {
       sessions: { idleSeconds: IDLE_SECONDS, absoluteSeconds: ABSOLUTE_SECONDS },
       signIn: { require: 'passkey-or-upstream', requireGraceSeconds: GRACE_SECONDS },
+      // Refused sign-ins of suspended users count, too.
+      limits: { signInFailuresPerAddress: 1_000, signInFailuresPerAccount: 1_000 },
     },
   });
   let people = 0;
@@ -172,9 +176,32 @@ export function driver(start: Start) {
     return page;
   }
 
-  async function useLink(browser: Traveller, who: SeededPerson, purpose: 'invitation' | 'forgotten'): Promise<Page> {
-    const page = await browser.open(await passwordLink(on.service, who, purpose));
-    return browser.follow(await browser.submit(page, { new_password: NEW_PASSWORD }));
+  /** @returns another password than the present one, which becomes that of the actor. */
+  function newPasswordOf(actor: Actor): string {
+    const [first, second] = NEW_PASSWORDS;
+    const password = actor.who.password === first ? second : first;
+    actor.who = { ...actor.who, password };
+    return password;
+  }
+
+  async function useLink(
+    actor: Actor,
+    purpose: 'invitation' | 'forgotten',
+    { browser }: Pick<Actor, 'browser'> = actor,
+  ): Promise<Page> {
+    const page = await browser.open(await passwordLink(on.service, actor.who, purpose));
+    return browser.follow(await browser.submit(page, { new_password: newPasswordOf(actor) }));
+  }
+
+  /** Opens the page that ends all other sessions. @returns what sends its form. */
+  async function readyToEndOthers({ browser }: Actor) {
+    const path = `${SECURITY}/sign-out-everywhere`;
+    const page = await browser.get(SECURITY);
+    return () =>
+      browser.post(
+        path,
+        fieldsOf(page, (action) => action === path),
+      );
   }
 
   /** Does what comes after the word `after` in an event. */
@@ -249,14 +276,25 @@ export function driver(start: Start) {
       case 'sign out at strong':
       case 'sign out at weak':
         return void (await signOutAt(by as Provider, who));
+      case 'set a new password': {
+        const page = await browser.get(SECURITY);
+        return browser.submit(page, { current_password: who.password, new_password: newPasswordOf(actor) });
+      }
       case 'use invitation':
-        return useLink(browser, who, 'invitation');
+        return useLink(actor, 'invitation');
+      case 'password for a client in the session of another user':
+        actor.browser = (await given({ held: ['passkey'], from: 'passkey' })).browser;
+        return prove(actor, await clientPage(actor, 'login consent'), 'password');
+      case 'use forgotten':
+        return useLink(actor, 'forgotten');
       case 'use forgotten and sign in':
-        await useLink(browser, who, 'forgotten');
-        return browser.signIn({ email: who.email, password: NEW_PASSWORD });
+        await useLink(actor, 'forgotten');
+        return signIn(browser, actor.who);
       case 'use invitation in another browser':
-      case 'use forgotten in another browser':
-        return void (await useLink(on.traveller(), who, event.includes('invitation') ? 'invitation' : 'forgotten'));
+      case 'use forgotten in another browser': {
+        const other = { browser: on.traveller() };
+        return void (await useLink(actor, event.includes('invitation') ? 'invitation' : 'forgotten', other));
+      }
       case 'finish at strong in another browser': {
         presentAt('strong', who);
         const other = on.traveller();
@@ -290,6 +328,17 @@ export function driver(start: Start) {
       }
       case 'reset by strong':
         return browser.get(await callbackOf(actor, SECURITY, 'confirm_with'));
+      case 'open the link of a reset after sign out here':
+      case 'open the link of a reset after sign out elsewhere':
+      case 'open the link of a reset after sign out everywhere':
+      case 'open the link of a reset after sign out at strong':
+      case 'open the link of a reset after end of every session': {
+        const { location } = await browser.get(await callbackOf(actor, SECURITY, 'confirm_with'));
+        await act(actor, event.replace('open the link of a reset after ', '') as Event);
+        const page = await browser.open(String(location));
+        expect(page.status, page.html).to.equal(410);
+        return page;
+      }
       case 'confirm by an unused link of another user, who then signs in': {
         const other = await addPerson(on.service, 'Other Person', `other-of-${who.email}`);
         await addLink(other, 'unused');
@@ -308,8 +357,12 @@ export function driver(start: Start) {
             ON CONFLICT (account_id) DO UPDATE SET began_at = excluded.began_at`,
           [accountId],
         ));
+      case 'end of every session':
+        return on.service.accounts.endEverySession(async () => {}).then(() => undefined);
       case 'suspension':
         return void (await on.service.accounts.suspend(accountId));
+      case 'end of the suspension':
+        return void (await on.service.accounts.resume(accountId));
       case 'idle':
         return void on.clock.advance(IDLE_SECONDS + 1);
       case 'too old':
@@ -406,17 +459,23 @@ export function driver(start: Start) {
       return copy.stateWhenPutBack();
     },
 
-    /** Both at the same moment: confirms in one browser, and ends all other sessions in another one. */
-    async confirmWhileOthersEnd({ browser, who }: Actor, other: Actor): Promise<void> {
-      const [page, security] = [await browser.get(NEW), await other.browser.get(SECURITY)];
-      const path = `${SECURITY}/sign-out-everywhere`;
-      await Promise.all([
-        browser.submit(page, { current_password: who.password }),
-        other.browser.post(
-          path,
-          fieldsOf(security, (action) => action === path),
-        ),
-      ]);
+    readyToEndOthers,
+
+    /** Both at the same moment: confirms with the password, and this other event. */
+    async confirmDuring({ browser, who }: Actor, event: () => Promise<unknown>): Promise<void> {
+      const page = await browser.get(NEW);
+      await Promise.all([browser.submit(page, { current_password: who.password }), event()]);
+    },
+
+    /** Reloads the service with these settings. */
+    async reload({ isRequired, isWeakStrong }: { isRequired: boolean; isWeakStrong: boolean }): Promise<void> {
+      const { signIn } = on.service.settings;
+      const require = isRequired ? 'passkey-or-upstream' : 'off';
+      const providers = signIn.providers.map((provider) =>
+        provider.id === IDS.weak ? { ...provider, isStrong: isWeakStrong } : provider,
+      );
+      reloaded = { signIn: { ...signIn, require, providers } };
+      await on.service.reload();
     },
 
     /** The grace period of this user begins now, and not at the next question. */

@@ -20,12 +20,14 @@ interface Session {
   expiresAt: number;
 }
 
-const isStrong = (method: Method): boolean => method === 'passkey' || method === 'strong';
-
 /** Times are in seconds since the walk began. */
 export class Model {
   now = 0;
   hasRole = false;
+  isSuspended = false;
+  /** The settings now. */
+  isRequired = true;
+  isWeakStrong = false;
   readonly held = new Set<Method>(['password', 'weak']);
   private graceFrom = 0;
   private ids = 0;
@@ -37,13 +39,15 @@ export class Model {
 
   stateOf(at: number): State {
     const session = this.sessions[at];
-    return session ? this.standing([...session.proofs.keys()]) : 'nobody';
+    return session && !this.isSuspended ? this.standing([...session.proofs.keys()]) : 'nobody';
   }
 
   isRecent(at: number): boolean {
     const { proofs = new Map<Method, number>() } = this.sessions[at] ?? {};
     return [...proofs.values()].some((when) => this.now - when <= RECENT_SECONDS);
   }
+
+  hasProof = (at: number, method: Method): boolean => this.sessions[at]?.proofs.has(method) ?? false;
 
   mayAct = (at: number): boolean => ['free', 'warned'].includes(this.stateOf(at));
 
@@ -68,7 +72,7 @@ export class Model {
   }
 
   signIn(at: number, method: Method): void {
-    if (method === 'password' && this.standing(['password']) === 'must use') return;
+    if (this.isSuspended || (method === 'password' && this.standing(['password']) === 'must use')) return;
     this.ids += 1;
     this.sessions[at] = { id: this.ids, version: 0, proofs: new Map(), signedInAt: 0, expiresAt: 0 };
     this.confirm(at, method);
@@ -76,6 +80,7 @@ export class Model {
 
   /** Adds a proof to the session, if there is one; a password that must be followed by a method starts another. */
   signInForClient(at: number, method: Method): void {
+    if (this.isSuspended) return;
     const withPassword = this.standing(['password']);
     if (method === 'password' && withPassword === 'must use') return;
     const startsAnother = method === 'password' && withPassword === 'must add';
@@ -118,7 +123,23 @@ export class Model {
   }
 
   signOutAt(method: Method): void {
-    for (const at of this.living()) if (this.sessions[at]?.proofs.has(method)) this.end(at);
+    for (const at of this.living()) if (this.hasProof(at, method)) this.end(at);
+  }
+
+  setPassword(at: number): void {
+    this.endEachBut(at);
+    this.confirm(at, 'password');
+  }
+
+  useInvitation(at: number): void {
+    for (const other of this.living()) this.end(other);
+    this.signIn(at, 'password');
+  }
+
+  /** A mailed link ends the grace period of a user with a strong method, and signs nobody in. */
+  useForgotten(): void {
+    for (const other of this.living()) this.end(other);
+    if (this.standing(['password']) !== 'free' && this.hasStrong()) this.graceFrom = Number.NEGATIVE_INFINITY;
   }
 
   getRole(): void {
@@ -146,9 +167,14 @@ export class Model {
     session.expiresAt = Math.min(this.now + IDLE_SECONDS, session.signedInAt + ABSOLUTE_SECONDS);
   }
 
+  private readonly isStrong = (method: Method): boolean =>
+    method === 'passkey' || method === 'strong' || (method === 'weak' && this.isWeakStrong);
+
+  private readonly hasStrong = (): boolean => [...this.held].some(this.isStrong);
+
   private standing(proofs: readonly Method[]): State {
-    if (!this.hasRole || proofs.some(isStrong)) return 'free';
+    if (!this.isRequired || !this.hasRole || proofs.some(this.isStrong)) return 'free';
     if (this.now < this.graceFrom + GRACE_SECONDS) return 'warned';
-    return [...this.held].some(isStrong) ? 'must use' : 'must add';
+    return this.hasStrong() ? 'must use' : 'must add';
   }
 }

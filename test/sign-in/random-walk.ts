@@ -33,10 +33,15 @@ function walk(deployment: Deployment, { walks, steps }: { readonly walks: number
 
   async function start() {
     const first = await given({ held: ['weak'], from: 'password' });
-    const shared = { passkey: first.passkey };
+    const shared = { passkey: first.passkey, who: first.who };
     const actorOf = (browser: Actor['browser']): Actor => ({
-      who: first.who,
       browser,
+      get who() {
+        return shared.who;
+      },
+      set who(who) {
+        shared.who = who;
+      },
       get passkey() {
         return shared.passkey;
       },
@@ -126,15 +131,49 @@ function walk(deployment: Deployment, { walks, steps }: { readonly walks: number
         async () => void copies.push({ cookie: model.cookieOf(at), ...(await drive.copyOf(actor.browser)) }),
         () => {},
       );
+      add(
+        named('set a new password'),
+        mayAct,
+        () => act(actor, 'set a new password'),
+        () => model.setPassword(at),
+      );
+      add(
+        named('use an invitation'),
+        !model.isSuspended,
+        () => act(actor, 'use invitation'),
+        () => model.useInvitation(at),
+      );
+      add(
+        named('use a mailed link'),
+        !model.isSuspended,
+        () => act(actor, 'use forgotten in another browser'),
+        () => model.useForgotten(),
+      );
+      const confirmsNow = isIn && !model.isRecent(at) && model.mayConfirm(at, 'password');
       const other = model.otherThan(at);
       const there = other === undefined ? undefined : actors[other];
       add(
         named('confirm by password while all other sessions end'),
-        there !== undefined && isIn && !model.isRecent(at) && model.mayConfirm(at, 'password'),
-        async () => there && drive.confirmWhileOthersEnd(actor, there),
+        there !== undefined && confirmsNow,
+        async () => there && drive.confirmDuring(actor, await drive.readyToEndOthers(there)),
         // The session ends, whichever comes first.
         () => model.endAllBut(other ?? at),
       );
+      for (const provider of ['strong', 'weak'] as const) {
+        const event = `sign out at ${provider}` as const;
+        add(
+          named(`confirm by password during ${event}`),
+          confirmsNow && model.hasProof(at, provider),
+          () => drive.confirmDuring(actor, () => act(actor, event)),
+          () => model.signOutAt(provider),
+        );
+        add(
+          named(`sign out everywhere else during ${event}`),
+          mayAct && model.hasProof(at, provider) && model.living().length === 1,
+          async () => Promise.all([(await drive.readyToEndOthers(actor))(), act(actor, event)]),
+          () => model.signOutAt(provider),
+        );
+      }
     }
     const [first] = actors;
     if (!first) return list;
@@ -147,8 +186,26 @@ function walk(deployment: Deployment, { walks, steps }: { readonly walks: number
       );
     }
     add(
+      model.isSuspended ? 'end of the suspension' : 'suspension',
+      true,
+      () => act(first, model.isSuspended ? 'end of the suspension' : 'suspension'),
+      () => {
+        model.isSuspended = !model.isSuspended;
+      },
+    );
+    for (const change of [{ isRequired: !model.isRequired }, { isWeakStrong: !model.isWeakStrong }]) {
+      const { isRequired = model.isRequired, isWeakStrong = model.isWeakStrong } = { ...change };
+      const settings = { isRequired, isWeakStrong };
+      add(
+        `a reload with ${JSON.stringify(change)}`,
+        true,
+        () => drive.reload(settings),
+        () => Object.assign(model, settings),
+      );
+    }
+    add(
       'get a role',
-      !model.hasRole,
+      !model.hasRole && !model.isSuspended,
       async () => {
         await act(first, 'get a role');
         await drive.beginGrace(first);
@@ -200,6 +257,8 @@ function walk(deployment: Deployment, { walks, steps }: { readonly walks: number
         step.expected();
         await check(world, done);
       }
+      const [first] = world.actors;
+      if (first && world.model.isSuspended) await act(first, 'end of the suspension');
       await checkCopies(world, done);
     });
     await fc.assert(property, { numRuns: walks, endOnFailure: true });

@@ -15,6 +15,9 @@ export type Held = 'passkey' | 'strong' | 'weak' | 'unused';
 /** When the user must have a strong method: never (no role), soon (the grace period runs), or now (it has ended). */
 export type Required = 'never' | 'soon' | 'now';
 
+/** What ends the session that began in this browser. */
+type EndOfSession = `sign out ${'here' | 'elsewhere' | 'everywhere' | 'at strong'}` | 'end of every session';
+
 export type Event =
   | Method
   /** A sign-in that a client requires with `prompt=login`, in the present session. */
@@ -26,20 +29,29 @@ export type Event =
   | `link ${'strong' | 'weak'}`
   | 'remove passkey'
   | `sign out ${'here' | 'elsewhere' | 'everywhere' | 'everywhere in another browser' | 'at strong' | 'at weak'}`
+  | 'set a new password'
   | 'use invitation'
+  | 'use forgotten'
   | 'use forgotten and sign in'
+  /** The other user, who began the session, authenticated with a passkey. */
+  | 'password for a client in the session of another user'
   | `use ${'invitation' | 'forgotten'} in another browser`
   | 'finish at strong in another browser'
   /** Something happens in the browser, or to the session, while the user is at the provider `strong`. */
   | `finish ${'link' | 'confirmation' | 'reset'} after ${'a sign-in' | 'a sign-out' | 'a sign-in as another user' | 'an end of all sessions'}`
   | 'get a role'
   | 'end of the grace period'
+  /** Of all users: `sessions end --all`. */
+  | 'end of every session'
   | 'suspension'
+  | 'end of the suspension'
   | 'idle'
   | 'too old'
   | 'ten minutes'
   /** Confirms at the provider `strong`, to choose a new password. */
   | 'reset by strong'
+  /** The link of such a reset is opened only after this event. */
+  | `open the link of a reset after ${EndOfSession}`
   /** Confirms with an imported, never used link of another user; then that user signs in with it. */
   | 'confirm by an unused link of another user, who then signs in'
   | 'approve a client'
@@ -101,6 +113,13 @@ export const ROWS: readonly Row[] = [
   { rule: 1, required: 'now', events: ['password'], becomes: 'must add', at: STRONGER },
   { rule: 1, required: 'now', held: ['weak'], events: ['password'], becomes: 'must add' },
   { rule: 1, required: 'now', events: ['password for a client'], becomes: 'must add', at: STRONGER },
+  {
+    rule: 1,
+    required: 'soon',
+    events: ['password for a client in the session of another user'],
+    becomes: 'warned',
+    log: 'signed_in',
+  },
   {
     rule: 2,
     required: 'now',
@@ -181,6 +200,7 @@ export const ROWS: readonly Row[] = [
   { rule: 6, required: 'soon', held: ['strong'], events: ['use invitation'], becomes: 'warned' },
   { rule: 6, required: 'now', events: ['use invitation'], becomes: 'must add', at: STRONGER },
   { rule: 6, required: 'now', held: ['passkey'], events: ['use invitation'], becomes: 'nobody', at: '/login' },
+  { rule: 7, events: ['use forgotten'], becomes: 'nobody', at: '/login', log: 'password_changed' },
   { rule: 7, events: ['use forgotten and sign in'], becomes: 'free' },
   { rule: 7, held: ['passkey'], events: ['use forgotten and sign in'], becomes: 'free' },
   { rule: 7, required: 'soon', events: ['use forgotten and sign in'], becomes: 'warned' },
@@ -438,6 +458,22 @@ export const ROWS: readonly Row[] = [
       becomes: 'nobody',
     }),
   ),
+  ...(['sign out here', 'sign out elsewhere', 'sign out at strong', 'end of every session'] as const).map(
+    (end): Row => ({
+      rule: 19,
+      held: ['strong'],
+      from: 'strong',
+      events: [`open the link of a reset after ${end}`],
+      becomes: 'nobody',
+    }),
+  ),
+  {
+    rule: 19,
+    held: ['strong'],
+    from: 'strong',
+    events: ['open the link of a reset after sign out everywhere'],
+    becomes: 'free',
+  },
   { rule: 20, held: ['strong'], events: ['finish at strong in another browser'], becomes: 'nobody' },
 
   { rule: 21, from: 'password', events: ['sign out here'], becomes: 'nobody' },
@@ -458,6 +494,7 @@ export const ROWS: readonly Row[] = [
   { rule: 22, held: ['weak'], from: 'password', events: ['sign out at weak'], becomes: 'free' },
   { rule: 23, from: 'password', events: ['sign out everywhere'], becomes: 'free', log: 'signed_out_everywhere' },
   { rule: 23, from: 'password', events: ['sign out everywhere in another browser'], becomes: 'nobody' },
+  { rule: 23, held: ['passkey'], from: 'passkey', events: ['end of every session'], becomes: 'nobody' },
   {
     rule: 23,
     required: 'now',
@@ -474,9 +511,21 @@ export const ROWS: readonly Row[] = [
     events: ['sign out everywhere in another browser', 'password for a client'],
     becomes: 'warned',
   },
+  { rule: 23, from: 'password', events: ['set a new password'], becomes: 'free', log: 'password_changed' },
+  {
+    rule: 23,
+    held: ['weak'],
+    from: 'weak',
+    events: ['set a new password', 'sign out at weak'],
+    becomes: 'nobody',
+  },
   { rule: 23, events: ['approve a client after sign out everywhere'], becomes: 'free', at: '/callback' },
   { rule: 23, held: ['weak'], from: 'weak', events: ['sign out everywhere', 'sign out at weak'], becomes: 'nobody' },
   { rule: 24, from: 'password', events: ['suspension'], becomes: 'nobody' },
+  { rule: 24, from: 'password', events: ['suspension', 'password'], becomes: 'nobody', log: 'sign_in_failed' },
+  { rule: 24, held: ['passkey'], events: ['suspension', 'passkey'], becomes: 'nobody', log: 'passkey_refused' },
+  { rule: 24, held: ['strong'], events: ['suspension', 'strong'], becomes: 'nobody', log: 'sign_in_refused' },
+  { rule: 24, from: 'password', events: ['suspension', 'end of the suspension'], becomes: 'free' },
   { rule: 24, from: 'password', events: ['idle'], becomes: 'nobody' },
   { rule: 24, held: ['passkey'], from: 'passkey', events: ['too old'], becomes: 'nobody' },
   { rule: 25, from: 'password', events: ['get a role'], becomes: 'warned' },

@@ -17,7 +17,7 @@ export interface Recovered {
 /** What the user of a link ends, apart from the password. */
 export interface RecoveryStep {
   /** The ids of the sign-in methods that the user has chosen. */
-  readonly ways: readonly string[];
+  readonly methods: readonly string[];
   /** Runs in the transaction in which the link is used; without a purpose, the user is signed in. */
   readonly run: InTransaction<Pick<Recovered, 'account'> & Partial<Recovered>>;
 }
@@ -29,7 +29,7 @@ interface Change {
   /** The purpose of the link that authenticated the user; absent if they are signed in. */
   readonly purpose?: LinkPurpose;
   /** The ids of the sign-in methods that `inTransaction` removes. */
-  readonly ways?: readonly string[] | undefined;
+  readonly methods?: readonly string[] | undefined;
   /** Called in the transaction of the change. */
   readonly isAllowed: (tx: Queries) => Promise<boolean>;
   readonly inTransaction: InTransaction<Account> | undefined;
@@ -47,14 +47,14 @@ export function createPasswordChanges(parts: {
 
   async function change(
     { id, email, name }: Account,
-    { origin, password, purpose, ways = [], isAllowed, inTransaction }: Change,
+    { origin, password, purpose, methods = [], isAllowed, inTransaction }: Change,
   ): Promise<Account | undefined> {
     if (password !== undefined) await refusePassword(password, { email, name });
     const { address } = origin;
     const passwordHash =
       password === undefined ? null : await hashPassword(password, { rank: 'known', email, address });
     // Lock the account first, so that two of its links are used one after the other.
-    const changed = await accounts.changeMethods(id, removesLink(ways), async (tx) => {
+    const changed = await accounts.changeMethods(id, removesLink(methods), async (tx) => {
       if (!(await isAllowed(tx))) return undefined;
       if (passwordHash !== null) {
         const details = purpose === undefined ? {} : { purpose };
@@ -96,7 +96,7 @@ export function createPasswordChanges(parts: {
       const account = await change(link.account, {
         ...how,
         purpose,
-        ways: step?.ways,
+        methods: step?.methods,
         isAllowed: (tx) => links.use(token, tx),
         inTransaction: async (tx, changed) => step?.run(tx, { account: changed, purpose }),
       });

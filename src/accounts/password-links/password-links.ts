@@ -4,7 +4,7 @@ import { randomId, sha256 } from '../../base/random-id.ts';
 import { transactionOf } from '../../storage/account-turns.ts';
 import { expiryJob } from '../../storage/cleaning.ts';
 import type { Database, Queries } from '../../storage/queries.ts';
-import type { Account } from '../account.ts';
+import { type Account, hasActiveSession } from '../account.ts';
 import type { AccountRegistry } from '../account-registry.ts';
 import type { Activity, Origin } from '../activity/activity.ts';
 
@@ -29,6 +29,11 @@ const DAY_MS = 24 * 3_600_000;
 const LIFETIMES_MS = { invitation: DAY_MS, forgotten: DAY_MS, confirmed: 600_000 };
 const TOKEN = /^[A-Za-z0-9_-]{43}$/;
 
+/** SQL: the link `$1` has not expired at `$2`, nor ended with the session in which it was made. */
+const IS_VALID = `token_hash = $1 AND expires_at > $2 AND (session_uid IS NULL OR EXISTS (
+  SELECT FROM accounts WHERE id = password_links.account_id
+    AND ${hasActiveSession('password_links.session_uid', 'password_links.session_generation')}))`;
+
 export function createPasswordLinks(parts: {
   readonly database: Database;
   readonly clock: Clock;
@@ -42,7 +47,9 @@ export function createPasswordLinks(parts: {
      * Makes a link that is valid for a day (`confirmed`: ten minutes). Earlier links stay valid.
      * Only a hash of `token` is stored.
      *
-     * @param by the operator, or the origin of the user's request.
+     * @param by the operator, or the origin of the user's request; of a `confirmed` link with the session, with
+     *   which the link ends.
+     * @throws SessionEnded
      */
     async make(
       { id: accountId, email }: Account,
@@ -50,16 +57,27 @@ export function createPasswordLinks(parts: {
       by: 'operator' | Origin,
     ): Promise<{ token: string; expiresAt: Date }> {
       const token = randomId('', 43);
+      const session = purpose === 'confirmed' && by !== 'operator' ? by.session : undefined;
       const now = clock();
       const expiresAt = new Date(now + LIFETIMES_MS[purpose]);
       await transactionOf(database, accountId, async (tx) => {
         // Make no valid link if the account is suspended at this moment (a suspension ends all links),
         // or if its address was changed since the look-up: the mail goes to the former address.
         await tx.query(
-          `INSERT INTO password_links (token_hash, account_id, purpose, created_at, expires_at)
-            SELECT $1, id, $3, $4, $5 FROM accounts
+          `INSERT INTO password_links (token_hash, account_id, purpose, created_at, expires_at,
+              session_uid, session_generation)
+            SELECT $1, id, $3, $4, $5, $7, $8 FROM accounts
             WHERE id = $2 AND suspended_at IS NULL AND email = $6 FOR SHARE`,
-          [sha256(token), accountId, purpose, new Date(now), expiresAt, email],
+          [
+            sha256(token),
+            accountId,
+            purpose,
+            new Date(now),
+            expiresAt,
+            email,
+            session?.uid ?? null,
+            session?.generation ?? null,
+          ],
         );
         const who = by === 'operator' ? ({ actor: 'operator' } as const) : ({ actor: 'person', origin: by } as const);
         const details = { purpose };
@@ -72,7 +90,7 @@ export function createPasswordLinks(parts: {
     async find(token: string): Promise<PasswordLink | undefined> {
       if (!TOKEN.test(token)) return undefined;
       const [link] = await database.query<{ account_id: string; purpose: LinkPurpose }>(
-        'SELECT account_id, purpose FROM password_links WHERE token_hash = $1 AND expires_at > $2',
+        `SELECT account_id, purpose FROM password_links WHERE ${IS_VALID}`,
         [sha256(token), new Date(clock())],
       );
       const account = link && (await accounts.find(link.account_id));
@@ -95,7 +113,7 @@ export function createPasswordLinks(parts: {
     /** @returns true for only one of several parallel uses; false for a used or expired link. */
     async use(token: string, tx: Queries): Promise<boolean> {
       // This deletion is one atomic step: only one of several parallel calls deletes the row.
-      const used = await tx.query('DELETE FROM password_links WHERE token_hash = $1 AND expires_at > $2 RETURNING 1', [
+      const used = await tx.query(`DELETE FROM password_links WHERE ${IS_VALID} RETURNING 1`, [
         sha256(token),
         new Date(clock()),
       ]);

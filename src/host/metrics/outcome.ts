@@ -4,7 +4,7 @@ import { SECRET_KINDS } from '../../base/random-id.ts';
 import type { SignInOutcomes } from '../../pages/sign-in/browser-sign-ins.ts';
 import type { PasskeyOutcomes } from '../../pages/sign-in/passkey-sign-ins.ts';
 import type { PasswordOutcomes } from '../../pages/sign-in/password-check.ts';
-import { UPSTREAM_OUTCOMES, type UpstreamOutcomes } from '../../pages/sign-in/upstream-ways.ts';
+import { UPSTREAM_OUTCOMES, type UpstreamOutcomes } from '../../pages/sign-in/upstream-providers.ts';
 import type { ProviderOutcomes } from '../../provider/outcomes.ts';
 
 /** All outcomes that are reported. Each part of the service depends only on those it reports. */

@@ -10,7 +10,7 @@ import type { PageKit } from '../page-kit.ts';
 import { get, post, type Route } from '../routes.ts';
 import type { SignInSteps } from '../sign-in/sign-in.ts';
 import { STRONG_SIGN_IN } from '../sign-in/sign-in-policy.ts';
-import type { UpstreamSignIns } from '../sign-in/upstream-ways.ts';
+import type { UpstreamSignIns } from '../sign-in/upstream-providers.ts';
 import type { WaitingSignIn } from '../sign-in/waiting-sign-in.ts';
 import { type ConsentSteps, SHOWN_FIELD } from './consent.ts';
 

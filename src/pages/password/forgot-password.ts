@@ -9,7 +9,7 @@ import { formOf } from '../../provider/form.ts';
 import { requestOrigin } from '../page.ts';
 import type { PageKit } from '../page-kit.ts';
 import { get, post, type Route } from '../routes.ts';
-import { comesFrom, type UpstreamSignIns } from '../sign-in/upstream-ways.ts';
+import { comesFrom, type UpstreamSignIns } from '../sign-in/upstream-providers.ts';
 import type { WaitingSignIn } from '../sign-in/waiting-sign-in.ts';
 
 declare module '../view-data.ts' {
@@ -42,13 +42,13 @@ export function forgotPasswordPage(parts: {
   readonly linkRequests: PasswordLinkRequests;
   /** Limits how much mail one network can cause, for all accounts together. */
   readonly perAddress: AttemptLimit;
-  readonly upstream: Pick<UpstreamSignIns, 'wayOf'>;
+  readonly upstream: Pick<UpstreamSignIns, 'providerOf'>;
 }): Route[] {
   const { kit, waiting, linkRequests, perAddress, upstream } = parts;
 
   /** Uses only the email domain, so that it does not reveal whether an account exists. */
   const elsewhere = (email: string): Message | undefined => {
-    const provider = upstream.wayOf(email);
+    const provider = upstream.providerOf(email);
     return provider && comesFrom(provider);
   };
 

@@ -12,9 +12,9 @@ import type { PageKit } from '../page-kit.ts';
 import { get, post, type Route } from '../routes.ts';
 import type { EndingChoice, EndingChoices } from '../security/what-has-access.ts';
 import type { NeededMethods } from '../sign-in/attempt.ts';
-import type { OfferedMethods } from '../sign-in/offered-methods.ts';
+import type { EnabledMethods } from '../sign-in/enabled-methods.ts';
 import { passwordProblem, sayBusy } from '../sign-in/password-check.ts';
-import { comesFrom } from '../sign-in/upstream-ways.ts';
+import { comesFrom } from '../sign-in/upstream-providers.ts';
 import type { WaitingSignIn } from '../sign-in/waiting-sign-in.ts';
 import type { AfterLink, UseLink } from './used-link.ts';
 
@@ -52,13 +52,13 @@ export type LinkPage = ReturnType<typeof createLinkPage>;
 
 export function createLinkPage(parts: {
   readonly kit: PageKit;
-  readonly offered: Omit<OfferedMethods, 'passkeys'>;
+  readonly enabled: Omit<EnabledMethods, 'passkeys'>;
   readonly endingChoices: Pick<EndingChoices, 'of'>;
   readonly neededMethods: NeededMethods;
   readonly waiting: Pick<WaitingSignIn, 'path'>;
 }) {
-  const { kit, offered, endingChoices, neededMethods, waiting } = parts;
-  const { passwords, upstream, forgotPasswordUrl } = offered;
+  const { kit, enabled, endingChoices, neededMethods, waiting } = parts;
+  const { passwords, upstream, forgotPasswordUrl } = enabled;
 
   /** Shows the same page for used, expired and unknown links. */
   async function showExpired(ctx: Context): Promise<void> {
@@ -78,7 +78,7 @@ export function createLinkPage(parts: {
       // A mailed link only sets a password, so it has no use once the service has no passwords.
       if (purpose === 'forgotten' && !passwords) return showExpired(ctx);
       const choices = await endingChoices.of(account, ctx.method === 'POST' ? formOf(ctx) : undefined, purpose);
-      const provider = passwords ? upstream.wayOf(account.email) : undefined;
+      const provider = passwords ? upstream.providerOf(account.email) : undefined;
       await kit.render(ctx, 'password', {
         heading: passwords ? headingOf(account, purpose) : message('password.sign-in-title'),
         email: account.email,

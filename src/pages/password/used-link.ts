@@ -39,8 +39,8 @@ export const createUseLink =
     const { passwords, passwordChanges, endingChoices } = parts;
     let removed: readonly LinkedMethod[] = [];
     const origin = requestOrigin(ctx);
-    const ending = endingChoices.ending(ctx, origin, (ways) => {
-      removed = ways;
+    const ending = endingChoices.ending(ctx, origin, (methods) => {
+      removed = methods;
     });
     const password = formOf(ctx).get('new_password') ?? '';
     const recovered = passwords
@@ -76,8 +76,8 @@ export function createAfterLink(parts: {
   }
 
   /** Sends one mail for each removed method, as the security page does. */
-  function mailRemovals(ctx: Context, { id }: Account, ways: readonly LinkedMethod[]): void {
-    for (const { kind, label } of ways) {
+  function mailRemovals(ctx: Context, { id }: Account, methods: readonly LinkedMethod[]): void {
+    for (const { kind, label } of methods) {
       const what = kind === 'passkey' ? 'passkey_removed' : 'way_removed';
       mail?.notify(id, what, { ...browserDetails(ctx), about: label });
     }

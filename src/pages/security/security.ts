@@ -12,14 +12,14 @@ import type { Moment } from '../words/moment.ts';
 import type { MailChoice, MailChoices } from './mail-choices.ts';
 import type { ChangePassword, RefusedPassword } from './password-change.ts';
 import type { SessionRow, SessionsSection } from './sessions.ts';
-import type { SignInMethodsPart, WaysView } from './sign-in-methods.ts';
+import type { MethodsView, SignInMethodsPart } from './sign-in-methods.ts';
 
 declare module '../view-data.ts' {
   interface ViewData {
     readonly security: {
       readonly notice: Text | undefined;
       readonly email: string;
-      readonly ways: WaysView;
+      readonly methods: MethodsView;
       /** Undefined if the service does not offer passkeys. */
       readonly passkeys: PasskeyList | undefined;
       readonly signedIn: Moment;
@@ -56,7 +56,7 @@ export function securityPage(parts: {
 
   async function draw(ctx: Context, refused: RefusedPassword = {}): Promise<void> {
     const account = accountOf(ctx);
-    const [sessions, connected, ways] = await Promise.all([
+    const [sessions, connected, methods] = await Promise.all([
       sessionsSection.view(ctx),
       connections.listOf(account.id),
       signInMethodsPart.view(ctx),
@@ -64,7 +64,7 @@ export function securityPage(parts: {
     await kit.render(ctx, 'security', {
       notice: typedOf(ctx) ? NOTHING_SENT : await kit.notices.take(ctx),
       email: account.email,
-      ...ways,
+      ...methods,
       ...sessions,
       mail: mailChoices.view(account),
       mailUrl: mailChoices.url,

@@ -9,12 +9,12 @@ import type { PageKit } from '../page-kit.ts';
 import { passkeyRows } from '../passkeys/passkeys.ts';
 import { get, post, SECURITY } from '../routes.ts';
 import type { BrowserSignIns } from '../sign-in/browser-sign-ins.ts';
-import type { OfferedMethods } from '../sign-in/offered-methods.ts';
-import type { WayIn } from '../sign-in/upstream-ways.ts';
+import type { EnabledMethods } from '../sign-in/enabled-methods.ts';
+import type { NamedProvider } from '../sign-in/upstream-providers.ts';
 import { accountOf, typedOf } from '../signed-in.ts';
 import { type Moment, toMoment } from '../words/moment.ts';
 
-export interface WaysView {
+export interface MethodsView {
   /** True if the service has passwords, and the user has one or no other method that works. */
   readonly hasPassword: boolean;
   readonly held: readonly {
@@ -27,10 +27,10 @@ export interface WaysView {
     readonly removeUrl: string | undefined;
   }[];
   /** Providers that the user can link. */
-  readonly linkable: readonly WayIn[];
+  readonly linkable: readonly NamedProvider[];
   readonly linkUrl: string;
   /** Providers with which the user can confirm their identity to choose a new password. */
-  readonly resetWith: readonly WayIn[];
+  readonly resetWith: readonly NamedProvider[];
   readonly resetUrl: string;
 }
 
@@ -44,27 +44,27 @@ export type SignInMethodsPart = ReturnType<typeof createSignInMethodsPart>;
 
 export function createSignInMethodsPart(parts: {
   readonly kit: PageKit;
-  readonly offered: Pick<OfferedMethods, 'passwords' | 'upstream' | 'passkeys'>;
+  readonly enabled: Pick<EnabledMethods, 'passwords' | 'upstream' | 'passkeys'>;
   readonly signInMethods: Pick<SignInMethods, 'of' | 'remove'>;
   readonly passkeys: Pick<Passkeys, 'of'>;
   readonly signIns: Pick<BrowserSignIns, 'keep'>;
 }) {
-  const { kit, offered, signInMethods, passkeys, signIns } = parts;
-  const { passwords, upstream } = offered;
+  const { kit, enabled, signInMethods, passkeys, signIns } = parts;
+  const { passwords, upstream } = enabled;
 
   /** Returns the data for the security page; `passkeys` is undefined if the service has none. */
   async function view(ctx: Context) {
     const account = accountOf(ctx);
     // The forms of the page can redirect to a provider, and from there to any site.
-    if (upstream.ways.length > 0) await kit.pageToClient(ctx, async () => {});
+    if (upstream.providers.length > 0) await kit.pageToClient(ctx, async () => {});
     const [held, linked, own] = await Promise.all([
       signInMethods.of(account.id),
       upstream.listMethods(account),
-      offered.passkeys && passkeys.of(account.id),
+      enabled.passkeys && passkeys.of(account.id),
     ]);
     const usable = held.filter(({ isDisabled }) => !isDisabled);
     const keepsPassword = passwords && account.hasPassword;
-    const ways: WaysView = {
+    const methods: MethodsView = {
       hasPassword: passwords && (account.hasPassword || usable.length === 0),
       // The page lists passkeys in a section of their own.
       held: held
@@ -80,13 +80,13 @@ export function createSignInMethodsPart(parts: {
               ? `${REMOVE}?${new URLSearchParams({ [REMOVED_FIELD]: id })}`
               : undefined,
         })),
-      linkable: upstream.ways.filter(({ id }) => !linked.some((method) => method.id === id)),
+      linkable: upstream.providers.filter(({ id }) => !linked.some((method) => method.id === id)),
       resetWith: passwords ? linked : [],
       linkUrl: WAYS,
       resetUrl: RESET,
     };
     const isOnlySignInMethod = usable.length === 1 && !keepsPassword;
-    return { ways, passkeys: own && passkeyRows(own, { isOnlySignInMethod }) };
+    return { methods, passkeys: own && passkeyRows(own, { isOnlySignInMethod }) };
   }
 
   const back = backTo(SECURITY);
@@ -136,12 +136,12 @@ export function createSignInMethodsPart(parts: {
       ...ownSession(ctx),
     });
 
-  const ways = [
+  const linking = [
     get(WAYS, kit.requireSignedIn, back),
     post(WAYS, ...kit.ownForm(), kit.requireRecentSignIn, link),
     get(REMOVE, kit.requireSignedIn, askToRemove),
     post(REMOVE, ...kit.ownForm(), kit.requireRecentSignIn, remove),
   ];
   const resets = [get(RESET, kit.requireSignedIn, back), post(RESET, ...kit.ownForm(), reset)];
-  return { view, routes: [...ways, ...(passwords && upstream.ways.length > 0 ? resets : [])] };
+  return { view, routes: [...linking, ...(passwords && upstream.providers.length > 0 ? resets : [])] };
 }

@@ -58,14 +58,18 @@ export type EndingChoices = ReturnType<typeof createEndingChoices>;
 
 const FIRST_SIGN_IN = `${SECURITY}/first-sign-in`;
 /** The linked provider, and the target (kept for this browser): parameters of the URL, and form fields. */
-const [WAY, ONWARD] = ['way', 'onward'];
+const [METHOD, ONWARD] = ['way', 'onward'];
 const FIELD = {
   password: 'remove_password',
   sessions: 'end_sessions',
   connections: 'end_connections',
   apiKeys: 'revoke_api_keys',
-  way: 'remove_way',
+  method: 'remove_way',
 };
+
+/** Sessions of a user that are looked up in the token store, before others are taken to be active. */
+const MAX_READ_SESSIONS = 1_000;
+const READ_AT_ONCE = 25;
 
 export function createEndingChoices({
   passwords,
@@ -109,7 +113,7 @@ export function createEndingChoices({
     form = new URLSearchParams(),
     purpose?: LinkPurpose,
   ): Promise<readonly EndingChoice[]> {
-    const [connected, keys, ways, withPassword] = await Promise.all([
+    const [connected, keys, methods, withPassword] = await Promise.all([
       connections.listOf(id),
       apiKeys.listOf(id),
       signInMethods.of(id),
@@ -119,14 +123,19 @@ export function createEndingChoices({
     return [
       ...counted(FIELD.connections, 'ending.apps', connected.length),
       ...counted(FIELD.apiKeys, 'ending.api-keys', keys.length),
-      ...ways.map((way) => ({ ...methodChoice(way), isKept: isKept(way) })),
+      ...methods.map((method) => ({ ...methodChoice(method), isKept: isKept(method) })),
     ].map((choice) => asChoice(choice, form));
   }
 
-  async function otherSessions(ctx: Context, account: Account): Promise<number> {
+  /** Reads few sessions at a time: a user may have started thousands, and then there are others. */
+  async function hasOtherSession(ctx: Context, account: Account): Promise<boolean> {
     const own = await sessions.current(ctx);
-    const uids = (await sessionList.of(account)).map(({ uid }) => uid);
-    return (await sessions.findActive(uids.filter((uid) => uid !== own?.uid))).size;
+    for (let skip = 0; skip < MAX_READ_SESSIONS; skip += READ_AT_ONCE) {
+      const uids = (await sessionList.of(account, READ_AT_ONCE, skip)).map(({ uid }) => uid);
+      if ((await sessions.findActive(uids.filter((uid) => uid !== own?.uid))).size > 0) return true;
+      if (uids.length < READ_AT_ONCE) return false;
+    }
+    return true;
   }
 
   /** Lists what gives access besides this browser and this method: also the password and other sessions. */
@@ -136,11 +145,12 @@ export function createEndingChoices({
     methodId: string,
     form = new URLSearchParams(),
   ): Promise<readonly EndingChoice[]> {
-    const [others, rest] = await Promise.all([otherSessions(ctx, account), of(account, form)]);
+    const [hasOthers, rest] = await Promise.all([hasOtherSession(ctx, account), of(account, form)]);
     const password = { name: FIELD.password, what: message('ending.password') };
+    const browsers = { name: FIELD.sessions, what: message('ending.browsers') };
     return [
       ...(passwords && account.hasPassword ? [asChoice(password, form)] : []),
-      ...counted(FIELD.sessions, 'ending.browsers', others).map((choice) => asChoice(choice, form)),
+      ...(hasOthers ? [asChoice(browsers, form)] : []),
       ...rest.filter(({ value }) => value !== methodId),
     ];
   }
@@ -158,7 +168,7 @@ export function createEndingChoices({
     async firstSignInPath(ctx: Context, account: Account, methodId: string, onward: string): Promise<string> {
       if ((await besides(ctx, account, methodId)).length === 0) return onward;
       const kept = await formDrafts.save(ctx, 'onward', onward, account.id);
-      return `${FIRST_SIGN_IN}?${new URLSearchParams({ [WAY]: methodId, ...(kept && { [ONWARD]: kept }) })}`;
+      return `${FIRST_SIGN_IN}?${new URLSearchParams({ [METHOD]: methodId, ...(kept && { [ONWARD]: kept }) })}`;
     },
 
     /**
@@ -166,10 +176,10 @@ export function createEndingChoices({
      *
      * @param removed receives the removed sign-in methods.
      */
-    ending(ctx: Context, origin: Origin, removed: (ways: readonly LinkedMethod[]) => void = () => {}): RecoveryStep {
+    ending(ctx: Context, origin: Origin, removed: (methods: readonly LinkedMethod[]) => void = () => {}): RecoveryStep {
       const form = formOf(ctx);
       const isChosen = (name: string): boolean => form.get(name) === 'yes';
-      const ways = form.getAll(FIELD.way);
+      const methods = form.getAll(FIELD.method);
       const run: RecoveryStep['run'] = async (tx, { account: { id: accountId }, purpose }) => {
         if (isChosen(FIELD.connections)) await disconnect({ accountId }, origin, undefined, tx);
         if (isChosen(FIELD.apiKeys)) await apiKeys.revokeAll(accountId, { origin, tx });
@@ -178,9 +188,9 @@ export function createEndingChoices({
         // The password of a mailed link must not open what a strong method protects, not even for some days.
         if (purpose === 'forgotten' && hasStrongMethod) await endGrace(accountId, tx);
         const isKept = keptBy(purpose, withPassword);
-        removed(await signInMethods.removeWith(accountId, ways, { origin, tx, isKept }));
+        removed(await signInMethods.removeWith(accountId, methods, { origin, tx, isKept }));
       };
-      return { ways, run };
+      return { methods, run };
     },
   };
 }
@@ -200,7 +210,7 @@ export function firstSignInPage(parts: {
     const account = accountOf(ctx);
     const form = ctx.method === 'POST' ? formOf(ctx) : typedOf(ctx);
     const said = (name: string): string => form?.get(name) ?? String(ctx.query[name] ?? '');
-    const [methodId, kept] = [said(WAY), said(ONWARD)];
+    const [methodId, kept] = [said(METHOD), said(ONWARD)];
     const onward = await formDrafts.find(ctx, 'onward', kept, account.id);
     const method = (await signInMethods.of(account.id)).find((one) => one.id === methodId);
     const choices = method ? await endingChoices.besides(ctx, account, method.id, form) : [];
@@ -213,7 +223,7 @@ export function firstSignInPage(parts: {
     // Allow redirects to clients: the target may be an authorization request.
     await kit.pageToClient(ctx, async () => {});
     const fields = [
-      { name: WAY, value: method.id },
+      { name: METHOD, value: method.id },
       { name: ONWARD, value: kept },
     ];
     const { label } = method;
@@ -226,13 +236,13 @@ export function firstSignInPage(parts: {
     const ticked = choices.filter(({ isChosen }) => isChosen);
     if (ticked.length === 0) return seeOther(ctx, onward);
     const origin = originInSession(ctx);
-    const { ways, run } = endingChoices.ending(ctx, origin);
+    const { methods, run } = endingChoices.ending(ctx, origin);
     const left = await signInMethods.endUnrecognized(account.id, {
       origin,
       password: formOf(ctx).get(FIELD.password) === 'yes',
       sessions: formOf(ctx).get(FIELD.sessions) === 'yes',
       passwords,
-      ways,
+      methods,
       rest: (tx, ended) => run(tx, { account: ended }),
     });
     if (left === 'last') {
@@ -272,11 +282,11 @@ const asChoice = (
   isKept,
 });
 
-const counted = (name: string, text: 'ending.apps' | 'ending.api-keys' | 'ending.browsers', count: number): Choice[] =>
+const counted = (name: string, text: 'ending.apps' | 'ending.api-keys', count: number): Choice[] =>
   count > 0 ? [{ name, what: message(text, { count }) }] : [];
 
 const methodChoice = ({ id, kind, label, addedAt }: LinkedMethod): Choice => ({
-  name: FIELD.way,
+  name: FIELD.method,
   value: id,
   since: addedAt,
   what: message(kind === 'passkey' ? 'ending.passkey' : 'ending.provider', { label }),

@@ -10,11 +10,11 @@ import { formOf } from '../../provider/form.ts';
 import { byPassword, FREE, type Standing, type Standings } from '../../provider/standings.ts';
 import { requestOrigin } from '../page.ts';
 import type { PageKit } from '../page-kit.ts';
-import type { Way } from './browser-sign-ins.ts';
-import type { OfferedMethods } from './offered-methods.ts';
+import type { UsedMethod } from './browser-sign-ins.ts';
+import type { EnabledMethods } from './enabled-methods.ts';
 import { PASSKEY_FIELD } from './passkey-sign-ins.ts';
 import type { PasswordCheck } from './password-check.ts';
-import { comesFrom, type SignInPurpose, WAY_FIELD } from './upstream-ways.ts';
+import { comesFrom, PROVIDER_FIELD, type SignInPurpose } from './upstream-providers.ts';
 
 type Attempt =
   | {
@@ -25,7 +25,7 @@ type Attempt =
     }
   | {
       readonly account: Account;
-      readonly came: Way;
+      readonly came: UsedMethod;
       readonly method: Method;
       readonly standing: Standing;
     };
@@ -34,14 +34,14 @@ export type SignInAttempts = ReturnType<typeof createSignInAttempts>;
 
 export function createSignInAttempts(parts: {
   readonly kit: Pick<PageKit, 'signedInOf'>;
-  readonly offered: Pick<OfferedMethods, 'passwords' | 'upstream' | 'passkeys'>;
+  readonly enabled: Pick<EnabledMethods, 'passwords' | 'upstream' | 'passkeys'>;
   readonly checkPassword: PasswordCheck;
   readonly standings: Standings;
   readonly signInMethods: Pick<SignInMethods, 'of'>;
   readonly activity: Pick<Activity, 'recordRefused'>;
 }) {
-  const { kit, offered, checkPassword, standings, signInMethods, activity } = parts;
-  const { passwords, upstream, passkeys } = offered;
+  const { kit, enabled, checkPassword, standings, signInMethods, activity } = parts;
+  const { passwords, upstream, passkeys } = enabled;
 
   /** @returns the account or a problem; undefined after a redirect to a provider. */
   async function attempt(ctx: Context, purpose: SignInPurpose): Promise<Attempt | undefined> {
@@ -55,8 +55,8 @@ export function createSignInAttempts(parts: {
     const email = form.get('email') ?? '';
     const password = form.get('password') ?? '';
     // Use only the email domain: the answer must not reveal whether an account or password exists.
-    const hinted = upstream.wayOf(email);
-    const providerId = form.get(WAY_FIELD) ?? (password === '' ? hinted?.id : undefined);
+    const hinted = upstream.providerOf(email);
+    const providerId = form.get(PROVIDER_FIELD) ?? (password === '' ? hinted?.id : undefined);
     if (providerId !== undefined) {
       // Drop the client's hint if the provider must ask who signs in: it names the previous user.
       const hint = upstream.asksWho(ctx, providerId) ? undefined : purpose.loginHint;

@@ -10,13 +10,16 @@ import type { BrowserSessions, Method, UpstreamSignIn } from '../../provider/bro
 import { requestOrigin } from '../page.ts';
 import { browserDetails } from '../words/browser-details.ts';
 import type { KnownDevices } from './known-devices.ts';
-import type { WayIn } from './upstream-ways.ts';
+import type { NamedProvider } from './upstream-providers.ts';
 
 /** The method of a re-authentication in the session. */
-export type ConfirmationWay = 'password' | { readonly passkey: Passkey };
+export type ConfirmationMethod = 'password' | { readonly passkey: Passkey };
 
 /** The method of a sign-in: a password, a passkey, a one-time link or a provider. */
-export type Way = ConfirmationWay | { readonly link: LinkPurpose } | (WayIn & { readonly isNewLink: boolean });
+export type UsedMethod =
+  | ConfirmationMethod
+  | { readonly link: LinkPurpose }
+  | (NamedProvider & { readonly isNewLink: boolean });
 
 /** A re-authentication is recorded as a sign-in with this detail. */
 const CONFIRMATION: Details = { confirmation: true };
@@ -47,15 +50,15 @@ export function createBrowserSignIns(parts: {
     });
 
   /** Mails this even in a known browser or without a session: the linked account is new. */
-  function mailNewLink(ctx: Context, { id }: Account, way: Way): void {
-    if (isNewLink(way)) mail?.notify(id, 'account_linked', { ...browserDetails(ctx), about: way.label });
+  function mailNewLink(ctx: Context, { id }: Account, used: UsedMethod): void {
+    if (isNewLink(used)) mail?.notify(id, 'account_linked', { ...browserDetails(ctx), about: used.label });
   }
 
-  async function record(ctx: Context, account: Account, way: Way, { isMailed = false } = {}): Promise<void> {
+  async function record(ctx: Context, account: Account, used: UsedMethod, { isMailed = false } = {}): Promise<void> {
     const { id: accountId } = account;
-    const { method, details } = describe(way);
+    const { method, details } = describe(used);
     ctx.state.accountId = accountId;
-    if (!isMailed && !isNewLink(way) && !devices.find(ctx, account)) {
+    if (!isMailed && !isNewLink(used) && !devices.find(ctx, account)) {
       mail?.notify(accountId, 'new_device', browserDetails(ctx));
     }
     devices.remember(ctx, account);
@@ -76,23 +79,23 @@ export function createBrowserSignIns(parts: {
       ctx: Context,
       account: Account,
       came: Method | UpstreamSignIn,
-      way: Way,
+      used: UsedMethod,
       how: { readonly isMailed?: boolean } = {},
     ): Promise<void> {
-      mailNewLink(ctx, account, way);
+      mailNewLink(ctx, account, used);
       await sessions.signIn(ctx, account, came);
-      await record(ctx, account, way, how);
+      await record(ctx, account, used, how);
     },
 
     /** Gives this browser its own limit of failed attempts, even if the user is not signed in. */
     rememberBrowser: devices.remember,
 
     /** Records a re-authentication in the session. @returns false if the session has ended. */
-    async confirm(ctx: Context, account: Account, came: Method | UpstreamSignIn, way: Way): Promise<boolean> {
+    async confirm(ctx: Context, account: Account, came: Method | UpstreamSignIn, used: UsedMethod): Promise<boolean> {
       if (!(await sessions.confirm(ctx, account, came))) return false;
-      mailNewLink(ctx, account, way);
+      mailNewLink(ctx, account, used);
       devices.remember(ctx, account);
-      await recordIn(ctx, account, { ...describe(way).details, ...CONFIRMATION });
+      await recordIn(ctx, account, { ...describe(used).details, ...CONFIRMATION });
       return true;
     },
 
@@ -120,20 +123,20 @@ interface Change extends Pick<MailedEvent, 'about' | 'more'> {
   readonly what: 'way_removed' | 'passkey_removed' | 'unrecognized_ended';
 }
 
-const isNewLink = (way: Way): way is WayIn & { readonly isNewLink: true } =>
-  typeof way === 'object' && 'isNewLink' in way && way.isNewLink;
+const isNewLink = (used: UsedMethod): used is NamedProvider & { readonly isNewLink: true } =>
+  typeof used === 'object' && 'isNewLink' in used && used.isNewLink;
 
 /** Returns the metric's label and the details for the activity log. */
-function describe(way: Way) {
-  if (way === 'password') return { method: way, details: { method: way } };
-  if ('passkey' in way) {
+function describe(used: UsedMethod) {
+  if (used === 'password') return { method: used, details: { method: used } };
+  if ('passkey' in used) {
     const method = 'passkey';
-    return { method, details: { method, ...detailsOf(way.passkey) } };
+    return { method, details: { method, ...detailsOf(used.passkey) } };
   }
-  if ('link' in way) {
+  if ('link' in used) {
     const method = 'link';
-    return { method, details: { method, purpose: way.link } };
+    return { method, details: { method, purpose: used.link } };
   }
-  const details = { method: 'upstream', provider: way.id, provider_name: way.label };
-  return { method: way.id, details };
+  const details = { method: 'upstream', provider: used.id, provider_name: used.label };
+  return { method: used.id, details };
 }

@@ -12,10 +12,16 @@ import { get, post, type Route } from '../routes.ts';
 import { inUnits } from '../words/moment.ts';
 import type { SignInAttempts } from './attempt.ts';
 import type { BrowserSignIns } from './browser-sign-ins.ts';
-import type { OfferedMethods } from './offered-methods.ts';
+import type { EnabledMethods } from './enabled-methods.ts';
 import { PASSKEY_OPTIONS } from './passkey-sign-ins.ts';
 import { STRONG_SIGN_IN } from './sign-in-policy.ts';
-import { CHOOSE, type SignInPurpose, type UpstreamSignIns, WAY_FIELD, type WayIn } from './upstream-ways.ts';
+import {
+  CHOOSE,
+  type NamedProvider,
+  PROVIDER_FIELD,
+  type SignInPurpose,
+  type UpstreamSignIns,
+} from './upstream-providers.ts';
 import type { WaitingSignIn } from './waiting-sign-in.ts';
 
 declare module '../view-data.ts' {
@@ -40,8 +46,8 @@ interface SignInView {
   /** Undefined if the service sends no mail. */
   readonly forgotPasswordUrl?: string;
   /** The identity providers; the page has a button for each. */
-  readonly ways: readonly WayIn[];
-  readonly wayField: string;
+  readonly providers: readonly NamedProvider[];
+  readonly providerField: string;
   readonly passwords: boolean;
   /** True if an email domain can select a provider; then no password is needed. */
   readonly hasHints: boolean;
@@ -50,7 +56,7 @@ interface SignInView {
 }
 
 /** The fields that are the same on every sign-in page. */
-type Same = 'ways' | 'wayField' | 'passwords' | 'hasHints' | 'passkeyOptionsUrl';
+type Same = 'providers' | 'providerField' | 'passwords' | 'hasHints' | 'passkeyOptionsUrl';
 
 /** The default target after a sign-in. */
 const HOME = '/profile';
@@ -60,19 +66,19 @@ export type SignInForm = ReturnType<typeof createSignInForm>;
 /** Renders the sign-in form, and decides when to skip it. */
 export function createSignInForm(parts: {
   readonly kit: PageKit;
-  readonly offered: OfferedMethods;
+  readonly enabled: EnabledMethods;
   readonly formDrafts: Pick<FormDrafts, 'find'>;
 }) {
-  const { kit, offered, formDrafts } = parts;
-  const { passwords, upstream, passkeys, forgotPasswordUrl } = offered;
-  const { ways } = upstream;
+  const { kit, enabled, formDrafts } = parts;
+  const { passwords, upstream, passkeys, forgotPasswordUrl } = enabled;
+  const { providers } = upstream;
 
   async function draw(ctx: Context, view: Omit<SignInView, Same>): Promise<void> {
     // The forms of the page can redirect to a provider, and from there to any site.
-    if (ways.length > 0) await kit.pageToClient(ctx, async () => {});
+    if (providers.length > 0) await kit.pageToClient(ctx, async () => {});
     await kit.render(ctx, 'sign-in', {
-      ways,
-      wayField: WAY_FIELD,
+      providers,
+      providerField: PROVIDER_FIELD,
       passwords,
       hasHints: upstream.hasHints,
       passkeyOptionsUrl: passkeys && PASSKEY_OPTIONS.signIn,
@@ -99,7 +105,7 @@ export function createSignInForm(parts: {
   function directProvider(ctx: Context, loginHint = ''): { readonly id: string } | undefined {
     if (ctx.query[CHOOSE] !== undefined || ctx.method !== 'GET') return undefined;
     if (passkeys?.isKnownIn(ctx)) return undefined;
-    const provider = upstream.only ?? (passwords ? undefined : upstream.wayOf(loginHint));
+    const provider = upstream.only ?? (passwords ? undefined : upstream.providerOf(loginHint));
     return provider && upstream.asksWho(ctx, provider.id) ? undefined : provider;
   }
 
@@ -114,7 +120,7 @@ export function createSignInSteps(parts: {
   readonly sessions: Pick<BrowserSessions, 'whyEnded'>;
   readonly form: SignInForm;
   readonly attempts: SignInAttempts;
-  readonly upstream: Pick<UpstreamSignIns, 'begin' | 'ways'>;
+  readonly upstream: Pick<UpstreamSignIns, 'begin' | 'providers'>;
   readonly signIns: Pick<BrowserSignIns, 'signIn' | 'record'>;
   readonly interactions: Pick<Interactions, 'deny' | 'signIn'>;
   readonly waiting: Pick<WaitingSignIn, 'begin' | 'end'>;
@@ -126,7 +132,7 @@ export function createSignInSteps(parts: {
   async function whySignedOut(ctx: Context): Promise<Message | undefined> {
     const why = await sessions.whyEnded(ctx);
     if (typeof why !== 'number') return why && message('sign-in.session-ended');
-    return message('sign-in.session-expired', { ...inUnits(why), ways: upstream.ways.length });
+    return message('sign-in.session-expired', { ...inUnits(why), providers: upstream.providers.length });
   }
 
   async function show(ctx: Context): Promise<void> {

@@ -8,7 +8,7 @@ import { clearOwnCookies } from '../own-cookie.ts';
 import { seeOther } from '../page.ts';
 import type { PageKit } from '../page-kit.ts';
 import { get, post, type Route } from '../routes.ts';
-import type { UpstreamSignIns } from './upstream-ways.ts';
+import type { UpstreamSignIns } from './upstream-providers.ts';
 
 declare module '../view-data.ts' {
   interface ViewData {
@@ -42,7 +42,7 @@ export function signOutPage(parts: {
   readonly sessions: Pick<BrowserSessions, 'signOut'>;
   /** True for an address in `sessions.shared_terminals`. */
   readonly isShared: NetworkCheck;
-  readonly upstream: Pick<UpstreamSignIns, 'askWho' | 'ways'>;
+  readonly upstream: Pick<UpstreamSignIns, 'askWho' | 'providers'>;
 }): Route[] {
   const { kit, issuer, sessions, isShared, upstream } = parts;
 
@@ -50,7 +50,7 @@ export function signOutPage(parts: {
   async function show(ctx: Context): Promise<void> {
     const visitor = await kit.signedInOf(ctx);
     if (visitor) return kit.render(ctx, 'sign-out', { account: visitor.account });
-    const providers = upstream.ways.map(({ label }) => label);
+    const providers = upstream.providers.map(({ label }) => label);
     await kit.render(ctx, 'signed-out', { providers, notice: await kit.notices.take(ctx) });
   }
 

@@ -14,7 +14,7 @@ import { type Notices, originInSession, requestOrigin, seeOther, type Visitor } 
 import type { EndingChoices } from '../security/what-has-access.ts';
 import type { BrowserSignIns } from '../sign-in/browser-sign-ins.ts';
 import type { ContinueIfSatisfied, MayAdd } from '../sign-in/sign-in-policy.ts';
-import type { OwnPurpose, Purpose, SignInPurpose, UpstreamOutcomes } from '../sign-in/upstream-ways.ts';
+import type { OwnPurpose, Purpose, SignInPurpose, UpstreamOutcomes } from '../sign-in/upstream-providers.ts';
 import type { WaitingSignIn } from '../sign-in/waiting-sign-in.ts';
 import { browserDetails } from '../words/browser-details.ts';
 import { CONFIRMED, linkedNotice, NOT_ENOUGH } from './words.ts';

@@ -6,7 +6,7 @@ import { networkOf } from '../../base/network-address.ts';
 import { randomId } from '../../base/random-id.ts';
 import type { UpstreamFlow } from '../../upstream/upstream-provider.ts';
 import { ownCookie } from '../own-cookie.ts';
-import type { Purpose } from '../sign-in/upstream-ways.ts';
+import type { Purpose } from '../sign-in/upstream-providers.ts';
 
 /** The data that is stored while the user is at the provider. */
 export interface Begun {

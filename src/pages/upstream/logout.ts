@@ -14,7 +14,7 @@ import { UpstreamRefusal } from '../../upstream/failures.ts';
 import { OLDEST_SECONDS } from '../../upstream/logout-token.ts';
 import { CLOCK_TOLERANCE_SECONDS } from '../../upstream/token-times.ts';
 import type { UpstreamProvider } from '../../upstream/upstream-provider.ts';
-import type { UpstreamOutcomes } from '../sign-in/upstream-ways.ts';
+import type { UpstreamOutcomes } from '../sign-in/upstream-providers.ts';
 
 /** A token's id is remembered for as long as the token could be replayed. */
 const REMEMBERED_SECONDS = OLDEST_SECONDS + 2 * CLOCK_TOLERANCE_SECONDS;

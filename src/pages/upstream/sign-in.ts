@@ -13,11 +13,11 @@ import type { ErrorPage } from '../error-page/error-page.ts';
 import { type Notices, seeOther } from '../page.ts';
 import {
   CHOOSE,
+  type NamedProvider,
   type Purpose,
   type UpstreamOutcomes,
   type UpstreamSignIns,
-  type WayIn,
-} from '../sign-in/upstream-ways.ts';
+} from '../sign-in/upstream-providers.ts';
 import type { Arrive } from './arrival.ts';
 import type { UpstreamFlows } from './flows.ts';
 import type { NextPerson } from './next-person.ts';
@@ -38,11 +38,11 @@ export function createUpstreamSignIns(parts: {
 }): UpstreamSignIns {
   const { clock, log, providers, flows, nextPerson, arrive, errorPage, notices, outcomes } = parts;
   const settingsOfAll = providers.map(({ settings }) => settings);
-  const ways = settingsOfAll.map(({ id, label }): WayIn => ({ id, label }));
-  const [first] = ways;
-  const hasOthers = parts.passwords || ways.length > 1;
+  const named = settingsOfAll.map(({ id, label }): NamedProvider => ({ id, label }));
+  const [first] = named;
+  const hasOthers = parts.passwords || named.length > 1;
   const only = hasOthers ? undefined : first;
-  outcomes.providersKnown(ways.map(({ id }) => id));
+  outcomes.providersKnown(named.map(({ id }) => id));
 
   async function begin(ctx: Context, id: string, purpose: Purpose): Promise<void> {
     const provider = providers.find(({ settings }) => settings.id === id);
@@ -93,7 +93,7 @@ export function createUpstreamSignIns(parts: {
 
   async function showRefusal(
     ctx: Context,
-    { id, label }: WayIn,
+    { id, label }: NamedProvider,
     { person, purpose, reason }: { person: UpstreamPerson; purpose: Purpose; reason: string },
   ): Promise<void> {
     outcomes.cameFromUpstream(id, 'refused');
@@ -130,14 +130,14 @@ export function createUpstreamSignIns(parts: {
   }
 
   /** Follows a link of a portal to this provider, if there is no other sign-in method. */
-  const directLink = (provider: WayIn) =>
+  const directLink = (provider: NamedProvider) =>
     function beginHere(ctx: Context): Promise<void> | void {
       if (only?.id !== provider.id) return seeOther(ctx, '/login');
       return begin(ctx, provider.id, { to: 'sign in', target: '/profile', isFresh: false });
     };
 
   return {
-    ways,
+    providers: named,
     strongMethods: settingsOfAll.filter(canBeStrong).map(({ id, label }) => ({ id, label })),
     only,
     askWho: (ctx) => nextPerson.ask(ctx),
@@ -145,7 +145,7 @@ export function createUpstreamSignIns(parts: {
     begin,
     hasHints: providers.some(({ settings }) => settings.hintDomains.length > 0),
 
-    wayOf(email) {
+    providerOf(email) {
       const found = providerOf(email, settingsOfAll);
       return found && { id: found.provider.id, label: found.provider.label, domain: found.domain };
     },

@@ -1,6 +1,6 @@
 /** The texts for users whose sign-in with a provider failed. The log contains the cause. */
 import { type Message, message } from '../../base/message.ts';
-import { CHOOSE, type Purpose } from '../sign-in/upstream-ways.ts';
+import { CHOOSE, type Purpose } from '../sign-in/upstream-providers.ts';
 
 export const NOT_ENOUGH = message('upstream.too-weak');
 export const CONFIRMED = message('upstream.confirmed');

@@ -485,7 +485,6 @@ create trigger session_cutoff_kept before delete or truncate on session_cutoff
   for each statement execute function keep_only_row();
 
 create function end_every_session() returns trigger language plpgsql as $$ begin
-  delete from password_links where purpose = 'confirmed';
   perform pg_notify('gatehouse_named_changes', 'everything');
   return null;
 end $$;
@@ -496,8 +495,10 @@ create trigger session_cutoff_raised after update on session_cutoff
 create table password_links (
   token_hash text primary key,
   account_id text not null references accounts on delete cascade,
-  -- confirmed: for a person who has just signed in with a provider.
+  -- confirmed: for a person who has just signed in with a provider. Valid only while that session is active.
   purpose text not null check (purpose in ('invitation', 'forgotten', 'confirmed')),
+  session_uid text check ((session_uid is not null) = (purpose = 'confirmed')),
+  session_generation bigint check ((session_generation is not null) = (purpose = 'confirmed')),
   created_at timestamptz not null, expires_at timestamptz not null
 );
 create index password_links_account_id on password_links (account_id);
@@ -506,15 +507,11 @@ create index password_links_expires_at on password_links (expires_at);
 -- A suspension ends the links, and so does a new passkey or linked account: a person who got a link before the owner of
 -- the account came must not set a password after that.
 create function forget_password_links() returns trigger language plpgsql as $$ begin
-  delete from password_links
-    where account_id = to_jsonb(new) ->> tg_argv[0] and (tg_argv[1] is null or purpose = tg_argv[1]);
+  delete from password_links where account_id = to_jsonb(new) ->> tg_argv[0];
   return null;
 end $$;
 create trigger accounts_suspended after update of suspended_at on accounts for each row
   when (old.suspended_at is null and new.suspended_at is not null) execute function forget_password_links('id');
--- Whoever made such a link had a session, which has ended with all others.
-create trigger accounts_sessions_ended after update of session_generation on accounts for each row
-  when (new.session_generation > old.session_generation) execute function forget_password_links('id', 'confirmed');
 
 -- A row is the account of a person at a sign-in provider, with which the person signs in here.
 create table account_identities (

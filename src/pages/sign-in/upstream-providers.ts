@@ -6,7 +6,7 @@ import { requireNavigation } from '../../provider/cross-origin.ts';
 import { get, type Route } from '../routes.ts';
 
 /** The name of the providers' buttons; the value is the provider's id. */
-export const WAY_FIELD = 'sign_in_with';
+export const PROVIDER_FIELD = 'sign_in_with';
 
 /** A parameter of the sign-in pages: show the page even if there is only one sign-in method. */
 export const CHOOSE = 'choose';
@@ -57,32 +57,32 @@ export interface OwnPurpose {
   readonly sessionUid: string;
 }
 
-export interface WayIn {
+export interface NamedProvider {
   readonly id: string;
   readonly label: string;
 }
 
 /** The provider of an email domain; says nothing about accounts. */
-export interface HintedWay extends WayIn {
+export interface HintedProvider extends NamedProvider {
   readonly domain: string;
 }
 
 /** The hint for every user who types an address of the domain. */
-export const comesFrom = ({ domain, label }: HintedWay): Message =>
+export const comesFrom = ({ domain, label }: HintedProvider): Message =>
   message('sign-in.company-hint', { domain, provider: label });
 
 export interface UpstreamSignIns {
-  readonly ways: readonly WayIn[];
+  readonly providers: readonly NamedProvider[];
   /** Providers with sign-ins that can satisfy `sign_in.require`. */
-  readonly strongMethods: readonly WayIn[];
+  readonly strongMethods: readonly NamedProvider[];
   /** The only provider of a service without passwords: users need not choose. */
-  readonly only: WayIn | undefined;
+  readonly only: NamedProvider | undefined;
   /** True if any provider is chosen by email domain. */
   readonly hasHints: boolean;
   /** Uses only the domain of the address; looks up no account. */
-  wayOf(email: string): HintedWay | undefined;
+  providerOf(email: string): HintedProvider | undefined;
   /** The providers linked with this account. */
-  listMethods(account: Account): Promise<readonly WayIn[]>;
+  listMethods(account: Account): Promise<readonly NamedProvider[]>;
   /** Makes the next sign-in with each provider in this browser ask who signs in. */
   askWho(ctx: Context): void;
   /** True if this provider must still ask who signs in: the sign-in page then waits for a click. */
