@@ -80,7 +80,7 @@ export function isRedisUrl(url: string): boolean {
 }
 
 /** Returns the hosts in the URL of a store or a mail server; none for a socket. */
-export function hostsOf(url: string): string[] {
+function hostsOf(url: string): string[] {
   const [, authority = ''] = /^[a-z+]+:\/\/(?:[^/?#]*@)?([^/?#]*)/.exec(url) ?? [];
   return authority
     .split(',')
