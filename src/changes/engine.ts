@@ -258,7 +258,9 @@ function fieldsOf(type: ChangeType, before: Row | null, after: Row): Fields {
 
 function placeProblems({ type, formerOrganization }: Change, before: Row | null, after: Row, { home, ending }: Row) {
   // Lines had the id of the place before its deletion began, or before the step that ends it.
-  if (ending) return [`${type}: it is being deleted; import the file again in a few minutes, when this is done`];
+  if (ending != null) {
+    return [`${type}: it is being deleted; \`${ending}\` completes this or says why not, then import the file again`];
+  }
   // A move changes who has access to the warehouse, so the line must name both organizations.
   if (type !== 'warehouse' || !before || before.organization_id === after.organization_id) return [];
   if (formerOrganization === before.organization_id) return [];

@@ -36,6 +36,10 @@ const subject = (table: string, place: string): string =>
       (SELECT id FROM ${table} m WHERE m.client_id = l.client_id AND m.${place} = l.${place}))`,
   );
 
+/** SQL: the command that completes the deletion of a place; null if none has begun. */
+const ending = (alias: string, noun: string): string =>
+  `CASE WHEN ${alias}.ended_at IS NOT NULL THEN '${noun} delete ' || ${alias}.id END`;
+
 export const KINDS: Readonly<Record<ChangeType, Kind>> = {
   organization: {
     table: 'organizations',
@@ -43,7 +47,7 @@ export const KINDS: Readonly<Record<ChangeType, Kind>> = {
     values: ['external_id', 'name', 'asks_first', 'allows_api_keys'],
     fixed: ['id', 'created_at'],
     find: one('organizations', 't', 'x.id = l.id'),
-    context: "jsonb_build_object('ending', t.ended_at IS NOT NULL)",
+    context: `jsonb_build_object('ending', ${ending('t', 'organizations')})`,
     log: (one) => [place('organization', one)],
   },
   warehouse: {
@@ -52,7 +56,8 @@ export const KINDS: Readonly<Record<ChangeType, Kind>> = {
     values: ['external_id', 'name', 'organization_id'],
     fixed: ['id', 'created_at'],
     find: `${one('warehouses', 't', 'x.id = l.id')} ${one('organizations', 'o', 'x.id = t.organization_id')}`,
-    context: "jsonb_build_object('home', o.external_id, 'ending', coalesce(t.ended_at, o.ended_at) IS NOT NULL)",
+    context: `jsonb_build_object('home', o.external_id,
+      'ending', coalesce(${ending('o', 'organizations')}, ${ending('t', 'warehouses')}))`,
     log: (one) => [place('warehouse', one)],
   },
   account: {

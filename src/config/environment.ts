@@ -2,6 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { nearestWord } from '../base/nearest-word.ts';
 import { type ConfigurationProblem, unreadableFile } from './problems.ts';
+import { isPlainNumber } from './schema/kinds.ts';
 import { knownSettings } from './schema/known-settings.ts';
 import { SENDER_VARIABLES, sendersBy, sendersFrom } from './senders.ts';
 
@@ -63,7 +64,7 @@ export function readEnvironment(variables: Variables = environmentOfProcess) {
   const overrides = Object.entries(settingOf).flatMap(([name, setting]): Override[] => {
     const found = given(name);
     if (found === undefined) return [];
-    const isNumber = knownSettings.get(setting)?.isNumber && /^\d+$/.test(found.value);
+    const isNumber = knownSettings.get(setting)?.isNumber && isPlainNumber(found.value);
     return [{ ...found, setting, value: isNumber ? Number(found.value) : found.value }];
   });
   // systemd lists the folders of StateDirectory= with a colon between them.

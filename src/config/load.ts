@@ -45,8 +45,7 @@ export function loadSettings(options: LoadOptions = {}): Settings {
   const { settings, given, environment } = judged;
   const { senders } = environment;
   const secrets = loadSecrets(given, settings.storage.dataDirectory);
-  const copy = copyToKeep(judged, options);
-  return { ...settings, senders, secrets, ...(copy && { copy }) };
+  return { ...settings, senders, secrets, copy: copyToKeep(judged, options) };
 }
 
 type Judged = ReturnType<typeof judge>;
@@ -55,20 +54,18 @@ type Judged = ReturnType<typeof judge>;
  * Returns where a command looks for the copy of a node: in the state folder of the unit, or in the data directory of an
  * embedded database.
  */
-function placeOfCopy({ environment, settings: { storage }, values }: Omit<Judged, 'problems'>): string | undefined {
+function placeOfCopy({ environment, settings: { storage }, values, file }: Judged): string | undefined {
   const isEmbedded = storage.databaseUrl === undefined && values.storage.data_directory !== NO_DATA_DIRECTORY;
   const directory = environment.stateDirectory ?? (isEmbedded ? storage.dataDirectory : undefined);
-  return directory && copyIn(directory);
+  return directory && copyIn(directory, file);
 }
 
-/** Returns undefined if the settings file is a copy itself. */
-function copyToKeep(judged: Judged, options: LoadOptions): SettingsCopy | undefined {
+function copyToKeep(judged: Judged, options: LoadOptions): SettingsCopy {
   const { file: original, text = '{}', settings } = judged;
   const file = placeOfCopy(judged);
   // Commands look in these folders if the file names no database server, or cannot be read.
   const { storage: withoutFile } = examine({ ...options, text: '{}' }, { secretsAreNeeded: false }).settings;
-  const places = [settings.storage, withoutFile].map(({ dataDirectory }) => copyIn(dataDirectory));
-  if ([file, ...places].includes(original)) return undefined;
+  const places = [settings.storage, withoutFile].map(({ dataDirectory }) => copyIn(dataDirectory, original));
   return { file, text, original, outdated: places.filter((place) => place !== file) };
 }
 

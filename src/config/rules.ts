@@ -186,6 +186,18 @@ const oddities: readonly Omit<Rule, 'dependsOn'>[] = [
     remedy: 'set SMTP_URL, or remove it',
   },
   {
+    setting: 'mail.smtp_url',
+    isBroken: ({ values: { mail } }) => /^smtp:.*:465\/?$|^smtps:.*:587\/?$/.test(mail.smtp_url ?? ''),
+    message: 'has a port that mostly speaks the other kind of TLS: 465 from the first byte, 587 with STARTTLS',
+    remedy: 'write smtps:// with port 465, or smtp:// with port 587',
+  },
+  {
+    setting: 'sessions.shared_terminals',
+    isBroken: ({ values: { sessions } }) => (sessions.shared_terminals ?? []).some((one) => one.endsWith('/0')),
+    message: 'contains every address: all sessions end after 15m without a request and with the browser',
+    remedy: 'write the networks of the shared computers only',
+  },
+  {
     setting: 'sign_in.providers',
     isBroken: ({ values: { sign_in: signIn } }) =>
       (signIn.providers ?? []).some(

@@ -1,4 +1,5 @@
 /** The copy of the settings file that a node keeps, for commands that run while the file is refused. */
+import { createHash } from 'node:crypto';
 import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import type { Logger } from 'pino';
@@ -14,11 +15,18 @@ export interface SettingsCopy {
   readonly outdated: readonly string[];
 }
 
-/** The end of a copy names the settings file: neither a copy of another file nor half a copy is used. */
+/** The end of a copy names the settings file: no half of a copy is used. */
 const mark = (original: string): string => `\n# A copy of ${original}\n`;
 
-/** @param directory the state folder of the unit, or else the data directory of an embedded database */
-export const copyIn = (directory: string): string => path.resolve(directory, '.settings-copy.yaml');
+/**
+ * Returns a name of its own for each settings file, so that deployments with one state folder keep their copies apart.
+ *
+ * @param directory the state folder of the unit, or else the data directory of an embedded database
+ */
+export function copyIn(directory: string, original: string): string {
+  const digest = createHash('sha256').update(original).digest('hex');
+  return path.resolve(directory, `.settings-copy-${digest.slice(0, 12)}.yaml`);
+}
 
 /**
  * Replaces the file in one step, so that a command never reads half of it, and removes outdated copies. A node works
@@ -79,7 +87,7 @@ export function readCopy(copy: string | undefined, original: string) {
   if (copy === undefined) return 'no node of this machine keeps a copy of its settings';
   try {
     const text = readFileSync(copy, 'utf8');
-    if (!text.endsWith(mark(original))) return `${copy} is incomplete, or is the copy of another settings file`;
+    if (!text.endsWith(mark(original))) return `${copy} is incomplete`;
     return { text, keptAt: statSync(copy).mtime.toISOString() };
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;

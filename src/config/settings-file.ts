@@ -4,6 +4,7 @@ import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { type Document, isMap, isNode, isScalar, isSeq, LineCounter, parseDocument, visit, type YAMLError } from 'yaml';
 import { type ConfigurationProblem, ConfigurationProblems } from './problems.ts';
+import { isPlainNumber } from './schema/kinds.ts';
 import { isHeading } from './schema/known-settings.ts';
 
 /** The directory of package.json; paths in the settings file are relative to it. */
@@ -90,6 +91,12 @@ function parsed(file: string, source: string): { value: unknown; lineOf: ReadSet
     const message = `is not YAML: ${error.message.split(': ', 1)}`;
     throw problem({ path: `${file}, line ${line}, column ${col}`, message, remedy: remedyOf(error, document, lines) });
   }
+  // As a text, such as `08080`, it is refused where a number is expected.
+  visit(document, {
+    Scalar(_, node) {
+      if (typeof node.value === 'number' && !isPlainNumber(node.source ?? '')) node.value = node.source;
+    },
+  });
   try {
     return {
       value: document.toJS(),

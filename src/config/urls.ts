@@ -38,16 +38,19 @@ export const mailDomain = (domain: string): string => domainToASCII(domain.norma
 /** https://www.postgresql.org/docs/current/libpq-ssl.html; only the driver knows `no-verify`. */
 const SSL_MODES = ['disable', 'allow', 'prefer', 'require', 'verify-ca', 'verify-full', 'no-verify'];
 
-/** `postgres://` or `postgresql://`, one server. An `@` in the path is part of a password. */
+/**
+ * `postgres://` or `postgresql://`, one server and one database: without one, the driver would take that with the name
+ * of the user. An `@` in the path is part of a password.
+ */
 export function isDatabaseUrl(url: string): boolean {
-  const form = /^postgres(ql)?:\/\/[^/?#]*(\/[^@?#]*)?(\?[^#]*)?$/;
+  const form = /^postgres(ql)?:\/\/[^/?#]*\/[^/@?#]+(\?[^#]*)?$/;
   if (!form.test(url) || !URL.canParse(url) || !isDecodable(url)) return false;
   const { hostname, searchParams } = new URL(url);
-  // The driver ignores an unknown mode and connects without TLS.
-  const sslMode = searchParams.get('sslmode');
-  const isKnownMode = sslMode === null || SSL_MODES.includes(sslMode);
+  // The driver ignores an unknown mode, another spelling of `sslmode` and all but its last value: it connects without TLS.
+  const sslModes = [...searchParams].filter(([name]) => name.toLowerCase() === 'sslmode');
+  const isKnownMode = sslModes.every(([name, mode]) => name === 'sslmode' && SSL_MODES.includes(mode));
   const isSocket = hostname === '' || /^%2f/i.test(hostname);
-  return isKnownMode && (isSocket || hasHost(url));
+  return isKnownMode && sslModes.length <= 1 && (isSocket || hasHost(url));
 }
 
 const host = String.raw`(?:\[[0-9a-fA-F:]+\]|[^\s/?#,:@[\]]+)(?::\d{1,5})?`;
@@ -77,7 +80,7 @@ export function isRedisUrl(url: string): boolean {
 }
 
 /** Returns the hosts in the URL of a store or a mail server; none for a socket. */
-export function hostsOf(url: string): string[] {
+function hostsOf(url: string): string[] {
   const [, authority = ''] = /^[a-z+]+:\/\/(?:[^/?#]*@)?([^/?#]*)/.exec(url) ?? [];
   return authority
     .split(',')

@@ -65,15 +65,12 @@ function attribute(text: string, name: string): string | undefined {
   return plain?.replace(/&(?:amp|#38);/g, '&');
 }
 
-/** Faults of a `Set-Cookie`, for which browsers refuse the cookie or do not protect it. */
-const FAULTS: readonly (readonly [words: string, isIn: (line: string, isSecure: boolean) => boolean])[] = [
-  ['without __Host- or __Secure-', (line, isSecure) => isSecure && !/^__(Host|Secure)-/.test(line)],
-  ['not Secure', (line, isSecure) => isSecure && !/; *secure *(;|$)/i.test(line)],
-  ['not HttpOnly', (line) => !/; *httponly *(;|$)/i.test(line)],
-  ['with a Domain', (line) => /; *domain *=/i.test(line)],
-  ['not for Path=/', (line) => line.startsWith('__Host-') && !/; *path=\/ *(;|$)/i.test(line)],
-  ['SameSite=None', (line) => /; *samesite=none *(;|$)/i.test(line)],
-];
+/** True for a `Set-Cookie` that browsers accept and protect (RFC 6265bis §4.1.3 has the prefixes). */
+const isIntact = (line: string, isSecure: boolean): boolean =>
+  /; *httponly *(;|$)/i.test(line) &&
+  !/; *(domain *=|samesite=none)/i.test(line) &&
+  (!isSecure || /^__(Host|Secure)-.*; *secure *(;|$)/i.test(line)) &&
+  (!line.startsWith('__Host-') || /; *path=\/ *(;|$)/i.test(line));
 
 /**
  * Checks that browsers would accept and protect the cookies, even if a proxy changed them.
@@ -86,13 +83,11 @@ export function cookiesVerdict(lines: readonly string[], issuer: string): Verdic
     return problem`no cookie arrived, so sign-in is impossible →
       make the proxy pass Set-Cookie on, and cache nothing; ${PROXY_HELP}`;
   }
-  const faults = FAULTS.flatMap(([words, isIn]) => {
-    const faulty = lines.filter((line) => isIn(line, isSecure));
-    return faulty.length === 0 ? [] : [`${words}: ${namesOf(faulty)}`];
-  });
-  if (faults.length > 0) {
-    return problem`${faults.join('; ')} → make the proxy pass cookies on unchanged, and restart nodes that started with
-      another issuer; ${PROXY_HELP}`;
+  const faulty = lines.filter((line) => !isIntact(line, isSecure));
+  if (faulty.length > 0) {
+    return problem`${namesOf(faulty)} did not arrive as the service sends cookies: HttpOnly, with https also Secure and
+      with the prefix __Host- or __Secure-, SameSite=Lax, and without a Domain → make the proxy pass cookies on
+      unchanged, and restart nodes that started with another issuer; ${PROXY_HELP}`;
   }
   const kind = isSecure ? '__Host- or __Secure-, Secure, HttpOnly' : 'HttpOnly, plain on loopback';
   return ok(`${namesOf(lines)}: ${kind}, SameSite=Lax`);

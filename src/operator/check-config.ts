@@ -1,13 +1,9 @@
 /** `operator check-config`: checks whether a service would start, and with which settings. */
-import { lookup } from 'node:dns/promises';
-import { setTimeout as delay } from 'node:timers/promises';
 import type { Command } from 'commander';
 import type { EffectiveSecret } from '../config/effective-settings.ts';
 import { type Inspection, inspectSettings } from '../config/load.ts';
 import type { ConfigurationProblem } from '../config/problems.ts';
 import { settingsJsonSchema } from '../config/schema/json-schema.ts';
-import { hostsOf } from '../config/urls.ts';
-import { locationOf } from '../config/validate.ts';
 import { WrongUsage } from './command/arguments.ts';
 import type { Operator } from './command/operator.ts';
 import { table } from './command/report.ts';
@@ -17,7 +13,7 @@ export function addCheckConfigCommand(program: Command, { print, environment }: 
     .command('check-config')
     .description(
       'report every problem and warning of the settings file and the environment, or every setting and its source; ' +
-        'resolves the host names of the stores, but opens no database and no port',
+        'opens no database and no port',
     )
     .argument('[file]', 'the settings file; default: GATEHOUSE_CONFIG, else config/gatehouse.yaml')
     .option('--schema', 'print the JSON Schema of the settings file instead')
@@ -31,44 +27,10 @@ export function addCheckConfigCommand(program: Command, { print, environment }: 
       // Import this here, because it loads the whole service, which no other command needs.
       const { buildUnopened } = await import('../service/trial-build.ts');
       await buildUnopened(inspection);
-      const warnings = [...inspection.warnings, ...(await unknownHosts(inspection))];
+      const { warnings } = inspection;
       const text = [inspectionText(inspection), ...warnings.map(warningText)].join('\n\n');
       print({ value: { ...inspectionValue(inspection), warnings }, text });
     });
-}
-
-/** Longer than any working name server takes. */
-const LOOKUP_TIMEOUT_MS = 3_000;
-
-/** Looks up host names, connects to nothing. An answer after the limit is a warning, too. */
-async function unknownHosts({
-  settings: { storage, mail, signIn },
-  overrides,
-}: Inspection): Promise<ConfigurationProblem[]> {
-  const all = [
-    [locationOf('storage.database_url', overrides), storage.databaseUrl],
-    [locationOf('storage.redis_url', overrides), storage.redisUrl],
-    [locationOf('mail.smtp_url', overrides), mail?.smtpUrl],
-    ...signIn.providers.map(({ id, issuer }) => [`the provider ${id}`, issuer] as const),
-  ] as const;
-  const named = all.flatMap(([path, url = '']) => hostsOf(url).map((host) => ({ path, host })));
-  const waiting = new AbortController();
-  const late = delay(LOOKUP_TIMEOUT_MS, 'the name service did not answer in time', { signal: waiting.signal });
-  const found = await Promise.all(
-    named.map(async ({ path, host }) => {
-      const reason = lookup(host).then(
-        () => undefined,
-        (error: NodeJS.ErrnoException) => error.code ?? error.message,
-      );
-      const why = await Promise.race([reason, late]);
-      const message = `has the host ${host}, which does not resolve on this machine (${why})`;
-      const remedy = 'correct the name, or check the name service';
-      return why === undefined ? [] : [{ path, message, remedy }];
-    }),
-  );
-  late.catch(() => {});
-  waiting.abort();
-  return found.flat();
 }
 
 const warningText = ({ path, message, remedy }: ConfigurationProblem): string =>

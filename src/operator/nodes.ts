@@ -3,20 +3,14 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { type Command, InvalidArgumentError } from 'commander';
 import { settingsDigest } from '../config/node-settings.ts';
 import { durationSeconds } from '../config/schema/kinds.ts';
-import type { SettingsWithoutSecrets } from '../config/settings.ts';
-import { requireEmbeddedDatabase, requireTables } from '../service/deployment.ts';
-import { openDatabase } from '../storage/database.ts';
-import { requireSchema } from '../storage/migrate.ts';
 import { type ListedNode, listNodes } from '../storage/nodes.ts';
 import { wholeNumber } from './command/arguments.ts';
 import type { Operator, Report } from './command/operator.ts';
 import { REFUSED, table } from './command/report.ts';
-import { newerSchema } from './registries.ts';
+import { withRegistries } from './registries.ts';
 
 const POLL_PAUSE_MS = 1_000;
 const MAX_NODES = 1_000;
-/** Multiplies the service's database timeouts: no request waits for this command. */
-const TIMEOUT_FACTOR = 5;
 
 interface NodesOptions {
   readonly wait?: number;
@@ -24,9 +18,7 @@ interface NodesOptions {
   readonly within: number;
 }
 
-type Storage = SettingsWithoutSecrets['storage'];
-
-export function addNodesCommand(program: Command, { print, progress, load, warn, onInterrupt }: Operator): void {
+export function addNodesCommand(program: Command, { run, print, progress, load, onInterrupt }: Operator): void {
   program
     .command('nodes')
     .description('list every process of the service: its version, state and last heartbeat')
@@ -43,15 +35,14 @@ export function addNodesCommand(program: Command, { print, progress, load, warn,
         'from the database; removed after an hour).\nExit code 1 if --wait times out.',
     )
     .action(async ({ wait, within }: NodesOptions) => {
-      const { storage } = load().settings;
-      if (wait === undefined) {
-        print(report(await readNodes(storage, warn)));
-        return;
-      }
+      if (wait === undefined) return run(async ({ database }) => report(await listNodes(database)));
+      const loaded = load();
+      const silent = { announce: () => {}, warn: () => {}, onWait: () => {} };
+      const read = () => withRegistries({ ...silent, loaded, readsOnly: true }, ({ database }) => listNodes(database));
       const interruption = new AbortController();
       onInterrupt(() => interruption.abort());
       const show = (ready: number): void => progress.show('Nodes ready', ready, wait);
-      print(await waitFor({ wait, within }, storage, interruption.signal, show));
+      print(await waitFor({ wait, within }, read, interruption.signal, show));
     });
 }
 
@@ -61,32 +52,16 @@ function seconds(text: string): number {
   throw new InvalidArgumentError('Write a duration, such as 30s, 2m or 1h.');
 }
 
-/**
- * Opens the database for one query and closes it again: during `--wait` the database may restart or
- * be migrated, and an embedded database must stay free for the service that starts.
- */
-async function readNodes(storage: Storage, warn: Operator['warn'] = () => {}): Promise<ListedNode[]> {
-  requireEmbeddedDatabase(storage);
-  const database = await openDatabase({ ...storage, timeoutFactor: TIMEOUT_FACTOR });
-  try {
-    await requireTables(database, storage);
-    const newer = await requireSchema(database, { autoMigrate: false });
-    if (newer.length > 0) warn(newerSchema(newer));
-    return await listNodes(database);
-  } finally {
-    await database.close();
-  }
-}
-
+/** @param read opens the database for one query and closes it again: it may restart or be migrated meanwhile */
 async function waitFor(
   { wait, within }: Required<NodesOptions>,
-  storage: Storage,
+  read: () => Promise<readonly ListedNode[]>,
   signal: AbortSignal,
   show: (ready: number) => void,
 ): Promise<Report> {
   const start = performance.now();
   for (;;) {
-    const outcome = await readNodes(storage).catch((error: Error) => error);
+    const outcome = await read().catch((error: Error) => error);
     const elapsed = performance.now() - start;
     const nodes = outcome instanceof Error ? [] : outcome;
     const ready = nodes.filter(({ state, silentMs }) => state === 'ready' && silentMs < elapsed);

@@ -33,7 +33,7 @@ export type Registries = ReturnType<typeof createRegistries>;
 /** Multiplies the service's database timeouts: no page waits for a command. */
 const TIMEOUT_FACTOR = 10;
 
-export const newerSchema = (names: readonly string[]): string =>
+const newerSchema = (names: readonly string[]): string =>
   `The database has the schema of a later version (${names.at(-1)}), and this command does not know what it adds.`;
 
 /**

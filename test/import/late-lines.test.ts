@@ -451,7 +451,7 @@ onPostgresAndRedis('late lines', (start) => {
       const importing = importWith(database, fileOf(...moves), { engine: { ...engine, transaction }, meanwhile });
       expect(await importing.catch((cause: Error) => cause.message), `${begun}`)
         .to.include('another process changed the same data')
-        .and.include('is being deleted');
+        .and.include('is being deleted; `organizations delete org_');
       const left = `SELECT FROM warehouses w JOIN organizations o ON o.id = w.organization_id AND o.ended_at IS NOT NULL
         WHERE w.external_id LIKE 'W${n}%'`;
       expect(await database.query(left), `${begun}`).to.have.length(1);
@@ -482,7 +482,8 @@ onPostgresAndRedis('late lines', (start) => {
     const pruning = await run(`import ${fileOf(away)} --prune --prune-at-most 100% --dry-run`);
     expect(JSON.stringify(pruning)).to.include('"removed"').and.not.include(JSON.stringify(external_id));
     const whole = fileOf(...base, line.warehouse(external_id, `O${n}`));
-    expect(JSON.stringify(await refusalFrom(operator, `import ${whole}`))).to.include('is being deleted');
+    const refused = JSON.stringify(await refusalFrom(operator, `import ${whole}`));
+    expect(refused).to.include(`is being deleted; \`organizations delete ${organization}\` completes this`);
     const again = [{ ...line.warehouse(external_id, `O${n}-away`), as_of: new Date().toISOString() }];
     // Its external id is free once the job has come to it.
     expect(await results(again)).to.deep.equal(['line_overtaken']);

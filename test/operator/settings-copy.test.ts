@@ -5,7 +5,7 @@ import path from 'node:path';
 import { expect } from 'chai';
 import { loadForCommand, loadSettings } from '../../src/config/load.ts';
 import { reloaded } from '../../src/config/reload.ts';
-import { keepCopy } from '../../src/config/settings-copy.ts';
+import { copyIn, keepCopy } from '../../src/config/settings-copy.ts';
 import { fileWith, keysOfEnvironment } from '../config/configuration.ts';
 import { describeOn, postgresServer } from '../support/requirements.ts';
 import { startSeeded } from '../support/seeded.ts';
@@ -14,8 +14,8 @@ import { keysOf, operatorWith, storesOf, valueFrom } from './run-operator.ts';
 
 describeOn([postgresServer], 'the copy of the settings that a node keeps', () => {
   const folder = temporaryDirectory('state');
-  const kept = path.join(folder, '.settings-copy.yaml');
   const file = fileWith('{log: {level: warn}, mail: {from: a@b.test}}', 'kept.yaml');
+  const kept = copyIn(folder, file);
   const warnings: string[] = [];
   const log = { warn: (_: object, text: string) => void warnings.push(text) } as never;
   const nothingKept = { STATE_DIRECTORY: temporaryDirectory('empty-state') };
@@ -54,7 +54,7 @@ describeOn([postgresServer], 'the copy of the settings that a node keeps', () =>
     const text = readFileSync(kept, 'utf8');
     expect(text).to.contain('log: {level: warn}').and.contain(file);
     for (const secret of ['swordfish', ...Object.values(keysOfEnvironment)]) expect(text).not.to.contain(secret);
-    expect(readdirSync(folder)).to.deep.equal(['.settings-copy.yaml']);
+    expect(readdirSync(folder)).to.deep.equal([path.basename(kept)]);
   });
 
   it('a reload replaces the copy, and a refused one keeps it', async () => {
@@ -98,18 +98,29 @@ describeOn([postgresServer], 'the copy of the settings that a node keeps', () =>
     expect(wrong.errors).to.contain('GATEHOUSE_ISSUER').and.not.contain('is refused');
   });
 
-  it('a copy of another settings file is not used', async () => {
-    const other = fileWith('issuer: [', 'other.yaml');
-    const { exitCode, errors } = await withRefusedFile({ GATEHOUSE_CONFIG: other })('accounts list');
-    expect(exitCode).to.equal(2);
-    expect(errors).to.contain('is the copy of another settings file');
+  it('deployments with one state folder keep their copies apart', async () => {
+    writeFileSync(file, withDatabase());
+    await on.service.reload();
+    const GATEHOUSE_CONFIG = fileWith('{mail: {from: a@b.test}}', 'other.yaml');
+    const environment = { ...machine, GATEHOUSE_CONFIG };
+    const { copy } = loadSettings({ environment });
+    if (copy) keepCopy(copy, log);
+    const first = await withRefusedFile({})('accounts list');
+    expect(first.exitCode, first.errors).to.equal(0);
+    expect(first.errors).to.contain(`uses ${kept}`);
+    writeFileSync(GATEHOUSE_CONFIG, 'issuer: [');
+    const second = await operatorWith(environment)('accounts list');
+    expect(second.errors).to.contain(`uses ${copy?.file}`);
+    const unknown = await withRefusedFile({ GATEHOUSE_CONFIG: fileWith('issuer: [', 'third.yaml') })('accounts list');
+    expect(unknown.exitCode).to.equal(2);
+    expect(unknown.errors).to.contain('there is no copy');
   });
 
-  it('the copy of an embedded deployment is in its data directory, and never is the settings file itself', () => {
+  it('the copy of an embedded deployment is in its data directory', () => {
     const dataDirectory = temporaryDirectory('embedded');
-    const own = path.join(dataDirectory, '.settings-copy.yaml');
     const storage = `storage: {data_directory: ${dataDirectory}}\n`;
     const environment = { GATEHOUSE_CONFIG: fileWith(storage, 'embedded.yaml'), ...keysOfEnvironment };
+    const own = copyIn(dataDirectory, environment.GATEHOUSE_CONFIG);
     const { copy } = loadSettings({ environment });
     if (copy) keepCopy(copy, log);
     expect(readFileSync(own, 'utf8')).to.contain(storage);
@@ -120,7 +131,6 @@ describeOn([postgresServer], 'the copy of the settings that a node keeps', () =>
       dataDirectory,
     });
     expect(sentences.join()).to.contain(own);
-    expect(loadSettings({ environment: { ...environment, GATEHOUSE_CONFIG: own } })).not.to.have.property('copy');
   });
 
   it('a node on a database server removes the copies of trials with an embedded database that had the same file', () => {
@@ -134,7 +144,7 @@ describeOn([postgresServer], 'the copy of the settings that a node keeps', () =>
     for (const trial of [configured, unnamed]) start(trial, '{log: {level: warn}}');
     start(unnamed, '{storage: {database_url: "postgres://gatehouse:swordfish@db/g"}}');
     expect(readdirSync(unnamed)).to.deep.equal([]);
-    expect(readdirSync(configured), 'another deployment').to.deep.equal(['.settings-copy.yaml']);
+    expect(readdirSync(configured), 'another deployment').to.have.length(1);
     const storage = `data_directory: ${configured}, database_url: "postgres://gatehouse:swordfish@db/g"`;
     writeFileSync(environment.GATEHOUSE_CONFIG, `{storage: {${storage}}}`);
     const { copy } = loadSettings({ environment });

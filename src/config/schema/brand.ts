@@ -20,7 +20,7 @@ const optional = ([accepts, example]: Expectation, isValid: (value: string) => b
 /** Accepts one text, or an object with a text for some of the languages. */
 const inLanguages = ([accepts, example]: Expectation, isValid: (value: string) => boolean) =>
   z
-    .union([z.string(), z.record(z.string(), z.string())])
+    .union([z.string().trim(), z.record(z.string(), z.string().trim())])
     .refine((value) => {
       const entries = typeof value === 'string' ? [['en', value]] : Object.entries(value);
       return entries.length > 0 && entries.every(([key = '', line = '']) => LANGUAGES.includes(key) && isValid(line));

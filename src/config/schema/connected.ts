@@ -9,9 +9,9 @@ import { fixed, reloadable, section } from './setting.ts';
 /** The value that turns the data directory off. A database URL is then required. */
 export const NO_DATA_DIRECTORY = 'off';
 
-/** Refuses `~`, which no shell would expand here, and other words for `off`. */
+/** Refuses `~` and `$HOME`, which no shell would expand here, URLs, and other words for `off`. */
 function isDirectoryPath(directory: string): boolean {
-  return directory === NO_DATA_DIRECTORY || !/^~|\0|^(off|no|none|false)$/i.test(directory);
+  return directory === NO_DATA_DIRECTORY || !/^~|[\0$]|:\/\/|^(off|no|none|false|disabled)$/i.test(directory);
 }
 
 export const storage = section('Where state is stored.', {
@@ -34,7 +34,7 @@ export const storage = section('Where state is stored.', {
   database_url: fixed(
     text(
       {
-        accepts: 'a PostgreSQL URL',
+        accepts: 'a PostgreSQL URL with the name of a database',
         example: `\`postgres://gatehouse@db.example.com:5432/gatehouse\`; ${PASSWORDS_IN_URLS}`,
       },
       isDatabaseUrl,

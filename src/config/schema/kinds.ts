@@ -51,6 +51,9 @@ export function wholeNumber(from: number, to: number) {
     });
 }
 
+/** False for `08080`, `0x1F90` and `1e3`: programs differ in how they read these. */
+export const isPlainNumber = (text: string): boolean => /^-?(?:0|[1-9]\d*)$/.test(text);
+
 /** A percentage or a whole number, returned as the text that the file contains. */
 export function shareOrNumber() {
   const number = z.int().min(0).max(MAX_NUMBER).transform(String);
@@ -61,7 +64,7 @@ export function shareOrNumber() {
 }
 
 const MAX_NUMBER = 999_999_999;
-const SHARE_OR_NUMBER = /^(100%|\d{1,2}%|\d{1,9})$/;
+const SHARE_OR_NUMBER = /^(?:(?:100|[1-9]?\d)%|0|[1-9]\d{0,8})$/;
 
 /** True for a percentage from `0%` to `100%`, and for a whole number. */
 export const isShareOrNumber = (text: string): boolean => SHARE_OR_NUMBER.test(text);
@@ -80,13 +83,13 @@ export function oneOf<const Word extends string>(words: readonly Word[]) {
   });
 }
 
-/** A text that is not blank and passes `isValid`, which `accepts` describes. */
+/** A text that is not blank and, without the blanks around it, passes `isValid`, which `accepts` describes. */
 export function text(expectation: Expectation, isValid: (value: string) => boolean = () => true) {
-  return z.string().regex(/\S/).refine(isValid).register(expectations, expectation);
+  return z.string().trim().regex(/\S/).refine(isValid).register(expectations, expectation);
 }
 
 /** A duration in the settings file: a whole number and a unit, such as `10m` or `30d`. */
-const durationPattern = /^\d{1,9}[smhd]$/;
+const durationPattern = /^(?:0|[1-9]\d{0,8})[smhd]$/;
 
 const secondsIn: Readonly<Record<string, number>> = { s: 1, m: 60, h: 3600, d: 86_400 };
 

@@ -36,13 +36,12 @@ function addAccounts(program: Command, operator: Operator): void {
     .description('add an account; its password comes from standard input or from the options below')
     .requiredOption('--email <email>', 'the email address to sign in with')
     .requiredOption('--name <name>', 'the name shown on pages')
-    .option('--password-file <file>', 'read the password from a file')
-    .addOption(new Option('--generate-password', 'generate a password and show it once').conflicts('passwordFile'))
+    .option('--generate-password', 'generate a password and show it once')
     .addOption(
       new Option(
         '--invite',
         'print a link with which the person sets the password, and mail it if mail is configured',
-      ).conflicts(['passwordFile', 'generatePassword']),
+      ).conflicts('generatePassword'),
     )
     .action(async (options: NewAccountOptions) => {
       const { email, name, invite: isInvited = false } = options;

@@ -1,15 +1,5 @@
 /** `--out`: writes the secret that a command makes into a file that only its owner may read. */
-import {
-  closeSync,
-  fsyncSync,
-  ftruncateSync,
-  openSync,
-  readFileSync,
-  rmSync,
-  statSync,
-  writeFileSync,
-  writeSync,
-} from 'node:fs';
+import { closeSync, fsyncSync, openSync, rmSync, writeFileSync } from 'node:fs';
 import { type Command, Option } from 'commander';
 import { WrongUsage } from './arguments.ts';
 import type { Report } from './operator.ts';
@@ -20,11 +10,8 @@ export const addOutOption = (command: Command): Command =>
     new Option('--out <file>', 'write the secret into this new file (mode 0600) instead of printing it'),
   );
 
-/** Longer than any secret: the file has this size before the secret is made, so that the disk has room for it. */
-const RESERVED_BYTES = 4096;
-
 /**
- * Creates the file before the command changes anything, so that no secret is made that cannot be written.
+ * Creates the file before the command changes anything, so that no secret is made for a file that cannot exist.
  *
  * @param warn called if there is nothing to write, or if the secret is printed after all
  * @throws WrongUsage also if the file exists: other users may be able to read it
@@ -43,7 +30,7 @@ export function createSecretFile(file: string, warn: (sentence: string) => void)
       }
       wasMade = true;
       try {
-        ftruncateSync(descriptor, writeSync(descriptor, `${secret}\n`, 0));
+        writeFileSync(descriptor, `${secret}\n`);
         fsyncSync(descriptor);
       } catch (error) {
         warn(`${file} could not be written (${(error as NodeJS.ErrnoException).code}). Keep the secret from here:`);
@@ -67,37 +54,14 @@ export function createSecretFile(file: string, warn: (sentence: string) => void)
 }
 
 function create(file: string): number {
-  let descriptor: number | undefined;
   try {
-    descriptor = openSync(file, 'wx', 0o600);
-    writeFileSync(descriptor, BLANK);
-    fsyncSync(descriptor);
-    return descriptor;
+    return openSync(file, 'wx', 0o600);
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
-    if (descriptor !== undefined) {
-      closeSync(descriptor);
-      rmSync(file, { force: true });
-    }
-    throw new WrongUsage(code === 'EEXIST' ? whyNot(file) : `${file} cannot be written (${code}): ${ELSEWHERE}`);
-  }
-}
-
-const BLANK = ' '.repeat(RESERVED_BYTES);
-const ELSEWHERE = 'name a file in a folder with space where this user may write';
-
-/** A command that was interrupted leaves blanks, but so does one that is still running. */
-function whyNot(file: string): string {
-  return isBlank(file)
-    ? `${file} is blank: a command is running that will write it, or was interrupted; if none is running, remove it`
-    : `${file} exists: name a new file, because other users might read this one, or it might hold a key in use`;
-}
-
-/** False for what cannot be read, such as a folder or a dangling link. */
-function isBlank(file: string): boolean {
-  try {
-    return statSync(file).size === RESERVED_BYTES && readFileSync(file, 'utf8') === BLANK;
-  } catch {
-    return false;
+    throw new WrongUsage(
+      code === 'EEXIST'
+        ? `${file} exists: name a new file, because other users might read this one, or it might hold a key in use`
+        : `${file} cannot be written (${code}): name a file in a folder where this user may write`,
+    );
   }
 }
