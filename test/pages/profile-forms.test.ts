@@ -19,7 +19,7 @@ interface FormUnderTest {
   readonly details?: object;
   /** True if the form concerns one object, which other users must not find. */
   readonly isSingleObject?: true;
-  /** What a second tab is told, which ends it again; the same as for an object that never was. */
+  /** The answer to a second tab that ends it again; the same as for an unknown object. */
   readonly already?: string;
   /** The values that the form contains again after a sign-in, if it was sent without a session. */
   readonly typed?: readonly string[];

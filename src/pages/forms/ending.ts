@@ -15,7 +15,7 @@ export interface Ending<Subject> {
   ask(ctx: Context, subject: Subject): Omit<ConfirmView, 'action' | 'cancel'>;
   /** Ends it. @returns what to say; undefined if it has ended in the meantime */
   end(ctx: Context, subject: Subject): Promise<Text | undefined>;
-  /** Said to whoever wants to end it again. Also for an id that never was one: nobody learns which are. */
+  /** Answers a second attempt, and any other id, so that no answer reveals which ids exist. */
   readonly already: Text;
   /** The page of *Cancel*, which also shows the result. */
   back(ctx: Context): string;
@@ -23,7 +23,7 @@ export interface Ending<Subject> {
   next?(ctx: Context, subject: Subject): string;
 }
 
-/** Returns the routes of the question and its form. A second click is told that it is done, not that nothing is there. */
+/** Returns the routes of the question and its form. A second attempt is answered with `already`, not with 404. */
 export function endingRoutes<Subject>(kit: Pick<PageKit, 'render' | 'notices'>, ending: Ending<Subject>): Route[] {
   const { path, find, ask, end, already, back, next = back } = ending;
 
