@@ -264,7 +264,8 @@ export function apiKeysPage(parts: {
   const revoking = endingRoutes<ApiKey>(kit, {
     path: `${PATH}/:id/revoke`,
     page: [kit.requireSignedIn],
-    form: [...kit.ownForm(), kit.requireRecentSignIn],
+    form: kit.ownForm(),
+    needsRecentSignIn: true,
     find: (ctx) => apiKeys.find(accountOf(ctx).id, String(ctx.params.id)),
     ask: (_ctx, { name, lastFour }) => ({
       section: 'api-keys',
@@ -276,7 +277,7 @@ export function apiKeysPage(parts: {
     }),
     async end(ctx, { id }) {
       const isRevoked = await apiKeys.revoke(accountOf(ctx).id, id, originInSession(ctx));
-      return isRevoked ? REVOKED : undefined;
+      return isRevoked ? { said: REVOKED } : undefined;
     },
     already: ALREADY_REVOKED,
     back: () => PATH,

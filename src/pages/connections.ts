@@ -89,6 +89,8 @@ interface ConnectionRow {
 
 const PATH = '/profile/connections';
 const ALL = `${PATH}/disconnect-all`;
+/** The user who disconnects more than this many apps at once types their number. */
+const MAX_UNTYPED = 10;
 /** The organization whose button *Add* was pressed. */
 const ADDED_FIELD = 'add_place';
 const DISCONNECTED = message('connections.disconnected');
@@ -219,6 +221,7 @@ export function connectionsPage(parts: {
     path: `${PATH}/:id/disconnect`,
     page: [kit.requireSignedIn],
     form: kit.ownForm(),
+    needsRecentSignIn: false,
     find: ownConnection,
     ask: (_ctx, client) => ({
       section: 'connections',
@@ -228,7 +231,7 @@ export function connectionsPage(parts: {
     }),
     async end(ctx, { clientId }) {
       await disconnect({ accountId: accountOf(ctx).id, clientId }, requestOrigin(ctx));
-      return DISCONNECTED;
+      return { said: DISCONNECTED };
     },
     already: message('connections.already-disconnected'),
     back: () => PATH,
@@ -238,16 +241,18 @@ export function connectionsPage(parts: {
     path: ALL,
     page: [kit.requireSignedIn],
     form: kit.ownForm(),
+    needsRecentSignIn: false,
     find: async (ctx) => (await connections.listOf(accountOf(ctx).id)).length || undefined,
     ask: (_ctx, count) => ({
       section: 'connections',
       heading: message('connections.disconnect-all-heading', { count }),
       consequences: [message('connections.disconnect-all-effect'), message('connections.all-can-ask-again')],
       button: message('connections.disconnect-all'),
+      toType: count > MAX_UNTYPED ? String(count) : undefined,
     }),
     async end(ctx) {
       await disconnect({ accountId: accountOf(ctx).id }, requestOrigin(ctx));
-      return ALL_DISCONNECTED;
+      return { said: ALL_DISCONNECTED };
     },
     already: ALL_DISCONNECTED,
     back: () => PATH,

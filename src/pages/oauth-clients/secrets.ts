@@ -87,7 +87,7 @@ export function clientSecretsPage(parts: {
   /** Redirects users who had to sign in first: they return with GET and press the button again. */
   const backToSecrets = (ctx: Context): void => seeOther(ctx, partOf(ownClientOf(ctx)));
 
-  const form = [...own.form(), kit.requireRecentSignIn, drawRefusals];
+  const form = [...own.form(), drawRefusals];
 
   /** Continues for a secret that can be removed. Without the query string, which a re-login loses, go back to the list. */
   const requireAnotherSecret = (ctx: Context, next: Next) =>
@@ -97,6 +97,7 @@ export function clientSecretsPage(parts: {
     path: REMOVE,
     page: [...own.page, requireAnotherSecret],
     form,
+    needsRecentSignIn: true,
     async find(ctx) {
       const id = ctx.method === 'POST' ? formOf(ctx).get('secret_id') : ctx.query.secret_id;
       return secretRowsOf(ownClientOf(ctx), clock(), graceSeconds).find((row) => row.id === id);
@@ -121,7 +122,7 @@ export function clientSecretsPage(parts: {
         if (error instanceof Refusal && error.code === 'secret_unknown') return undefined;
         throw error;
       }
-      return client.kind === 'machine' && !secret.refusedFrom ? `${REMOVED} ${TOKENS_LEFT}` : REMOVED;
+      return { said: client.kind === 'machine' && !secret.refusedFrom ? `${REMOVED} ${TOKENS_LEFT}` : REMOVED };
     },
     already: ALREADY_REMOVED,
     back: (ctx) => partOf(ownClientOf(ctx)),
@@ -130,7 +131,7 @@ export function clientSecretsPage(parts: {
   return [
     get(PATH, ...own.page, show),
     get(ROTATE, ...own.page, backToSecrets),
-    post(ROTATE, ...form, rotateSecret),
+    post(ROTATE, ...form, kit.requireRecentSignIn, rotateSecret),
     ...removing,
   ];
 }

@@ -117,17 +117,18 @@ export function organizationsPage(parts: {
   }
 
   const page = [kit.requireSignedIn, requireAdmin];
-  const form = [...kit.ownForm(), requireAdmin, kit.requireRecentSignIn];
-  const ending = <Subject>(parts: Omit<Ending<Subject>, 'page' | 'form' | 'back'>): Route[] =>
+  const form = [...kit.ownForm(), requireAdmin];
+  const ending = <Subject>(parts: Omit<Ending<Subject>, 'page' | 'form' | 'needsRecentSignIn' | 'back'>): Route[] =>
     endingRoutes(kit, {
       ...parts,
       page,
       form: [...form, drawRefusals],
+      needsRecentSignIn: true,
       async end(ctx, subject) {
-        const said = await parts.end(ctx, subject);
+        const ended = await parts.end(ctx, subject);
         // Nothing changed: it has ended, or the user has just lost the role that may end it.
-        if (said === undefined) await requireAdmin(ctx, async () => {});
-        return said;
+        if (!ended) await requireAdmin(ctx, async () => {});
+        return ended;
       },
       back: (ctx) => urlOf(admin.get(ctx)),
     });
@@ -157,11 +158,10 @@ export function organizationsPage(parts: {
       const { id, name } = person;
       if (!(await organizationEndings.endMembership(actor(ctx), { id, name }))) return undefined;
       return isSelf(ctx, person)
-        ? message('organizations.ended-own', { organization: admin.get(ctx).name })
-        : message('organizations.ended', { person: name });
+        ? { said: message('organizations.ended-own', { organization: admin.get(ctx).name }), url: PATH }
+        : { said: message('organizations.ended', { person: name }) };
     },
     already: message('organizations.already-ended'),
-    next: (ctx, person) => (isSelf(ctx, person) ? PATH : urlOf(admin.get(ctx))),
   });
 
   /** Returns the listed client that the path names, or undefined. */
@@ -187,7 +187,7 @@ export function organizationsPage(parts: {
     },
     async end(ctx, found) {
       const isBlocked = await organizationEndings.block(actor(ctx), found);
-      return isBlocked ? message('organizations.blocked', { app: found.name }) : undefined;
+      return isBlocked ? { said: message('organizations.blocked', { app: found.name }) } : undefined;
     },
     already: message('organizations.already-blocked'),
   });
@@ -203,7 +203,7 @@ export function organizationsPage(parts: {
     }),
     async end(ctx, found) {
       const isUnblocked = await organizationEndings.unblock(actor(ctx), found);
-      return isUnblocked ? message('organizations.unblocked', { app: found.name }) : undefined;
+      return isUnblocked ? { said: message('organizations.unblocked', { app: found.name }) } : undefined;
     },
     already: message('organizations.already-unblocked'),
   });
@@ -216,9 +216,9 @@ export function organizationsPage(parts: {
     ...blocking,
     ...unblocking,
     get(POLICY, ...page, policy.showPolicy),
-    post(POLICY, ...form, policy.savePolicy),
+    post(POLICY, ...form, kit.requireRecentSignIn, policy.savePolicy),
     get(DECIDE, ...page, policy.askToDecide),
-    post(DECIDE, ...form, policy.decide),
+    post(DECIDE, ...form, kit.requireRecentSignIn, policy.decide),
   ];
 }
 
