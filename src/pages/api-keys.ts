@@ -12,6 +12,7 @@ import type { Clock } from '../base/clock.ts';
 import { type Message, message, type Text } from '../base/message.ts';
 import { Refusal } from '../base/refusal.ts';
 import { formOf } from '../provider/form.ts';
+import { endingRoutes } from './forms/ending.ts';
 import {
   describeLimit,
   type LimitFields,
@@ -76,6 +77,7 @@ interface ApiKeyForm {
 
 const PATH = '/profile/api-keys';
 const REVOKED = 'The key is revoked: it is refused from now on.';
+const ALREADY_REVOKED = 'This key is already revoked.';
 /** The form value for a key that does not expire. */
 const NO_EXPIRY = 'none';
 
@@ -259,34 +261,33 @@ export function apiKeysPage(parts: {
     });
   }
 
-  async function askToRevoke(ctx: Context): Promise<void> {
-    const key = await apiKeys.find(accountOf(ctx).id, String(ctx.params.id));
-    // Leave a key that is unknown or another user's to Koa's 404.
-    if (!key) return;
-    await kit.render(ctx, 'confirm', {
+  const revoking = endingRoutes<ApiKey>(kit, {
+    path: `${PATH}/:id/revoke`,
+    page: [kit.requireSignedIn],
+    form: kit.ownForm(),
+    needsRecentSignIn: true,
+    find: (ctx) => apiKeys.find(accountOf(ctx).id, String(ctx.params.id)),
+    ask: (_ctx, { name, lastFour }) => ({
       section: 'api-keys',
-      heading: message('api-keys.revoke-heading', { key: key.name }),
+      heading: message('api-keys.revoke-heading', { key: name }),
       consequences: [
-        `Whatever uses the key ending in ${key.lastFour} is refused from the next call on. This cannot be undone.`,
+        `Whatever uses the key ending in ${lastFour} is refused from the next call on. This cannot be undone.`,
       ],
-      action: ctx.path,
       button: message('api-keys.revoke'),
-      cancel: PATH,
-    });
-  }
-
-  async function revoke(ctx: Context): Promise<void> {
-    const id = String(ctx.params.id);
-    const isRevoked = await apiKeys.revoke(accountOf(ctx).id, id, originInSession(ctx));
-    if (isRevoked) await kit.notices.redirect(ctx, PATH, REVOKED);
-  }
+    }),
+    async end(ctx, { id }) {
+      const isRevoked = await apiKeys.revoke(accountOf(ctx).id, id, originInSession(ctx));
+      return isRevoked ? { said: REVOKED } : undefined;
+    },
+    already: ALREADY_REVOKED,
+    back: () => PATH,
+  });
 
   return [
     get(PATH, kit.requireSignedIn, show),
     post(PATH, ...kit.ownForm(redraw), kit.requireRecentSignIn, create),
     get(`${PATH}/created`, kit.requireSignedIn, showCreated),
-    get(`${PATH}/:id/revoke`, kit.requireSignedIn, askToRevoke),
-    post(`${PATH}/:id/revoke`, ...kit.ownForm(), kit.requireRecentSignIn, revoke),
+    ...revoking,
   ];
 }
 

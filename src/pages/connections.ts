@@ -13,6 +13,7 @@ import type { Disconnect } from '../authorizations/endings.ts';
 import type { Clock } from '../base/clock.ts';
 import { type Message, message, type Text } from '../base/message.ts';
 import { formOf } from '../provider/form.ts';
+import { endingRoutes } from './forms/ending.ts';
 import {
   describeLimit,
   LIMITED,
@@ -88,6 +89,8 @@ interface ConnectionRow {
 
 const PATH = '/profile/connections';
 const ALL = `${PATH}/disconnect-all`;
+/** The user who disconnects more than this many apps at once types their number. */
+const MAX_UNTYPED = 10;
 /** The organization whose button *Add* was pressed. */
 const ADDED_FIELD = 'add_place';
 const DISCONNECTED = message('connections.disconnected');
@@ -214,53 +217,53 @@ export function connectionsPage(parts: {
     await changeLimit(ctx, client, { ...limit, places: [...others, added.id] });
   }
 
-  async function askToDisconnect(ctx: Context): Promise<void> {
-    const client = await ownConnection(ctx);
-    if (!client) return;
-    await kit.render(ctx, 'confirm', {
+  const disconnecting = endingRoutes<ConnectedClient>(kit, {
+    path: `${PATH}/:id/disconnect`,
+    page: [kit.requireSignedIn],
+    form: kit.ownForm(),
+    needsRecentSignIn: false,
+    find: ownConnection,
+    ask: (_ctx, client) => ({
       section: 'connections',
       heading: message('connections.disconnect-heading', { app: client.name }),
       consequences: [message('connections.disconnect-effect'), message('connections.can-ask-again')],
-      action: ctx.path,
       button: message('connections.disconnect'),
-      cancel: PATH,
-    });
-  }
+    }),
+    async end(ctx, { clientId }) {
+      await disconnect({ accountId: accountOf(ctx).id, clientId }, requestOrigin(ctx));
+      return { said: DISCONNECTED };
+    },
+    already: message('connections.already-disconnected'),
+    back: () => PATH,
+  });
 
-  async function disconnectOne(ctx: Context): Promise<void> {
-    const client = await ownConnection(ctx);
-    if (!client) return;
-    const { clientId } = client;
-    await disconnect({ accountId: accountOf(ctx).id, clientId }, requestOrigin(ctx));
-    await kit.notices.redirect(ctx, PATH, DISCONNECTED);
-  }
-
-  async function askToDisconnectAll(ctx: Context): Promise<void> {
-    const { length } = await connections.listOf(accountOf(ctx).id);
-    if (length === 0) return seeOther(ctx, PATH);
-    await kit.render(ctx, 'confirm', {
+  const disconnectingAll = endingRoutes<number>(kit, {
+    path: ALL,
+    page: [kit.requireSignedIn],
+    form: kit.ownForm(),
+    needsRecentSignIn: false,
+    find: async (ctx) => (await connections.listOf(accountOf(ctx).id)).length || undefined,
+    ask: (_ctx, count) => ({
       section: 'connections',
-      heading: message('connections.disconnect-all-heading', { count: length }),
+      heading: message('connections.disconnect-all-heading', { count }),
       consequences: [message('connections.disconnect-all-effect'), message('connections.all-can-ask-again')],
-      action: ctx.path,
       button: message('connections.disconnect-all'),
-      cancel: PATH,
-    });
-  }
-
-  async function disconnectAll(ctx: Context): Promise<void> {
-    await disconnect({ accountId: accountOf(ctx).id }, requestOrigin(ctx));
-    await kit.notices.redirect(ctx, PATH, ALL_DISCONNECTED);
-  }
+      toType: count > MAX_UNTYPED ? String(count) : undefined,
+    }),
+    async end(ctx) {
+      await disconnect({ accountId: accountOf(ctx).id }, requestOrigin(ctx));
+      return { said: ALL_DISCONNECTED };
+    },
+    already: ALL_DISCONNECTED,
+    back: () => PATH,
+  });
 
   return [
     get(PATH, kit.requireSignedIn, showAll),
-    get(ALL, kit.requireSignedIn, askToDisconnectAll),
-    post(ALL, ...kit.ownForm(), disconnectAll),
+    ...disconnectingAll,
     get(`${PATH}/:id`, kit.requireSignedIn, show),
-    get(`${PATH}/:id/disconnect`, kit.requireSignedIn, askToDisconnect),
+    ...disconnecting,
     post(`${PATH}/:id`, ...kit.ownForm(), kit.requireRecentSignIn, saveLimit),
-    post(`${PATH}/:id/disconnect`, ...kit.ownForm(), disconnectOne),
   ];
 }
 

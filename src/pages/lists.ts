@@ -44,9 +44,13 @@ export interface ListView extends ListTools {
   readonly found: number;
   /** The URL of the list without search and filter. */
   readonly allUrl: string;
+  /** Which rows the page shows, counted from 1; undefined if it shows all, or nobody counted them. */
+  readonly range?: { readonly first: number; readonly last: number } | undefined;
   /** Undefined on the last page. */
   readonly nextUrl: string | undefined;
-  /** Undefined on the first page. */
+  /** Undefined on the first page, and for a list that is read in steps, which only goes forward. */
+  readonly previousUrl?: string | undefined;
+  /** Undefined on the first page, and on the second one if it has `previousUrl`. */
   readonly firstUrl: string | undefined;
 }
 
@@ -106,6 +110,9 @@ export function listOf<Row>(rows: readonly Row[], query: ParsedUrlQuery, form: L
   const rest = after.id === '' ? found : found.filter((one) => compare(one, after) > 0);
   const shown = rest.slice(0, PAGE_SIZE);
   const last = rest.length > PAGE_SIZE ? shown.at(-1) : undefined;
+  const before = found.length - rest.length;
+  const pageAfter = (place: Place | undefined): string =>
+    urlWith(place ? { ...chosen, after: place.id, key: place.key } : chosen);
   return {
     rows: shown.map(({ row }) => row),
     isMore: false,
@@ -113,8 +120,10 @@ export function listOf<Row>(rows: readonly Row[], query: ParsedUrlQuery, form: L
       ...tools,
       total: rows.length,
       found: found.length,
-      nextUrl: last && urlWith({ ...chosen, after: last.id, key: last.key }),
-      firstUrl: after.id === '' ? undefined : urlWith(chosen),
+      range: shown.length < found.length ? { first: before + 1, last: before + shown.length } : undefined,
+      nextUrl: last && pageAfter(last),
+      previousUrl: before > 0 ? pageAfter(found[before - PAGE_SIZE - 1]) : undefined,
+      firstUrl: before > PAGE_SIZE ? urlWith(chosen) : undefined,
       hasTools: rows.length > MAX_WITHOUT_TOOLS,
     },
   };

@@ -58,11 +58,11 @@ GET /profile/oauth-clients/:id/redirect-uris: requireSignedIn requireOwnClient b
 POST /profile/oauth-clients/:id/redirect-uris: OWN FORM requireOwnClient checkOneMore requireRecentSignIn register
 GET /profile/oauth-clients/:id/secrets: requireSignedIn requireOwnClient show
 GET /profile/oauth-clients/:id/rotate-secret: requireSignedIn requireOwnClient backToSecrets
-POST /profile/oauth-clients/:id/rotate-secret: OWN FORM requireOwnClient requireRecentSignIn rotateSecret
-GET /profile/oauth-clients/:id/remove-secret: requireSignedIn requireOwnClient askToRemoveSecret
-POST /profile/oauth-clients/:id/remove-secret: OWN FORM requireOwnClient requireRecentSignIn removeSecret
-GET /profile/oauth-clients/:id/renew: requireSignedIn requireOwnClient requireRenewable show
-POST /profile/oauth-clients/:id/renew: OWN FORM requireOwnClient requireRenewable check requireRecentSignIn submit
+POST /profile/oauth-clients/:id/rotate-secret: OWN FORM requireOwnClient drawRefusals requireRecentSignIn rotateSecret
+GET /profile/oauth-clients/:id/remove-secret: requireSignedIn requireOwnClient requireAnotherSecret showQuestion
+POST /profile/oauth-clients/:id/remove-secret: OWN FORM requireOwnClient drawRefusals requireTyped requireRecentSignIn endIt
+GET /profile/oauth-clients/:id/renew: requireSignedIn requireOwnClient requireRenewable showQuestion
+POST /profile/oauth-clients/:id/renew: OWN FORM requireOwnClient requireRenewable requireTyped requireRecentSignIn endIt
 GET /profile/oauth-clients/:id/problems: requireSignedIn requireOwnClient show
 GET /profile/oauth-clients/:id/created: requireSignedIn requireOwnClient show
 GET /profile/oauth-clients/test/callback: requireSignedIn finish
@@ -74,23 +74,23 @@ GET /profile/oauth-clients/:id/test/leave/:organization: requireSignedIn require
 POST /profile/oauth-clients/:id/test/leave/:organization: OWN FORM requireOwnClient requireRecentSignIn changeMembership
 GET /profile/oauth-clients/:id/links: requireSignedIn requireOwnClient show
 POST /profile/oauth-clients/:id/links: OWN FORM requireOwnClient check requireRecentSignIn save
-GET /profile/oauth-clients/:id/delete: requireSignedIn requireOwnClient show
-POST /profile/oauth-clients/:id/delete: OWN FORM requireOwnClient check requireRecentSignIn submit
+GET /profile/oauth-clients/:id/delete: requireSignedIn requireOwnClient showQuestion
+POST /profile/oauth-clients/:id/delete: OWN FORM requireOwnClient requireTyped requireRecentSignIn endIt
 GET /profile/connections: requireSignedIn showAll
-GET /profile/connections/disconnect-all: requireSignedIn askToDisconnectAll
-POST /profile/connections/disconnect-all: OWN FORM disconnectAll
+GET /profile/connections/disconnect-all: requireSignedIn showQuestion
+POST /profile/connections/disconnect-all: OWN FORM requireTyped endIt
 GET /profile/connections/:id: requireSignedIn show
-GET /profile/connections/:id/disconnect: requireSignedIn askToDisconnect
+GET /profile/connections/:id/disconnect: requireSignedIn showQuestion
+POST /profile/connections/:id/disconnect: OWN FORM requireTyped endIt
 POST /profile/connections/:id: OWN FORM requireRecentSignIn saveLimit
-POST /profile/connections/:id/disconnect: OWN FORM disconnectOne
 GET /profile/organizations: requireSignedIn list
 GET /profile/organizations/:id: requireSignedIn requireAdmin show
-GET /profile/organizations/:id/people/:person/end: requireSignedIn requireAdmin askToEndMembership
-POST /profile/organizations/:id/people/:person/end: OWN FORM requireAdmin requireRecentSignIn endMembership
-GET /profile/organizations/:id/clients/:client/end: requireSignedIn requireAdmin askToBlock
-POST /profile/organizations/:id/clients/:client/end: OWN FORM requireAdmin requireRecentSignIn block
-GET /profile/organizations/:id/clients/:client/let-in: requireSignedIn requireAdmin askToUnblock
-POST /profile/organizations/:id/clients/:client/let-in: OWN FORM requireAdmin requireRecentSignIn unblock
+GET /profile/organizations/:id/people/:person/end: requireSignedIn requireAdmin showQuestion
+POST /profile/organizations/:id/people/:person/end: OWN FORM requireAdmin drawRefusals requireTyped requireRecentSignIn endIt
+GET /profile/organizations/:id/clients/:client/end: requireSignedIn requireAdmin showQuestion
+POST /profile/organizations/:id/clients/:client/end: OWN FORM requireAdmin drawRefusals requireTyped requireRecentSignIn endIt
+GET /profile/organizations/:id/clients/:client/let-in: requireSignedIn requireAdmin showQuestion
+POST /profile/organizations/:id/clients/:client/let-in: OWN FORM requireAdmin drawRefusals requireTyped requireRecentSignIn endIt
 GET /profile/organizations/:id/policy: requireSignedIn requireAdmin showPolicy
 POST /profile/organizations/:id/policy: OWN FORM requireAdmin requireRecentSignIn save
 GET /profile/organizations/:id/clients/:client/decide: requireSignedIn requireAdmin askToDecide
@@ -100,8 +100,8 @@ POST /profile/api-keys/:id/limit: OWN FORM requireRecentSignIn save
 GET /profile/api-keys: requireSignedIn show
 POST /profile/api-keys: OWN FORM requireRecentSignIn create
 GET /profile/api-keys/created: requireSignedIn showCreated
-GET /profile/api-keys/:id/revoke: requireSignedIn askToRevoke
-POST /profile/api-keys/:id/revoke: OWN FORM requireRecentSignIn revoke
+GET /profile/api-keys/:id/revoke: requireSignedIn showQuestion
+POST /profile/api-keys/:id/revoke: OWN FORM requireTyped requireRecentSignIn endIt
 GET /profile/activity: requireSignedIn show
 GET /profile/security: requireSignedIn show
 GET /.well-known/change-password: toPage

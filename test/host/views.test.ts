@@ -232,7 +232,6 @@ describe('views', () => {
       [...source.matchAll(button)].filter(([, style = '']) => style.includes(' danger')).map(([, , , label]) => label),
     );
     expect(dangerous.sort()).to.deep.equal([
-      '<%= page.act %>',
       "<%= t('connections.disconnect') %>",
       "<%= t('connections.disconnect') %>",
       "<%= t('connections.disconnect-all') %>",
@@ -301,7 +300,6 @@ const ENGLISH: readonly string[] = [
   'error-reference',
   'error-reference-index',
   'oauth-client',
-  'oauth-client-confirm',
   'oauth-client-connect',
   'oauth-client-created',
   'oauth-client-links',

@@ -59,7 +59,7 @@ onPostgresAndRedis('a limit on the access of a client or an API key', (start) =>
     const { accessToken } = await connect();
     expect(await reachOf(accessToken)).to.deep.equal(ALL);
     const page = await person.get(connection());
-    expect(textOf(page.html)).to.include('Everything you can access, now and later; no end date');
+    expect(textOf(page.html)).to.include('Limit what Route Planner can access Full access');
   });
 
   it('a client accesses only places chosen at the approval, even if the user gets further access', async () => {
@@ -166,7 +166,7 @@ onPostgresAndRedis('a limit on the access of a client or an API key', (start) =>
   });
 
   for (const [what, fields, problem] of [
-    ['no place', { limit_places: 'chosen', place: [] }, 'Choose at least one place'],
+    ['no place', { limit_places: 'chosen', place: [] }, said('limit.nothing-chosen')],
     ['a day that has passed', { limit_last_day: '2020-01-01' }, 'Choose a day from tomorrow on'],
     ['an impossible date', { limit_last_day: '2099-02-31' }, 'Choose a day from tomorrow on'],
     ['a day that is no date', { limit_last_day: "'; --" }, 'Choose a day from tomorrow on'],

@@ -3,7 +3,7 @@ import { expect } from 'chai';
 import { scrape } from '../support/metrics.ts';
 import type { Page } from '../support/person.ts';
 import { startSeeded } from '../support/seeded.ts';
-import { textOf } from './client-owner.ts';
+import { said, textOf } from './client-owner.ts';
 import { type SignedInPerson, signedIn } from './signed-in-person.ts';
 
 const PAGES = ['', '/oauth-clients', '/connections', '/api-keys', '/activity', '/organizations'];
@@ -73,6 +73,9 @@ describe('the lists of a user', () => {
   const nextOf = ({ html }: Page): string | undefined =>
     html.match(/rel="next" href="([^"]*)"/)?.[1]?.replaceAll('&amp;', '&');
 
+  const previousOf = ({ html }: Page): string =>
+    html.match(/rel="prev" href="([^"]*)"/)?.[1]?.replaceAll('&amp;', '&') ?? '';
+
   it('pages with 200 entries need no more queries than pages with one', async () => {
     for (const page of PAGES) {
       const path = `/profile${page}`;
@@ -102,6 +105,19 @@ describe('the lists of a user', () => {
     expect(namesOn(rest)[0]).to.equal('Größe 26');
   });
 
+  it('a page of a list says which of how many it shows, and leads to the one before', async () => {
+    const first = await many.get('/profile/connections');
+    expect(textOf(first.html)).to.include('1–25 of 199');
+    expect(first.html).to.not.include('rel="prev"');
+    const second = await many.get(nextOf(first) ?? '');
+    expect(textOf(second.html)).to.include('26–50 of 199');
+    const third = await many.get(nextOf(second) ?? '');
+    expect(textOf(third.html)).to.include('51–75 of 199');
+    expect(namesOn(await many.get(previousOf(third)))).to.deep.equal(namesOn(second));
+    expect(namesOn(await many.get(previousOf(second)))).to.deep.equal(namesOn(first));
+    expect(textOf((await many.get('/profile/connections?q=gr%C3%B6%C3%9Fe+19')).html)).to.not.include('–');
+  });
+
   it('a search in 200 entries ignores case and accents, and a list can be filtered and sorted', async () => {
     const at = async (query: string): Promise<Page> => many.get(`/profile/oauth-clients?${query}`);
     for (const q of ['GROSSE', 'gro%C3%9Fe', 'gr%C3%B6sse']) {
@@ -121,6 +137,20 @@ describe('the lists of a user', () => {
     expect(textOf(found.html)).to.match(/Connected Größe/);
     expect(found.html.match(/<strong>Connected<\/strong>/g)).to.have.length(50);
     expect(nextOf(found)).to.match(/q=.*before=/);
+  });
+
+  it('more than ten apps are disconnected at once only by a user who types their number', async () => {
+    const path = '/profile/connections/disconnect-all';
+    const asked = await many.get(path);
+    const count = (await on.service.connections.listOf(on.seeded.person.accountId)).length;
+    expect(textOf(asked.html)).to.include(said('confirm.to-type', { what: String(count) }));
+    const refused = await many.submit(asked, { confirm_name: '10' });
+    expect(refused.status).to.equal(422);
+    expect(textOf(refused.html)).to.include(said('confirm.not-typed'));
+    expect(await on.service.connections.listOf(on.seeded.person.accountId)).to.have.length(count);
+    expect((await few.get(path)).html).to.not.include('confirm_name');
+    expect((await many.submit(asked, { confirm_name: ` ${count} ` })).status).to.equal(303);
+    expect(await on.service.connections.listOf(on.seeded.person.accountId)).to.have.length(0);
   });
 
   it('lists on profile pages ignore invalid query parameters', async () => {

@@ -19,6 +19,8 @@ interface FormUnderTest {
   readonly details?: object;
   /** True if the form concerns one object, which other users must not find. */
   readonly isSingleObject?: true;
+  /** The answer to a second tab that ends it again; the same as for an unknown object. */
+  readonly already?: string;
   /** The values that the form contains again after a sign-in, if it was sent without a session. */
   readonly typed?: readonly string[];
   /** True if the form requires a recent sign-in. */
@@ -84,6 +86,7 @@ const forms: Readonly<Record<string, FormUnderTest>> = {
     },
     action: 'client_secret_removed',
     isSingleObject: true,
+    already: 'This secret is already removed.',
     needsRecentSignIn: true,
   },
   'the deletion of a client': {
@@ -117,12 +120,14 @@ const forms: Readonly<Record<string, FormUnderTest>> = {
     },
     action: 'api_key_revoked',
     isSingleObject: true,
+    already: 'This key is already revoked.',
     needsRecentSignIn: true,
   },
   'the end of a connection': {
     open: async (on) => [`${await newConnection(on)}/${on.clients.confidential.id}/disconnect`],
     action: 'disconnected',
     isSingleObject: true,
+    already: said('connections.already-disconnected'),
   },
   'the end of all connections': {
     open: async (on) => [`${await newConnection(on)}/disconnect-all`],
@@ -174,7 +179,7 @@ describe('the forms of the profile', () => {
     return log.filter((entry) => entry.action === action);
   }
 
-  for (const [title, { open, action, isSingleObject }] of Object.entries(forms)) {
+  for (const [title, { open, action, isSingleObject, already }] of Object.entries(forms)) {
     const recorded = () => recordsOf(action);
 
     it(`${title} is refused if the form is from a page of another user or session`, async () => {
@@ -197,7 +202,7 @@ describe('the forms of the profile', () => {
     });
 
     if (isSingleObject)
-      it(`${title} is answered with 404 to another user, and for an unknown id`, async () => {
+      it(`${title} is answered alike to another user and for an unknown id, and changes nothing`, async () => {
         const [path, fields] = await open(on);
         const before = await recorded();
         const { accountId } = on.seeded.person;
@@ -207,11 +212,27 @@ describe('the forms of the profile', () => {
           [other, path],
           [person, nowhere],
         ] as const) {
-          expect((await who.get(at)).status, at).to.equal(404);
-          const sent = await who.send(at, spoofed);
-          expect(sent.status, at).to.equal(404);
-          expect(sent.html).not.to.include('Stock Sync');
+          const isOfClient = path.startsWith(LIST);
+          for (const send of [() => who.get(at), () => who.send(at, spoofed)]) {
+            const answer = await send();
+            expect(answer.status, at).to.equal(already && !isOfClient ? 303 : 404);
+            const { html } = await who.follow(answer);
+            expect(html).not.to.include('Stock Sync');
+            if (already && !isOfClient) expect(textOf(html)).to.include(already);
+          }
         }
+        expect(await recorded()).to.deep.equal(before);
+      });
+
+    if (already)
+      it(`${title} in a second tab is answered with the page, which says that it has ended`, async () => {
+        const [path, fields] = await open(on);
+        const asked = await person.get(`${path}?${new URLSearchParams(fields)}`);
+        expect((await person.submit(asked, {})).status).to.equal(303);
+        const before = await recorded();
+        const again = await person.follow(await person.submit(asked, {}));
+        expect(again.status).to.equal(200);
+        expect(textOf(again.html)).to.include(already);
         expect(await recorded()).to.deep.equal(before);
       });
 

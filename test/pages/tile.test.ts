@@ -6,6 +6,7 @@ import { TILE_COLOURS, tileOf } from '../../src/pages/words/tile.ts';
 import { partnerTokens } from '../provider/partner-tokens.ts';
 import { expectAccessible, PHONE } from '../support/axe.ts';
 import { describeInBrowser, enterAs } from '../support/browser.ts';
+import { eventually } from '../support/eventually.ts';
 import { authorizationUrl } from '../support/oauth.ts';
 import { startSeeded } from '../support/seeded.ts';
 import { type ClientOwner, signInOwner } from './client-owner.ts';
@@ -105,6 +106,40 @@ describeInBrowser('the consent page in a browser', (visit) => {
       expect((box?.y ?? height) + (box?.height ?? 0), name).to.be.at.most(height);
     }
   });
+
+  for (const [language, approve] of [
+    ['en', 'Approve'],
+    ['de', 'Zulassen'],
+  ] as const)
+    it(`on a small phone a warehouse, the account and the host are visible above the buttons, in ${language}`, async () => {
+      const owner = await signInOwner(on.service, on.seeded.person);
+      const client = await owner.createClient(`Pilot of ${language}`);
+      const subject = { accountId: on.seeded.person.accountId };
+      const { page } = await visit({ locale: language, viewport: { width: 375, height: 667 } });
+      await enterAs(page, on.issuer, owner);
+      for (const places of [1, 2, 3]) {
+        const text = await page.goto(authorizationUrl(on.issuer, client).href);
+        expect(await text?.text()).to.include(`lang="${language}"`);
+        const top = (await page.getByRole('button', { name: approve }).boundingBox())?.y ?? 0;
+        const { name, email } = on.seeded.person;
+        for (const seen of ['Rotterdam', name, email, 'partner.example'].map((one) =>
+          page.getByText(one, { exact: true }),
+        )) {
+          const box = await seen.first().boundingBox();
+          expect((box?.y ?? top) + (box?.height ?? 0), `${seen} of ${places}`).to.be.within(1, top);
+        }
+        if (places === 3) break;
+        const { id } = await on.service.organizations.add({ name: `Storm Logistics ${language} ${places}` });
+        const { id: hamburg } = await on.service.organizations.addWarehouse({ organizationId: id, name: 'Hamburg' });
+        await on.service.memberships.setRole(subject, id, 'member');
+        await on.service.memberships.setRights(subject, hamburg, ['read', 'write', 'manage']);
+        const reached = () => on.service.access.accessOf(subject);
+        await eventually(async () => expect(await reached()).to.have.length(places + 1));
+      }
+      for (const place of await on.service.access.accessOf(subject)) {
+        if (place.name.startsWith('Storm')) await on.service.memberships.remove(subject, place.id);
+      }
+    });
 
   it('each link of the developer is on a line of its own, with its host', async () => {
     const links = {

@@ -152,7 +152,7 @@ export function organizationsOutside(
   return organizations.filter(({ id }) => !within.has(id));
 }
 
-/** For example `Only Hamburg, Rotterdam; only look, change nothing; until 31 Dec 2026`. */
+/** For example `Only Hamburg, Rotterdam, view only, until 31 Dec 2026`. */
 export const describeLimit = (
   { places, isReadOnly, until }: AccessLimit & { readonly until?: Date | null | undefined },
   organizations: readonly Organization[],
@@ -160,7 +160,7 @@ export const describeLimit = (
   message('limit.summary', {
     places: places ? listed(namesOf(places, organizations)) : message('limit.everything'),
     isReadOnly: String(isReadOnly),
-    end: until ? 'day' : String(until),
+    end: until ? 'day' : 'none',
     lastDay: until ? until.getTime() - DAY_MS : 0,
   });
 

@@ -2,16 +2,16 @@
 import type { Context } from 'koa';
 import type { Activity } from '../../accounts/activity/activity.ts';
 import type { RemoveClient } from '../../authorizations/endings.ts';
+import { message } from '../../base/message.ts';
 import { Refusal } from '../../base/refusal.ts';
-import { peopleText } from '../../clients/client-row.ts';
+import { type OwnedClient, peopleText } from '../../clients/client-row.ts';
+import { endingRoutes } from '../forms/ending.ts';
 import { requestOrigin } from '../page.ts';
 import type { PageKit } from '../page-kit.ts';
-import { get, post, type Route } from '../routes.ts';
+import type { Route } from '../routes.ts';
 import { accountOf } from '../signed-in.ts';
-import { createNameConfirmation } from './confirm-name.ts';
-import { CLIENT, LIST, type OwnClientPages, ownClientOf } from './own-client.ts';
+import { CLIENT, LIST, type OwnClientPages, ownClientOf, urlOf } from './own-client.ts';
 
-const PATH = `${CLIENT}/delete`;
 const DELETED = 'The client is deleted. Everything that was issued to it has ended.';
 
 export function deleteClientPage(parts: {
@@ -22,20 +22,7 @@ export function deleteClientPage(parts: {
 }): Route[] {
   const { kit, own, removeClient, activity } = parts;
 
-  const confirmation = createNameConfirmation(kit, 'settings', ({ connectedPeople }) => {
-    const people = peopleText(connectedPeople);
-    return {
-      act: 'Delete',
-      lead:
-        people === '0'
-          ? 'No one has connected it.'
-          : `${people} ${people === '1' ? 'person has' : 'people have'} it connected and would be disconnected.`,
-      consequences: ['Its secrets and everything that was issued to it stop working at once. This cannot be undone.'],
-    };
-  });
-
-  async function submit(ctx: Context): Promise<void> {
-    const { id, name } = ownClientOf(ctx);
+  async function remove(ctx: Context, { id, name }: OwnedClient): Promise<void> {
     const removal = removeClient(
       id,
       (tx, people) =>
@@ -55,11 +42,34 @@ export function deleteClientPage(parts: {
       // Ignore a refusal: a concurrent request has already deleted the client, as the user wanted.
       if (!(error instanceof Refusal)) throw error;
     });
-    await kit.notices.redirect(ctx, LIST, DELETED);
   }
 
-  return [
-    get(PATH, ...own.page, confirmation.show),
-    post(PATH, ...own.form(), confirmation.check, kit.requireRecentSignIn, submit),
-  ];
+  return endingRoutes<OwnedClient>(kit, {
+    path: `${CLIENT}/delete`,
+    page: own.page,
+    form: own.form(),
+    needsRecentSignIn: true,
+    find: async (ctx) => ownClientOf(ctx),
+    ask(_ctx, { name, connectedPeople }) {
+      const people = peopleText(connectedPeople);
+      return {
+        section: 'oauth-clients',
+        heading: message('oauth-clients.delete-heading', { client: name }),
+        consequences: [
+          people === '0'
+            ? 'No one has connected it.'
+            : `${people} ${people === '1' ? 'person has' : 'people have'} it connected and would be disconnected.`,
+          'Its secrets and everything that was issued to it stop working at once. This cannot be undone.',
+        ],
+        toType: name,
+        button: message('oauth-clients.delete'),
+      };
+    },
+    async end(ctx, client) {
+      await remove(ctx, client);
+      return { said: DELETED, url: LIST };
+    },
+    already: DELETED,
+    back: (ctx) => urlOf(ownClientOf(ctx), 'settings'),
+  });
 }

@@ -1,5 +1,5 @@
 /** `/profile/oauth-clients/:id/secrets`: lists a client's secrets, adds a second, removes one. */
-import type { Context } from 'koa';
+import type { Context, Next } from 'koa';
 import type { OneTimeValues } from '../../accounts/one-time-values.ts';
 import type { Clock } from '../../base/clock.ts';
 import { message, type Text } from '../../base/message.ts';
@@ -9,6 +9,7 @@ import type { ClientRegistry } from '../../clients/client-registry.ts';
 import { formerSecretsOf, type OwnedClient } from '../../clients/client-row.ts';
 import { isRenewable, MAX_SECRETS, refusedFrom } from '../../clients/client-secrets.ts';
 import { formOf } from '../../provider/form.ts';
+import { endingRoutes } from '../forms/ending.ts';
 import { seeOther } from '../page.ts';
 import type { PageKit } from '../page-kit.ts';
 import { get, post, type Route, type ShownApi } from '../routes.ts';
@@ -24,6 +25,7 @@ const PATH = `${CLIENT}/secrets`;
 const ROTATE = `${CLIENT}/rotate-secret`;
 const REMOVE = `${CLIENT}/remove-secret`;
 const REMOVED = 'The secret is removed. Requests that use it are refused from now on.';
+const ALREADY_REMOVED = 'This secret is already removed.';
 /** Only for machine clients: the other kinds need a person's approval as well. */
 const TOKENS_LEFT =
   'Access tokens that were got with it stay valid until they expire. Renewing the client ends them at once.';
@@ -61,76 +63,76 @@ export function clientSecretsPage(parts: {
     return draw(ctx);
   };
 
-  /** Renders the page again with the problem; nothing was changed. */
-  async function drawRefusal(ctx: Context, error: unknown): Promise<void> {
-    if (!(error instanceof Refusal)) throw error;
-    ctx.status = 422;
-    await draw(ctx, `${error.message} ${error.remedy}`);
+  /** Shows a refusal above the page; nothing was changed. */
+  async function drawRefusals(ctx: Context, next: Next): Promise<void> {
+    try {
+      await next();
+    } catch (error) {
+      if (!(error instanceof Refusal)) throw error;
+      ctx.status = 422;
+      await draw(ctx, `${error.message} ${error.remedy}`);
+    }
   }
 
   async function rotateSecret(ctx: Context): Promise<void> {
     const client = ownClientOf(ctx);
-    try {
-      const { secret } = await clients.addSecret(client.id, (tx, { lastFour }) =>
-        own.record(ctx, 'client_secret_added', { last_four: lastFour }, tx),
-      );
-      const shown: ShownSecret = { clientId: client.id, value: secret, isOfNewClient: false };
-      const once = await oneTimeValues.store(accountOf(ctx).id, shown);
-      seeOther(ctx, `${urlOf(client)}/created?once=${once}`);
-    } catch (error) {
-      await drawRefusal(ctx, error);
-    }
-  }
-
-  async function askToRemoveSecret(ctx: Context): Promise<void> {
-    const client = ownClientOf(ctx);
-    const { secret_id: id } = ctx.query;
-    // Without the query string, which a re-login loses, go back to the list.
-    if (id === undefined || client.secrets.length < 2) return seeOther(ctx, partOf(client));
-    const secret = secretRowsOf(client, clock(), graceSeconds).find((row) => row.id === id);
-    if (!secret) ctx.throw(404, 'no such secret of this client');
-    await kit.render(ctx, 'confirm', {
-      section: 'oauth-clients',
-      heading: message('oauth-clients.remove-secret-heading', {
-        lastFour: secret.lastFour,
-        client: client.name,
-      }),
-      ...lastUseOf(secret, client.kind),
-      action: ctx.path,
-      fields: [{ name: 'secret_id', value: secret.id }],
-      button: message('oauth-clients.remove-secret'),
-      cancel: partOf(client),
-    });
-  }
-
-  async function removeSecret(ctx: Context): Promise<void> {
-    const client = ownClientOf(ctx);
-    const id = formOf(ctx).get('secret_id') ?? '';
-    const isLeaked = client.secrets.find((secret) => secret.id === id)?.leakedAt !== undefined;
-    try {
-      await clients.removeSecret(client.id, id, (tx, secret) =>
-        own.record(ctx, 'client_secret_removed', { last_four: secret.lastFour }, tx),
-      );
-      await kit.notices.redirect(
-        ctx,
-        partOf(client),
-        client.kind === 'machine' && !isLeaked ? `${REMOVED} ${TOKENS_LEFT}` : REMOVED,
-      );
-    } catch (error) {
-      if (error instanceof Refusal && error.code === 'secret_unknown') ctx.throw(404);
-      await drawRefusal(ctx, error);
-    }
+    const { secret } = await clients.addSecret(client.id, (tx, { lastFour }) =>
+      own.record(ctx, 'client_secret_added', { last_four: lastFour }, tx),
+    );
+    const shown: ShownSecret = { clientId: client.id, value: secret, isOfNewClient: false };
+    const once = await oneTimeValues.store(accountOf(ctx).id, shown);
+    seeOther(ctx, `${urlOf(client)}/created?once=${once}`);
   }
 
   /** Redirects users who had to sign in first: they return with GET and press the button again. */
   const backToSecrets = (ctx: Context): void => seeOther(ctx, partOf(ownClientOf(ctx)));
 
+  const form = [...own.form(), drawRefusals];
+
+  /** Continues for a secret that can be removed. Without the query string, which a re-login loses, go back to the list. */
+  const requireAnotherSecret = (ctx: Context, next: Next) =>
+    ctx.query.secret_id === undefined || ownClientOf(ctx).secrets.length < 2 ? backToSecrets(ctx) : next();
+
+  const removing = endingRoutes<SecretRow>(kit, {
+    path: REMOVE,
+    page: [...own.page, requireAnotherSecret],
+    form,
+    needsRecentSignIn: true,
+    async find(ctx) {
+      const id = ctx.method === 'POST' ? formOf(ctx).get('secret_id') : ctx.query.secret_id;
+      return secretRowsOf(ownClientOf(ctx), clock(), graceSeconds).find((row) => row.id === id);
+    },
+    ask(ctx, secret) {
+      const { name, kind } = ownClientOf(ctx);
+      return {
+        section: 'oauth-clients',
+        heading: message('oauth-clients.remove-secret-heading', { lastFour: secret.lastFour, client: name }),
+        ...lastUseOf(secret, kind),
+        fields: [{ name: 'secret_id', value: secret.id }],
+        button: message('oauth-clients.remove-secret'),
+      };
+    },
+    async end(ctx, secret) {
+      const client = ownClientOf(ctx);
+      try {
+        await clients.removeSecret(client.id, secret.id, (tx, { lastFour }) =>
+          own.record(ctx, 'client_secret_removed', { last_four: lastFour }, tx),
+        );
+      } catch (error) {
+        if (error instanceof Refusal && error.code === 'secret_unknown') return undefined;
+        throw error;
+      }
+      return { said: client.kind === 'machine' && !secret.refusedFrom ? `${REMOVED} ${TOKENS_LEFT}` : REMOVED };
+    },
+    already: ALREADY_REMOVED,
+    back: (ctx) => partOf(ownClientOf(ctx)),
+  });
+
   return [
     get(PATH, ...own.page, show),
     get(ROTATE, ...own.page, backToSecrets),
-    post(ROTATE, ...own.form(), kit.requireRecentSignIn, rotateSecret),
-    get(REMOVE, ...own.page, askToRemoveSecret),
-    post(REMOVE, ...own.form(), kit.requireRecentSignIn, removeSecret),
+    post(ROTATE, ...form, kit.requireRecentSignIn, rotateSecret),
+    ...removing,
   ];
 }
 

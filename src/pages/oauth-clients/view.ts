@@ -19,20 +19,6 @@ declare module '../view-data.ts' {
       readonly notice: Text | undefined;
       readonly form: ClientFormView;
     };
-    readonly 'oauth-client-confirm': {
-      readonly act: string;
-      readonly name: string;
-      readonly lead: string;
-      readonly consequences: readonly string[];
-      readonly notice: Text | undefined;
-      readonly action: string;
-      readonly typedName: string;
-      readonly problem: Text | undefined;
-      readonly creationKey: string;
-      /** True if the problem is the typed name. */
-      readonly isWrongName: boolean;
-      readonly cancel: string;
-    };
   }
 }
 

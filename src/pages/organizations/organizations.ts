@@ -5,13 +5,14 @@ import type { Organization } from '../../accounts/access/reach.ts';
 import { isAdmin } from '../../accounts/access/reach.ts';
 import type { ClientStandings } from '../../authorizations/client-standing.ts';
 import type { ActingAdmin, OrganizationEndings } from '../../authorizations/organization-endings.ts';
-import type { OrganizationReach } from '../../authorizations/organization-reach.ts';
+import type { OrganizationReach, ReachingClient, ReachingPerson } from '../../authorizations/organization-reach.ts';
 import type { Clock } from '../../base/clock.ts';
-import { type Message, message, type Text } from '../../base/message.ts';
+import { message, type Text } from '../../base/message.ts';
 import { Refusal } from '../../base/refusal.ts';
 import { requestState } from '../../base/request-state.ts';
 import type { Seals } from '../../base/seals.ts';
 import { isUnknown } from '../../texts/texts.ts';
+import { type Ending, endingRoutes } from '../forms/ending.ts';
 import { byText, type ListForm, listOf } from '../lists.ts';
 import { originInSession } from '../page.ts';
 import type { PageKit } from '../page-kit.ts';
@@ -22,9 +23,6 @@ import { reachParts } from './reach-parts.ts';
 
 const PATH = '/profile/organizations';
 const ONE = `${PATH}/:id`;
-const MEMBERSHIP = `${ONE}/people/:person/end`;
-const BLOCK = `${ONE}/clients/:client/end`;
-const UNBLOCK = `${ONE}/clients/:client/let-in`;
 const DECIDE = `${ONE}/clients/:client/decide`;
 const POLICY = `${ONE}/policy`;
 
@@ -105,24 +103,10 @@ export function organizationsPage(parts: {
 
   const show = (ctx: Context): Promise<void> => draw(ctx);
 
-  /** Returns the member that the path names; without one, undefined, and Koa answers 404. */
-  const member = (ctx: Context) => organizationReach.of(admin.get(ctx).id).person(`${ctx.params.person}`);
-
-  /** Returns the listed client that the path names, or undefined. */
-  async function client(ctx: Context) {
-    const reach = organizationReach.of(admin.get(ctx).id);
-    return (await reach.clientsNamed([`${ctx.params.client}`]))[0];
-  }
-
-  /** @param end returns false if nothing changed; then Koa answers 404. */
-  async function ending(
-    ctx: Context,
-    end: (by: ActingAdmin) => Promise<boolean>,
-    said: Message,
-    next = urlOf(admin.get(ctx)),
-  ): Promise<void> {
+  /** Shows a refusal above the page of the organization. */
+  async function drawRefusals(ctx: Context, next: Next): Promise<void> {
     try {
-      if (await end(actor(ctx))) await kit.notices.redirect(ctx, next, said);
+      await next();
     } catch (error) {
       if (!(error instanceof Refusal)) throw error;
       const refused = message(`organizations.refused-${error.code}`);
@@ -132,115 +116,109 @@ export function organizationsPage(parts: {
     }
   }
 
-  async function askToEndMembership(ctx: Context): Promise<void> {
-    const organization = admin.get(ctx);
-    const person = await member(ctx);
-    if (!person) return;
-    const isSelf = person.id === accountOf(ctx).id;
-    await kit.render(ctx, 'confirm', {
-      section: 'organizations',
-      heading: isSelf
-        ? message('organizations.end-own-heading', { organization: organization.name })
-        : message('organizations.end-heading', {
-            person: person.name,
-            organization: organization.name,
-          }),
-      ...(isSelf && {
-        warning: message('organizations.end-own-warning'),
-      }),
-      consequences: [
-        message('organizations.end-effect', { isSelf: String(isSelf) }),
-        ...(organization.external_id === undefined ? [] : [message('organizations.end-imported')]),
-      ],
-      action: ctx.path,
-      button: message('organizations.end'),
-      cancel: urlOf(organization),
+  const page = [kit.requireSignedIn, requireAdmin];
+  const form = [...kit.ownForm(), requireAdmin];
+  const ending = <Subject>(parts: Omit<Ending<Subject>, 'page' | 'form' | 'needsRecentSignIn' | 'back'>): Route[] =>
+    endingRoutes(kit, {
+      ...parts,
+      page,
+      form: [...form, drawRefusals],
+      needsRecentSignIn: true,
+      async end(ctx, subject) {
+        const ended = await parts.end(ctx, subject);
+        // Nothing changed: it has ended, or the user has just lost the role that may end it.
+        if (!ended) await requireAdmin(ctx, async () => {});
+        return ended;
+      },
+      back: (ctx) => urlOf(admin.get(ctx)),
     });
+
+  const isSelf = (ctx: Context, { id }: Pick<ReachingPerson, 'id'>): boolean => id === accountOf(ctx).id;
+
+  const endMembership = ending<Pick<ReachingPerson, 'id' | 'name'>>({
+    path: `${ONE}/people/:person/end`,
+    find: (ctx) => organizationReach.of(admin.get(ctx).id).person(`${ctx.params.person}`),
+    ask(ctx, person) {
+      const { name: organization, external_id } = admin.get(ctx);
+      const isOwn = isSelf(ctx, person);
+      return {
+        section: 'organizations',
+        heading: isOwn
+          ? message('organizations.end-own-heading', { organization })
+          : message('organizations.end-heading', { person: person.name, organization }),
+        ...(isOwn && { warning: message('organizations.end-own-warning') }),
+        consequences: [
+          message('organizations.end-effect', { isSelf: String(isOwn) }),
+          ...(external_id === undefined ? [] : [message('organizations.end-imported')]),
+        ],
+        button: message('organizations.end'),
+      };
+    },
+    async end(ctx, person) {
+      const { id, name } = person;
+      if (!(await organizationEndings.endMembership(actor(ctx), { id, name }))) return undefined;
+      return isSelf(ctx, person)
+        ? { said: message('organizations.ended-own', { organization: admin.get(ctx).name }), url: PATH }
+        : { said: message('organizations.ended', { person: name }) };
+    },
+    already: message('organizations.already-ended'),
+  });
+
+  /** Returns the listed client that the path names, or undefined. */
+  async function client(ctx: Context): Promise<ReachingClient | undefined> {
+    const reach = organizationReach.of(admin.get(ctx).id);
+    return (await reach.clientsNamed([`${ctx.params.client}`]))[0];
   }
 
-  async function endMembership(ctx: Context): Promise<void> {
-    const person = await member(ctx);
-    if (!person) return;
-    const { id, name } = person;
-    const { name: organization } = admin.get(ctx);
-    const isSelf = id === accountOf(ctx).id;
-    const said = isSelf
-      ? message('organizations.ended-own', { organization })
-      : message('organizations.ended', { person: name });
-    const next = isSelf ? PATH : undefined;
-    await ending(ctx, (by) => organizationEndings.endMembership(by, { id, name }), said, next);
-  }
+  const blocking = ending<ReachingClient>({
+    path: `${ONE}/clients/:client/end`,
+    find: client,
+    ask(ctx, { name: app, count }) {
+      const { name: organization } = admin.get(ctx);
+      return {
+        section: 'organizations',
+        heading: message('organizations.block-heading', { app, organization }),
+        consequences: [
+          message('organizations.block-effect', { organization }),
+          message('organizations.block-people', { count }),
+        ],
+        button: message('organizations.block'),
+      };
+    },
+    async end(ctx, found) {
+      const isBlocked = await organizationEndings.block(actor(ctx), found);
+      return isBlocked ? { said: message('organizations.blocked', { app: found.name }) } : undefined;
+    },
+    already: message('organizations.already-blocked'),
+  });
 
-  async function askToBlock(ctx: Context): Promise<void> {
-    const organization = admin.get(ctx);
-    const found = await client(ctx);
-    if (!found) return;
-    await kit.render(ctx, 'confirm', {
+  const unblocking = ending<ReachingClient>({
+    path: `${ONE}/clients/:client/let-in`,
+    find: client,
+    ask: (ctx, { name: app }) => ({
       section: 'organizations',
-      heading: message('organizations.block-heading', {
-        app: found.name,
-        organization: organization.name,
-      }),
-      consequences: [
-        message('organizations.block-effect', { organization: organization.name }),
-        message('organizations.block-people', { count: found.count }),
-      ],
-      action: ctx.path,
-      button: message('organizations.block'),
-      cancel: urlOf(organization),
-    });
-  }
-
-  async function block(ctx: Context): Promise<void> {
-    const found = await client(ctx);
-    if (!found) return;
-    const said = message('organizations.blocked', { app: found.name });
-    await ending(ctx, (by) => organizationEndings.block(by, found), said);
-  }
-
-  async function askToUnblock(ctx: Context): Promise<void> {
-    const organization = admin.get(ctx);
-    const found = await client(ctx);
-    if (!found) return;
-    await kit.render(ctx, 'confirm', {
-      section: 'organizations',
-      heading: message('organizations.unblock-heading', {
-        app: found.name,
-        organization: organization.name,
-      }),
+      heading: message('organizations.unblock-heading', { app, organization: admin.get(ctx).name }),
       consequences: [message('organizations.unblock-effect')],
-      action: ctx.path,
       button: message('organizations.unblock'),
-      cancel: urlOf(organization),
-    });
-  }
-
-  async function unblock(ctx: Context): Promise<void> {
-    const found = await client(ctx);
-    if (!found) return;
-    await ending(
-      ctx,
-      (by) => organizationEndings.unblock(by, found),
-      message('organizations.unblocked', { app: found.name }),
-    );
-  }
+    }),
+    async end(ctx, found) {
+      const isUnblocked = await organizationEndings.unblock(actor(ctx), found);
+      return isUnblocked ? { said: message('organizations.unblocked', { app: found.name }) } : undefined;
+    },
+    already: message('organizations.already-unblocked'),
+  });
 
   const policy = createPolicySteps({ ...parts, actor, urlOf });
-  const page = [kit.requireSignedIn, requireAdmin];
-  const form = [...kit.ownForm(), requireAdmin, kit.requireRecentSignIn];
   return [
     get(PATH, kit.requireSignedIn, list),
     get(ONE, ...page, show),
-    get(MEMBERSHIP, ...page, askToEndMembership),
-    post(MEMBERSHIP, ...form, endMembership),
-    get(BLOCK, ...page, askToBlock),
-    post(BLOCK, ...form, block),
-    get(UNBLOCK, ...page, askToUnblock),
-    post(UNBLOCK, ...form, unblock),
+    ...endMembership,
+    ...blocking,
+    ...unblocking,
     get(POLICY, ...page, policy.showPolicy),
-    post(POLICY, ...form, policy.savePolicy),
+    post(POLICY, ...form, kit.requireRecentSignIn, policy.savePolicy),
     get(DECIDE, ...page, policy.askToDecide),
-    post(DECIDE, ...form, policy.decide),
+    post(DECIDE, ...form, kit.requireRecentSignIn, policy.decide),
   ];
 }
 
