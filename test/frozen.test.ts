@@ -365,7 +365,7 @@ describeOn([postgresServer, redisServer], 'frozen formats', () => {
     const { confidential } = on.seeded.clients;
     const client = new pg.Client({ connectionString: settings.storage.databaseUrl });
     const messages = new Set<string>();
-    client.on('notification', ({ payload = '{}' }) => messages.add(shape(JSON.parse(payload))));
+    client.on('notification', ({ payload = '' }) => messages.add(payload.replaceAll(confidential.id, '<client>')));
     atEndOfFile(() => client.end());
     await client.connect();
     await client.query('LISTEN gatehouse_messages');
