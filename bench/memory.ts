@@ -26,7 +26,6 @@ const LIFETIMES = {
   accessTokenSeconds: HOUR,
   refreshTokenSeconds: 30 * DAY,
   retryWindowSeconds: 60,
-  absoluteAgeSeconds: 365 * DAY,
 };
 /** Number of parallel writes: enough to keep Redis busy, few enough to keep its buffers small. */
 const BATCH = 500;

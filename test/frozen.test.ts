@@ -239,7 +239,7 @@ describeOn([postgresServer, redisServer], 'frozen formats', () => {
     const code = await partnerTokens(on.service.issuer, on.seeded).code(clients.confidential);
     const id = code.slice('gate_ac_'.length, 30);
     const [, state, facts = ''] = /^([^:]+):(.*)$/.exec(await valueIn('z', id)) ?? [];
-    expect(state, KEEP).to.match(/^-1!!\d{13}!0!\d{10}!\d{10}!\d{10}!0!0$/);
+    expect(state, KEEP).to.match(/^-1!!\d{13}!0!\d{10}!0!\d{10}!0!0$/);
     expectShape('authorization', JSON.parse(facts));
     const { body } = await clientCredentials(on.service.issuer, clients.machine);
     expectShape('machine access token', await recordIn('m', String(body.access_token)));
@@ -365,7 +365,7 @@ describeOn([postgresServer, redisServer], 'frozen formats', () => {
     const { confidential } = on.seeded.clients;
     const client = new pg.Client({ connectionString: settings.storage.databaseUrl });
     const messages = new Set<string>();
-    client.on('notification', ({ payload = '{}' }) => messages.add(shape(JSON.parse(payload))));
+    client.on('notification', ({ payload = '' }) => messages.add(payload.replaceAll(confidential.id, '<client>')));
     atEndOfFile(() => client.end());
     await client.connect();
     await client.query('LISTEN gatehouse_messages');

@@ -1,149 +1,376 @@
-/** Sends the requests of a watched client to all nodes as they happen; they are never stored. */
+/**
+ * The log of each client's requests: refused ones, and while its page is open, all. *Problems* is a view
+ * of the log, the list of requests on the page its tail, and the mails about new problems read it.
+ */
 import type { Logger } from 'pino';
 import type { Clock } from '../base/clock.ts';
 import { isClientId } from '../base/random-id.ts';
 import { createBackgroundWriter } from '../storage/background-writer.ts';
 import { type ChangeFeed, sendToAllNodes } from '../storage/change-feed.ts';
+import { expiryJob } from '../storage/cleaning.ts';
 import type { Queries } from '../storage/queries.ts';
-import { cut, withoutSecrets } from './client-problems.ts';
+import type { ClientRegistry } from './client-registry.ts';
+
+/** How the client tried to authenticate (RFC 6749 §2.3.1), successfully or not. */
+export type SeenAuthMethod = 'basic' | 'body' | 'both' | 'none';
 
 export interface ClientRequest {
+  /** The request is dropped if the client does not exist. */
   readonly clientId: string;
-  /** Milliseconds since the epoch. */
-  readonly at: number;
-  readonly requestId: string;
   readonly step: 'authorize' | 'token' | 'revoke';
+  readonly requestId: string;
   readonly grantType?: string | undefined;
-  /** The code that the client received and its exact cause; absent if the request succeeded. */
+  /** The code that the client received; absent if the request succeeded. */
   readonly error?: string | undefined;
+  /** The exact cause, which the response may not have contained. */
   readonly cause?: string | undefined;
+  /** The URI that was sent; stored after `withoutValues`. */
+  readonly redirectUri?: string | undefined;
+  readonly scope?: string | undefined;
+  /** Absent at the authorization endpoint, because clients do not authenticate there. */
+  readonly authMethod?: SeenAuthMethod | undefined;
+  /** True if the client authenticated, or its registered redirect URI, which anyone may know, was sent. */
+  readonly isFromClient?: boolean;
 }
+
+/** A request as the page of the client shows it. */
+export interface LoggedRequest extends Pick<ClientRequest, 'step' | 'requestId'> {
+  readonly id: string;
+  readonly at: Date;
+  readonly grantType: string | null;
+  /** Null if the request succeeded. */
+  readonly error: string | null;
+  readonly cause: string | null;
+}
+
+/** Problems of one client with the same remedy. Other values are those of the latest problem. */
+export interface ClientProblemGroup {
+  readonly id: string;
+  readonly clientId: string;
+  readonly clientName: string;
+  readonly step: 'authorize' | 'token';
+  readonly error: string;
+  readonly cause: string;
+  readonly redirectUri: string | null;
+  readonly scope: string | null;
+  readonly authMethod: SeenAuthMethod | null;
+  readonly requestId: string;
+  readonly count: number;
+  readonly first: Date;
+  readonly at: Date;
+  /** True if the cause is removed, as far as the stored client shows it; see `isMended`. */
+  readonly isMended: boolean;
+  /** True for problems about which owners get a mail. */
+  readonly isMailed: boolean;
+}
+
+/** Mails about what the client authenticated, and about authorization requests, are counted apart. */
+export type MailedOwner = { readonly id: string } & Pick<ClientProblemGroup, 'step'>;
 
 export type ClientRequests = ReturnType<typeof createClientRequests>;
 
+/**
+ * Each share of each step of a client has its own limits, so callers displace only requests of their kind:
+ * `owner`: of the client, and fails until the owner acts. `client`: of the client, such as an old code.
+ * `stranger`: anyone could have sent it. `tail`: no problem, or too many; only for those who watch.
+ */
+type Share = 'owner' | 'client' | 'stranger' | 'tail';
+type WaitingRequest = ClientRequest & { readonly at: Date; readonly share: Share };
+
+/** Maximum number of requests per client, step and share. */
+const MAX_KEPT = 100;
+/** Maximum number of problems per minute, counted like `MAX_KEPT`. */
+const MAX_PER_MINUTE = 60;
+const MINUTE_MS = 60_000;
+/** Maximum number of problems of all clients together that are grouped: there may be any number. */
+const MAX_GROUPED = 10_000;
+const LIFETIME_MS = 7 * 86_400_000;
+/** Time from the first request to the write, which includes all later requests. */
+const PAUSE_MS = 500;
+/** Maximum number of requests of all clients that wait to be written. */
+const MAX_WAITING = 1_000;
+/** Maximum number of these in the share `tail`: no user could read more. */
+const MAX_TAIL_WAITING = 40;
+/** The tail of a client: what its page shows. */
+const TAIL_LENGTH = 20;
+const TAIL_MS = 3_600_000;
 const WATCH_MS = 600_000;
 /** A watch is announced again only if its last announcement is older than this. */
 const RENEWAL_MS = 60_000;
-/** Time from the first request to the message, which contains all later requests. */
-const PAUSE_MS = 200;
-/** Maximum number of requests of all clients in one message: no user could read more. */
-const MAX_WAITING = 40;
-const MAX_LATEST = 20;
 const MAX_WATCHED = 1_000;
-/** PostgreSQL limits a message to 7,999 bytes. */
-const MAX_MESSAGE_BYTES = 7_900;
+const MAX_URI_LENGTH = 2_000;
+const MAX_CAUSE_LENGTH = 500;
 const MAX_TEXT_LENGTH = 200;
+/** The errors of the share `owner`. */
+const UNTIL_MENDED = [
+  'invalid_request',
+  'invalid_scope',
+  'unauthorized_client',
+  'unsupported_grant_type',
+  'unsupported_response_type',
+  'unsupported_response_mode',
+];
 
-interface Watch {
-  /** When the nodes stop announcing the client's requests, in milliseconds since the epoch. */
-  until: number;
-  latest: readonly ClientRequest[];
+function shareOf({ step, error, isFromClient }: ClientRequest): Share {
+  // If a user denied the approval, the client did nothing wrong, so its owner has nothing to correct.
+  if (error === undefined || error === 'access_denied' || step === 'revoke') return 'tail';
+  if (!isFromClient) return 'stranger';
+  return UNTIL_MENDED.includes(error) ? 'owner' : 'client';
 }
-
-type Message = { readonly watch: string } | { readonly requests: readonly ClientRequest[] };
 
 export function createClientRequests(parts: {
   readonly database: Queries;
-  readonly changes: ChangeFeed;
+  readonly changes: Pick<ChangeFeed, 'onMessage'>;
+  readonly clients: Pick<ClientRegistry, 'find'>;
   readonly clock: Clock;
-  readonly log: Pick<Logger, 'debug'>;
+  readonly log: Pick<Logger, 'warn' | 'debug'>;
+  /** Called with the owners of clients whose requests began to be refused with another error. */
+  readonly onNewProblems?: ((owners: readonly MailedOwner[]) => void) | undefined;
 }) {
-  const { database, changes, clock, log } = parts;
-  const watched = new Map<string, Watch>();
-  const listeners = new Map<string, Set<(request: ClientRequest) => void>>();
+  const { database, changes, clients, clock, log, onNewProblems } = parts;
+  /** Until when nodes record all requests of a client, in milliseconds since the epoch. */
+  const watched = new Map<string, number>();
+  let minute = { number: 0, counts: new Map<string, number>() };
+  let tailWaiting = 0;
+  let isClosed = false;
 
-  const watchOf = (clientId: string): Watch | undefined => {
-    const watch = watched.get(clientId);
-    return watch && watch.until > clock() ? watch : undefined;
-  };
+  const isWatched = (clientId: string): boolean => (watched.get(clientId) ?? 0) > clock();
 
   function startWatch(clientId: string): void {
     if (!isClientId(clientId)) return;
-    const latest = watchOf(clientId)?.latest ?? [];
     // Move this client to the end: the one whose watch is oldest must be the first key.
     watched.delete(clientId);
     if (watched.size >= MAX_WATCHED) watched.delete(watched.keys().next().value ?? '');
-    watched.set(clientId, { until: clock() + WATCH_MS, latest });
-  }
-
-  function receive(request: ClientRequest): void {
-    const watch = watchOf(request.clientId);
-    if (watch) watch.latest = [request, ...watch.latest].slice(0, MAX_LATEST);
-    for (const listener of listeners.get(request.clientId) ?? []) listener(request);
+    watched.set(clientId, clock() + WATCH_MS);
   }
 
   changes.onMessage((text) => {
-    const message = messageFrom(text);
-    if (!message) return;
-    if ('watch' in message) startWatch(message.watch);
-    else message.requests.forEach(receive);
+    if (text.startsWith(WATCH)) startWatch(text.slice(WATCH.length));
   });
 
-  const send = (message: Message): Promise<unknown> =>
-    sendToAllNodes(database, JSON.stringify(message)).catch((err: unknown) => {
+  const send = (text: string): Promise<unknown> =>
+    sendToAllNodes(database, text).catch((err: unknown) => {
       log.debug({ err }, "a viewer of the client's requests was not notified");
     });
 
-  async function write(waiting: readonly ClientRequest[]): Promise<readonly ClientRequest[]> {
-    const requests = [...waiting];
-    // Many long texts exceed the limit: leave out the last requests.
-    while (Buffer.byteLength(JSON.stringify({ requests })) > MAX_MESSAGE_BYTES) requests.pop();
-    if (requests.length > 0) await send({ requests });
+  /** Counts a problem. Returns true if those with this key exceed the limit of its minute. */
+  function isFlood(key: string, at: Date): boolean {
+    const number = Math.floor(at.getTime() / MINUTE_MS);
+    if (number !== minute.number) minute = { number, counts: new Map() };
+    const count = (minute.counts.get(key) ?? 0) + 1;
+    minute.counts.set(key, count);
+    return count > MAX_PER_MINUTE;
+  }
+
+  async function write(requests: readonly WaitingRequest[]): Promise<readonly WaitingRequest[]> {
+    tailWaiting = 0;
+    const batch = requests.map((request, place) => ({ ...request, place }));
+    try {
+      const values = [JSON.stringify(batch), MAX_KEPT, new Date(clock() - LIFETIME_MS)];
+      const owners = await database.query<MailedOwner>(KEEP, values);
+      if (owners.length > 0 && !isClosed) onNewProblems?.(owners);
+      const ids = new Set(requests.map(({ clientId }) => clientId).filter(isWatched));
+      if (ids.size > 0) await send(LOGGED + [...ids].slice(0, MAX_ANNOUNCED).join(' '));
+    } catch (err) {
+      log.warn({ err, lost: batch.length }, 'requests of clients could not be recorded');
+    }
     return [];
   }
 
   const writer = createBackgroundWriter({ pauseMs: PAUSE_MS, maxWaiting: MAX_WAITING, write });
+  const enqueuing = new Set<Promise<void>>();
+
+  async function enqueue(request: WaitingRequest): Promise<void> {
+    const { clientId, step, redirectUri } = request;
+    // Made-up client IDs could fill the queue of all clients. No query, if the request has just cached the client.
+    if (!(await clients.find(clientId).catch(() => undefined)) || writer.isFull()) return;
+    let { share } = request;
+    if (share !== 'tail' && isFlood(`${clientId} ${step} ${share}`, request.at)) share = 'tail';
+    if (share === 'tail') {
+      if (!isWatched(clientId) || tailWaiting >= MAX_TAIL_WAITING) return;
+      tailWaiting += 1;
+    }
+    writer.add({
+      ...request,
+      share,
+      grantType: cleaned(request.grantType, MAX_TEXT_LENGTH),
+      error: cleaned(request.error, MAX_TEXT_LENGTH),
+      cause: cleaned(request.cause, MAX_CAUSE_LENGTH),
+      scope: cleaned(request.scope, MAX_TEXT_LENGTH),
+      redirectUri: redirectUri && cut(withoutValues(redirectUri), MAX_URI_LENGTH),
+    });
+  }
+
+  async function groups(clientId?: string, ownerId?: string): Promise<ClientProblemGroup[]> {
+    await Promise.all(enqueuing);
+    await writer.flush();
+    return database.query<ClientProblemGroup>(
+      `${(clientId ?? ownerId) ? GROUPS : LATEST_GROUPS} WHERE ${isProblem} AND at > $1
+          AND (p.client_id = $2 OR $2::text IS NULL)
+          AND (c.owner_account_id = $3 OR $3::text IS NULL)
+        GROUP BY ${GROUPED_BY} ORDER BY max(p.id) DESC`,
+      [new Date(clock() - LIFETIME_MS), clientId ?? null, ownerId ?? null],
+    );
+  }
 
   return {
     /**
-     * Announces a request. If the client is not watched this costs one look-up in memory; otherwise
-     * the message is sent in the background. The request never waits for it.
+     * Enqueues the request and does nothing else, so a request never waits for it. It is written half a
+     * second later, and lost if the database is unavailable. A successful request of a client whose page
+     * is not open costs one look-up in memory.
      */
-    // Copy only these fields: callers may pass richer objects.
-    record({ clientId, requestId, step, cause, grantType, error }: Omit<ClientRequest, 'at'>): void {
-      if (!watchOf(clientId) || writer.isFull()) return;
-      writer.add({
-        clientId,
-        requestId,
-        step,
-        at: clock(),
-        grantType: short(grantType),
-        error: short(error),
-        cause: short(cause),
+    record(request: ClientRequest): void {
+      const share = shareOf(request);
+      if (isClosed || (share === 'tail' && !isWatched(request.clientId))) return;
+      const enqueued = enqueue({ ...request, share, at: new Date(clock()) }).finally(() => enqueuing.delete(enqueued));
+      enqueuing.add(enqueued);
+    },
+
+    /**
+     * Groups the problems of the last 7 days of one client, one owner or all; the latest first. Of
+     * all, only the latest `MAX_GROUPED` problems.
+     */
+    groups,
+
+    async openGroups(clientId?: string, ownerId?: string): Promise<ClientProblemGroup[]> {
+      return (await groups(clientId, ownerId)).filter(({ isMended }) => !isMended);
+    },
+
+    async ofRequest(requestId: string): Promise<ClientProblemGroup | undefined> {
+      const query = `${GROUPS} WHERE ${isProblem} AND request_id = $1 GROUP BY ${GROUPED_BY}`;
+      return (await database.query<ClientProblemGroup>(query, [requestId]))[0];
+    },
+
+    /** Makes every node record all of this client's requests for the next ten minutes. */
+    async watch(clientId: string): Promise<void> {
+      if ((watched.get(clientId) ?? 0) - clock() > WATCH_MS - RENEWAL_MS) return;
+      startWatch(clientId);
+      await send(WATCH + clientId);
+    },
+
+    /** Returns the latest requests of the last hour that were written, newest first, at most 20. */
+    tail: (clientId: string): Promise<LoggedRequest[]> =>
+      database.query<LoggedRequest>(TAIL, [clientId, new Date(clock() - TAIL_MS), TAIL_LENGTH]),
+
+    /** Calls `listener` with the ids of watched clients after their requests were written, by any node. */
+    onLogged(listener: (clientIds: readonly string[]) => void): void {
+      changes.onMessage((text) => {
+        if (text.startsWith(LOGGED)) listener(text.slice(LOGGED.length).split(' '));
       });
     },
 
-    /** Makes every node announce this client's requests for the next ten minutes. */
-    async watch(clientId: string): Promise<void> {
-      const watch = watchOf(clientId);
-      if (watch && watch.until - clock() > WATCH_MS - RENEWAL_MS) return;
-      startWatch(clientId);
-      await send({ watch: clientId });
-    },
+    removeExpired: expiryJob(parts, [{ table: 'client_requests', column: 'at' }], LIFETIME_MS),
 
-    /** Returns the requests since the watch began, newest first, at most 20. */
-    latest: (clientId: string): readonly ClientRequest[] => watchOf(clientId)?.latest ?? [],
-
-    /** @returns a function that removes `listener`. */
-    subscribe(clientId: string, listener: (request: ClientRequest) => void): () => void {
-      const all = listeners.get(clientId) ?? new Set();
-      listeners.set(clientId, all.add(listener));
-      return () => {
-        all.delete(listener);
-        if (all.size === 0) listeners.delete(clientId);
-      };
+    /** Writes the waiting requests and accepts no more. */
+    async close(): Promise<void> {
+      isClosed = true;
+      await Promise.all(enqueuing);
+      await writer.close();
     },
   };
 }
 
-const short = (text: string | undefined): string | undefined =>
-  text === undefined ? undefined : cut(withoutSecrets(text), MAX_TEXT_LENGTH);
+/** Messages to all nodes, before one or more client ids. */
+const WATCH = 'client_watched ';
+const LOGGED = 'client_requests ';
+/** So many client ids fit into a message. */
+const MAX_ANNOUNCED = 200;
 
-/** Returns undefined for a message that only nodes of another version understand. */
-function messageFrom(text: string): Message | undefined {
-  try {
-    const message = JSON.parse(text);
-    if (typeof message.watch === 'string' || Array.isArray(message.requests)) return message;
-  } catch {}
-  return undefined;
+/**
+ * Returns a redirect URI in a form that may be stored: without the values in its query, fragment and
+ * user information, because a client may have put anything there, even a code. URIs that differ
+ * only in such values become equal.
+ */
+export function withoutValues(uri: string): string {
+  const [beforeFragment = '', ...fragment] = withoutSecrets(uri).split('#');
+  const [beforeQuery = '', ...query] = beforeFragment.split('?');
+  const parameters = query.join('?').split('&').map(withoutValue).join('&');
+  return (
+    beforeQuery.replace(/(:\/\/)[^/]*@/, '$1…@') +
+    (query.length > 0 ? `?${parameters}` : '') +
+    (fragment.length > 0 ? '#…' : '')
+  );
 }
+
+function withoutValue(parameter: string): string {
+  const [name = '', ...value] = parameter.split('=');
+  if (value.length === 0) return name && '…';
+  return value.join('=') === '' ? `${name}=` : `${name}=…`;
+}
+
+/** Replaces our own tokens and secrets, and characters that are invisible or cannot be stored. */
+export const withoutSecrets = (text: string): string =>
+  text.replace(/(gate_(?!ci_)[a-z]+_)[A-Za-z0-9_-]+/g, '$1…').replace(/\p{C}/gu, '\uFFFD');
+
+/** Cuts a text, and replaces half of a surrogate pair at its end: PostgreSQL rejects that. */
+export const cut = (text: string, maxLength: number): string => text.slice(0, maxLength).toWellFormed();
+
+const cleaned = (text: string | undefined, maxLength: number): string | undefined =>
+  text === undefined ? undefined : cut(withoutSecrets(text), maxLength);
+
+/**
+ * True if the cause of problem `p` of client `c` is removed: what was missing is registered, or the
+ * client was authenticated later, which is written as its last use. The last use of a public client
+ * proves nothing, because a public client is not authenticated.
+ */
+const isMended = `coalesce(CASE
+  WHEN p.cause = 'the client is suspended' THEN c.suspended_at IS NULL
+  WHEN p.error = 'invalid_redirect_uri' THEN p.redirect_uri = ANY(c.redirect_uris)
+  WHEN c.kind = 'public' THEN false
+  WHEN p.auth_method = 'both' THEN c.last_used_at > p.at
+  WHEN p.error = 'invalid_client' THEN c.last_used_at > p.at
+    OR EXISTS (SELECT FROM client_secrets s WHERE s.client_id = c.id AND s.created_at > p.at)
+END, false)`;
+
+const isProblem = "p.share <> 'tail'";
+const latest = (column: string): string => `(array_agg(${column} ORDER BY p.id DESC))[1]`;
+const JOIN_CLIENTS = 'JOIN clients c ON c.id = p.client_id';
+const GROUPED = `SELECT c.id AS "clientId", c.name AS "clientName", step, error, cause,
+    count(*)::integer AS count, min(at) AS first, max(at) AS at, max(p.id) AS id,
+    ${latest('redirect_uri')} AS "redirectUri", ${latest('scope')} AS scope,
+    ${latest('auth_method')} AS "authMethod", ${latest('request_id')} AS "requestId",
+    bool_and(${isMended}) AS "isMended", bool_or(share = 'owner') AS "isMailed"`;
+const GROUPS = `${GROUPED} FROM client_requests p ${JOIN_CLIENTS}`;
+const LATEST_GROUPS = `${GROUPED}
+  FROM (SELECT * FROM client_requests p WHERE ${isProblem} ORDER BY id DESC LIMIT ${MAX_GROUPED}) p ${JOIN_CLIENTS}`;
+
+/** Another redirect URI is another problem only if it is the cause. */
+const GROUPED_BY = `c.id, step, error, cause,
+  CASE WHEN error = 'invalid_redirect_uri' OR cause LIKE '%redirect_uri%' THEN redirect_uri END`;
+
+const TAIL = `
+  SELECT id, at, step, grant_type AS "grantType", error, cause, request_id AS "requestId"
+    FROM client_requests WHERE client_id = $1 AND at > $2 ORDER BY id DESC LIMIT $3`;
+
+/**
+ * Adds the requests of clients that exist. The same statement deletes the oldest rows beyond each
+ * client's limit; it does not see the new rows yet, so it leaves room for them. Returns the owners
+ * of the clients whose new problems have a step and error that none of their open problems has.
+ */
+const KEEP = `
+  WITH noted AS (
+    SELECT * FROM json_to_recordset($1) AS request (
+      "clientId" text, at timestamptz, step text, "grantType" text, error text, cause text,
+      "redirectUri" text, scope text, "authMethod" text, "requestId" text, share text, place integer)
+  ), added AS (
+    INSERT INTO client_requests
+        (client_id, at, step, grant_type, error, cause, redirect_uri, scope, auth_method, request_id, share)
+      SELECT "clientId", at, step, "grantType", error, cause, "redirectUri", scope, "authMethod", "requestId", share
+      FROM noted WHERE EXISTS (SELECT FROM clients WHERE id = "clientId") ORDER BY at, place
+      RETURNING client_id, step, share
+  ), crowded AS (
+    SELECT client_id, step, share, (
+        SELECT id FROM client_requests kept WHERE (kept.client_id, kept.step, kept.share) =
+          (fresh.client_id, fresh.step, fresh.share)
+        ORDER BY id DESC OFFSET greatest($2 - fresh.count, 0) LIMIT 1) AS last_id
+      FROM (SELECT client_id, step, share, count(*) FROM added GROUP BY 1, 2, 3) fresh
+  ), removed AS (
+    DELETE FROM client_requests p USING crowded
+      WHERE (p.client_id, p.step, p.share) = (crowded.client_id, crowded.step, crowded.share)
+        AND p.id <= crowded.last_id
+  )
+  SELECT DISTINCT c.owner_account_id AS id, noted.step
+    FROM noted JOIN clients c ON c.id = noted."clientId"
+    WHERE c.owner_account_id IS NOT NULL AND noted.share = 'owner' AND NOT EXISTS (
+      SELECT FROM client_requests p WHERE (p.client_id, p.step, p.error, p.share) =
+        (c.id, noted.step, noted.error, 'owner') AND p.at > $3 AND NOT ${isMended})`;

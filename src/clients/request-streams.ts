@@ -1,7 +1,7 @@
 /** Event streams for open pages: they show the requests of a client as they happen. */
 import { Readable } from 'node:stream';
 import type { ChangeFeed } from '../storage/change-feed.ts';
-import type { ClientRequest, ClientRequests } from './client-requests.ts';
+import type { ClientRequests, LoggedRequest } from './client-requests.ts';
 
 export interface RequestStreams {
   /**
@@ -14,7 +14,7 @@ export interface RequestStreams {
     readonly clientId: string;
     readonly accountId: string;
     isStillTheirs(): Promise<boolean>;
-    shown(request: ClientRequest): unknown;
+    shown(request: LoggedRequest): unknown;
   }): Readable | undefined;
   /** Ends all streams, so that browsers reconnect and are checked by the current settings. */
   reopen(): void;
@@ -31,12 +31,12 @@ const MAX_STREAMS = 200;
 const MAX_BUFFERED_BYTES = 16 * 1024;
 
 export function createRequestStreams(parts: {
-  readonly requests: Pick<ClientRequests, 'subscribe' | 'watch' | 'latest'>;
+  readonly requests: Pick<ClientRequests, 'watch' | 'tail' | 'onLogged'>;
   readonly changes: Pick<ChangeFeed, 'isLive'>;
   readonly heartbeat?: number;
 }): RequestStreams {
   const { requests, changes, heartbeat = HEARTBEAT_MS } = parts;
-  const streams = new Map<Readable, string>();
+  const streams = new Map<Readable, { accountId: string; clientId: string; showNew(): void }>();
   let isEnding = false;
 
   function end(stream: Readable): void {
@@ -53,25 +53,43 @@ export function createRequestStreams(parts: {
 
   /** Ends the user's oldest stream if a new one would exceed the limit: users watch the newest. */
   function makeRoom(accountId: string): void {
-    const theirs = [...streams].filter(([, owner]) => owner === accountId);
+    const theirs = [...streams].filter(([, stream]) => stream.accountId === accountId);
     const [oldest] = theirs;
     if (theirs.length < MAX_PER_ACCOUNT || !oldest) return;
     send(oldest[0], OVER);
     end(oldest[0]);
   }
 
+  requests.onLogged((clientIds) => {
+    for (const { clientId, showNew } of streams.values()) if (clientIds.includes(clientId)) showNew();
+  });
+
   return {
     open({ clientId, accountId, isStillTheirs, shown }) {
       makeRoom(accountId);
       if (isEnding || !changes.isLive || streams.size >= MAX_STREAMS) return undefined;
       const stream = new Readable({ highWaterMark: MAX_BUFFERED_BYTES, read: () => {} });
-      streams.set(stream, accountId);
-      const sendRequest = (request: ClientRequest): void => send(stream, `data: ${JSON.stringify(shown(request))}\n\n`);
-      const unsubscribe = requests.subscribe(clientId, sendRequest);
+      let sent: readonly string[] = [];
+      async function sendNew(): Promise<void> {
+        if (!streams.has(stream)) return;
+        const tail = await requests.tail(clientId);
+        for (const request of tail.toReversed()) {
+          if (!sent.includes(request.id)) send(stream, `data: ${JSON.stringify(shown(request))}\n\n`);
+        }
+        sent = tail.map(({ id }) => id);
+      }
+      // One read after the other, so that no request is sent twice. After a failure, the next one sends all.
+      let reading = Promise.resolve();
+      const showNew = (): void => {
+        reading = reading.then(sendNew).catch(() => {});
+      };
+      streams.set(stream, { accountId, clientId, showNew });
       const beat = setInterval(async () => {
         const isTheirs = await isStillTheirs().catch(() => undefined);
         if (isTheirs) {
           void requests.watch(clientId);
+          // A notification may have been lost.
+          showNew();
           return send(stream, ':\n\n');
         }
         // If the check itself failed, let the browser reconnect, which checks everything again.
@@ -81,13 +99,12 @@ export function createRequestStreams(parts: {
       stream.once('close', () => {
         streams.delete(stream);
         clearInterval(beat);
-        unsubscribe();
       });
       stream.on('error', () => {});
       // Send a first comment, because a proxy may delay headers until a body follows.
       stream.push(':\n\n');
       // Requests may have arrived since the page was rendered; the page skips those it already shows.
-      requests.latest(clientId).toReversed().forEach(sendRequest);
+      showNew();
       return stream;
     },
 

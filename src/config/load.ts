@@ -86,7 +86,7 @@ const INSTEAD_OF_FILE = `
 issuer: https://issuer-is-not-known.invalid
 server: {proxy_hops: 1}
 storage: {auto_migrate: false}
-tokens: {refresh_token: 3650d, absolute_age: off}
+tokens: {refresh_token: 3650d}
 `;
 
 /** Thrown if the settings file is refused and nothing else says which deployment a command is for. */

@@ -3,7 +3,7 @@ import { type Command, Option } from 'commander';
 import { actionInEnglish } from '../accounts/activity/activity-words.ts';
 import type { RefusedSignIns } from '../accounts/activity/audit.ts';
 import { systemClock } from '../base/clock.ts';
-import type { ClientProblemGroup } from '../clients/client-problems.ts';
+import type { ClientProblemGroup } from '../clients/client-requests.ts';
 import { cutPage } from '../storage/pages.ts';
 import { accountNamed, clientNamed } from './command/names.ts';
 import type { Operator } from './command/operator.ts';
@@ -22,7 +22,7 @@ export function addProblemCommands(program: Command, operator: Operator): void {
     const accountId = account && (await accountNamed(registries, account)).id;
     const since = new Date(systemClock() - WEEK_MS);
     const [ofClients, ofPeople] = await Promise.all([
-      accountId ? [] : registries.clientProblems.groups(clientId),
+      accountId ? [] : registries.clientRequests.groups(clientId),
       clientId ? [] : registries.audit.refusedSignIns(since, accountId),
     ]);
     const all = [...ofClients.map(fromClient), ...ofPeople.map(fromPerson)];
@@ -52,13 +52,13 @@ const fromClient = (group: ClientProblemGroup) => ({
     client_name: group.clientName,
     step: group.step,
     error: group.error,
-    redirect_uri: group.redirectUri ?? null,
-    scope: group.scope ?? null,
-    auth_method: group.authMethod ?? null,
+    redirect_uri: group.redirectUri,
+    scope: group.scope,
+    auth_method: group.authMethod,
     mended: group.isMended,
   },
   cause: group.cause,
-  requestId: group.requestId ?? null,
+  requestId: group.requestId,
 });
 
 function fromPerson(refused: RefusedSignIns) {

@@ -3,7 +3,6 @@ import type { Context, Next } from 'koa';
 import type Provider from 'oidc-provider';
 import type { KoaContextWithOIDC } from 'oidc-provider';
 import type { Logger } from 'pino';
-import type { ClientProblems } from '../clients/client-problems.ts';
 import type { ClientRequests } from '../clients/client-requests.ts';
 import { StorageUnavailable } from '../storage/storage-unavailable.ts';
 import type { ProviderOutcomes } from './outcomes.ts';
@@ -11,14 +10,13 @@ import { authorizationProblem, causeOf, type EngineError } from './request-probl
 
 interface Listeners {
   readonly log: Logger;
-  readonly problems: Pick<ClientProblems, 'record'>;
   readonly requests: Pick<ClientRequests, 'record'>;
   readonly outcomes: Pick<ProviderOutcomes, 'authorizationIssued' | 'authorizationRefused'>;
 }
 
 /** Counts requests, logs refused ones and records them for the client's owner. */
 export function listenToEvents(provider: Provider, parts: Listeners): void {
-  const { log, problems, requests, outcomes } = parts;
+  const { log, requests, outcomes } = parts;
   const about = (ctx: KoaContextWithOIDC) => ({
     requestId: ctx.state.requestId,
     clientId: ctx.oidc.client?.clientId,
@@ -33,10 +31,7 @@ export function listenToEvents(provider: Provider, parts: Listeners): void {
     outcomes.authorizationRefused(error.message);
     log.info({ ...about(ctx), error: error.message, cause: loggedCause(error) }, 'authorization refused');
     const problem = authorizationProblem(ctx, error);
-    if (!problem) return;
-    requests.record(problem);
-    // If the user refused, the client did nothing wrong, so its owner has nothing to correct.
-    if (problem.error !== 'access_denied') problems.record(problem);
+    if (problem) requests.record(problem);
   });
   provider.on('server_error', (ctx, error) => {
     log.error({ ...about(ctx), err: error }, 'request failed');

@@ -17,7 +17,6 @@ import type { Endings } from '../authorizations/endings.ts';
 import { createMachineTokens } from '../authorizations/machine-tokens.ts';
 import type { CreateAttemptLimit } from '../base/attempt-limits.ts';
 import type { Clock } from '../base/clock.ts';
-import type { ClientProblems } from '../clients/client-problems.ts';
 import type { ClientRegistry } from '../clients/client-registry.ts';
 import type { ClientRequests } from '../clients/client-requests.ts';
 import type { Settings } from '../config/settings.ts';
@@ -65,8 +64,6 @@ interface ProviderParts {
   readonly createAttemptLimit: CreateAttemptLimit;
   readonly outcomes: ProviderOutcomes;
   readonly changeStreams: ChangeStreams;
-  /** Records refused authorize and token requests, except those that the user denied. */
-  readonly problems: Pick<ClientProblems, 'record'>;
   /** Records every authorize, token and revocation request. */
   readonly requests: Pick<ClientRequests, 'record'>;
   readonly lastUsed: Pick<LastUsed<UsedThing>, 'record'>;
@@ -101,7 +98,7 @@ export type AuthorizationServer = ReturnType<typeof createAuthorizationServer>;
 export function createAuthorizationServer(parts: ProviderParts) {
   const { settings, clock, log, store, clients, accounts, people } = parts;
   const { access, sessionList, standings, connections, apiKeys, activity, endings, mail } = parts;
-  const { createAttemptLimit, outcomes, changeStreams, problems, requests, lastUsed } = parts;
+  const { createAttemptLimit, outcomes, changeStreams, requests, lastUsed } = parts;
   const { issuer } = settings;
   const machineTokens = createMachineTokens(store);
   const authorizations = createAuthorizations({
@@ -195,7 +192,7 @@ export function createAuthorizationServer(parts: ProviderParts) {
       showError: parts.showError,
     }),
   });
-  listenToEvents(provider, { log, problems, requests, outcomes });
+  listenToEvents(provider, { log, requests, outcomes });
 
   const interactions = createInteractions({ provider, store, sessions, limit: waiting });
   const handOver = handOverToApp(parts.showHandover) as Middleware;
@@ -222,7 +219,6 @@ export function createAuthorizationServer(parts: ProviderParts) {
       authorizations,
       machineTokens,
       endings,
-      problems,
       requests,
       lastUsed,
       outcomes,

@@ -2,7 +2,7 @@
 import type { Context } from 'koa';
 import type { KoaContextWithOIDC } from 'oidc-provider';
 import { isClientId } from '../base/random-id.ts';
-import type { NewClientProblem, SeenAuthMethod } from '../clients/client-problems.ts';
+import type { ClientRequest, SeenAuthMethod } from '../clients/client-requests.ts';
 import { findAuthenticatedClient } from './client-authentication.ts';
 import { findForm } from './form.ts';
 
@@ -18,7 +18,7 @@ export interface EngineError extends Error {
 }
 
 /** Describes a refused authorize request. @returns undefined without a well-formed client id */
-export function authorizationProblem(ctx: KoaContextWithOIDC, error: Error): NewClientProblem | undefined {
+export function authorizationProblem(ctx: KoaContextWithOIDC, error: Error): ClientRequest | undefined {
   const { client, params } = ctx.oidc;
   return problemOf(client?.clientId ?? params?.client_id, {
     step: 'authorize',
@@ -34,7 +34,7 @@ export function authorizationProblem(ctx: KoaContextWithOIDC, error: Error): New
 }
 
 /** Describes a refused token request. @returns undefined without a well-formed client id */
-export function tokenProblem(ctx: Context, error: string, cause: string): NewClientProblem | undefined {
+export function tokenProblem(ctx: Context, error: string, cause: string): ClientRequest | undefined {
   const form = findForm(ctx);
   const [, encoded] = BASIC.exec(ctx.get('authorization')) ?? [];
   const [idInHeader] = Buffer.from(encoded ?? '', 'base64')
@@ -58,11 +58,11 @@ function problemOf(
     redirectUri,
     scope,
     ...known
-  }: Omit<NewClientProblem, 'clientId' | 'redirectUri' | 'scope'> & {
+  }: Omit<ClientRequest, 'clientId' | 'redirectUri' | 'scope'> & {
     readonly redirectUri: unknown;
     readonly scope: unknown;
   },
-): NewClientProblem | undefined {
+): ClientRequest | undefined {
   if (typeof clientId !== 'string' || !isClientId(clientId)) return undefined;
   return {
     clientId,

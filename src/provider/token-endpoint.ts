@@ -2,7 +2,6 @@
 import type { Context } from 'koa';
 import type { Answer, NextStep, Step } from '../base/answer.ts';
 import type { Client } from '../clients/client.ts';
-import type { ClientProblems } from '../clients/client-problems.ts';
 import type { ClientRequests } from '../clients/client-requests.ts';
 import type { LastUsed } from '../storage/last-used.ts';
 import { StorageUnavailable } from '../storage/storage-unavailable.ts';
@@ -18,8 +17,6 @@ import { GRANTS, type Grant, type TokenGrantParts } from './token-grants.ts';
 interface TokenEndpointParts extends TokenGrantParts {
   readonly authentication: ClientAuthentication;
   readonly failures: Pick<FailureLimits, 'answerOf'>;
-  readonly problems: Pick<ClientProblems, 'record'>;
-  /** Records every request, for owners who watch them. */
   readonly requests: Pick<ClientRequests, 'record'>;
   readonly lastUsed: Pick<LastUsed<'client'>, 'record'>;
   readonly outcomes: TokenGrantParts['outcomes'] & Pick<ProviderOutcomes, 'tokenIssued' | 'tokenRefused'>;
@@ -95,7 +92,7 @@ const isGrantType = (text: string): text is keyof typeof GRANTS => Object.hasOwn
  * @returns the error to send, with the exact cause if the client authenticated with its secret
  */
 async function answerTo(error: unknown, ctx: Context, parts: TokenEndpointParts): Promise<unknown> {
-  const { failures, outcomes, problems, requests, log } = parts;
+  const { failures, outcomes, requests, log } = parts;
   const refusal = error instanceof TooManyFailures ? error.refusal : error;
   // Any other error is a bug or a failure of this service.
   if (!(refusal instanceof OAuthError || refusal instanceof StorageUnavailable)) return error;
@@ -108,10 +105,7 @@ async function answerTo(error: unknown, ctx: Context, parts: TokenEndpointParts)
   const cause = isAway ? refusal.reason : refusal.internalCause;
   log.info({ requestId, clientId, error: code, cause }, 'token refused');
   const problem = tokenProblem(ctx, code, isAway ? refusal.error_description : refusal.internalCause);
-  if (problem) {
-    problems.record(problem);
-    requests.record({ ...problem, grantType: grantType || undefined });
-  }
+  if (problem) requests.record({ ...problem, grantType: grantType || undefined });
 
   const client = findAuthenticatedClient(ctx);
   if (!client || isAway) return error;

@@ -11,7 +11,6 @@ import type { Endings } from '../authorizations/endings.ts';
 import type { CreateAttemptLimit } from '../base/attempt-limits.ts';
 import type { Clock } from '../base/clock.ts';
 import { createSeals } from '../base/seals.ts';
-import { problemsOfKnown } from '../clients/client-problems.ts';
 import type { Settings } from '../config/settings.ts';
 import { createBrand } from '../host/brand.ts';
 import { createFormTokens } from '../host/form-token.ts';
@@ -129,7 +128,6 @@ export function createApplication(parts: ApplicationParts) {
     createAttemptLimit,
     outcomes,
     changeStreams,
-    problems: problemsOfKnown(clients, registries.clientProblems),
     requests: registries.clientRequests,
     lastUsed: registries.lastUsed,
     mail: mail && {

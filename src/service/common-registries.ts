@@ -18,9 +18,8 @@ import type { Clock } from '../base/clock.ts';
 import type { OperatedBy } from '../base/operated-by.ts';
 import { createAccounts } from '../changes/accounts.ts';
 import { createChanges } from '../changes/engine.ts';
-import { createClientProblems, type MailedOwner } from '../clients/client-problems.ts';
 import { createClientRegistry } from '../clients/client-registry.ts';
-import { createClientRequests } from '../clients/client-requests.ts';
+import { createClientRequests, type MailedOwner } from '../clients/client-requests.ts';
 import { writeClientUses, writeSecretUses } from '../clients/client-row.ts';
 import { createRequestStreams } from '../clients/request-streams.ts';
 import type { ChangeFeed } from '../storage/change-feed.ts';
@@ -41,7 +40,7 @@ export function createCommonRegistries(parts: {
   readonly issuer: string;
   /** Returns the name of the service, which a reload can change. */
   readonly brandName: () => OwnText;
-  /** See `createClientProblems`. */
+  /** See `createClientRequests`. */
   readonly onNewProblems?: (owners: readonly MailedOwner[]) => void;
   /** The operator command that uses the registries, for the activity log. */
   readonly by?: OperatedBy;
@@ -76,9 +75,8 @@ export function createCommonRegistries(parts: {
   const identities = createIdentities({ database, clock });
   const passkeys = createPasskeys({ database, clock, activity });
   const passwordLinks = createPasswordLinks({ database, clock, accounts, activity });
-  const clientProblems = createClientProblems(parts);
   const clientStandings = createClientStandings({ database });
-  const clientRequests = createClientRequests({ database, changes, clock, log });
+  const clientRequests = createClientRequests({ ...parts, clients });
   const requestStreams = createRequestStreams({ requests: clientRequests, changes });
   const lastUsed = createLastUsed({
     clock,
@@ -107,7 +105,6 @@ export function createCommonRegistries(parts: {
     passkeys,
     passwordLinks,
     revocations,
-    clientProblems,
     clientStandings,
     clientRequests,
     requestStreams,
@@ -116,7 +113,7 @@ export function createCommonRegistries(parts: {
     async close(): Promise<void> {
       await activity.writeRefused(true).catch((err: unknown) => log.warn({ err }, UNWRITTEN));
       await lastUsed.close();
-      await clientProblems.close();
+      await clientRequests.close();
     },
   };
 }

@@ -82,7 +82,7 @@ export function listPages(parts: {
 }): Route[] {
   const { settings, clock, database, endings, standings, kit } = parts;
   const { errorPage, mail, linkRequests, oneTimeValues, seals, postForm } = parts;
-  const { accounts, access, activity, apiKeys, clients, clientProblems } = parts.registries;
+  const { accounts, access, activity, apiKeys, clients } = parts.registries;
   const { clientStandings, engine } = parts.registries;
   const { clientRequests, connections, passkeys, passwordLinks } = parts.registries;
   const { removeClient, requestStreams, sessionList } = parts.registries;
@@ -142,7 +142,7 @@ export function listPages(parts: {
     mail,
   });
 
-  const own = createOwnClientPages({ kit, clients, clientProblems, activity });
+  const own = createOwnClientPages({ kit, clients, clientRequests, activity });
   const ids = settings.api?.testOrganizations ?? [];
   const testOrganizations = createTestOrganizations({ database, engine, access, ids });
   const runTest = createClientTestRunner({
@@ -202,9 +202,9 @@ export function listPages(parts: {
         })
       : [],
     profilePage({ kit, access, activity, connections, enabled, signInMethods }),
-    clientListPage({ kit, clients, clientProblems, limit: clientsPerPerson }),
+    clientListPage({ kit, clients, clientRequests, limit: clientsPerPerson }),
     newClientPage({ kit, clients, activity, oneTimeValues, limit: clientsPerPerson }),
-    clientPage({ kit, own, clientProblems, clientRequests }),
+    clientPage({ kit, own, clientRequests }),
     clientRequestsPage({
       own,
       clients,
@@ -216,7 +216,7 @@ export function listPages(parts: {
     clientSettingsPage({ kit, own, clients }),
     clientSecretsPage({ kit, own, clock, clients, oneTimeValues, graceSeconds }),
     renewClientPage({ kit, own, clients, oneTimeValues, mail }),
-    clientProblemsPage({ kit, own, clientProblems }),
+    clientProblemsPage({ kit, own, clientRequests }),
     clientCreatedPage({ kit, own, oneTimeValues, issuer, api }),
     clientTestCallback({ kit, clients, activity, clientTests, oneTimeValues, runTest }),
     clientTestPage({ kit, own, access, clientTests, oneTimeValues, testOrganizations }),

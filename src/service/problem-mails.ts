@@ -3,21 +3,20 @@ import type { Logger } from 'pino';
 import type { AccountMail } from '../accounts/mail/account-mail.ts';
 import type { AttemptLimit } from '../base/attempt-limits.ts';
 import { message } from '../base/message.ts';
-import type { ClientProblems, MailedOwner } from '../clients/client-problems.ts';
+import type { ClientRequests, MailedOwner } from '../clients/client-requests.ts';
 
 /** @param perOwner allows one mail a day for each key, counted across all nodes */
 export function createProblemMails(parts: {
-  readonly problems: Pick<ClientProblems, 'groups'>;
+  readonly requests: Pick<ClientRequests, 'openGroups'>;
   readonly mail: () => Pick<AccountMail, 'reportProblems'> | undefined;
   readonly perOwner: AttemptLimit;
   readonly log: Pick<Logger, 'warn'>;
 }) {
-  const { problems, mail, perOwner, log } = parts;
+  const { requests, mail, perOwner, log } = parts;
   let mailing: Promise<unknown> = Promise.resolve();
 
   async function mailOwner({ id: ownerId, step }: MailedOwner): Promise<void> {
-    const groups = await problems.groups(undefined, ownerId);
-    const open = groups.filter(({ isMailed, isMended }) => isMailed && !isMended);
+    const open = (await requests.openGroups(undefined, ownerId)).filter(({ isMailed }) => isMailed);
     if (open.length === 0 || !mail()) return;
     // Any caller can send an authorization request: these have a mail of the day of their own.
     if (await perOwner.count(`${ownerId} ${step}`)) return;

@@ -129,7 +129,7 @@ export async function startService(given: ServiceParts) {
   opened.defer(current.close);
   const mailProblems = createProblemMails({
     log,
-    problems: registries.clientProblems,
+    requests: registries.clientRequests,
     mail: () => current.application.mail,
     perOwner: limits.createAttemptLimit({
       name: 'client_problem_mails',
@@ -303,7 +303,7 @@ export async function startService(given: ServiceParts) {
     passkeys: registries.passkeys,
     passwordLinks: registries.passwordLinks,
     revocations: registries.revocations,
-    clientProblems: registries.clientProblems,
+    clientRequests: registries.clientRequests,
     lastUsed: registries.lastUsed,
     settings,
     isSeeded,

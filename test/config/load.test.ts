@@ -18,7 +18,7 @@ describe('the settings file', () => {
       machineAccessTokenSeconds: 3600,
       refreshTokenSeconds: 30 * 86_400,
       retryWindowSeconds: 60,
-      absoluteAgeSeconds: 365 * 86_400,
+      absoluteAgeSeconds: undefined,
     });
     expect(settings.limits).to.include({ clientsPerPerson: 25, apiKeysPerPerson: 25 });
     expect(settings.activity).to.deep.equal({ retentionSeconds: 365 * 86_400 });
@@ -26,9 +26,10 @@ describe('the settings file', () => {
     expect(settings.storage.dataDirectory).to.equal(path.join(projectDirectory, 'data'));
   });
 
-  it('the settings file may contain a heading without settings, and may disable the absolute age', () => {
+  it('the settings file may contain a heading without settings, and may set or disable the absolute age', () => {
     const { tokens } = settingsOf('server:\ntokens:\n  absolute_age: off\n  retry_window: 0s\n');
     expect(tokens).to.include({ absoluteAgeSeconds: undefined, retryWindowSeconds: 0 });
+    expect(settingsOf('tokens: { absolute_age: 365d }').tokens.absoluteAgeSeconds).to.equal(365 * 86_400);
   });
 
   it('an invalid settings file is refused with all problems at once, each with its value and a remedy', () => {

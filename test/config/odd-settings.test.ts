@@ -86,7 +86,11 @@ const REFUSED: readonly Refused[] = [
   ['tokens: {access_token: 010m}', 'tokens.access_token', '`10m`'],
   ['tokens: {access_token: 1.5h}', 'tokens.access_token', '`10m`'],
   ['tokens: {authorization_code: 11m}', 'tokens.authorization_code', '`10m`'],
-  ['tokens: {refresh_token: 400d}', 'tokens.refresh_token', 'write a duration of at most tokens.absolute_age'],
+  [
+    'tokens: {refresh_token: 400d, absolute_age: 365d}',
+    'tokens.refresh_token',
+    'write a duration of at most tokens.absolute_age',
+  ],
   ['tokens: {retry_window: off}', 'tokens.retry_window', '`10m`'],
   ['tokens: {absolute_age: never}', 'tokens.absolute_age', '`365d`'],
   ['tokens: {retry_window: 31m, refresh_token: 10m}', 'tokens.retry_window', '`60s`'],
@@ -198,7 +202,7 @@ const ACCEPTED: readonly Accepted[] = [
     { 'tokens.access_token': '2h', 'tokens.refresh_token': '1h' },
     'tokens.refresh_token',
   ],
-  ['tokens: {absolute_age: off}', { 'tokens.absolute_age': 'off' }, ''],
+  ['tokens: {absolute_age: 365d}', { 'tokens.absolute_age': '365d' }, ''],
   [
     'sessions: {shared_terminals: [0.0.0.0/0]}',
     { 'sessions.shared_terminals': ['0.0.0.0/0'] },

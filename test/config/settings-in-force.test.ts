@@ -304,9 +304,14 @@ describeOn([postgresServer, redisServer], 'a service with other settings', () =>
       expect(answer.status, answer.text).to.equal(200);
       ({ refreshToken } = tokensOf(answer));
     }
+    // The last access token expires with its authorization.
+    const last = await refresh(on.issuer, confidential, refreshToken);
+    expect(Number(last.body.expires_in)).to.be.within(100 - SLACK, 100 + SLACK);
     on.clock.advance(100 + SLACK);
-    const old = await refresh(on.issuer, confidential, refreshToken);
-    expect(old.body.error_description).to.include('greatest age');
+    expect(await isActive(tokensOf(last).accessToken)).to.equal(false);
+    const old = await refresh(on.issuer, confidential, tokensOf(last).refreshToken);
+    const cause = 'the authorization has reached its greatest age, connect again';
+    expect(old.body).to.include({ error: 'invalid_grant', error_description: cause });
   });
 
   it('limits.client_failures and limits.client_failure_window limit wrong secrets', async () => {

@@ -33,7 +33,7 @@ async function tracesIn({ database }: TestService): Promise<Record<string, numbe
     'connections',
     'authorizations',
     'activity',
-    'client_problems',
+    'client_requests',
     'ended_authorizations',
   ]) {
     traces[table] = (await database.query(`SELECT 1 FROM ${table}`)).length;

@@ -3,7 +3,7 @@ import { expect } from 'chai';
 import { pino } from 'pino';
 import { createActivity } from '../../src/accounts/activity/activity.ts';
 import { systemClock } from '../../src/base/clock.ts';
-import { createClientProblems } from '../../src/clients/client-problems.ts';
+import { createClientRequests } from '../../src/clients/client-requests.ts';
 import { type OpenDatabase, openDatabase } from '../../src/storage/database.ts';
 import { describeOn, postgresServer } from '../support/requirements.ts';
 import { startSeeded } from '../support/seeded.ts';
@@ -31,21 +31,22 @@ describeOn([postgresServer], 'cleaning, by two nodes in parallel', () => {
         SELECT '2000-01-01', 'service', 'doctor_ran', '{}' FROM generate_series(1, 20)`,
     );
     await on.service.database.query(
-      `INSERT INTO client_problems (client_id, at, step, error, cause, request_id)
-        SELECT $1, '2000-01-01', 'token', 'invalid_grant', 'long ago', 'req_' || n FROM generate_series(1, 20) n`,
+      `INSERT INTO client_requests (client_id, at, step, error, cause, request_id, share)
+        SELECT $1, '2000-01-01', 'token', 'invalid_grant', 'long ago', 'req_' || n, 'client' FROM generate_series(1, 20) n`,
       [confidential.id],
     );
     const old = new Date('2001-01-01');
     const parts = { clock: systemClock, log: pino({ level: 'silent' }) };
+    const { clients, changes } = on.service;
     await here.transaction(async (tx) => {
       // This node has removed the entries, but has not committed yet when the other node starts.
       expect(await createActivity({ ...parts, database: tx }).removeOlderThan(old, 10)).to.equal(10);
       expect(await createActivity({ ...parts, database: there }).removeOlderThan(old, 20)).to.equal(10);
     });
     await here.transaction(async (tx) => {
-      const removing = createClientProblems({ ...parts, database: { ...here, ...tx } });
+      const removing = createClientRequests({ ...parts, clients, changes, database: { ...here, ...tx } });
       expect(await removing.removeExpired(10)).to.equal(10);
-      const other = createClientProblems({ ...parts, database: there });
+      const other = createClientRequests({ ...parts, clients, changes, database: there });
       expect(await other.removeExpired(20)).to.equal(10);
     });
   });

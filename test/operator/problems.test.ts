@@ -26,7 +26,7 @@ onPostgresAndRedis('operator problems and blocks', (start) => {
     const stranger = createPerson(on.issuer);
     await stranger.signIn({ ...person, password: 'not the password' });
     // Wait for the background writes of the request's problems.
-    await on.service.clientProblems.groups(confidential.id);
+    await on.service.clientRequests.groups(confidential.id);
 
     const answer = await run('problems list --json');
     const all = JSON.parse(answer.output);

@@ -218,7 +218,7 @@ onPostgresAndRedis('operator show, for ids and links', (start) => {
       redirect_uri: 'https://partner.example/other',
     });
     expect(answer.status).to.equal(400);
-    await on.service.clientProblems.groups(confidential.id);
+    await on.service.clientRequests.groups(confidential.id);
     const [problem] = await value(`problems list --client ${confidential.id}`);
     const shown = await show(problem.request_id);
     expect(shown).to.include({ kind: 'request', state: 'refused' });

@@ -45,7 +45,7 @@ const authorize = ({ issuer }: TestService, client: TestClient, changes: object)
   fetch(authorizationUrl(issuer, { ...client, ...changes }), { redirect: 'manual' });
 
 /** Writes the waiting problems, so that the mails about them begin. */
-const written = ({ clientProblems }: TestService) => clientProblems.countsOf([]);
+const written = ({ clientRequests }: TestService) => clientRequests.groups();
 
 describe('mail about problems of a client', () => {
   // The limit counts by the clock of its store: the tests can move only that of the embedded one.
@@ -135,7 +135,7 @@ describe('mail about problems of a client', () => {
     await authorize(on.service, client, { redirectUri: '' });
     await settled();
     expect(to(owner)).to.deep.equal([]);
-    expect((await on.service.clientProblems.groups(client.id)).length).to.be.above(4);
+    expect((await on.service.clientRequests.groups(client.id)).length).to.be.above(4);
     await failAuthenticated(on.service, client);
     await settled();
     await eventually(() => expect(to(owner)).to.have.length(1));
@@ -165,7 +165,7 @@ describe('mail about problems of a client', () => {
     await fetch(authorizationUrl(on.issuer, client, { prompt: 'none' }), { redirect: 'manual' });
     await settled();
     expect(to(owner)).to.deep.equal([]);
-    expect(await on.service.clientProblems.groups(client.id)).to.have.length(2);
+    expect(await on.service.clientRequests.groups(client.id)).to.have.length(2);
   });
 
   it('is not sent to owners who switched it off or are suspended, nor about clients of the operator', async () => {
@@ -229,7 +229,7 @@ describe('problems of a client without a mail server, or with one that fails', (
   /** Waits, because a problem is recorded a query later if its client was forgotten meanwhile. */
   const expectStored = (client: TestClient): Promise<void> =>
     eventually(async () => {
-      expect(await on.service.clientProblems.groups(client.id)).to.have.length(1);
+      expect(await on.service.clientRequests.groups(client.id)).to.have.length(1);
     });
 
   it('are recorded as usual if the service sends no mail, and use up no mail of the day', async () => {

@@ -1,6 +1,5 @@
 import { expect } from 'chai';
 import { withChecksum } from '../../src/base/random-id.ts';
-import type { ClientProblem } from '../../src/clients/client-problems.ts';
 import { LIST, REDIRECT_URI, signInOwner, textOf } from '../pages/client-owner.ts';
 import { eventually } from '../support/eventually.ts';
 import {
@@ -14,7 +13,7 @@ import {
   type TestClient,
 } from '../support/oauth.ts';
 import { createPerson } from '../support/person.ts';
-import { recordedProblems } from '../support/recorded-problems.ts';
+import { type ClientProblem, recordedProblems } from '../support/recorded-problems.ts';
 import { seed } from '../support/seed.ts';
 import { startSeeded } from '../support/seeded.ts';
 import { startTestService } from '../support/service.ts';
@@ -174,7 +173,7 @@ describe('recent problems of a client', () => {
       'code_verifier does not match',
     ]);
     expect(found[2]?.redirectUri).to.equal(`${REDIRECT_URI}?code=…`);
-    const stored = JSON.stringify(await on.service.database.query('SELECT * FROM client_problems'));
+    const stored = JSON.stringify(await on.service.database.query('SELECT * FROM client_requests'));
     const values = [code, verifier, other, client.secret, WRONG_SECRET, body.refresh_token];
     for (const value of values.map(String)) {
       expect(stored).not.to.include(value).and.not.include(value.slice(8));
@@ -248,16 +247,42 @@ describe('recent problems while the database is unavailable', () => {
       let isAway = true;
       Object.assign(service.database, {
         query: (text: string, values: unknown[]) =>
-          isAway && text.includes('client_problems') ? Promise.reject(new Error('away')) : query(text, values),
+          isAway && text.includes('client_requests') ? Promise.reject(new Error('away')) : query(text, values),
       });
       const wrong = { ...clients.confidential, secret: WRONG_SECRET };
       expect((await exchangeCode(service.issuer, wrong, NO_CODE)).status).to.equal(401);
-      await service.clientProblems.groups(wrong.id).catch(() => {});
+      await service.clientRequests.groups(wrong.id).catch(() => {});
       isAway = false;
       expect((await exchangeCode(service.issuer, wrong, NO_CODE)).status).to.equal(401);
-      expect(await service.clientProblems.groups(wrong.id)).to.have.length(1);
+      expect(await service.clientRequests.groups(wrong.id)).to.have.length(1);
     } finally {
       await service.close();
     }
+  });
+});
+
+describe('the problems of a client among many refused requests of a stranger', () => {
+  const on = startSeeded({ clock: true });
+
+  it('stay listed, although the stranger sends more of either step than are kept', async () => {
+    const { confidential } = on.clients;
+    const send = (parameters: object) =>
+      fetch(authorizationUrl(on.issuer, { ...confidential, ...parameters }), { redirect: 'manual' });
+    await exchangeCode(on.issuer, confidential, NO_CODE);
+    await fetch(authorizationUrl(on.issuer, confidential, { prompt: 'none' }), { redirect: 'manual' });
+    const real = await recordedProblems(on.service, confidential.id);
+    expect(real.map(({ error }) => error)).to.have.members(['invalid_grant', 'login_required']);
+    const stranger = { id: confidential.id, redirectUri: confidential.redirectUri };
+    for (let count = 0; count < 110; count += 1) {
+      await send({ redirectUri: `https://stranger.example/${count}` });
+      await exchangeCode(on.issuer, stranger, NO_CODE);
+      if (count % 50 !== 49) continue;
+      await recordedProblems(on.service, confidential.id);
+      on.clock.advance(60);
+    }
+    const all = await recordedProblems(on.service, confidential.id);
+    expect(all.filter(({ error }) => error === 'invalid_redirect_uri')).to.have.length(100);
+    expect(all.filter(({ error }) => error === 'invalid_client')).to.have.length(100);
+    expect(all).to.deep.include.members(real);
   });
 });

@@ -77,9 +77,9 @@ const tables = (popular: string, heavy: string, owner: string): string[][] => [
           CASE WHEN n % 500000 < 250000 THEN now() END
         FROM generate_series(1, 1000000) AS n`,
     // Users with 100 problems of each of their clients, as many as are kept.
-    `INSERT INTO client_problems (client_id, at, step, error, cause, auth_method, request_id)
+    `INSERT INTO client_requests (client_id, at, step, error, cause, auth_method, request_id, share)
       SELECT ${client(`1 + n % ${CLIENTS}`)}, ${ago('n % 500000', 'second')}, 'token', 'invalid_grant',
-          'cause ' || n % 7, 'basic', ${request('n')}
+          'cause ' || n % 7, 'basic', ${request('n')}, 'client'
         FROM generate_series(1, 1000000) AS n`,
   ],
   [

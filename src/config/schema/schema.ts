@@ -96,9 +96,11 @@ const tokens = section('Lifetimes of codes and tokens.', {
       'that lost the response. With 0s, any reuse ends the authorization.',
     note: 'Also helps clients that refresh twice in parallel.',
   }),
-  absolute_age: reloadable(durationOrOff('1s', '36500d').prefault('365d'), {
+  absolute_age: reloadable(durationOrOff('1s', '36500d').prefault('off'), {
     reach: 'for new approvals only',
-    about: 'How long after the approval an authorization ends, even if it is refreshed; `off` means never.',
+    about:
+      'How long after the approval an authorization ends, even if it is refreshed; `off` means never. People must ' +
+      'then connect the client again.',
   }),
 });
 

@@ -259,8 +259,8 @@ async function accountState(account: Account, registries: Registries): Promise<A
   return { ...about, state: 'no_password_yet', why: 'The person has no sign-in method yet.', remedy };
 }
 
-async function requestState({ clientProblems, audit, clients }: Registries, id: string): Promise<Answer> {
-  const problem = await clientProblems.ofRequest(id);
+async function requestState({ clientRequests, audit, clients }: Registries, id: string): Promise<Answer> {
+  const problem = await clientRequests.ofRequest(id);
   if (problem) {
     const { step, error, cause, clientId, clientName, at } = problem;
     const why = `The ${step} request of the client was answered with ${error}: ${cause}`;
@@ -272,7 +272,7 @@ async function requestState({ clientProblems, audit, clients }: Registries, id: 
   if (!done) {
     const why =
       'The stores have only requests that changed something, and for each client the last ' +
-      '100 refused requests of 7 days.';
+      '100 refused requests of each kind of 7 days.';
     return as('unknown', why, `Search the log for ${id}: the log has a line for each request.`);
   }
   const remedy = `\`audit --request ${id}\` shows everything that it changed.`;

@@ -1,8 +1,7 @@
 /** `/profile/oauth-clients/:id`: the state of a user's client, and its requests as they happen. */
 import type { Context } from 'koa';
-import type { ClientProblems } from '../../clients/client-problems.ts';
 import type { ClientRegistry } from '../../clients/client-registry.ts';
-import type { ClientRequest, ClientRequests } from '../../clients/client-requests.ts';
+import type { ClientRequests, LoggedRequest } from '../../clients/client-requests.ts';
 import { formerSecretsOf, type OwnedClient, peopleText } from '../../clients/client-row.ts';
 import type { RequestStreams } from '../../clients/request-streams.ts';
 import type { PageKit } from '../page-kit.ts';
@@ -11,15 +10,13 @@ import { accountOf } from '../signed-in.ts';
 import { momentOrNothing, timeOfDay, toMoment } from '../words/moment.ts';
 import type { ShownRequest } from './client-view.ts';
 import { CLIENT, type OwnClientPages, ownClientOf, urlOf } from './own-client.ts';
-import { problemGroupsOf } from './problems.ts';
 
 export function clientPage(parts: {
   readonly kit: PageKit;
   readonly own: OwnClientPages;
-  readonly clientProblems: ClientProblems;
   readonly clientRequests: ClientRequests;
 }): Route[] {
-  const { kit, own, clientProblems, clientRequests } = parts;
+  const { kit, own, clientRequests } = parts;
 
   async function show(ctx: Context): Promise<void> {
     // The previous page may have shown a secret, which the browser would otherwise keep for its
@@ -27,8 +24,8 @@ export function clientPage(parts: {
     if (ctx.query.from === 'secret') ctx.set('Clear-Site-Data', '"cache"');
     const client = ownClientOf(ctx);
     await clientRequests.watch(client.id);
-    const groups = problemGroupsOf(await clientProblems.groups(client.id), client);
-    const [latest, ...others] = groups.filter(({ isMended }) => !isMended);
+    // This also writes the waiting requests, which are then in the tail.
+    const [latest, ...others] = await clientRequests.openGroups(client.id);
     await kit.render(ctx, 'oauth-client', {
       head: await own.head(ctx, ''),
       notice: await kit.notices.take(ctx),
@@ -44,10 +41,10 @@ export function clientPage(parts: {
       connectUrl: urlOf(client, 'connect'),
       problems: latest && {
         url: urlOf(client, 'problems'),
-        latest: { error: latest.error, cause: latest.cause, last: latest.last },
+        latest: { error: latest.error, cause: latest.cause, last: toMoment(latest.at) },
         others: others.length,
       },
-      requests: clientRequests.latest(client.id).map(shownRequest),
+      requests: (await clientRequests.tail(client.id)).map(shownRequest),
       requestsUrl: requestsUrlOf(client),
     });
   }
@@ -100,12 +97,12 @@ const STEPS = { authorize: 'Authorize', token: 'Token', revoke: 'Revoke' } as co
 /** Outcomes of successful requests. */
 const OUTCOMES = { authorize: 'code sent', token: 'tokens issued', revoke: 'revoked' } as const;
 
-const shownRequest = (request: ClientRequest): ShownRequest => ({
-  at: toMoment(new Date(request.at)),
-  time: timeOfDay(new Date(request.at)),
+const shownRequest = (request: LoggedRequest): ShownRequest => ({
+  at: toMoment(request.at),
+  time: timeOfDay(request.at),
   step: request.grantType ? `${STEPS[request.step]} ${request.grantType}` : STEPS[request.step],
   outcome: request.error ?? OUTCOMES[request.step],
-  isRefused: request.error !== undefined,
+  isRefused: request.error !== null,
   cause: request.cause === request.error ? '' : (request.cause ?? ''),
   requestId: request.requestId,
 });

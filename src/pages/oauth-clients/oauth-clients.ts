@@ -1,7 +1,7 @@
 /** `/profile/oauth-clients`: the clients that a user registered. */
 import type { Context } from 'koa';
-import type { ClientProblems } from '../../clients/client-problems.ts';
 import type { ClientRegistry } from '../../clients/client-registry.ts';
+import type { ClientRequests } from '../../clients/client-requests.ts';
 import { type OwnedClient, peopleText } from '../../clients/client-row.ts';
 import { byText, byTime, type ListForm, listOf } from '../lists.ts';
 import type { PageKit } from '../page-kit.ts';
@@ -29,15 +29,15 @@ const CLIENTS: ListForm<OwnedClient> = {
 export function clientListPage(parts: {
   readonly kit: PageKit;
   readonly clients: ClientRegistry;
-  readonly clientProblems: ClientProblems;
+  readonly clientRequests: Pick<ClientRequests, 'openGroups'>;
   readonly limit: number;
 }): Route[] {
-  const { kit, clients, clientProblems, limit } = parts;
+  const { kit, clients, clientRequests, limit } = parts;
 
   async function show(ctx: Context): Promise<void> {
     const owned = await clients.listByOwner(accountOf(ctx).id);
     const { rows, list } = listOf(owned, ctx.query, CLIENTS);
-    const counts = await clientProblems.countsOf(rows.map(({ id }) => id));
+    const open = await clientRequests.openGroups(undefined, accountOf(ctx).id);
     await kit.render(ctx, 'oauth-clients', {
       notice: await kit.notices.take(ctx),
       list,
@@ -50,7 +50,7 @@ export function clientListPage(parts: {
         created: toMoment(client.createdAt),
         connectedPeople: peopleText(client.connectedPeople),
         lastUsed: momentOrNothing(client.lastUsedAt),
-        problems: counts.get(client.id) ?? 0,
+        problems: open.filter(({ clientId }) => clientId === client.id).length,
         problemsUrl: urlOf(client, 'problems'),
       })),
       limit,

@@ -4,8 +4,8 @@ import type { Activity } from '../../accounts/activity/activity.ts';
 import type { Action } from '../../accounts/activity/activity-words.ts';
 import { requestState } from '../../base/request-state.ts';
 import { hasSecret } from '../../clients/client.ts';
-import type { ClientProblems } from '../../clients/client-problems.ts';
 import type { ClientRegistry } from '../../clients/client-registry.ts';
+import type { ClientRequests } from '../../clients/client-requests.ts';
 import type { OwnedClient } from '../../clients/client-row.ts';
 import { originInSession } from '../page.ts';
 import type { PageKit } from '../page-kit.ts';
@@ -45,10 +45,10 @@ export type OwnClientPages = ReturnType<typeof createOwnClientPages>;
 export function createOwnClientPages(parts: {
   readonly kit: PageKit;
   readonly clients: ClientRegistry;
-  readonly clientProblems: ClientProblems;
+  readonly clientRequests: Pick<ClientRequests, 'openGroups'>;
   readonly activity: Activity;
 }) {
-  const { kit, clients, clientProblems, activity } = parts;
+  const { kit, clients, clientRequests, activity } = parts;
 
   async function requireOwnClient(ctx: Context, next: Next): Promise<void> {
     const client = await clients.findByOwner(accountOf(ctx).id, String(ctx.params.id));
@@ -63,10 +63,6 @@ export function createOwnClientPages(parts: {
     if (!isOwned) ctx.throw(404, NOT_THEIRS);
   }
 
-  /** Returns the number of open problems of the last days. */
-  const problemCount = async ({ id }: Pick<OwnedClient, 'id'>): Promise<number> =>
-    (await clientProblems.countsOf([id])).get(id) ?? 0;
-
   return {
     /** Continues if this user owns the client of the path (see `ownClientOf`); otherwise 404. */
     requireOwnClient,
@@ -78,7 +74,7 @@ export function createOwnClientPages(parts: {
     /** Returns the heading and tabs around each page. */
     async head(ctx: Context, part: ClientPart): Promise<ClientHead> {
       const client = ownClientOf(ctx);
-      const count = await problemCount(client);
+      const { length: count } = await clientRequests.openGroups(client.id);
       const names = Object.keys(PARTS) as ClientPart[];
       return {
         name: client.name,

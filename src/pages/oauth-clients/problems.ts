@@ -2,11 +2,11 @@
 import type { Context } from 'koa';
 import type { Client } from '../../clients/client.ts';
 import {
-  type ClientProblems,
+  type ClientRequests,
   type SeenAuthMethod,
   type ClientProblemGroup as StoredGroup,
   withoutValues,
-} from '../../clients/client-problems.ts';
+} from '../../clients/client-requests.ts';
 import { isDifferent, redirectUriDifference, type Stretch } from '../../clients/redirect-uri-difference.ts';
 import { isDocumentedError } from '../error-reference.ts';
 import type { PageKit } from '../page-kit.ts';
@@ -18,13 +18,13 @@ import { CLIENT, type OwnClientPages, ownClientOf } from './own-client.ts';
 export function clientProblemsPage(parts: {
   readonly kit: PageKit;
   readonly own: OwnClientPages;
-  readonly clientProblems: Pick<ClientProblems, 'groups'>;
+  readonly clientRequests: Pick<ClientRequests, 'groups'>;
 }): Route[] {
-  const { kit, own, clientProblems } = parts;
+  const { kit, own, clientRequests } = parts;
 
   async function show(ctx: Context): Promise<void> {
     const client = ownClientOf(ctx);
-    const groups = problemGroupsOf(await clientProblems.groups(client.id), client);
+    const groups = problemGroupsOf(await clientRequests.groups(client.id), client);
     await kit.render(ctx, 'oauth-client-problems', {
       head: await own.head(ctx, 'problems'),
       notice: await kit.notices.take(ctx),
@@ -46,10 +46,7 @@ const AUTH_METHODS: Readonly<Record<SeenAuthMethod, string>> = {
 };
 
 /** Describes the groups of a client's problems, in the same order. */
-export function problemGroupsOf(
-  groups: readonly StoredGroup[],
-  client: Pick<Client, 'redirectUris'>,
-): ClientProblemGroup[] {
+function problemGroupsOf(groups: readonly StoredGroup[], client: Pick<Client, 'redirectUris'>): ClientProblemGroup[] {
   // Compare without the values of queries: problems store redirect URIs without them.
   const registered = client.redirectUris.map(withoutValues);
   return groups.map((group) => ({
@@ -61,8 +58,8 @@ export function problemGroupsOf(
     errorUrl: isDocumentedError(group.error) ? `/errors/${group.error}` : undefined,
     cause: group.cause,
     isMended: group.isMended,
-    authMethod: group.authMethod && AUTH_METHODS[group.authMethod],
-    scope: group.scope,
+    authMethod: group.authMethod ? AUTH_METHODS[group.authMethod] : undefined,
+    scope: group.scope ?? undefined,
     redirectUri: redirectUriOf(group, registered),
     requestId: group.requestId,
   }));
@@ -72,7 +69,7 @@ function redirectUriOf(
   { redirectUri, step, error, cause, isMended }: StoredGroup,
   registered: readonly string[],
 ): SentRedirectUri | undefined {
-  if (redirectUri === undefined) return undefined;
+  if (redirectUri === null) return undefined;
   const isTheCause = error === 'invalid_redirect_uri' || /redirect_uri/.test(cause);
   if (step === 'token' && !isTheCause) return undefined;
   const difference = isTheCause ? redirectUriDifference(redirectUri, registered) : undefined;

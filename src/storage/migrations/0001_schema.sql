@@ -632,24 +632,26 @@ create table erased_people (
   after_id bigint not null default 0 -- The last erased entry; 0 before the first one.
 );
 
--- A row is a refused request of a client, which its owner sees for a few days.
-create table client_problems (
+-- A row is a request of a client, which its owner sees for a few days: a refused one, or one that was sent while the
+-- owner watched.
+create table client_requests (
   id bigint generated always as identity primary key,
   client_id text not null references clients on delete cascade,
   at timestamptz not null,
-  step text not null check (step in ('authorize', 'token')),
-  error text not null, cause text not null,
+  step text not null check (step in ('authorize', 'token', 'revoke')),
+  grant_type text,
+  error text, cause text, -- Null if the request succeeded.
   redirect_uri text, -- As the client sent it, without the values of its query; null if the client sent none.
   -- Null at the authorize step, where no client authenticates.
   auth_method text check (auth_method in ('basic', 'body', 'both', 'none')),
   scope text, -- As the client sent it; null if the client sent none.
   request_id text not null,
-  -- True if the client authenticated, or sent a registered redirect URI: only its owner can solve the problem.
-  is_mailed boolean not null default false
+  -- Whose requests it may displace; all but 'tail' are problems of the client. 'owner': only its owner can solve it.
+  share text not null check (share in ('owner', 'client', 'stranger', 'tail'))
 );
-create index client_problems_client_id on client_problems (client_id, id desc);
-create index client_problems_at on client_problems (at);
-create index client_problems_request_id on client_problems (request_id);
+create index client_requests_client_id on client_requests (client_id, id desc);
+create index client_requests_at on client_requests (at);
+create index client_requests_request_id on client_requests (request_id);
 
 -- Import
 

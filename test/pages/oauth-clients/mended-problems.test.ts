@@ -35,7 +35,7 @@ onPostgresAndRedis('a problem of a client', (start) => {
 
   /** Returns the numbers of open and of mended groups, and asserts that each place agrees. */
   async function counts(): Promise<readonly [open: number, mended: number]> {
-    const groups = await on.service.clientProblems.groups(client.id);
+    const groups = await on.service.clientRequests.groups(client.id);
     const open = groups.filter(({ isMended }) => !isMended).length;
     const mended = groups.length - open;
     const { html } = await owner.get(`${path}/problems`);
@@ -104,7 +104,7 @@ onPostgresAndRedis('a problem of a client', (start) => {
 
   it('of a public client that sent a secret stays open when a person connects the client', async () => {
     const { public: publicClient } = on.clients;
-    const groups = () => on.service.clientProblems.groups(publicClient.id);
+    const groups = () => on.service.clientRequests.groups(publicClient.id);
     await exchangeCode(on.issuer, { ...publicClient, secret: WRONG_SECRET }, NO_CODE);
     on.clock.advance(600);
     await partnerTokens(on.issuer, on.seeded).tokens(publicClient);

@@ -99,10 +99,30 @@ describe('the live requests of a client', () => {
     });
   });
 
-  it('requests are not recorded for a client whose page is not open', async () => {
-    await exchangeCode(nodes[0].issuer, client, NO_CODE);
-    expect(await rowsOnPage()).to.deep.equal([]);
-    await waitUntilWatched(nodes[0]);
+  it('only refused requests are recorded of a client whose page is not open', async () => {
+    const [{ issuer, database }] = nodes;
+    const revoke = () => postForm(issuer, '/oauth/revoke', { token: NO_CODE }, { client });
+    expect((await revoke()).status).to.equal(200);
+    await exchangeCode(issuer, client, NO_CODE);
+    expect(await rowsOnPage()).to.have.length(1);
+    await revoke();
+    await eventually(async () => expect(await rowsOnPage()).to.have.length(2));
+    const stored = await database.query('SELECT FROM client_requests WHERE client_id = $1', [client.id]);
+    expect(stored).to.have.length(2);
+  });
+
+  it('no more requests are stored of a client whose page is open than of any other', async () => {
+    const [{ issuer, database }] = nodes;
+    await rowsOnPage();
+    for (let sent = 0; sent < 130; sent += 10) {
+      await Promise.all(
+        Array.from({ length: 10 }, () => postForm(issuer, '/oauth/revoke', { token: NO_CODE }, { client })),
+      );
+      await rowsOnPage();
+    }
+    const stored = await database.query('SELECT FROM client_requests WHERE client_id = $1', [client.id]);
+    expect(stored).to.have.length(100);
+    expect(await rowsOnPage()).to.have.length(20);
   });
 
   it('while a node receives no changes, it answers 503 with Retry-After instead of an event stream', async () => {
