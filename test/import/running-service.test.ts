@@ -4,12 +4,12 @@ import { partnerTokens } from '../provider/partner-tokens.ts';
 import { eventually } from '../support/eventually.ts';
 import { introspect } from '../support/oauth.ts';
 import { startSeeded } from '../support/seeded.ts';
-import { forEachDeploymentAndEmbedded, type TestService } from '../support/service.ts';
+import { onPostgresAndRedis, type TestService } from '../support/service.ts';
 import { fileOf, type Line, line } from './import-file.ts';
 
 const { account, membership, organization, rights, warehouse } = line;
 
-forEachDeploymentAndEmbedded('an import while a service is running', (start) => {
+onPostgresAndRedis('an import while a service is running', (start) => {
   const on = startSeeded({ on: start });
   let nodes: TestService[];
   let token: string;

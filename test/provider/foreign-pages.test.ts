@@ -1,3 +1,4 @@
+/** Requests that a browser sends for a page of another site do not count against any limit. */
 import { expect } from 'chai';
 import { withChecksum } from '../../src/base/random-id.ts';
 import type { SignInProvider } from '../../src/config/sign-in-providers.ts';
