@@ -73,11 +73,10 @@ describe('the stream of changes', () => {
     expect(headers.get('cache-control')).to.equal('no-store, no-transform');
     expect(headers.get('x-accel-buffering')).to.equal('no');
     const reader = (body as ReadableStream<Uint8Array>).getReader();
-    // Expect the first event and then a heartbeat.
-    for (const heartbeat of [/^: heartbeat-ms=250\n\n$/, /^: at=[0-9a-z]+-[0-9a-z]+\n\n$/]) {
-      const { value } = await reader.read();
-      expect(Buffer.from(value ?? []).toString()).to.match(heartbeat);
-    }
+    // The first event and then a heartbeat, in any pieces.
+    let received = '';
+    while (!/\n\n.*\n\n$/s.test(received)) received += Buffer.from((await reader.read()).value ?? []).toString();
+    expect(received).to.match(/^: heartbeat-ms=250\n\n: at=[0-9a-z]+-[0-9a-z]+\n\n$/);
     await reader.cancel();
     expect((await listen(on.clients.resourceServer, { method: 'HEAD' })).status).to.equal(200);
   });
@@ -189,19 +188,6 @@ describe('the stream of changes', () => {
     }
     const lines = [...announced].filter((one) => /^(access|organizations) /.test(one));
     expect(lines).to.deep.equal([`organizations ${organization.id}`]);
-  });
-
-  it('a burst of changes, as of a large import, ends no stream', async () => {
-    const received = await Promise.all(Array.from({ length: 5 }, openStream));
-    await on.service.database.query(
-      `SELECT pg_notify('gatehouse_named_changes', 'access acc_' || n) FROM generate_series(1, 20000) n`,
-    );
-    await eventually(() => {
-      for (const { text, hasEnded } of received) {
-        expect(hasEnded).to.equal(false);
-        expect(text).to.include('data: acc_20000\n\n');
-      }
-    });
   });
 
   it('the stream ends when its resource server is changed, so that it must authenticate again', async () => {

@@ -5,7 +5,7 @@ import { withChecksum, withoutChecksum } from '../../src/base/random-id.ts';
 import { eventually } from '../support/eventually.ts';
 import { type Answer, introspect, refresh, type TestClient } from '../support/oauth.ts';
 import { startSeeded } from '../support/seeded.ts';
-import { forEachDeployment, type TestService } from '../support/service.ts';
+import { onPostgresAndRedis, type TestService } from '../support/service.ts';
 import { type Tokens, tokensOf } from './partner-tokens.ts';
 import { expectRefusal } from './refusals.ts';
 
@@ -15,7 +15,7 @@ const WINDOW = 60;
 const SLACK = 20;
 const REUSED = 'refresh token was already used, so the whole authorization was revoked';
 
-forEachDeployment('refresh tokens', (start) => {
+onPostgresAndRedis('refresh tokens', (start) => {
   const on = startSeeded({ on: start, clock: true });
 
   const send = (token: string, client: TestClient = on.clients.confidential, parameters = {}) =>

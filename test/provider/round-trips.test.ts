@@ -4,7 +4,7 @@ import pg from 'pg';
 import { NO_LIMIT } from '../../src/accounts/access/access-limit.ts';
 import { eventually } from '../support/eventually.ts';
 import { counted, scrape } from '../support/metrics.ts';
-import { clientCredentials, exchangeCode, refresh } from '../support/oauth.ts';
+import { clientCredentials, exchangeCode, introspect, refresh } from '../support/oauth.ts';
 import { redisCommands } from '../support/redis-commands.ts';
 import { type RedisServer, startRedisServer } from '../support/redis-server.ts';
 import { describeOn, postgresServer, redisServer } from '../support/requirements.ts';
@@ -64,23 +64,22 @@ describeOn([postgresServer, redisServer], 'store round trips', () => {
     });
   }
 
-  it('a code exchange sends two Redis commands', async () => {
-    const { confidential } = on.clients;
+  it('a code exchange, a refresh and its retry send two Redis commands, a machine token and its introspection one', async () => {
+    const { confidential, machine } = on.clients;
     const code = await on.partner.code(confidential);
-    const commands = await commandsOf(async () => {
-      expect((await exchangeCode(on.issuer, confidential, code)).status).to.equal(200);
-    });
-    expect(commands).to.deep.equal(['mget', 'evalsha']);
-  });
-
-  it('a refresh sends two Redis commands, and so does its retry', async () => {
-    const { confidential } = on.clients;
     const { refreshToken } = await on.partner.tokens(confidential);
-    for (let times = 0; times < 2; times += 1) {
-      const commands = await commandsOf(async () => {
-        expect((await refresh(on.issuer, confidential, refreshToken)).status).to.equal(200);
-      });
-      expect(commands).to.deep.equal(['mget', 'evalsha']);
+    const { accessToken } = tokensOf(await clientCredentials(on.issuer, machine));
+    const retried = () => refresh(on.issuer, confidential, refreshToken);
+    const steps: readonly (readonly [commands: string[], () => Promise<{ readonly status: number }>])[] = [
+      [['mget', 'evalsha'], () => exchangeCode(on.issuer, confidential, code)],
+      [['mget', 'evalsha'], retried],
+      [['mget', 'evalsha'], retried],
+      [['set'], () => clientCredentials(on.issuer, machine)],
+      [['mget'], () => introspect(on.issuer, on.clients.resourceServer, accessToken)],
+    ];
+    for (const [expected, step] of steps) {
+      const commands = await commandsOf(async () => expect((await step()).status).to.equal(200));
+      expect(commands).to.deep.equal(expected);
     }
   });
 
@@ -115,15 +114,6 @@ describeOn([postgresServer, redisServer], 'store round trips', () => {
       expect(second).to.be.a('string').and.not.equal(first);
     });
     expect(commands).to.deep.equal(['mget']);
-  });
-
-  it('a client credentials request sends one Redis command, and introspecting its token one more', async () => {
-    let accessToken = '';
-    const issue = async (): Promise<void> => {
-      ({ accessToken } = tokensOf(await clientCredentials(on.issuer, on.clients.machine)));
-    };
-    expect(await commandsOf(issue)).to.deep.equal(['set']);
-    expect(await commandsOf(() => on.partner.isActive(accessToken))).to.deep.equal(['mget']);
   });
 
   it('with warm caches, introspection and token requests do not query PostgreSQL', async () => {
