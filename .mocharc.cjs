@@ -15,7 +15,6 @@ const LONGEST = [
   'test/doctor/address.test.ts',
   'test/operator/revoke.test.ts',
   'test/operator/show.test.ts',
-  'test/import/interrupted.test.ts',
   'test/operator/program.test.ts',
   'test/authorizations/ways-to-end.test.ts',
   'test/authorizations/random-walk.test.ts',

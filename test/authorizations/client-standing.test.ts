@@ -115,59 +115,9 @@ describe('the age and users of a client', () => {
       hasColleagues: false,
       isConnected: false,
     };
-    const facts = (changes: Partial<ClientStanding> = {}) =>
-      inEnglish(describeStanding({ ...usual, ...changes }, NOW).facts);
     const isWarning = (changes: Partial<ClientStanding> = {}) =>
       describeStanding({ ...usual, ...changes }, NOW).isWarning;
     const ago = (days: number) => ({ registeredAt: new Date(NOW - days * DAY) });
-
-    it('the facts about a client fit into one short line', () => {
-      expect(facts({ ...ago(3), people: 2 })).to.equal(
-        'Registered 3 days ago · connected by 2 people, none in your organization · not checked by the operator',
-      );
-      for (const [days, text] of [
-        ...([
-          [-1, 'today'],
-          [0, 'today'],
-          [0.9, 'today'],
-          [1, '1 day ago'],
-        ] as const),
-        ...([
-          [59, '59 days ago'],
-          [60, '2 months ago'],
-          [729, '24 months ago'],
-        ] as const),
-        ...([
-          [730, '2 years ago'],
-          [4_000, '10 years ago'],
-        ] as const),
-      ]) {
-        expect(facts(ago(days)), `${days} days`).to.match(new RegExp(`^Registered ${text} ·`));
-      }
-      const connected = (changes: Partial<ClientStanding>) => facts(changes).split(' · ')[1];
-      const rest = { hasColleagues: true };
-      expect([
-        connected({ people: 0 }),
-        connected({ people: 0, isConnected: true }),
-        connected({ people: 1 }),
-        connected({ people: 1, ...rest }),
-        connected({ people: 1_000, ...rest }),
-        connected({ people: 2, isConnected: true }),
-        connected({ people: 1_001 }),
-        connected({ people: 1_001, ...rest }),
-      ]).to.deep.equal([
-        'connected by no one yet',
-        'connected by no one else',
-        'connected by 1 person, not in your organization',
-        'connected by 1 person, who is in your organization',
-        'connected by 1,000 people, some in your organization',
-        'connected by 2 other people, none in your organization',
-        'connected by more than 1,000 people',
-        'connected by more than 1,000 people, some in your organization',
-      ]);
-      expect(facts({ isVerified: true })).to.match(/ · checked by the operator$/);
-      expect(facts({ isOfOperator: true })).to.not.include('checked');
-    });
 
     it('a client younger than 7 days or with under 5 users causes a warning, unless the operator provides it', () => {
       expect(isWarning()).to.equal(false);

@@ -111,20 +111,6 @@ describe('revocation of connections and authorizations', () => {
     expect(await recorded()).to.deep.equal([{ ...entry, actor: 'person' }]);
   });
 
-  it('a revocation by an operator is recorded in the activity and in the connection, with this cause', async () => {
-    const { accountId, clientId } = connection;
-    const disconnect = createDisconnect(connections, activity);
-    for (const [by, actor, cause] of [
-      [FROM, 'person', 'person_disconnected'],
-      [undefined, 'operator', 'operator_revoked'],
-    ] as const) {
-      await connect();
-      await disconnect(connection, by);
-      expect(await recorded()).to.have.nested.property('[0].actor', actor);
-      expect(await connections.endOf(accountId, clientId)).to.include({ cause });
-    }
-  });
-
   it('a connection does not end if the entry in the activity log cannot be written', async () => {
     await connect();
     failing = /INSERT INTO activity/;

@@ -146,19 +146,6 @@ describeOn([postgresServer], 'a user or client with many single ends', () => {
 describe('the record of a single end', () => {
   const on = startSeeded({ clock: true, settings: { activity: { retentionSeconds: DAY } } });
 
-  it('an end is kept as long as its authorization could be used, even if the log is deleted sooner', async () => {
-    const { service, clock } = on;
-    const { accessToken } = await on.partner.tokens(on.clients.confidential);
-    const id = String(readValue(accessToken)?.authorizationId);
-    expect((await revokeCurrent(on.issuer, accessToken)).status).to.equal(204);
-    clock.advance(service.settings.tokens.refreshTokenSeconds + 2 * DAY - 3_600);
-    await service.clean();
-    expect(await service.revocations.find(id), 'two days after the refresh token expired').to.be.ok;
-    clock.advance(2 * 3_600);
-    await service.clean();
-    expect(await service.revocations.find(id)).to.equal(undefined);
-  });
-
   it('an end is kept as long as the longest refresh token that any node may have issued, since lowered or not', async () => {
     const { service, clock } = on;
     const { settings } = service;

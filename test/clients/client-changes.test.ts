@@ -41,19 +41,6 @@ describe('changes of a client', () => {
     expect(await registry.find(client.id)).to.deep.equal(edited);
   });
 
-  it('concurrent edits of different fields of a client are all saved', async () => {
-    const { client } = await registry.add(partner);
-    const redirectUris = ['https://b.example/1'];
-    const links = { homepage: 'https://b.example/' };
-    await Promise.all([
-      registry.edit(client.id, { name: 'New' }),
-      registry.edit(client.id, { redirectUris }),
-      registry.edit(client.id, { links }),
-    ]);
-    const now = await registry.find(client.id);
-    expect(now).to.deep.include({ name: 'New', redirectUris, links });
-  });
-
   it('an edit of a client must obey the rules for its kind', async () => {
     const { client } = await registry.add(partner);
     const scheme = { name: 'Phone', redirectUris: ['com.example.app:/cb'] };

@@ -45,23 +45,6 @@ describe('a client name that resembles a taken name', () => {
     }
   });
 
-  it('checking a client name takes one query, whether the name is taken or free', async () => {
-    await refusalOf(add('Northern Logistics'));
-    const { takenNames, database } = on.service;
-    for (const name of ['Northern Logistics', 'Gatehouse', 'Quite Another']) {
-      let queries = 0;
-      const counting: typeof database = {
-        ...database,
-        query: (...query) => {
-          queries += 1;
-          return database.query(...query);
-        },
-      };
-      await takenNames.isTaken(counting, name, undefined);
-      expect(queries, name).to.equal(1);
-    }
-  });
-
   it('the name of an organization is allowed for clients of its owners and admins, not of other members', async () => {
     const { person, organization } = on.seeded;
     const { memberships } = on.service;

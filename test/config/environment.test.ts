@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import { unknownVariables } from '../../src/config/environment.ts';
 import { inspectSettings, loadSettings } from '../../src/config/load.ts';
 import type { ConfigurationProblem } from '../../src/config/problems.ts';
-import { fileWith, keysOfEnvironment, pathsOf, problemsOf, refusalOf, settingsOf } from './configuration.ts';
+import { fileWith, keysOfEnvironment, problemsOf, refusalOf, settingsOf } from './configuration.ts';
 
 const production = {
   ...keysOfEnvironment,
@@ -72,33 +72,6 @@ describe('environment variables', () => {
     expect(settingsOf(YAML_OF_MAIL)).not.to.have.property('mail');
   });
 
-  it('a variable that names a file is refused if the file is missing or empty, or the value is set, too', () => {
-    const environment = {
-      DATABASE_URL_FILE: '/nowhere/database',
-      GATEHOUSE_COOKIE_KEYS_FILE: fileWith('\n', 'empty'),
-      GATEHOUSE_TOKEN_KEYS: 't'.repeat(32),
-      GATEHOUSE_TOKEN_KEYS_FILE: '/nowhere/tokens',
-    };
-    // A file that could not be read causes no further problems, such as a report of missing
-    // secrets.
-    expect(pathsOf('{}', environment)).to.have.members([
-      'DATABASE_URL_FILE',
-      'GATEHOUSE_COOKIE_KEYS_FILE',
-      'GATEHOUSE_TOKEN_KEYS',
-    ]);
-  });
-
-  it('the cookie keys and the token keys are required if the database is not embedded', () => {
-    const { DATABASE_URL } = production;
-    const problems = problemsOf('{}', { DATABASE_URL });
-    const both = ['GATEHOUSE_COOKIE_KEYS', 'GATEHOUSE_TOKEN_KEYS'];
-    expect(problems.map(({ path }) => path)).to.deep.equal(both);
-    for (const { message, remedy } of problems) {
-      expect(message).to.include('is not set');
-      expect(remedy).to.include('create a key with `openssl rand -base64 48`');
-    }
-  });
-
   it('the error for an invalid environment variable shows no secret', () => {
     const { message } = refusalOf(() =>
       settingsOf('{}', {
@@ -142,25 +115,6 @@ describe('environment variables', () => {
       expect(problem?.path).to.match(new RegExp(`_url \\(from ${name}_FILE\\)$`));
       expect(JSON.stringify(problem)).not.to.contain('swordfish');
     }
-  });
-
-  it('an environment variable that is probably misspelled is refused with a remedy', () => {
-    const remedies = {
-      GATEHOUSE_COOKIE_KEY: 'did you mean GATEHOUSE_COOKIE_KEYS?',
-      GATEHOUSE_TOKEN_KEY: 'did you mean GATEHOUSE_TOKEN_KEYS?',
-      GATEHOUSE_TOKEN_KEYS_FIEL: 'did you mean GATEHOUSE_TOKEN_KEYS_FILE?',
-      GATEHOUSE_DATABASE_URL: 'did you mean DATABASE_URL?',
-      GATEHOUSE_PORT: 'did you mean PORT?',
-      GATEHOUSE_LOGLEVEL: 'did you mean GATEHOUSE_LOG_LEVEL?',
-      GATEHOUSE_STORAGE_DATA_DIRECTORY: 'did you mean GATEHOUSE_DATA_DIR?',
-      GATEHOUSE_ISSUER_FILE: 'set GATEHOUSE_ISSUER instead: only secrets can be read from a file',
-      GATEHOUSE_TOKENS_RETRY_WINDOW:
-        'unset it and write `tokens.retry_window` into the settings file: this setting has no variable',
-    };
-    const variables = Object.fromEntries(Object.keys(remedies).map((name) => [name, '3000']));
-    const problems = problemsOf('{}', variables);
-    expect(Object.fromEntries(problems.map(({ path, remedy }) => [path, remedy]))).to.deep.equal(remedies);
-    expect(JSON.stringify(problems)).not.to.contain('3000');
   });
 
   it('a variable without effect causes a warning that names the one probably meant', () => {

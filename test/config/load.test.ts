@@ -2,7 +2,6 @@ import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect } from 'chai';
 import { parse } from 'yaml';
-import { createNetworkCheck } from '../../src/base/network-address.ts';
 import { inspectSettings } from '../../src/config/load.ts';
 import { ConfigurationProblems } from '../../src/config/problems.ts';
 import { knownSettings } from '../../src/config/schema/known-settings.ts';
@@ -159,78 +158,6 @@ colour: red
     expect(inspectSettings({ environment: {}, file: fileWith('{}') }).warnings).to.deep.equal([]);
   });
 
-  it('an unknown key in the settings file is refused, with the name that was probably meant', () => {
-    const yaml = `
-      isuer: x
-      server: { prot: 1, proxyHops: 1, operators-port: 1 }
-      tokens: { acess_token: 1h }
-      limits: { signInFailureWindow: 1m }
-      blue: 1`;
-    expect(remediesOf(yaml)).to.include({
-      isuer: 'did you mean `issuer`?',
-      'server.prot': 'did you mean `port`?',
-      'server.proxyHops': 'did you mean `proxy_hops`?',
-      'server.operators-port': 'did you mean `operators_port`?',
-      'tokens.acess_token': 'did you mean `access_token`?',
-      'limits.signInFailureWindow': 'did you mean `sign_in_failure_window`?',
-    });
-    expect(remediesOf(yaml).blue).to.match(/^remove it; allowed here: issuer, server,/);
-  });
-
-  it('a setting in the wrong place is refused, and the message names its right heading', () => {
-    const yaml = `
-      retry_window: 5s
-      sign_in_failurs: 3
-      server: { issuer: x, level: info, tokens: { access_token: 1h } }
-      tokens: { idle: 1h }
-      sessions.absolute: 1d`;
-    expect(remediesOf(yaml)).to.deep.equal({
-      retry_window: '`retry_window` belongs under `tokens`',
-      sign_in_failurs: 'did you mean `sign_in_failures`, which belongs under `limits`?',
-      'server.issuer': '`issuer` belongs at the left margin, under no heading',
-      'server.level': '`level` belongs under `log`',
-      'server.tokens': '`tokens` belongs at the left margin, under no heading',
-      'tokens.idle': '`idle` belongs under `sessions`',
-      'sessions.absolute': 'write `absolute` indented below a line `sessions:`',
-    });
-  });
-
-  it('a network that is not in CIDR notation is refused with an example, and so is a single one', () => {
-    const sent = [
-      '10.0.0.0/33',
-      '10.1/16',
-      '010.0.0.0/8',
-      '10.0.0.1',
-      '2001:db8::/129',
-      'terminals',
-      '10.1.2.3/16',
-      '2001:db8::1/64',
-    ];
-    for (const network of sent) {
-      const [problem] = problemsOf(`sessions: { shared_terminals: ['192.0.2.0/24', '${network}'] }`);
-      expect(problem?.path, network).to.equal('sessions.shared_terminals.1');
-      expect(problem?.remedy).to.equal('write `192.0.2.0/24` or `2001:db8::/32`');
-    }
-    const [problem] = problemsOf('sessions: { shared_terminals: 192.0.2.0/24 }');
-    expect(problem?.path).to.equal('sessions.shared_terminals');
-    expect(problem?.remedy).to.equal('write `[192.0.2.0/24]`');
-    // Each accepted text must also be one that the check accepts.
-    const accepted = ['0.0.0.0/0', '::/0', '::ffff:10.0.0.0/104', '2001:DB8::/32', '::1/128'];
-    for (const network of accepted) {
-      const { sessions } = settingsOf(`sessions: { shared_terminals: ['${network}'] }`);
-      expect(sessions.sharedTerminals).to.deep.equal([network]);
-      expect(createNetworkCheck([network])('unknown')).to.equal(false);
-    }
-  });
-
-  it('a settings file that is not YAML is refused with line and column', () => {
-    const [problem] = problemsOf('server:\n  port: [1\nlog: {}');
-    expect(problem?.path).to.equal(`${path.join(directory, 'settings.yaml')}, line 2, column 9`);
-    expect(pathsOf('- a list')).to.have.lengthOf(1);
-    expect(pathsOf('log: *nothing')).to.have.lengthOf(1);
-    expect(pathsOf('log: 1\nlog: 2')[0]).to.match(/line 2, column 1$/);
-  });
-
   it('a mistake in YAML names the line where it begins, and its remedy', () => {
     const GENERAL_REMEDY = 'correct that line; put a text with special characters into quotes';
     for (const [yaml, line, remedy] of [
@@ -290,13 +217,6 @@ colour: red
     expect(problem).to.include({ path: `${file}, line 3`, message: 'is not in UTF-8' });
   });
 
-  it('a settings file without any setting is refused: a full disk leaves such a file behind', () => {
-    for (const yaml of ['', '\n', '# issuer: https://auth.example.com\n', '---\n', 'server:\n', 'log:\n  # level']) {
-      const [problem] = problemsOf(yaml);
-      expect(problem?.message, JSON.stringify(yaml)).to.equal('contains no setting');
-    }
-  });
-
   it('a YAML tag in the settings file is refused, because tags are not evaluated', () => {
     const [problem, ...others] = problemsOf('log:\n  level: !env debug');
     expect(problem?.path).to.match(/settings\.yaml, line 2, column 10$/);
@@ -337,9 +257,6 @@ colour: red
     expect(directoryWith({ GATEHOUSE_DATA_DIR: 'typed' })).to.equal(path.resolve('typed'));
   });
 });
-
-const remediesOf = (yaml: string): Record<string, string> =>
-  Object.fromEntries(problemsOf(yaml).map(({ path, remedy }) => [path, remedy]));
 
 /** The text of a settings file that sets only this setting, to a value in YAML. */
 function fileOf(name: string, value: string): string {

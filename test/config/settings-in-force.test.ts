@@ -4,8 +4,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { connect } from 'node:net';
 import path from 'node:path';
 import { expect } from 'chai';
-import { type KnownSetting, knownSettings } from '../../src/config/schema/known-settings.ts';
-import { valueAt } from '../../src/config/validate.ts';
+import { knownSettings } from '../../src/config/schema/known-settings.ts';
 import { attempt, guesses, newPerson, spread } from '../pages/sign-in/password-guessing.ts';
 import { tokensOf } from '../provider/partner-tokens.ts';
 import { eventually } from '../support/eventually.ts';
@@ -15,166 +14,21 @@ import { createPerson } from '../support/person.ts';
 import { describeOn, postgresServer, redisServer } from '../support/requirements.ts';
 import { startSeeded } from '../support/seeded.ts';
 import { windowOf } from '../support/stopwatch.ts';
-import { settingsOf } from './configuration.ts';
 
-const DEFAULTS = settingsOf('{}');
-const TESTS = path.join(import.meta.dirname, '..');
-const HERE = 'config/settings-in-force.test.ts';
-
-/**
- * @param setting the text in the file that sets the value; needed if the value is not a literal.
- */
-type Tested = readonly [file: string, beginningOfTitle: string, setting?: string];
-
-/** For each setting, the test that uses a value other than its default. */
-const TESTED: Readonly<Record<string, Tested>> = {
-  issuer: [
-    'provider/metadata.test.ts',
-    'an https issuer is the one in the metadata, even if the request came by http',
-    "issuer = 'https://auth.example.test'",
-  ],
-  'server.host': [HERE, 'server.host is the only address'],
-  'server.port': ['main.test.ts', 'started on an empty directory, the service prints', 'PORT: '],
-  'server.proxy_hops': ['many-nodes/reload.test.ts', 'a reload changes which client address'],
-  'server.max_connections': [HERE, 'server.max_connections limits'],
-  'server.operators_host': ['host/operators-host.test.ts', 'the listener for operators answers for its'],
-  'server.operators_port': ['main.test.ts', 'on SIGTERM the service answers'],
-  'server.reuse_port': ['many-nodes/shared-port.slow.ts', 'all processes that share a port receive'],
-  'server.shutdown_delay': ['many-nodes/leaving.slow.ts', 'a stopping node accepts requests'],
-  'storage.data_directory': ['main.test.ts', 'the next start', 'GATEHOUSE_DATA_DIR: dataDirectory'],
-  'storage.database_url': ['storage/database.test.ts', 'a database server that is', 'databaseUrl'],
-  'storage.database_connections': [HERE, 'storage.database_connections'],
-  'storage.remembered_people': [HERE, 'storage.remembered_people'],
-  'storage.redis_url': ['storage/redis.test.ts', 'the URL of one Redis server contains', 'redis://'],
-  'storage.auto_migrate': ['storage/migrate.test.ts', 'a node that may not migrate refuses to'],
-  'tokens.authorization_code': [HERE, 'tokens.* set the lifetimes'],
-  'tokens.access_token': [HERE, 'tokens.* set the lifetimes'],
-  'tokens.machine_access_token': [HERE, 'tokens.* set the lifetimes'],
-  'tokens.refresh_token': [HERE, 'tokens.* set the lifetimes'],
-  'tokens.retry_window': ['many-nodes/reload.test.ts', 'a reload changes the retry window'],
-  'tokens.absolute_age': [HERE, 'tokens.* set the lifetimes'],
-  'sessions.idle': ['pages/sign-in/current-session.test.ts', 'a session without requests ends'],
-  'sessions.absolute': ['pages/sign-in/current-session.test.ts', 'a request to renew the session extends it'],
-  'sessions.shared_terminals': [
-    'pages/sign-in/shared-terminals.test.ts',
-    'a session there ends after 15 minutes',
-    'sharedTerminals: [',
-  ],
-  'sign_in.passwords': ['sign-in-upstream/journey.test.ts', 'a user of a provider without a password sees'],
-  'sign_in.passkeys': ['pages/passkeys/passkeys.test.ts', 'disabled passkeys are'],
-  'sign_in.require': ['sign-in-upstream/required.test.ts', 'owners and admins cannot'],
-  'sign_in.require_grace': ['sign-in-upstream/required.test.ts', 'owners and admins see the end'],
-  'sign_in.providers': [
-    'sign-in-upstream/sign-in.test.ts',
-    'a sign-in with a provider uses PKCE, state and nonce',
-    'startWithUpstream(',
-  ],
-  'limits.clients_per_person': ['pages/oauth-clients/oauth-clients.test.ts', 'the form for a client states'],
-  'limits.api_keys_per_person': ['pages/api-keys.test.ts', 'a user with the maximum number of API keys'],
-  'limits.api_key_days': ['pages/api-keys.test.ts', 'with limits.api_key_days the form'],
-  'limits.people_per_unchecked_client': ['provider/people-limit.test.ts', 'beyond the user limit of a client'],
-  'limits.sign_in_failures': [HERE, 'limits.sign_in_failures and'],
-  'limits.sign_in_failures_per_address': [HERE, 'limits.sign_in_failures_per_address'],
-  'limits.sign_in_failure_window': [HERE, 'limits.sign_in_failures and'],
-  'limits.sign_in_failures_per_account': [HERE, 'limits.sign_in_failures_per_account and'],
-  'limits.sign_in_account_window': [HERE, 'limits.sign_in_failures_per_account and'],
-  'limits.client_failures': [HERE, 'limits.client_failures and'],
-  'limits.client_failures_per_address': ['provider/failure-limits.test.ts', 'refused requests are'],
-  'limits.client_failure_window': [HERE, 'limits.client_failures and'],
-  'limits.change_streams_per_client': ['provider/introspection-changes.test.ts', 'too many'],
-  'limits.waiting_sign_ins_per_address': ['provider/waiting-sign-ins.test.ts', 'at most the'],
-  'mail.smtp_url': ['pages/account-mail.test.ts', 'mail announces a new', 'startsWithMail('],
-  'mail.from': ['pages/account-mail.test.ts', 'mail announces a new browser, connection', 'startsWithMail('],
-  'api.graphql_url': ['pages/oauth-clients/test.test.ts', 'a failing API stops', 'api: { graphqlUrl'],
-  'api.example_query': ['pages/oauth-clients/test.test.ts', 'a failing API stops the client test'],
-  'api.test_organizations': [
-    'pages/oauth-clients/test-organizations.test.ts',
-    'only organizations that the operator names can be joined',
-    'testOrganizations: [on.seeded.organization.id]',
-  ],
-  'brand.name': ['pages/brand.test.ts', 'pages, errors and mail show the name'],
-  'brand.logo': ['pages/brand.test.ts', 'the logo is served', 'logo: acme.webp'],
-  'brand.logo_dark': ['pages/brand.test.ts', 'the logo is served', 'logo_dark: acme.png'],
-  'brand.colour': ['pages/brand.test.ts', 'the stylesheet contains the colour'],
-  'brand.home_url': ['pages/brand.test.ts', 'the footer of pages'],
-  'brand.support': ['pages/brand.test.ts', 'the footer of pages'],
-  'brand.privacy_url': ['pages/brand.test.ts', 'the footer of pages'],
-  'brand.terms_url': ['pages/brand.test.ts', 'the footer of pages'],
-  'rights.read': ['pages/brand.test.ts', 'users read the rights', 'read: {'],
-  'rights.write': ['pages/brand.test.ts', 'users read the rights'],
-  'rights.manage': ['pages/brand.test.ts', 'users read the rights'],
-  'organizations.clients': [
-    'import/import.test.ts',
-    'a line with `clients` sets the policy of its organization',
-    'organizations: { clients:',
-  ],
-  'leaks.secret_grace': ['authorizations/leaked-values.test.ts', 'a changed grace period applies to secrets'],
-  'activity.retention': ['pages/activity.test.ts', 'activity entries are stored for as long as'],
-  'import.prune_at_most': [
-    'import/prune.test.ts',
-    'the limit of removals by `--prune` comes from the settings',
-    'import: { prune_at_most:',
-  ],
-  'import.removals_per_hour': [
-    'import/pushed-lines.test.ts',
-    'removals over the hourly limit are not applied',
-    "removalsPerHour: '3'",
-  ],
-  'log.level': ['many-nodes/reload.test.ts', 'a reload changes which client address is'],
-  'log.format': ['process-log.slow.ts', 'warnings are written to the log at once, even', "'words'"],
-};
-
-/** Settings without such a test, each with the reason. */
-const NOT_TESTED: Readonly<Record<string, string>> = {
-  demo: 'main.test.ts tests it; every service of the tests is started with false',
-};
+const SOURCE = path.join(import.meta.dirname, '../../src');
 
 describe('each setting', () => {
   const all = [...knownSettings.values()];
 
   it('each setting is read by the service', () => {
-    const folder = path.join(TESTS, '../src');
-    const readers = readdirSync(folder, { recursive: true, encoding: 'utf8' })
+    const readers = readdirSync(SOURCE, { recursive: true, encoding: 'utf8' })
       .filter((name) => name.endsWith('.ts') && !name.startsWith('config/'))
-      .map((name) => readFileSync(path.join(folder, name), 'utf8'));
+      .map((name) => readFileSync(path.join(SOURCE, name), 'utf8'));
     const code = readers.join('\n').replace(/\/\*[\s\S]*?\*\/|\/\/.*$/gm, '');
     const unread = all.filter(({ codePath }) => !new RegExp(`\\b${codePath.at(-1)}\\b`).test(code));
     expect(unread.map(({ name }) => name)).to.deep.equal([]);
   });
-
-  it('each setting has a test with a value other than its default', () => {
-    const tested = all.filter(({ name }) => !Object.hasOwn(NOT_TESTED, name));
-    expect(tested.flatMap(faultOf)).to.deep.equal([]);
-    expect(Object.keys({ ...TESTED, ...NOT_TESTED })).to.have.lengthOf(all.length);
-  });
 });
-
-/** Returns the faults of the setting's row in TESTED; empty if there are none. */
-function faultOf({ name, path: steps, codePath, variable, defaultValue }: KnownSetting): string[] {
-  const [file, title = '', setting] = TESTED[name] ?? [];
-  if (file === undefined) return [`${name} has no row in TESTED`];
-  // Leave out the list above, which quotes all titles: it is no test.
-  const text = readFileSync(path.join(TESTS, file), 'utf8').split('\nconst NOT_TESTED').at(-1) ?? '';
-  if (!text.includes(`'${title}`)) return [`${name}: ${file} has no test '${title}…'`];
-  if (setting !== undefined && text.includes(setting)) return [];
-  const defaults = [defaultValue, valueAt(DEFAULTS, codePath)].map(String);
-  const names = [steps.at(-1), codePath.at(-1), variable].filter(Boolean).join('|');
-  const literals = [...text.matchAll(new RegExp(`\\b(?:${names}): ('[^']*'|\\w+)`, 'g'))]
-    .map(([, value = '']) => literalOf(value, text))
-    .filter((value) => value !== undefined);
-  const isOther = literals.some((value) => !defaults.includes(value));
-  return isOther ? [] : [`${name}: ${file} has no value other than its default`];
-}
-
-/** The value of a literal or of a constant of the file; undefined for anything else. */
-function literalOf(word: string, text: string): string | undefined {
-  if (word.startsWith("'")) return word.slice(1, -1);
-  if (/^(\d|true$|false$)/.test(word)) return word.replaceAll('_', '');
-  const [, value] = new RegExp(`\\bconst ${word} = ([\\w* ]+);`).exec(text) ?? [];
-  const factors = value?.split(' * ').map((factor) => literalOf(factor, text));
-  if (factors?.length === 1) return factors[0];
-  return factors && String(factors.reduce((product, factor) => product * Number(factor), 1));
-}
 
 const CONNECTIONS = 12;
 const settings = {

@@ -220,6 +220,28 @@ onPostgres('operator import', (open) => {
     expect((await accounts().findByEmail('first@example.test'))?.externalId).to.equal('A1');
   });
 
+  it('on a slow database an import writes smaller batches, but never one line at a time', async () => {
+    const { database } = parts();
+    const engine = createChanges({ database });
+    const real = performance.now;
+    let [slept, batches] = [0, 0];
+    const make: typeof engine.make = async (...given) => {
+      batches += 1;
+      slept += 1_000;
+      return engine.make(...given);
+    };
+    const file = fileOf(...Array.from({ length: 1_200 }, (_, at) => account(`S${at}`)));
+    performance.now = () => real.call(performance) + slept;
+    try {
+      const { counts } = await importWith(database, file, { engine: { ...engine, make } });
+      expect(counts.account).to.include({ added: 1_200 });
+    } finally {
+      performance.now = real;
+    }
+    // Batches of 500, 250, 125, 63, 32, and then 25 lines.
+    expect(batches).to.be.within(12, 20);
+  });
+
   it('an import of a new email address revokes links mailed to the old address, but ends no session', async () => {
     await importFile(fileOf(account('A1')));
     await value('accounts invite a1@example.test');

@@ -6,10 +6,9 @@ import { LIST, signInOwner } from '../pages/client-owner.ts';
 import { signedIn } from '../pages/signed-in-person.ts';
 import { eventually } from '../support/eventually.ts';
 import { createPerson } from '../support/person.ts';
-import { describeOn, postgresServer } from '../support/requirements.ts';
 import { addPerson, passwordLink, type SeededPerson } from '../support/seed.ts';
 import { type Seeded, startSeeded } from '../support/seeded.ts';
-import { onPostgresAndRedis, startsOn, type TestService } from '../support/service.ts';
+import { onPostgresAndRedis, type TestService } from '../support/service.ts';
 import { fileOf, importWith, type Line, line } from './import-file.ts';
 import { ago, countFromBegin, push, SENDERS } from './pushing.ts';
 
@@ -91,7 +90,35 @@ const page =
 const access: Row['late'] = ['membership', 'rights'];
 const linked = { isLinked: true, late: ['linked'] } satisfies Omit<Row, 'change'>;
 
+/** Pushes a line without a time, which names the records by their ids. */
+const pushing =
+  (words: (records: Records) => Line) =>
+  async (records: Records): Promise<void> => {
+    expect((await push(records.service, [{ ...words(records), removed: true }])).results).to.deep.equal(['ok']);
+  };
+
 const ROWS: Readonly<Record<string, Row>> = {
+  'a pushed removal of a membership': {
+    change: pushing(({ account, organization }) => ({
+      type: 'membership',
+      account_id: account,
+      organization_id: organization,
+    })),
+    late: access,
+  },
+  'a pushed removal of rights': {
+    change: pushing(({ account, warehouse }) => ({
+      type: 'warehouse_rights',
+      account_id: account,
+      warehouse_id: warehouse,
+    })),
+    late: ['rights'],
+  },
+  'a pushed removal of a person': { change: pushing(({ account: id }) => ({ type: 'account', id })), late: ['active'] },
+  'a pushed deletion': {
+    change: pushing(({ account: id }) => ({ type: 'account', id, deleted: true })),
+    late: ['account', ...access],
+  },
   'memberships remove': { change: command('memberships remove --account ACCOUNT --organization ORG'), late: access },
   'a member removed on the page of the organization': { change: page('people/ACCOUNT/end'), late: access },
   'memberships set --role viewer': {
@@ -315,15 +342,6 @@ onPostgresAndRedis('late lines', (start) => {
     expect((await on.service.accounts.findByEmail(email))?.isSuspended).to.equal(true);
   });
 
-  it('a suspended person whom an operator suspends again stays suspended after an import', async () => {
-    const { n, base, command, email, service } = await add(on);
-    await push(service, [LATE.suspended(n)]);
-    await command(`accounts suspend ${email}`);
-    expect((await push(service, [LATE.account(n)])).results).to.deep.equal(['unchanged']);
-    await command(`import ${fileOf(...base)}`);
-    expect((await service.accounts.findByEmail(email))?.isSuspended).to.equal(true);
-  });
-
   it('after a person added by hand was deleted, an earlier line with the same address does not add them again', async () => {
     const { email } = await addPerson(on.service, 'Helga Hand', 'helga@example.test');
     const late = at(30, [line.account('H1', { email })]);
@@ -340,28 +358,6 @@ onPostgresAndRedis('late lines', (start) => {
     expect(report.newer).to.equal(1);
     expect(await person(email)).to.include({ external_id: 'A-R', name: 'Rita', role: 'member' });
     expect(await results(at(30, [line.account('A-R', { email })]))).to.deep.equal(['outdated']);
-  });
-
-  it('an older file leaves out what belongs to a place or person deleted since, even what it would add', async () => {
-    const records = await add(on);
-    const { n, command, organization } = records;
-    const { email } = await addPerson(on.service, 'Dora Deleted', 'dora@example.test');
-    await command(`organizations delete ${organization} --yes`);
-    await command(`accounts delete ${email} --yes`);
-    const before = await state();
-    const lines = [
-      ...records.base,
-      line.organization('O-D'),
-      line.warehouse('W-D', `O${n}`),
-      line.account('A-D', { email }),
-      line.membership(`A${n}`, `O${n}`),
-      line.membership('A-D', 'O-D'),
-      line.rights(`A${n}`, 'W-D', 'read'),
-    ];
-    const report = await run(`import ${fileOf(...lines)} --as-of ${ago(30)}`);
-    expect(report.newer).to.equal(7);
-    const added = (await state())[0] as { organizations: unknown[] };
-    expect(added).to.deep.include({ ...(before[0] as object), organizations: added.organizations });
   });
 
   it('a line about another person who has the address of a deleted one is applied', async () => {
@@ -434,29 +430,24 @@ onPostgresAndRedis('late lines', (start) => {
 
   it('an import moves no warehouse of an organization whose deletion begins while it runs', async () => {
     const { database } = on.service;
-    // The lines of the organizations are compared in the second transaction, the moves in the third.
-    for (const begun of [0, 1, 2]) {
-      const { n, moves, deleteAndStop, complete } = await addStopped();
-      const engine = createChanges({ database });
-      let transactions = 0;
-      const transaction: typeof engine.transaction = async (work, turn) => {
-        const result = await engine.transaction(work, turn);
-        transactions += 1;
-        if (transactions === begun) await deleteAndStop();
-        return result;
-      };
-      const meanwhile = async () => {
-        if (begun === 0) await deleteAndStop();
-      };
-      const importing = importWith(database, fileOf(...moves), { engine: { ...engine, transaction }, meanwhile });
-      expect(await importing.catch((cause: Error) => cause.message), `${begun}`)
-        .to.include('another process changed the same data')
-        .and.include('is being deleted; `organizations delete org_');
-      const left = `SELECT FROM warehouses w JOIN organizations o ON o.id = w.organization_id AND o.ended_at IS NOT NULL
-        WHERE w.external_id LIKE 'W${n}%'`;
-      expect(await database.query(left), `${begun}`).to.have.length(1);
-      await complete();
-    }
+    const { n, moves, deleteAndStop, complete } = await addStopped();
+    const engine = createChanges({ database });
+    let transactions = 0;
+    const transaction: typeof engine.transaction = async (work, turn) => {
+      const result = await engine.transaction(work, turn);
+      transactions += 1;
+      // The lines of the organizations are compared in the second transaction, the moves in the third.
+      if (transactions === 2) await deleteAndStop();
+      return result;
+    };
+    const importing = importWith(database, fileOf(...moves), { engine: { ...engine, transaction } });
+    expect(await importing.catch((cause: Error) => cause.message))
+      .to.include('another process changed the same data')
+      .and.include('is being deleted; `organizations delete org_');
+    const left = `SELECT FROM warehouses w JOIN organizations o ON o.id = w.organization_id AND o.ended_at IS NOT NULL
+      WHERE w.external_id LIKE 'W${n}%'`;
+    expect(await database.query(left)).to.have.length(1);
+    await complete();
   });
 
   it('during a deletion that was stopped, newer lines add new places, an import removes none, and the old ones are refused', async () => {
@@ -572,25 +563,5 @@ onPostgresAndRedis('late lines', (start) => {
         FROM warehouses w WHERE external_id = 'W${n}' AND organization_id = '${id}'`,
     );
     expect(rows).to.deep.equal([{ rights: 0 }]);
-  });
-});
-
-describeOn([postgresServer], 'late lines at a node with a wrong clock', () => {
-  countFromBegin();
-  const start = startsOn('postgres');
-  const on = startSeeded({ on: start, settings: { senders: SENDERS } });
-
-  it('changes are dated by the clock of the database, even if that of the node is two minutes behind or ahead', async () => {
-    for (const seconds of [-120, 120]) {
-      const node = await start({ sharing: on.service, ahead: seconds });
-      const records = await add(on);
-      await ROWS['a member removed on the page of the organization']?.change({ ...records, service: node });
-      const membership = LATE.membership(records.n);
-      expect((await push(node, at(30, [membership]))).results).to.deep.equal(['outdated']);
-      // Lines without a time have that of the database, too.
-      expect((await push(node, [membership])).results).to.deep.equal(['ok']);
-      await ROWS['memberships remove']?.change(records);
-      expect((await push(on.service, [membership])).results).to.deep.equal(['ok']);
-    }
   });
 });

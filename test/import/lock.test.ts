@@ -2,7 +2,7 @@
 import { Readable } from 'node:stream';
 import { mock } from 'node:test';
 import { expect } from 'chai';
-import { beginRun } from '../../src/changes/runs.ts';
+import { beginRun, importLinesCleaning } from '../../src/changes/runs.ts';
 import { runOperator } from '../../src/operator/program/run-operator.ts';
 import { setUpOperator } from '../operator/operator-suite.ts';
 import { createPage, variablesOf } from '../operator/run-operator.ts';
@@ -117,5 +117,21 @@ onPostgres('parallel imports', (open) => {
       expect((await refusal(`import ${options}`)).code).to.equal(code);
       expect(await query('SELECT FROM import_runs')).to.deep.equal([]);
     }
+  });
+
+  it('the lines of killed imports are deleted in steps, and those of a running import stay', async () => {
+    const { database } = parts();
+    await database.query(`INSERT INTO import_lines (import_id, type, number, key, id)
+      SELECT 'imp_' || run, 'account', line, line, 'acc_' || run || line
+        FROM generate_series(1, 3) run, generate_series(1, 5) line`);
+    await database.query(`INSERT INTO import_runs (id, writes, started_by, started_at, expires_at)
+      SELECT 'imp_2', true, 'tests', now, now + interval '1 minute' FROM clock_timestamp() now`);
+    const clean = importLinesCleaning({ database });
+    const steps = [];
+    for (let step = 0; step < 5; step += 1) steps.push(await clean(4));
+    expect(steps).to.deep.equal([4, 1, 4, 1, 0]);
+    expect(await database.query('SELECT DISTINCT import_id FROM import_lines')).to.deep.equal([{ import_id: 'imp_2' }]);
+    await database.query('DELETE FROM import_lines');
+    await database.query('DELETE FROM import_runs');
   });
 });

@@ -5,7 +5,7 @@ import { ImportInterrupted } from '../../src/changes/problems.ts';
 import { type ImportFile, openImportFile } from '../../src/operator/import/file.ts';
 import { refusalOf } from '../clients/refusals.ts';
 import { setUpOperator } from '../operator/operator-suite.ts';
-import { operatorWith, type RunOperator, refusalFrom, valueFrom } from '../operator/run-operator.ts';
+import { type RunOperator, refusalFrom } from '../operator/run-operator.ts';
 import { onPostgres } from '../support/databases.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
 import { databaseSnapshot, fileOf, importWith, type Line, line } from './import-file.ts';
@@ -16,9 +16,6 @@ interface Found {
   readonly line: number;
   readonly message: string;
 }
-
-/** Runs the command without a database. */
-const alone = operatorWith({ GATEHOUSE_DATA_DIR: '/nowhere/at/all' });
 
 async function problemsIn(file: string, run: RunOperator): Promise<Found[]> {
   const error = await refusalFrom(run, `import ${file}`);
@@ -115,17 +112,6 @@ onPostgres('the check of an import file', (open) => {
     );
     const lines = (await problemsOf(file)).map(({ line }) => line);
     expect(lines).to.deep.equal([1, 2, 3, 6]);
-  });
-
-  it('the error for a missing import file says if the file or its folder does not exist', async () => {
-    const folder = temporaryDirectory('import');
-    for (const [file, message] of [
-      [`${folder}/people.jsonl`, `there is no file ${folder}/people.jsonl`],
-      [`${folder}/none/people.jsonl`, `the folder ${folder}/none does not exist`],
-    ] as const) {
-      const { error } = await valueFrom(alone, `import ${file}`, { exitCode: 2 });
-      expect(error.message).to.include(message);
-    }
   });
 
   it('a dangling reference is reported with the unreadable line that it may refer to', async () => {

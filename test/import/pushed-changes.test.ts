@@ -1,12 +1,13 @@
 /** `POST /changes` sets and removes memberships line by line, and keeps newer changes. */
 import { expect } from 'chai';
-import { forEachDeployment } from '../support/service.ts';
+import { startsOn } from '../support/service.ts';
 import { fileOf, type Line, line } from './import-file.ts';
 import { ago, countFromBegin, push, pushesTo, SENDERS } from './pushing.ts';
 
 const { account, membership, organization, rights, warehouse } = line;
 
-forEachDeployment('pushed changes', (start) => {
+describe('pushed changes', () => {
+  const start = startsOn();
   const { send, results, query, run } = pushesTo(start);
   const roles = () =>
     query(`SELECT a.email, m.role FROM organization_memberships m JOIN accounts a ON a.id = m.account_id

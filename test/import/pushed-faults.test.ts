@@ -1,7 +1,6 @@
 /** Pushed changes during other pushed changes, during an import, and without PostgreSQL. */
 import { setTimeout as delay } from 'node:timers/promises';
 import { expect } from 'chai';
-import pg from 'pg';
 import { beginRun } from '../../src/changes/runs.ts';
 import { operatorOn, valueFrom } from '../operator/run-operator.ts';
 import { startTcpProxy } from '../storage/tcp-proxy.ts';
@@ -57,30 +56,6 @@ describeOn([postgresServer], 'pushed changes on PostgreSQL', () => {
     );
     // The batches run one after the other, so the last batch sets the role of every person.
     expect(roles.map(({ count }) => Number(count))).to.deep.equal([400]);
-  });
-
-  it('requests that wait for another writer use one connection, and all are answered when it has finished', async () => {
-    const writer = new pg.Client({ connectionString: service.settings.storage.databaseUrl });
-    await writer.connect();
-    try {
-      await writer.query("SELECT pg_advisory_lock(hashtext('gatehouse import'))");
-      const pushes = Promise.all(numbered(5_000, 5_012).map((id) => push(service, [account(id)])));
-      const waiting = async (): Promise<number | null> => {
-        const { rowCount } = await writer.query(
-          `SELECT FROM pg_stat_activity WHERE datname = current_database()
-            AND wait_event_type = 'Lock' AND wait_event = 'advisory'`,
-        );
-        return rowCount;
-      };
-      await eventually(async () => expect(await waiting()).to.be.at.least(1));
-      // The pool has ten connections: these reads would time out if all of them waited.
-      await Promise.all(Array.from({ length: 12 }, () => service.database.query('SELECT FROM accounts LIMIT 1')));
-      expect(await waiting()).to.equal(1);
-      await writer.query('SELECT pg_advisory_unlock_all()');
-      expect((await pushes).flatMap(({ results }) => results)).to.deep.equal(Array(12).fill('ok'));
-    } finally {
-      await writer.end();
-    }
   });
 
   it('pushed lines do not wait for a running import, and the import does not overwrite these lines', async () => {

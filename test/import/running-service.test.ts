@@ -1,15 +1,14 @@
 import { expect } from 'chai';
 import { operatorOn, valueFrom } from '../operator/run-operator.ts';
-import { partnerTokens } from '../provider/partner-tokens.ts';
 import { eventually } from '../support/eventually.ts';
 import { introspect } from '../support/oauth.ts';
 import { startSeeded } from '../support/seeded.ts';
-import { forEachDeploymentAndEmbedded, type TestService } from '../support/service.ts';
+import { onPostgresAndRedis, type TestService } from '../support/service.ts';
 import { fileOf, type Line, line } from './import-file.ts';
 
 const { account, membership, organization, rights, warehouse } = line;
 
-forEachDeploymentAndEmbedded('an import while a service is running', (start) => {
+onPostgresAndRedis('an import while a service is running', (start) => {
   const on = startSeeded({ on: start });
   let nodes: TestService[];
   let token: string;
@@ -69,17 +68,5 @@ forEachDeploymentAndEmbedded('an import while a service is running', (start) => 
     });
     await importLines(...people().slice(1), ...OTHERS);
     await onEachNode((answer) => expect(answer).to.deep.equal({ active: false }));
-  });
-
-  it('the pages for users show no external id', async () => {
-    await importLines(...people(), ...OTHERS, membership('A1', 'O1'));
-    const { browser } = partnerTokens(on.issuer, on.seeded);
-    await browser.signIn(on.seeded.person);
-    await eventually(async () => {
-      const { html } = await browser.get('/profile');
-      expect(html)
-        .to.contain('Acme')
-        .and.not.match(/\b(A1|O1|W1)\b/);
-    });
   });
 });

@@ -24,28 +24,6 @@ describe('operator audit', () => {
     });
   });
 
-  it('`audit` prints time, actor, action, subject, account and address of each entry on separate lines', async () => {
-    const { output } = await run('audit --limit 3');
-    const [revoked = '', signedIn = '', , more = ''] = output.split('\n\n');
-    expect(revoked).to.match(/^TIME {5}\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ\n/);
-    expect(revoked.split('\n').slice(1)).to.deep.equal([
-      'WHO      (service)',
-      'WHAT     Authorization ended',
-      'ABOUT    Acme (an authorization code was presented a second time)',
-      'OF       ada@example.test',
-    ]);
-    expect(signedIn.split('\n').slice(1)).to.deep.equal([
-      'WHO      ada@example.test',
-      'WHAT     Signed in',
-      'ABOUT    (with a password)',
-      'FROM     192.0.2.7',
-    ]);
-    expect(Math.max(...output.split('\n').map((line) => line.length))).to.be.at.most(80);
-    const [record] = await audit('--limit 1 --action password_link_made');
-    expect(more).to.equal(`There may be older entries: add --before ${record.id}\n`);
-    expect((await run('audit --client nobody')).output).to.equal('No entry matches these options.\n');
-  });
-
   it('`audit --json` prints one array with all fields but no secrets', async () => {
     const [record] = await audit('--client gate_ci_a');
     expect(record).to.deep.include({

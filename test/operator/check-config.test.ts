@@ -67,16 +67,6 @@ describe('operator check-config', () => {
     }
   });
 
-  it('`check-config` derives unset values as the service does', async () => {
-    const run = operatorWith({ PORT: '4567', GATEHOUSE_CONFIG: fileWith('{}') });
-    expect((await valueFrom(run, 'check-config')).settings).to.deep.include({
-      issuer: { value: 'http://localhost:4567', from: 'default' },
-      'server.proxy_hops': { value: 0, from: 'default' },
-      'storage.database_url': { value: null, from: 'default' },
-      demo: { value: true, from: 'default' },
-    });
-  });
-
   it('`check-config` shows the URLs of the stores without passwords, as text and as JSON', async () => {
     const { REDIS_URL, ...others } = production;
     const run = operatorWith({ ...others, REDIS_URL_FILE: fileWith(REDIS_URL, 'redis') });

@@ -5,13 +5,13 @@ import { eventually } from '../support/eventually.ts';
 import { refresh } from '../support/oauth.ts';
 import { createPerson, type Person } from '../support/person.ts';
 import { startSeeded } from '../support/seeded.ts';
-import { forEachDeployment } from '../support/service.ts';
+import { onPostgresAndRedis } from '../support/service.ts';
 import { takeRecords } from './operator-suite.ts';
 import { expectWrongUsage, operatorFor, type RunOperator, refusalFrom, valueFrom, type Words } from './run-operator.ts';
 
 const FROM = { address: '192.0.2.1', browser: '' };
 
-forEachDeployment('operator, ending one session, connection or API key', (start) => {
+onPostgresAndRedis('operator, ending one session, connection or API key', (start) => {
   const on = startSeeded({ on: start });
   const run: RunOperator = (...words) => operatorFor(on.service)(...words);
   const value = (words: Words) => valueFrom(run, words);

@@ -4,19 +4,12 @@ import type { Queries } from '../../src/storage/queries.ts';
 import { type PartnerTokens, partnerTokens, tokensOf } from '../provider/partner-tokens.ts';
 import { failureOf } from '../storage/waiting.ts';
 import { eventually } from '../support/eventually.ts';
-import {
-  authorizationUrl,
-  clientCredentials,
-  exchangeCode,
-  introspect,
-  refresh,
-  type TestClient,
-} from '../support/oauth.ts';
+import { authorizationUrl, clientCredentials, exchangeCode, introspect, refresh } from '../support/oauth.ts';
 import { startRedisServer } from '../support/redis-server.ts';
 import { describeOn, postgresServer, redisServer } from '../support/requirements.ts';
-import { addTestClient, seed } from '../support/seed.ts';
+import { seed } from '../support/seed.ts';
 import { startSeeded } from '../support/seeded.ts';
-import { forEachDeployment, startsOn } from '../support/service.ts';
+import { onPostgresAndRedis, startsOn } from '../support/service.ts';
 import { takeRecords } from './operator-suite.ts';
 import { operatorFor, type RunOperator, refusalFrom, valueFrom } from './run-operator.ts';
 
@@ -39,7 +32,7 @@ async function connectMany(database: Queries, clientId: string, count: number): 
   );
 }
 
-forEachDeployment('operator revoke', (start) => {
+onPostgresAndRedis('operator revoke', (start) => {
   const on = startSeeded({ on: start });
   const run: RunOperator = (...words) => operatorFor(on.service)(...words);
   let grace: PartnerTokens;
@@ -224,38 +217,6 @@ forEachDeployment('operator revoke', (start) => {
     await database.query(/`(INSERT .*?)`/.exec(missing.remedy ?? '')?.[1] ?? '');
     await revoke('--all --yes');
     expect(await isActive((await grace.tokens(on.clients.confidential)).accessToken)).to.equal(true);
-  });
-
-  it('`clients renew` writes as many rows for 5,000 connections as for one', async () => {
-    const { database } = on.service;
-    const tables = await database.query<{ name: string }>(
-      "SELECT quote_ident(tablename) AS name FROM pg_tables WHERE schemaname = 'public' AND tablename <> ALL ($1)",
-      // A node writes these at any time.
-      [['node_keys', 'key_sightings', 'write_probe']],
-    );
-    async function writtenBy(act: () => Promise<unknown>): Promise<Record<string, number>> {
-      const now = 'SELECT pg_snapshot_xmax(pg_current_snapshot())::text AS next';
-      const [before] = await database.query<{ next: string }>(now);
-      await act();
-      const written: Record<string, number> = {};
-      for (const { name } of tables) {
-        const rows = `SELECT count(*)::int AS count FROM ${name} WHERE xmin::text::bigint >= $1::bigint`;
-        const [{ count } = { count: 0 }] = await database.query<{ count: number }>(rows, [before?.next]);
-        if (count > 0) written[name] = count;
-      }
-      return written;
-    }
-    const clients = await Promise.all(['Few', 'Many'].map((name) => addTestClient(on.service, name)));
-    const [few, many] = clients as [TestClient, TestClient];
-    for (const client of clients) await grace.tokens(client);
-    await connectMany(database, many.id, 5_000);
-    expect(await on.service.connections.countOf(many.id)).to.equal(5_001);
-    // The times of the last use are written later, to the rows of these clients, too.
-    await on.service.lastUsed.flush();
-    const expected = await writtenBy(() => run(`clients renew ${few.id} --yes`));
-    expect(expected).to.include({ clients: 1, client_secrets: 1, activity: 1 });
-    expect(await writtenBy(() => run(`clients renew ${many.id} --yes`))).to.deep.equal(expected);
-    await records();
   });
 
   it('`revoke --client` ends all tokens of a machine client, but none issued afterwards in the same second', async () => {

@@ -1,6 +1,6 @@
 /** The copy of its settings that a node keeps, and the commands that use it while the file is refused. */
 import { spawnSync } from 'node:child_process';
-import { closeSync, openSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect } from 'chai';
 import { loadForCommand, loadSettings } from '../../src/config/load.ts';
@@ -150,22 +150,6 @@ describeOn([postgresServer], 'the copy of the settings that a node keeps', () =>
     const { copy } = loadSettings({ environment });
     if (copy) keepCopy(copy, log);
     expect(readdirSync(configured)).to.deep.equal([]);
-  });
-
-  it('an outdated copy that cannot be removed has a warning of its own, because the new copy was kept', () => {
-    const directory = temporaryDirectory('outdated');
-    const [place, own] = [path.join(directory, 'copy.yaml'), path.join(directory, 'own.yaml')];
-    const copy = { file: own, text: '{}', original: file };
-    keepCopy({ ...copy, file: place, outdated: [] }, log);
-    // Not even an administrator can remove a file by this path.
-    const descriptor = openSync(place, 'r');
-    try {
-      keepCopy({ ...copy, outdated: [`/proc/self/fd/${descriptor}`] }, log);
-      expect(warnings.splice(0).join()).to.contain('outdated copy').and.not.contain('no copy');
-      expect(readFileSync(own, 'utf8')).to.contain('{}');
-    } finally {
-      closeSync(descriptor);
-    }
   });
 
   it('a node that waits for a restart with other stores keeps the copy of those that it uses', () => {

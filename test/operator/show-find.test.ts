@@ -3,7 +3,6 @@ import { findValues } from '../../src/authorizations/leaked-report.ts';
 import { withChecksum } from '../../src/base/random-id.ts';
 import { shapeOf } from '../../src/base/value-faults.ts';
 import { publicForm, valuesIn, withLines } from '../../src/operator/show/find.ts';
-import { workOf } from '../support/stopwatch.ts';
 
 const x = (length: number): string => 'x'.repeat(length);
 const TOKEN = withChecksum(`gate_at_${x(89)}`);
@@ -188,41 +187,5 @@ describe('the values in a text', () => {
     expect(lineIn(`a\n?token%3D${cut}`)).to.deep.equal([2]);
     // The complete token begins with the same characters.
     expect(lineIn(`${TOKEN}\nsee ${cut}`)).to.deep.equal([undefined, 2]);
-  });
-
-  it('the time to read a text grows only with its length', async () => {
-    const parts = [
-      '.',
-      'a',
-      '@',
-      "a'",
-      'a@',
-      '://a',
-      'gate_at_',
-      'gate_rt_\n',
-      '%25',
-      '=\n',
-      'acc_',
-      '\\',
-      '"a":',
-      '_',
-      'g ',
-    ];
-    const different = 'gate_at_Ab1cdefg<n>';
-    for (const part of [...parts, different]) {
-      const textOf = (length: number): string => {
-        const repeated = part.repeat(length / part.length);
-        let n = 0;
-        return part === different ? repeated.replaceAll('<n>', () => `${n++}\n`) : repeated;
-      };
-      const leastWork = async (length: number): Promise<number> => {
-        const text = `${textOf(length)}x ${ACCOUNT}`;
-        const read = async () => withLines(valuesIn(text), text);
-        return Math.min(await workOf(read), await workOf(read));
-      };
-      const [short, long] = [await leastWork(25_000), await leastWork(200_000)];
-      // Linear work grows 8 times, quadratic work 64 times. Less than 5 ms cannot be measured exactly.
-      expect(long, part).to.be.below(20 * Math.max(short, 5_000));
-    }
   });
 });

@@ -1,8 +1,7 @@
 /** `show` of values other than tokens: ids in logs and on pages, links, URLs of pages. */
 import { expect } from 'chai';
-import { createAudit, ENDS } from '../../src/accounts/activity/audit.ts';
-import { createSessionList } from '../../src/accounts/session-list.ts';
-import { type SignedInPerson, signedIn } from '../pages/signed-in-person.ts';
+import { ENDS } from '../../src/accounts/activity/audit.ts';
+import { signedIn } from '../pages/signed-in-person.ts';
 import { eventually } from '../support/eventually.ts';
 import { exchangeCode, introspect, revokeCurrent } from '../support/oauth.ts';
 import { createPerson } from '../support/person.ts';
@@ -125,62 +124,12 @@ onPostgresAndRedis('operator show, for ids and links', (start) => {
     expect(await show('ses_0000000000000000')).to.include({ state: 'unknown' });
   });
 
-  it('a session is found by its public id with an index', async () => {
-    const { database } = on.service;
-    const asked: string[] = [];
-    const query = async (text: string) => void asked.push(text);
-    const list = createSessionList({
-      database: { ...database, query } as never,
-      clock: on.service.clock,
-    });
-    await list.find(`ses_${'x'.repeat(16)}`).catch(() => undefined);
-    const plan = await database.transaction(async (tx) => {
-      await tx.query('SET LOCAL enable_seqscan = off');
-      return tx.query(`EXPLAIN ${asked[0]?.replace('$1', "'ses_'")}`);
-    });
-    expect(JSON.stringify(plan)).to.include('browser_sessions_public_id');
-  });
-
-  it('the end of a record, and the latest entries about a person, a client or a request, are found with an index', async () => {
-    const { database } = on.service;
-    const fill = `INSERT INTO activity (at, actor, action, details)
-      SELECT now(), 'person', 'client_renewed', jsonb_build_object('ended_secrets', jsonb_build_array('s' || n))
-        FROM generate_series(1, 19000) AS n`;
-    const plans: string[] = [];
-    const undone = database.transaction(async (tx) => {
-      await tx.query(fill);
-      await tx.query('ANALYZE activity');
-      const query = async (text: string, values: readonly unknown[]) => {
-        plans.push(JSON.stringify(await tx.query(`EXPLAIN ${text}`, values)));
-        return tx.query(text, values);
-      };
-      const audit = createAudit({ database: { ...database, query } as never });
-      const end = { action: 'client_renewed', details: { ended_secrets: ['s7'] } } as const;
-      expect(await audit.find({ end, limit: 1 })).to.have.length(1);
-      await audit.find({ accountId: 'acc_0000000000000000', limit: 5 });
-      await audit.find({ clientId: 'gate_ci_0000000000000000000000', limit: 5 });
-      await audit.find({ requestId: 'req_0000000000000000', limit: 1 });
-      throw new Error('undone');
-    });
-    await undone.catch(({ message }) => expect(message).to.equal('undone'));
-    const indexes = ['activity_ends', 'activity_account_id', 'activity_client_id', 'activity_request_id'];
-    expect(plans).to.have.length(indexes.length);
-    for (const [place, index] of indexes.entries()) expect(plans[place]).to.contain(index);
-  });
-
   it('the index of ends has the actions by which `show` finds the end of a record', async () => {
     const [index] = await on.service.database.query<{ text: string }>(
       "SELECT pg_get_indexdef('activity_ends'::regclass) AS text",
     );
     const actions = index?.text.match(/'[a-z_]+'/g)?.map((action) => action.slice(1, -1));
     expect(actions).to.have.members(ENDS);
-  });
-
-  it('`show` recognizes a session that its user signed out', async () => {
-    const browser: SignedInPerson = await signedIn(on.service, on.seeded.other);
-    const [{ id }] = await value(`sessions list --account ${on.seeded.other.email}`);
-    await browser.submit(await browser.get('/logout'), {});
-    expect(await show(id)).to.include({ kind: 'session', state: 'revoked' });
   });
 
   it('`show` shows the state of an API key, passkey or one-time link, and never its secret', async () => {
@@ -250,17 +199,5 @@ onPostgresAndRedis('operator show, for ids and links', (start) => {
     expect((await show(accessToken)).why).to.contain(`nothing in ${organization.name}`);
     const { clients } = (await show(organization.id)).content;
     expect(clients.find(({ id }: { id: string }) => id === otherConfidential.id)).to.include({ state: 'blocked' });
-  });
-
-  it('`show` reports an incomplete id, or a text that is no id, as malformed', async () => {
-    for (const [text, kind] of [
-      ['acc_short', 'account'],
-      ['ses_!', 'session'],
-      ['req_0123456789ABCDEF', 'request'],
-      ['swordfish', null],
-      [`${on.issuer}/profile`, null],
-    ] as const) {
-      expect(await show(text, 1), text).to.deep.include({ kind, state: 'malformed' });
-    }
   });
 });

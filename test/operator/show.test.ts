@@ -6,13 +6,13 @@ import { eventually } from '../support/eventually.ts';
 import { clientCredentials, exchangeCode, refresh, revokeCurrent, type TestClient } from '../support/oauth.ts';
 import { addTestClient, seed } from '../support/seed.ts';
 import { startSeeded } from '../support/seeded.ts';
-import { forEachDeployment } from '../support/service.ts';
+import { onPostgresAndRedis } from '../support/service.ts';
 import { operatorFor, type RunOperator, refusalFrom, valueFrom } from './run-operator.ts';
 
 const FROM = { address: '192.0.2.1', browser: '' };
 const UNKNOWN_ID = 'gate_ci_0000000000000000000000';
 
-forEachDeployment('operator show', (start) => {
+onPostgresAndRedis('operator show', (start) => {
   const on = startSeeded({ on: start });
   const run: RunOperator = (...words) => operatorFor(on.service)(...words);
 
@@ -320,7 +320,7 @@ forEachDeployment('operator show', (start) => {
   });
 });
 
-forEachDeployment('operator show, after expiry', (start) => {
+onPostgresAndRedis('operator show, after expiry', (start) => {
   it('`show` reports expired tokens, including a replaced refresh token that could still be retried', async () => {
     // The clock of the service is 65 minutes behind that of the command.
     const { clock, restore } = createTestClock(new Date(Date.now() - 65 * 60_000));

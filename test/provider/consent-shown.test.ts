@@ -185,34 +185,6 @@ describe('an approval counts only for what the page showed', () => {
     await on.service.accounts.rename(on.seeded.person.accountId, 'Grace Person');
   });
 
-  it('the consent page says since when a client that was approved before belongs to another owner', async () => {
-    await approve(await open());
-    await on.service.clients.transfer(client.id, on.seeded.person.accountId);
-    const page = await open();
-    expect(textOf(page.html)).to.match(
-      /It was given to another owner: it has belonged to Grace Person since \d+ \w+ \d+, \d\d:\d\d UTC \./,
-    );
-    await on.service.clients.transfer(client.id, undefined);
-    expect(textOf((await open()).html)).to.include('has belonged to the operator of this service since');
-  });
-
-  it('a client whose links changed needs consent again', async () => {
-    const page = await open();
-    await on.service.clients.edit(client.id, { links: { homepage: 'https://b.example/' } });
-    const again = await approve(page);
-    expect(await outcomeOf(person, again)).to.equal('consent');
-    expect(textOf(again.html)).to.include(said('consent.links-changed'));
-    expect(await remembered()).to.equal(undefined);
-  });
-
-  it('the consent page names a redirect host that was added since the last approval', async () => {
-    await approve(await open());
-    await edit('Shown Name', [REDIRECT_URI, SECOND]);
-    const text = textOf((await open()).html);
-    expect(text).to.include(said('consent.since'));
-    expect(text).to.include('It can now also send you to second.example');
-  });
-
   it('the consent page lists an organization that blocks the client as blocking, not as accessible', async () => {
     const { memberships, organizations, database } = on.service;
     const another = await organizations.add({ name: 'Open Storage' });

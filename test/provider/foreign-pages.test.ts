@@ -1,12 +1,7 @@
 /** Requests that a browser sends for a page of another site do not count against any limit. */
-import { once } from 'node:events';
-import { createServer, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { expect } from 'chai';
 import { withChecksum } from '../../src/base/random-id.ts';
 import type { SignInProvider } from '../../src/config/sign-in-providers.ts';
-import { describeInBrowser } from '../support/browser.ts';
-import { eventually } from '../support/eventually.ts';
 import { type Answer, ask, authorizationUrl, postForm, revokeCurrent } from '../support/oauth.ts';
 import { createPerson } from '../support/person.ts';
 import { startSeeded } from '../support/seeded.ts';
@@ -18,8 +13,6 @@ const LIMITS = {
   clientFailures: MAX,
   clientFailuresPerAddress: MAX,
 };
-/** A token request with a wrong secret. */
-const wrongSecretOf = (id: string): string => `client_id=${id}&client_secret=wrong&grant_type=client_credentials`;
 const PROVIDER: SignInProvider = {
   id: 'platform',
   label: 'Platform',
@@ -125,57 +118,5 @@ describe('requests of another site’s page', () => {
       ),
     );
     expect(withRight?.text).to.equal(withWrong?.text);
-  });
-});
-
-describeInBrowser('a page of another site in a real browser', (visit) => {
-  const on = startSeeded({ settings: { limits: LIMITS } });
-  let server: Server;
-
-  /** A page that makes a browser send each of the requests `SENT` times as soon as it is opened. */
-  const pageOf = (): string => {
-    const url = authorizationUrl(on.issuer, on.clients.confidential).href.replaceAll('&', '&amp;');
-    const elements = Array.from(
-      { length: SENT },
-      (_, index) => `<img hidden src="${url}&amp;n=${index}"><iframe hidden src="${url}&amp;n=${index}"></iframe>`,
-    );
-    const script = `
-      for (let sent = 0; sent < ${SENT}; sent += 1) {
-        const body = new URLSearchParams('${wrongSecretOf(on.clients.machine.id)}');
-        fetch('${on.issuer}/oauth/token', { method: 'POST', mode: 'no-cors', body });
-      }`;
-    return `<!doctype html><title>Foreign</title>${elements.join('')}<script>${script}</script>`;
-  };
-
-  before('serve a page on another site', async () => {
-    server = createServer((_request, response) => {
-      response.setHeader('content-type', 'text/html').end(pageOf());
-    }).listen(0, '127.0.0.1');
-    await once(server, 'listening');
-  });
-  after(() => {
-    server.closeAllConnections();
-    server.close();
-  });
-
-  /** Returns how often the service answered a path with each status. */
-  function answersAt(path: string): Record<string, number> {
-    const lines = on.service.logLines.map((line) => JSON.parse(line) as Record<string, unknown>);
-    const answers = lines.filter((line) => line.path === path && line.status !== undefined);
-    const byStatus = Object.groupBy(answers, ({ status }) => String(status));
-    return Object.fromEntries(Object.entries(byStatus).map(([status, list]) => [status, list?.length ?? 0]));
-  }
-
-  it('images, frames and wrong secrets on another site’s page do not use up the limits of its visitor', async () => {
-    const { page } = await visit();
-    await page.goto(`http://127.0.0.1:${(server.address() as AddressInfo).port}/`);
-    await eventually(() => {
-      expect(answersAt('/oauth/authorize')).to.deep.equal({ 403: 2 * SENT });
-      expect(answersAt('/oauth/token')).to.deep.equal({ 400: SENT });
-    });
-    await page.goto(authorizationUrl(on.issuer, on.clients.confidential).href);
-    expect(new URL(page.url()).pathname).to.match(/^\/interaction\//);
-    const form = Object.fromEntries(new URLSearchParams(wrongSecretOf(on.clients.machine.id)));
-    expect((await postForm(on.issuer, '/oauth/token', form)).status).to.equal(401);
   });
 });

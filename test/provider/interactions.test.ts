@@ -74,17 +74,6 @@ describe('interactions', () => {
     expect(new Set(answers.map(({ code }) => code)).size).to.equal(2);
   });
 
-  it('one of several parallel clicks on Approve gets the code, the others get a page with status 410', async () => {
-    const person = await signedIn(on.seeded.person);
-    const consent = await pageFor(person);
-    const approve = (): Promise<Page> => person.submit(consent, { decision: 'approve' });
-    const approved = await Promise.all([approve(), approve(), approve(), approve()]);
-    const pages = await Promise.all(approved.map((page) => person.follow(page)));
-    const [answered, ...others] = pages.sort((a, b) => a.status - b.status);
-    expect(answered && answerIn(answered)).to.have.property('code');
-    for (const page of others) expectGone(page);
-  });
-
   it('an answered authorization request cannot be answered, reloaded or resumed again', async () => {
     const person = await me();
     const consent = await pageFor(person);

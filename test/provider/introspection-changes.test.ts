@@ -11,7 +11,7 @@ import { createOrganizationEnds } from '../../src/authorizations/organization-en
 import { readValue } from '../../src/authorizations/token-formats.ts';
 import { withChecksum } from '../../src/base/random-id.ts';
 import { createChangeStreams } from '../../src/provider/introspection-changes.ts';
-import type { ChangeFeed, ChangeTopic } from '../../src/storage/change-feed.ts';
+import type { ChangeFeed } from '../../src/storage/change-feed.ts';
 import { eventually } from '../support/eventually.ts';
 import { basic, clientCredentials, postForm, revokeCurrent, type TestClient } from '../support/oauth.ts';
 import { addTestClient } from '../support/seed.ts';
@@ -73,11 +73,10 @@ describe('the stream of changes', () => {
     expect(headers.get('cache-control')).to.equal('no-store, no-transform');
     expect(headers.get('x-accel-buffering')).to.equal('no');
     const reader = (body as ReadableStream<Uint8Array>).getReader();
-    // Expect the first event and then a heartbeat.
-    for (const heartbeat of [/^: heartbeat-ms=250\n\n$/, /^: at=[0-9a-z]+-[0-9a-z]+\n\n$/]) {
-      const { value } = await reader.read();
-      expect(Buffer.from(value ?? []).toString()).to.match(heartbeat);
-    }
+    // The first event and then a heartbeat, in any pieces.
+    let received = '';
+    while (!/\n\n.*\n\n$/s.test(received)) received += Buffer.from((await reader.read()).value ?? []).toString();
+    expect(received).to.match(/^: heartbeat-ms=250\n\n: at=[0-9a-z]+-[0-9a-z]+\n\n$/);
     await reader.cancel();
     expect((await listen(on.clients.resourceServer, { method: 'HEAD' })).status).to.equal(200);
   });
@@ -189,19 +188,6 @@ describe('the stream of changes', () => {
     }
     const lines = [...announced].filter((one) => /^(access|organizations) /.test(one));
     expect(lines).to.deep.equal([`organizations ${organization.id}`]);
-  });
-
-  it('a burst of changes, as of a large import, ends no stream', async () => {
-    const received = await Promise.all(Array.from({ length: 5 }, openStream));
-    await on.service.database.query(
-      `SELECT pg_notify('gatehouse_named_changes', 'access acc_' || n) FROM generate_series(1, 20000) n`,
-    );
-    await eventually(() => {
-      for (const { text, hasEnded } of received) {
-        expect(hasEnded).to.equal(false);
-        expect(text).to.include('data: acc_20000\n\n');
-      }
-    });
   });
 
   it('the stream ends when its resource server is changed, so that it must authenticate again', async () => {
@@ -385,25 +371,6 @@ describe('a stream of changes', () => {
     streams.leave(0);
     expect(streams.open('gate_ci_api', 100)).to.equal('leaving');
     expect(await text(stream)).to.equal(`${FIRST}: leaving\n\n`);
-  });
-
-  it('the stream of changes names changed records by their public ids', () => {
-    const stream = open();
-    const changes: readonly [ChangeTopic, string][] = [
-      ['accounts', 'acc_a'],
-      ['access', 'gate_ci_a'],
-      ['clients', 'gate_ci_a'],
-      ['connections', 'acc_a gate_ci_a'],
-      ['authorizations', 'an-id'],
-      ['organizations', 'org_a'],
-      ['api-keys', 'a-hash'],
-      ['api-key-ids', 'key_a'],
-      ['everything', ''],
-    ];
-    for (const change of changes) announce(...change);
-    const sent = String(stream?.read()).match(/(?<=data: ).*/g);
-    const ids = ['acc_a', 'gate_ci_a', 'gate_ci_a', 'acc_a gate_ci_a', 'an-id'];
-    expect(sent).to.deep.equal([...ids, 'org_a', 'key_a', 'everything']);
   });
 
   describe('that continues a lost one', () => {

@@ -1,9 +1,8 @@
 /** `POST /oauth/introspect` (RFC 7662): the answers for resource servers and for other clients. */
 import { expect } from 'chai';
 import { eventually } from '../support/eventually.ts';
-import { type Answer, clientCredentials, introspect, type TestClient } from '../support/oauth.ts';
+import { type Answer, introspect, type TestClient } from '../support/oauth.ts';
 import { startSeeded } from '../support/seeded.ts';
-import { tokensOf } from './partner-tokens.ts';
 
 describe('introspection', () => {
   const on = startSeeded({ clock: true });
@@ -58,22 +57,6 @@ describe('introspection', () => {
       iss: on.issuer,
       organizations: reach('member', ['read', 'write']),
     });
-  });
-
-  it('the sub of a machine token is the client id, and cannot be mistaken for an account', async () => {
-    const { accessToken: token } = tokensOf(await clientCredentials(on.issuer, on.clients.machine));
-    expect((await see(token)).body).to.deep.equal({
-      active: true,
-      token_type: 'Bearer',
-      client_id: on.clients.machine.id,
-      sub: on.clients.machine.id,
-      iat: seconds(),
-      exp: seconds() + 3_600,
-      iss: on.issuer,
-      organizations: reach('member', []),
-    });
-    expect(on.clients.machine.id).to.match(/^gate_ci_/);
-    expect(on.seeded.person.accountId).to.match(/^acc_/);
   });
 
   it('clients of other kinds learn only whether their own token is active, and nothing about others', async () => {

@@ -62,24 +62,6 @@ describe('metadata', () => {
     expect(headers.get('cache-control')).to.equal('public, max-age=3600');
   });
 
-  it('the metadata may be requested by pages of every origin with any request headers', async () => {
-    const asked = { 'access-control-request-method': 'GET', origin: 'https://anywhere.example' };
-    const answer = await rawRequest(portOf(service), PATH, {
-      method: 'OPTIONS',
-      headers: {
-        ...asked,
-        host: new URL(service.issuer).host,
-        'access-control-request-headers': 'x-library',
-      },
-    });
-    expect(answer.status).to.equal(204);
-    expect(Object.fromEntries(answer.headers)).to.include({
-      'access-control-allow-origin': 'https://anywhere.example',
-      'access-control-allow-methods': 'GET',
-      'access-control-allow-headers': 'x-library',
-    });
-  });
-
   it('forwarding headers change neither the metadata nor a redirect', async () => {
     const { body } = await get(PATH, FORWARDED);
     expect(body).to.deep.equal(expectedOf(service.issuer));

@@ -37,13 +37,6 @@ describe('no scopes', () => {
     expect(body).to.have.all.keys('access_token', 'expires_in', 'token_type', ...more);
   }
 
-  it('introspection returns no scope', async () => {
-    const { accessToken } = await on.partner.tokens(client);
-    const { body } = await introspect(on.issuer, on.clients.resourceServer, accessToken);
-    expect(body.active).to.equal(true);
-    expect(body).to.not.have.property('scope');
-  });
-
   for (const scope of SOME_SCOPES) {
     it(`an authorization request with the scope "${scope}" is refused before any page is shown`, async () => {
       const url = authorizationUrl(on.issuer, client, { scope });

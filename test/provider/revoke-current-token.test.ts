@@ -1,12 +1,7 @@
 /** `POST /oauth/token/revoke`: the bearer of an access token can end its authorization. */
 import { expect } from 'chai';
-import { eventually } from '../support/eventually.ts';
-import { type Answer, ask, basic, refresh, revokeCurrent } from '../support/oauth.ts';
-import { type RedisServer, startRedisServer } from '../support/redis-server.ts';
-import { describeOn, postgresServer, redisServer } from '../support/requirements.ts';
+import { type Answer, ask, basic, refresh } from '../support/oauth.ts';
 import { startSeeded } from '../support/seeded.ts';
-import { startsOn } from '../support/service.ts';
-import { SHORT_TIMEOUT_FACTOR } from '../support/timeout-factor.ts';
 import { type Tokens, tokensOf } from './partner-tokens.ts';
 import { expectRefusal } from './refusals.ts';
 
@@ -131,37 +126,5 @@ describe('revoking the current token', () => {
       expect((await revoke(request)).status, JSON.stringify(request)).to.equal(status);
     }
     await expectActive(tokens);
-  });
-});
-
-describeOn([postgresServer, redisServer], 'revoking while the token store is unavailable', () => {
-  let redis: RedisServer;
-  const start = startsOn('postgres+redis');
-  const on = startSeeded({
-    async on(options) {
-      redis = await startRedisServer();
-      return start({
-        ...options,
-        timeoutFactor: SHORT_TIMEOUT_FACTOR,
-        settings: { storage: { redisUrl: redis.url } },
-      });
-    },
-  });
-
-  it('a revocation without the token store is answered with 503, not 204, and succeeds when repeated', async () => {
-    const { accessToken } = await on.partner.tokens(on.clients.confidential);
-    redis.pause();
-    try {
-      const refused = await revokeCurrent(on.issuer, accessToken);
-      expectRefusal(refused, 503, 'temporarily_unavailable');
-      expect(Number(refused.headers.get('retry-after'))).to.be.above(0);
-    } finally {
-      redis.resume();
-    }
-    // The service may have given up its connection to the silent Redis.
-    await eventually(() => on.service.store.ping());
-    expect(await on.partner.isActive(accessToken)).to.equal(true);
-    expect((await revokeCurrent(on.issuer, accessToken)).status).to.equal(204);
-    expect(await on.partner.isActive(accessToken)).to.equal(false);
   });
 });

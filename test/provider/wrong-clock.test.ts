@@ -4,7 +4,7 @@ import { NO_LIMIT } from '../../src/accounts/access/access-limit.ts';
 import { createTestClock, realNow, type TestClock } from '../support/clock.ts';
 import { authorizationUrl, clientCredentials, exchangeCode, introspect, postForm, refresh } from '../support/oauth.ts';
 import { startSeeded } from '../support/seeded.ts';
-import { forEachDeployment } from '../support/service.ts';
+import { onPostgresAndRedis } from '../support/service.ts';
 import { partnerTokens, tokensOf } from './partner-tokens.ts';
 
 /**
@@ -13,7 +13,7 @@ import { partnerTokens, tokensOf } from './partner-tokens.ts';
  */
 const HOUR = 3_700;
 
-forEachDeployment('a wrong clock of the service', (start) => {
+onPostgresAndRedis('a wrong clock of the service', (start) => {
   // Pass no clock option, so that moving the time leaves the clocks of the stores right.
   const on = startSeeded({ on: start });
   let time: TestClock;
@@ -76,7 +76,7 @@ forEachDeployment('a wrong clock of the service', (start) => {
   }
 });
 
-forEachDeployment('a node whose clock is behind the store', (start) => {
+onPostgresAndRedis('a node whose clock is behind the store', (start) => {
   const on = startSeeded({ on: (options) => start({ ...options, ahead: -20 }) });
 
   it('a token response never has a lifetime that has ended: the refresh is refused instead', async () => {
@@ -97,7 +97,7 @@ for (const [direction, ahead] of [
   ['ahead', 120],
   ['behind', -120],
 ] as const) {
-  forEachDeployment(`a node whose clock is two minutes ${direction}`, (start) => {
+  onPostgresAndRedis(`a node whose clock is two minutes ${direction}`, (start) => {
     const on = startSeeded({ on: (options) => start({ ...options, ahead }) });
 
     it('what begins and ends, and its log entries, are dated by the clock of the database', async () => {

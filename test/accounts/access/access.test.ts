@@ -70,26 +70,6 @@ describe('access', () => {
     ]);
   });
 
-  it('a member has the rights that were granted, and only in those warehouses', async () => {
-    const { ada, nord, hall2 } = place;
-    await memberships.setRole(ada, nord.id, 'member');
-    expect(await access.accessOf(ada)).to.deep.equal([{ ...nord, role: 'member', warehouses: [] }]);
-    await memberships.setRights(ada, hall2.id, ['write', 'read', 'write']);
-    expect(await access.accessOf(ada)).to.deep.equal([
-      { ...nord, role: 'member', warehouses: [{ ...hall2, rights: ['read', 'write'] }] },
-    ]);
-  });
-
-  it('a viewer has at most the right to read', async () => {
-    const { ada, nord, hall2, hall10 } = place;
-    await memberships.setRole(ada, nord.id, 'viewer');
-    await memberships.setRights(ada, hall2.id, ['read', 'write', 'manage']);
-    await memberships.setRights(ada, hall10.id, ['write']);
-    expect(await access.accessOf(ada)).to.deep.equal([
-      { ...nord, role: 'viewer', warehouses: [{ ...hall2, rights: ['read'] }] },
-    ]);
-  });
-
   it('a machine client has access only by its own memberships', async () => {
     const { machine, ada, nord, hall2 } = place;
     await memberships.setRole(machine, nord.id, 'member');
@@ -98,16 +78,6 @@ describe('access', () => {
       { ...nord, role: 'member', warehouses: [{ ...hall2, rights: ['read'] }] },
     ]);
     expect(await access.accessOf(ada)).to.deep.equal([]);
-  });
-
-  it('removing a membership removes its rights at once, and adding it again does not restore them', async () => {
-    const { ada, nord, hall2 } = place;
-    await memberships.setRole(ada, nord.id, 'member');
-    await memberships.setRights(ada, hall2.id, ['read']);
-    await memberships.remove(ada, nord.id);
-    expect(await access.accessOf(ada)).to.deep.equal([]);
-    await memberships.setRole(ada, nord.id, 'member');
-    expect(await access.accessOf(ada)).to.deep.equal([{ ...nord, role: 'member', warehouses: [] }]);
   });
 });
 
