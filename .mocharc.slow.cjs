@@ -1,4 +1,7 @@
-/** The slow run: three files at a time, since most of a slow test is waiting, and the longest first. */
+/**
+ * The slow run: three files at a time, since most of a slow test is waiting, and the longest first. Whoever names files
+ * gets only these: Mocha adds the files of a configuration to the named ones.
+ */
 const { globSync } = require('node:fs');
 
 const LONGEST = [
@@ -29,11 +32,16 @@ const LONGEST = [
   'test/authorizations/random-walk.slow.ts',
 ];
 const files = globSync('{test,modules/node/test}/**/*.slow.ts').sort();
+const isNamed = process.argv.slice(2).some((argument) => argument.endsWith('.slow.ts'));
 
 module.exports = {
   ...require('./.mocharc.cjs'),
   timeout: 600_000,
-  spec: [...new Set([...LONGEST.filter((file) => files.includes(file)), ...files])],
-  parallel: true,
-  jobs: 3,
+  ...(isNamed
+    ? {}
+    : {
+        spec: [...new Set([...LONGEST.filter((file) => files.includes(file)), ...files])],
+        parallel: true,
+        jobs: 3,
+      }),
 };

@@ -322,6 +322,8 @@ export async function startService(given: ServiceParts) {
     shutdownDelayMs,
     /** Runs the cleaning jobs now, in addition to their run every minute. */
     clean: cleaning.round,
+    /** Resolves when the cleaning jobs have run once. */
+    firstCleaning: cleaning.first,
     /** Puts these settings into force, instead of the settings that a reload would load. */
     apply,
     /** Announces the end, accepts requests during the shutdown delay, then closes the port. */

@@ -95,7 +95,7 @@ export function startCleaning(parts: {
   jobs: Readonly<Record<string, CleaningJob>>;
   log: Logger;
   outcomes: CleaningOutcomes;
-}): { round(): Promise<void>; stop(): Promise<void> } {
+}): { readonly first: Promise<void>; round(): Promise<void>; stop(): Promise<void> } {
   const { jobs, log, outcomes } = parts;
   const stopping = new AbortController();
   const { signal } = stopping;
@@ -127,11 +127,13 @@ export function startCleaning(parts: {
     }
   }
 
+  const { promise: first, resolve: firstIsOver } = Promise.withResolvers<void>();
   async function run(): Promise<void> {
     while (!signal.aborted) {
       // The jobs that were finished early may have more to remove after a minute.
       const next = performance.now() + ROUND_PAUSE_MS;
       await round(next);
+      firstIsOver();
       const pause = Math.max(BATCH_PAUSE_MS, next - performance.now());
       await delay(pause, undefined, { signal, ref: false }).catch(() => {});
     }
@@ -139,6 +141,8 @@ export function startCleaning(parts: {
 
   const done = run();
   return {
+    /** Resolves after the round with which the work starts; it never rejects. */
+    first,
     /** Runs every job immediately, without waiting for the next scheduled run. */
     round: () => round(),
     async stop() {

@@ -8,7 +8,7 @@ import { introspect, type TestClient } from '../support/oauth.ts';
 import { addPerson, addTestClient, REDIRECT_URI, type SeededPerson } from '../support/seed.ts';
 import { startSeeded } from '../support/seeded.ts';
 import { onPostgresAndRedis, startTestService } from '../support/service.ts';
-import { textOf } from './client-owner.ts';
+import { said, textOf } from './client-owner.ts';
 import { fieldOf, type SignedInPerson, signedIn } from './signed-in-person.ts';
 
 const ASK = { clients: 'ask', api_keys: 'allow' };
@@ -70,7 +70,7 @@ onPostgresAndRedis('an approval of an organization', (start) => {
       await change();
       const refused = await admin.submit(page, { decision: 'approve' });
       expect(refused.status).to.equal(409);
-      expect(textOf(refused.html)).to.include('Nothing was approved').and.include(present);
+      expect(textOf(refused.html)).to.include(said('organization-decision.changed')).and.include(present);
       expect(await approvals()).to.deep.equal([]);
       expect(await reached()).to.deep.equal([]);
     }
@@ -121,7 +121,7 @@ onPostgresAndRedis('an approval of an organization', (start) => {
     const fields = { clients: 'ask', api_keys: 'refuse', approve: [client.id, other.id] };
     const refused = await admin.submit(page, fields);
     expect(refused.status).to.equal(409);
-    expect(textOf(refused.html)).to.include('Nothing was changed').and.include('evil.example');
+    expect(textOf(refused.html)).to.include(said('organization-policy.not-changed')).and.include('evil.example');
     const refusing = 'SELECT FROM organizations WHERE NOT allows_api_keys';
     expect(await on.service.database.query(refusing)).to.deep.equal([]);
     expect(await approvals()).to.deep.equal([]);

@@ -5,7 +5,7 @@ import { authorizationUrl, pkce, type TestClient } from '../support/oauth.ts';
 import { addPerson, addTestClient } from '../support/seed.ts';
 import { startSeeded } from '../support/seeded.ts';
 import type { Overrides } from '../support/service.ts';
-import { textOf } from './client-owner.ts';
+import { said, textOf } from './client-owner.ts';
 import { type SignedInPerson, signedIn } from './signed-in-person.ts';
 
 const DAY_MS = 86_400_000;
@@ -71,7 +71,7 @@ describe('the facts about a client', () => {
     }
     const line = 'connected by 5 people, some in your organization · not checked by the operator';
     expect(await consentText())
-      .to.include(`Do you know this app?`)
+      .to.include(said('standing.known'))
       .and.include(line);
     on.clock.advance((7 * DAY_MS) / 1_000);
     person = await signedIn(on.service, on.seeded.person);

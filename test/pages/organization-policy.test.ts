@@ -104,7 +104,7 @@ onPostgresAndRedis('the policy of an organization', (start) => {
     ]) {
       const answer = await setPolicy(fields as Fields);
       expect(answer.status).to.equal(422);
-      expect(textOf(answer.html)).to.include('Nothing was changed');
+      expect(textOf(answer.html)).to.include(said('organization-policy.not-changed'));
       expect(await policyIn()).to.equal('open allow');
     }
     expect(await on.service.database.query('SELECT FROM client_decisions')).to.deep.equal([]);

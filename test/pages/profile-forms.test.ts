@@ -272,7 +272,7 @@ describe('the forms of the profile', () => {
       const { email, password } = on.seeded.other;
       const others = await browser.follow(await browser.submit(login, { email, password }));
       expect(others.url.searchParams.get('form')).to.equal(name);
-      expect(others.html).not.to.include('Nothing was sent');
+      expect(others.html).not.to.include(said('form.draft-kept'));
       await browser.submit(await browser.get('/logout'), {});
       const again = await browser.submit(login, {
         email: on.seeded.person.email,

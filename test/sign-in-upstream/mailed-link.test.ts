@@ -116,7 +116,7 @@ describe('a mailed link to an account that has more than a password', () => {
     const [{ id = '' } = {}] = await passkeysOf(member);
     const { form, answer } = await use(await linkFor('forgotten', member), id);
     expect(form.html).to.include(said('password.kept')).and.include('Passkey <bdi>Laptop</bdi>');
-    expect(answer.html).to.include('Sign in with it now.');
+    expect(answer.html).to.include(said('password.was-set'));
     expect(await passkeysOf(member)).to.have.length(1);
     expect(await mailTo(member, 'These were kept')).to.include('Passkey Laptop');
     expect((await signInWithNewPassword(member)).status).to.equal(200);

@@ -1,13 +1,19 @@
-/** Fills a database with the rows of a deployment in its fifth year, for `year-five.slow.ts`. */
+/**
+ * Fills a database like that of a deployment in its fifth year, for `year-five.slow.ts`: its large tables, and the
+ * parts of them that belong to one user, client or action, have more rows than a statement may read, but not many more.
+ */
 import pg from 'pg';
 import type { Seed } from '../support/seed.ts';
 
-const PEOPLE = 250_000;
-const CLIENTS = 10_000;
+/** Of fewer accounts, PostgreSQL reads all to join them with a list for programs. */
+const ACCOUNTS = 250_000;
+/** Users of the popular client. */
+const PEOPLE = 60_000;
+const CLIENTS = 5_000;
 const MEMBERS = 60_000;
 /** Sessions and API keys of the heavy user. */
 const OF_ONE = 10_000;
-const ENDED = 200_000;
+const ENDED = 40_000;
 
 /** SQL: the id of the account, client, … with this number. */
 const account = (n: string): string => `'acc_' || lpad((${n})::text, 16, '0')`;
@@ -18,11 +24,11 @@ const ago = (n: string, unit: string): string => `now() - (${n}) * interval '1 $
 export const IDS = {
   /** A user with few entries. */
   account: 'acc_0000000000020100',
-  /** A client whose 200,000 users have all disconnected it. */
+  /** A client whose users have all disconnected it. */
   leftClient: 'gate_ci_0000000000000000000007',
   /** A client with few connections. */
   client: 'gate_ci_0000000000000000004011',
-  /** An organization with 60,000 members. */
+  /** An organization with `MEMBERS` members. */
   organization: `org_${'1'.repeat(16)}`,
   warehouse: `wh_${'1'.repeat(16)}`,
   key: 'key_0000000000000007',
@@ -39,7 +45,7 @@ const tables = (popular: string, heavy: string, owner: string): string[][] => [
   [
     `INSERT INTO accounts (id, email, email_key, name, password_hash, created_at)
       SELECT ${account('n')}, n || '@many.test', n || '@many.test', 'Person ' || n, 'none', ${ago('n', 'minute')}
-        FROM generate_series(1, ${PEOPLE}) AS n`,
+        FROM generate_series(1, ${ACCOUNTS}) AS n`,
     `INSERT INTO clients (id, kind, name, redirect_uris, native, created_at, updated_at, owner_account_id)
       SELECT ${client('n')}, 'confidential', 'Client ' || n, '{https://many.test/callback}', false,
           ${ago('n', 'hour')}, now(), CASE WHEN n % 100 <> 0 THEN ${account('n')} END
@@ -67,23 +73,23 @@ const tables = (popular: string, heavy: string, owner: string): string[][] => [
       SELECT 'session-' || n, '${heavy}', 'hash', 0, ${ago('n', 'minute')}, '192.0.2.1', 'Firefox'
         FROM generate_series(1, ${OF_ONE}) AS n
       UNION ALL SELECT 'other-' || n, ${account('n')}, 'hash', 0, ${ago('n', 'second')}, '192.0.2.1', 'Firefox'
-        FROM generate_series(1, 100000) AS n`,
+        FROM generate_series(1, 40000) AS n`,
     `INSERT INTO api_keys (id, account_id, name, key_hash, last_four, created_at, expires_at,
         expiry_mailed_at)
       SELECT 'key_' || lpad(n::text, 16, '0'),
           CASE WHEN n <= ${OF_ONE} THEN '${heavy}' ELSE ${account(`1 + n % ${PEOPLE}`)} END,
           'Key ' || n, 'hash-' || n, lpad((n % 10000)::text, 4, '0'), ${ago('n', 'second')},
-          now() + (n % 500000) * interval '15 seconds' - interval '35 days',
-          CASE WHEN n % 500000 < 250000 THEN now() END
-        FROM generate_series(1, 1000000) AS n`,
-    // Users with 100 problems of each of their clients, as many as are kept.
+          now() + (n % 75000) * interval '100 seconds' - interval '35 days',
+          CASE WHEN n % 75000 < 37500 THEN now() END
+        FROM generate_series(1, 150000) AS n`,
+    // Users with 50 problems of each of their clients, half as many as are kept.
     `INSERT INTO client_requests (client_id, at, step, error, cause, auth_method, request_id, share)
-      SELECT ${client(`1 + n % ${CLIENTS}`)}, ${ago('n % 500000', 'second')}, 'token', 'invalid_grant',
+      SELECT ${client(`1 + n % ${CLIENTS}`)}, ${ago('n', 'second')}, 'token', 'invalid_grant',
           'cause ' || n % 7, 'basic', ${request('n')}, 'client'
-        FROM generate_series(1, 1000000) AS n`,
+        FROM generate_series(1, 250000) AS n`,
   ],
   [
-    // One client that everyone uses, one that 200,000 users have left, and the rest.
+    // One client that everyone uses, one that `ENDED` users have left, and the rest.
     `INSERT INTO connections (account_id, client_id, connected_at, approved_at, consented_name, consented_hosts,
         ended_at, ended_cause, limit_until)
       SELECT ${account('n')}, '${popular}', ${ago('n', 'minute')}, ${ago('n', 'minute')}, 'Route Planner',
@@ -91,35 +97,35 @@ const tables = (popular: string, heavy: string, owner: string): string[][] => [
         FROM generate_series(1, ${PEOPLE}) AS n
       UNION ALL SELECT ${account('n')}, '${IDS.leftClient}', ${ago('n', 'minute')}, ${ago('n', 'minute')}, 'Client 7',
           '{many.test}', now(), 'person_disconnected', NULL FROM generate_series(1, ${ENDED}) AS n
-      UNION ALL SELECT ${account(`1 + n % ${PEOPLE}`)}, ${client(`100 + n / ${PEOPLE} * 5000 + n % 4000`)},
+      UNION ALL SELECT ${account(`1 + n % ${PEOPLE}`)}, ${client(`100 + n / ${PEOPLE} * 500 + n % 4000`)},
           ${ago('n', 'second')}, ${ago('n', 'second')}, 'Client', '{many.test}',
           CASE WHEN n % 5 = 0 THEN now() END, CASE WHEN n % 5 = 0 THEN 'person_disconnected' END, NULL
-        FROM generate_series(0, 599999) AS n
+        FROM generate_series(0, 119999) AS n
       UNION ALL SELECT '${heavy}', ${client('n')}, now(), now(), 'Client', '{many.test}', NULL, NULL, NULL
         FROM generate_series(1, 300) AS n
       UNION ALL SELECT '${heavy}', '${popular}', now(), now(), 'Route Planner', '{many.test}', NULL, NULL, NULL`,
     `INSERT INTO ended_authorizations (id, at, cause, account_id, client_id, forgotten_at)
       SELECT lpad(n::text, 22, '0'), ${ago('n * 30', 'second')}, 'client_revoked',
-          CASE WHEN n % 20 = 0 THEN '${heavy}' ELSE ${account(`1 + n % ${PEOPLE}`)} END, '${popular}',
+          CASE WHEN n % 5 = 0 THEN '${heavy}' ELSE ${account(`1 + n % ${PEOPLE}`)} END, '${popular}',
           ${ago('n * 30', 'second')} + interval '31 days'
-        FROM generate_series(1, 1000000) AS n`,
+        FROM generate_series(1, 200000) AS n`,
     `INSERT INTO activity (at, account_id, actor, action, details, address, browser, request_id)
-      SELECT ${ago('1000000 - n', 'second')} - interval '1 minute',
+      SELECT ${ago('300000 - n', 'second')} - interval '1 minute',
           CASE WHEN n % 5 = 0 THEN '${heavy}' ELSE ${account(`1 + n % ${PEOPLE}`)} END,
           CASE WHEN n % 10 = 0 THEN 'client' ELSE 'person' END,
           CASE n % 10 WHEN 0 THEN 'tokens_revoked' WHEN 1 THEN 'connected' WHEN 2 THEN 'sign_in_failed'
-            WHEN 3 THEN CASE WHEN n % 20 = 3 THEN 'api_key_revoked' ELSE 'signed_in' END
+            WHEN 3 THEN 'api_key_revoked'
             ELSE 'signed_in' END,
-          CASE WHEN n % 20 = 3 THEN jsonb_build_object('api_key_id', 'key_' || n, 'last_four', '0000')
+          CASE WHEN n % 10 = 3 THEN jsonb_build_object('api_key_id', 'key_' || n, 'last_four', '0000')
             WHEN n % 10 < 2 THEN jsonb_build_object('client_id', '${popular}', 'client_name', 'Route Planner')
             ELSE '{}'::jsonb END,
           '192.0.2.1', 'Firefox', ${request('n')}
-        FROM generate_series(1, 1000000) AS n`,
+        FROM generate_series(1, 300000) AS n`,
     `INSERT INTO authorizations (key, account_id, client_id, generation, secret, redirect_uri_hash, approved_at,
         rotation, attempt, rotated_at, confirmed, usable_until, forgotten_at)
       SELECT 'authorization-' || n, ${account(`1 + n % ${PEOPLE}`)}, '${popular}', 1, 's', 'h', 0, 1, 'a', 0, true,
           4000000000, CASE WHEN n % 50 = 0 THEN 1 ELSE 4000000000 END
-        FROM generate_series(1, 200000) AS n`,
+        FROM generate_series(1, 60000) AS n`,
   ],
 ];
 

@@ -40,6 +40,27 @@ export const freshDatabaseUrl = (): Promise<string> => databaseOfFile();
 /** Like `freshDatabaseUrl`, with the schema of this version. */
 export const freshMigratedDatabaseUrl = async (): Promise<string> => databaseOfFile(await migratedTemplate());
 
+/** A database that later ones are copied from, and what its filling returned. */
+export interface FilledTemplate<Value> {
+  readonly value: Value;
+  /** Creates a copy for the rest of the file. @returns its URL */
+  copy(): Promise<string>;
+}
+
+/**
+ * Creates a database with the schema, and fills it once for all files of this process.
+ *
+ * @param fill closes all its connections: PostgreSQL copies a database only if it has none
+ */
+export async function filledTemplate<Value>(
+  fill: (databaseUrl: string) => Promise<Value>,
+): Promise<FilledTemplate<Value>> {
+  const server = await sharedServer();
+  const url = await server.createDatabase(await migratedTemplate());
+  const value = await fill(url);
+  return { value, copy: () => databaseOfFile(nameOf(url)) };
+}
+
 const sharedServer = madeOnce(() => startPostgresServer(atEndOfRun));
 
 const migratedTemplate = madeOnce(async () => {

@@ -1,10 +1,19 @@
 /** A service with users and clients in it, as most suites need it. */
 import { type PartnerTokens, partnerTokens } from '../provider/partner-tokens.ts';
 import { createTestClock, type TestClock } from './clock.ts';
-import { type Seed, seed } from './seed.ts';
-import { type Deployment, type Start, type StartOptions, startsOn, type TestService } from './service.ts';
+import { madeOnce } from './made-once.ts';
+import { type FilledTemplate, filledTemplate } from './postgres-server.ts';
+import { REDIRECT_URI, type Seed, seed } from './seed.ts';
+import {
+  type Deployment,
+  type Start,
+  type StartOptions,
+  startsOn,
+  startTestService,
+  type TestService,
+} from './service.ts';
 
-export interface SeededOptions extends Omit<StartOptions, 'deployment' | 'clock'> {
+export interface SeededOptions extends Omit<StartOptions, 'deployment' | 'clock' | 'createDatabase'> {
   /** A deployment, or the function that `forEachDeployment` passes to run the suite on each. */
   readonly on?: Start | Deployment;
   /** Stops the time, at the present or at this date, until the suite moves it. */
@@ -30,16 +39,26 @@ export interface Seeded {
  * them: `const on = startSeeded(); it('…', () => on.seeded.person …)`.
  */
 export function startSeeded(options: SeededOptions = {}): Seeded {
-  const { on, clock: wanted = false, redirectUris, ...rest } = options;
+  const { on, clock: wanted = false, redirectUris = [REDIRECT_URI], ...rest } = options;
   const start = typeof on === 'function' ? on : startsOn(on);
   let time: TestClock | undefined;
   let running: Omit<Seeded, 'clock'> | undefined;
 
   before('start and seed the service', async () => {
     if (wanted) time = createTestClock(wanted === true ? undefined : wanted);
-    const service = await start({ ...rest, ...(time && { clock: time.clock }) });
-    const { issuer } = service;
-    const seeded = await seed(service, redirectUris && { redirectUris });
+    let copied: { readonly url: string; readonly seeded: Seed } | undefined;
+    const createDatabase = async (): Promise<string> => {
+      const { copy, value } = await seededTemplate(redirectUris);
+      copied = { url: await copy(), seeded: value };
+      return copied.url;
+    };
+    // The rows of the template are from before a time that stands still.
+    const service = await start({ ...rest, ...(time ? { clock: time.clock } : { createDatabase }) });
+    const { issuer, settings } = service;
+    const isCopy = copied !== undefined && copied.url === settings.storage.databaseUrl;
+    const seeded = copied && isCopy ? copied.seeded : await seed(service, { redirectUris });
+    // Tests that begin at once would meet its statements.
+    if (isCopy) await service.firstCleaning;
     const partner = partnerTokens(issuer, seeded);
     running = { service, issuer, seeded, clients: seeded.clients, partner };
   });
@@ -65,6 +84,28 @@ export function startSeeded(options: SeededOptions = {}): Seeded {
       return ready(time);
     },
   };
+}
+
+const seededTemplates = new Map<string, () => Promise<FilledTemplate<Seed>>>();
+
+/** Seeds a database once for all suites of this process: to copy it costs a third of seeding another one. */
+function seededTemplate(redirectUris: readonly string[]): Promise<FilledTemplate<Seed>> {
+  const name = redirectUris.join(' ');
+  const made = seededTemplates.get(name) ?? madeOnce(() => filledTemplate((url) => seedOnce(url, redirectUris)));
+  seededTemplates.set(name, made);
+  return made();
+}
+
+async function seedOnce(databaseUrl: string, redirectUris: readonly string[]): Promise<Seed> {
+  const service = await startTestService({ settings: { storage: { databaseUrl } } });
+  try {
+    const seeded = await seed(service, { redirectUris });
+    // Only a service of the suite itself shall have seen keys.
+    await service.database.query('DELETE FROM key_sightings');
+    return seeded;
+  } finally {
+    await service.close();
+  }
 }
 
 function ready<Value>(value: Value | undefined): Value {

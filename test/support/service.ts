@@ -58,6 +58,8 @@ export interface StartOptions {
    * Impossible on the embedded database, which has only one node.
    */
   readonly sharing?: TestService;
+  /** Creates the database, if it is on the server. Default: one with the schema and empty tables. */
+  readonly createDatabase?: () => Promise<string>;
   /** Factor for the production timeouts. Tests of the timeouts themselves set it to 1. */
   readonly timeoutFactor?: number;
   /** How long `reload` waits for the answers of nodes. Default: as in production. */
@@ -156,13 +158,13 @@ export function startsOn(deployment?: Deployment): Start {
 }
 
 async function settingsOf(options: StartOptions): Promise<Settings> {
-  const { deployment, settings: changes = {}, sharing } = options;
+  const { deployment, settings: changes = {}, sharing, createDatabase } = options;
   const port = changes.server?.port ?? (await freePort());
   const issuer = changes.issuer ?? `http://localhost:${port}`;
   const base = sharing?.settings ?? DEFAULTS;
   const { dataDirectory, databaseUrl } = changes.storage ?? {};
   const isPlaced = sharing ?? (deployment === undefined && (dataDirectory || databaseUrl));
-  const place = isPlaced ? {} : await placeOf(deployment ?? usualDeployment);
+  const place = isPlaced ? {} : await placeOf(deployment ?? usualDeployment, createDatabase);
   const { mail: _, ...rest } = { mail: undefined, ...base };
   return changedBy(
     {
@@ -187,9 +189,12 @@ function changedBy(settings: Settings, changes: Overrides): Settings {
   return { ...settings, ...Object.fromEntries(sections) };
 }
 
-async function placeOf(deployment: Deployment): Promise<Partial<Settings['storage']>> {
+async function placeOf(
+  deployment: Deployment,
+  createDatabase = freshMigratedDatabaseUrl,
+): Promise<Partial<Settings['storage']>> {
   if (deployment === 'embedded') return { dataDirectory: await freshDataDirectory() };
-  const databaseUrl = await freshMigratedDatabaseUrl();
+  const databaseUrl = await createDatabase();
   if (deployment === 'postgres') return { databaseUrl };
   return { databaseUrl, redisUrl: await freshRedisUrl() };
 }

@@ -51,7 +51,7 @@ describe('a passkey', () => {
       const stranger = createPerson(on.issuer);
       const answer = await signInWith(stranger, passkey, { lie });
       expect(answer.status, answer.html).to.equal(401);
-      expect(answer.html).to.include('id="problem" role="alert"').and.not.include('not known here');
+      expect(answer.html).to.include('id="problem" role="alert"').and.not.include(said('passkey.gone'));
       expect(await isSignedIn(stranger)).to.equal(false);
       expect(await stored()).to.deep.equal(before);
     });
@@ -167,7 +167,7 @@ describe('a passkey', () => {
       expect(refused.status).to.equal(401);
       expect(refused.html).to.include(said('passkey.copied'));
       // The same answer is refused as expired a second time, so repeating it cannot fill the log.
-      expect((await person.submit(page, { passkey: answer })).html).to.include('took too long');
+      expect((await person.submit(page, { passkey: answer })).html).to.include(said('passkey.over'));
     }
     const log = await on.service.activity.of(on.seeded.other.accountId, { limit: 9 });
     const refused = log.filter(({ details }) => details.reason === 'copied');

@@ -184,7 +184,7 @@ describe('passkeys', () => {
     expect(textOf(removed.html)).to.include(said('security.only-method'));
     expect(removed.html).not.to.include(other);
     const refused = await signInWith(createPerson(on.issuer), passkey);
-    expect([refused.status, refused.html.includes('not known here')]).to.deep.equal([401, true]);
+    expect([refused.status, refused.html.includes(said('passkey.gone'))]).to.deep.equal([401, true]);
     const page = await person.follow(await person.send(other ?? ''));
     expect(textOf(page.html)).to.include(said('security.only-method'));
     expect(await passkeys()).to.have.length(1);
@@ -300,7 +300,7 @@ describe('passkeys in addition to a provider, without passwords', () => {
     ({ passkey } = await addPasskey(on.service.issuer, person));
     await person.submit(await person.get('/logout'), {});
     const login = await person.get('/login');
-    expect(login.html).to.include('Sign in with a passkey').and.include('Warehouse platform');
+    expect(login.html).to.include(said('sign-in.with-passkey')).and.include('Warehouse platform');
     expect(login.html).not.to.include('name="password"').and.not.include('<span>or</span>');
     expect((await signInWith(person, passkey)).status).to.equal(303);
     expect((await person.get('/profile')).html).to.include('Linus');
