@@ -1,3 +1,5 @@
+import { writeFileSync } from 'node:fs';
+import path from 'node:path';
 import { expect } from 'chai';
 import { createActivity } from '../../src/accounts/activity/activity.ts';
 import { createPasswordLinks } from '../../src/accounts/password-links/password-links.ts';
@@ -6,6 +8,7 @@ import { createConnections } from '../../src/authorizations/connections.ts';
 import { fileWith } from '../config/configuration.ts';
 import { createAccounts } from '../support/accounts.ts';
 import { startMailServer } from '../support/mail-server.ts';
+import { temporaryDirectory } from '../support/temporary-directory.ts';
 import { setUpOperator } from './operator-suite.ts';
 import { expectWrongUsage, operatorWith, valueFrom, variablesOf } from './run-operator.ts';
 
@@ -21,7 +24,12 @@ describe('operator accounts', () => {
   const tokenOf = (link: string): string => new URL(link).searchParams.get('token') ?? '';
 
   it('commands add, suspend and resume accounts, and report and record each change', async () => {
-    const [ada, bob] = await Promise.all([value(add('Ada'), `${PASSWORD}\r\n`), value(add('bob'), `${PASSWORD}\n`)]);
+    const passwordFile = path.join(temporaryDirectory('operator'), 'password');
+    writeFileSync(passwordFile, `${PASSWORD}\n`);
+    const [ada, bob] = await Promise.all([
+      value(add('Ada'), `${PASSWORD}\r\n`),
+      value(`${add('bob')} --password-file ${passwordFile}`),
+    ]);
     expect(ada).to.include({ email: 'Ada@example.test', suspended: false, has_password: true });
     expect(ada.id).to.match(/^acc_/).and.equal(ada.account_id);
     const signIn = createSignIn(parts());

@@ -36,12 +36,13 @@ function addAccounts(program: Command, operator: Operator): void {
     .description('add an account; its password comes from standard input or from the options below')
     .requiredOption('--email <email>', 'the email address to sign in with')
     .requiredOption('--name <name>', 'the name shown on pages')
-    .option('--generate-password', 'generate a password and show it once')
+    .option('--password-file <file>', 'read the password from a file')
+    .addOption(new Option('--generate-password', 'generate a password and show it once').conflicts('passwordFile'))
     .addOption(
       new Option(
         '--invite',
         'print a link with which the person sets the password, and mail it if mail is configured',
-      ).conflicts('generatePassword'),
+      ).conflicts(['passwordFile', 'generatePassword']),
     )
     .action(async (options: NewAccountOptions) => {
       const { email, name, invite: isInvited = false } = options;

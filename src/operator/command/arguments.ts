@@ -1,4 +1,5 @@
 /** Parses arguments, and reads secrets from elsewhere: other users could see them as arguments. */
+import { readFile } from 'node:fs/promises';
 import { createInterface } from 'node:readline/promises';
 import { Writable } from 'node:stream';
 import { text } from 'node:stream/consumers';
@@ -64,20 +65,29 @@ export async function readToken(argument: string, terminal: Terminal, question =
 }
 
 export interface PasswordOptions {
+  readonly passwordFile?: string;
   readonly generatePassword?: true;
 }
 
 /** Returns the password, and whether it was generated, so that it must be shown. */
 export async function readPassword(
-  { generatePassword }: PasswordOptions,
+  { passwordFile: file, generatePassword }: PasswordOptions,
   terminal: Terminal,
 ): Promise<{ readonly password: string; readonly isGenerated: boolean }> {
   // Generate 144 bits, in a text that is short enough to be read aloud.
   if (generatePassword) return { password: randomId('', 24), isGenerated: true };
-  const { stdin } = terminal;
-  const password = stdin.isTTY ? await promptTwice(terminal) : withoutLineEnd(await text(stdin));
+  const read = async (): Promise<string> => {
+    if (file === undefined) return text(terminal.stdin);
+    return readFile(file, 'utf8').catch(({ code }: NodeJS.ErrnoException) => {
+      throw new WrongUsage(`the password file ${file} cannot be read (${code})`);
+    });
+  };
+  const isTyped = file === undefined && terminal.stdin.isTTY;
+  const password = isTyped ? await promptTwice(terminal) : withoutLineEnd(await read());
   if (password !== '') return { password, isGenerated: false };
-  throw new WrongUsage('no password was given: pass it on standard input, or use --generate-password');
+  throw new WrongUsage(
+    'no password was given: pass it on standard input, with --password-file or with --generate-password',
+  );
 }
 
 /** Removes a line break at the end, but no spaces: they may belong to the password. */

@@ -4,7 +4,7 @@ import type { Command } from 'commander';
 /** Each line omits `gatehouse`. */
 const EXAMPLES = `
 accounts add --email ada@example.com --name "Ada Lovelace" --invite
-accounts add --email ada@example.com --name "Ada Lovelace" < ada.txt
+accounts add --email ada@example.com --name "Ada Lovelace" --password-file ada.txt
 accounts invite ada@example.com
 accounts list --state suspended
 accounts update ada@example.com --name "Ada King"
