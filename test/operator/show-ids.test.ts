@@ -160,6 +160,20 @@ onPostgresAndRedis('operator show, for ids and links', (start) => {
     expect(await show(link)).to.include({ kind: 'opaque', state: 'unknown' });
   });
 
+  it('`show` says of a link that was made in a session that it ended with the session', async () => {
+    const person = await addPerson(on.service, 'Vera', 'vera@example.test');
+    await signedIn(on, person);
+    const { invite_link: link } = await value(`accounts invite ${person.email}`);
+    await on.service.database.query(
+      `UPDATE password_links SET purpose = 'confirmed', session_uid = uid, session_generation = generation
+        FROM browser_sessions s WHERE s.account_id = password_links.account_id AND s.account_id = $1`,
+      [person.accountId],
+    );
+    expect(await show(link)).to.include({ kind: 'link', state: 'active' });
+    await value(`sessions end --account ${person.email} --yes`);
+    expect(await show(link)).to.include({ kind: 'link', state: 'revoked' });
+  });
+
   it('`show` shows for a refused request its client and the exact cause', async () => {
     const { confidential } = on.clients;
     const code = await on.partner.code(confidential);

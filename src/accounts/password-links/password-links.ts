@@ -21,6 +21,8 @@ export interface KeptLink {
   readonly purpose: LinkPurpose;
   readonly createdAt: Date;
   readonly expiresAt: Date;
+  /** False after the end of the session in which it was made. */
+  readonly hasSession: boolean;
 }
 
 export type PasswordLinks = ReturnType<typeof createPasswordLinks>;
@@ -29,10 +31,11 @@ const DAY_MS = 24 * 3_600_000;
 const LIFETIMES_MS = { invitation: DAY_MS, forgotten: DAY_MS, confirmed: 600_000 };
 const TOKEN = /^[A-Za-z0-9_-]{43}$/;
 
-/** SQL: the link `$1` has not expired at `$2`, nor ended with the session in which it was made. */
-const IS_VALID = `token_hash = $1 AND expires_at > $2 AND (session_uid IS NULL OR EXISTS (
-  SELECT FROM accounts WHERE id = password_links.account_id
+/** SQL: the link has not ended with the session in which it was made. */
+const HAS_SESSION = `(session_uid IS NULL OR EXISTS (SELECT FROM accounts WHERE id = password_links.account_id
     AND ${hasActiveSession('password_links.session_uid', 'password_links.session_generation')}))`;
+/** SQL: the link `$1` has not expired at `$2`, nor ended with the session in which it was made. */
+const IS_VALID = `token_hash = $1 AND expires_at > $2 AND ${HAS_SESSION}`;
 
 export function createPasswordLinks(parts: {
   readonly database: Database;
@@ -104,7 +107,7 @@ export function createPasswordLinks(parts: {
       if (!TOKEN.test(token)) return undefined;
       const [link] = await database.query<KeptLink>(
         `SELECT account_id AS "accountId", purpose, created_at AS "createdAt",
-            expires_at AS "expiresAt" FROM password_links WHERE token_hash = $1`,
+            expires_at AS "expiresAt", ${HAS_SESSION} AS "hasSession" FROM password_links WHERE token_hash = $1`,
         [sha256(token)],
       );
       return link;

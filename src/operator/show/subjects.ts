@@ -332,11 +332,12 @@ const PURPOSES = {
   confirmed: 'a link to set a password, created after the person confirmed it with a provider',
 } as const;
 
-function linkState({ purpose, createdAt, expiresAt }: KeptLink): Answer {
+function linkState({ purpose, createdAt, expiresAt, hasSession }: KeptLink): Answer {
   const times = { issued_at: createdAt, expires_at: expiresAt };
   const what = `This is ${PURPOSES[purpose]}`;
-  const answer = isPast(expiresAt)
-    ? as('expired', `${what}. The link expired unused.`, '`accounts invite` creates another one.', times)
-    : as('active', `${what}. The link has not been used yet.`, undefined, times);
+  const another = '`accounts invite` creates another one.';
+  let answer = as('active', `${what}. The link has not been used yet.`, undefined, times);
+  if (!hasSession) answer = as('revoked', `${what}. It ended with the session in which it was made.`, another, times);
+  else if (isPast(expiresAt)) answer = as('expired', `${what}. The link expired unused.`, another, times);
   return { ...answer, kind: 'link' };
 }
