@@ -64,7 +64,7 @@ describeOn([postgresServer, redisServer], 'an unavailable store', () => {
     await untilUp();
   });
 
-  it('a user who signs out while PostgreSQL hangs is signed out', async () => {
+  it('a user who signs out while PostgreSQL hangs is signed out, and the browser forgets the pages', async () => {
     await untilUp();
     const person = createPerson(service.issuer);
     await person.signIn(seeded.person);
@@ -75,7 +75,10 @@ describeOn([postgresServer, redisServer], 'an unavailable store', () => {
     postgres.pause();
     try {
       await untilNotReady({ database: 'away', tokens: 'ok' });
-      await person.submit(page, {});
+      const answer = await person.submit(page, {});
+      expect(answer.status).to.equal(503);
+      expect(answer.headers.get('clear-site-data')).to.equal('"cache", "storage"');
+      expect(person.cookieHeader('/profile')).not.to.include('gate_session');
     } finally {
       postgres.resume();
     }
