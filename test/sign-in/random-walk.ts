@@ -32,6 +32,8 @@ function walk(deployment: Deployment, { walks, steps }: { readonly walks: number
   const { on, given, act, stateOf, methodsOf } = drive;
 
   async function start() {
+    // As the model begins, whatever an earlier walk has reloaded.
+    await drive.reload({ isRequired: true, isWeakStrong: false });
     const first = await given({ held: ['weak'], from: 'password' });
     const shared = { passkey: first.passkey, who: first.who };
     const actorOf = (browser: Actor['browser']): Actor => ({
