@@ -144,11 +144,11 @@ describe('operator keys', () => {
     expect(readFileSync(file, 'utf8')).to.equal(key);
   });
 
-  it('a secret that `--out` cannot write is printed, and its file is removed', () => {
+  it('a secret that `--out` cannot write is printed, its file is removed, and the command fails', () => {
     const file = path.join(temporaryDirectory('full'), 'key');
     const command = `ulimit -f 0 && exec "${process.execPath}" src/operator/main.ts keys generate --out "${file}"`;
     const { status, stdout, stderr } = spawnSync('sh', ['-c', command], { encoding: 'utf8' });
-    expect(status, stderr).to.equal(0);
+    expect(status, stderr).to.equal(1);
     expect(stdout).to.match(/^[A-Za-z0-9_-]{64}\n$/);
     expect(stderr).to.contain('could not be written (EFBIG). Keep the secret from here:');
     expect(existsSync(file)).to.equal(false);
@@ -158,7 +158,7 @@ describe('operator keys', () => {
     // After this, each write fails.
     secretFile.close();
     const report = { value: { key: NEW }, text: NEW, secret: NEW };
-    expect(secretFile.take(report)).to.equal(report);
+    expect(secretFile.take(report)).to.deep.equal({ ...report, exitCode: 1 });
     const further = { value: undefined, text: 'Its owner was mailed.' };
     expect(secretFile.take(further)).to.equal(further);
     expect(warnings).to.have.length(1);

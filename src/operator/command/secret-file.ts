@@ -3,6 +3,7 @@ import { closeSync, fsyncSync, openSync, rmSync, writeFileSync } from 'node:fs';
 import { type Command, Option } from 'commander';
 import { WrongUsage } from './arguments.ts';
 import type { Report } from './operator.ts';
+import { REFUSED } from './report.ts';
 
 /** Adds `--out` to a command whose report has a `secret`. */
 export const addOutOption = (command: Command): Command =>
@@ -21,7 +22,10 @@ export function createSecretFile(file: string, warn: (sentence: string) => void)
   let isWritten = false;
   let wasMade = false;
   return {
-    /** Returns the report without the secret, which the file has then; the whole report if it cannot be written. */
+    /**
+     * Returns the report without the secret, which the file has then. If it cannot be written: the whole report, since
+     * the change is made, as a failure, so that no script goes on to use the file.
+     */
     take(report: Report): Report {
       const { secret, text } = report;
       if (secret === undefined) {
@@ -34,7 +38,7 @@ export function createSecretFile(file: string, warn: (sentence: string) => void)
         fsyncSync(descriptor);
       } catch (error) {
         warn(`${file} could not be written (${(error as NodeJS.ErrnoException).code}). Keep the secret from here:`);
-        return report;
+        return { ...report, exitCode: REFUSED };
       }
       isWritten = true;
       const lines = text.split('\n').filter((line) => !line.includes(secret));
