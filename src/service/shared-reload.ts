@@ -64,7 +64,10 @@ export function createSharedReload(parts: {
     throw outcome.reason;
   }
 
-  /** Records the names of what changed, never a value: it may be a secret. */
+  /**
+   * Records the names of what changed, never a value: it may be a secret. A SIGHUP has no name, but only an operator of
+   * the machine can send it, and `audit --actor operator` must find every change of settings.
+   */
   async function recordReload({ changed, needsRestart }: Reload, by?: OperatedBy): Promise<void> {
     const names = needsRestart.join();
     if (changed.length === 0 && names === waiting) return;
