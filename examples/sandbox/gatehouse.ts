@@ -88,9 +88,11 @@ export async function startGatehouse(parts: {
 
   const deadline = performance.now() + START_TIMEOUT_MS;
   while (!(await answers(issuer))) {
-    if (hasEnded || stop.aborted || performance.now() > deadline) {
+    const isLate = performance.now() > deadline;
+    if (hasEnded || stop.aborted || isLate) {
       await close();
-      throw new Error(`Gatehouse did not start:\n${said}`);
+      const limit = isLate ? ` within ${START_TIMEOUT_MS / 1_000} seconds` : '';
+      throw new Error(`Gatehouse did not start${limit}:\n${said}`);
     }
     await delay(100);
   }

@@ -70,7 +70,9 @@ export function createRequestStreams(parts: {
       if (isEnding || !changes.isLive || streams.size >= MAX_STREAMS) return undefined;
       const stream = new Readable({ highWaterMark: MAX_BUFFERED_BYTES, read: () => {} });
       let sent: readonly string[] = [];
+      let isAsked = false;
       async function sendNew(): Promise<void> {
+        isAsked = false;
         if (!streams.has(stream)) return;
         const tail = await requests.tail(clientId);
         for (const request of tail.toReversed()) {
@@ -78,9 +80,12 @@ export function createRequestStreams(parts: {
         }
         sent = tail.map(({ id }) => id);
       }
-      // One read after the other, so that no request is sent twice. After a failure, the next one sends all.
+      // One read after the other, so that no request is sent twice, and at most one waits, as a slow database may
+      // take longer than the next notification. After a failure, the next read sends all.
       let reading = Promise.resolve();
       const showNew = (): void => {
+        if (isAsked) return;
+        isAsked = true;
         reading = reading.then(sendNew).catch(() => {});
       };
       streams.set(stream, { accountId, clientId, showNew });

@@ -1,6 +1,14 @@
 /** Each GraphQL server sends refusals over HTTP with the right status, headers and code. */
 import { expect } from 'chai';
-import { GraphQLID, GraphQLNonNull, GraphQLObjectType, GraphQLSchema, GraphQLString } from 'graphql';
+import {
+  type GraphQLFieldConfig,
+  GraphQLID,
+  GraphQLNonNull,
+  GraphQLObjectType,
+  type GraphQLOutputType,
+  GraphQLSchema,
+  GraphQLString,
+} from 'graphql';
 import { ask } from '../../../test/support/oauth.ts';
 import { type Caller, type Introspector, requireRight } from '../src/resource-server.ts';
 import { SERVERS } from './servers.ts';
@@ -10,7 +18,16 @@ const ACTIVE = { active: true, token_type: 'Bearer', client_id: 'gate_ci_a', sub
 const [VALID, ENDED, FAILING] = [TOKEN, `${TOKEN}revoked`, `${TOKEN}failing`];
 const QUERY = { query: '{ subject }' };
 
-/** A resolver that needs a right, and one that needs none. */
+const receive = (type: GraphQLOutputType): GraphQLFieldConfig<unknown, { caller: Caller }> => ({
+  type,
+  args: { warehouse: { type: new GraphQLNonNull(GraphQLID) } },
+  resolve(_, { warehouse }, { caller }) {
+    requireRight(caller, warehouse, 'write');
+    return 'received';
+  },
+});
+
+/** Resolvers that need a right, and one that needs none. */
 const SCHEMA = new GraphQLSchema({
   query: new GraphQLObjectType<unknown, { caller: Caller }>({
     name: 'Query',
@@ -19,14 +36,8 @@ const SCHEMA = new GraphQLSchema({
         type: new GraphQLNonNull(GraphQLString),
         resolve: (_, __, { caller }) => caller.subject,
       },
-      receive: {
-        type: GraphQLString,
-        args: { warehouse: { type: new GraphQLNonNull(GraphQLID) } },
-        resolve(_, { warehouse }, { caller }) {
-          requireRight(caller, warehouse, 'write');
-          return 'received';
-        },
-      },
+      receive: receive(GraphQLString),
+      mustReceive: receive(new GraphQLNonNull(GraphQLString)),
     },
   }),
 });
@@ -105,6 +116,15 @@ describe('refusals by GraphQL servers', () => {
         const hasStatus = /Yoga|Apollo/.test(name);
         expect(status).to.equal(hasStatus ? 403 : 200);
         if (hasStatus) expect(headers.get('www-authenticate')).to.include('insufficient_scope');
+      });
+
+      it('the GraphQL server answers a refusal that leaves no data with the status that the guide names', async () => {
+        const { status, body } = await query(`Bearer ${VALID}`, {
+          query: '{ subject mustReceive(warehouse: "wh_a") }',
+        });
+        expect(body).to.have.nested.property('errors[0].extensions.code', 'FORBIDDEN');
+        expect(body.data ?? null).to.equal(null);
+        expect(status).to.equal(/Yoga|Apollo|Mercurius/.test(name) ? 403 : 200);
       });
     });
   }
