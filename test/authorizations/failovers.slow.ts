@@ -21,13 +21,14 @@ import {
   untilMaster,
 } from '../support/redis-groups.ts';
 import { type RedisServer, startRedisServer } from '../support/redis-server.ts';
+import { repeated } from '../support/repetitions.ts';
 import { describeOn, postgresServer, redisServer } from '../support/requirements.ts';
 import { type Seed, seed } from '../support/seed.ts';
 import { startSeeded } from '../support/seeded.ts';
 import { startsOn, type TestService } from '../support/service.ts';
 import { walk } from './random-walk.ts';
 
-const ROUNDS = Number(process.env.FAILOVER_ROUNDS ?? 2);
+const ROUNDS = repeated(2);
 /** Number of tokens in one round, each of a separate authorization. */
 const TOKENS = 200;
 /** Milliseconds between two revocations. */
@@ -155,7 +156,7 @@ describeOn([postgresServer, redisServer], 'revocations around a failover', () =>
       await done;
       expect(revoked).not.to.be.empty;
       await expectNeverActive(nodes(), seeded, revoked);
-      if (process.env.FAILOVER_ROUNDS) {
+      if (process.env.REPEAT) {
         console.log({ round, revoked: revoked.length, unavailable: unavailable() });
       }
       servers.reverse();

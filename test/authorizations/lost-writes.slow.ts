@@ -7,11 +7,12 @@ import { eventually } from '../support/eventually.ts';
 import { exchangeCode, type Parameters, pkce, refresh, type TestClient } from '../support/oauth.ts';
 import { ask, cutOff, portOf } from '../support/redis-groups.ts';
 import { type RedisServer, startRedisServer } from '../support/redis-server.ts';
+import { repeated } from '../support/repetitions.ts';
 import { describeOn, postgresServer, redisServer } from '../support/requirements.ts';
 import { startSeeded } from '../support/seeded.ts';
 import { startsOn } from '../support/service.ts';
 
-const ROUNDS = 20;
+const ROUNDS = repeated(6);
 
 describeOn([postgresServer, redisServer], 'a failover of Redis that loses the last writes', () => {
   let master: RedisServer;

@@ -1,6 +1,7 @@
 /** Kills a node after each store call of an operation, and checks that it is never partly done. */
 import { expect } from 'chai';
 import { eventually } from '../support/eventually.ts';
+import { repeated } from '../support/repetitions.ts';
 import type { TestService } from '../support/service.ts';
 import type { CrashWorld } from './crash-world.ts';
 import type { Lifeline } from './lifeline.ts';
@@ -24,9 +25,9 @@ export type Operation = (world: CrashWorld) => Promise<Attempt>;
 
 /**
  * After how many changes of an operation a node is killed. If an operation makes more, each run draws other ones,
- * evenly spread; `KILLS=1000` tries each of them.
+ * evenly spread; `REPEAT=1000` tries each of them.
  */
-const KILLS = Number(process.env.KILLS ?? 5);
+const KILLS = repeated(3);
 
 /**
  * Repeats the operation, and kills the node after its answer, after one call that is drawn, for example inside a

@@ -1,4 +1,5 @@
 /** Approve and Deny in parallel, often enough that they interleave in every order. */
+import { repeated } from '../support/repetitions.ts';
 import { defineDecisions } from './decisions.ts';
 
-defineDecisions(200);
+defineDecisions(repeated(72));

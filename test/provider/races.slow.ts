@@ -1,4 +1,5 @@
 /** Each race of requests, repeated often enough to hit a gap of a few microseconds. */
+import { repeated } from '../support/repetitions.ts';
 import { defineRaces } from './races.ts';
 
-defineRaces({ each: 50, revocations: 200 });
+defineRaces({ each: repeated(24), revocations: repeated(72) });

@@ -1,4 +1,5 @@
 /** Sessions with requests in flight, repeated often enough to hit a gap of a few microseconds. */
+import { repeated } from '../support/repetitions.ts';
 import { defineSignOuts } from './sign-out.ts';
 
-defineSignOuts(50);
+defineSignOuts(repeated(24));

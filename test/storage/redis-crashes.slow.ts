@@ -5,11 +5,12 @@ import { type PartnerTokens, partnerTokens, tokensOf } from '../provider/partner
 import { eventually } from '../support/eventually.ts';
 import { refresh, revokeCurrent, type TestClient } from '../support/oauth.ts';
 import { startRedisServer } from '../support/redis-server.ts';
+import { repeated } from '../support/repetitions.ts';
 import { describeOn, postgresServer, redisServer } from '../support/requirements.ts';
 import { seed } from '../support/seed.ts';
 import { startTestService } from '../support/service.ts';
 
-const CRASHES = 5;
+const CRASHES = repeated(3);
 const CHAINS = 8;
 const REVOCATIONS = 30;
 /** The crash comes after this many of them. */
