@@ -136,7 +136,7 @@ export class Model {
     this.signIn(at, 'password');
   }
 
-  /** A mailed link ends the grace period of a user with a strong method, and signs nobody in. */
+  /** A mailed link ends the grace period of a user with a strong method, and signs no user in. */
   useForgotten(): void {
     for (const other of this.living()) this.end(other);
     if (this.standing(['password']) !== 'free' && this.hasStrong()) this.graceFrom = Number.NEGATIVE_INFINITY;

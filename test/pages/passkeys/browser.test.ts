@@ -6,7 +6,8 @@ import { describeInBrowser } from '../../support/browser.ts';
 import { atEndOfFile } from '../../support/end-of-run.ts';
 import { authorizationUrl, exchangeCode, pkce, type TestClient } from '../../support/oauth.ts';
 import { type Partner, startPartner } from '../../support/partner.ts';
-import type { Credentials } from '../../support/person.ts';
+import { type Credentials, createPerson } from '../../support/person.ts';
+import { addPerson, passwordLink } from '../../support/seed.ts';
 import { startSeeded } from '../../support/seeded.ts';
 import { said } from '../client-owner.ts';
 import { NEW, SECURITY } from './soft-passkey.ts';
@@ -124,6 +125,29 @@ describeInBrowser('passkeys in Chromium', (visit) => {
     }
     await page.goto(`${on.issuer}/profile/connections`);
     await page.getByRole('heading', { name: 'Connections' }).waitFor();
+    expect(problems).to.deep.equal([]);
+  });
+
+  it('an invited user is signed in by the password just set, and ends an earlier session on the second page of the list', async () => {
+    const who = await addPerson(on.service, 'Ina Invited', 'ina@example.test');
+    const { page, problems } = await visit(PHONE);
+    await page.goto(`${on.issuer}${await passwordLink(on.service, who, 'invitation')}`);
+    await expectAccessible(page);
+    const password = 'eight blue pallets, stacked';
+    await page.locator('[name=new_password]').fill(password);
+    await button(page, 'Set password').click();
+    await page.waitForURL(`${on.issuer}/profile`);
+    const earlier = createPerson(on.issuer);
+    await earlier.signIn({ ...who, password });
+    on.clock.advance(1);
+    for (let later = 0; later < 26; later += 1) await createPerson(on.issuer).signIn({ ...who, password });
+    await page.goto(security());
+    await page.locator('[rel=next]').click();
+    await page.waitForURL(/sessions_from=25/);
+    await expectAccessible(page);
+    await page.locator('form[action*="/sessions/"] button').last().click();
+    await page.getByText(said('security.signed-out-there')).first().waitFor();
+    expect((await earlier.get('/profile')).location?.pathname).to.equal('/login');
     expect(problems).to.deep.equal([]);
   });
 
