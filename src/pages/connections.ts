@@ -41,7 +41,7 @@ declare module './view-data.ts' {
       readonly notice: Text | undefined;
       readonly connections: readonly ConnectionRow[];
       readonly list: ListView;
-      /** The number of organizations and warehouses that the user has access to now. */
+      /** The number of organizations and warehouses that the clients have access to now. */
       readonly organizations: number;
       readonly warehouses: number;
       readonly disconnectAllUrl: string;
@@ -143,8 +143,7 @@ export function connectionsPage(parts: {
       notice: await kit.notices.take(ctx),
       list,
       connections: rows.map((client) => rowOf(client, compared(client, reach), reach)),
-      organizations: reach.all.length,
-      warehouses: reach.all.flatMap(({ warehouses }) => warehouses).length,
+      ...countReached(connected, reach),
       disconnectAllUrl: ALL,
     });
   }
@@ -292,6 +291,16 @@ interface Reach {
   readonly exclusions: ReadonlyMap<string, readonly ClientExclusion[]>;
   /** By client id. */
   readonly reached: ReadonlyMap<string, readonly Organization[]>;
+}
+
+/** Counts each place once, however many clients reach it. A suspended client reaches none. */
+function countReached(clients: readonly ConnectedClient[], { reached }: Reach) {
+  const active = clients.filter(({ isSuspended }) => !isSuspended);
+  const all = active.flatMap(({ clientId }) => reached.get(clientId) ?? []);
+  return {
+    organizations: new Set(all.map(({ id }) => id)).size,
+    warehouses: new Set(all.flatMap(({ warehouses }) => warehouses.map(({ id }) => id))).size,
+  };
 }
 
 const compared = (client: ConnectedClient, { reached }: Reach): ComparedOrganization[] =>

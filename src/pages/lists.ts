@@ -44,7 +44,7 @@ export interface ListView extends ListTools {
   readonly found: number;
   /** The URL of the list without search and filter. */
   readonly allUrl: string;
-  /** Which rows the page shows, counted from 1; undefined if it shows all, or nobody counted them. */
+  /** Which rows the page shows, counted from 1; undefined if it shows all, or they were not counted. */
   readonly range?: { readonly first: number; readonly last: number } | undefined;
   /** Undefined on the last page. */
   readonly nextUrl: string | undefined;

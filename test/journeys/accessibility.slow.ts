@@ -246,7 +246,7 @@ describeInBrowser('pages in the browser', (visit) => {
       await page.goto(`${on.issuer}${own}/settings`);
       await page.getByRole('link', { name: 'Delete client' }).click();
       await press(page, 'Delete client');
-      await page.getByLabel(/^Type its name/).fill('not its name');
+      await page.getByLabel(/ to confirm$/).fill('not its name');
       await press(page, 'Delete client');
       await page.getByRole('alert').waitFor();
       await expectPage(page, `Delete ${LONG}?`);

@@ -104,7 +104,7 @@ describeInBrowser('the life of an OAuth client', (visit) => {
     // Delete: all tokens stop working.
     await page.getByRole('link', { name: 'Delete client' }).click();
     await page.getByText('1 person has it connected').waitFor();
-    await page.getByLabel(/^Type its name/).fill('Stock Sync 2');
+    await page.getByLabel(/ to confirm$/).fill('Stock Sync 2');
     await press(page, 'Delete client');
     await page.getByText('The client is deleted.').waitFor();
     await page.getByText('You have no OAuth clients.').waitFor();

@@ -55,6 +55,17 @@ onPostgresAndRedis('a limit on the access of a client or an API key', (start) =>
   }
   const ALL = ['Elsewhere Storage admin:', 'Northern Logistics member: Riga read Rotterdam read+write'];
 
+  it('Connections counts what the apps can access, not what their user can', async () => {
+    const lead = async () => (await person.get(CONNECTIONS)).html.match(/<p class="lead">(.*?)<\/p>/s)?.[1] ?? '';
+    await connect();
+    expect(textOf(await lead())).to.include('2 warehouses in 2 organizations');
+    await person.fillIn(connection(), { limit_places: 'chosen', place: rigaId });
+    expect(textOf(await lead())).to.include('1 warehouse in 1 organization');
+    await on.service.clients.suspend(client().id);
+    expect(textOf(await lead())).to.include(said('connections.lead-nothing', { count: 1 }).trim());
+    await on.service.clients.resume(client().id);
+  });
+
   it('by default the access of a client or API key is not limited', async () => {
     const { accessToken } = await connect();
     expect(await reachOf(accessToken)).to.deep.equal(ALL);
