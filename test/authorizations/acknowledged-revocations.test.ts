@@ -170,13 +170,16 @@ describeOn([postgresServer, redisServer], 'an acknowledged revocation', () => {
     const [{ accessToken }, active] = [await issueTokens(), await issueTokens()];
     const [end, machineToken] = [await endOf(accessToken), await issueMachineToken()];
     const expiresAt = Math.floor(Date.now() / 1_000) + 3_600;
+    const deleted = await addTestClient(on.service, 'Deleted Meanwhile');
+    const ofDeleted = await on.partner.tokens(deleted);
     await redis.kill();
+    await on.service.clients.remove(deleted.id);
     await endings.end(end);
     await endings.end({ machineToken, clientId: on.clients.machine.id, expiresAt });
     await redis.restart();
     await expectReady();
     expect(await on.service.store.readAuthorization(idOf(accessToken)), 'the record is back').to.be.ok;
-    for (const token of [accessToken, machineToken]) await expectDecisions(token, false);
+    for (const token of [accessToken, machineToken, ofDeleted.accessToken]) await expectDecisions(token, false);
     await expectDecisions(active.accessToken, true);
   });
 

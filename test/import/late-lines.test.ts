@@ -350,16 +350,6 @@ onPostgresAndRedis('late lines', (start) => {
     expect(await results([line.account('H1', { email })])).to.deep.equal(['ok']);
   });
 
-  it('an older file gives a person that a command renamed since their external id and access, and keeps the name', async () => {
-    const { email } = await addPerson(on.service, 'Rita Rename', 'rita@example.test');
-    await run(`accounts update ${email} --name Rita`);
-    const file = fileOf(line.organization('O-R'), line.account('A-R', { email }), line.membership('A-R', 'O-R'));
-    const report = await run(`import ${file} --as-of ${ago(30)}`);
-    expect(report.newer).to.equal(1);
-    expect(await person(email)).to.include({ external_id: 'A-R', name: 'Rita', role: 'member' });
-    expect(await results(at(30, [line.account('A-R', { email })]))).to.deep.equal(['outdated']);
-  });
-
   it('a line about another person who has the address of a deleted one is applied', async () => {
     const { email } = await addPerson(on.service, 'Erik Erased', 'erik@example.test');
     expect(await results(at(60, [line.account('E2')]))).to.deep.equal(['ok']);

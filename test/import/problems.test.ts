@@ -1,8 +1,10 @@
 import { appendFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect } from 'chai';
+import { createChanges } from '../../src/changes/engine.ts';
 import { ImportInterrupted } from '../../src/changes/problems.ts';
 import { type ImportFile, openImportFile } from '../../src/operator/import/file.ts';
+import { StorageUnavailable } from '../../src/storage/storage-unavailable.ts';
 import { refusalOf } from '../clients/refusals.ts';
 import { setUpOperator } from '../operator/operator-suite.ts';
 import { type RunOperator, refusalFrom } from '../operator/run-operator.ts';
@@ -232,6 +234,24 @@ describe('an import that contradicts the database', () => {
       "SELECT FROM accounts WHERE external_id = 'B3' AND suspended_at IS NOT NULL",
     );
     expect(suspended).to.deep.equal([]);
+  });
+
+  it('an import whose database does not answer any more says what it has written, and the same file continues', async () => {
+    const { database } = parts();
+    const engine = createChanges({ database });
+    let pages = 0;
+    const make: typeof engine.make = async (...given) => {
+      pages += 1;
+      // The first page is compared, the second one written.
+      if (pages > 2) throw new StorageUnavailable('postgresql', new Error('gone'));
+      return engine.make(...given);
+    };
+    const file = fileOf(...Array.from({ length: 600 }, (_, at) => account(`D${at}`)));
+    const interrupted = await importWith(database, file, { engine: { ...engine, make } }).catch((error) => error);
+    expect(interrupted).to.be.instanceOf(ImportInterrupted);
+    expect(interrupted.message).to.include('stopped after 500 change(s), which are kept: the database does not answer');
+    const { counts } = await importWith(database, file, {});
+    expect(counts.account).to.include({ added: 100, unchanged: 500 });
   });
 
   it('an error of the database that has another cause is not reported as a change by another process', async () => {

@@ -1,12 +1,14 @@
 /** Lists of operator commands with many entries: each page reads only what it shows. */
+import { Readable, Writable } from 'node:stream';
 import { expect } from 'chai';
 import { newValue } from '../../src/base/random-id.ts';
 import { createOrganizations, type ListedOrganization } from '../../src/changes/organizations.ts';
 import { type ListForm, listReport } from '../../src/operator/command/report.ts';
+import { runOperator } from '../../src/operator/program/run-operator.ts';
 import type { PageRequest } from '../../src/storage/pages.ts';
 import { testDatabase } from '../support/databases.ts';
 import { describeOn, postgresServer } from '../support/requirements.ts';
-import { operatorOn, refusalFrom, valueFrom } from './run-operator.ts';
+import { createPage, operatorOn, refusalFrom, valueFrom, variablesOf } from './run-operator.ts';
 
 const ENTRIES = 12_000;
 const PEOPLE = 1_200;
@@ -99,6 +101,29 @@ describeOn([postgresServer], 'lists with many entries', () => {
     expect(pages).to.equal(3);
     expect(names).to.have.length(ENTRIES);
     expect(new Set(names).size).to.equal(ENTRIES);
+  });
+
+  it('a failure after the first page leaves the array open, and is reported on standard error', async () => {
+    let text = '';
+    const stdout = new Writable({
+      decodeStrings: false,
+      write(chunk: string, _encoding, done) {
+        text += chunk;
+        database.query('ALTER TABLE organizations RENAME TO gone').then(() => done(), done);
+      },
+    });
+    const stderr = createPage();
+    const environment = variablesOf(database);
+    const surroundings = { environment, stdin: Readable.from([]), stderr, onInterrupt: () => {} };
+    const exitCode = await runOperator(['organizations', 'list', '--json'], {
+      ...surroundings,
+      stdout,
+    });
+    await database.query('ALTER TABLE gone RENAME TO organizations');
+    expect(exitCode).to.equal(1);
+    expect(text).to.match(/^\[\{"id":"org_/);
+    expect(() => JSON.parse(text)).to.throw();
+    expect(stderr.text()).to.contain('relation "organizations" does not exist');
   });
 
   it('`warehouses show` finds the clients of a warehouse behind a hundred clients without access to it', async () => {

@@ -1,7 +1,7 @@
 /** `show` of values other than tokens: ids in logs and on pages, links, URLs of pages. */
 import { expect } from 'chai';
 import { ENDS } from '../../src/accounts/activity/audit.ts';
-import { signedIn } from '../pages/signed-in-person.ts';
+import { type SignedInPerson, signedIn } from '../pages/signed-in-person.ts';
 import { eventually } from '../support/eventually.ts';
 import { exchangeCode, introspect, revokeCurrent } from '../support/oauth.ts';
 import { createPerson } from '../support/person.ts';
@@ -130,6 +130,13 @@ onPostgresAndRedis('operator show, for ids and links', (start) => {
     );
     const actions = index?.text.match(/'[a-z_]+'/g)?.map((action) => action.slice(1, -1));
     expect(actions).to.have.members(ENDS);
+  });
+
+  it('`show` recognizes a session that its user signed out', async () => {
+    const browser: SignedInPerson = await signedIn(on.service, on.seeded.other);
+    const [{ id }] = await value(`sessions list --account ${on.seeded.other.email}`);
+    await browser.submit(await browser.get('/logout'), {});
+    expect(await show(id)).to.include({ kind: 'session', state: 'revoked' });
   });
 
   it('`show` shows the state of an API key, passkey or one-time link, and never its secret', async () => {

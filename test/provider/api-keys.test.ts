@@ -2,11 +2,12 @@ import { expect } from 'chai';
 import { introspect, postForm, revokeCurrent } from '../support/oauth.ts';
 import { startSeeded } from '../support/seeded.ts';
 
+const DAY = 86_400;
 const INACTIVE = { active: false };
 const origin = { address: '203.0.113.7', browser: 'curl/8.5.0' };
 
 describe('API keys at the OAuth endpoints', () => {
-  const on = startSeeded();
+  const on = startSeeded({ clock: true });
   let value: string;
 
   beforeEach(async () => {
@@ -23,6 +24,13 @@ describe('API keys at the OAuth endpoints', () => {
     for (const client of [confidential, machine]) {
       expect(await ask(value, client)).to.deep.equal(INACTIVE);
     }
+  });
+
+  it('introspection reports an API key as active until the second in which it expires', async () => {
+    on.clock.advance(30 * DAY - 1);
+    expect(await ask()).to.include({ active: true });
+    on.clock.advance(1);
+    expect(await ask()).to.deep.equal(INACTIVE);
   });
 
   it('an API key cannot revoke a token, and cannot be revoked at the revocation endpoints', async () => {

@@ -3,6 +3,7 @@ import { expect } from 'chai';
 import { CALLBACK, type TestBrowser, testBrowser, testPath } from '../pages/oauth-clients/test-browser.ts';
 import { authorizationUrl, exchangeCode, pkce, type TestClient } from '../support/oauth.ts';
 import { createPerson, type Page, type Person } from '../support/person.ts';
+import { valuesIn } from '../support/redis-server.ts';
 import { addTestClient } from '../support/seed.ts';
 import { startSeeded } from '../support/seeded.ts';
 
@@ -211,6 +212,14 @@ describe('the redirect URI of tests', () => {
       expect(endsAt).to.equal(approvedAt + longest);
       on.clock.advance(longest);
       expect(await exists(left)).to.equal(false);
+    });
+
+    it('a client test stores no client secret in clear text', async () => {
+      await owner.begin(client);
+      const rows = await on.service.database.query('SELECT data FROM token_records');
+      // Look in both stores: the records are in PostgreSQL or in Redis.
+      const kept = JSON.stringify([rows, await valuesIn(on.service.settings.storage.redisUrl)]);
+      expect(kept).to.include('accountId').and.not.include(client.secret);
     });
   });
 });

@@ -185,6 +185,15 @@ describe('an approval counts only for what the page showed', () => {
     await on.service.accounts.rename(on.seeded.person.accountId, 'Grace Person');
   });
 
+  it('a client whose links changed needs consent again', async () => {
+    const page = await open();
+    await on.service.clients.edit(client.id, { links: { homepage: 'https://b.example/' } });
+    const again = await approve(page);
+    expect(await outcomeOf(person, again)).to.equal('consent');
+    expect(textOf(again.html)).to.include(said('consent.links-changed'));
+    expect(await remembered()).to.equal(undefined);
+  });
+
   it('the consent page lists an organization that blocks the client as blocking, not as accessible', async () => {
     const { memberships, organizations, database } = on.service;
     const another = await organizations.add({ name: 'Open Storage' });

@@ -221,10 +221,12 @@ describe('calls from web pages', () => {
 
     it('a CORS preflight allows any page to read the documents about the service', async () => {
       for (const path of ['/openapi.json', '/.well-known/oauth-authorization-server']) {
-        const headers = { origin: OWN, 'access-control-request-method': 'GET' };
+        const asked = { 'access-control-request-method': 'GET', 'access-control-request-headers': 'x-library' };
+        const headers = { origin: OWN, ...asked };
         const answer = await send(path, 'OPTIONS', headers);
         expect(answer.status, path).to.equal(204);
         expect(answer.headers.get('access-control-allow-origin'), path).to.equal(OWN);
+        expect(answer.headers.get('access-control-allow-headers'), path).to.equal('x-library');
       }
     });
 

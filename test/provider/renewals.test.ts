@@ -139,6 +139,14 @@ onPostgresAndRedis('renewing a robbed client', (start) => {
     });
   }
 
+  it('a refresh token that has expired stays expired', async () => {
+    const client = await addTestClient(on.service, 'Robbed Planner');
+    const mine = await on.partner.tokens(client);
+    on.clock.advance(30 * DAY + 60);
+    const renewed = await renew(client);
+    await refused(renewed, mine, 'refresh token has expired');
+  });
+
   it('a node that has not heard of the renewal neither refreshes what the partner has, nor ends it', async () => {
     const client = await addTestClient(on.service, 'Robbed Planner');
     const mine = await on.partner.tokens(client);
