@@ -93,7 +93,7 @@ describeInBrowser('connecting a client in the browser', (visit) => {
     await page.getByText('Made by the operator of this service').waitFor();
     await page.getByRole('main').getByText(on.seeded.person.email).waitFor();
     await page.getByText(partner.redirectUri).waitFor();
-    await page.getByRole('region').getByText(on.seeded.warehouse.name).waitFor();
+    await page.getByRole('region').getByText(on.seeded.warehouse.name).first().waitFor();
   });
 
   it('the content security policy lets Approve lead to the client, and to the page to which the client redirects', async () => {
