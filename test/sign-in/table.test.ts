@@ -78,6 +78,7 @@ describe('the stored proofs of a session', () => {
     ['{"by":"fingerprint","at":1}'],
     ['{"by":"provider","at":1,"issuer":"https://a.example","amr":"otp"}'],
     ['{"by":"password","at":1}', '{"by":"passkey","at":1'],
+    ['{"by":"passkey","at":1}', '{"by":"fingerprint","at":1}'],
   ]) {
     it(`a session with the proofs ${JSON.stringify(amr)} is that of no user`, () => {
       expect(sessionFrom({ ...stored, amr } as StoredSession)).to.equal(undefined);
