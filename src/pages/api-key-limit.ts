@@ -5,7 +5,7 @@ import { NO_LIMIT } from '../accounts/access/access-limit.ts';
 import type { ApiKey } from '../accounts/api-keys/api-key.ts';
 import type { ApiKeys } from '../accounts/api-keys/api-keys.ts';
 import type { Clock } from '../base/clock.ts';
-import type { Text } from '../base/message.ts';
+import { message, type Text } from '../base/message.ts';
 import { formOf } from '../provider/form.ts';
 import {
   LIMITED,
@@ -47,12 +47,13 @@ export function apiKeyLimitPage(parts: {
 }): Route[] {
   const { kit, clock, access, apiKeys } = parts;
 
-  /** Returns the user's key that the path names. For any other key Koa answers 404. */
   const ownKey = (ctx: Context): Promise<ApiKey | undefined> => apiKeys.find(accountOf(ctx).id, String(ctx.params.id));
+
+  const sayNoSuch = (ctx: Context) => kit.notices.redirect(ctx, LIST, message('api-keys.no-such'));
 
   async function show(ctx: Context): Promise<void> {
     const key = await ownKey(ctx);
-    if (key) await draw(ctx, key);
+    await (key ? draw(ctx, key) : sayNoSuch(ctx));
   }
 
   async function draw(ctx: Context, key: ApiKey, refused?: TypedLimit): Promise<void> {
@@ -80,7 +81,7 @@ export function apiKeyLimitPage(parts: {
 
   async function save(ctx: Context): Promise<void> {
     const key = await ownKey(ctx);
-    if (!key) return;
+    if (!key) return sayNoSuch(ctx);
     const offered = new Set(placesIn(await access.accessOf({ accountId: key.accountId })));
     const typed = limitIn(formOf(ctx), (id) => offered.has(id), clock());
     if (typed === undefined || typed === 'foreign') return seeOther(ctx, ctx.path);
@@ -89,7 +90,7 @@ export function apiKeyLimitPage(parts: {
       return draw(ctx, key, typed);
     }
     const isChanged = await apiKeys.limit(key.accountId, key.id, typed, originInSession(ctx));
-    if (isChanged) await kit.notices.redirect(ctx, LIST, LIMITED);
+    await (isChanged ? kit.notices.redirect(ctx, LIST, LIMITED) : sayNoSuch(ctx));
   }
 
   return [

@@ -77,7 +77,6 @@ interface ApiKeyForm {
 
 const PATH = '/profile/api-keys';
 const REVOKED = 'The key is revoked: it is refused from now on.';
-const ALREADY_REVOKED = 'This key is already revoked.';
 /** The form value for a key that does not expire. */
 const NO_EXPIRY = 'none';
 
@@ -130,10 +129,7 @@ export function apiKeysPage(parts: {
   async function draw(ctx: Context, typed: Typed, refusal?: Refusal | Text): Promise<void> {
     const accountId = accountOf(ctx).id;
     const [keys, reached] = await Promise.all([apiKeys.listOf(accountId), access.accessOf({ accountId })]);
-    const limits = limitFields(reached, typed.limit ?? NO_LIMIT, {
-      now: clock(),
-      hasEnd: false,
-    });
+    const limits = limitFields(reached, typed.limit ?? NO_LIMIT, { now: clock(), hasEnd: false });
     const hasRoom = keys.filter((key) => !isExpired(key)).length < maxOfUser;
     const { rows, list } = listOf(keys, ctx.query, {
       ...KEYS,
@@ -279,7 +275,7 @@ export function apiKeysPage(parts: {
       const isRevoked = await apiKeys.revoke(accountOf(ctx).id, id, originInSession(ctx));
       return isRevoked ? { said: REVOKED } : undefined;
     },
-    already: ALREADY_REVOKED,
+    already: message('api-keys.no-such'),
     back: () => PATH,
   });
 

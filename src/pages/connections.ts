@@ -93,6 +93,7 @@ const ALL = `${PATH}/disconnect-all`;
 const MAX_UNTYPED = 10;
 /** The organization whose button *Add* was pressed. */
 const ADDED_FIELD = 'add_place';
+const NOT_CONNECTED = message('connections.not-connected');
 const DISCONNECTED = message('connections.disconnected');
 const NOT_LIMITED = message('limit.not-saved');
 const ALL_DISCONNECTED = message('connections.all-disconnected');
@@ -108,7 +109,7 @@ export function connectionsPage(parts: {
 }): Route[] {
   const { kit, clock, access, clientStandings, connections, activity, disconnect } = parts;
 
-  /** Returns the user's connection that the path names. For any other Koa answers 404. */
+  /** Returns the user's connection that the path names; undefined for any other id. */
   async function ownConnection(ctx: Context): Promise<ConnectedClient | undefined> {
     const id = String(ctx.params.id);
     const all = await connections.listOf(accountOf(ctx).id);
@@ -150,8 +151,7 @@ export function connectionsPage(parts: {
 
   async function show(ctx: Context): Promise<void> {
     const client = await ownConnection(ctx);
-    if (!client) return;
-    await draw(ctx, client);
+    await (client ? draw(ctx, client) : kit.notices.redirect(ctx, PATH, NOT_CONNECTED));
   }
 
   async function draw(ctx: Context, client: ConnectedClient, refused?: TypedLimit): Promise<void> {
@@ -192,7 +192,7 @@ export function connectionsPage(parts: {
 
   async function saveLimit(ctx: Context): Promise<void> {
     const client = await ownConnection(ctx);
-    if (!client) return;
+    if (!client) return kit.notices.redirect(ctx, PATH, NOT_CONNECTED);
     const added = formOf(ctx).get(ADDED_FIELD);
     if (added !== null) return addPlace(ctx, client, added);
     const offered = new Set(placesIn(await access.accessOf({ accountId: accountOf(ctx).id })));
@@ -232,7 +232,7 @@ export function connectionsPage(parts: {
       await disconnect({ accountId: accountOf(ctx).id, clientId }, requestOrigin(ctx));
       return { said: DISCONNECTED };
     },
-    already: message('connections.already-disconnected'),
+    already: NOT_CONNECTED,
     back: () => PATH,
   });
 

@@ -70,7 +70,24 @@ onPostgresAndRedis('a limit on the access of a client or an API key', (start) =>
     const { accessToken } = await connect();
     expect(await reachOf(accessToken)).to.deep.equal(ALL);
     const page = await person.get(connection());
-    expect(textOf(page.html)).to.include('Limit what Route Planner can access Full access');
+    expect(textOf(page.html)).to.include('Limit what Route Planner can access No limit');
+  });
+
+  it('the summary of a limit names what is limited, and nothing else', async () => {
+    await connect();
+    const day = new Date(on.clock.clock() + 5 * DAY_MS);
+    const until = day.toLocaleDateString('en-GB', { day: 'numeric', month: 'short', year: 'numeric', timeZone: 'UTC' });
+    const riga = { limit_places: 'chosen', place: rigaId };
+    for (const [limit, summary] of [
+      [{ limit_rights: 'read' }, 'View only'],
+      [{ limit_last_day: dayAfter(5) }, `Until ${until}`],
+      [{ limit_rights: 'read', limit_last_day: dayAfter(5) }, `View only, until ${until}`],
+      [{ ...riga, limit_rights: 'read' }, 'Only Riga (Northern Logistics) , view only'],
+    ] as const) {
+      await person.fillIn(connection(), { ...UNLIMITED, ...limit });
+      const page = textOf((await person.get(connection())).html);
+      expect(page).to.include(`Limit what Route Planner can access ${summary} Where`);
+    }
   });
 
   it('a client accesses only places chosen at the approval, even if the user gets further access', async () => {

@@ -86,7 +86,7 @@ const forms: Readonly<Record<string, FormUnderTest>> = {
     },
     action: 'client_secret_removed',
     isSingleObject: true,
-    already: 'This secret is already removed.',
+    already: said('oauth-clients.no-such-secret'),
     needsRecentSignIn: true,
   },
   'the deletion of a client': {
@@ -120,18 +120,19 @@ const forms: Readonly<Record<string, FormUnderTest>> = {
     },
     action: 'api_key_revoked',
     isSingleObject: true,
-    already: 'This key is already revoked.',
+    already: said('api-keys.no-such'),
     needsRecentSignIn: true,
   },
   'the end of a connection': {
     open: async (on) => [`${await newConnection(on)}/${on.clients.confidential.id}/disconnect`],
     action: 'disconnected',
     isSingleObject: true,
-    already: said('connections.already-disconnected'),
+    already: said('connections.not-connected'),
   },
   'the end of all connections': {
     open: async (on) => [`${await newConnection(on)}/disconnect-all`],
     action: 'disconnected',
+    already: said('connections.all-disconnected'),
   },
   'a sign-out everywhere': {
     open: async () => ['/profile/security/sign-out-everywhere'],

@@ -1,13 +1,14 @@
 /** The letter tile of an app, and the consent page in a browser. */
 import { readFileSync } from 'node:fs';
 import { expect } from 'chai';
+import { NO_LIMIT } from '../../src/accounts/access/access-limit.ts';
 import { contrast, GROUNDS, MIN_CONTRAST } from '../../src/config/colour.ts';
 import { TILE_COLOURS, tileOf } from '../../src/pages/words/tile.ts';
 import { partnerTokens } from '../provider/partner-tokens.ts';
 import { expectAccessible, PHONE } from '../support/axe.ts';
 import { describeInBrowser, enterAs } from '../support/browser.ts';
 import { eventually } from '../support/eventually.ts';
-import { authorizationUrl } from '../support/oauth.ts';
+import { authorizationUrl, type TestClient } from '../support/oauth.ts';
 import { startSeeded } from '../support/seeded.ts';
 import { type ClientOwner, signInOwner } from './client-owner.ts';
 
@@ -90,6 +91,24 @@ describe('the letter tile of an app', () => {
   });
 });
 
+/** Returns the texts of the form that no element hides, cuts off or covers, and that end above the bar of the buttons. */
+const VISIBLE_TEXTS = `(() => {
+  const form = document.querySelector('form:has(.choice)');
+  const bar = form.querySelector('.choice').getBoundingClientRect().top;
+  const isVisible = (node) => {
+    const range = document.createRange();
+    range.selectNodeContents(node);
+    const boxes = [...range.getClientRects()];
+    return boxes.length > 0 && boxes.every(({ left, right, top, bottom }) =>
+      right - left > 4 && top >= 0 && bottom <= bar && [left + 4, right - 4].every((x) =>
+        node.parentElement.contains(document.elementFromPoint(x, (top + bottom) / 2))));
+  };
+  const texts = document.createTreeWalker(document.querySelector('main'), NodeFilter.SHOW_TEXT);
+  const visible = [];
+  while (texts.nextNode()) if (isVisible(texts.currentNode)) visible.push(texts.currentNode.data.trim());
+  return visible;
+})()`;
+
 describeInBrowser('the consent page in a browser', (visit) => {
   const on = startSeeded();
 
@@ -107,39 +126,83 @@ describeInBrowser('the consent page in a browser', (visit) => {
     }
   });
 
-  for (const [language, approve] of [
-    ['en', 'Approve'],
-    ['de', 'Zulassen'],
-  ] as const)
-    it(`on a small phone a warehouse, the account and the host are visible above the buttons, in ${language}`, async () => {
-      const owner = await signInOwner(on.service, on.seeded.person);
-      const client = await owner.createClient(`Pilot of ${language}`);
-      const subject = { accountId: on.seeded.person.accountId };
-      const { page } = await visit({ locale: language, viewport: { width: 375, height: 667 } });
-      await enterAs(page, on.issuer, owner);
-      for (const places of [1, 2, 3]) {
-        const text = await page.goto(authorizationUrl(on.issuer, client).href);
-        expect(await text?.text()).to.include(`lang="${language}"`);
-        const top = (await page.getByRole('button', { name: approve }).boundingBox())?.y ?? 0;
-        const { name, email } = on.seeded.person;
-        for (const seen of ['Rotterdam', name, email, 'partner.example'].map((one) =>
-          page.getByText(one, { exact: true }),
-        )) {
-          const box = await seen.first().boundingBox();
-          expect((box?.y ?? top) + (box?.height ?? 0), `${seen} of ${places}`).to.be.within(1, top);
-        }
-        if (places === 3) break;
-        const { id } = await on.service.organizations.add({ name: `Storm Logistics ${language} ${places}` });
-        const { id: hamburg } = await on.service.organizations.addWarehouse({ organizationId: id, name: 'Hamburg' });
-        await on.service.memberships.setRole(subject, id, 'member');
-        await on.service.memberships.setRights(subject, hamburg, ['read', 'write', 'manage']);
-        const reached = () => on.service.access.accessOf(subject);
-        await eventually(async () => expect(await reached()).to.have.length(places + 1));
+  for (const [language, words] of Object.entries({
+    en: { role: 'member', rights: '(read, write)', limited: '(read)', changed: 'Changed since you approved it: 2' },
+    de: {
+      role: 'Mitglied',
+      rights: '(lesen, schreiben)',
+      limited: '(lesen)',
+      changed: 'Seit Ihrer Zustimmung geändert: 2',
+    },
+  })) {
+    describe(`on a small phone, in ${language}`, () => {
+      const subject = () => ({ accountId: on.seeded.person.accountId });
+      let added: string[] = [];
+
+      async function addOrganization(): Promise<void> {
+        const { organizations, memberships, access } = on.service;
+        const { id } = await organizations.add({ name: 'Storm Logistics' });
+        added.push(id);
+        const { id: hamburg } = await organizations.addWarehouse({ organizationId: id, name: 'Hamburg' });
+        await memberships.setRole(subject(), id, 'member');
+        await memberships.setRights(subject(), hamburg, ['read', 'write', 'manage']);
+        await eventually(async () => {
+          const reached = await access.accessOf(subject());
+          expect(reached.find((one) => one.id === id)?.warehouses).to.have.length(1);
+        });
       }
-      for (const place of await on.service.access.accessOf(subject)) {
-        if (place.name.startsWith('Storm')) await on.service.memberships.remove(subject, place.id);
+
+      afterEach(async () => {
+        for (const id of added) await on.service.memberships.remove(subject(), id);
+        added = [];
+      });
+
+      /** Opens the consent page of a client. @returns the texts that are completely visible above the buttons */
+      async function opened(
+        organizations: number,
+        prepare?: (client: Required<TestClient>, owner: ClientOwner) => unknown,
+      ) {
+        for (let number = 1; number < organizations; number += 1) await addOrganization();
+        const owner = await signInOwner(on.service, on.seeded.person);
+        const client = await owner.createClient('Parcel Pilot');
+        await prepare?.(client, owner);
+        const { page } = await visit({ locale: language, viewport: { width: 375, height: 667 } });
+        await enterAs(page, on.issuer, owner);
+        const answer = await page.goto(authorizationUrl(on.issuer, client, { prompt: 'consent' }).href);
+        expect(await answer?.text()).to.include(`lang="${language}"`);
+        return page.evaluate<string[]>(VISIBLE_TEXTS);
       }
+
+      const route = () => [on.seeded.person.name, on.seeded.person.email, 'partner.example'];
+
+      for (const count of [1, 2, 3])
+        it(`access, role, account and host are visible above the buttons, with organizations: ${count}`, async () => {
+          const visible = await opened(count);
+          expect(visible).to.include.members(['Northern Logistics', 'Rotterdam', words.rights, ...route()]);
+          expect(visible.filter((text) => text === words.role)).to.have.length(count);
+          expect(visible.filter((text) => text === 'Hamburg')).to.have.length(count - 1);
+        });
+
+      it('access, account and host are visible above the buttons if the user has set a limit', async () => {
+        const visible = await opened(2, async (client, owner) => {
+          await partnerTokens(on.issuer, on.seeded, owner).code(client);
+          const connection = { ...subject(), clientId: client.id, limit: NO_LIMIT };
+          expect(await on.service.connections.limit(connection, { ...NO_LIMIT, isReadOnly: true })).to.equal(true);
+        });
+        expect(visible).to.include.members(['Northern Logistics', 'Rotterdam', words.limited, ...route()]);
+      });
+
+      it('access, account and host are visible above the buttons if something has changed', async () => {
+        const visible = await opened(1, async (client, owner) => {
+          await partnerTokens(on.issuer, on.seeded, owner).code(client);
+          const { id, redirectUri } = client;
+          await on.service.clients.edit(id, { name: 'Parcel Pilot 2', redirectUris: [redirectUri] });
+          await addOrganization();
+        });
+        expect(visible).to.include.members(['Northern Logistics', 'Rotterdam', words.changed, ...route()]);
+      });
     });
+  }
 
   it('each link of the developer is on a line of its own, with its host', async () => {
     const links = {

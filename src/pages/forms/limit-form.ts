@@ -158,7 +158,8 @@ export const describeLimit = (
   organizations: readonly Organization[],
 ): Message =>
   message('limit.summary', {
-    places: places ? listed(namesOf(places, organizations)) : message('limit.everything'),
+    where: places ? 'some' : 'all',
+    places: places ? listed(namesOf(places, organizations)) : '',
     isReadOnly: String(isReadOnly),
     end: until ? 'day' : 'none',
     lastDay: until ? until.getTime() - DAY_MS : 0,

@@ -107,7 +107,7 @@ export function createConsentSteps(parts: {
     async show(ctx: Context, interaction: PendingConsent, typed?: TypedLimit): Promise<void> {
       const { uid, client, account, redirectUri, askedBefore } = interaction;
       const accountId = account.id;
-      const [choices, admitted, earlier, generation, standing] = await Promise.all([
+      const [{ all, allowed, exclusions }, admitted, earlier, generation, standing] = await Promise.all([
         choicesOf(accountId, client.id),
         access.accessThrough(accountId, { clientId: client.id }),
         connections.find(accountId, client.id),
@@ -116,7 +116,6 @@ export function createConsentSteps(parts: {
       ]);
       const limit = earlier?.limit ?? NO_LIMIT;
       const kept = askedBefore && chosenBefore(askedBefore, limit);
-      const { all, allowed, exclusions } = choices;
       const asked = askedOf(uid, accountId, client, generation, limit);
       const organizations = compareAccess(
         earlier ? limitAccess(earlier.access, limit) : undefined,
@@ -143,10 +142,11 @@ export function createConsentSteps(parts: {
         isRepeat: earlier !== undefined,
         since: since.slice(0, MAX_CHANGES),
         more: Math.max(0, since.length - MAX_CHANGES),
-        limit: limitFields(allowed, typed ?? kept ?? limit, {
-          now: clock(),
-          hasEnd: true,
-        }),
+        limit: {
+          ...limitFields(allowed, typed ?? kept ?? limit, { now: clock(), hasEnd: true }),
+          // Only a problem opens it: the account and the host are below.
+          isOpen: typed !== undefined,
+        },
         changes: askedBefore ? [message('consent.not-approved'), ...changesOf(askedBefore, asked)] : [],
       });
     },

@@ -25,7 +25,6 @@ const PATH = `${CLIENT}/secrets`;
 const ROTATE = `${CLIENT}/rotate-secret`;
 const REMOVE = `${CLIENT}/remove-secret`;
 const REMOVED = 'The secret is removed. Requests that use it are refused from now on.';
-const ALREADY_REMOVED = 'This secret is already removed.';
 /** Only for machine clients: the other kinds need a person's approval as well. */
 const TOKENS_LEFT =
   'Access tokens that were got with it stay valid until they expire. Renewing the client ends them at once.';
@@ -89,9 +88,11 @@ export function clientSecretsPage(parts: {
 
   const form = [...own.form(), drawRefusals];
 
-  /** Continues for a secret that can be removed. Without the query string, which a re-login loses, go back to the list. */
+  /** Goes back to the list without the query string, which a re-login loses, and for the only secret. */
   const requireAnotherSecret = (ctx: Context, next: Next) =>
-    ctx.query.secret_id === undefined || ownClientOf(ctx).secrets.length < 2 ? backToSecrets(ctx) : next();
+    ctx.query.secret_id === undefined || ownClientOf(ctx).secrets.every(({ id }) => id === ctx.query.secret_id)
+      ? backToSecrets(ctx)
+      : next();
 
   const removing = endingRoutes<SecretRow>(kit, {
     path: REMOVE,
@@ -124,7 +125,7 @@ export function clientSecretsPage(parts: {
       }
       return { said: client.kind === 'machine' && !secret.refusedFrom ? `${REMOVED} ${TOKENS_LEFT}` : REMOVED };
     },
-    already: ALREADY_REMOVED,
+    already: message('oauth-clients.no-such-secret'),
     back: (ctx) => partOf(ownClientOf(ctx)),
   });
 

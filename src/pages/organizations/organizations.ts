@@ -43,9 +43,7 @@ export function organizationsPage(parts: {
   async function requireAdmin(ctx: Context, next: Next): Promise<void> {
     const all = await access.accessOf({ accountId: accountOf(ctx).id });
     const organization = all.find(({ id }) => id === ctx.params.id);
-    if (!organization || !isAdmin(organization.role)) {
-      ctx.throw(404, 'no such organization of this person');
-    }
+    if (!organization || !isAdmin(organization.role)) ctx.throw(404, 'no such organization of this person');
     admin.set(ctx, organization);
     await next();
   }

@@ -3,7 +3,16 @@ import { authorizationUrl, type TestClient } from '../../support/oauth.ts';
 import type { Page } from '../../support/person.ts';
 import { addTestClient } from '../../support/seed.ts';
 import { startSeeded } from '../../support/seeded.ts';
-import { type ClientOwner, isSecretValid, LIST, REDIRECT_URI, shownOn, signInOwner, textOf } from '../client-owner.ts';
+import {
+  type ClientOwner,
+  isSecretValid,
+  LIST,
+  REDIRECT_URI,
+  said,
+  shownOn,
+  signInOwner,
+  textOf,
+} from '../client-owner.ts';
 import { fieldOf } from '../signed-in-person.ts';
 
 describe('the page of an OAuth client', () => {
@@ -105,7 +114,7 @@ describe('the page of an OAuth client', () => {
     expect(full.status).to.equal(422);
     expect(textOf(full.html)).to.include('The client already has 2 secrets.');
     const remove = (secret_id = '') => owner.send(`${path}/remove-secret`, { secret_id });
-    expect(textOf((await owner.follow(await remove('sec_\0'))).html)).to.include('This secret is already removed.');
+    expect(textOf((await owner.follow(await remove('sec_\0'))).html)).to.include(said('oauth-clients.no-such-secret'));
     const [first, last] = (await stored())?.secrets ?? [];
     const removed = await remove(first?.id);
     expect(textOf((await owner.follow(removed)).html)).to.include('The secret is removed.');
@@ -150,7 +159,7 @@ describe('the page of an OAuth client', () => {
     expect(used).to.match(/gate_cs_…\S{4} was last used on \d+ \w+ 20\d\d, \d\d:\d\d UTC/);
     expect((await stored())?.secrets).to.have.length(2);
     const unknown = await owner.follow(await confirmationPage('sec_0000000000000000'));
-    expect(textOf(unknown.html)).to.include('This secret is already removed.');
+    expect(textOf(unknown.html)).to.include(said('oauth-clients.no-such-secret'));
     await owner.follow(await owner.submit(page, { secret_id: first?.id ?? '' }));
     expect((await stored())?.secrets).to.have.length(1);
   });
