@@ -382,8 +382,9 @@ const TAIL = `
 
 /**
  * Adds the requests of clients that exist. The same statement deletes the oldest rows beyond the limits of the
- * client; it does not see the new rows yet, so it counts them apart. Returns the owners of the clients whose new
- * problems have a step and error that none of their open problems has.
+ * client; it does not see the new rows yet, so it counts them apart. LATERAL and the array keep it to rows of these
+ * clients: a join reads the whole table. Returns the owners of the clients whose new problems have a step and error
+ * that none of their open problems has.
  */
 const KEEP = `
   WITH noted AS (
@@ -401,14 +402,16 @@ const KEEP = `
         share = 'tail' OR row_number() OVER (PARTITION BY client_id, share, ${EQUAL} ORDER BY id DESC) <= ${MAX_EQUAL}
           AS is_shown
       FROM (
-        SELECT * FROM added UNION ALL SELECT id, client_id, step, share, error, cause, redirect_uri FROM client_requests
-          WHERE (client_id, step, share) IN (SELECT client_id, step, share FROM added)) p
+        SELECT * FROM added UNION ALL
+        SELECT former.* FROM (SELECT DISTINCT client_id, step, share FROM added) fresh, LATERAL (
+          SELECT id, client_id, step, share, error, cause, redirect_uri FROM client_requests kept
+            WHERE (kept.client_id, kept.step, kept.share) = (fresh.client_id, fresh.step, fresh.share)
+            ORDER BY id DESC LIMIT $2 + ${MAX_WAITING}) former) p
   ), crowded AS (
     SELECT id, is_shown, row_number() OVER (PARTITION BY client_id, step, share, is_shown ORDER BY id DESC) AS place
       FROM ranked
   ), removed AS (
-    DELETE FROM client_requests p USING crowded
-      WHERE p.id = crowded.id AND (NOT crowded.is_shown OR crowded.place > $2)
+    DELETE FROM client_requests WHERE id = ANY(ARRAY(SELECT id FROM crowded WHERE NOT is_shown OR place > $2))
   )
   SELECT DISTINCT c.owner_account_id AS id, noted.step
     FROM noted JOIN clients c ON c.id = noted."clientId"
