@@ -241,6 +241,11 @@ describeOn([postgresServer, redisServer], 'frozen formats', () => {
     const [, state, facts = ''] = /^([^:]+):(.*)$/.exec(await valueIn('z', id)) ?? [];
     expect(state, KEEP).to.match(/^-1!!\d{13}!0!\d{10}!0!\d{10}!0!0$/);
     expectShape('authorization', JSON.parse(facts));
+    const ending = 'frozen_with_an_end_0000';
+    const lifetimes = { codeSeconds: 600, absoluteSeconds: 86_400 };
+    const { store } = on.service;
+    await store.beginAuthorization(ending, (await store.readAuthorization(id)) ?? expect.fail(KEEP), lifetimes);
+    expect(await valueIn('z', ending), KEEP).to.match(/^-1!!\d{13}!0!\d{10}!\d{10}!\d{10}!0!0:/);
     const { body } = await clientCredentials(on.service.issuer, clients.machine);
     expectShape('machine access token', await recordIn('m', String(body.access_token)));
   });

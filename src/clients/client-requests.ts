@@ -55,6 +55,7 @@ export interface ClientProblemGroup {
   readonly scope: string | null;
   readonly authMethod: SeenAuthMethod | null;
   readonly requestId: string;
+  /** From `MAX_EQUAL` on, there were at least so many: earlier ones are not kept, and `first` is the first kept one. */
   readonly count: number;
   readonly first: Date;
   readonly at: Date;
@@ -81,6 +82,8 @@ type WaitingRequest = ClientRequest & { readonly at: Date; readonly share: Share
 const MAX_KEPT = 100;
 /** Maximum number of problems per minute, counted like `MAX_KEPT`. */
 const MAX_PER_MINUTE = 60;
+/** Maximum number of these that are equal (`EQUAL`), so that equal ones displace no other. */
+export const MAX_EQUAL = 5;
 const MINUTE_MS = 60_000;
 /** Maximum number of problems of all clients together that are grouped: there may be any number. */
 const MAX_GROUPED = 10_000;
@@ -89,7 +92,9 @@ const LIFETIME_MS = 7 * 86_400_000;
 const PAUSE_MS = 500;
 /** Maximum number of requests of all clients that wait to be written. */
 const MAX_WAITING = 1_000;
-/** Maximum number of these in the share `tail`: no user could read more. */
+/** Maximum number of requests whose clients are looked up: more than real clients cause, who are in memory. */
+const MAX_LOOKED_UP = 2_000;
+/** Maximum number of those that wait in the share `tail`: no user could read more. */
 const MAX_TAIL_WAITING = 40;
 /** The tail of a client: what its page shows. */
 const TAIL_LENGTH = 20;
@@ -153,13 +158,21 @@ export function createClientRequests(parts: {
       log.debug({ err }, "a viewer of the client's requests was not notified");
     });
 
-  /** Counts a problem. Returns true if those with this key exceed the limit of its minute. */
-  function isFlood(key: string, at: Date): boolean {
-    const number = Math.floor(at.getTime() / MINUTE_MS);
-    if (number !== minute.number) minute = { number, counts: new Map() };
-    const count = (minute.counts.get(key) ?? 0) + 1;
-    minute.counts.set(key, count);
-    return count > MAX_PER_MINUTE;
+  /** Counts a problem. Returns true if those of its share, or those equal to it, exceed the limit of the minute. */
+  function isFlood(problem: WaitingRequest): boolean {
+    const number = Math.floor(problem.at.getTime() / MINUTE_MS);
+    // A problem of the former minute may come late: it must not begin this minute again.
+    if (number > minute.number) minute = { number, counts: new Map() };
+    const { counts } = minute;
+    const share = `${problem.clientId} ${problem.step} ${problem.share}`;
+    const ofShare = counts.get(share) ?? 0;
+    // Equal problems do not fill the share. If it is full, nothing is counted, so memory is bounded.
+    if (ofShare >= MAX_PER_MINUTE) return true;
+    const equal = JSON.stringify([share, problem.error, problem.cause, isOfUri(problem) && problem.redirectUri]);
+    const ofEqual = counts.get(equal) ?? 0;
+    if (ofEqual >= MAX_EQUAL) return true;
+    counts.set(share, ofShare + 1).set(equal, ofEqual + 1);
+    return false;
   }
 
   async function write(requests: readonly WaitingRequest[]): Promise<readonly WaitingRequest[]> {
@@ -181,33 +194,27 @@ export function createClientRequests(parts: {
   const enqueuing = new Set<Promise<void>>();
 
   async function enqueue(request: WaitingRequest): Promise<void> {
-    const { clientId, step, redirectUri } = request;
+    const { clientId } = request;
     // Made-up client IDs could fill the queue of all clients. No query, if the request has just cached the client.
     if (!(await clients.find(clientId).catch(() => undefined)) || writer.isFull()) return;
-    let { share } = request;
-    if (share !== 'tail' && isFlood(`${clientId} ${step} ${share}`, request.at)) share = 'tail';
+    const problem = withoutHarm(request);
+    const share = request.share !== 'tail' && isFlood(problem) ? 'tail' : request.share;
     if (share === 'tail') {
       if (!isWatched(clientId) || tailWaiting >= MAX_TAIL_WAITING) return;
       tailWaiting += 1;
     }
-    writer.add({
-      ...request,
-      share,
-      grantType: cleaned(request.grantType, MAX_TEXT_LENGTH),
-      error: cleaned(request.error, MAX_TEXT_LENGTH),
-      cause: cleaned(request.cause, MAX_CAUSE_LENGTH),
-      scope: cleaned(request.scope, MAX_TEXT_LENGTH),
-      redirectUri: redirectUri && cut(withoutValues(redirectUri), MAX_URI_LENGTH),
-    });
+    writer.add({ ...problem, share });
+  }
+
+  async function writeWaiting(): Promise<void> {
+    await Promise.all(enqueuing);
+    await writer.flush();
   }
 
   async function groups(clientId?: string, ownerId?: string): Promise<ClientProblemGroup[]> {
-    await Promise.all(enqueuing);
-    await writer.flush();
+    await writeWaiting();
     return database.query<ClientProblemGroup>(
-      `${(clientId ?? ownerId) ? GROUPS : LATEST_GROUPS} WHERE ${isProblem} AND at > $1
-          AND (p.client_id = $2 OR $2::text IS NULL)
-          AND (c.owner_account_id = $3 OR $3::text IS NULL)
+      `${(clientId ?? ownerId) ? GROUPS : LATEST_GROUPS} WHERE ${isSelected}
         GROUP BY ${GROUPED_BY} ORDER BY max(p.id) DESC`,
       [new Date(clock() - LIFETIME_MS), clientId ?? null, ownerId ?? null],
     );
@@ -222,6 +229,8 @@ export function createClientRequests(parts: {
     record(request: ClientRequest): void {
       const share = shareOf(request);
       if (isClosed || (share === 'tail' && !isWatched(request.clientId))) return;
+      // The look-ups of made-up client IDs must not delay the reader of the log, or the stop of a node, without end.
+      if (enqueuing.size >= MAX_LOOKED_UP) return;
       const enqueued = enqueue({ ...request, share, at: new Date(clock()) }).finally(() => enqueuing.delete(enqueued));
       enqueuing.add(enqueued);
     },
@@ -231,6 +240,14 @@ export function createClientRequests(parts: {
      * all, only the latest `MAX_GROUPED` problems.
      */
     groups,
+
+    /** Counts the open problems of one client or one owner, keyed by client; without those that have none. */
+    async openCounts(clientId?: string, ownerId?: string): Promise<ReadonlyMap<string, number>> {
+      await writeWaiting();
+      const values = [new Date(clock() - LIFETIME_MS), clientId ?? null, ownerId ?? null];
+      const rows = await database.query<{ readonly id: string; readonly count: number }>(OPEN_COUNTS, values);
+      return new Map(rows.map(({ id, count }) => [id, count]));
+    },
 
     async openGroups(clientId?: string, ownerId?: string): Promise<ClientProblemGroup[]> {
       return (await groups(clientId, ownerId)).filter(({ isMended }) => !isMended);
@@ -308,6 +325,16 @@ export const cut = (text: string, maxLength: number): string => text.slice(0, ma
 const cleaned = (text: string | undefined, maxLength: number): string | undefined =>
   text === undefined ? undefined : cut(withoutSecrets(text), maxLength);
 
+/** Returns the request as it may be stored. */
+const withoutHarm = <Given extends ClientRequest>(request: Given): Given => ({
+  ...request,
+  grantType: cleaned(request.grantType, MAX_TEXT_LENGTH),
+  error: cleaned(request.error, MAX_TEXT_LENGTH),
+  cause: cleaned(request.cause, MAX_CAUSE_LENGTH),
+  scope: cleaned(request.scope, MAX_TEXT_LENGTH),
+  redirectUri: request.redirectUri && cut(withoutValues(request.redirectUri), MAX_URI_LENGTH),
+});
+
 /**
  * True if the cause of problem `p` of client `c` is removed: what was missing is registered, or the
  * client was authenticated later, which is written as its last use. The last use of a public client
@@ -323,6 +350,8 @@ const isMended = `coalesce(CASE
 END, false)`;
 
 const isProblem = "p.share <> 'tail'";
+const isSelected = `${isProblem} AND at > $1 AND (p.client_id = $2 OR $2::text IS NULL)
+  AND (c.owner_account_id = $3 OR $3::text IS NULL)`;
 const latest = (column: string): string => `(array_agg(${column} ORDER BY p.id DESC))[1]`;
 const JOIN_CLIENTS = 'JOIN clients c ON c.id = p.client_id';
 const GROUPED = `SELECT c.id AS "clientId", c.name AS "clientName", step, error, cause,
@@ -334,18 +363,28 @@ const GROUPS = `${GROUPED} FROM client_requests p ${JOIN_CLIENTS}`;
 const LATEST_GROUPS = `${GROUPED}
   FROM (SELECT * FROM client_requests p WHERE ${isProblem} ORDER BY id DESC LIMIT ${MAX_GROUPED}) p ${JOIN_CLIENTS}`;
 
-/** Another redirect URI is another problem only if it is the cause. */
-const GROUPED_BY = `c.id, step, error, cause,
+/** Another redirect URI is another problem only if it is the cause. The same condition as in `EQUAL`. */
+const isOfUri = ({ error, cause }: Pick<ClientRequest, 'error' | 'cause'>): boolean =>
+  error === 'invalid_redirect_uri' || /redirect_uri/.test(cause ?? '');
+const EQUAL = `step, error, cause,
   CASE WHEN error = 'invalid_redirect_uri' OR cause LIKE '%redirect_uri%' THEN redirect_uri END`;
+const GROUPED_BY = `c.id, ${EQUAL}`;
+
+const OPEN_COUNTS = `
+  SELECT id, count(*)::integer AS count FROM (
+      SELECT c.id FROM client_requests p ${JOIN_CLIENTS} WHERE ${isSelected}
+        GROUP BY ${GROUPED_BY} HAVING NOT bool_and(${isMended})) open
+    GROUP BY id`;
 
 const TAIL = `
   SELECT id, at, step, grant_type AS "grantType", error, cause, request_id AS "requestId"
     FROM client_requests WHERE client_id = $1 AND at > $2 ORDER BY id DESC LIMIT $3`;
 
 /**
- * Adds the requests of clients that exist. The same statement deletes the oldest rows beyond each
- * client's limit; it does not see the new rows yet, so it leaves room for them. Returns the owners
- * of the clients whose new problems have a step and error that none of their open problems has.
+ * Adds the requests of clients that exist. The same statement deletes the oldest rows beyond the limits of the
+ * client; it does not see the new rows yet, so it counts them apart. LATERAL and the array keep it to rows of these
+ * clients: a join reads the whole table. Returns the owners of the clients whose new problems have a step and error
+ * that none of their open problems has.
  */
 const KEEP = `
   WITH noted AS (
@@ -357,17 +396,22 @@ const KEEP = `
         (client_id, at, step, grant_type, error, cause, redirect_uri, scope, auth_method, request_id, share)
       SELECT "clientId", at, step, "grantType", error, cause, "redirectUri", scope, "authMethod", "requestId", share
       FROM noted WHERE EXISTS (SELECT FROM clients WHERE id = "clientId") ORDER BY at, place
-      RETURNING client_id, step, share
+      RETURNING id, client_id, step, share, error, cause, redirect_uri
+  ), ranked AS (
+    SELECT id, client_id, step, share,
+        share = 'tail' OR row_number() OVER (PARTITION BY client_id, share, ${EQUAL} ORDER BY id DESC) <= ${MAX_EQUAL}
+          AS is_shown
+      FROM (
+        SELECT * FROM added UNION ALL
+        SELECT former.* FROM (SELECT DISTINCT client_id, step, share FROM added) fresh, LATERAL (
+          SELECT id, client_id, step, share, error, cause, redirect_uri FROM client_requests kept
+            WHERE (kept.client_id, kept.step, kept.share) = (fresh.client_id, fresh.step, fresh.share)
+            ORDER BY id DESC LIMIT $2 + ${MAX_WAITING}) former) p
   ), crowded AS (
-    SELECT client_id, step, share, (
-        SELECT id FROM client_requests kept WHERE (kept.client_id, kept.step, kept.share) =
-          (fresh.client_id, fresh.step, fresh.share)
-        ORDER BY id DESC OFFSET greatest($2 - fresh.count, 0) LIMIT 1) AS last_id
-      FROM (SELECT client_id, step, share, count(*) FROM added GROUP BY 1, 2, 3) fresh
+    SELECT id, is_shown, row_number() OVER (PARTITION BY client_id, step, share, is_shown ORDER BY id DESC) AS place
+      FROM ranked
   ), removed AS (
-    DELETE FROM client_requests p USING crowded
-      WHERE (p.client_id, p.step, p.share) = (crowded.client_id, crowded.step, crowded.share)
-        AND p.id <= crowded.last_id
+    DELETE FROM client_requests WHERE id = ANY(ARRAY(SELECT id FROM crowded WHERE NOT is_shown OR place > $2))
   )
   SELECT DISTINCT c.owner_account_id AS id, noted.step
     FROM noted JOIN clients c ON c.id = noted."clientId"

@@ -31,7 +31,7 @@ export function addProblemCommands(program: Command, operator: Operator): void {
   })
     .description(
       'list the refused requests of clients and refused sign-ins of the last 7 days, the ' +
-        'latest first; equal problems are grouped into one line',
+        'latest first; equal problems are grouped into one line, which counts the last 5 of a client',
     )
     .addOption(new Option('--client <id>', 'only problems of this client').conflicts('account'))
     .addOption(new Option('--account <account>', 'only problems of this person'))

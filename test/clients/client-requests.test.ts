@@ -42,10 +42,13 @@ describe('recent problems of a client', () => {
     requestId,
     ...more,
   });
-  /** Records problems so slowly that the limit per minute does not apply. */
+  /** A problem that equals no other. */
+  const another = (requestId: string, more: Partial<ClientRequest> = {}) =>
+    problem(requestId, { cause: `cause of ${requestId}`, ...more });
+  /** Records different problems so slowly that the limit per minute does not apply. */
   async function record(count: number): Promise<void> {
     for (let number = 0; number < count; number += 1) {
-      problems.record(problem(`req_${number}`));
+      problems.record(another(`req_${number}`));
       if (number % 50 === 49) {
         now += 60_000;
         await problems.groups(client.id);
@@ -92,8 +95,8 @@ describe('recent problems of a client', () => {
       now += 60_000;
     }
     for (let number = 0; number < 240; number += 1) {
-      problems.record(problem(`req_${number}`, { error: 'invalid_redirect_uri' }));
-      problems.record(problem(`req_a${number}`, authorize));
+      problems.record(another(`req_${number}`, { error: 'invalid_redirect_uri' }));
+      problems.record(another(`req_a${number}`, authorize));
       if (number % 60 === 58) problems.record(problem(`req_own_${number}`, token));
       if (number % 60 !== 59) continue;
       await problems.groups(client.id);
@@ -104,10 +107,92 @@ describe('recent problems of a client', () => {
     expect(await rows()).to.equal(205);
   });
 
+  it('equal problems, however many, displace no other of their share, nor its place in their minute', async () => {
+    const refused = (requestId: string, more: Partial<ClientRequest> = {}) =>
+      problem(requestId, { step: 'authorize', error: 'invalid_scope', isFromClient: true, ...more });
+    for (let number = 0; number < 90; number += 1) {
+      problems.record(refused(`req_other_${number}`, { cause: `cause ${number}` }));
+      if (number % 45 !== 44) continue;
+      await problems.groups(client.id);
+      now += 60_000;
+    }
+    for (let number = 0; number < 220; number += 1) {
+      problems.record(refused(`req_${number}`, { scope: `a${number}`, redirectUri: `https://app.example/${number}` }));
+      if (number % 110 === 109) problems.record(refused(`req_other_a${number}`, { error: 'invalid_request' }));
+      if (number % 10 === 9) await problems.groups(client.id);
+      if (number % 110 === 109) now += 60_000;
+    }
+    const ids = await requestIds();
+    expect(ids.filter((id) => id.includes('other'))).to.have.length(92);
+    const [latest] = await problems.groups(client.id);
+    expect(latest).to.include({ error: 'invalid_request', count: 2 });
+    expect(await rows()).to.equal(97);
+    expect((await problems.openCounts(client.id)).get(client.id)).to.equal(
+      (await problems.openGroups(client.id)).length,
+    );
+  });
+
+  it('equal problems are those with the same unregistered redirect URI, and the latest 5 are kept', async () => {
+    for (let number = 0; number < 21; number += 1) {
+      const redirectUri = `https://app.example/${number % 2}`;
+      problems.record(problem(`req_${number}`, { step: 'authorize', error: 'invalid_redirect_uri', redirectUri }));
+      await problems.groups(client.id);
+      now += 60_000;
+    }
+    expect(await requestIds()).to.deep.equal(Array.from({ length: 10 }, (_, index) => `req_${20 - index}`));
+  });
+
+  it('a problem of the former minute that comes late does not begin the limit of this minute again', async () => {
+    let release = () => {};
+    const late = new Promise<void>((resolve) => {
+      release = resolve;
+    });
+    let wait: Promise<void> | undefined = late;
+    const find = async (id: string) => {
+      await wait;
+      return registry.find(id);
+    };
+    const slow = createClientRequests({ ...parts, clients: { find } });
+    slow.record(another('req_late'));
+    now += 60_000;
+    wait = undefined;
+    const fill = async (name: string) => {
+      for (let number = 0; number < 60; number += 1) slow.record(another(`req_${name}_${number}`));
+      await new Promise(setImmediate);
+    };
+    await fill('first');
+    await registry.find(client.id);
+    release();
+    await slow.groups(client.id);
+    await fill('second');
+    await slow.close();
+    expect((await requestIds()).filter((id) => id !== 'req_late')).to.have.length(60);
+  });
+
+  it('requests with made-up client ids wait in a bounded number for their look-ups', async () => {
+    let asked = 0;
+    let release = () => {};
+    const waiting = new Promise<void>((resolve) => {
+      release = resolve;
+    });
+    const find = async () => {
+      asked += 1;
+      await waiting;
+      return undefined;
+    };
+    const slow = createClientRequests({ ...parts, clients: { find } });
+    for (let number = 0; number < 5_000; number += 1) {
+      slow.record(problem('req', { clientId: `gate_ci_${String(number).padStart(22, '0')}` }));
+    }
+    expect(asked).to.equal(2_000);
+    release();
+    await slow.close();
+  });
+
   it('problems older than 7 days are not shown, and are deleted', async () => {
     await record(3);
     now += 7 * DAY - 1;
-    expect((await problems.groups(client.id)).map(({ count }) => count)).to.deep.equal([3]);
+    expect((await problems.groups(client.id)).map(({ count }) => count)).to.deep.equal([1, 1, 1]);
     now += 1;
     expect(await problems.groups(client.id)).to.deep.equal([]);
     const removed = await problems.removeExpired(2);
@@ -117,7 +202,7 @@ describe('recent problems of a client', () => {
   });
 
   it('at most 60 problems a minute are recorded, so that many refused requests do not fill the table', async () => {
-    for (let number = 0; number < 5_000; number += 1) problems.record(problem(`req_${number}`));
+    for (let number = 0; number < 5_000; number += 1) problems.record(another(`req_${number}`));
     expect(await requestIds()).to.have.length(60);
     now += 60_000;
     problems.record(problem('req_later'));

@@ -272,7 +272,7 @@ async function requestState({ clientRequests, audit, clients }: Registries, id: 
   if (!done) {
     const why =
       'The stores have only requests that changed something, and for each client the last ' +
-      '100 refused requests of each kind of 7 days.';
+      '100 refused requests of each kind (5 of equal ones) of 7 days.';
     return as('unknown', why, `Search the log for ${id}: the log has a line for each request.`);
   }
   const remedy = `\`audit --request ${id}\` shows everything that it changed.`;

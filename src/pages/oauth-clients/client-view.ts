@@ -148,6 +148,8 @@ export interface SecretRow {
 /** Refused requests with the same cause. */
 export interface ClientProblemGroup {
   readonly count: number;
+  /** True if there may have been more than `count`. */
+  readonly isCut: boolean;
   readonly first: Moment;
   readonly last: Moment;
   /** The name of the step: `Authorize` or `Token`. */

@@ -29,7 +29,7 @@ const CLIENTS: ListForm<OwnedClient> = {
 export function clientListPage(parts: {
   readonly kit: PageKit;
   readonly clients: ClientRegistry;
-  readonly clientRequests: Pick<ClientRequests, 'openGroups'>;
+  readonly clientRequests: Pick<ClientRequests, 'openCounts'>;
   readonly limit: number;
 }): Route[] {
   const { kit, clients, clientRequests, limit } = parts;
@@ -37,7 +37,7 @@ export function clientListPage(parts: {
   async function show(ctx: Context): Promise<void> {
     const owned = await clients.listByOwner(accountOf(ctx).id);
     const { rows, list } = listOf(owned, ctx.query, CLIENTS);
-    const open = await clientRequests.openGroups(undefined, accountOf(ctx).id);
+    const open = await clientRequests.openCounts(undefined, accountOf(ctx).id);
     await kit.render(ctx, 'oauth-clients', {
       notice: await kit.notices.take(ctx),
       list,
@@ -50,7 +50,7 @@ export function clientListPage(parts: {
         created: toMoment(client.createdAt),
         connectedPeople: peopleText(client.connectedPeople),
         lastUsed: momentOrNothing(client.lastUsedAt),
-        problems: open.filter(({ clientId }) => clientId === client.id).length,
+        problems: open.get(client.id) ?? 0,
         problemsUrl: urlOf(client, 'problems'),
       })),
       limit,

@@ -45,7 +45,7 @@ export type OwnClientPages = ReturnType<typeof createOwnClientPages>;
 export function createOwnClientPages(parts: {
   readonly kit: PageKit;
   readonly clients: ClientRegistry;
-  readonly clientRequests: Pick<ClientRequests, 'openGroups'>;
+  readonly clientRequests: Pick<ClientRequests, 'openCounts'>;
   readonly activity: Activity;
 }) {
   const { kit, clients, clientRequests, activity } = parts;
@@ -74,7 +74,7 @@ export function createOwnClientPages(parts: {
     /** Returns the heading and tabs around each page. */
     async head(ctx: Context, part: ClientPart): Promise<ClientHead> {
       const client = ownClientOf(ctx);
-      const { length: count } = await clientRequests.openGroups(client.id);
+      const count = (await clientRequests.openCounts(client.id)).get(client.id) ?? 0;
       const names = Object.keys(PARTS) as ClientPart[];
       return {
         name: client.name,

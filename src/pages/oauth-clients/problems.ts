@@ -3,6 +3,7 @@ import type { Context } from 'koa';
 import type { Client } from '../../clients/client.ts';
 import {
   type ClientRequests,
+  MAX_EQUAL,
   type SeenAuthMethod,
   type ClientProblemGroup as StoredGroup,
   withoutValues,
@@ -51,6 +52,7 @@ function problemGroupsOf(groups: readonly StoredGroup[], client: Pick<Client, 'r
   const registered = client.redirectUris.map(withoutValues);
   return groups.map((group) => ({
     count: group.count,
+    isCut: group.count >= MAX_EQUAL,
     first: toMoment(group.first),
     last: toMoment(group.at),
     step: STEPS[group.step],
