@@ -141,7 +141,9 @@ describe('the activity page', () => {
     const read = [...plan.matchAll(/rows=([\d.]+) loops=(\d+)|Rows Removed by \D+: (\d+)/g)];
     // A look-up that finds nothing costs as much as one that finds a row.
     const most = Math.max(
-      ...read.map(([, found = 0, loops = 0, removed = 0]) => Math.max(Number(found), 1) * Number(loops) + Number(removed)),
+      ...read.map(
+        ([, found = 0, loops = 0, removed = 0]) => Math.max(Number(found), 1) * Number(loops) + Number(removed),
+      ),
     );
     expect(most, plan).to.be.within(1, 500);
     expect((await logOf(person.accountId)).filter(({ action }) => action === 'client_barred')).to.have.length(1);
