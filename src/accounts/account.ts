@@ -75,4 +75,18 @@ export const LISTED_ACCOUNTS = `SELECT *, CASE WHEN "isSuspended" THEN 'suspende
 
 export type AccountRow = RowOf<Account>;
 
-export const accountFrom: (row: AccountRow) => Account = withoutNulls<Account>;
+/** Takes nothing else of a wider row, which may have the hash of a password. */
+export const accountFrom = (row: AccountRow): Account =>
+  withoutNulls<Account>({
+    id: row.id,
+    email: row.email,
+    name: row.name,
+    isSuspended: row.isSuspended,
+    suspendedAt: row.suspendedAt,
+    hasPassword: row.hasPassword,
+    createdAt: row.createdAt,
+    sessionGeneration: row.sessionGeneration,
+    unwantedMail: row.unwantedMail,
+    language: row.language,
+    externalId: row.externalId,
+  });

@@ -41,7 +41,6 @@ export function createSignIn(parts: {
         .query('UPDATE accounts SET password_hash = $2 WHERE id = $1 AND password_hash = $3', [row.id, renewed, stored])
         .catch((err: unknown) => log?.warn({ err, accountId: row.id }, 'a password hash could not be renewed'));
     }
-    const { hash: _, ...account } = row;
-    return accountFrom(account);
+    return accountFrom(row);
   };
 }

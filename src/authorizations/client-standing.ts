@@ -1,6 +1,6 @@
 /** How many users a client has: shown on its consent page, and limited for unchecked clients. */
 import { redirectHosts } from '../clients/client.ts';
-import { BY_GENERATION, endedThroughOf, isCurrent } from '../clients/client-row.ts';
+import { BY_GENERATION, endedThroughOf, isCurrentSince } from '../clients/client-row.ts';
 import type { Queries } from '../storage/queries.ts';
 
 export interface ClientStanding {
@@ -63,9 +63,9 @@ export const isFullFor = (account: string, client: string, max: string): string 
   AND EXISTS (SELECT FROM clients
     WHERE id = ${client} AND verified_at IS NULL AND owner_account_id IS NOT NULL)
   AND NOT EXISTS (SELECT FROM connections n
-    WHERE account_id = ${account} AND client_id = ${client} AND ${isCurrent()})
+    WHERE account_id = ${account} AND client_id = ${client} AND ${isCurrentSince()})
   AND (SELECT count(*) FROM (SELECT FROM connections n
-    WHERE client_id = ${client} AND ${isCurrent(endedThroughOf(client))} ${BY_GENERATION} LIMIT ${max}) counted) >= ${max})`;
+    WHERE client_id = ${client} AND ${isCurrentSince(endedThroughOf(client))} ${BY_GENERATION} LIMIT ${max}) counted) >= ${max})`;
 
 export function createClientStandings({ database }: { readonly database: Queries }) {
   return {
@@ -74,7 +74,7 @@ export function createClientStandings({ database }: { readonly database: Queries
       const [row] = await database.query<ClientStanding>(
         `WITH others AS (
             SELECT account_id FROM connections n
-            WHERE client_id = $1 AND account_id <> $2 AND ${isCurrent(endedThroughOf('$1'))}
+            WHERE client_id = $1 AND account_id <> $2 AND ${isCurrentSince(endedThroughOf('$1'))}
             ${BY_GENERATION} LIMIT $3)
           SELECT created_at AS "registeredAt", owned_since AS "ownedSince",
             owner_account_id IS NULL AS "isOfOperator", verified_at IS NOT NULL AS "isVerified",
@@ -84,7 +84,7 @@ export function createClientStandings({ database }: { readonly database: Queries
               JOIN organization_memberships own ON own.organization_id = theirs.organization_id
               WHERE own.account_id = $2) AS "hasColleagues",
             EXISTS (SELECT FROM connections n
-              WHERE account_id = $2 AND client_id = $1 AND ${isCurrent()}) AS "isConnected"
+              WHERE account_id = $2 AND client_id = $1 AND ${isCurrentSince()}) AS "isConnected"
           FROM clients WHERE id = $1`,
         [clientId, accountId, MAX_COUNTED + 1],
       );

@@ -9,7 +9,7 @@ import {
 import type { Organization } from '../accounts/access/reach.ts';
 import { type Page, type PageRequest, pageOf } from '../storage/pages.ts';
 import type { Queries } from '../storage/queries.ts';
-import { hasEnded } from './consents.ts';
+import { hasEndedAt } from './consents.ts';
 
 export interface ConnectedClient {
   readonly clientId: string;
@@ -42,7 +42,7 @@ export async function listConnectedClients(
         FROM connections n
         JOIN clients c ON c.id = n.client_id
         LEFT JOIN accounts a ON a.id = c.owner_account_id
-        WHERE n.account_id = $1 AND NOT ${hasEnded('$2', 'c.ended_through')}
+        WHERE n.account_id = $1 AND NOT ${hasEndedAt('$2', 'c.ended_through')}
         ORDER BY n.connected_at DESC, n.client_id`,
     [accountId, now],
   );
@@ -66,7 +66,7 @@ export const listActing = (database: Queries, accountId: string, now: Date, limi
   database.query<ActingEntry>(
     `WITH apps AS (
         SELECT client_id, last_used_at, count(*) OVER ()::integer AS total FROM connections n
-        WHERE account_id = $1 AND NOT ${hasEnded('$2')}
+        WHERE account_id = $1 AND NOT ${hasEndedAt('$2')}
         ORDER BY last_used_at DESC NULLS LAST, connected_at DESC LIMIT $3),
       keys AS (
         SELECT id, name, last_used_at, count(*) OVER ()::integer AS total FROM api_keys
@@ -108,7 +108,7 @@ export async function listConnections(
           CASE WHEN ${IS_LIMITED} THEN 'yes' ELSE '' END AS limited
         FROM connections n
         JOIN clients c ON c.id = n.client_id JOIN accounts a ON a.id = n.account_id
-        -- As isCurrent, without a look-up for each row. PostgreSQL expects <> to hold for nearly all rows, so it
+        -- As isCurrentSince, without a look-up for each row. PostgreSQL expects <> to hold for nearly all rows, so it
         -- reads them in the order of their index, and not all of them.
         WHERE n.ended_at IS NULL AND sign(n.client_generation - c.ended_through) <> -1
           AND (n.account_id = $1 OR $1::text IS NULL) AND (n.client_id = $2 OR $2::text IS NULL)`,

@@ -2,7 +2,7 @@
 import type { ConnectionLimit } from '../accounts/access/access-limit.ts';
 import { transactionOf } from '../storage/account-turns.ts';
 import type { Database, InTransaction, Queries } from '../storage/queries.ts';
-import { hasEnded, isLimit } from './consents.ts';
+import { hasEndedAt, isLimit } from './consents.ts';
 
 export interface Connection {
   readonly accountId: string;
@@ -32,7 +32,7 @@ export const setLimit = (
   transactionOf(database, accountId, async (tx) => {
     const rows = await tx.query(
       `UPDATE connections n SET limit_places = $3::text[], limit_read_only = $4, limit_until = $5
-        WHERE account_id = $1 AND client_id = $2 AND NOT ${hasEnded('$6')}
+        WHERE account_id = $1 AND client_id = $2 AND NOT ${hasEndedAt('$6')}
           AND ${isLimit('$7', '$8', '$9')} RETURNING 1`,
       [accountId, clientId, places, isReadOnly, until, now, seen.places, seen.isReadOnly, seen.until],
     );

@@ -20,7 +20,7 @@ import {
   listConnections,
 } from './connected-clients.ts';
 import { type Connection, type EndedConnection, endDue, endedBy, setLimit } from './connection-limits.ts';
-import { hasEnded, type NewConsent, type RememberedConsent, rememberConsent } from './consents.ts';
+import { hasEndedAt, type NewConsent, type RememberedConsent, rememberConsent } from './consents.ts';
 
 export type Connections = ReturnType<typeof createConnections>;
 
@@ -84,7 +84,7 @@ export function createConnections(parts: {
             consented_owned_since IS NOT DISTINCT FROM date_trunc('milliseconds', c.owned_since)
               AS "isSameOwner"
           FROM connections n JOIN clients c ON c.id = client_id
-          WHERE account_id = $1 AND client_id = $2 AND NOT ${hasEnded('$3', 'c.ended_through')}`,
+          WHERE account_id = $1 AND client_id = $2 AND NOT ${hasEndedAt('$3', 'c.ended_through')}`,
         [accountId, clientId, new Date(clock())],
       );
       return row && { ...row, limit: limitFrom(row.limit) };

@@ -2,7 +2,7 @@
 import type { ConnectionLimit } from '../accounts/access/access-limit.ts';
 import type { Organization } from '../accounts/access/reach.ts';
 import { SESSION_GENERATION } from '../accounts/account.ts';
-import { isCurrent } from '../clients/client-row.ts';
+import { isCurrentSince } from '../clients/client-row.ts';
 import type { Database, InTransaction, Queries } from '../storage/queries.ts';
 import { isFullFor } from './client-standing.ts';
 
@@ -47,17 +47,17 @@ type Connected = { readonly generation: number; readonly clientGeneration: numbe
 /**
  * SQL: the connection `n` was ended, or `now` is after the end date that its user set.
  *
- * @param endedThrough see `isCurrent`
+ * @param endedThrough see `isCurrentSince`
  */
-export const hasEnded = (now: string, endedThrough?: string): string =>
-  `(NOT ${isCurrent(endedThrough)} OR coalesce(n.limit_until <= ${now}, false))`;
+export const hasEndedAt = (now: string, endedThrough?: string): string =>
+  `(NOT ${isCurrentSince(endedThrough)} OR coalesce(n.limit_until <= ${now}, false))`;
 
 /** SQL condition: the connection `n` has this limit. */
 export const isLimit = (places: string, isReadOnly: string, until: string): string =>
   `(n.limit_places IS NOT DISTINCT FROM ${places}::text[] AND n.limit_read_only = ${isReadOnly}
     AND n.limit_until IS NOT DISTINCT FROM ${until}::timestamptz)`;
 
-const ENDED = hasEnded('excluded.connected_at');
+const ENDED = hasEndedAt('excluded.connected_at');
 const TAKES_LIMIT = `(${ENDED} OR (SELECT chooses_limit FROM given))`;
 
 /** Its row is locked, not only read: an end that this statement waits for is seen. */

@@ -9,7 +9,7 @@ import type { Clock } from '../base/clock.ts';
 import { isClientId } from '../base/random-id.ts';
 import { createTurns } from '../storage/account-turns.ts';
 import type { Database } from '../storage/queries.ts';
-import { hasEnded } from './consents.ts';
+import { hasEndedAt } from './consents.ts';
 
 export type OrganizationReach = ReturnType<typeof createOrganizationReach>;
 
@@ -177,7 +177,7 @@ function createReach(parts: {
           WHERE organization_id = $1 AND client_id = c.id
           ORDER BY connected_at DESC LIMIT ${MAX_EXAMINED}) latest
         CROSS JOIN LATERAL (SELECT n.* FROM connections n WHERE n.account_id = latest.account_id
-          AND n.client_id = c.id AND NOT ${hasEnded('$4')} LIMIT 1) n
+          AND n.client_id = c.id AND NOT ${hasEndedAt('$4')} LIMIT 1) n
         CROSS JOIN LATERAL (SELECT * FROM organization_memberships
           WHERE account_id = n.account_id AND organization_id = $1 LIMIT 1) m
         ${ACCOUNT} ${heldWithin('n')}

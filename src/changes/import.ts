@@ -24,9 +24,9 @@ const RETRY_PAUSES_MS = [250, 1_000];
 /** Pages of people wait for a batch of an import: 0.3 s at most, even if it takes twice as long as the one before. */
 const MAX_BATCH_MS = 150;
 /** With a slow database the round trips of each batch alone may take that long, whatever its size. */
-const LEAST_BATCH = 25;
+export const LEAST_BATCH = 25;
 /** How long a line takes is not known before the first batch of each type. */
-const FIRST_BATCH = 50;
+export const FIRST_BATCH = 50;
 
 export type Importer = ReturnType<typeof createImporter>;
 

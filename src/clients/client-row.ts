@@ -78,7 +78,7 @@ export const endedThroughOf = (client: string): string => `(SELECT ended_through
  *
  * @param endedThrough a column, where clients are joined: the default looks the client of each row up
  */
-export const isCurrent = (endedThrough = endedThroughOf('n.client_id')): string =>
+export const isCurrentSince = (endedThrough = endedThroughOf('n.client_id')): string =>
   `(n.ended_at IS NULL AND n.client_generation >= ${endedThrough})`;
 
 /**
@@ -94,7 +94,7 @@ export const BY_GENERATION = 'ORDER BY n.client_generation';
  */
 export const countOfPeople = (client: string, which: 'current' | 'unmarked' = 'current'): string =>
   `(SELECT count(*)::integer FROM (SELECT FROM connections n
-    WHERE client_id = ${client} AND ${which === 'current' ? isCurrent(endedThroughOf(client)) : 'n.ended_at IS NULL'}
+    WHERE client_id = ${client} AND ${which === 'current' ? isCurrentSince(endedThroughOf(client)) : 'n.ended_at IS NULL'}
     ${BY_GENERATION} LIMIT ${MAX_PEOPLE + 1}) AS counted)`;
 
 /** Returns the result of `countOfPeople` in words. */

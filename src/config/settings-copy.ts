@@ -16,7 +16,11 @@ export interface SettingsCopy {
 }
 
 /** The end of a copy names the settings file: no half of a copy is used. */
-const mark = (original: string): string => `\n# A copy of ${original}\n`;
+const MARK = '\n# A copy of ';
+const mark = (original: string): string => `${MARK}${original}\n`;
+
+/** The names of copies, and of their drafts, which end with the process. */
+const COPY = /^\.settings-copy-[0-9a-f]{12}\.yaml(?:\.([0-9]+))?$/;
 
 /**
  * Returns a name of its own for each settings file, so that deployments with one state folder keep their copies apart.
@@ -52,7 +56,7 @@ function writeCopy(file: string, text: string): void {
   const draft = `${file}.${process.pid}`;
   mkdirSync(path.dirname(file), { recursive: true, mode: 0o700 });
   try {
-    removeDrafts(file);
+    removeUnused(file);
     writeFileSync(draft, text, { flag: 'wx', mode: 0o600 });
     renameSync(draft, file);
   } finally {
@@ -61,16 +65,27 @@ function writeCopy(file: string, text: string): void {
 }
 
 /**
- * Removes the drafts of processes of this machine that were killed before they could rename them. They contain secrets
- * of the file.
+ * Removes from the folder of a copy the drafts of processes of this machine that were killed before they could rename
+ * them, and copies of other settings files that were moved or renamed. They contain secrets of the file.
  */
-function removeDrafts(file: string): void {
-  const [folder, beginning] = [path.dirname(file), `${path.basename(file)}.`];
-  for (const name of readdirSync(folder)) {
-    const writer = Number(name.replace(beginning, ''));
-    if (!name.startsWith(beginning) || !(writer > 0)) continue;
+function removeUnused(file: string): void {
+  for (const name of readdirSync(path.dirname(file))) {
+    const found = COPY.exec(name);
+    const other = path.join(path.dirname(file), name);
+    const writer = Number(found?.[1]);
     // A draft with the ID of this process is that of an earlier process with the same ID.
-    if (writer === process.pid || !isRunning(writer)) rmSync(path.join(folder, name), { force: true });
+    const isUnused = writer > 0 ? writer === process.pid || !isRunning(writer) : other !== file && isLeft(other);
+    if (found && isUnused) rmSync(other, { force: true });
+  }
+}
+
+/** Returns whether this is a complete copy of a file that does not exist any more. */
+function isLeft(copy: string): boolean {
+  try {
+    const original = readFileSync(copy, 'utf8').split(MARK).at(-1)?.slice(0, -1) ?? '';
+    return typeof readCopy(copy, original) === 'object' && !statSync(original, { throwIfNoEntry: false });
+  } catch {
+    return false;
   }
 }
 

@@ -1,4 +1,6 @@
 import { expect } from 'chai';
+import { createPeople } from '../../src/accounts/access/people.ts';
+import { ACCOUNT_COLUMNS, type AccountRow, accountFrom } from '../../src/accounts/account.ts';
 import { createActivity } from '../../src/accounts/activity/activity.ts';
 import { createApiKeys } from '../../src/accounts/api-keys/api-keys.ts';
 import type { Refusal } from '../../src/base/refusal.ts';
@@ -50,6 +52,19 @@ describe('API keys', () => {
     for (const other of [...cut, ...alike]) {
       expect(await apiKeys.findByValue(other), other).to.equal(undefined);
     }
+  });
+
+  it('the user read with an API key is the account alone, and a row with more columns gives no more of it', async () => {
+    const { value } = await add();
+    const caching = { ...parts, changes: { ...silentChangeFeed, isLive: true } };
+    const people = createPeople(caching);
+    await createApiKeys({ ...caching, activity: createActivity(parts), people }).findByValue(value);
+    const read = await people.find(accountId);
+    const account = await accounts.find(accountId);
+    expect(read?.account).to.deep.equal(account);
+    const [row] = await database.query<AccountRow>(`SELECT *, ${ACCOUNT_COLUMNS} FROM accounts`);
+    expect(row).to.include.keys('password_hash');
+    expect(accountFrom(row as AccountRow)).to.deep.equal(account);
   });
 
   it('an API key is valid until the moment it expires; an API key without expiry stays valid', async () => {

@@ -2,15 +2,16 @@ import { expect } from 'chai';
 import { NO_LIMIT } from '../../src/accounts/access/access-limit.ts';
 import { createPeople } from '../../src/accounts/access/people.ts';
 import { createSessionList } from '../../src/accounts/session-list.ts';
-import { createClientStandings } from '../../src/authorizations/client-standing.ts';
+import { createClientStandings, isFullFor } from '../../src/authorizations/client-standing.ts';
 import { type Connections, connectionId, createConnections } from '../../src/authorizations/connections.ts';
 import { createClientRegistry } from '../../src/clients/client-registry.ts';
+import { createOwnedClients } from '../../src/clients/client-row.ts';
 import { lockAccount } from '../../src/storage/account-turns.ts';
 import { silentChangeFeed } from '../../src/storage/change-feed.ts';
 import type { OpenDatabase } from '../../src/storage/database.ts';
 import { createAccounts } from '../support/accounts.ts';
 import { createTestClock, type TestClock } from '../support/clock.ts';
-import { onPostgres } from '../support/databases.ts';
+import { onPostgres, rowsIn } from '../support/databases.ts';
 import { eventually } from '../support/eventually.ts';
 
 onPostgres('connections', (open) => {
@@ -230,6 +231,46 @@ onPostgres('connections', (open) => {
     expect(await seen()).to.deep.equal(none);
     await connect();
     expect(await seen()).to.include({ own: 1, acting: 1, both: 1, people: 1, others: 1, isConnected: true });
+  });
+
+  it('counting the people of a client reads no connection that ended with the client, also while their rows are not marked', async () => {
+    const { accountId, clientId } = connection;
+    const MANY = 3_000;
+    await database.query(
+      `INSERT INTO accounts (id, email, email_key, name, created_at)
+        SELECT 'ended_' || n, n || '@ended.test', n || '@ended.test', 'Ended', now() FROM generate_series(1, $1) AS n`,
+      [MANY],
+    );
+    await database.query(
+      `INSERT INTO connections (account_id, client_id, connected_at, approved_at, consented_name, consented_hosts)
+        SELECT id, $1, now(), now(), 'Partner', '{}' FROM accounts WHERE id LIKE 'ended%'`,
+      [clientId],
+    );
+    await createClientRegistry(parts()).revoke(clientId);
+    await connect();
+    await database.query('ANALYZE connections');
+    const asked: { text: string; values: readonly unknown[] }[] = [];
+    const watched: OpenDatabase = {
+      ...database,
+      query: (text, values = []) => {
+        asked.push({ text, values });
+        return database.query(text, values);
+      },
+    };
+    expect(await createConnections({ ...parts(), database: watched }).countOf(clientId)).to.equal(1);
+    expect((await createClientStandings({ database: watched }).find(clientId, await addAccount()))?.people).to.equal(1);
+    await createOwnedClients(watched).listByOwner(accountId);
+    const text = `SELECT ${isFullFor('$1', '$2', '$3')}`;
+    await watched.query(text, [await addAccount(), clientId, 2_000]);
+    expect(asked).to.have.length(4);
+    for (const { text, values } of asked) {
+      const plan = await database.transaction(async (tx) => {
+        // A table of this size may be read as a whole.
+        await tx.query('SET LOCAL enable_seqscan = off');
+        return tx.query(`EXPLAIN (ANALYZE, FORMAT JSON) ${text}`, values);
+      });
+      for (const rows of rowsIn(plan)) expect(rows, JSON.stringify(plan)).to.be.below(MANY / 10);
+    }
   });
 
   it('a renewed connection has new dates, and keeps the incremented generation', async () => {

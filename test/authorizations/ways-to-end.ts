@@ -315,4 +315,19 @@ export function endOfAccess(start: Start, which: keyof typeof CHAINS): void {
     await (await held.reconnect(secret)).expectValid(LATER, false);
     await refused();
   }
+
+  it('an API whose own client is suspended accepts no caller until the client is resumed', async () => {
+    const { credentials, machineToken } = await hold(apis);
+    const { id } = on.clients.resourceServer;
+    const bearer = credentials['machine token'];
+    await bearer.cache();
+    await on.service.clients.suspend(id);
+    for (const api of [apis.asking, apis.caching]) {
+      await eventually(async () => {
+        expect((await api.query(machineToken, '{ caller { subject } }')).status).to.equal(503);
+      });
+    }
+    await on.service.clients.resume(id);
+    await bearer.expectValid(LATER, false);
+  });
 }

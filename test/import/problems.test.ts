@@ -2,6 +2,7 @@ import { appendFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect } from 'chai';
 import { createChanges } from '../../src/changes/engine.ts';
+import { FIRST_BATCH } from '../../src/changes/import.ts';
 import { ImportInterrupted } from '../../src/changes/problems.ts';
 import { type ImportFile, openImportFile } from '../../src/operator/import/file.ts';
 import { StorageUnavailable } from '../../src/storage/storage-unavailable.ts';
@@ -249,9 +250,10 @@ describe('an import that contradicts the database', () => {
     const file = fileOf(...Array.from({ length: 600 }, (_, at) => account(`D${at}`)));
     const interrupted = await importWith(database, file, { engine: { ...engine, make } }).catch((error) => error);
     expect(interrupted).to.be.instanceOf(ImportInterrupted);
-    expect(interrupted.message).to.include('stopped after 500 change(s), which are kept: the database does not answer');
+    const stopped = `stopped after ${FIRST_BATCH} change(s), which are kept: the database does not answer`;
+    expect(interrupted.message).to.include(stopped);
     const { counts } = await importWith(database, file, {});
-    expect(counts.account).to.include({ added: 100, unchanged: 500 });
+    expect(counts.account).to.include({ added: 600 - FIRST_BATCH, unchanged: FIRST_BATCH });
   });
 
   it('an error of the database that has another cause is not reported as a change by another process', async () => {

@@ -1,6 +1,6 @@
 /** The copy of its settings that a node keeps, and the commands that use it while the file is refused. */
 import { spawnSync } from 'node:child_process';
-import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect } from 'chai';
 import { loadForCommand, loadSettings } from '../../src/config/load.ts';
@@ -166,13 +166,44 @@ describeOn([postgresServer], 'the copy of the settings that a node keeps', () =>
     expect(settings.copy).to.deep.equal(current.copy);
   });
 
-  it('a start removes the draft of a process that was killed while it wrote its copy', () => {
+  it('a start removes the drafts of processes that were killed while they wrote a copy', () => {
     const directory = temporaryDirectory('drafts');
-    const place = path.join(directory, '.settings-copy.yaml');
+    const [place, other] = [file, fileWith('{}', 'drafted.yaml')].map((one) => copyIn(directory, one)) as [
+      string,
+      string,
+    ];
     const { pid: ended } = spawnSync('true');
-    for (const pid of [ended, process.ppid]) writeFileSync(`${place}.${pid}`, 'half');
+    for (const draft of [`${place}.${ended}`, `${place}.${process.ppid}`, `${other}.${ended}`]) {
+      writeFileSync(draft, 'half');
+    }
     keepCopy({ file: place, text: '{}', original: file, outdated: [] }, log);
-    expect(readdirSync(directory)).to.deep.equal(['.settings-copy.yaml', `.settings-copy.yaml.${process.ppid}`]);
+    const names = [place, `${place}.${process.ppid}`].map((one) => path.basename(one));
+    expect(readdirSync(directory)).to.have.members(names);
+  });
+
+  it('a start removes the copies of settings files that are gone, and no other', () => {
+    const directory = temporaryDirectory('renamed');
+    const [before, kept, after] = ['before.yaml', 'kept-too.yaml', 'after.yaml'].map((name) =>
+      fileWith('{}', name),
+    ) as [string, string, string];
+    const start = (original: string): string => {
+      const place = copyIn(directory, original);
+      keepCopy({ file: place, text: '{}', original, outdated: [] }, log);
+      return path.basename(place);
+    };
+    const [, ...others] = [before, kept].map(start);
+    const foreign = '.settings-copy-0123456789ab.yaml';
+    writeFileSync(path.join(directory, foreign), '{}\n# A copy of another kind');
+    rmSync(before);
+    const renamed = start(after);
+    expect(readdirSync(directory)).to.have.members([...others, foreign, renamed]);
+    // The own settings file may be gone, which is what the copy is for.
+    rmSync(after);
+    start(kept);
+    expect(readdirSync(directory)).to.have.members([...others, foreign]);
+    rmSync(kept);
+    start(kept);
+    expect(readdirSync(directory)).to.have.members([...others, foreign]);
   });
 
   it('without a copy, commands that read or end use the database of the environment, and say so', async () => {

@@ -1,6 +1,8 @@
 /**
  * Fills a database like that of a deployment in its fifth year, for `year-five.slow.ts`: its large tables, and the
- * parts of them that belong to one user, client or action, have more rows than a statement may read, but not many more.
+ * parts of them that belong to one organization, client or action, have more rows than a statement may read, but not
+ * many more. What a statement may read as a whole, so that a list that does is not seen here: clients, organizations,
+ * warehouses, the sessions and keys of one user, and the problems of one client.
  */
 import pg from 'pg';
 import type { Seed } from '../support/seed.ts';
@@ -10,6 +12,8 @@ const ACCOUNTS = 250_000;
 /** Users of the popular client. */
 const PEOPLE = 60_000;
 const CLIENTS = 5_000;
+/** Organizations with a warehouse and owners of their own. */
+const PLACES = 20_000;
 const MEMBERS = 60_000;
 /** Sessions and API keys of the heavy user. */
 const OF_ONE = 10_000;
@@ -54,18 +58,18 @@ const tables = (popular: string, heavy: string, owner: string): string[][] => [
       SELECT 'sec_' || lpad(n::text, 16, '0'), ${client('n')}, 'none', '0000', now()
         FROM generate_series(1, ${CLIENTS}) AS n`,
     `INSERT INTO organizations (id, name, created_at)
-      SELECT 'org_' || lpad(n::text, 16, '0'), 'Organization ' || n, now() FROM generate_series(1, 20000) AS n
+      SELECT 'org_' || lpad(n::text, 16, '0'), 'Organization ' || n, now() FROM generate_series(1, ${PLACES}) AS n
       UNION ALL SELECT '${IDS.organization}', 'Largest Logistics', now()`,
     `INSERT INTO organization_name_keys (organization_id, name, key)
       SELECT id, name, lower(replace(name, ' ', '')) FROM organizations ON CONFLICT DO NOTHING`,
     `INSERT INTO warehouses (id, organization_id, name, created_at)
       SELECT 'wh_' || lpad(n::text, 16, '0'), 'org_' || lpad(n::text, 16, '0'), 'Warehouse ' || n, now()
-        FROM generate_series(1, 20000) AS n
+        FROM generate_series(1, ${PLACES}) AS n
       UNION ALL SELECT '${IDS.warehouse}', '${IDS.organization}', 'Largest', now()`,
     `INSERT INTO organization_memberships (account_id, organization_id, role, created_at)
       SELECT ${account('n')}, '${IDS.organization}', 'member', now() FROM generate_series(1, ${MEMBERS}) AS n
       UNION ALL VALUES ('${owner}', '${IDS.organization}', 'owner', now()), ('${heavy}', '${IDS.organization}', 'member', now())
-      UNION ALL SELECT ${account('n')}, 'org_' || lpad((1 + n % 20000)::text, 16, '0'), 'owner', now()
+      UNION ALL SELECT ${account('n')}, 'org_' || lpad((1 + n % ${PLACES})::text, 16, '0'), 'owner', now()
         FROM generate_series(1, ${PEOPLE}) AS n`,
     `INSERT INTO warehouse_rights (account_id, organization_id, warehouse_id, rights)
       SELECT ${account('n')}, '${IDS.organization}', '${IDS.warehouse}', '{read}' FROM generate_series(1, ${MEMBERS}) AS n`,
@@ -74,14 +78,15 @@ const tables = (popular: string, heavy: string, owner: string): string[][] => [
         FROM generate_series(1, ${OF_ONE}) AS n
       UNION ALL SELECT 'other-' || n, ${account('n')}, 'hash', 0, ${ago('n', 'second')}, '192.0.2.1', 'Firefox'
         FROM generate_series(1, 40000) AS n`,
+    // Of the keys that end within seven days, all are mailed.
     `INSERT INTO api_keys (id, account_id, name, key_hash, last_four, created_at, expires_at,
         expiry_mailed_at)
       SELECT 'key_' || lpad(n::text, 16, '0'),
           CASE WHEN n <= ${OF_ONE} THEN '${heavy}' ELSE ${account(`1 + n % ${PEOPLE}`)} END,
           'Key ' || n, 'hash-' || n, lpad((n % 10000)::text, 4, '0'), ${ago('n', 'second')},
-          now() + (n % 75000) * interval '100 seconds' - interval '35 days',
-          CASE WHEN n % 75000 < 37500 THEN now() END
-        FROM generate_series(1, 150000) AS n`,
+          now() + (n % 100000) * interval '43 seconds' - interval '732 hours',
+          CASE WHEN n % 100000 < 76000 THEN now() END
+        FROM generate_series(1, 200000) AS n`,
     // Users with 50 problems of each of their clients, half as many as are kept.
     `INSERT INTO client_requests (client_id, at, step, error, cause, auth_method, request_id, share)
       SELECT ${client(`1 + n % ${CLIENTS}`)}, ${ago('n', 'second')}, 'token', 'invalid_grant',

@@ -67,7 +67,7 @@ const COMMANDS: Readonly<Record<string, readonly string[]>> = {
   'clients transfer': [`${client} --to-operator`],
   'clients rotate-secret': [client],
   'clients remove-secret': [`${client} --secret=none --yes`],
-  'clients renew': [`${client} --yes`],
+  'clients renew': [`${client} --yes`, 'POPULAR --yes'],
   'connections list': [`--account ${account}`, '--client POPULAR', `--client ${leftClient}`, '--client POPULAR --json'],
   'sessions list': [`--account HEAVY`, `--account ${account}`],
   'api-keys list': ['', '--account HEAVY', '--match hash', '--json'],

@@ -24,7 +24,7 @@ export function createSecretFile(file: string, warn: (sentence: string) => void)
   return {
     /**
      * Returns the report without the secret, which the file has then. If it cannot be written: the whole report, since
-     * the change is made, as a failure, so that no script continues and uses the file.
+     * the change is made, as a failure, so that no script uses the file.
      */
     take(report: Report): Report {
       const { secret, text } = report;
