@@ -21,7 +21,6 @@ const LONGEST = [
   'test/failed-start.test.ts',
   'test/pages/limits.test.ts',
   'test/many-nodes/shared-reload.test.ts',
-  'test/pages/passkeys/browser.test.ts',
   'test/journeys/browser.test.ts',
   'test/journeys/pages.test.ts',
   'test/many-nodes/crashes.test.ts',

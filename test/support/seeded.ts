@@ -1,6 +1,6 @@
 /** A service with users and clients in it, as most suites need it. */
 import { type PartnerTokens, partnerTokens } from '../provider/partner-tokens.ts';
-import { createTestClock, type TestClock } from './clock.ts';
+import { createTestClock, realNow, type TestClock } from './clock.ts';
 import { madeOnce } from './made-once.ts';
 import { type FilledTemplate, filledTemplate } from './postgres-server.ts';
 import { REDIRECT_URI, type Seed, seed } from './seed.ts';
@@ -52,8 +52,9 @@ export function startSeeded(options: SeededOptions = {}): Seeded {
       copied = { url: await copy(), seeded: value };
       return copied.url;
     };
-    // The rows of the template are from before a time that stands still.
-    const service = await start({ ...rest, ...(time ? { clock: time.clock } : { createDatabase }) });
+    // Rows of the template are a minute old, so a time that stands still at the present comes after them.
+    const isCopied = !(wanted instanceof Date);
+    const service = await start({ ...rest, ...(time && { clock: time.clock }), ...(isCopied && { createDatabase }) });
     const { issuer, settings } = service;
     const isCopy = copied !== undefined && copied.url === settings.storage.databaseUrl;
     const seeded = copied && isCopy ? copied.seeded : await seed(service, { redirectUris });
@@ -97,7 +98,8 @@ function seededTemplate(redirectUris: readonly string[]): Promise<FilledTemplate
 }
 
 async function seedOnce(databaseUrl: string, redirectUris: readonly string[]): Promise<Seed> {
-  const service = await startTestService({ settings: { storage: { databaseUrl } } });
+  const clock = () => realNow() - 60_000;
+  const service = await startTestService({ settings: { storage: { databaseUrl } }, clock });
   try {
     const seeded = await seed(service, { redirectUris });
     // Only a service of the suite itself shall have seen keys.

@@ -1,0 +1,40 @@
+/** What tests of passkeys in a real Chromium share. */
+import type { Page } from 'playwright-core';
+import type { Credentials } from '../../support/person.ts';
+
+/**
+ * Adds a virtual authenticator. @returns controls of the authenticator: its touch, and whether it
+ * verifies the user.
+ */
+export async function plugIn(page: Page) {
+  const debug = await page.context().newCDPSession(page);
+  await debug.send('WebAuthn.enable');
+  const options = {
+    ...({ protocol: 'ctap2', transport: 'internal' } as const),
+    hasResidentKey: true,
+    hasUserVerification: true,
+    isUserVerified: true,
+    automaticPresenceSimulation: false,
+  };
+  const added = await debug.send('WebAuthn.addVirtualAuthenticator', { options });
+  const { authenticatorId } = added;
+  return {
+    touch: (enabled: boolean) => debug.send('WebAuthn.setAutomaticPresenceSimulation', { authenticatorId, enabled }),
+    verify: (isUserVerified: boolean) => debug.send('WebAuthn.setUserVerified', { authenticatorId, isUserVerified }),
+  };
+}
+
+export const button = (page: Page, name: string) => page.getByRole('button', { name, exact: true });
+
+export async function signIn(page: Page, { email, password }: Credentials): Promise<void> {
+  await page.getByLabel('Email address').fill(email);
+  await page.getByLabel('Password', { exact: true }).fill(password);
+  await button(page, 'Sign in').click();
+}
+
+/** Adds a passkey with this name. The page must be the security page of a signed-in user. */
+export async function add(page: Page, name: string): Promise<void> {
+  await page.getByRole('link', { name: 'Add a passkey' }).click();
+  await page.getByLabel('Name').fill(name);
+  await button(page, 'Create passkey').click();
+}

@@ -1,0 +1,55 @@
+/** The lock of a data directory does not depend on the files that a cleaning program may remove. */
+import { readdir, rm } from 'node:fs/promises';
+import path from 'node:path';
+import { expect } from 'chai';
+import { freshDataDirectory } from '../support/embedded-postgres.ts';
+import { type OtherProcess, startOtherProcess } from './other-process.ts';
+
+const IDS = 'SELECT id FROM organizations ORDER BY created_at, id';
+const insert = (id: string) => `INSERT INTO organizations (id, name, created_at) VALUES ('${id}', '', '2030-01-01')`;
+
+describe('embedded PostgreSQL, whose socket or lock file is removed while it runs', () => {
+  let directory: string;
+  let owner: OtherProcess;
+
+  beforeEach('an owner that recovers what a killed one left', async () => {
+    directory = await freshDataDirectory();
+    await (await startOtherProcess(directory, 'own')).kill();
+    // While PostgreSQL recovers, it may open any file of its folder; that must not free the lock.
+    owner = await startOtherProcess(directory, 'own');
+    expect(owner.outcome).to.equal('opened');
+  });
+  afterEach(() => owner.kill());
+
+  const removeWhere = async (isRemoved: (name: string) => boolean): Promise<void> => {
+    for (const name of await readdir(directory)) {
+      if (isRemoved(name)) await rm(path.join(directory, name));
+    }
+  };
+
+  const outcomeOf = async (sharing: 'own' | 'share'): Promise<string> => {
+    const other = await startOtherProcess(directory, sharing);
+    await other.kill();
+    return other.outcome;
+  };
+
+  it('another process is refused without the sockets, until the owner is killed', async () => {
+    await owner.query(insert('of the owner'));
+    await removeWhere((name) => name.startsWith('.'));
+    for (const sharing of ['own', 'share'] as const) {
+      expect(await outcomeOf(sharing), sharing).to.equal('data_directory_in_use');
+    }
+    await owner.kill();
+    const next = await startOtherProcess(directory, 'own');
+    expect(await next.query(IDS)).to.deep.equal([{ id: 'of the owner' }]);
+    await next.close();
+  });
+
+  it('another process is refused without the lock file, and a command still shares the database', async () => {
+    await removeWhere((name) => name.endsWith('.lock'));
+    expect(await outcomeOf('own')).to.equal('data_directory_in_use');
+    const command = await startOtherProcess(directory, 'share');
+    expect(await command.query(IDS)).to.deep.equal([]);
+    await command.close();
+  });
+});
