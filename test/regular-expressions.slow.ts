@@ -10,6 +10,8 @@ import {
   type Node,
 } from 'typescript/unstable/ast';
 import { API } from 'typescript/unstable/sync';
+import { valuesIn, withLines } from '../src/operator/show/find.ts';
+import { workOf } from './support/stopwatch.ts';
 
 const ROOT = path.join(import.meta.dirname, '..');
 
@@ -89,6 +91,35 @@ describe('the regular expressions of the service and of the package for APIs', (
 
   it('all regular expressions are literals, which can be checked, or are built from trusted text', () => {
     expect([...built]).to.have.members(Object.keys(BUILT));
+  });
+
+  it('the time in which `show` finds the values in a text grows at most linearly with its length', async () => {
+    const parts = [
+      '.',
+      'a',
+      '@',
+      "a'",
+      'a@',
+      '://a',
+      'gate_at_',
+      'gate_rt_\n',
+      '%25',
+      '=\n',
+      'acc_',
+      '\\',
+      '"a":',
+      '_',
+    ];
+    for (const part of [...parts, 'g ']) {
+      const leastWork = async (length: number): Promise<number> => {
+        const text = part.repeat(length / part.length);
+        const read = async () => withLines(valuesIn(text), text);
+        return Math.min(await workOf(read), await workOf(read));
+      };
+      const [short, long] = [await leastWork(25_000), await leastWork(200_000)];
+      // Linear work grows 8 times, quadratic work 64 times. Less than 5 ms cannot be measured exactly.
+      expect(long, part).to.be.below(20 * Math.max(short, 5_000));
+    }
   });
 
   it('the check classifies known safe and unsafe regular expressions correctly', async () => {

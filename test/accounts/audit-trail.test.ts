@@ -213,6 +213,36 @@ onPostgres('the audit log by cursor', (open) => {
 describeOn([postgresServer], 'the audit log of 20,000 entries, restored elsewhere', () => {
   const database = testDatabase();
 
+  it('begins a generation by reading the entries that are not out, not all', async () => {
+    await database.query(
+      `INSERT INTO activity (at, actor, action, details)
+        SELECT now(), 'service', 'doctor_ran', '{"name":"a"}' FROM generate_series(1, 20000)`,
+    );
+    await database.query('ANALYZE activity');
+    await database.query(
+      `UPDATE audit_output SET origin = '1/1', old_until = 0, (xact, id) =
+        (SELECT xact, id FROM activity ORDER BY id OFFSET 19989 LIMIT 1)`,
+    );
+    const read = await database.transaction(async (tx) => {
+      // The blocks of the log and of its indexes that this connection has read.
+      const blocks = async (): Promise<number> => {
+        const [row] = await tx.query<{ blocks: number }>(
+          `SELECT sum(pg_stat_get_xact_blocks_fetched(c.oid))::int AS blocks FROM pg_class c
+            WHERE c.oid = 'activity'::regclass
+              OR c.oid IN (SELECT indexrelid FROM pg_index WHERE indrelid = 'activity'::regclass)`,
+        );
+        return row?.blocks ?? 0;
+      };
+      const before = await blocks();
+      await createAuditTrail({ database: { ...database, query: tx.query, transaction: (run) => run(tx) } }).claim(
+        'node',
+      );
+      return (await blocks()) - before;
+    });
+    expect(read).to.be.within(1, 100);
+    await database.query('TRUNCATE activity');
+  });
+
   it('loses no entry, however many were not out', async () => {
     await database.query(
       `INSERT INTO activity (at, actor, action, details)

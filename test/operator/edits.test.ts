@@ -219,6 +219,14 @@ describe('operator list commands', () => {
     expect(idsOf(owned)).to.deep.equal([on.clients.confidential.id]);
     const of = `memberships list --organization ${organization.id}`;
     expect(await value(`${of} --role owner`)).to.deep.equal([]);
+    // People read of a page that it is one, and of nothing why.
+    const operator = operatorFor(on.service);
+    const [first] = await value('clients list');
+    expect((await operator('clients list --limit 1')).output).to.include(`There are 5 more: add --after ${first.id}`);
+    expect((await operator('clients list --match nothing-like-it')).output).to.include(
+      'Nothing matches these options.',
+    );
+    expect((await operator('audit --limit 1')).output).to.match(/older entries: add --before \d+/);
   });
 });
 
