@@ -2,7 +2,7 @@
 import { formTest, SECRET_KINDS, type SecretKind } from '../base/random-id.ts';
 import { Refusal } from '../base/refusal.ts';
 import { decoded, secretsIn } from '../base/secrets-in-text.ts';
-import { cut, withoutSecrets } from '../clients/client-requests.ts';
+import { cut, withoutSecrets } from '../clients/storable-text.ts';
 
 export interface FoundValue {
   readonly kind: SecretKind;

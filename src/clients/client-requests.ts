@@ -10,6 +10,7 @@ import { type ChangeFeed, sendToAllNodes } from '../storage/change-feed.ts';
 import { expiryJob } from '../storage/cleaning.ts';
 import type { Queries } from '../storage/queries.ts';
 import type { ClientRegistry } from './client-registry.ts';
+import { cut, withoutSecrets, withoutValues } from './storable-text.ts';
 
 /** How the client tried to authenticate (RFC 6749 §2.3.1), successfully or not. */
 export type SeenAuthMethod = 'basic' | 'body' | 'both' | 'none';
@@ -292,35 +293,6 @@ const WATCH = 'client_watched ';
 const LOGGED = 'client_requests ';
 /** So many client ids fit into a message. */
 const MAX_ANNOUNCED = 200;
-
-/**
- * Returns a redirect URI in a form that may be stored: without the values in its query, fragment and
- * user information, because a client may have put anything there, even a code. URIs that differ
- * only in such values become equal.
- */
-export function withoutValues(uri: string): string {
-  const [beforeFragment = '', ...fragment] = withoutSecrets(uri).split('#');
-  const [beforeQuery = '', ...query] = beforeFragment.split('?');
-  const parameters = query.join('?').split('&').map(withoutValue).join('&');
-  return (
-    beforeQuery.replace(/(:\/\/)[^/]*@/, '$1…@') +
-    (query.length > 0 ? `?${parameters}` : '') +
-    (fragment.length > 0 ? '#…' : '')
-  );
-}
-
-function withoutValue(parameter: string): string {
-  const [name = '', ...value] = parameter.split('=');
-  if (value.length === 0) return name && '…';
-  return value.join('=') === '' ? `${name}=` : `${name}=…`;
-}
-
-/** Replaces our own tokens and secrets, and characters that are invisible or cannot be stored. */
-export const withoutSecrets = (text: string): string =>
-  text.replace(/(gate_(?!ci_)[a-z]+_)[A-Za-z0-9_-]+/g, '$1…').replace(/\p{C}/gu, '\uFFFD');
-
-/** Cuts a text, and replaces half of a surrogate pair at its end: PostgreSQL rejects that. */
-export const cut = (text: string, maxLength: number): string => text.slice(0, maxLength).toWellFormed();
 
 const cleaned = (text: string | undefined, maxLength: number): string | undefined =>
   text === undefined ? undefined : cut(withoutSecrets(text), maxLength);

@@ -12,7 +12,7 @@ import type { Clock } from '../base/clock.ts';
 import { type Message, message, type Text } from '../base/message.ts';
 import { Refusal } from '../base/refusal.ts';
 import { formOf } from '../provider/form.ts';
-import { endingRoutes } from './forms/ending.ts';
+import { endingRoutes } from './ending.ts';
 import {
   describeLimit,
   type LimitFields,

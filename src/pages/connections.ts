@@ -13,7 +13,7 @@ import type { Disconnect } from '../authorizations/endings.ts';
 import type { Clock } from '../base/clock.ts';
 import { type Message, message, type Text } from '../base/message.ts';
 import { formOf } from '../provider/form.ts';
-import { endingRoutes } from './forms/ending.ts';
+import { endingRoutes } from './ending.ts';
 import {
   describeLimit,
   LIMITED,

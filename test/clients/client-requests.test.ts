@@ -2,12 +2,8 @@ import { expect } from 'chai';
 import { pino } from 'pino';
 import type { Client } from '../../src/clients/client.ts';
 import { createClientRegistry } from '../../src/clients/client-registry.ts';
-import {
-  type ClientRequest,
-  type ClientRequests,
-  createClientRequests,
-  withoutValues,
-} from '../../src/clients/client-requests.ts';
+import { type ClientRequest, type ClientRequests, createClientRequests } from '../../src/clients/client-requests.ts';
+import { withoutValues } from '../../src/clients/storable-text.ts';
 import { silentChangeFeed } from '../../src/storage/change-feed.ts';
 import { testDatabase } from '../support/databases.ts';
 import { eventually } from '../support/eventually.ts';

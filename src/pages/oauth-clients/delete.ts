@@ -5,7 +5,7 @@ import type { RemoveClient } from '../../authorizations/endings.ts';
 import { message } from '../../base/message.ts';
 import { Refusal } from '../../base/refusal.ts';
 import { type OwnedClient, peopleText } from '../../clients/client-row.ts';
-import { endingRoutes } from '../forms/ending.ts';
+import { endingRoutes } from '../ending.ts';
 import { requestOrigin } from '../page.ts';
 import type { PageKit } from '../page-kit.ts';
 import type { Route } from '../routes.ts';

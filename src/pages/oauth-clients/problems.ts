@@ -6,9 +6,9 @@ import {
   MAX_EQUAL,
   type SeenAuthMethod,
   type ClientProblemGroup as StoredGroup,
-  withoutValues,
 } from '../../clients/client-requests.ts';
 import { isDifferent, redirectUriDifference, type Stretch } from '../../clients/redirect-uri-difference.ts';
+import { withoutValues } from '../../clients/storable-text.ts';
 import { isDocumentedError } from '../error-reference.ts';
 import type { PageKit } from '../page-kit.ts';
 import { get, type Route } from '../routes.ts';

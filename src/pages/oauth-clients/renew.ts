@@ -8,7 +8,7 @@ import type { ClientRegistry } from '../../clients/client-registry.ts';
 import type { OwnedClient } from '../../clients/client-row.ts';
 import { isRenewable } from '../../clients/client-secrets.ts';
 import { formOf } from '../../provider/form.ts';
-import { type Ended, endingRoutes } from '../forms/ending.ts';
+import { type Ended, endingRoutes } from '../ending.ts';
 import { sentFormFrom } from '../forms/sent-form.ts';
 import type { PageKit } from '../page-kit.ts';
 import type { Route } from '../routes.ts';

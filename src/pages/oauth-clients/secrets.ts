@@ -9,7 +9,7 @@ import type { ClientRegistry } from '../../clients/client-registry.ts';
 import { formerSecretsOf, type OwnedClient } from '../../clients/client-row.ts';
 import { isRenewable, MAX_SECRETS, refusedFrom } from '../../clients/client-secrets.ts';
 import { formOf } from '../../provider/form.ts';
-import { endingRoutes } from '../forms/ending.ts';
+import { endingRoutes } from '../ending.ts';
 import { seeOther } from '../page.ts';
 import type { PageKit } from '../page-kit.ts';
 import { get, post, type Route, type ShownApi } from '../routes.ts';

@@ -12,7 +12,7 @@ import { Refusal } from '../../base/refusal.ts';
 import { requestState } from '../../base/request-state.ts';
 import type { Seals } from '../../base/seals.ts';
 import { isUnknown } from '../../texts/texts.ts';
-import { type Ending, endingRoutes } from '../forms/ending.ts';
+import { type Ending, endingRoutes } from '../ending.ts';
 import { byText, type ListForm, listOf } from '../lists.ts';
 import { originInSession } from '../page.ts';
 import type { PageKit } from '../page-kit.ts';

@@ -1,14 +1,14 @@
 /** Asks before something ends: the page with the question, its form, and the answer of a second tab. */
 import type { Context, Middleware, Next } from 'koa';
-import { message, type Text } from '../../base/message.ts';
-import { requestState } from '../../base/request-state.ts';
-import { formOf } from '../../provider/form.ts';
-import { seeOther } from '../page.ts';
-import type { PageKit } from '../page-kit.ts';
-import { get, post, type Route } from '../routes.ts';
-import { NOTHING_SENT, typedOf } from '../signed-in.ts';
-import type { ConfirmView } from '../view-data.ts';
-import { newCreationKey } from './sent-form.ts';
+import { message, type Text } from '../base/message.ts';
+import { requestState } from '../base/request-state.ts';
+import { formOf } from '../provider/form.ts';
+import { newCreationKey } from './forms/sent-form.ts';
+import { seeOther } from './page.ts';
+import type { PageKit } from './page-kit.ts';
+import { get, post, type Route } from './routes.ts';
+import { NOTHING_SENT, typedOf } from './signed-in.ts';
+import type { ConfirmView } from './view-data.ts';
 
 export interface Ending<Subject> {
   readonly path: string;
