@@ -82,7 +82,7 @@ describe('the profile', () => {
     expect(text).to.include(said('profile.none'));
   });
 
-  it('every page names the signed-in user and has a button to sign out', async () => {
+  it('every page names the signed-in user and has a button to sign out, or to choose another account', async () => {
     const { confidential } = on.clients;
     const request = authorizationUrl(on.issuer, confidential);
     const consent = await person.follow(await person.get(request));
@@ -90,10 +90,13 @@ describe('the profile', () => {
     const paths = ['/profile/activity', '/errors', '/nothing'];
     const others = ['/password', '/oauth/authorize?client_id=nobody', '/profile/oauth-clients/new'];
     const visited = [...paths, ...others].map((path) => person.get(path));
-    const pages = [consent, signIn, ...(await Promise.all(visited))];
+    const pages = [signIn, ...(await Promise.all(visited))];
     for (const { html, url } of pages) {
       expect(textOf(html), url.pathname).to.include('Signed in as Grace Person grace@example.test');
     }
+    // There the account is part of the question, with a button to choose another one.
+    expect(textOf(consent.html)).to.match(/Grace Person .* grace@example\.test/);
+    expect(consent.html).to.include('value="switch-account"');
     const { html } = await createPerson(on.issuer).get('/errors');
     expect(html).to.not.include(said('common.signed-in-as')).and.not.include('id="sign-out"');
     const [last] = pages.slice(-1);
