@@ -110,6 +110,9 @@ export const hasStrongMethod = (passkeys: string, issuers: string): string => `(
   OR EXISTS (SELECT FROM account_identities i
     WHERE i.account_id = a.id AND i.issuer = ANY(${issuers}::text[])))`;
 
-/** SQL: the listed account `a` is active, must have a strong method, and has no linked account of the issuers `$`. */
-export const OWES_STRONG_METHOD = `NOT "isSuspended" AND ${HAS_POWER}
+/**
+ * SQL: the listed account `a` is active, must have a strong method, and has no linked account of the issuers `$`. With
+ * `NOT "isSuspended"` PostgreSQL expects so many such accounts that it reads all memberships.
+ */
+export const OWES_STRONG_METHOD = `"suspendedAt" IS NULL AND ${HAS_POWER}
   AND NOT ${hasStrongMethod('false', '$')}`;
