@@ -102,14 +102,17 @@ function poolDatabase(
   embedded: EmbeddedPostgres | undefined,
   now: () => string,
 ): OpenDatabase {
-  return {
+  // Connections of the embedded server share one session: statements cannot have names there.
+  const queriesOn = (target: pg.Pool | pg.PoolClient): Queries => ({
     now,
+    query: (text, values, name) => run(target, text, values, embedded ? undefined : name),
+  });
+  return {
+    ...queriesOn(pool),
     connection,
     embedded: embedded !== undefined,
     listen: embedded?.listen,
     inTurn: createAccountTurns(),
-    // Connections of the embedded server share one session: statements cannot have names there.
-    query: (text, values, name) => run(pool, text, values, embedded ? undefined : name),
 
     async ping() {
       const [row] = await run<{ now: string }>(
@@ -131,7 +134,7 @@ function poolDatabase(
       client.on('error', ignore);
       let failure: Error | undefined;
       try {
-        const tx: Queries = { now, query: (text, values) => run(client, text, values) };
+        const tx = queriesOn(client);
         await tx.query('BEGIN');
         const result = await work(tx);
         const { command } = await send(client, 'COMMIT');

@@ -3,8 +3,8 @@ export interface Queries {
   /**
    * Runs one statement with `$1`-style parameters.
    *
-   * @param name for a frequent statement with a constant text: each connection then parses it only
-   *   once. Has no effect in a transaction and on the embedded database.
+   * @param name for a frequent statement with a constant text: each connection then parses and plans it only
+   *   once. Has no effect on the embedded database.
    * @throws StorageUnavailable if the server does not answer within the time limit.
    */
   query<Row extends object>(text: string, values?: readonly unknown[], name?: string): Promise<Row[]>;

@@ -14,6 +14,7 @@ const MEGABYTE = 1024 * 1024;
 
 describe('requests with pushed changes', () => {
   const start = startsOn();
+  const startOnPostgres = startsOn('postgres');
   let service: TestService;
   let senders = { changes: [...SENDERS.changes, { name: 'hr', secret: OTHER_SECRET }] };
   before(async () => {
@@ -171,6 +172,23 @@ describe('requests with pushed changes', () => {
     socket.write(head(`Content-Length: ${body.length}`) + body, () => socket.destroy());
     await eventually(async () => expect(await count()).to.equal(1));
     expect((await push(service, [account('A1')])).results).to.deep.equal(['unchanged']);
+  });
+
+  it('a connection plans the statements of a line once, whatever the line names', async () => {
+    // With one connection, this query reads what the pushes have left on it.
+    const one = await startOnPostgres({ settings: { senders, storage: { databaseConnections: 1 } } });
+    const plans = () =>
+      one.database.query<{ statement: string; reused: number }>(
+        "SELECT statement, generic_plans::int AS reused FROM pg_prepared_statements WHERE statement LIKE '%known_times%'",
+      );
+    const add = async (name: string) => expect((await push(one, [account(name)])).results).to.deep.equal(['ok']);
+    for (const name of ['A1', 'A2', 'A3', 'A4', 'A5', 'A6', 'A7']) await add(name);
+    const before = await plans();
+    await add('A8');
+    const after = await plans();
+    expect(after.map(({ statement }) => statement)).to.have.members(before.map(({ statement }) => statement));
+    const reuses = (rows: typeof before) => rows.reduce((sum, { reused }) => sum + reused, 0);
+    expect(reuses(after)).to.be.above(reuses(before));
   });
 
   it('no secret is in the log', () => {
