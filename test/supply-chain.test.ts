@@ -53,16 +53,6 @@ describe('the dependencies of a deployment', () => {
     expect(running).to.deep.equal([]);
   });
 
-  it('no HTML formatter is installed: an override replaces the `pretty` that koa-views names', () => {
-    const { dependencies, overrides } = json('package.json');
-    const composer = `npm:koa-compose@${dependencies['koa-compose']}`;
-    expect(overrides['koa-views'].pretty).to.equal(composer);
-    const formatter = [...locked.keys()].filter((folder) => folder.endsWith('node_modules/pretty'));
-    expect(formatter.map((folder) => json(`${folder}/package.json`).name)).to.deep.equal(['koa-compose']);
-    const beautifiers = [...locked.keys()].filter((folder) => /beautify|jake$/.test(folder));
-    expect(beautifiers).to.deep.equal([]);
-  });
-
   it('all dependencies are in the bill of materials', () => {
     const bill = JSON.parse(billOfMaterials());
     expect(bill).to.include({ bomFormat: 'CycloneDX' });

@@ -24,8 +24,7 @@ export const requestOrigin = (ctx: Context): { readonly address: string; readonl
 });
 
 /**
- * A value that one step sets and later steps read. It is stored under a symbol, because koa-views
- * treats all other members of `ctx.state` as options.
+ * A value that one step sets and later steps read. It is stored under a symbol, so that no other step can set it.
  *
  * @param step name of the step that sets the value.
  */

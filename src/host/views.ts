@@ -1,10 +1,9 @@
-/** Renders the pages: koa-views with the EJS files of `views/`, which see nothing but `LOCALS`. */
+/** Renders the pages from the EJS files of `views/`, which see nothing but `LOCALS`. */
 import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import ejs from 'ejs';
 import type { Context } from 'koa';
-import koaViews from 'koa-views';
 import { foundVisitor, type Visitor } from '../pages/page.ts';
 import { STRONG_SIGN_IN } from '../pages/sign-in/sign-in-policy.ts';
 import type { Render } from '../pages/view-data.ts';
@@ -27,18 +26,24 @@ const OPTIONS = { cache: true, strict: true, destructuredLocals: LOCALS };
 const viewsWithNavigation = new Set<string>();
 for (const name of readdirSync(directory, { recursive: true, encoding: 'utf8' })) {
   if (!name.endsWith('.ejs')) continue;
-  const filename = path.join(directory, name);
-  const source = readFileSync(filename, 'utf8');
-  ejs.cache.set(filename, ejs.compile(source, { ...OPTIONS, filename }));
+  const file = path.join(directory, name);
+  const source = readFileSync(file, 'utf8');
+  // Without the option `filename`, with which EJS would look for each include on the disk, for each page.
+  const includer = (other: string) => ({ filename: path.join(path.dirname(file), `${other}.ejs`) });
+  ejs.cache.set(file, ejs.compile(source, { ...OPTIONS, includer }));
   if (/profile-nav|client-top/.test(source)) viewsWithNavigation.add(name);
+}
+
+function draw(name: string, locals: ejs.Data): string {
+  try {
+    return (ejs.cache.get(path.join(directory, name)) as ejs.TemplateFunction)(locals);
+  } catch (error) {
+    throw new Error(`view ${name}: ${(error as Error).message}`, { cause: error });
+  }
 }
 
 // Check all texts at the start.
 languages();
-
-// Use koa-views only as middleware: on `app.context` it shares one variable between all requests,
-// and may send a page to another user.
-const middleware = koaViews(directory, { extension: 'ejs', engineSource: { ejs: renderTemplate } });
 
 /** The data of every page besides its own: the signed-in user, and the token of its forms. */
 interface Frame {
@@ -94,8 +99,9 @@ export function createRender(parts: {
     };
     ctx.set('Content-Language', t.language);
     if (languageOf) ctx.vary('Accept-Language, Cookie');
-    await middleware(ctx, async () => {});
-    await ctx.render(`${name}.ejs`, { page, frame, t, assets, brand: view(t.language) });
+    ctx.type = 'html';
+    const brand = view(t.language);
+    ctx.body = draw(`${name}.ejs`, { page, frame, t, assets, brand, keepAliveUrl: ENDPOINT.refreshSession });
   };
 }
 
@@ -103,17 +109,4 @@ export function createRender(parts: {
 function languageNames(): Frame['languages'] {
   const all = languages().map((tag) => ({ tag, name: textsFor(tag)('language.name') }));
   return all.length > 1 ? all : [];
-}
-
-/**
- * Replaces koa-views' own adapter for EJS, which passes every local and all of `ctx.state` to the
- * compiler as options (including `escapeFunction`: CVE-2022-29078). Here the options are always
- * `OPTIONS`, whatever the locals contain.
- */
-function renderTemplate(
-  file: string,
-  { page, frame, t, assets, brand }: Readonly<Record<string, unknown>>,
-): Promise<string> {
-  const locals = { page, frame, t, assets, brand, keepAliveUrl: ENDPOINT.refreshSession };
-  return ejs.renderFile(file, locals, OPTIONS);
 }
