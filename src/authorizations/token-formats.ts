@@ -1,6 +1,6 @@
 /** Makes, parses and verifies codes and tokens. */
-import { createHmac, timingSafeEqual } from 'node:crypto';
-import { FORMS, formTest, randomId, withChecksum, withoutChecksum } from '../base/random-id.ts';
+import { timingSafeEqual } from 'node:crypto';
+import { FORMS, formTest, hmacSha256, randomId, withChecksum, withoutChecksum } from '../base/random-id.ts';
 import type { Client } from '../clients/client.ts';
 import type { AuthorizationRecord } from '../storage/token-store.ts';
 
@@ -90,14 +90,12 @@ export interface ValueSource {
 
 /** @param keys the first key signs new values; all keys verify, so that a key can be replaced */
 export function createTokenFormats(keys: readonly [string, ...string[]]) {
-  function macOf(key: string, kind: string, id: string, secret: string, claims: string): string {
-    const text = `${kind}:${id}:${secret}:${claims}`;
-    return createHmac('sha256', key).update(text).digest('base64url');
-  }
+  const sign = hmacSha256(keys[0]);
+  const macs = [sign, ...keys.slice(1).map(hmacSha256)];
+  const signed = (kind: string, id: string, secret: string, claims: string) => `${kind}:${id}:${secret}:${claims}`;
 
   function make(kind: PresentedValue['kind'], { id, secret }: ValueSource, claims: string): string {
-    const [key] = keys;
-    return withChecksum(FORMS[kind].prefix + id + macOf(key, kind, id, secret, claims) + claims);
+    return withChecksum(FORMS[kind].prefix + id + sign(signed(kind, id, secret, claims)) + claims);
   }
 
   return {
@@ -127,9 +125,8 @@ export function createTokenFormats(keys: readonly [string, ...string[]]) {
     /** True if this service made the value for the authorization that has this secret. */
     isGenuine({ kind, authorizationId, claims, mac }: PresentedValue, secret: string): boolean {
       const presented = Buffer.from(mac);
-      return keys.some((key) =>
-        timingSafeEqual(Buffer.from(macOf(key, kind, authorizationId, secret, claims)), presented),
-      );
+      const text = signed(kind, authorizationId, secret, claims);
+      return macs.some((macOf) => timingSafeEqual(Buffer.from(macOf(text)), presented));
     },
   };
 }

@@ -88,6 +88,30 @@ export function newValue(kind: 'client_secret' | 'api_key' | 'client_id' | 'mach
 /** Check an id before a query with it: PostgreSQL throws for some invalid ids (with a NUL byte). */
 export const isClientId = formTest('client_id');
 
+/**
+ * Returns HMAC-SHA-256 with this key (RFC 2104), in base64url. With its pads prepared, it costs two hashes: half of
+ * what Node's `createHmac` costs for a short text.
+ */
+export function hmacSha256(key: string): (text: string) => string {
+  const bytes = Buffer.from(key);
+  const block = Buffer.alloc(BLOCK_BYTES);
+  (bytes.length > BLOCK_BYTES ? hash('sha256', bytes, 'buffer') : bytes).copy(block);
+  const inner = Buffer.concat([block.map((byte) => byte ^ 0x36), Buffer.alloc(3 * SHORT_TEXT)]);
+  const outer = Buffer.concat([block.map((byte) => byte ^ 0x5c), Buffer.alloc(32)]);
+  return (text) => {
+    const message =
+      text.length > SHORT_TEXT
+        ? Buffer.concat([inner.subarray(0, BLOCK_BYTES), Buffer.from(text)])
+        : inner.subarray(0, BLOCK_BYTES + inner.write(text, BLOCK_BYTES));
+    hash('sha256', message, 'buffer').copy(outer, BLOCK_BYTES);
+    return hash('sha256', outer, 'base64url');
+  };
+}
+
+const BLOCK_BYTES = 64;
+/** UTF-16 units; one of them needs at most three bytes. */
+const SHORT_TEXT = 200;
+
 /** SHA-256 in base64url, 43 characters. Needs no salt for values of at least 256 random bits. */
 export function sha256(value: string): string {
   return hash('sha256', value, 'base64url');

@@ -61,9 +61,31 @@ export function createRedis(url: string, { timeoutFactor = 1 }: { timeoutFactor?
   if (password) options.password = password;
   if (isTls) options.tls = {};
   const client = connectTo({ scheme, hosts, path, options, isTls });
+  if (client instanceof Redis) sendTogether(client);
   // Each failed command rejects by itself; an unhandled `error` event would be printed or thrown.
   client.on('error', () => {});
   return client;
+}
+
+/**
+ * Sends the commands of one turn of the event loop with one system call. Not as a pipeline: each command still fails,
+ * and is sent again, by itself.
+ */
+function sendTogether(client: Redis): void {
+  const send = client.sendCommand.bind(client);
+  let corked: Redis['stream'] | undefined;
+  client.sendCommand = (command, stream) => {
+    const { stream: current } = client;
+    if (current && current !== corked) {
+      corked = current;
+      current.cork();
+      setImmediate(() => {
+        current.uncork();
+        if (corked === current) corked = undefined;
+      });
+    }
+    return send(command, stream);
+  };
 }
 
 function connectTo({
