@@ -1,9 +1,10 @@
 /** `show` of values other than tokens: ids in logs and on pages, links, URLs of pages. */
 import { expect } from 'chai';
 import { ENDS } from '../../src/accounts/activity/audit.ts';
+import { withChecksum } from '../../src/base/random-id.ts';
 import { type SignedInPerson, signedIn } from '../pages/signed-in-person.ts';
 import { eventually } from '../support/eventually.ts';
-import { exchangeCode, introspect, revokeCurrent } from '../support/oauth.ts';
+import { authorizationUrl, exchangeCode, introspect, revokeCurrent } from '../support/oauth.ts';
 import { createPerson } from '../support/person.ts';
 import { addPerson, addUnusablePasskey } from '../support/seed.ts';
 import { startSeeded } from '../support/seeded.ts';
@@ -189,7 +190,9 @@ onPostgresAndRedis('operator show, for ids and links', (start) => {
     });
     expect(answer.status).to.equal(400);
     await on.service.clientRequests.groups(confidential.id);
-    const [problem] = await value(`problems list --client ${confidential.id}`);
+    const {
+      problems: [problem],
+    } = await value(`clients show ${confidential.id}`);
     const shown = await show(problem.request_id);
     expect(shown).to.include({ kind: 'request', state: 'refused' });
     expect(shown.why).to.contain('invalid_grant').and.contain('redirect_uri');
@@ -197,6 +200,25 @@ onPostgresAndRedis('operator show, for ids and links', (start) => {
     const other = await show('req_0123456789abcdef');
     expect(other).to.include({ state: 'unknown' });
     expect(other.remedy).to.contain('req_0123456789abcdef');
+  });
+
+  it('`clients show` and `show` list recent problems of a client, with the exact cause: grouped and without secrets', async () => {
+    const { otherConfidential: client } = on.clients;
+    const code = await on.partner.code(client);
+    const wrong = { ...client, secret: withChecksum(`gate_cs_${'x'.repeat(43)}`) };
+    for (const _ of [1, 2]) await exchangeCode(on.issuer, wrong, code);
+    const foreign = { redirect_uri: 'https://evil.example/callback?token=s3cret' };
+    await createPerson(on.issuer).get(authorizationUrl(on.issuer, client, foreign));
+    await on.service.clientRequests.groups(client.id);
+    const answer = await run(`clients show ${client.id} --json`);
+    for (const secret of [code, wrong.secret, 's3cret']) expect(answer.output).not.to.contain(secret);
+    const { problems } = JSON.parse(answer.output);
+    const [uri, secrets, ...others] = problems;
+    expect(others).to.deep.equal([]);
+    expect(uri).to.deep.include({ step: 'authorize', error: 'invalid_redirect_uri', count: 1 });
+    expect(secrets).to.deep.include({ step: 'token', error: 'invalid_client', count: 2, auth_method: 'body' });
+    expect((await run(`clients show ${client.id}`)).output).to.contain(secrets.request_id);
+    expect((await show(client.id)).content.problems).to.deep.equal(problems);
   });
 
   it('`show` shows for a request that made a change the change and the account', async () => {

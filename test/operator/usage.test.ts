@@ -149,8 +149,8 @@ describe('the operator command', () => {
   it('these commands change nothing, or only end something; all others name the deployment on which they act', () => {
     const leaves = commandsOf(program).filter(([, { commands }]) => commands.length === 0);
     const namesOf = (is: typeof onlyReads) => leaves.flatMap(([words, command]) => (is(command) ? [words] : []));
-    const nouns = 'accounts api-keys blocks clients connections keys links memberships organizations passkeys problems';
-    const lists = `${nouns} sessions warehouses`.split(' ').map((noun) => `${noun} list`);
+    const nouns = 'accounts api-keys clients connections keys links memberships organizations passkeys sessions';
+    const lists = `${nouns} warehouses`.split(' ').map((noun) => `${noun} list`);
     const shows = ['clients show', 'organizations requests', 'organizations show', 'warehouses show', 'keys generate'];
     const others = ['audit', 'check-config', 'doctor', 'nodes', 'show'];
     expect(namesOf(onlyReads)).to.have.members([...lists, ...shows, ...others]);

@@ -47,9 +47,6 @@ sessions end ses_VcX0bq7mWcXk2f1S
 sessions end --all --yes
 api-keys list --account ada@example.com
 api-keys revoke key_VcX0bq7mWcXk2f1S
-blocks list --organization org_VcX0bq7mWcXk2f1S
-problems list
-problems list --account ada@example.com --json
 clients add --kind confidential --name "Acme Sync" --redirect-uri https://acme.example/callback
 clients add --kind public --native --name "Acme Mobile" --redirect-uri com.acme.mobile:/callback
 clients add --kind machine --name "Nightly export"

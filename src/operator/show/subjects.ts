@@ -12,7 +12,7 @@ import type { Client } from '../../clients/client.ts';
 import { findSecret, refusedFrom } from '../../clients/client-secrets.ts';
 import { accountReport, listSignInMethods, methodWords } from '../accounts/accounts.ts';
 import { activeAmong } from '../accounts/sessions.ts';
-import { clientReport } from '../clients/client-report.ts';
+import { shownClient } from '../clients/client-report.ts';
 import { showReport } from '../places/places.ts';
 import type { Registries } from '../registries.ts';
 import {
@@ -142,9 +142,10 @@ export const SUBJECTS: Readonly<Record<Kind, Show>> = {
   client_id: subject<Client>({
     find: ({ clients }, id) => clients.find(id),
     parties: ({ id }) => ({ clientId: id }),
-    async answer(client, { audit }) {
-      const log = await audit.find({ clientId: client.id, limit: LOG_LENGTH });
-      return { state: 'active', why: 'This value is valid.', content: clientReport(client), log };
+    async answer(client, registries) {
+      const log = await registries.audit.find({ clientId: client.id, limit: LOG_LENGTH });
+      const content = await shownClient(registries, client);
+      return { state: 'active', why: 'This value is valid.', content, log };
     },
     ends: (clientId) => [{ clientId, action: 'client_deleted' }],
     missing: unknownValue(),
@@ -264,7 +265,7 @@ async function requestState({ clientRequests, audit, clients }: Registries, id: 
   if (problem) {
     const { step, error, cause, clientId, clientName, at } = problem;
     const why = `The ${step} request of the client was answered with ${error}: ${cause}`;
-    const remedy = `\`problems list --client ${clientId}\` shows all problems of the client.`;
+    const remedy = `\`clients show ${clientId}\` shows all problems of the client.`;
     const client = (await clients.find(clientId)) ?? { id: clientId, name: clientName };
     return { ...as('refused', why, remedy, { issued_at: at }), client };
   }
