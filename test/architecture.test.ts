@@ -71,7 +71,7 @@ const PROGRAMS: Readonly<Record<string, readonly string[]>> = {
  */
 const DOORS: Readonly<Record<string, string>> = {
   'accounts/access': 'access access-difference access-limit client-blocks people reach',
-  'accounts/activity': 'activity activity-words audit audit-output audit-trail',
+  'accounts/activity': 'activity activity-words audit audit-trail',
   'accounts/api-keys': 'api-key api-keys',
   'accounts/identities': 'identities resolve-identity',
   'accounts/mail': 'account-mail letter mail',

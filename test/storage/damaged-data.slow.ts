@@ -136,9 +136,9 @@ describe('a first start', () => {
     await migrate(other);
     const { next: cursor } = await createAuditTrail({ database: one }).page('start', 1);
     const [place] = await one.query<Record<'generation' | 'origin', string>>(
-      'SELECT generation, origin FROM audit_output',
+      'SELECT generation, origin FROM audit_generation',
     );
-    await other.query('UPDATE audit_output SET generation = $1, origin = $2', [
+    await other.query('UPDATE audit_generation SET generation = $1, origin = $2', [
       place?.generation ?? '',
       place?.origin ?? '',
     ]);

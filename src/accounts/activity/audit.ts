@@ -93,12 +93,12 @@ export function createAudit({ database }: { readonly database: Queries }) {
   return { find };
 }
 
-export type AuditRow = ActivityRow & { readonly email: string | null };
+type AuditRow = ActivityRow & { readonly email: string | null };
 
 /** A column of a statement whose entries are named `found`. */
-export const EMAIL = '(SELECT email FROM accounts WHERE id = found."accountId") AS email';
+const EMAIL = '(SELECT email FROM accounts WHERE id = found."accountId") AS email';
 
-export const auditRecordFrom = ({ email, ...row }: AuditRow): AuditRecord => ({
+const auditRecordFrom = ({ email, ...row }: AuditRow): AuditRecord => ({
   ...activityFrom(row),
   ...(email !== null && { email }),
 });
