@@ -789,7 +789,7 @@ create table node_keys (
 create table key_sightings (
   kind text not null check (kind in ('cookie', 'token')),
   fingerprint text not null,
-  first_seen_at timestamptz not null, last_seen_at timestamptz not null,
+  first_seen_at timestamptz not null,
   first_current_at timestamptz, last_current_at timestamptz,
   primary key (kind, fingerprint)
 );
