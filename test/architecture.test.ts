@@ -79,7 +79,7 @@ const DOORS: Readonly<Record<string, string>> = {
   'accounts/passkeys': 'ceremonies passkey passkeys',
   'accounts/password-links': 'link-mail password-changes password-links',
   'accounts/passwords': 'common-passwords password work',
-  'config/schema': 'connected json-schema kinds known-settings schema',
+  'config/schema': 'connected kinds known-settings schema',
   'host/metrics': 'durations metrics',
   'operator/accounts': 'accounts api-keys mailing sessions',
   'operator/clients': 'client-report clients',
