@@ -44,7 +44,7 @@ describe('the operator command', () => {
   /** A command that must fail before it opens this directory, which does not exist. */
   const run = operatorWith({ GATEHOUSE_DATA_DIR: '/nowhere/at/all' });
 
-  it('the operator command prints help on every level, with an example that uses only existing options', async () => {
+  it('the operator command prints help on every level, and examples that use only existing options', async () => {
     const commands = commandsOf(program);
     expect(commands.length).to.be.above(25);
     for (const [words, command] of [['', program] as const, ...commands]) {
@@ -54,9 +54,9 @@ describe('the operator command', () => {
       expect(help, words).to.contain('--json');
       if (words === '') continue;
       const [, examples = ''] = help.split(/\nExamples?:\n/);
-      const begins = `gatehouse ${words === 'keys list' ? 'keys' : words}`;
+      const required = command.options.some(({ mandatory }) => mandatory);
       const next = `${words}: add an example to src/operator/program/examples.ts`;
-      expect(examples, next).to.contain(begins);
+      if (required) expect(examples, next).to.contain(`gatehouse ${words}`);
       if (command.commands.length > 0) continue;
       const known = ['--json', '--reason', ...command.options.map(({ long }) => long)];
       expect(known).to.include.members([...examples.matchAll(/--[a-z][a-z-]*/g)].map(String));
