@@ -33,7 +33,6 @@ describe('opening a data directory of PGlite', () => {
       'a damaged control file': () => writeFileSync(control(), Buffer.alloc(8_192, 7)),
       'a lost write-ahead log': () => forEachLogFile((file) => rmSync(file)),
       'a damaged write-ahead log': () => forEachLogFile((file) => writeFileSync(file, Buffer.alloc(1_048_576, 9))),
-      'a lost catalog': () => rmSync(path.join(on.directory, 'postgres/global/1262')),
     },
     'data_directory_not_opened',
   );
@@ -46,6 +45,13 @@ describe('opening a data directory of PGlite', () => {
       if (/^[0-9A-F]{24}$/.test(name)) harm(path.join(log, name));
     }
   }
+
+  it('the error does not call a data directory damaged if the reason is unknown, and advises to copy it first', async () => {
+    rmSync(path.join(on.directory, 'postgres/global/1262'));
+    const refused = await on.refusal();
+    expect(refused.code).to.equal('data_directory_not_opened');
+    expect(refused.message).to.contain('copy the whole directory before anything else').and.not.contain('damaged');
+  });
 
   describeOn([mount], 'on a full disk', () => {
     const disk = temporaryDirectory('disk');

@@ -19,7 +19,7 @@ export async function whyNotOpened(directory: string, cause: unknown): Promise<D
     (await refusedFile(cluster)) ??
     (await otherVersion(cluster)) ?? {
       code: 'data_directory_not_opened',
-      what: `holds a database that PostgreSQL could not open, without naming the cause (${cause})`,
+      what: 'holds a database that PostgreSQL could not open, without naming the cause',
       remedy:
         'copy the whole directory before anything else, check that this machine has free ' +
         'memory, and try again; if it fails each time, put a backup of the whole directory in its place',
