@@ -71,7 +71,7 @@ const PROGRAMS: Readonly<Record<string, readonly string[]>> = {
  */
 const DOORS: Readonly<Record<string, string>> = {
   'accounts/access': 'access access-difference access-limit client-blocks people reach',
-  'accounts/activity': 'activity activity-words audit audit-output audit-trail',
+  'accounts/activity': 'activity activity-words audit audit-trail',
   'accounts/api-keys': 'api-key api-keys',
   'accounts/identities': 'identities resolve-identity',
   'accounts/mail': 'account-mail letter mail',
@@ -79,7 +79,7 @@ const DOORS: Readonly<Record<string, string>> = {
   'accounts/passkeys': 'ceremonies passkey passkeys',
   'accounts/password-links': 'link-mail password-changes password-links',
   'accounts/passwords': 'common-passwords password work',
-  'config/schema': 'connected json-schema kinds known-settings schema',
+  'config/schema': 'connected kinds known-settings schema',
   'host/metrics': 'durations metrics',
   'operator/accounts': 'accounts api-keys mailing sessions',
   'operator/clients': 'client-report clients',

@@ -2,9 +2,8 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { parse, stringify } from 'yaml';
-import { importJsonSchema } from '../src/changes/line.ts';
-import { factsOf, settingsJsonSchema } from '../src/config/schema/json-schema.ts';
 import { isHeading, type KnownSetting, knownSettings } from '../src/config/schema/known-settings.ts';
+import { factsOf, importJsonSchema, settingsJsonSchema } from './json-schemas.ts';
 
 const ROOT = path.join(import.meta.dirname, '..');
 const WRITTEN_BELOW = '<!-- settings: written by `npm run docs` -->\n';

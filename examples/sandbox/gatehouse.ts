@@ -3,7 +3,6 @@ import { execFile, spawn } from 'node:child_process';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { createInterface } from 'node:readline';
 import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
@@ -62,10 +61,7 @@ export async function startGatehouse(parts: {
   // Pass no environment: with the operator's DATABASE_URL the sandbox would use that database.
   const options = { env: { GATEHOUSE_CONFIG: settingsFile } };
   const child = spawn(process.execPath, [source('src/main.ts')], { ...options, stdio: 'pipe' });
-  // Leave out the audit log, which is written at every log level and would hide the instructions.
-  createInterface(child.stdout).on('line', (line) => {
-    if (!line.includes('"type":"audit"')) process.stdout.write(`${line}\n`);
-  });
+  child.stdout.pipe(process.stdout);
   let said = '';
   child.stderr.on('data', (text) => {
     said = `${said}${text}`.slice(-4_000);

@@ -49,7 +49,7 @@ export class DataDirectoryRefused extends Error {
   }
 }
 
-export const RESTORE =
+const RESTORE =
   'stop every process that uses it, save a copy of the whole directory, put a backup of ' +
   'the whole directory in its place (secrets.json and postgres together), and start again';
 

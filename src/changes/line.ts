@@ -174,17 +174,6 @@ export const importLineKey = (line: unknown): ImportKey | undefined => lineKey.s
 export const keysOf = (type: ImportType): string[] =>
   Object.keys(importLine.options.find(({ shape }) => shape.type.value === type)?.shape ?? {});
 
-/** Returns the JSON Schema, for editors and for developers of an export. */
-export function importJsonSchema() {
-  const { $schema, ...schema } = z.toJSONSchema(importLine, { io: 'input', target: 'draft-7' });
-  return {
-    $schema,
-    title: 'Gatehouse import',
-    description: 'One line of a file for `gatehouse import FILE` (JSON Lines, UTF-8).',
-    ...schema,
-  };
-}
-
 function idOf(description: string) {
   return externalId.meta({ description, ...VISIBLE_TEXT });
 }

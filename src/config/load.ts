@@ -2,12 +2,7 @@
 import { existsSync } from 'node:fs';
 import path from 'node:path';
 import { readBrand } from './brand-files.ts';
-import {
-  type EffectiveSecret,
-  type EffectiveSetting,
-  effectiveSecrets,
-  effectiveSettings,
-} from './effective-settings.ts';
+import { type EffectiveSetting, effectiveSettings } from './effective-settings.ts';
 import {
   environmentOfProcess,
   type Override,
@@ -180,7 +175,6 @@ export interface Inspection {
   readonly file?: string;
   readonly overrides: readonly Override[];
   readonly effectiveSettings: readonly EffectiveSetting[];
-  readonly effectiveSecrets: readonly EffectiveSecret[];
   /** Values that are allowed but probably not intended. */
   readonly warnings: readonly ConfigurationProblem[];
 }
@@ -204,7 +198,6 @@ export function inspectSettings(options: LoadOptions = {}): Inspection {
     ...(existsSync(file) && { file }),
     overrides,
     effectiveSettings: effectiveSettings({ ...judged, overrides }),
-    effectiveSecrets: effectiveSecrets(found, environment, settings.storage),
     warnings: [
       ...unknownVariables(options.environment),
       ...oddSettings(judged, overrides),

@@ -5,6 +5,7 @@ import type { ConfigurationProblem } from './problems.ts';
 import { NO_DATA_DIRECTORY } from './schema/connected.ts';
 import type { SettingsFile } from './schema/schema.ts';
 import type { SettingsWithoutSecrets } from './settings.ts';
+import { hasIgnoredParameter } from './urls.ts';
 import { locationOf, shown, valueAt } from './validate.ts';
 
 /** The data that the rules check: the validated file, and the settings derived from it. */
@@ -159,6 +160,14 @@ const rules: readonly Rule[] = [
   },
 ];
 
+/** True for an IPv4 network of more than 2^24 addresses, also in IPv6 notation, and for an IPv6 network of providers. */
+function isHuge(network: string): boolean {
+  const [start = '', bits] = network.split('/');
+  const prefix = Number(bits);
+  if (!start.includes(':')) return prefix < 8;
+  return /^(::|[0:]+:)ffff:/i.test(start) ? prefix < 104 : prefix < 16;
+}
+
 /** Without `dependsOn`: these rules are checked only when all settings have valid values. */
 const oddities: readonly Omit<Rule, 'dependsOn'>[] = [
   {
@@ -180,6 +189,12 @@ const oddities: readonly Omit<Rule, 'dependsOn'>[] = [
     remedy: 'write a number that is at least limits.sign_in_failures',
   },
   {
+    setting: 'storage.database_url',
+    isBroken: ({ values: { storage } }) => hasIgnoredParameter(storage.database_url),
+    message: 'has a parameter that has no effect: the driver of Node takes fewer than libpq',
+    remedy: 'remove it; connections and timeouts are settings of storage, and limits belong to the role',
+  },
+  {
     setting: 'mail.from',
     isBroken: ({ values: { mail } }) => mail.from !== undefined && mail.smtp_url === undefined,
     message: 'has no effect: mail.smtp_url is not set, so no mail is sent',
@@ -193,8 +208,8 @@ const oddities: readonly Omit<Rule, 'dependsOn'>[] = [
   },
   {
     setting: 'sessions.shared_terminals',
-    isBroken: ({ values: { sessions } }) => (sessions.shared_terminals ?? []).some((one) => one.endsWith('/0')),
-    message: 'contains every address: all sessions end after 15m without a request and with the browser',
+    isBroken: ({ values: { sessions } }) => (sessions.shared_terminals ?? []).some(isHuge),
+    message: 'contains millions of addresses: all sessions there end after 15m without a request and with the browser',
     remedy: 'write the networks of the shared computers only',
   },
   {

@@ -1,5 +1,5 @@
 /** The copy of the settings file that a node keeps, for commands that run while the file is refused. */
-import { createHash } from 'node:crypto';
+import { createHash, randomBytes } from 'node:crypto';
 import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import type { Logger } from 'pino';
@@ -16,11 +16,12 @@ export interface SettingsCopy {
 }
 
 /** The end of a copy names the settings file: no half of a copy is used. */
-const MARK = '\n# A copy of ';
-const mark = (original: string): string => `${MARK}${original}\n`;
+const mark = (original: string): string => `\n# A copy of ${original}\n`;
 
-/** The names of copies, and of their drafts, which end with the process. */
-const COPY = /^\.settings-copy-[0-9a-f]{12}\.yaml(?:\.([0-9]+))?$/;
+/** The names of drafts of a copy. */
+const DRAFT = /^\.settings-copy-[0-9a-f]{12}\.yaml\.[0-9a-f]{12}$/;
+/** A draft is renamed at once. */
+const DRAFT_MS = 60_000;
 
 /**
  * Returns a name of its own for each settings file, so that deployments with one state folder keep their copies apart.
@@ -53,10 +54,10 @@ export function keepCopy({ file, text, original, outdated }: SettingsCopy, log: 
 }
 
 function writeCopy(file: string, text: string): void {
-  const draft = `${file}.${process.pid}`;
+  const draft = `${file}.${randomBytes(6).toString('hex')}`;
   mkdirSync(path.dirname(file), { recursive: true, mode: 0o700 });
   try {
-    removeUnused(file);
+    removeDrafts(path.dirname(file));
     writeFileSync(draft, text, { flag: 'wx', mode: 0o600 });
     renameSync(draft, file);
   } finally {
@@ -65,35 +66,15 @@ function writeCopy(file: string, text: string): void {
 }
 
 /**
- * Removes from the folder of a copy the drafts of processes of this machine that were killed before they could rename
- * them, and copies of other settings files that were moved or renamed. They contain secrets of the file.
+ * Removes from the folder of a copy the drafts of processes that were killed before they could rename them. They contain
+ * secrets of the file. Copies of other settings files stay: the folder may be that of other containers, too.
  */
-function removeUnused(file: string): void {
-  for (const name of readdirSync(path.dirname(file))) {
-    const found = COPY.exec(name);
-    const other = path.join(path.dirname(file), name);
-    const writer = Number(found?.[1]);
-    // A draft with the ID of this process is that of an earlier process with the same ID.
-    const isUnused = writer > 0 ? writer === process.pid || !isRunning(writer) : other !== file && isLeft(other);
-    if (found && isUnused) rmSync(other, { force: true });
-  }
-}
-
-/** Returns whether this is a complete copy of a file that does not exist any more. */
-function isLeft(copy: string): boolean {
-  try {
-    const original = readFileSync(copy, 'utf8').split(MARK).at(-1)?.slice(0, -1) ?? '';
-    return typeof readCopy(copy, original) === 'object' && !statSync(original, { throwIfNoEntry: false });
-  } catch {
-    return false;
-  }
-}
-
-function isRunning(processId: number): boolean {
-  try {
-    return process.kill(processId, 0);
-  } catch (error) {
-    return (error as NodeJS.ErrnoException).code === 'EPERM';
+function removeDrafts(directory: string): void {
+  for (const name of readdirSync(directory)) {
+    const file = path.join(directory, name);
+    if (DRAFT.test(name) && (statSync(file, { throwIfNoEntry: false })?.mtimeMs ?? 0) < Date.now() - DRAFT_MS) {
+      rmSync(file, { force: true });
+    }
   }
 }
 

@@ -54,7 +54,8 @@ export function isDatabaseUrl(url: string): boolean {
 }
 
 const host = String.raw`(?:\[[0-9a-fA-F:]+\]|[^\s/?#,:@[\]]+)(?::\d{1,5})?`;
-const userinfo = String.raw`(?:[^\s/?#@]*@)?`;
+/** A name without a password is refused: it may be meant as the password, and would authenticate no client. */
+const userinfo = String.raw`(?:[^\s/?#@:]*:[^\s/?#@]+@)?`;
 
 const redisForms = [
   // One Redis server; a path is the number of a database on this server.
@@ -87,6 +88,19 @@ function hostsOf(url: string): string[] {
     .map((one) => one.replace(/:\d+$/, '').replace(/^\[|\]$/g, ''))
     .filter(Boolean);
 }
+
+/** What the driver takes from the query of a database URL (connection-parameters.js of pg). */
+const DATABASE_PARAMETERS = new Set(
+  (
+    'user password host port options binary replication ssl sslmode sslnegotiation sslcert sslkey sslrootcert ' +
+    'uselibpqcompat client_encoding application_name fallback_application_name statement_timeout lock_timeout ' +
+    'idle_in_transaction_session_timeout query_timeout'
+  ).split(' '),
+);
+
+/** True if the query of a valid database URL has a parameter that would be ignored. */
+export const hasIgnoredParameter = (databaseUrl = ''): boolean =>
+  [...new URLSearchParams(databaseUrl.split('?')[1])].some(([name]) => !DATABASE_PARAMETERS.has(name));
 
 const HIDDEN = '***';
 

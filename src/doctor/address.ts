@@ -51,23 +51,23 @@ export function hopsVerdict(seen: {
       pretend to have any address; ${stated} → lower it to the number of proxies that append to the header, and make a
       proxy that passes it on unchanged overwrite it; ${PROXY_HELP}`;
   }
-  // These addresses prove a proxy: no NAT and no connection without a proxy explains them.
-  const isOfProxy = recorded !== from && (recorded === to || isLoopback(recorded));
-  const isShared = from === to || isLoopback(from);
-  // One request of a stranger sets the flag of a node: it proves nothing if the doctor's own address arrived.
-  const isAmbiguous = recorded === from ? isShared : isPrivate(from);
-  if (ignoringNodes.length > 0 && isAmbiguous && !isOfProxy) return ignoredHeader(ignoringNodes);
+  const isIgnoring = ignoringNodes.length > 0;
   if (recorded === from) {
+    const isShared = from === to;
+    // One request of a stranger sets the flag of a node: it proves nothing if the doctor's own address arrived.
+    if (isShared && isIgnoring) return ignoredHeader(ignoringNodes);
     const sharing =
       isShared && proxyHops > 0 ? ' and maybe of a proxy: to be sure, run the doctor on another machine' : '';
     return ok(`the service saw ${recorded}, the address of the doctor${sharing}; ${stated}`);
   }
   const other = `the service saw ${recorded} instead of ${from}, the address of the doctor; ${stated}`;
-  if (isOfProxy) {
+  // No NAT and no connection without a proxy explains these addresses.
+  if (recorded === to || isLoopback(recorded)) {
     return problem`${other}. It is the address of a proxy, so all people share it and one of them can lock all others
       out → ${RAISE}`;
   }
-  if (isPrivate(from) && !isPrivate(recorded)) return ok(`${other}: correct if this network uses it outside`);
+  if (isPrivate(from) && !isPrivate(recorded) && !isIgnoring)
+    return ok(`${other}: correct if this network uses it outside`);
   return warning`${other}: it is that of a proxy, unless a device in between gives this machine that address → ${RAISE}`;
 }
 

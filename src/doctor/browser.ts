@@ -65,12 +65,15 @@ function attribute(text: string, name: string): string | undefined {
   return plain?.replace(/&(?:amp|#38);/g, '&');
 }
 
-/** True for a `Set-Cookie` that browsers accept and protect (RFC 6265bis §4.1.3 has the prefixes). */
-const isIntact = (line: string, isSecure: boolean): boolean =>
-  /; *httponly *(;|$)/i.test(line) &&
-  !/; *(domain *=|samesite=none)/i.test(line) &&
-  (!isSecure || /^__(Host|Secure)-.*; *secure *(;|$)/i.test(line)) &&
-  (!line.startsWith('__Host-') || /; *path=\/ *(;|$)/i.test(line));
+/** What a `Set-Cookie` needs so that browsers accept and protect it (RFC 6265bis §4.1.3 has the prefixes). */
+const NEEDED: readonly (readonly [what: string, isMet: (line: string, isSecure: boolean) => boolean])[] = [
+  ['HttpOnly', (line) => /; *httponly *(;|$)/i.test(line)],
+  ['SameSite=Lax', (line) => !/; *samesite=none/i.test(line)],
+  ['no Domain', (line) => !/; *domain *=/i.test(line)],
+  ['the prefix __Host- or __Secure-', (line, isSecure) => !isSecure || /^__(Host|Secure)-/.test(line)],
+  ['Secure', (line, isSecure) => !isSecure || /; *secure *(;|$)/i.test(line)],
+  ['Path=/', (line) => !line.startsWith('__Host-') || /; *path=\/ *(;|$)/i.test(line)],
+];
 
 /**
  * Checks that browsers would accept and protect the cookies, even if a proxy changed them.
@@ -83,11 +86,11 @@ export function cookiesVerdict(lines: readonly string[], issuer: string): Verdic
     return problem`no cookie arrived, so sign-in is impossible →
       make the proxy pass Set-Cookie on, and cache nothing; ${PROXY_HELP}`;
   }
-  const faulty = lines.filter((line) => !isIntact(line, isSecure));
-  if (faulty.length > 0) {
-    return problem`${namesOf(faulty)} did not arrive as the service sends cookies: HttpOnly, with https also Secure and
-      with the prefix __Host- or __Secure-, SameSite=Lax, and without a Domain → make the proxy pass cookies on
-      unchanged, and restart nodes that started with another issuer; ${PROXY_HELP}`;
+  const unmet = NEEDED.filter(([, isMet]) => !lines.every((line) => isMet(line, isSecure)));
+  if (unmet.length > 0) {
+    const faulty = lines.filter((line) => unmet.some(([, isMet]) => !isMet(line, isSecure)));
+    return problem`${namesOf(faulty)} did not arrive as the service sends cookies, with ${unmet.map(([what]) => what).join(', ')}
+      → make the proxy pass cookies on unchanged, and restart nodes that started with another issuer; ${PROXY_HELP}`;
   }
   const kind = isSecure ? '__Host- or __Secure-, Secure, HttpOnly' : 'HttpOnly, plain on loopback';
   return ok(`${namesOf(lines)}: ${kind}, SameSite=Lax`);

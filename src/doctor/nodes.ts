@@ -20,8 +20,6 @@ import { clockVerdict } from './stores.ts';
 
 /** Longer than the two seconds in which the service answers even if a store is unavailable. */
 const LIMITS = { timeoutMs: 5_000, maxBytes: 64 * 1024 };
-/** Open files that a node needs in addition to one per connection: stores, mail, pages, log. */
-const OTHER_FILES = 200;
 const MAX_LISTED = 8;
 
 /** @param version of the Node that runs the doctor, which is that of the service on this machine */
@@ -184,18 +182,5 @@ export const NODE_CHECKS: readonly Check[] = [
         the others → give every node and the doctor the same REDIS_URL, including the database number`;
     }
     return ok(found[0]?.startsWith('Redis') ? 'every node uses the same Redis' : 'no node uses Redis');
-  }),
-
-  check('node_files', ['running'], '', ({ running }) => {
-    const tight = running.filter(
-      ({ runsWith: { openFiles, maxConnections } }) => openFiles && openFiles < maxConnections + OTHER_FILES,
-    );
-    if (tight.length === 0) return ok('the open-files limit of every node allows server.max_connections');
-    return tight.map(
-      ({ node, runsWith: { openFiles, maxConnections } }) => trouble('warning', node)`its limit of ${openFiles}
-        open files is too low for the ${maxConnections} connections of server.max_connections: at the limit, new
-        connections fail with EMFILE, also those to a store → set LimitNOFILE=65536 in the systemd unit of the node
-        (elsewhere \`ulimit -n\`), or lower server.max_connections`,
-    );
   }),
 ];

@@ -7,7 +7,7 @@ import { refuse } from './sender-paths.ts';
 export type ReadAudit = (
   after: string,
   limit: number,
-) => Promise<{ entries: readonly { readonly line: object }[]; next: string; more: boolean }>;
+) => Promise<{ entries: readonly object[]; next: string; more: boolean }>;
 
 export const answerAudit = (readAudit: ReadAudit): Middleware =>
   async function audit(ctx) {
@@ -16,8 +16,7 @@ export const answerAudit = (readAudit: ReadAudit): Middleware =>
     try {
       if (Object.keys(others).length > 0 || Array.isArray(after)) throw unknownParameter;
       if (!/^([1-9]\d{0,2}|1000)$/.test(String(limit))) throw limitInvalid;
-      const { entries, next, more } = await readAudit(after, Number(limit));
-      ctx.body = { entries: entries.map(({ line }) => line), next, more };
+      ctx.body = await readAudit(after, Number(limit));
     } catch (error) {
       if (!(error instanceof Refusal)) throw error;
       refuse(ctx, 400, error);

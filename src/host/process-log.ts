@@ -44,7 +44,6 @@ export function createProcessLog({ level, format }: ProcessLogOptions): Logger {
   });
   /** Why the latest write failed; undefined if it succeeded. */
   let failure: NodeJS.ErrnoException | undefined;
-  let droppedAtFlush = dropped;
   let reported = dropped;
   output.on('error', (error: NodeJS.ErrnoException) => {
     failure = error;
@@ -75,13 +74,6 @@ export function createProcessLog({ level, format }: ProcessLogOptions): Logger {
     // One write suffices for less than a batch. pino's own `flushSync` would retry forever once the
     // reader of the output is gone.
     flushSync: () => output.flush(),
-    /** Fails if a line since the last flush may be missing in the output. */
-    flush(done: (error?: Error) => void) {
-      output.flush();
-      const isComplete = dropped === droppedAtFlush;
-      droppedAtFlush = dropped;
-      done(failure ?? (isComplete ? undefined : new Error('log lines were dropped')));
-    },
   };
   const log = pino({ level, mixin: logMixin, ...(format === 'words' && WORDS) }, stream);
   process.on('exit', stream.flushSync);

@@ -1,5 +1,4 @@
 /** The background jobs: they remove expired data and finish interrupted work. */
-import type { Logger } from 'pino';
 import { createErasureJob } from '../accounts/erasure.ts';
 import { approvalMailsExpiry } from '../authorizations/approval-requests.ts';
 import { createTimeLimitJob } from '../authorizations/endings.ts';
@@ -24,28 +23,19 @@ export function cleaningJobs(parts: {
   readonly application: () => Pick<Application, 'mail' | 'approvalRequests'>;
   readonly database: Database;
   readonly clock: Clock;
-  readonly log: Logger;
   readonly store: TokenStore;
   readonly limits: { removeExpired: CleaningJob };
   readonly registries: CommonRegistries;
   readonly leakedValues: LeakedValues;
 }): Readonly<Record<string, CleaningJob>> {
-  const { settings, database, clock, log, store, limits } = parts;
-  const { activity, auditTrail, apiKeys, clientRequests } = parts.registries;
+  const { settings, database, clock, store, limits } = parts;
+  const { activity, apiKeys, clientRequests } = parts.registries;
   const { connections, passkeys, passwordLinks, revocations } = parts.registries;
   const { sessionList } = parts.registries;
 
   const before = (seconds: number): Date => new Date(clock() - seconds * 1000);
   const retainedSince = (): Date => before(settings().activity.retentionSeconds);
   const oldestSignIn = (): Date => before(settings().sessions.absoluteSeconds);
-
-  async function removeActivity(limit: number): Promise<number> {
-    const oldestNotOut = await auditTrail.oldestNotOut();
-    if (oldestNotOut && oldestNotOut <= retainedSince()) {
-      log.warn({ oldestNotOut }, 'activity is deleted that was never put on the log');
-    }
-    return activity.removeOlderThan(retainedSince(), limit);
-  }
 
   /** API keys whose mail failed, with the time of the next try. */
   const failedMails = new Map<string, number>();
@@ -78,7 +68,7 @@ export function cleaningJobs(parts: {
     browser_sessions: (limit) => sessionList.removeOlderThan(oldestSignIn(), limit),
     logout_tokens: sessionList.removeUsedTokens,
     passkey_challenges: passkeys.removeExpired,
-    activity: removeActivity,
+    activity: (limit) => activity.removeOlderThan(retainedSince(), limit),
     erased_people: createErasureJob(database),
     refused_sign_ins: () => activity.writeRefused().then(() => 0),
     revocations: revocations.removeExpired,

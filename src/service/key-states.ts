@@ -112,12 +112,12 @@ const fingerprintsOf = (kind: KeyKind, keys: Keys): string[] => listOf(kind, key
 
 const later = (time: Date, seconds: number): Date => new Date(time.getTime() + seconds * MS_PER_SECOND);
 
-/** Finds keys that are old, left over, removed too early or not on every node. @param now in ms */
+/** Finds keys that are old, left over or not on every node. @param now in ms */
 export function keyWarnings(facts: KeyFacts, now: number): KeyWarning[] {
   const kinds: readonly KeyKind[] = ['cookie', 'token'];
   return [
     ...keyStates(facts).flatMap((state) => ownWarnings(state, now)),
-    ...kinds.flatMap((kind) => [...goneTooEarly(kind, facts, now), ...differences(kind, facts)]),
+    ...kinds.flatMap((kind) => differences(kind, facts)),
   ];
 }
 
@@ -137,23 +137,6 @@ function differences(kind: KeyKind, { keys, nodes }: KeyFacts): KeyWarning[] {
         message: `${name} signs with the ${kind} key ${signs}, which ${other.name} does not accept`,
       })),
   );
-}
-
-/** Finds keys that no node has any more, although values signed with them would still be valid. */
-function goneTooEarly(kind: KeyKind, facts: KeyFacts, now: number): KeyWarning[] {
-  const { keys, sightings, nodes, settings } = facts;
-  const known = [...fingerprintsOf(kind, keys), ...nodes.flatMap((node) => listOf(kind, node))];
-  return sightings
-    .filter((sighting) => sighting.kind === kind && !known.includes(sighting.fingerprint))
-    .flatMap(({ fingerprint, lastCurrentAt }) => {
-      const until = lastCurrentAt && later(lastCurrentAt, lifetimeOf(kind, settings));
-      if (!until || until.getTime() <= now) return [];
-      const message =
-        `the ${kind} key ${fingerprint} was removed too early: values signed with it would ` +
-        `be valid until ${until.toISOString()}, but are refused`;
-      const remedy = `unless it leaked, add it again as the last one in ${KEY_VARIABLE[kind]} until then`;
-      return [{ kind, message, remedy }];
-    });
 }
 
 function ownWarnings(state: KeyState, now: number): KeyWarning[] {

@@ -1,5 +1,4 @@
 /** Describes this node in the database, so that operators can compare the nodes. */
-import { readFile } from 'node:fs/promises';
 import packageFile from '../../package.json' with { type: 'json' };
 import { comparableSettings } from '../config/node-settings.ts';
 import type { Settings } from '../config/settings.ts';
@@ -21,15 +20,12 @@ export async function describeNode(parts: {
   const { server, storage } = settings;
   // Ignore that Redis is unavailable: the state of the node reports that.
   const redis = redisIdentity ? await redisIdentity().catch(() => undefined) : 'none';
-  const openFiles = await openFilesLimit();
   return {
     state: isListening || readiness.isDraining ? await stateOf(readiness) : 'starting',
     runsWith: {
       version: packageFile.version,
       settings: comparableSettings(settings),
       ...(redis !== undefined && { redis }),
-      ...(openFiles !== undefined && { openFiles }),
-      maxConnections: server.maxConnections,
       databaseConnections: storage.databaseConnections,
       ignoresForwardedFor: isForwarded && server.proxyHops === 0,
       reload,
@@ -40,11 +36,4 @@ export async function describeNode(parts: {
 async function stateOf(readiness: Readiness): Promise<NodeState> {
   if (readiness.isDraining) return 'leaving';
   return reasonNotReady(await readiness.ask()) === undefined ? 'ready' : 'not_ready';
-}
-
-/** Returns how many files this process may open (the soft limit); undefined without /proc. */
-async function openFilesLimit(): Promise<number | undefined> {
-  const limits = await readFile('/proc/self/limits', 'utf8').catch(() => '');
-  const [, limit] = /^Max open files\s+(\d+)/m.exec(limits) ?? [];
-  return limit === undefined ? undefined : Number(limit);
 }

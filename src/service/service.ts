@@ -4,7 +4,6 @@ import { hostname } from 'node:os';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import { createActivity } from '../accounts/activity/activity.ts';
-import { startAuditOutput } from '../accounts/activity/audit-output.ts';
 import { seedDemo } from '../accounts/demo.ts';
 import { createEndings } from '../authorizations/endings.ts';
 import { readLeakReport } from '../authorizations/leaked-report.ts';
@@ -49,7 +48,6 @@ export interface ServiceParts {
   /** How long a reload of every node waits for answers. For tests. */
   readonly reloadWaitMs?: number;
   /** The pause between two looks for new audit entries. For tests, which count queries. */
-  readonly auditPauseMs?: number;
 }
 
 export type Service = Awaited<ReturnType<typeof startService>>;
@@ -194,12 +192,6 @@ export async function startService(given: ServiceParts) {
       }),
   });
   opened.defer(() => keySightings.stop());
-  const auditOutput = startAuditOutput({
-    trail: registries.auditTrail,
-    log,
-    pauseMs: given.auditPauseMs,
-  });
-  opened.defer(() => auditOutput.stop());
   const cleaning = startCleaning({
     log,
     outcomes,
@@ -208,7 +200,6 @@ export async function startService(given: ServiceParts) {
       application: () => current.application,
       database,
       clock,
-      log,
       store,
       limits,
       registries,

@@ -1,7 +1,6 @@
 /** Reloads this node, or every node by a request in the database. */
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from 'pino';
-import packageFile from '../../package.json' with { type: 'json' };
 import type { Activity } from '../accounts/activity/activity.ts';
 import { signInImpact } from '../accounts/sign-in-impact.ts';
 import type { Clock } from '../base/clock.ts';
@@ -142,9 +141,8 @@ export function createSharedReload(parts: {
       return { ...shown(taken), nodes: await outcomes(request) };
     },
 
-    /** Reports a difference to other nodes, and finds a late request. */
+    /** Finds a late request. */
     async start(): Promise<void> {
-      await warnOfDifference().catch(() => {});
       await checkRequests();
       state = 'running';
       await beat();
@@ -169,22 +167,6 @@ export function createSharedReload(parts: {
         return found?.map((row) => ({ ...row, taken: row.text === TAKEN }));
       await delay(POLL_PAUSE_MS);
     }
-  }
-
-  async function warnOfDifference(): Promise<void> {
-    const own = ownDigest();
-    const different = (await listNodes(database))
-      .filter(
-        ({ node: name, state, runsWith }) =>
-          name !== node &&
-          state !== 'silent' &&
-          // Another version has other settings.
-          runsWith.version === packageFile.version &&
-          settingsDigest(runsWith.settings) !== own,
-      )
-      .map((other) => other.node);
-    if (different.length > 0)
-      log.warn({ different }, 'this node has other settings than these nodes: `doctor` names them');
   }
 }
 

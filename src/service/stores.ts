@@ -1,6 +1,5 @@
 /** Opens the database and the token store, and starts what monitors them. */
 import type { Logger } from 'pino';
-import { createAuditTrail } from '../accounts/activity/audit-trail.ts';
 import type { Clock } from '../base/clock.ts';
 import { lastImport } from '../changes/report.ts';
 import type { Settings } from '../config/settings.ts';
@@ -53,10 +52,6 @@ export async function openStores(parts: {
     stores: readiness.stores,
     connections: () => database.connections(),
     isFeedLive: () => changes.isLive,
-    async auditLagSeconds() {
-      const oldest = await createAuditTrail({ database }).oldestNotOut();
-      return oldest ? Math.max(0, clock() - oldest.getTime()) / 1_000 : 0;
-    },
     lastImport: () => lastImport(database),
   });
   // Check the clocks now, so that the log of the start reports a difference.

@@ -19,7 +19,6 @@ export interface KeySighting {
   readonly kind: KeyKind;
   readonly fingerprint: string;
   readonly firstSeenAt: Date;
-  readonly lastSeenAt: Date;
   readonly firstCurrentAt: Date | null;
   readonly lastCurrentAt: Date | null;
 }
@@ -121,14 +120,12 @@ async function writeKeys(tx: Queries, { cookieKeys, tokenKeys }: Keys, now: numb
     })),
   );
   await tx.query(
-    `INSERT INTO key_sightings AS known (kind, fingerprint, first_seen_at, last_seen_at,
-        first_current_at, last_current_at)
-      SELECT kind, fingerprint, $4, $4, at, at
+    `INSERT INTO key_sightings AS known (kind, fingerprint, first_seen_at, first_current_at, last_current_at)
+      SELECT kind, fingerprint, $4, at, at
         FROM unnest($1::text[], $2::text[], $3::boolean[]) AS seen (kind, fingerprint, is_current)
         CROSS JOIN LATERAL (SELECT CASE WHEN is_current THEN $4::timestamptz END) AS moment (at)
         ORDER BY kind, fingerprint -- so that two nodes at the same moment do not wait for each other
       ON CONFLICT (kind, fingerprint) DO UPDATE SET
-        last_seen_at = greatest(known.last_seen_at, excluded.last_seen_at),
         first_current_at = least(known.first_current_at, excluded.first_current_at),
         last_current_at = greatest(known.last_current_at, excluded.last_current_at)`,
     [
@@ -143,7 +140,7 @@ async function writeKeys(tx: Queries, { cookieKeys, tokenKeys }: Keys, now: numb
 /** Returns every key that any node of this deployment has ever had. */
 export const keySightings = (database: Queries): Promise<KeySighting[]> =>
   database.query(
-    `SELECT kind, fingerprint, first_seen_at AS "firstSeenAt", last_seen_at AS "lastSeenAt",
+    `SELECT kind, fingerprint, first_seen_at AS "firstSeenAt",
         first_current_at AS "firstCurrentAt", last_current_at AS "lastCurrentAt"
       FROM key_sightings ORDER BY kind, first_seen_at, fingerprint`,
   );

@@ -20,9 +20,6 @@ export interface RunsWith {
   readonly settings: Readonly<Record<string, string>>;
   /** The id stored in the node's Redis; `none` without Redis, absent if Redis did not return an id. */
   readonly redis?: string;
-  /** The process's limit of open files; absent if the system does not report it. */
-  readonly openFiles?: number;
-  readonly maxConnections: number;
   /** How many connections to the database the node may open, without that for notifications. */
   readonly databaseConnections: number;
   /** True if the node received `X-Forwarded-For` although `server.proxy_hops` is 0. */

@@ -177,7 +177,7 @@ describeOn([postgresServer, redisServer], 'operator doctor, with a reverse proxy
     proxy.conduct.strippedAttribute = 'httponly';
     const examination = await examine(environment);
     expectOnly(examination, 'cookies', 'problem');
-    expect(examination.of('cookies').message).to.match(/gate_session.* did not arrive .*HttpOnly/);
+    expect(examination.of('cookies').message).to.match(/gate_session.* did not arrive .*, with HttpOnly$/);
   });
 
   for (const [hops, status, message] of [
@@ -272,7 +272,7 @@ describeOn([postgresServer, redisServer, openssl], 'operator doctor, over TLS', 
       ['hsts', 'warning'],
       ['cookies', 'problem'],
     ]);
-    expect(bare.of('cookies').message).to.match(/^[\w, -]*__Host-[\w, -]* did not arrive/);
+    expect(bare.of('cookies').message).to.match(/^[\w, -]*__Host-[\w, -]* did not arrive .*, with Secure$/);
   });
 
   it('the doctor warns of a certificate that expires soon, and rejects a certificate for another name', async () => {

@@ -287,13 +287,6 @@ const BREAKS: Readonly<Record<string, Readonly<Record<string, Row>>>> = {
       () => migrated(node('web:1', { seen: "now() + interval '10 seconds'", noted: 'now()' })),
     ],
   },
-  node_files: {
-    'a node with few open files': [
-      /LimitNOFILE=65536/,
-      () => migrated(node('web:1', { more: { openFiles: 1024, maxConnections: 15_000 } })),
-      WARNING,
-    ],
-  },
   units: {
     'a failed unit': [
       /journalctl -u gatehouse@3002.service/,

@@ -369,7 +369,7 @@ describe('operator doctor, checking nodes, clocks and settings', () => {
     const options = { environment: {}, signal: new AbortController().signal, by: { operator: 'tests' } };
     const checks = [failing('slow', '57014'), fine('nodes', 'nodes'), failing('lost', '57P01')];
     const found = await runChecks(
-      [...checks, fine('keys', 'nodes'), fine('node_files', 'running'), fine('mail', 'settings')],
+      [...checks, fine('keys', 'nodes'), fine('node_versions', 'running'), fine('mail', 'settings')],
       () => needs,
       options,
       () => {},
@@ -379,7 +379,7 @@ describe('operator doctor, checking nodes, clocks and settings', () => {
       'nodes ok',
       'lost problem',
       'keys not_checked',
-      'node_files not_checked',
+      'node_versions not_checked',
       'mail ok',
     ]);
   });

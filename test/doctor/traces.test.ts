@@ -98,8 +98,6 @@ onPostgresAndRedis('operator doctor, on a running service', (start) => {
     const { healthy, output, of } = await examine({ ...environmentOf(service), GATEHOUSE_CONFIG });
     expect(healthy, output).to.equal(true);
     expect(of('sign_in_providers').message).to.contain('and the redirect URI');
-    expect(of('sign_in_require')).to.include({ status: 'warning' });
-    expect(of('sign_in_require').message).to.match(/^1 of the people to whom sign_in.require applies/);
     expect(of('test_organizations')).to.include({
       status: 'warning',
       where: 'api.test_organizations',

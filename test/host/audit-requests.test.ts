@@ -25,7 +25,6 @@ onPostgresAndRedis('GET /audit', (start) => {
   let service: TestService;
   before(async () => {
     service = await start({
-      auditPauseMs: 100,
       settings: { senders, limits: { clientFailuresPerAddress: 3 } },
     });
     for (const action of ACTIONS) {
@@ -82,20 +81,6 @@ onPostgresAndRedis('GET /audit', (start) => {
     expect(ids.length).to.be.at.least(ACTIONS.length);
   });
 
-  it('each entry is a line of the log, in the same form, also if the log is set to errors only', async () => {
-    const { entries } = await read('?limit=1000');
-    await eventually(() => {
-      const lines = service.logLines.map((line) => JSON.parse(line));
-      const audit = lines.filter(({ type }) => type === 'audit');
-      for (const line of audit) schema.parse(line);
-      const fields = audit.map(({ level, time, pid, hostname, msg, ...entry }) => entry);
-      expect(fields).to.deep.include.members(entries as unknown as object[]);
-    });
-    const quiet = await start({ auditPauseMs: 100, settings: { log: { level: 'error' } } });
-    await quiet.activity.record({ action: 'doctor_ran', actor: 'service' });
-    await eventually(() => expect(quiet.logLines.join('')).to.contain('"type":"audit"'));
-  });
-
   it('a wrong limit, cursor or parameter is answered 400 with a remedy', async () => {
     const { next } = await read();
     for (const [query, code] of [
@@ -115,18 +100,5 @@ onPostgresAndRedis('GET /audit', (start) => {
       expect({ status, code: answer.code }, query).to.deep.equal({ status: 400, code });
       expect(answer.remedy, query).to.match(/^[A-Z].*\.$/);
     }
-  });
-
-  it('the metrics say how old the oldest entry is that is not on the log', async () => {
-    await eventually(async () => {
-      const metrics = await (await fetch(`${service.operatorsUrl}/metrics`)).text();
-      expect(metrics).to.match(/^gatehouse_audit_lag_seconds 0$/m);
-    });
-    await service.database.query(
-      `UPDATE audit_output SET holder = 'another', xact = '0', id = 0, old_until = 1e9,
-        expires_at = clock_timestamp() + interval '1 minute'`,
-    );
-    const metrics = await (await fetch(`${service.operatorsUrl}/metrics`)).text();
-    expect(metrics).to.match(/^gatehouse_audit_lag_seconds 0\.\d*[1-9]|gatehouse_audit_lag_seconds [1-9]/m);
   });
 });

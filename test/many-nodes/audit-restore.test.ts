@@ -38,19 +38,8 @@ describeOn([postgresServer, pgDump, pgRestore], 'the audit log, restored into an
       actor: 'service',
       details: { name },
     });
-  const namesOf = (found: readonly { readonly line: { readonly details: object } }[]) =>
-    found.map(({ line }) => Object.values(line.details)).join('');
-  /** Returns what a node would put on its log. */
-  const putOut = async (database: OpenDatabase): Promise<string> => {
-    const trail = createAuditTrail({ database });
-    const held = await trail.claim('node');
-    if (!held) throw new Error('no lease');
-    const found = await trail.read(held, 10);
-    const last = found.at(-1);
-    if (last) await trail.advance('node', last.line.cursor);
-    await trail.release('node');
-    return namesOf(found);
-  };
+  const namesOf = (found: readonly { readonly details: object }[]) =>
+    found.map(({ details }) => Object.values(details)).join('');
   const counterOf = async (database: OpenDatabase): Promise<number> => {
     const [row] = await database.query<{ xact: string }>('SELECT pg_current_xact_id() AS xact');
     return Number(row?.xact);
@@ -71,7 +60,7 @@ describeOn([postgresServer, pgDump, pgRestore], 'the audit log, restored into an
     ['higher', 0],
     ['lower', 1],
   ] as const) {
-    it(`entries with ${number} transaction numbers are on the log and in the pages once, and old cursors are refused`, async () => {
+    it(`entries with ${number} transaction numbers are in the pages once, and old cursors are refused`, async () => {
       const [first, second] = from === 0 ? servers : [servers[1], servers[0]];
       const url = await first.createDatabase();
       const original = await open(url);
@@ -81,7 +70,6 @@ describeOn([postgresServer, pgDump, pgRestore], 'the audit log, restored into an
           FOR i IN 1..${CALLS} LOOP PERFORM pg_current_xact_id(); COMMIT; END LOOP; END $$`);
       }
       for (const name of ['a', 'b']) await record(original, name);
-      expect(await putOut(original)).to.equal('ab');
       await record(original, 'c');
       const { next } = await createAuditTrail({ database: original }).page('start', 10);
 
@@ -93,17 +81,15 @@ describeOn([postgresServer, pgDump, pgRestore], 'the audit log, restored into an
       const trail = createAuditTrail({ database: copy });
       const refusal = await trail.page(next, 10).catch((error: unknown) => error);
       expect(refusal).to.have.property('code', 'cursor_of_another_log');
-      expect(await putOut(copy)).to.equal('cd');
       const page = await trail.page('start', 10);
       expect(namesOf(page.entries)).to.equal('abcd');
       await record(copy, 'e');
       expect(namesOf((await trail.page(page.next, 10)).entries)).to.equal('e');
-      expect(await putOut(copy)).to.equal('e');
-      expect(await trail.oldestNotOut()).to.equal(undefined);
 
       // The dump of a database that was restored already.
       const again = await open(await restore(copyUrl, first));
-      expect(await putOut(again)).to.equal('');
+      const last = await createAuditTrail({ database: again }).page('start', 10);
+      expect(namesOf(last.entries)).to.equal('abcde');
     });
   }
 });

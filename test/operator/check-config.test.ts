@@ -1,10 +1,9 @@
-import { chmodSync, existsSync } from 'node:fs';
+import { chmodSync } from 'node:fs';
 import path from 'node:path';
 import { expect } from 'chai';
-import { settingsJsonSchema } from '../../src/config/schema/json-schema.ts';
 import { fileWith, keysOfEnvironment } from '../config/configuration.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
-import { expectWrongUsage, operatorWith, valueFrom } from './run-operator.ts';
+import { operatorWith, valueFrom } from './run-operator.ts';
 
 const production = {
   ...keysOfEnvironment,
@@ -79,31 +78,6 @@ describe('operator check-config', () => {
     }
   });
 
-  it('`check-config` shows number, lengths and origin of the keys, but no key', async () => {
-    const GATEHOUSE_DATA_DIR = path.join(temporaryDirectory('check'), 'data');
-    const run = operatorWith({
-      GATEHOUSE_TOKEN_KEYS: keysOfEnvironment.GATEHOUSE_TOKEN_KEYS,
-      GATEHOUSE_DATA_DIR,
-      GATEHOUSE_COOKIE_KEYS_FILE: fileWith(`${'a'.repeat(40)},${'b'.repeat(32)}`, 'cookies'),
-    });
-    expect((await valueFrom(run, 'check-config')).secrets).to.deep.equal({
-      GATEHOUSE_COOKIE_KEYS: { lengths: [40, 32], from: 'GATEHOUSE_COOKIE_KEYS_FILE' },
-      GATEHOUSE_TOKEN_KEYS: { lengths: [32], from: 'GATEHOUSE_TOKEN_KEYS' },
-    });
-    const { output } = await run('check-config');
-    expect(output).to.match(/COOKIE_KEYS +2 keys of 40, 32 characters +GATEHOUSE_COOKIE_KEYS_FILE/);
-    expect(output).to.match(/TOKEN_KEYS +1 key of 32 characters +GATEHOUSE_TOKEN_KEYS$/m);
-    expect(output).not.to.match(/aaa|bbb|ttt/);
-
-    const none = { lengths: [], from: 'made at the first start' };
-    const fresh = await valueFrom(operatorWith({ GATEHOUSE_DATA_DIR }), 'check-config');
-    expect(fresh.secrets).to.deep.equal({
-      GATEHOUSE_COOKIE_KEYS: none,
-      GATEHOUSE_TOKEN_KEYS: none,
-    });
-    expect(existsSync(GATEHOUSE_DATA_DIR), 'the data directory').to.equal(false);
-  });
-
   it('`check-config` warns of settings that work but are probably mistakes', async () => {
     const [cookies = '', tokens = ''] = ['c1o2o3k4i5e6', 't1o2k3e4n5s6'].map((word) =>
       Buffer.from(`${word} of the tests, at random`).toString('base64url'),
@@ -143,12 +117,5 @@ describe('operator check-config', () => {
     expect(problem.message).to.contain('ENOENT').and.contain(certificate);
     expect(problem.remedy).to.contain('make the file');
     expect(JSON.stringify(error)).not.to.contain('swordfish');
-  });
-
-  it('`check-config` prints the JSON Schema of the settings file, even if the settings are wrong', async () => {
-    const { exitCode, output } = await operatorWith({ PORT: '?' })('check-config --schema');
-    expect(exitCode).to.equal(0);
-    expect(output).to.equal(`${JSON.stringify(settingsJsonSchema(), null, 2)}\n`);
-    await expectWrongUsage(operatorWith({}), ['check-config config/gatehouse.yaml --schema']);
   });
 });

@@ -102,15 +102,6 @@ describe('operator keys', () => {
     for (const { remedy } of warnings) expect(remedy).to.be.a('string').and.not.equal('');
   });
 
-  it('`keys list` warns of a removed key only while something that it signed would still be valid', async () => {
-    await nodeHad(20, 'web:1', OLD);
-    await nodeHad(0, 'web:1', NEW);
-    const { warnings } = await listed(NEW);
-    // Only tokens can still be valid: a session lasts up to 7 days, a refresh token up to 30.
-    expect(warnings.map(({ kind }: { kind: string }) => kind)).to.deep.equal(['token']);
-    expect(warnings[0].message).to.contain(`${keyFingerprint(OLD)} was removed too early`);
-  });
-
   it('`keys generate` prints only the key on standard output, and where to put it on standard error', async () => {
     const run = operatorWith({});
     const { output, errors, exitCode } = await run('keys generate --kind token');

@@ -1,6 +1,5 @@
 /** The copy of its settings that a node keeps, and the commands that use it while the file is refused. */
-import { spawnSync } from 'node:child_process';
-import { readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { readdirSync, readFileSync, statSync, utimesSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect } from 'chai';
 import { loadForCommand, loadSettings } from '../../src/config/load.ts';
@@ -166,44 +165,25 @@ describeOn([postgresServer], 'the copy of the settings that a node keeps', () =>
     expect(settings.copy).to.deep.equal(current.copy);
   });
 
-  it('a start removes the drafts of processes that were killed while they wrote a copy', () => {
+  it('a start removes drafts that processes left a minute ago when they were killed, and no other file', () => {
     const directory = temporaryDirectory('drafts');
-    const [place, other] = [file, fileWith('{}', 'drafted.yaml')].map((one) => copyIn(directory, one)) as [
-      string,
-      string,
-    ];
-    const { pid: ended } = spawnSync('true');
-    for (const draft of [`${place}.${ended}`, `${place}.${process.ppid}`, `${other}.${ended}`]) {
-      writeFileSync(draft, 'half');
-    }
+    const place = copyIn(directory, file);
+    const [old, young] = ['0123456789ab', 'ba9876543210'].map((one) => `${place}.${one}`) as [string, string];
+    for (const draft of [old, young]) writeFileSync(draft, 'half');
+    const minuteAgo = new Date(Date.now() - 61_000);
+    utimesSync(old, minuteAgo, minuteAgo);
     keepCopy({ file: place, text: '{}', original: file, outdated: [] }, log);
-    const names = [place, `${place}.${process.ppid}`].map((one) => path.basename(one));
-    expect(readdirSync(directory)).to.have.members(names);
+    expect(readdirSync(directory)).to.have.members([place, young].map((one) => path.basename(one)));
   });
 
-  it('a start removes the copies of settings files that are gone, and no other', () => {
-    const directory = temporaryDirectory('renamed');
-    const [before, kept, after] = ['before.yaml', 'kept-too.yaml', 'after.yaml'].map((name) =>
-      fileWith('{}', name),
-    ) as [string, string, string];
-    const start = (original: string): string => {
+  it('a start keeps the copy of a settings file that only another container sees', () => {
+    const directory = temporaryDirectory('shared-state');
+    const names = ['/etc/gatehouse/in-another-container.yaml', file].map((original) => {
       const place = copyIn(directory, original);
       keepCopy({ file: place, text: '{}', original, outdated: [] }, log);
       return path.basename(place);
-    };
-    const [, ...others] = [before, kept].map(start);
-    const foreign = '.settings-copy-0123456789ab.yaml';
-    writeFileSync(path.join(directory, foreign), '{}\n# A copy of another kind');
-    rmSync(before);
-    const renamed = start(after);
-    expect(readdirSync(directory)).to.have.members([...others, foreign, renamed]);
-    // The own settings file may be gone, which is what the copy is for.
-    rmSync(after);
-    start(kept);
-    expect(readdirSync(directory)).to.have.members([...others, foreign]);
-    rmSync(kept);
-    start(kept);
-    expect(readdirSync(directory)).to.have.members([...others, foreign]);
+    });
+    expect(readdirSync(directory)).to.have.members(names);
   });
 
   it('without a copy, commands that read or end use the database of the environment, and say so', async () => {

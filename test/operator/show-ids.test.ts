@@ -1,9 +1,10 @@
 /** `show` of values other than tokens: ids in logs and on pages, links, URLs of pages. */
 import { expect } from 'chai';
 import { ENDS } from '../../src/accounts/activity/audit.ts';
+import { withChecksum } from '../../src/base/random-id.ts';
 import { type SignedInPerson, signedIn } from '../pages/signed-in-person.ts';
 import { eventually } from '../support/eventually.ts';
-import { exchangeCode, introspect, revokeCurrent } from '../support/oauth.ts';
+import { authorizationUrl, exchangeCode, introspect, revokeCurrent } from '../support/oauth.ts';
 import { createPerson } from '../support/person.ts';
 import { addPerson, addUnusablePasskey } from '../support/seed.ts';
 import { startSeeded } from '../support/seeded.ts';
@@ -95,20 +96,15 @@ onPostgresAndRedis('operator show, for ids and links', (start) => {
     expect(await show(never)).to.include({ state: 'unknown' });
   });
 
-  it('`show` shows for a session (id, or uid in a URL) who ended it, and does not know its cookie', async () => {
+  it('`show` shows for the ID of a session who ended it, and does not know its cookie', async () => {
     const { email } = on.seeded.person;
     const browser = createPerson(on.issuer);
     await browser.signIn(on.seeded.person);
     const [{ id }] = await value(`sessions list --account ${email}`);
-    // Read the URL that signs this browser out: the security page in another browser contains it.
-    const { html } = await (await signedIn(on.service, on.seeded.person)).get('/profile/security');
-    const [, uid = ''] = /sessions\/([\w-]{43})\/sign-out/.exec(html) ?? [];
     const [, cookie = ''] = /gate_session=([\w-]+)/.exec(browser.cookieHeader('/')) ?? [];
-    for (const one of [id, uid, `${on.issuer}/profile/security/sessions/${uid}/sign-out`]) {
-      const shown = await show(one);
-      expect(shown, one).to.include({ state: 'active' });
-      expect(shown.account.email).to.equal(email);
-    }
+    const shown = await show(id);
+    expect(shown).to.include({ state: 'active' });
+    expect(shown.account.email).to.equal(email);
     const { output } = await run('show', cookie);
     expect(output).to.contain('unknown').and.contain('`sessions list`').and.not.contain(cookie);
     await value(`sessions end ${id} --yes`);
@@ -189,7 +185,9 @@ onPostgresAndRedis('operator show, for ids and links', (start) => {
     });
     expect(answer.status).to.equal(400);
     await on.service.clientRequests.groups(confidential.id);
-    const [problem] = await value(`problems list --client ${confidential.id}`);
+    const {
+      problems: [problem],
+    } = await value(`clients show ${confidential.id}`);
     const shown = await show(problem.request_id);
     expect(shown).to.include({ kind: 'request', state: 'refused' });
     expect(shown.why).to.contain('invalid_grant').and.contain('redirect_uri');
@@ -197,6 +195,25 @@ onPostgresAndRedis('operator show, for ids and links', (start) => {
     const other = await show('req_0123456789abcdef');
     expect(other).to.include({ state: 'unknown' });
     expect(other.remedy).to.contain('req_0123456789abcdef');
+  });
+
+  it('`clients show` and `show` list recent problems of a client, with the exact cause: grouped and without secrets', async () => {
+    const { otherConfidential: client } = on.clients;
+    const code = await on.partner.code(client);
+    const wrong = { ...client, secret: withChecksum(`gate_cs_${'x'.repeat(43)}`) };
+    for (const _ of [1, 2]) await exchangeCode(on.issuer, wrong, code);
+    const foreign = { redirect_uri: 'https://evil.example/callback?token=s3cret' };
+    await createPerson(on.issuer).get(authorizationUrl(on.issuer, client, foreign));
+    await on.service.clientRequests.groups(client.id);
+    const answer = await run(`clients show ${client.id} --json`);
+    for (const secret of [code, wrong.secret, 's3cret']) expect(answer.output).not.to.contain(secret);
+    const { problems } = JSON.parse(answer.output);
+    const [uri, secrets, ...others] = problems;
+    expect(others).to.deep.equal([]);
+    expect(uri).to.deep.include({ step: 'authorize', error: 'invalid_redirect_uri', count: 1 });
+    expect(secrets).to.deep.include({ step: 'token', error: 'invalid_client', count: 2, auth_method: 'body' });
+    expect((await run(`clients show ${client.id}`)).output).to.contain(secrets.request_id);
+    expect((await show(client.id)).content.problems).to.deep.equal(problems);
   });
 
   it('`show` shows for a request that made a change the change and the account', async () => {

@@ -44,7 +44,7 @@ describe('the operator command', () => {
   /** A command that must fail before it opens this directory, which does not exist. */
   const run = operatorWith({ GATEHOUSE_DATA_DIR: '/nowhere/at/all' });
 
-  it('the operator command prints help on every level, with an example that uses only existing options', async () => {
+  it('the operator command prints help on every level, and examples that use only existing options', async () => {
     const commands = commandsOf(program);
     expect(commands.length).to.be.above(25);
     for (const [words, command] of [['', program] as const, ...commands]) {
@@ -54,9 +54,9 @@ describe('the operator command', () => {
       expect(help, words).to.contain('--json');
       if (words === '') continue;
       const [, examples = ''] = help.split(/\nExamples?:\n/);
-      const begins = `gatehouse ${words === 'keys list' ? 'keys' : words}`;
+      const required = command.options.some(({ mandatory }) => mandatory);
       const next = `${words}: add an example to src/operator/program/examples.ts`;
-      expect(examples, next).to.contain(begins);
+      if (required) expect(examples, next).to.contain(`gatehouse ${words}`);
       if (command.commands.length > 0) continue;
       const known = ['--json', '--reason', ...command.options.map(({ long }) => long)];
       expect(known).to.include.members([...examples.matchAll(/--[a-z][a-z-]*/g)].map(String));
@@ -149,8 +149,8 @@ describe('the operator command', () => {
   it('these commands change nothing, or only end something; all others name the deployment on which they act', () => {
     const leaves = commandsOf(program).filter(([, { commands }]) => commands.length === 0);
     const namesOf = (is: typeof onlyReads) => leaves.flatMap(([words, command]) => (is(command) ? [words] : []));
-    const nouns = 'accounts api-keys blocks clients connections keys links memberships organizations passkeys problems';
-    const lists = `${nouns} sessions warehouses`.split(' ').map((noun) => `${noun} list`);
+    const nouns = 'accounts api-keys clients connections keys links memberships organizations passkeys sessions';
+    const lists = `${nouns} warehouses`.split(' ').map((noun) => `${noun} list`);
     const shows = ['clients show', 'organizations requests', 'organizations show', 'warehouses show', 'keys generate'];
     const others = ['audit', 'check-config', 'doctor', 'nodes', 'show'];
     expect(namesOf(onlyReads)).to.have.members([...lists, ...shows, ...others]);

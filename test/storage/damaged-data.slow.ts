@@ -28,11 +28,14 @@ const mount: Requirement = {
 describe('opening a data directory of PGlite', () => {
   const on = ownDataDirectory();
 
-  on.refuses({
-    'a damaged control file': () => writeFileSync(control(), Buffer.alloc(8_192, 7)),
-    'a lost write-ahead log': () => forEachLogFile((file) => rmSync(file)),
-    'a damaged write-ahead log': () => forEachLogFile((file) => writeFileSync(file, Buffer.alloc(1_048_576, 9))),
-  });
+  on.refuses(
+    {
+      'a damaged control file': () => writeFileSync(control(), Buffer.alloc(8_192, 7)),
+      'a lost write-ahead log': () => forEachLogFile((file) => rmSync(file)),
+      'a damaged write-ahead log': () => forEachLogFile((file) => writeFileSync(file, Buffer.alloc(1_048_576, 9))),
+    },
+    'data_directory_not_opened',
+  );
 
   const control = () => path.join(on.directory, 'postgres/global/pg_control');
 
@@ -43,11 +46,11 @@ describe('opening a data directory of PGlite', () => {
     }
   }
 
-  it('the error neither calls a data directory damaged nor advises a backup if the reason is unknown', async () => {
+  it('the error does not call a data directory damaged if the reason is unknown, and advises to copy it first', async () => {
     rmSync(path.join(on.directory, 'postgres/global/1262'));
     const refused = await on.refusal();
     expect(refused.code).to.equal('data_directory_not_opened');
-    expect(refused.message).to.contain('copy the whole directory before anything else').and.not.contain('put a backup');
+    expect(refused.message).to.contain('copy the whole directory before anything else').and.not.contain('damaged');
   });
 
   describeOn([mount], 'on a full disk', () => {
@@ -136,9 +139,9 @@ describe('a first start', () => {
     await migrate(other);
     const { next: cursor } = await createAuditTrail({ database: one }).page('start', 1);
     const [place] = await one.query<Record<'generation' | 'origin', string>>(
-      'SELECT generation, origin FROM audit_output',
+      'SELECT generation, origin FROM audit_generation',
     );
-    await other.query('UPDATE audit_output SET generation = $1, origin = $2', [
+    await other.query('UPDATE audit_generation SET generation = $1, origin = $2', [
       place?.generation ?? '',
       place?.origin ?? '',
     ]);

@@ -29,14 +29,15 @@ export function ownDataDirectory() {
   }
 
   /** Tests that the directory is refused after each kind of damage. */
-  function refuses(damages: Record<string, () => void>): void {
+  function refuses(damages: Record<string, () => void>, expected = 'data_directory_damaged'): void {
     for (const [what, damage] of Object.entries(damages)) {
       it(`a data directory with ${what} is refused unchanged, and the error says how to restore a backup`, async () => {
         damage();
         const found = readdirSync(on.directory, { recursive: true }).length;
         const { code, message } = await refusal();
-        expect(code).to.equal('data_directory_damaged');
+        expect(code).to.equal(expected);
         expect(message).to.contain(on.directory).and.contain('put a backup of the whole directory');
+        expect(message).to.match(/copy (of )?the whole directory/);
         expect(message).not.to.match(/\n|Abort|wasm/i);
         expect(readdirSync(on.directory, { recursive: true }).length).to.be.within(found, found + 2);
       });

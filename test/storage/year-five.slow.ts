@@ -59,7 +59,7 @@ const COMMANDS: Readonly<Record<string, readonly string[]>> = {
   'memberships set': [`--account ${account} --organization ${organization} --role admin`],
   'memberships remove': [`--account ${account} --organization ${organization}`],
   'clients list': ['', '--kind machine', '--suspended', '--owner-suspended', `--owner ${account}`, '--json'],
-  'clients show': [client],
+  'clients show': [client, 'POPULAR'],
   'clients add': ['--kind machine --name Nightly-Export'],
   'clients update': [`${client} --name Changed-Name`],
   'clients suspend': [client],
@@ -71,8 +71,6 @@ const COMMANDS: Readonly<Record<string, readonly string[]>> = {
   'connections list': [`--account ${account}`, '--client POPULAR', `--client ${leftClient}`, '--client POPULAR --json'],
   'sessions list': [`--account HEAVY`, `--account ${account}`],
   'api-keys list': ['', '--account HEAVY', '--match hash', '--json'],
-  'blocks list': [`--organization ${organization}`, '--client POPULAR'],
-  'problems list': ['', '--client POPULAR', '--account HEAVY', '--json'],
   show: [
     'POPULAR',
     client,

@@ -6,7 +6,6 @@ export const READY_NODE: NodeDescription = {
   runsWith: {
     version: '1.0.0',
     settings: {},
-    maxConnections: 100,
     databaseConnections: 10,
     ignoresForwardedFor: false,
     reload: { request: 0 },

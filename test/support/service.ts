@@ -65,7 +65,6 @@ export interface StartOptions {
   /** How long `reload` waits for the answers of nodes. Default: as in production. */
   readonly reloadWaitMs?: number;
   /** Default: an hour, so only the look at the start happens, and tests can count queries. */
-  readonly auditPauseMs?: number;
   /** Changes that a reload finds, on top of the settings of the start. Default: none. */
   readonly reloaded?: () => Overrides;
 }
@@ -76,7 +75,7 @@ export interface StartOptions {
  */
 export async function startTestService(options: StartOptions = {}): Promise<TestService> {
   const { ahead = 0, sharing, timeoutFactor = TIMEOUT_FACTOR } = options;
-  const { reloadWaitMs, auditPauseMs = 3_600_000 } = options;
+  const { reloadWaitMs } = options;
   const clock = options.clock ?? (() => systemClock() + ahead * 1_000);
   const settings = await settingsOf(options);
   const logLines: string[] = [];
@@ -86,7 +85,7 @@ export async function startTestService(options: StartOptions = {}): Promise<Test
   // embedded database reads Date.now, which the test clock has already moved.
   const storesNow = settings.storage.databaseUrl === undefined ? systemClock : realNow;
   const timeShift = options.clock ? () => clock() - storesNow() : () => 0;
-  const parts = { settings, loadSettings, clock, timeShift, log, timeoutFactor, auditPauseMs };
+  const parts = { settings, loadSettings, clock, timeShift, log, timeoutFactor };
   const service = await startService({ ...parts, ...(reloadWaitMs && { reloadWaitMs }) });
   const database = createHeardDatabase(service);
   const engine = createChanges({ database, timeoutFactor });

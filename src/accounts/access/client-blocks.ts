@@ -2,7 +2,6 @@
 import type { Clock } from '../../base/clock.ts';
 import { createCache } from '../../storage/cache.ts';
 import type { ChangeFeed } from '../../storage/change-feed.ts';
-import { byName, type Page, type PageRequest, pageOf } from '../../storage/pages.ts';
 import type { Queries } from '../../storage/queries.ts';
 
 interface FollowingClient {
@@ -30,21 +29,6 @@ export interface ClientExclusion {
   readonly follows: boolean;
   /** Why the organization declined the client, for the people who connected the client. */
   readonly sentence: string | null;
-}
-
-export interface ListedBlock {
-  /** The ids of organization and client, separated by a slash. */
-  readonly id: string;
-  readonly organizationId: string;
-  readonly organizationName: string;
-  readonly clientId: string;
-  /** Null if the client was deleted: its block still applies to new clients of the same owner. */
-  readonly clientName: string | null;
-  readonly follows: boolean;
-  /** Null if the client was deleted. */
-  readonly at: Date | null;
-  /** The email address of the owner or admin who blocked it; null if that account was deleted. */
-  readonly by: string | null;
 }
 
 export function createClientBlocks(parts: {
@@ -139,42 +123,6 @@ export function createClientBlocks(parts: {
       );
       return Map.groupBy(rows, ({ clientId }) => clientId);
     },
-
-    /** Lists the blocks of one organization or of all, by organization, latest first. */
-    list: (
-      page: PageRequest,
-      {
-        organizationId,
-        clientId,
-      }: {
-        readonly organizationId?: string | undefined;
-        readonly clientId?: string | undefined;
-      } = {},
-    ): Promise<Page<ListedBlock>> =>
-      pageOf<ListedBlock>(
-        database,
-        {
-          select: `SELECT b.organization_id || '/' || b.client_id AS id,
-              b.organization_id AS "organizationId", o.name AS "organizationName",
-              b.client_id AS "clientId", c.name AS "clientName", b.follows, b.at, a.email AS by
-            FROM (
-              SELECT organization_id, client_id, barred_at AS at, barred_by, follows
-                FROM barred_clients
-              UNION ALL SELECT organization_id, client_id, NULL, barred_by, false
-                FROM barred_redirects r
-                WHERE NOT EXISTS (SELECT FROM clients WHERE id = r.client_id)
-            ) b
-            JOIN organizations o ON o.id = b.organization_id
-            LEFT JOIN clients c ON c.id = b.client_id
-            LEFT JOIN accounts a ON a.id = b.barred_by
-            WHERE (b.organization_id = $1 OR $1::text IS NULL)
-              AND (b.client_id = $2 OR $2::text IS NULL)`,
-          order: [byName('"organizationName"'), '-coalesce(extract(epoch FROM at), 0)', 'id'],
-          cells: ['id', '"organizationName"', '"clientName"', 'by'],
-          values: [organizationId ?? null, clientId ?? null],
-        },
-        page,
-      ),
 
     /**
      * Blocks a client in each organization that blocks another client of the same owner with one of

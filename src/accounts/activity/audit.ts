@@ -42,20 +42,6 @@ export interface AuditRecord extends ActivityRecord {
 
 export type Audit = ReturnType<typeof createAudit>;
 
-export interface RefusedSignIns extends Pick<ActivityRecord, 'action' | 'details'> {
-  readonly id: string;
-  readonly accountId: string;
-  readonly email: string;
-  readonly count: number;
-  readonly first: Date;
-  readonly last: Date;
-}
-
-const REFUSED_SIGN_INS: readonly Action[] = ['sign_in_failed', 'sign_in_refused', 'passkey_refused'];
-
-/** Maximum number of entries with one action that are grouped. */
-const MAX_GROUPED = 5_000;
-
 export function createAudit({ database }: { readonly database: Queries }) {
   /** Returns the newest records first. */
   async function find(question: AuditQuestion): Promise<AuditRecord[]> {
@@ -104,38 +90,15 @@ export function createAudit({ database }: { readonly database: Queries }) {
     return rows.map(auditRecordFrom);
   }
 
-  return {
-    find,
-
-    /**
-     * Returns sign-ins refused after `since`, grouped by account and cause, latest first. Groups the
-     * latest `MAX_GROUPED` entries of each action.
-     */
-    async refusedSignIns(since: Date, ofAccount?: string): Promise<RefusedSignIns[]> {
-      const groups = new Map<string, RefusedSignIns>();
-      for (const action of REFUSED_SIGN_INS) {
-        const question = { action, since, accountId: ofAccount, limit: MAX_GROUPED };
-        for (const { id, at, accountId, email, details: all } of await find(question)) {
-          if (accountId === undefined || email === undefined) continue;
-          const { count: entries = 1, ...details } = all;
-          const key = JSON.stringify([accountId, action, details]);
-          const { id: latest = String(id), last = at, count = 0 } = groups.get(key) ?? {};
-          const sum = count + Number(entries);
-          const group = { id: latest, accountId, email, action, details, first: at, last };
-          groups.set(key, { ...group, count: sum });
-        }
-      }
-      return [...groups.values()].sort((a, b) => Number(b.id) - Number(a.id));
-    },
-  };
+  return { find };
 }
 
-export type AuditRow = ActivityRow & { readonly email: string | null };
+type AuditRow = ActivityRow & { readonly email: string | null };
 
 /** A column of a statement whose entries are named `found`. */
-export const EMAIL = '(SELECT email FROM accounts WHERE id = found."accountId") AS email';
+const EMAIL = '(SELECT email FROM accounts WHERE id = found."accountId") AS email';
 
-export const auditRecordFrom = ({ email, ...row }: AuditRow): AuditRecord => ({
+const auditRecordFrom = ({ email, ...row }: AuditRow): AuditRecord => ({
   ...activityFrom(row),
   ...(email !== null && { email }),
 });

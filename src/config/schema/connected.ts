@@ -9,9 +9,11 @@ import { fixed, reloadable, section } from './setting.ts';
 /** The value that turns the data directory off. A database URL is then required. */
 export const NO_DATA_DIRECTORY = 'off';
 
-/** Refuses `~` and `$HOME`, which no shell would expand here, URLs, and other words for `off`. */
+/** Refuses `~` and `$HOME`, which no shell would expand here, URLs, and other words for `off`. A `$` within a name is one. */
 function isDirectoryPath(directory: string): boolean {
-  return directory === NO_DATA_DIRECTORY || !/^~|[\0$]|:\/\/|^(off|no|none|false|disabled)$/i.test(directory);
+  return (
+    directory === NO_DATA_DIRECTORY || !/^~|\0|(^|\/)\$|\$[{(]|:\/\/|^(off|no|none|false|disabled)$/i.test(directory)
+  );
 }
 
 export const storage = section('Where state is stored.', {
@@ -61,7 +63,7 @@ export const storage = section('Where state is stored.', {
       {
         accepts: 'a Redis URL',
         example:
-          '`redis://host:6379`, `redis+sentinel://host1:26379,host2:26379/mymaster` or ' +
+          '`redis://host:6379`, `redis://:password@host:6379`, `redis+sentinel://host1:26379,host2:26379/mymaster` or ' +
           `\`redis+cluster://host1:7000,host2:7001\` (rediss for TLS); ${PASSWORDS_IN_URLS}`,
       },
       isRedisUrl,

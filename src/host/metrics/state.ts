@@ -10,7 +10,6 @@ export interface WatchedState {
   /** True while this process receives the change feed. */
   readonly isFeedLive: () => boolean;
   /** Age of the oldest activity that is not on the log of a node yet; 0 if there is none. */
-  readonly auditLagSeconds: () => Promise<number>;
   /** Undefined if no import has run yet. */
   readonly lastImport: () => Promise<ImportOutcome | undefined>;
 }
@@ -76,16 +75,6 @@ export function registerState(registry: Registry, state: WatchedState): void {
     registers,
     collect() {
       this.set(state.isFeedLive() ? 1 : 0);
-    },
-  });
-  new Gauge({
-    name: 'gatehouse_audit_lag_seconds',
-    help: 'Age of the oldest activity that no node has put on its log yet; 0 if there is none.',
-    registers,
-    async collect() {
-      const lag = await state.auditLagSeconds().catch(() => undefined);
-      if (lag === undefined) this.remove();
-      else this.set(lag);
     },
   });
   registerImport(registry, state.lastImport);

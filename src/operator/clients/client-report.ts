@@ -1,12 +1,51 @@
 /** The text and the JSON that commands print about a client. */
 import type { Client } from '../../clients/client.ts';
 import type { Report } from '../command/operator.ts';
+import { table } from '../command/report.ts';
+import type { Registries } from '../registries.ts';
 
-/** @param done what was done to the client; absent if the command only shows the client */
-export const clientReport = (client: Client, done?: string): Report => ({
+/** @param done what was done to the client */
+export const clientReport = (client: Client, done: string): Report => ({
   value: clientValue(client),
-  text: [clientText(client), done].filter(Boolean).join('\n'),
+  text: `${clientText(client)}\n${done}`,
 });
+
+/** How many problems the text has; the value has all. */
+const SHOWN = 20;
+
+/** Returns the client with its problems of the last seven days, the latest first; equal ones are one entry. */
+export async function shownClient({ clientRequests }: Registries, client: Client): Promise<Report> {
+  const problems = await clientRequests.groups(client.id);
+  const heading = ['LAST', 'TIMES', 'REQUEST REFUSED', 'CAUSE', 'REQUEST'];
+  const rows = problems
+    .slice(0, SHOWN)
+    .map(({ at, count, step, error, isMended, cause, requestId }) => [
+      at.toISOString(),
+      `${count}`,
+      `${step}: ${error}${isMended ? ' (mended)' : ''}`,
+      cause,
+      requestId,
+    ]);
+  return {
+    value: {
+      ...clientValue(client),
+      problems: problems.map(({ at, first, count, step, error, cause, isMended, ...sent }) => ({
+        last_at: at,
+        first_at: first,
+        count,
+        step,
+        error,
+        cause,
+        redirect_uri: sent.redirectUri,
+        scope: sent.scope,
+        auth_method: sent.authMethod,
+        mended: isMended,
+        request_id: sent.requestId,
+      })),
+    },
+    text: `${clientText(client)}\n\n${table(heading, rows, 'No request was refused in the last 7 days.')}`,
+  };
+}
 
 export const stateOf = ({ isSuspended }: Client): string => (isSuspended ? 'suspended' : 'active');
 

@@ -15,7 +15,7 @@ import type { Operator, Report } from '../command/operator.ts';
 import { addList, type ListForm } from '../command/report.ts';
 import { addOutOption } from '../command/secret-file.ts';
 import { clientRecord, type Registries } from '../registries.ts';
-import { clientReport, clientValue, stateOf } from './client-report.ts';
+import { clientReport, clientValue, shownClient, stateOf } from './client-report.ts';
 
 const KINDS: readonly ClientKind[] = ['confidential', 'public', 'machine', 'resource-server'];
 
@@ -103,8 +103,8 @@ function addClientList(clients: Command, operator: Operator): void {
 }
 
 function addShow(clients: Command, operator: Operator): void {
-  const show = clients.command('show').description('show one client, without what the audit log has: see `show`');
-  aboutClient(show, operator, async (client) => clientReport(client));
+  const show = clients.command('show').description('show one client and its refused requests of the last 7 days');
+  aboutClient(show, operator, (client, registries) => shownClient(registries, client));
 }
 
 const LIST: ListForm<Client> = {

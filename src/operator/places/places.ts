@@ -129,12 +129,10 @@ export async function showReport(
       ...(warehouses?.more ? [`There are ${countText(warehouses.more)} more: \`warehouses list\`.`] : []),
       `\nPeople and machine clients\n${members.text}`,
       `\nClients of these people\n${table(['ID', 'NAME', 'STATE', 'PEOPLE'], clientRows, noClient)}`,
-      ...(hasMore ? [`There may be more: see the page Organizations of an owner, and ${blocksOf(organization)}.`] : []),
+      ...(hasMore ? [`There may be more: see the page Organizations of an owner.`] : []),
     ].join('\n'),
   };
 }
-
-const blocksOf = ({ id }: { readonly id: string }): string => `\`blocks list --organization ${id}\``;
 
 /** A step leaves out clients without access to the warehouse: it may be empty although others follow. */
 async function clientsOf(reach: ReturnType<OrganizationReach['of']>, maxSteps: number) {

@@ -125,5 +125,5 @@ const unchanged = (client: string, organization: string): Refusal =>
     'nothing_changed',
     `Nothing was changed for ${client} in ${organization}: this was decided before, or people ` +
       'cannot connect this client.',
-    'See `organizations requests` and `blocks list`.',
+    'See `organizations show` and `organizations requests`.',
   );

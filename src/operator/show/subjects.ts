@@ -12,7 +12,7 @@ import type { Client } from '../../clients/client.ts';
 import { findSecret, refusedFrom } from '../../clients/client-secrets.ts';
 import { accountReport, listSignInMethods, methodWords } from '../accounts/accounts.ts';
 import { activeAmong } from '../accounts/sessions.ts';
-import { clientReport } from '../clients/client-report.ts';
+import { shownClient } from '../clients/client-report.ts';
 import { showReport } from '../places/places.ts';
 import type { Registries } from '../registries.ts';
 import {
@@ -142,9 +142,10 @@ export const SUBJECTS: Readonly<Record<Kind, Show>> = {
   client_id: subject<Client>({
     find: ({ clients }, id) => clients.find(id),
     parties: ({ id }) => ({ clientId: id }),
-    async answer(client, { audit }) {
-      const log = await audit.find({ clientId: client.id, limit: LOG_LENGTH });
-      return { state: 'active', why: 'This value is valid.', content: clientReport(client), log };
+    async answer(client, registries) {
+      const log = await registries.audit.find({ clientId: client.id, limit: LOG_LENGTH });
+      const content = await shownClient(registries, client);
+      return { state: 'active', why: 'This value is valid.', content, log };
     },
     ends: (clientId) => [{ clientId, action: 'client_deleted' }],
     missing: unknownValue(),
@@ -185,20 +186,13 @@ export const SUBJECTS: Readonly<Record<Kind, Show>> = {
     missing: none('session with this ID: it ended long ago, or one of the characters is wrong', SESSIONS),
   }),
 
-  /** The token of a one-time link, or a session in the URL of a page. */
+  /** The token of a one-time link. */
   opaque: subject({
-    async find({ passwordLinks, sessionList }, value) {
-      const link = await passwordLinks.look(value);
-      const session = link ? undefined : await sessionList.find(value);
-      return (link && { link }) ?? (session && { session });
-    },
-    parties: (found: { link: KeptLink; session?: undefined } | { session: RecordedSession; link?: undefined }) => ({
-      accountId: (found.link ?? found.session).accountId,
-    }),
-    answer: async ({ link, session }, registries) =>
-      link ? linkState(link) : { kind: 'session', ...(await sessionState(session, registries)) },
+    find: ({ passwordLinks }, value) => passwordLinks.look(value),
+    parties: ({ accountId }) => ({ accountId }),
+    answer: linkState,
     missing: none(
-      'one-time link or session with this value. Used links are not stored, and session cookies not looked up',
+      'one-time link with this value. Used links are not stored, and session cookies not looked up',
       `\`accounts invite\` creates another link; ${SESSIONS}`,
     ),
   }),
@@ -264,7 +258,7 @@ async function requestState({ clientRequests, audit, clients }: Registries, id: 
   if (problem) {
     const { step, error, cause, clientId, clientName, at } = problem;
     const why = `The ${step} request of the client was answered with ${error}: ${cause}`;
-    const remedy = `\`problems list --client ${clientId}\` shows all problems of the client.`;
+    const remedy = `\`clients show ${clientId}\` shows all problems of the client.`;
     const client = (await clients.find(clientId)) ?? { id: clientId, name: clientName };
     return { ...as('refused', why, remedy, { issued_at: at }), client };
   }

@@ -1,14 +1,13 @@
 /** Finds out why PostgreSQL could not open a data directory: PGlite only says that it aborted. */
 import { constants } from 'node:fs';
-import { access, open, readdir, readFile, rm, statfs, writeFile } from 'node:fs/promises';
+import { access, readdir, readFile, rm, statfs, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { clusterIn, type DataDirectoryProblem, hasDatabase, RESTORE } from '../../base/data-directory.ts';
+import { clusterIn, type DataDirectoryProblem, hasDatabase } from '../../base/data-directory.ts';
 
 /** The PostgreSQL version of PGlite, as the file PG_VERSION states it. */
 export const POSTGRES_VERSION = '18';
 /** Free space that PostgreSQL may need to open: one segment of its write-ahead log. */
 const NEEDED_BYTES = 16 * 1024 * 1024;
-const CONTROL_FILE_BYTES = 8192;
 
 /** Looks for the cause, beginning with harmless ones. Writes a probe of 16 MiB and removes it. */
 export async function whyNotOpened(directory: string, cause: unknown): Promise<DataDirectoryProblem> {
@@ -18,13 +17,12 @@ export async function whyNotOpened(directory: string, cause: unknown): Promise<D
   if (!hasDatabase(directory)) return notCreated(cause);
   return (
     (await refusedFile(cluster)) ??
-    (await otherVersion(cluster)) ??
-    (await shownDamage(cluster)) ?? {
+    (await otherVersion(cluster)) ?? {
       code: 'data_directory_not_opened',
-      what: `holds a database that PostgreSQL could not open, without naming the cause (${cause})`,
+      what: 'holds a database that PostgreSQL could not open, without naming the cause',
       remedy:
         'copy the whole directory before anything else, check that this machine has free ' +
-        'memory, and try again; no damage was found',
+        'memory, and try again; if it fails each time, put a backup of the whole directory in its place',
     }
   );
 }
@@ -88,37 +86,4 @@ async function otherVersion(cluster: string): Promise<DataDirectoryProblem | und
     what: `was written by PostgreSQL ${version}, but this version of Gatehouse contains ${POSTGRES_VERSION}`,
     remedy: `start the version of Gatehouse that wrote it; ${KEPT}`,
   };
-}
-
-async function shownDamage(cluster: string): Promise<DataDirectoryProblem | undefined> {
-  const what = (await brokenControlFile(cluster)) ?? (await brokenLog(cluster));
-  if (what === undefined) return undefined;
-  return {
-    code: 'data_directory_damaged',
-    what: `holds a damaged database: ${what}`,
-    remedy: RESTORE,
-  };
-}
-
-async function brokenControlFile(cluster: string): Promise<string | undefined> {
-  const name = 'global/pg_control';
-  const content = await readFile(path.join(cluster, name)).catch(() => undefined);
-  if (content === undefined) return `${name} is missing`;
-  // The field pg_control_version is 100 times the major version of PostgreSQL (pg_control.h).
-  const version = content.length === CONTROL_FILE_BYTES ? content.readUInt32LE(8) : 0;
-  return Math.floor(version / 100) === Number(POSTGRES_VERSION) ? undefined : `${name} is not a valid control file`;
-}
-
-async function brokenLog(cluster: string): Promise<string | undefined> {
-  const names = await readdir(path.join(cluster, 'pg_wal')).catch(() => []);
-  const segments = names.filter((name) => /^[0-9A-F]{24}$/.test(name)).sort();
-  if (segments.length === 0) return 'its write-ahead log is missing';
-  for (const name of segments) {
-    const file = await open(path.join(cluster, 'pg_wal', name));
-    const { buffer } = await file.read(Buffer.alloc(2), 0, 2, 0).finally(() => file.close());
-    // Compare with XLOG_PAGE_MAGIC (xlog_internal.h); a preallocated segment contains only zeros.
-    const magic = buffer.readUInt16LE(0);
-    if (magic !== 0 && magic >> 8 !== 0xd1) return `pg_wal/${name} is not a write-ahead log`;
-  }
-  return undefined;
 }

@@ -612,19 +612,16 @@ create function audit_origin() returns text language sql stable as $$
     from pg_control_system()
 $$;
 
--- The only row says how far the activity was written to the audit log.
-create table audit_output (
+-- The only row names the log of which the cursors are.
+create table audit_generation (
   is_the_only_one boolean primary key default true check (is_the_only_one),
   generation text not null, -- Part of each cursor. Changes when the database is restored into another cluster.
   origin text not null,
-  old_until bigint not null, -- Entries up to this id are older than the generation: all of them are committed.
-  xact xid8 not null, -- The last written entry; the transaction is 0 while the log is among the old entries.
-  id bigint not null,
-  first_xact xid8 not null default '0', -- The first transaction of the generation.
-  holder text, expires_at timestamptz -- The node that writes the log, and until when.
+  old_until bigint not null default 0, -- Entries up to this id are older than the generation: all are committed.
+  first_xact xid8 not null default '0' -- The first transaction of the generation.
 );
-insert into audit_output (generation, origin, old_until, xact, id)
-  values (left(replace(gen_random_uuid()::text, '-', ''), 12), audit_origin(), 0, '0', 0);
+insert into audit_generation (generation, origin)
+  values (left(replace(gen_random_uuid()::text, '-', ''), 12), audit_origin());
 
 -- A row is a deleted account that is not erased from the whole activity yet.
 create table erased_people (
@@ -792,7 +789,7 @@ create table node_keys (
 create table key_sightings (
   kind text not null check (kind in ('cookie', 'token')),
   fingerprint text not null,
-  first_seen_at timestamptz not null, last_seen_at timestamptz not null,
+  first_seen_at timestamptz not null,
   first_current_at timestamptz, last_current_at timestamptz,
   primary key (kind, fingerprint)
 );

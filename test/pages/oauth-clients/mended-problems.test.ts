@@ -50,9 +50,9 @@ onPostgresAndRedis('a problem of a client', (start) => {
     const { html: overview } = await owner.get(path);
     expect(overview.includes('id="latest-problem"'), 'on the overview').to.equal(open > 0);
     const run = operatorFor(on.service);
-    const found = await valueFrom(run, `problems list --client ${client.id}`);
-    const states = found.map((problem: { mended: boolean }) => problem.mended);
-    expect(states.filter(Boolean), '`problems list`').to.have.length(mended);
+    const { problems } = await valueFrom(run, `clients show ${client.id}`);
+    const states = problems.map((problem: { mended: boolean }) => problem.mended);
+    expect(states.filter(Boolean), '`clients show`').to.have.length(mended);
     return [open, mended];
   }
 

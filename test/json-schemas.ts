@@ -1,7 +1,8 @@
-/** The JSON Schema of the settings file, for completion and checks in editors. */
+/** The JSON Schemas of the settings file and of an import, for completion and checks in editors. */
 import { z } from 'zod';
-import { isHeading, type KnownSetting, knownSettings } from './known-settings.ts';
-import { settingsFile } from './schema.ts';
+import { importLine } from '../src/changes/line.ts';
+import { isHeading, type KnownSetting, knownSettings } from '../src/config/schema/known-settings.ts';
+import { settingsFile } from '../src/config/schema/schema.ts';
 
 /** Returns the schema in draft 7, which every YAML language server understands. */
 export function settingsJsonSchema() {
@@ -35,3 +36,14 @@ export const factsOf = ({ expectation, defaultValue, effect }: KnownSetting): st
     ...(defaultValue === undefined ? [] : [`Default: ${defaultValue}.`]),
     effect === 'reload' ? 'A reload applies it.' : 'Takes effect at the next start.',
   ].join(' ');
+
+/** Returns the schema of a line of an import, also for developers of an export. */
+export function importJsonSchema() {
+  const { $schema, ...schema } = z.toJSONSchema(importLine, { io: 'input', target: 'draft-7' });
+  return {
+    $schema,
+    title: 'Gatehouse import',
+    description: 'One line of a file for `gatehouse import FILE` (JSON Lines, UTF-8).',
+    ...schema,
+  };
+}
