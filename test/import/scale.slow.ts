@@ -37,7 +37,7 @@ forEachDatabase('a large import', (open) => {
     const file = peopleOf(accounts);
     // The program alone takes 30 MB. Keep V8's young generation small, because it counts against
     // the limit.
-    const NODE_OPTIONS = '--max-old-space-size=48 --max-semi-space-size=2';
+    const NODE_OPTIONS = '--max-old-space-size=36 --max-semi-space-size=2';
     const run = operatorProgramWith({ ...variablesOf(database), NODE_OPTIONS });
 
     const { counts } = await valueFrom(run, `import ${file}`);
