@@ -10,9 +10,14 @@ enableCompileCache();
 // The longest files first, so that none of them runs alone at the end.
 const LONGEST = [
   'test/main.test.ts',
-  'test/storage/embedded-postgres.test.ts',
-  'test/import/late-lines.test.ts',
+  'test/sign-in/table.test.ts',
   'test/doctor/address.test.ts',
+  'test/import/late-lines.test.ts',
+  'test/pages/security.test.ts',
+  'test/many-nodes/shared-reload.test.ts',
+  'test/storage/embedded-postgres.test.ts',
+  'test/provider/races.test.ts',
+  'test/accounts/mail.test.ts',
   'test/operator/revoke.test.ts',
   'test/operator/show.test.ts',
   'test/operator/program.test.ts',
@@ -20,7 +25,6 @@ const LONGEST = [
   'test/authorizations/random-walk.test.ts',
   'test/failed-start.test.ts',
   'test/pages/limits.test.ts',
-  'test/many-nodes/shared-reload.test.ts',
   'test/journeys/browser.test.ts',
   'test/journeys/pages.test.ts',
   'test/many-nodes/crashes.test.ts',
@@ -28,7 +32,6 @@ const LONGEST = [
   'test/storage/faults.test.ts',
   'test/host/raw-connections.test.ts',
   'test/pages/approved-clients.test.ts',
-  'test/accounts/mail.test.ts',
 ];
 const FILES = globSync('{test,modules/node/test}/**/*.test.ts').sort();
 

@@ -61,8 +61,10 @@ describe('node src/main.ts', () => {
     child.stderr.on('data', (chunk: Buffer) => {
       printed += chunk;
     });
-    const logged = once(child.stdout, 'data');
-    const log = text(child.stdout);
+    let logged = '';
+    child.stdout.setEncoding('utf8').on('data', (chunk: string) => {
+      logged += chunk;
+    });
     const closed = once(child, 'close').then(([exitCode]) => exitCode as number | null);
     return {
       printed: () => printed,
@@ -72,9 +74,9 @@ describe('node src/main.ts', () => {
           if (typeof ended === 'number') throw new Error(`ended with ${ended}: ${printed}`);
         }
       },
-      untilLogged: async () => void (await logged),
+      logged: () => entriesIn(logged),
       kill: (signal) => child.kill(signal),
-      outcome: async () => ({ exitCode: await closed, printed, log: await log }),
+      outcome: async () => ({ exitCode: await closed, printed, log: logged }),
     };
   }
 
@@ -191,6 +193,10 @@ describe('node src/main.ts', () => {
       service.kill(signal);
       await eventually(async () => expect((await scrape({ operatorsUrl })).get(counter)).to.equal(index + 1));
     }
+    await eventually(() => {
+      const unexpected = service.logged().filter(({ msg }) => msg === 'unexpected error outside of requests and jobs');
+      expect(unexpected.map(({ err }) => (err as Error).message)).to.deep.equal(['thrown', 'rejected']);
+    });
     await expectProfile();
   });
 
@@ -228,14 +234,9 @@ describe('node src/main.ts', () => {
 
     const { exitCode, printed, log } = await service.outcome();
     expect(exitCode, printed).to.equal(0);
-    const lines: Record<string, unknown>[] = log
-      .trim()
-      .split('\n')
-      .map((line) => JSON.parse(line));
+    const lines = entriesIn(log);
     expect(lines.at(-1)).to.include({ path: '/login', status: 403 });
     expect(lines.map(({ msg }) => msg)).to.include.members(['started', 'closing']);
-    const unexpected = lines.filter(({ msg }) => msg === 'unexpected error outside of requests and jobs');
-    expect(unexpected.map(({ err }) => (err as Error).message)).to.deep.equal(['thrown', 'rejected']);
     const requestIds = lines.map(({ requestId }) => requestId);
     expect(requestIds.filter((id) => ids.includes(id))).to.deep.equal(ids);
     for (const cookie of person.cookieHeader('/profile').split('; ')) {
@@ -278,7 +279,7 @@ describe('node src/main.ts', () => {
     };
     const unavailable = `postgres://nobody@127.0.0.1:${await freePort()}/it`;
     const run = start({ ...environment, DATABASE_URL: unavailable });
-    await run.untilLogged();
+    await eventually(() => expect(run.logged()).not.to.be.empty);
     run.kill('SIGHUP');
     run.kill('SIGTERM');
     const { log, exitCode } = await run.outcome();
@@ -318,6 +319,13 @@ describe('node src/main.ts', () => {
   });
 });
 
+/** Returns the entries of complete lines. */
+const entriesIn = (log: string): Record<string, unknown>[] =>
+  log
+    .split('\n')
+    .slice(0, -1)
+    .map((line) => JSON.parse(line));
+
 function accepts({ hostname, port }: URL): Promise<boolean> {
   return new Promise((resolve) => {
     const socket = connect(Number(port), hostname);
@@ -330,8 +338,8 @@ interface Run {
   /** Returns standard error so far. */
   printed(): string;
   untilPrinted(words: string): Promise<void>;
-  /** Resolves when the log has any output. */
-  untilLogged(): Promise<void>;
+  /** Returns the entries of the log so far. */
+  logged(): Record<string, unknown>[];
   kill(signal: NodeJS.Signals): void;
   /** Resolves when the process has ended, with its standard error and log. */
   outcome(): Promise<{ exitCode: number | null; printed: string; log: string }>;

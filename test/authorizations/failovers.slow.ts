@@ -28,9 +28,9 @@ import { startSeeded } from '../support/seeded.ts';
 import { startsOn, type TestService } from '../support/service.ts';
 import { walk } from './random-walk.ts';
 
-const ROUNDS = repeated(2);
+const ROUNDS = repeated(1);
 /** Number of tokens in one round, each of a separate authorization. */
-const TOKENS = 200;
+const TOKENS = 120;
 /** Milliseconds between two revocations. */
 const PACE = 5;
 
@@ -102,10 +102,10 @@ describeOn([postgresServer, redisServer], 'revocations around a failover', () =>
 
   const nodes = (): readonly TestService[] => [service, other];
 
-  async function issueTokens(): Promise<readonly string[]> {
+  async function issueTokens(wanted = TOKENS): Promise<readonly string[]> {
     const partner = partnerTokens(service.issuer, seeded);
     const tokens: string[] = [];
-    for (let count = 0; count < TOKENS; count += 1) {
+    for (let count = 0; count < wanted; count += 1) {
       tokens.push((await partner.tokens(seeded.clients.confidential)).accessToken);
     }
     return tokens;
@@ -131,7 +131,7 @@ describeOn([postgresServer, redisServer], 'revocations around a failover', () =>
 
   it('revocations stay in force if the master is killed before it replicated them', async () => {
     const [master, replica] = servers as [RedisServer, RedisServer];
-    const tokens = (await issueTokens()).slice(0, 50);
+    const tokens = await issueTokens(50);
     await untilReplicated(master, replica);
     // The replica receives no more writes, but still becomes the next master.
     await cutOff(replica, master);
@@ -144,7 +144,7 @@ describeOn([postgresServer, redisServer], 'revocations around a failover', () =>
     expect(await countRecords(service, revoked), 'records that came back').to.be.above(0);
   });
 
-  it(`revocations stay in force through ${ROUNDS} planned failovers without a pause of writes`, async () => {
+  it(`revocations stay in force through ${ROUNDS === 1 ? 'a planned failover' : `${ROUNDS} planned failovers`} without a pause of writes`, async () => {
     for (let round = 0; round < ROUNDS; round += 1) {
       const [, next] = servers;
       if (!next) throw new Error('no replica');
@@ -226,7 +226,7 @@ describeOn([postgresServer, redisServer], 'revocations on a Redis Cluster', () =
 
   it('during a random walk with failovers, revocations agree with the reference model', async () => {
     const seedOfWalk = Number(process.env.SEED ?? Math.floor(Math.random() * 2 ** 31));
-    await walk('postgres', { walks: 3, steps: 150, seed: seedOfWalk, redisUrl });
+    await walk('postgres', { walks: repeated(1), steps: 150, seed: seedOfWalk, redisUrl });
   });
 
   // Must be the last test: afterwards no server has the address of one master in the URL.

@@ -125,7 +125,8 @@ describe('alerts and dashboard', () => {
 
   describeOn([promtool], 'checked by promtool', () => {
     const check = (...args: string[]): void => {
-      execFileSync(required(promtool), args, { stdio: 'pipe' });
+      // Collecting its garbage less often saves a third of its work.
+      execFileSync(required(promtool), args, { stdio: 'pipe', env: { ...process.env, GOGC: '400' } });
     };
 
     it('each alert fires under its condition, and not before', () => {

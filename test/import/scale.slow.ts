@@ -33,11 +33,11 @@ forEachDatabase('a large import', (open) => {
     this.timeout(180_000);
     const database = await open();
     // Use fewer accounts on the embedded database, which runs in this process and slows it down.
-    const accounts = database.embedded ? 1_000 : 10_000;
+    const accounts = database.embedded ? 300 : 5_000;
     const file = peopleOf(accounts);
     // The program alone takes 30 MB. Keep V8's young generation small, because it counts against
     // the limit.
-    const NODE_OPTIONS = '--max-old-space-size=64 --max-semi-space-size=2';
+    const NODE_OPTIONS = '--max-old-space-size=36 --max-semi-space-size=2';
     const run = operatorProgramWith({ ...variablesOf(database), NODE_OPTIONS });
 
     const { counts } = await valueFrom(run, `import ${file}`);

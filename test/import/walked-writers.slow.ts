@@ -5,6 +5,7 @@ import { createOrganizationEnds } from '../../src/authorizations/organization-en
 import { createTestOrganizations } from '../../src/changes/test-organizations.ts';
 import { operatorOn, valueFrom } from '../operator/run-operator.ts';
 import { introspect } from '../support/oauth.ts';
+import { repeated } from '../support/repetitions.ts';
 import { describeOn, postgresServer } from '../support/requirements.ts';
 import { type Seeded, startSeeded } from '../support/seeded.ts';
 import { type Deployment, startsOn, type TestService } from '../support/service.ts';
@@ -265,7 +266,11 @@ function suite(deployment: Deployment, walks: number, ahead?: number): () => voi
 }
 
 describe('walks through the writers of access', () => {
-  describe('embedded', suite('embedded', 2));
-  describeOn([postgresServer], 'PostgreSQL', suite('postgres', 6));
-  describeOn([postgresServer], 'PostgreSQL, two nodes whose clocks are two minutes apart', suite('postgres', 3, -120));
+  describe('embedded', suite('embedded', repeated(1)));
+  describeOn([postgresServer], 'PostgreSQL', suite('postgres', repeated(3)));
+  describeOn(
+    [postgresServer],
+    'PostgreSQL, two nodes whose clocks are two minutes apart',
+    suite('postgres', repeated(2), -120),
+  );
 });

@@ -15,8 +15,8 @@ import { caddyOnOneMachine, DOCUMENTED_PROXIES, type RunningProxy, startProxy } 
 import { type Failure, prepareLoad, type RollingLoad } from './rolling-load.ts';
 
 const ROUNDS = repeated(1);
-/** Requests per second: about a fifth of what two cores manage that also run all other programs. */
-const RATE = 25;
+/** Requests per second: about a tenth of what two cores manage that also run all other programs. */
+const RATE = 15;
 
 interface LogLine {
   readonly msg: string;
@@ -114,6 +114,9 @@ for (const proxy of [...DOCUMENTED_PROXIES, caddyOnOneMachine]) {
       expect(loggedTokenRequests()).to.have.members([...load.tokenAnswers]);
     });
 
+    // The proxy of one machine differs only in its health checks, which tell nothing about a node that was just killed.
+    if (proxy.isOneMachine) return;
+
     it('when a node is killed, only the requests that it is processing fail', async () => {
       const killedAt: { from: number; to: number }[] = [];
       const load = await underLoad(async () => {
@@ -121,9 +124,10 @@ for (const proxy of [...DOCUMENTED_PROXIES, caddyOnOneMachine]) {
           const from = performance.now();
           await nodes[index]?.end('SIGKILL');
           killedAt.push({ from, to: performance.now() });
+          // Longer than a proxy may take to notice it.
           await delay(3_000);
           nodes[index] = await start(address);
-          await delay(3_000);
+          await delay(1_000);
         }
       });
       const isInFlight = ({ begunAt, failedAt }: Failure): boolean =>

@@ -11,7 +11,7 @@ import { TIMEOUT_FACTOR } from '../support/timeout-factor.ts';
 import { mixedRequests } from './mixed-requests.ts';
 import { startLoad } from './steady-load.ts';
 
-const EXPIRED = 100_000;
+const EXPIRED = 30_000;
 
 describeOn([postgresServer], 'cleaning, by two nodes in parallel', () => {
   const on = startSeeded({ on: 'postgres' });

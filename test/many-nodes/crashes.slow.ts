@@ -1,16 +1,34 @@
-/** A node is killed after the changes of every operation, on each deployment, without what `crashes.test.ts` does. */
+/**
+ * A node is killed after the changes of every operation, with Redis or without it, apart from what `crashes.test.ts`
+ * does. Of operations that another deployment runs in full, each run draws some; `REPEAT=4` runs all.
+ */
 import { cheapPasswords } from '../support/cheap-passwords.ts';
+import { repeated } from '../support/repetitions.ts';
 import { describeOn, postgresServer, redisServer } from '../support/requirements.ts';
 import type { Deployment } from '../support/service.ts';
 import { CHANGES } from './crash-changes.ts';
 import { REQUESTS } from './crash-requests.ts';
 import { CrashWorld } from './crash-world.ts';
-import { crashAtCalls } from './crashes.ts';
+import { crashAtCalls, type Operation } from './crashes.ts';
+
+type Operations = Readonly<Record<string, Operation>>;
+
+/** Draws this many operations for the run. */
+function drawn(operations: Operations, count: number): Operations {
+  const all = Object.entries(operations).map((entry) => ({ entry, place: Math.random() }));
+  const chosen = all.sort((one, other) => one.place - other.place).slice(0, count);
+  return Object.fromEntries(chosen.map(({ entry }) => entry));
+}
 
 const DEPLOYMENTS = {
-  // Kill less often: here a restart takes a second, and no second node exists that could see a partial result.
-  embedded: { needed: [], kills: 1, operations: { ...REQUESTS, ...CHANGES } },
-  postgres: { needed: [postgresServer], kills: undefined, operations: { ...REQUESTS, ...CHANGES } },
+  // Few: here a restart takes a second, and no second node exists that could see a partial result.
+  embedded: { needed: [], kills: 1, operations: drawn({ ...REQUESTS, ...CHANGES }, repeated(6)) },
+  // A change is the same transaction on either deployment, and with Redis it has further steps.
+  postgres: {
+    needed: [postgresServer],
+    kills: undefined,
+    operations: { ...REQUESTS, ...drawn(CHANGES, repeated(3)) },
+  },
   'postgres+redis': { needed: [postgresServer, redisServer], kills: undefined, operations: CHANGES },
 } as const;
 

@@ -27,7 +27,7 @@ export type Operation = (world: CrashWorld) => Promise<Attempt>;
  * After how many changes of an operation a node is killed. If an operation makes more, each run draws other ones,
  * evenly spread; `REPEAT=1000` tries each of them.
  */
-const KILLS = repeated(3);
+const KILLS = repeated(2);
 
 /**
  * Repeats the operation, and kills the node after its answer, after one call that is drawn, for example inside a

@@ -17,3 +17,6 @@ export const PREVIOUS_VERSION = {
   /** `createIntrospector` from that version's module for APIs. */
   createIntrospector,
 } as const;
+
+/** False while the previous version is this checkout: a way from the new to the old version is then the way there again. */
+export const HAS_WAY_BACK: boolean = PREVIOUS_VERSION.main !== MAIN;

@@ -2,4 +2,4 @@
 import { repeated } from '../support/repetitions.ts';
 import { defineDecisions } from './decisions.ts';
 
-defineDecisions(repeated(72));
+defineDecisions(repeated(48));

@@ -1,4 +1,4 @@
 /** Approve and Deny in parallel, a few times. */
 import { defineDecisions } from './decisions.ts';
 
-defineDecisions(5);
+defineDecisions(3);

@@ -24,13 +24,6 @@ describe('interactions', () => {
     return person;
   }
 
-  /** The browser of a signed-in user, shared by all tests that are not about signing in. */
-  async function me(): Promise<Person> {
-    const { browser } = on.partner;
-    if (!browser.cookieNames.includes('gate_session')) await browser.signIn(on.seeded.person);
-    return browser;
-  }
-
   /** Opens a request. @returns the page that it reaches */
   const pageFor = async (person: Person, parameters?: Parameters): Promise<Page> =>
     person.follow(await person.get(request(parameters)));
@@ -75,7 +68,7 @@ describe('interactions', () => {
   });
 
   it('an answered authorization request cannot be answered, reloaded or resumed again', async () => {
-    const person = await me();
+    const person = await signedIn(on.seeded.person);
     const consent = await pageFor(person);
     const approved = await person.submit(consent, { decision: 'approve' });
     expect(await outcomeOf(person, approved)).to.equal('code');
@@ -108,7 +101,7 @@ describe('interactions', () => {
   });
 
   it('an authorization request can be answered only in the browser that started it', async () => {
-    const person = await me();
+    const person = await signedIn(on.seeded.person);
     const consent = await pageFor(person);
     const thief = await signedIn(on.seeded.other);
     expectGone(await thief.get(consent.url));
@@ -125,15 +118,16 @@ describe('interactions', () => {
   });
 
   it('the cookies of one authorization request do not open the page of another', async () => {
-    const consent = await pageFor(await me());
-    const headers = { cookie: (await me()).cookieHeader(consent.url.pathname) };
+    const person = await signedIn(on.seeded.person);
+    const consent = await pageFor(person);
+    const headers = { cookie: person.cookieHeader(consent.url.pathname) };
     const browser = createPerson(on.issuer);
     expect((await browser.get(consent.url, headers)).status).to.equal(200);
     expectGone(await browser.get(`/interaction/${'x'.repeat(43)}`, headers));
   });
 
   it('an authorization request expires after an hour', async () => {
-    const person = await me();
+    const person = await signedIn(on.seeded.person);
     const consent = await pageFor(person);
     on.clock.advance(3_599);
     expect((await person.get(consent.url)).status).to.equal(200);

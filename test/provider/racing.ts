@@ -4,8 +4,15 @@ import { cheapPasswords } from '../support/cheap-passwords.ts';
 import { type Answer, introspect, refresh } from '../support/oauth.ts';
 import { createOpened } from '../support/opened.ts';
 import { describeOn, postgresServer, redisServer } from '../support/requirements.ts';
-import { type Seed, seed } from '../support/seed.ts';
-import { type Deployment, type StartOptions, startTestService, type TestService } from '../support/service.ts';
+import type { Seed } from '../support/seed.ts';
+import { startAndSeed } from '../support/seeded.ts';
+import {
+  type Deployment,
+  type Start,
+  type StartOptions,
+  startTestService,
+  type TestService,
+} from '../support/service.ts';
 import { type PartnerTokens, partnerTokens, type Tokens, tokensOf } from './partner-tokens.ts';
 import { expectRefusal } from './refusals.ts';
 
@@ -20,7 +27,10 @@ const DEPLOYMENTS = [
 ] as const;
 
 /** Each order of two requests that `offset` tries once. */
-const MANY_ROUNDS = 24;
+const ORDERS = 24;
+
+/** From this number of rounds on, a race is run on the embedded deployment, too. */
+const MANY_ROUNDS = 12;
 
 /** High limits, so that no request of a race is refused as a guess. */
 const limits = { clientFailures: 10_000, clientFailuresPerAddress: 10_000 };
@@ -51,10 +61,11 @@ export function forEachRace(
        */
       body(async (retryWindowSeconds) => {
         const settings = { tokens: { retryWindowSeconds }, limits };
-        const first = await start({ deployment, settings });
+        const begin: Start = (more) => start({ ...more, deployment, settings });
+        const { service: first, seeded } = await startAndSeed(begin);
         const nodes = [first];
         if (deployment !== 'embedded') nodes.push(await start({ sharing: first, ahead: 120 }));
-        return { ...nodesOf(nodes, await seed(first), deployment), rounds: roundsOn(deployment, rounds) };
+        return { ...nodesOf(nodes, seeded, deployment), rounds: roundsOn(deployment, rounds) };
       });
     });
   }
@@ -102,8 +113,8 @@ export function offset<First, Second>(
       await new Promise((resolve) => setImmediate(resolve));
     }
   };
-  // Go through all values from -8 to 15 in `MANY_ROUNDS`, beginning with values that are far apart.
-  const lead = ((round * 5) % MANY_ROUNDS) - 8;
+  // Go through all values from -8 to 15 in `ORDERS`, beginning with values that are far apart.
+  const lead = ((round * 5) % ORDERS) - 8;
   return Promise.all([after(-lead).then(first), after(lead).then(second)]);
 }
 

@@ -2,4 +2,4 @@
 import { repeated } from '../support/repetitions.ts';
 import { defineSignOuts } from './sign-out.ts';
 
-defineSignOuts(repeated(24));
+defineSignOuts(repeated(12));

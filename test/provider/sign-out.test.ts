@@ -1,4 +1,4 @@
-/** Ends sessions while their requests are in flight, five times. */
+/** Ends sessions while their requests are in flight, three times. */
 import { defineSignOuts } from './sign-out.ts';
 
-defineSignOuts(5);
+defineSignOuts(3);

@@ -2,7 +2,8 @@
 import type { SignInProvider } from '../../src/config/sign-in-providers.ts';
 import { createTestClock, type TestClock } from '../support/clock.ts';
 import { freePort } from '../support/programs.ts';
-import { type Seed, seed } from '../support/seed.ts';
+import type { Seed } from '../support/seed.ts';
+import { startAndSeed } from '../support/seeded.ts';
 import { type Overrides, type Start, startsOn, type TestService } from '../support/service.ts';
 import {
   createTraveller,
@@ -65,16 +66,10 @@ export function startWithUpstream({
       parts.upstream.settings(provider),
       ...(hasSecond ? [parts.second.settings({ label: 'Partner login', ...second })] : []),
     ];
-    parts.service = await start({
-      clock: parts.clock.clock,
-      settings: {
-        ...settings,
-        issuer,
-        server: { port },
-        signIn: { ...settings.signIn, passwords, providers },
-      },
-    });
-    parts.seeded = await seed(parts.service);
+    const signIn = { ...settings.signIn, passwords, providers };
+    const begin: Start = (more) =>
+      start({ ...more, clock: parts.clock.clock, settings: { ...settings, issuer, server: { port }, signIn } });
+    Object.assign(parts, await startAndSeed(begin));
   });
   after('restore the real time', () => parts.clock?.restore());
 

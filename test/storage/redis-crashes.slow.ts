@@ -10,7 +10,7 @@ import { describeOn, postgresServer, redisServer } from '../support/requirements
 import { seed } from '../support/seed.ts';
 import { startTestService } from '../support/service.ts';
 
-const CRASHES = repeated(3);
+const CRASHES = repeated(2);
 const CHAINS = 8;
 const REVOCATIONS = 30;
 /** The crash comes after this many of them. */

@@ -36,6 +36,8 @@ export const startExplainingServer = (): Promise<PostgresServer> =>
     'log_rotation_size=0',
     'log_min_messages=log',
     'log_checkpoints=off',
+    // To compile large statements takes longer than to run them, and changes no plan.
+    'jit=off',
     'max_wal_size=8GB',
     // As for an SSD. With 4, a few hundred thousand rows are read as a whole, and larger tables are not.
     'random_page_cost=1.1',

@@ -46,20 +46,9 @@ export function startSeeded(options: SeededOptions = {}): Seeded {
 
   before('start and seed the service', async () => {
     if (wanted) time = createTestClock(wanted === true ? undefined : wanted);
-    let copied: { readonly url: string; readonly seeded: Seed } | undefined;
-    const createDatabase = async (): Promise<string> => {
-      const { copy, value } = await seededTemplate(redirectUris);
-      copied = { url: await copy(), seeded: value };
-      return copied.url;
-    };
-    // Rows of the template are a minute old, so a time that stands still at the present comes after them.
-    const isCopied = !(wanted instanceof Date);
-    const service = await start({ ...rest, ...(time && { clock: time.clock }), ...(isCopied && { createDatabase }) });
-    const { issuer, settings } = service;
-    const isCopy = copied !== undefined && copied.url === settings.storage.databaseUrl;
-    const seeded = copied && isCopy ? copied.seeded : await seed(service, { redirectUris });
-    // Tests that begin at once would meet its statements.
-    if (isCopy) await service.firstCleaning;
+    const begin: Start = (more) => start({ ...rest, ...(time && { clock: time.clock }), ...more });
+    const { service, seeded } = await startAndSeed(begin, { redirectUris, mayCopy: !(wanted instanceof Date) });
+    const { issuer } = service;
     const partner = partnerTokens(issuer, seeded);
     running = { service, issuer, seeded, clients: seeded.clients, partner };
   });
@@ -85,6 +74,31 @@ export function startSeeded(options: SeededOptions = {}): Seeded {
       return ready(time);
     },
   };
+}
+
+/**
+ * Starts a service in a hook or test, with the rows of `seed`: in a copied database, if it is on the shared server.
+ *
+ * @param start passes the options that it gets to the start
+ * @param options `mayCopy`: false for a time in the past, because the copied rows are a minute old
+ */
+export async function startAndSeed(
+  start: Start,
+  { redirectUris = [REDIRECT_URI], mayCopy = true }: { redirectUris?: readonly string[]; mayCopy?: boolean } = {},
+): Promise<{ readonly service: TestService; readonly seeded: Seed }> {
+  let copied: { readonly url: string; readonly seeded: Seed } | undefined;
+  const createDatabase = async (): Promise<string> => {
+    const { copy, value } = await seededTemplate(redirectUris);
+    copied = { url: await copy(), seeded: value };
+    return copied.url;
+  };
+  const service = await start(mayCopy ? { createDatabase } : {});
+  if (copied === undefined || copied.url !== service.settings.storage.databaseUrl) {
+    return { service, seeded: await seed(service, { redirectUris }) };
+  }
+  // Tests that begin at once would meet its statements.
+  await service.firstCleaning;
+  return { service, seeded: copied.seeded };
 }
 
 const seededTemplates = new Map<string, () => Promise<FilledTemplate<Seed>>>();

@@ -2,12 +2,13 @@
 import { expect } from 'chai';
 import { eventually } from '../../../test/support/eventually.ts';
 import { revokeCurrent } from '../../../test/support/oauth.ts';
+import { repeated } from '../../../test/support/repetitions.ts';
 import { describeOn, postgresServer, redisServer } from '../../../test/support/requirements.ts';
 import { startSeeded } from '../../../test/support/seeded.ts';
 import { startsOn } from '../../../test/support/service.ts';
 import { bearer, introspectorOf } from './stand-in.ts';
 
-const TIMES = 300;
+const TIMES = repeated(100);
 
 describeOn([postgresServer, redisServer], 'a cached caller of an API, with two nodes', () => {
   const on = startSeeded();
