@@ -2,7 +2,7 @@
 import { expect } from 'chai';
 import { eventually } from '../../support/eventually.ts';
 import { startMailServer } from '../../support/mail-server.ts';
-import { createPerson } from '../../support/person.ts';
+import { type Credentials, createPerson, type Page } from '../../support/person.ts';
 import { describeOn, postgresServer, redisServer } from '../../support/requirements.ts';
 import { passwordLink } from '../../support/seed.ts';
 import { startsOn, type TestService } from '../../support/service.ts';
@@ -15,6 +15,36 @@ describe('while attackers guess a password', () => {
 
   before(async () => {
     service = await start({ settings });
+  });
+
+  /** Sends as many attempts at once, from this address, in browsers without a cookie of ours. */
+  async function atOnce(count: number, { email, password }: Credentials, from: string) {
+    const headers = { 'x-forwarded-for': from };
+    const browser = createPerson(service.issuer);
+    const page = await browser.get('/login', headers);
+    return Promise.all(Array.from({ length: count }, () => browser.submit(page, { email, password }, headers)));
+  }
+  const retryAfter = ({ headers }: Page): number => Number(headers.get('retry-after'));
+
+  it('correct sign-ins at once are no failures: those beyond a short queue are asked to repeat in seconds', async () => {
+    const { email, password } = await newPerson(service);
+    const answers = await atOnce(32, { email, password }, '192.0.2.10');
+    const [refused, accepted] = [429, 303].map((status) => answers.filter((answer) => answer.status === status));
+    expect(accepted?.length).to.be.within(11, 32);
+    expect(refused?.length).to.equal(32 - (accepted?.length ?? 0));
+    for (const answer of refused ?? []) expect(retryAfter(answer)).to.be.within(1, 5);
+    const next = await attempt(createPerson(service.issuer), { email, password }, '192.0.2.10');
+    expect(next.status).to.equal(303);
+  });
+
+  it('a thousand wrong passwords at once use up the limit exactly as one after another', async () => {
+    const person = await newPerson(service);
+    const answers = await atOnce(1_000, wrong(person), '192.0.2.11');
+    expect(answers.filter(({ status }) => status === 401)).to.have.length(settings.limits.signInFailures);
+    expect(answers.filter(({ status }) => status === 429)).to.have.length(1_000 - settings.limits.signInFailures);
+    const next = await attempt(createPerson(service.issuer), person, '192.0.2.11');
+    expect([next.status, retryAfter(next) > 5]).to.deep.equal([429, true]);
+    expect((await attempt(createPerson(service.issuer), person, '192.0.2.12')).status).to.equal(303);
   });
 
   it("attackers who guess a password from many addresses are blocked, but not the owner's known browser", async () => {
