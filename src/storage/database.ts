@@ -94,6 +94,9 @@ const serverLimits = (limit: number): pg.ClientConfig => ({
 const timeByServer = (shift: number): string =>
   `(SELECT date_trunc('milliseconds', clock_timestamp()${shift === 0 ? '' : ` + interval '${shift} ms'`}))`;
 
+/** The message of `pg-pool` for a request that waited too long for a connection. */
+const NO_CONNECTION = 'timeout exceeded when trying to connect';
+
 const ignore = (): void => {};
 
 function poolDatabase(
@@ -102,6 +105,20 @@ function poolDatabase(
   embedded: EmbeddedPostgres | undefined,
   now: () => string,
 ): OpenDatabase {
+  let connected = 0;
+  pool.on('connect', () => {
+    connected += 1;
+  });
+  pool.on('remove', () => {
+    connected -= 1;
+  });
+  /** While the pool has connections, a request that gets none waited for other requests, not for the server. */
+  function throwBusy(error: unknown): never {
+    const { cause } = error instanceof StorageUnavailable ? error : {};
+    const waited = cause instanceof Error && cause.message === NO_CONNECTION && connected > 0;
+    throw waited ? new StorageUnavailable('postgresql', cause, 'too_many_waiting') : error;
+  }
+
   return {
     now,
     connection,
@@ -109,7 +126,8 @@ function poolDatabase(
     listen: embedded?.listen,
     inTurn: createAccountTurns(),
     // Connections of the embedded server share one session: statements cannot have names there.
-    query: (text, values, name) => run(pool, text, values, embedded ? undefined : name),
+    query: <Row extends object>(text: string, values?: readonly unknown[], name?: string) =>
+      run<Row>(pool, text, values, embedded ? undefined : name).catch(throwBusy),
 
     async ping() {
       const [row] = await run<{ now: string }>(
@@ -126,7 +144,7 @@ function poolDatabase(
     },
 
     async transaction(work) {
-      const client = await pool.connect().catch(throwUnavailable);
+      const client = await pool.connect().catch(throwUnavailable).catch(throwBusy);
       // After a lost connection the next statement fails; an unhandled event would end the process.
       client.on('error', ignore);
       let failure: Error | undefined;
