@@ -195,7 +195,9 @@ describe('the page of connections', () => {
     const mia = await signedIn(service, who);
     await mia.get('/profile/activity');
     const sent = await statementsDuring(() => mia.get(PATH).then(({ status }) => expect(status).to.equal(200)));
-    expect(sent.length, sent.join('\n')).to.be.at.most(6);
+    // Not those of jobs that run at this moment.
+    const ofPage = sent.filter((text) => /\b(accounts|connections|barred_clients)\b/.test(text));
+    expect(ofPage.length, ofPage.join('\n')).to.be.within(1, 6);
   });
 
   it('the connections page shows a suspended client as suspended', async () => {
