@@ -1,6 +1,8 @@
 /** Limits wrong passwords per account, address and browser (rule: attempt-limits.ts). */
 import type { AttemptLimit, AttemptLimitOptions, CreateAttemptLimit, Over } from '../base/attempt-limits.ts';
 import { networkOf } from '../base/network-address.ts';
+import { createTurnsOf } from '../storage/account-turns.ts';
+import { isAway } from '../storage/storage-unavailable.ts';
 import { emailKey } from './email.ts';
 
 interface SignInLimitSettings {
@@ -27,6 +29,16 @@ export interface TooManySignIns extends Over {
 
 export type SignInLimits = ReturnType<typeof createSignInLimits>;
 
+interface Attempt {
+  readonly email: string;
+  readonly address: string;
+  /** The browser, if this account has signed in there before (known-devices.ts). */
+  readonly device: string | undefined;
+}
+
+/** Of one account, or of one browser that it knows. */
+const TURNS = { maxWaiting: 40, maxWaitingPerCaller: 10, maxWaitMs: 5_000, concernsAll: isAway };
+
 /** A limit that counted the attempt, and how to correct the count if the password is right. */
 interface Counted {
   readonly limit: AttemptLimit;
@@ -52,6 +64,8 @@ export function createSignInLimits({
   const perAddress = create('sign_in_address', settings.signInFailuresPerAddress, window);
   const perAccount = create('sign_in_account', settings.signInFailuresPerAccount, settings.signInAccountWindowSeconds);
 
+  const inTurn = createTurnsOf(TURNS);
+
   function attemptOn(counted: readonly Counted[]): SignInAttempt {
     return {
       async succeed() {
@@ -71,18 +85,16 @@ export function createSignInLimits({
 
   return {
     /**
-     * @throws StorageUnavailable if the attempt cannot be counted.
-     * @param device the browser, if this account has signed in there before (known-devices.ts).
+     * Runs an attempt, from `begin` to its result, after the earlier ones of the account: each attempt in progress
+     * counts as wrong, so several correct ones at once would use up the limit.
+     *
+     * @throws AccountBusy if too many wait, from everywhere or from this address, or if this one waited too long
      */
-    async begin({
-      email,
-      address,
-      device,
-    }: {
-      readonly email: string;
-      readonly address: string;
-      readonly device: string | undefined;
-    }): Promise<SignInAttempt | TooManySignIns> {
+    inTurn: <Result>({ email, address, device }: Attempt, work: () => Promise<Result>): Promise<Result> =>
+      inTurn(device ?? emailKey(email), work, networkOf(address)),
+
+    /** @throws StorageUnavailable if the attempt cannot be counted. */
+    async begin({ email, address, device }: Attempt): Promise<SignInAttempt | TooManySignIns> {
       if (device !== undefined && !(await perDevice.count(device))) {
         return attemptOn([{ limit: perDevice, key: device, onSuccess: 'forget' }]);
       }

@@ -64,8 +64,8 @@ export function apiKeyLimitPage(parts: {
       access.accessThrough(accountId, { limit: key }),
     ]);
     const refusing = all.filter(({ id }) => allowing.every((one) => one.id !== id));
-    const offered = new Set(placesIn(all));
-    const typed = refused ?? typedLimit(typedOf(ctx), (id) => offered.has(id), clock());
+    const places = new Set(placesIn(all));
+    const typed = refused ?? typedLimit(typedOf(ctx), (id) => places.has(id), clock());
     const limit = typed ?? { ...NO_LIMIT, places: key.places, isReadOnly: key.isReadOnly };
     const form = limitFields(all, limit, { now: clock(), hasEnd: false });
     await kit.render(ctx, 'api-key-limit', {
@@ -82,8 +82,8 @@ export function apiKeyLimitPage(parts: {
   async function save(ctx: Context): Promise<void> {
     const key = await ownKey(ctx);
     if (!key) return sayNoSuch(ctx);
-    const offered = new Set(placesIn(await access.accessOf({ accountId: key.accountId })));
-    const typed = limitIn(formOf(ctx), (id) => offered.has(id), clock());
+    const places = new Set(placesIn(await access.accessOf({ accountId: key.accountId })));
+    const typed = limitIn(formOf(ctx), (id) => places.has(id), clock());
     if (typed === undefined || typed === 'foreign') return seeOther(ctx, ctx.path);
     if (typed.problem !== undefined) {
       ctx.status = 422;

@@ -193,10 +193,10 @@ export function apiKeysPage(parts: {
   async function create(ctx: Context): Promise<void> {
     const accountId = accountOf(ctx).id;
     const form = formOf(ctx);
-    const offered = new Set(placesIn(await access.accessOf({ accountId })));
-    const typed = typedIn(form, (id) => offered.has(id));
+    const places = new Set(placesIn(await access.accessOf({ accountId })));
+    const typed = typedIn(form, (id) => places.has(id));
     const { name, expiresInDays, limit: chosen } = typed;
-    if (chosen?.problem !== undefined || isForeign(form, offered)) {
+    if (chosen?.problem !== undefined || isForeign(form, places)) {
       ctx.status = 422;
       return draw(ctx, typed);
     }
@@ -288,8 +288,8 @@ export function apiKeysPage(parts: {
 }
 
 /** True if the form names a place that the user has no access to: then no key is created. */
-const isForeign = (form: URLSearchParams, offered: ReadonlySet<string>): boolean =>
-  form.getAll(PLACE_FIELD).some((id) => !offered.has(id));
+const isForeign = (form: URLSearchParams, places: ReadonlySet<string>): boolean =>
+  form.getAll(PLACE_FIELD).some((id) => !places.has(id));
 
 /** Returns undefined for a key without expiry, and NaN if the input is not a number of days. */
 function daysFrom(entered: string | null): number | undefined {

@@ -120,15 +120,14 @@ export function connectionsPage(parts: {
   async function reachOf(ctx: Context, clients: readonly ConnectedClient[]): Promise<Reach> {
     const accountId = accountOf(ctx).id;
     const all = await access.accessOf({ accountId });
-    const ids = clients.map(({ clientId }) => clientId);
-    const exclusions = await access.clientBlocks.exclusions(
-      all.map(({ id }) => id),
-      ids,
-    );
-    const reached = clients.map(
-      async ({ clientId, limit }) => [clientId, await access.accessThrough(accountId, { clientId, limit })] as const,
-    );
-    return { all, exclusions, reached: new Map(await Promise.all(reached)) };
+    const [exclusions, reached] = await Promise.all([
+      access.clientBlocks.exclusions(
+        all.map(({ id }) => id),
+        clients.map(({ clientId }) => clientId),
+      ),
+      access.accessThroughAll(accountId, clients),
+    ]);
+    return { all, exclusions, reached };
   }
 
   async function showAll(ctx: Context): Promise<void> {
@@ -195,8 +194,8 @@ export function connectionsPage(parts: {
     if (!client) return kit.notices.redirect(ctx, PATH, NOT_CONNECTED);
     const added = formOf(ctx).get(ADDED_FIELD);
     if (added !== null) return addPlace(ctx, client, added);
-    const offered = new Set(placesIn(await access.accessOf({ accountId: accountOf(ctx).id })));
-    const typed = limitIn(formOf(ctx), (id) => offered.has(id), clock());
+    const places = new Set(placesIn(await access.accessOf({ accountId: accountOf(ctx).id })));
+    const typed = limitIn(formOf(ctx), (id) => places.has(id), clock());
     if (typed === undefined || typed === 'foreign') return seeOther(ctx, ctx.path);
     if (typed.problem !== undefined) {
       ctx.status = 422;

@@ -48,10 +48,17 @@ export function createBrowserSessions(parts: {
   const known = requestState<Promise<ActiveBrowserSession | undefined>>('current session');
   /** The session that this request has stored: its cookie is not that of the request. */
   const stored = requestState<SessionModel>('stored session');
-  const find = async (ctx: Context) => {
+  const found = requestState<Promise<SessionModel | undefined>>('found session');
+  const read = async (ctx: Context): Promise<SessionModel | undefined> => {
     const session = (await provider.Session.get(ctx)) as SessionModel;
     return session.accountId ? session : undefined;
   };
+  /** Reads the session of the request's cookie once. */
+  function find(ctx: Context): Promise<SessionModel | undefined> {
+    const session = found.find(ctx) ?? read(ctx);
+    found.set(ctx, session);
+    return session;
+  }
 
   const latest = async (ctx: Context) => stored.find(ctx) ?? find(ctx);
 
@@ -114,7 +121,7 @@ export function createBrowserSessions(parts: {
     } finally {
       writes.clearCookie(ctx);
       stored.set(ctx, undefined);
-      known.set(ctx, Promise.resolve(undefined));
+      for (const one of [found, known]) one.set(ctx, Promise.resolve(undefined));
     }
   }
 
@@ -122,16 +129,16 @@ export function createBrowserSessions(parts: {
     /**
      * Returns the request's active session: read once, with the changes that the request has made.
      *
-     * @param read the stored session, if the engine has read it for this request
+     * @param given the stored session, if the engine has read it for this request
      */
-    current(ctx: Context, read?: StoredSession): Promise<ActiveBrowserSession | undefined> {
-      const session = known.find(ctx) ?? (read ? activeFrom(read) : find(ctx).then(activeFrom));
+    current(ctx: Context, given?: StoredSession): Promise<ActiveBrowserSession | undefined> {
+      const session = known.find(ctx) ?? (given ? activeFrom(given) : find(ctx).then(activeFrom));
       known.set(ctx, session);
       return session;
     },
 
     /** Reads the session again, for responses (streams) that may last longer than the session. */
-    lookAgain: (ctx: Context) => find(ctx).then(activeFrom),
+    lookAgain: (ctx: Context) => read(ctx).then(activeFrom),
 
     /** Starts a session with a new identifier, and ends the previous session of this browser. */
     async signIn(ctx: Context, account: Account, came: UpstreamSignIn | Method): Promise<void> {

@@ -9,27 +9,38 @@ const MAX_WAITING = 10;
 type Waiting = PromiseWithResolvers<void>;
 
 /** The turns of one thing that many users change, such as a client. */
-export const createSharedTurns = (maxWaiting: number): InTurn => createTurnsOf(maxWaiting, isAway);
+export const createSharedTurns = (maxWaiting: number): InTurn => createTurnsOf({ maxWaiting, concernsAll: isAway });
 
 export const createAccountTurns = (): InTurn =>
-  createTurnsOf(MAX_WAITING, (error) => error instanceof StorageUnavailable);
+  createTurnsOf({ maxWaiting: MAX_WAITING, concernsAll: (error) => error instanceof StorageUnavailable });
+
+/** The requests that wait for one id. */
+interface TurnsOfOne {
+  /** In addition to the running one. */
+  readonly maxWaiting: number;
+  /** Of one caller, so that no caller keeps all others out. */
+  readonly maxWaitingPerCaller?: number;
+  readonly maxWaitMs?: number;
+  /** True if the waiting requests would fail like this, too: one by one, and too late. */
+  readonly concernsAll: (error: unknown) => boolean;
+}
 
 /**
- * @param maxWaiting how many requests wait for each id, in addition to the running one
- * @param concernsAll true if the waiting requests would fail like this, too: one by one, and too late
+ * @returns `caller` is counted if `maxWaitingPerCaller` is set. `work` was not run if it throws AccountBusy.
  */
-function createTurnsOf(maxWaiting: number, concernsAll: (error: unknown) => boolean): InTurn {
+export function createTurnsOf({ maxWaiting, maxWaitingPerCaller, maxWaitMs, concernsAll }: TurnsOfOne) {
   /** The waiting requests, in order, of each id with running work. */
-  const queues = new Map<string, Waiting[]>();
+  const queues = new Map<string, (Waiting & { readonly caller: string | undefined })[]>();
 
-  return async (id, work) => {
+  return async <Result>(id: string | undefined, work: () => Promise<Result>, caller?: string): Promise<Result> => {
     if (id === undefined) return work();
     const queue = queues.get(id) ?? [];
     if (queues.has(id)) {
-      if (queue.length >= maxWaiting) throw new AccountBusy();
-      const turn: Waiting = Promise.withResolvers();
+      const own = queue.filter((one) => one.caller === caller).length;
+      if (queue.length >= maxWaiting || own >= (maxWaitingPerCaller ?? maxWaiting)) throw new AccountBusy();
+      const turn = { caller, ...Promise.withResolvers<void>() };
       queue.push(turn);
-      await turn.promise;
+      await within(maxWaitMs, turn, queue, () => new AccountBusy());
     } else {
       queues.set(id, queue);
     }
@@ -44,6 +55,23 @@ function createTurnsOf(maxWaiting: number, concernsAll: (error: unknown) => bool
       else queues.delete(id);
     }
   };
+}
+
+/** Waits for the turn. After this time it leaves the queue and is refused. */
+async function within<Turn extends Waiting>(
+  maxWaitMs: number | undefined,
+  turn: Turn,
+  queue: Turn[],
+  refusal: () => Error,
+): Promise<void> {
+  const giveUp = (): void => {
+    const at = queue.indexOf(turn);
+    if (at < 0) return;
+    queue.splice(at, 1);
+    turn.reject(refusal());
+  };
+  const timer = maxWaitMs === undefined ? undefined : setTimeout(giveUp, maxWaitMs);
+  await turn.promise.finally(() => clearTimeout(timer));
 }
 
 /** Any user of the service may be among these requests. */
@@ -62,21 +90,13 @@ export function createTurns(
   const waiting: Waiting[] = [];
   let free = max;
 
-  function giveUp(turn: Waiting): void {
-    const at = waiting.indexOf(turn);
-    if (at < 0) return;
-    waiting.splice(at, 1);
-    turn.reject(tooManyWaiting());
-  }
-
   return async <Result>(work: () => Promise<Result>): Promise<Result> => {
     if (waiting.length >= maxWaiting) throw tooManyWaiting();
     if (free > 0) free -= 1;
     else {
       const turn: Waiting = Promise.withResolvers();
       waiting.push(turn);
-      const timer = maxWaitMs === undefined ? undefined : setTimeout(() => giveUp(turn), maxWaitMs);
-      await turn.promise.finally(() => clearTimeout(timer));
+      await within(maxWaitMs, turn, waiting, tooManyWaiting);
     }
     try {
       return await work();

@@ -94,6 +94,9 @@ const serverLimits = (limit: number): pg.ClientConfig => ({
 const timeByServer = (shift: number): string =>
   `(SELECT date_trunc('milliseconds', clock_timestamp()${shift === 0 ? '' : ` + interval '${shift} ms'`}))`;
 
+/** The message of `pg-pool` for a request that waited too long for a connection. */
+const NO_CONNECTION = 'timeout exceeded when trying to connect';
+
 const ignore = (): void => {};
 
 function poolDatabase(
@@ -103,16 +106,29 @@ function poolDatabase(
   now: () => string,
 ): OpenDatabase {
   // Connections of the embedded server share one session: statements cannot have names there.
-  const queriesOn = (target: pg.Pool | pg.PoolClient): Queries => ({
-    now,
-    query: (text, values, name) => run(target, text, values, embedded ? undefined : name),
+  const nameOf = (name: string | undefined) => (embedded ? undefined : name);
+  let connected = 0;
+  pool.on('connect', () => {
+    connected += 1;
   });
+  pool.on('remove', () => {
+    connected -= 1;
+  });
+  /** While the pool has connections, a request that gets none waited for other requests, not for the server. */
+  function throwBusy(error: unknown): never {
+    const { cause } = error instanceof StorageUnavailable ? error : {};
+    const waited = cause instanceof Error && cause.message === NO_CONNECTION && connected > 0;
+    throw waited ? new StorageUnavailable('postgresql', cause, 'too_many_waiting') : error;
+  }
+
   return {
-    ...queriesOn(pool),
+    now,
     connection,
     embedded: embedded !== undefined,
     listen: embedded?.listen,
     inTurn: createAccountTurns(),
+    query: <Row extends object>(text: string, values?: readonly unknown[], name?: string) =>
+      run<Row>(pool, text, values, nameOf(name)).catch(throwBusy),
 
     async ping() {
       const [row] = await run<{ now: string }>(
@@ -129,12 +145,12 @@ function poolDatabase(
     },
 
     async transaction(work) {
-      const client = await pool.connect().catch(throwUnavailable);
+      const client = await pool.connect().catch(throwUnavailable).catch(throwBusy);
       // After a lost connection the next statement fails; an unhandled event would end the process.
       client.on('error', ignore);
       let failure: Error | undefined;
       try {
-        const tx = queriesOn(client);
+        const tx: Queries = { now, query: (text, values, name) => run(client, text, values, nameOf(name)) };
         await tx.query('BEGIN');
         const result = await work(tx);
         const { command } = await send(client, 'COMMIT');

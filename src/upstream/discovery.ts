@@ -101,8 +101,8 @@ async function accepted(
   }
   await checkHosts(hosts, provider);
   // RFC 8725 §3.1: a token must not choose its algorithm, and a provider must not choose `none`.
-  const offered = metadata.id_token_signing_alg_values_supported ?? ['RS256'];
-  const algorithms = offered.filter((algorithm) => ALGORITHMS.includes(algorithm));
+  const supported = metadata.id_token_signing_alg_values_supported ?? ['RS256'];
+  const algorithms = supported.filter((algorithm) => ALGORITHMS.includes(algorithm));
   if (algorithms.length === 0) throw new Error('the provider offers no asymmetric signature algorithm for ID tokens');
   // Omit the function `supportsPKCE`, which cannot be cloned.
   const { supportsPKCE: _, ...plain } = metadata;

@@ -60,8 +60,8 @@ describe('account registry', () => {
     };
     expect(await found()).to.deep.equal({ isSuspended: false, sessionGeneration: 0 });
     await registry.suspend(id);
-    expect(await found()).to.deep.equal({ isSuspended: true, sessionGeneration: 0 });
-    await registry.endSessions(id);
     expect(await found()).to.deep.equal({ isSuspended: true, sessionGeneration: 1 });
+    await registry.endSessions(id);
+    expect(await found()).to.deep.equal({ isSuspended: true, sessionGeneration: 2 });
   });
 });

@@ -1,7 +1,8 @@
 /** Parallel requests of one user never take the database connections that other users need. */
 import { expect } from 'chai';
 import pg from 'pg';
-import { createAccountTurns, createTurns } from '../../src/storage/account-turns.ts';
+import type { AccountBusy } from '../../src/base/refusal.ts';
+import { createAccountTurns, createTurns, createTurnsOf } from '../../src/storage/account-turns.ts';
 import { StorageUnavailable } from '../../src/storage/storage-unavailable.ts';
 import { type SignedInPerson, signedIn } from '../pages/signed-in-person.ts';
 import { eventually } from '../support/eventually.ts';
@@ -193,6 +194,33 @@ describe('requests of one account that change data', () => {
     expect(await inTurn('acc_b', async () => 'answered')).to.equal('answered');
     blocked.resolve();
     await first;
+  });
+});
+
+describe('requests that take turns for one account, with limits', () => {
+  const busy = (work: Promise<unknown>) => work.catch(({ code }: AccountBusy) => code);
+
+  it('the requests of one caller keep no other caller out', async () => {
+    const inTurn = createTurnsOf({ maxWaiting: 2, maxWaitingPerCaller: 1, concernsAll: () => false });
+    const blocked = Promise.withResolvers<void>();
+    const first = inTurn('acc_a', () => blocked.promise, 'a');
+    const [own, tooMany, other, full] = ['a', 'a', 'b', 'c'].map((caller) =>
+      busy(inTurn('acc_a', async () => caller, caller)),
+    );
+    expect(await Promise.all([tooMany, full])).to.deep.equal(['account_busy', 'account_busy']);
+    blocked.resolve();
+    await first;
+    expect(await Promise.all([own, other])).to.deep.equal(['a', 'b']);
+  });
+
+  it('a request that waits for too long is refused, and the next one takes its turn', async () => {
+    const inTurn = createTurnsOf({ maxWaiting: 2, maxWaitMs: 1, concernsAll: () => false });
+    const blocked = Promise.withResolvers<void>();
+    const first = inTurn('acc_a', () => blocked.promise);
+    expect(await busy(inTurn('acc_a', async () => 'answered'))).to.equal('account_busy');
+    blocked.resolve();
+    await first;
+    expect(await inTurn('acc_a', async () => 'answered')).to.equal('answered');
   });
 });
 

@@ -21,9 +21,9 @@ const FIREFOX = 'Mozilla/5.0 (Windows NT 10.0; rv:128.0) Gecko/20100101 Firefox/
 const HOSTILE = `"><script>alert(1)</script>'\r\nBcc: thief@evil.test\r\n\r\n\u202eevil`;
 const NOTICES = [
   'recovered',
-  'way_added',
+  'method_added',
   'account_linked',
-  'way_removed',
+  'method_removed',
   'unrecognized_ended',
   'password_changed',
   'passkey_added',

@@ -1,4 +1,5 @@
 import { expect } from 'chai';
+import pg from 'pg';
 import { partnerTokens } from '../provider/partner-tokens.ts';
 import { eventually } from '../support/eventually.ts';
 import { authorizationUrl, introspect, refresh, type TestClient } from '../support/oauth.ts';
@@ -8,6 +9,21 @@ import { said, textOf } from './client-owner.ts';
 import { type SignedInPerson, signedIn } from './signed-in-person.ts';
 
 const PATH = '/profile/connections';
+
+/** @returns the statements that this process sends to PostgreSQL meanwhile. */
+async function statementsDuring(work: () => Promise<unknown>): Promise<string[]> {
+  const sent: string[] = [];
+  const { query } = pg.Client.prototype;
+  pg.Client.prototype.query = function watched(this: pg.Client, ...given: never) {
+    const [asked] = given as [string | { readonly text: string }];
+    sent.push(typeof asked === 'string' ? asked : asked.text);
+    return (query as (...given: never) => never).apply(this, given);
+  } as typeof query;
+  await work().finally(() => {
+    pg.Client.prototype.query = query;
+  });
+  return sent;
+}
 
 describe('the page of connections', () => {
   const on = startSeeded();
@@ -162,6 +178,26 @@ describe('the page of connections', () => {
     await eventually(async () => expect(await isStruck()).to.equal(true));
     expect(await textAt(pathOf(confidential))).to.include(`Blocked in ${name}`);
     await database.query('DELETE FROM barred_clients WHERE client_id = $1', [confidential.id]);
+  });
+
+  it('the first opening with many connections takes few statements', async () => {
+    const { service } = on;
+    const who = await addPerson(service, 'Mia Many', 'mia@example.test');
+    await service.database.query(
+      `WITH many AS (
+          INSERT INTO clients (id, kind, name, redirect_uris, native, created_at, updated_at)
+            SELECT 'gate_ci_many' || lpad(n::text, 18, '0'), 'confidential', 'Many ' || n,
+              '{https://many.example/}', false, now(), now() FROM generate_series(1, 60) n RETURNING id)
+        INSERT INTO connections (account_id, client_id, connected_at, approved_at, consented_name, consented_hosts)
+          SELECT $1, id, now(), now(), 'Many', '{}' FROM many`,
+      [who.accountId],
+    );
+    const mia = await signedIn(service, who);
+    await mia.get('/profile/activity');
+    const sent = await statementsDuring(() => mia.get(PATH).then(({ status }) => expect(status).to.equal(200)));
+    // Not those of jobs that run at this moment.
+    const ofPage = sent.filter((text) => /\b(accounts|connections|barred_clients)\b/.test(text));
+    expect(ofPage.length, ofPage.join('\n')).to.be.within(1, 6);
   });
 
   it('the connections page shows a suspended client as suspended', async () => {

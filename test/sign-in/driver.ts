@@ -108,7 +108,7 @@ export function driver(start: Start) {
     return browser.untilCallback(await browser.submit(await browser.get(path), { [field]: IDS.strong }));
   }
 
-  async function given({ held = [], required = 'never', from }: Pick<Row, 'held' | 'required' | 'from'>) {
+  async function given({ held = [], required = 'never', from }: Partial<Pick<Row, 'held' | 'required' | 'from'>>) {
     people += 1;
     const who = await addPerson(on.service, 'Pat Person', `pat-${people}@example.test`);
     for (const one of held) if (one !== 'passkey') await addLink(who, one);
@@ -213,6 +213,17 @@ export function driver(start: Start) {
     if (event.endsWith('another user')) await signIn(browser, on.seeded.person);
   }
 
+  /** Reloads the service with these settings. */
+  async function reload({ isRequired, isWeakStrong }: { isRequired: boolean; isWeakStrong: boolean }): Promise<void> {
+    const { signIn } = on.service.settings;
+    const require = isRequired ? 'passkey-or-upstream' : 'off';
+    const providers = signIn.providers.map((provider) =>
+      provider.id === IDS.weak ? { ...provider, isStrong: isWeakStrong } : provider,
+    );
+    reloaded = { signIn: { ...signIn, require, providers } };
+    await on.service.reload();
+  }
+
   function refused(page: Page): Page {
     expect(page.status, page.html).to.equal(403);
     return page;
@@ -271,6 +282,17 @@ export function driver(start: Start) {
         await signIn(other, who);
         return endSessions(other, event === 'sign out elsewhere' ? 'others' : 'all');
       }
+      case 'remove passkey in another browser':
+      case 'set a new password in another browser': {
+        const other: Actor = { ...actor, browser: on.traveller() };
+        await signIn(other.browser, who);
+        await act(other, event.replace(' in another browser', '') as Event);
+        actor.who = other.who;
+        return undefined;
+      }
+      case 'weak counts as strong':
+      case 'weak counts as weak':
+        return void (await reload({ isRequired: true, isWeakStrong: event.endsWith('strong') }));
       case 'sign out everywhere':
         return endSessions(browser, 'all');
       case 'sign out at strong':
@@ -448,6 +470,7 @@ export function driver(start: Start) {
       if (row.log !== undefined) expect(last?.action, 'the log').to.equal(row.log);
       expect(await stateOf(actor.browser), 'the session').to.equal(row.becomes);
       expect(await methodsOf(actor), 'methods').to.equal(row.methods ?? before);
+      if (row.rule === 27) await act(actor, 'weak counts as weak');
     },
 
     /** @returns the session of a cookie that was copied before this event, with the record that the store had then. */
@@ -467,16 +490,7 @@ export function driver(start: Start) {
       await Promise.all([browser.submit(page, { current_password: who.password }), event()]);
     },
 
-    /** Reloads the service with these settings. */
-    async reload({ isRequired, isWeakStrong }: { isRequired: boolean; isWeakStrong: boolean }): Promise<void> {
-      const { signIn } = on.service.settings;
-      const require = isRequired ? 'passkey-or-upstream' : 'off';
-      const providers = signIn.providers.map((provider) =>
-        provider.id === IDS.weak ? { ...provider, isStrong: isWeakStrong } : provider,
-      );
-      reloaded = { signIn: { ...signIn, require, providers } };
-      await on.service.reload();
-    },
+    reload,
 
     /** The grace period of this user begins now, and not at the next question. */
     async beginGrace({ who: { accountId } }: Actor): Promise<void> {

@@ -39,7 +39,7 @@ export class Model {
 
   stateOf(at: number): State {
     const session = this.sessions[at];
-    return session && !this.isSuspended ? this.standing([...session.proofs.keys()]) : 'nobody';
+    return session ? this.standing([...session.proofs.keys()]) : 'nobody';
   }
 
   isRecent(at: number): boolean {
@@ -100,6 +100,12 @@ export class Model {
     // The new method is a proof only if one was required.
     if (this.stateOf(at) !== 'free') this.confirm(at, method);
     this.held.add(method);
+  }
+
+  /** The end of a suspension brings no session back. */
+  toggleSuspension(): void {
+    this.isSuspended = !this.isSuspended;
+    if (this.isSuspended) this.endEachBut(-1);
   }
 
   remove(at: number, method: Method): void {

@@ -191,9 +191,7 @@ function walk(deployment: Deployment, { walks, steps }: { readonly walks: number
       model.isSuspended ? 'end of the suspension' : 'suspension',
       true,
       () => act(first, model.isSuspended ? 'end of the suspension' : 'suspension'),
-      () => {
-        model.isSuspended = !model.isSuspended;
-      },
+      () => model.toggleSuspension(),
     );
     for (const change of [{ isRequired: !model.isRequired }, { isWeakStrong: !model.isWeakStrong }]) {
       const { isRequired = model.isRequired, isWeakStrong = model.isWeakStrong } = { ...change };

@@ -7,7 +7,7 @@ import { driver } from './driver.ts';
 import { AT_ONCE, ENDS_OF_A_COOKIE, ROWS, type Row, RULES } from './table.ts';
 
 /** Names a row by its rule and by what distinguishes it from the other rows of that rule. */
-function titleOf({ rule, held = [], required = 'never', from, events }: Row): string {
+function titleOf({ rule, held, required, from, events }: Row): string {
   const has = held.length > 0 ? ` with ${held.join(' and ')}` : '';
   const began = from ? `, signed in by ${from}` : '';
   return `rule ${rule}, ${RULES[rule]}: strong ${required}${has}${began}: ${events.join(', then ')}`;

@@ -17,6 +17,8 @@ export interface ClientDecisions {
   readonly approved: ReadonlySet<string>;
 }
 
+export const UNDECIDED: ClientDecisions = { blocked: new Set(), approved: new Set() };
+
 /** Why a client reaches nothing in an organization. */
 export interface ClientExclusion {
   readonly clientId: string;
@@ -43,6 +45,26 @@ export function createClientBlocks(parts: {
     topics: ['bars'],
     sizeOf: ({ blocked, approved }) => 1 + Math.floor((blocked.size + approved.size) / 100),
   });
+
+  /** Returns, by client, which organizations block it, and which have approved it; only clients that any decided about. */
+  async function decisionsOf(clientIds: readonly string[]): Promise<ReadonlyMap<string, ClientDecisions>> {
+    const rows = await database.query<{ clientId: string; id: string; isApproved: boolean }>(
+      `SELECT client_id AS "clientId", organization_id AS id, false AS "isApproved"
+          FROM barred_clients WHERE client_id = ANY($1)
+        UNION ALL SELECT client_id, organization_id, true
+          FROM client_decisions WHERE client_id = ANY($1) AND is_approved`,
+      [clientIds],
+    );
+    const idsOf = (of: typeof rows, approved: boolean) =>
+      new Set(of.filter(({ isApproved }) => isApproved === approved).map(({ id }) => id));
+    return new Map(
+      [...Map.groupBy(rows, ({ clientId }) => clientId)].map(([clientId, of]) => [
+        clientId,
+        { blocked: idsOf(of, false), approved: idsOf(of, true) },
+      ]),
+    );
+  }
+
   return {
     /** Stores that the organization blocks the client, and returns the block if it is new. */
     block: (
@@ -89,18 +111,9 @@ export function createClientBlocks(parts: {
 
     /** Returns which organizations block this client, and which have approved it. */
     of: (clientId: string): Promise<ClientDecisions> =>
-      cache.get(clientId, async () => {
-        const rows = await database.query<{ id: string; isApproved: boolean }>(
-          `SELECT organization_id AS id, false AS "isApproved"
-              FROM barred_clients WHERE client_id = $1
-            UNION ALL SELECT organization_id, true
-              FROM client_decisions WHERE client_id = $1 AND is_approved`,
-          [clientId],
-        );
-        const idsOf = (approved: boolean) =>
-          new Set(rows.filter(({ isApproved }) => isApproved === approved).map(({ id }) => id));
-        return { blocked: idsOf(false), approved: idsOf(true) };
-      }),
+      cache.get(clientId, async () => (await decisionsOf([clientId])).get(clientId) ?? UNDECIDED),
+
+    decisionsOf,
 
     /** Returns, by client, the organizations that the client does not reach, and why. */
     async exclusions(

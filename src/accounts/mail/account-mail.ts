@@ -221,9 +221,9 @@ const PATHS = {
 /** The page that the button of each mail opens. */
 const NOTICES = {
   recovered: 'sign-in',
-  way_added: 'security',
+  method_added: 'security',
   account_linked: 'security',
-  way_removed: 'security',
+  method_removed: 'security',
   unrecognized_ended: 'security',
   password_changed: 'sign-in',
   passkey_added: 'security',

@@ -140,8 +140,8 @@ interface NewAccountOptions extends PasswordOptions {
 }
 
 const SUSPENSION = [
-  ['suspend', 'account_suspended', 'Suspended', 'suspend a person and every client acting for them, from now on'],
-  ['resume', 'account_resumed', 'Resumed', 'end a suspension'],
+  ['suspend', 'account_suspended', 'Suspended', 'suspend a person and the clients acting for them, and sign them out'],
+  ['resume', 'account_resumed', 'Resumed', 'end a suspension: clients work again, the person signs in again'],
 ] as const;
 
 /** Counts the connections, keys and organizations of an account. */

@@ -105,7 +105,6 @@ const LIST: ListForm<ListedSession> = {
 };
 
 async function sessionsOf(registries: Registries, account: Account): Promise<readonly ListedSession[]> {
-  if (account.isSuspended) return [];
   const sessions = await registries.sessionList.of(account, MAX_LISTED);
   const active = await activeAmong(registries, sessions);
   return sessions.flatMap(({ uid, origin }) => {

@@ -310,7 +310,7 @@ async function sessionState(session: RecordedSession, registries: Registries): P
     };
   }
   if (account && generation < account.sessionGeneration) {
-    const why = `${where} was ended with all others of the person, or of all people: signed out everywhere, or a new password.`;
+    const why = `${where} was ended with all others of the person, or of all people: signed out everywhere, a new password, or a suspension.`;
     const remedy = `\`audit --account ${account.email}\` or \`audit --action signed_out_everywhere\` shows when and by whom.`;
     return as('revoked', why, remedy, times);
   }

@@ -160,8 +160,8 @@ export function createConsentSteps(parts: {
       // Compare with the present choices: a list of all that the page offered can be too large for
       // a form, and what the user gained since is not on the page.
       const { allowed } = await choicesOf(interaction.account.id, interaction.client.id);
-      const offered = new Set(placesIn(allowed));
-      const chosen = limitIn(form, (id) => offered.has(id), clock());
+      const places = new Set(placesIn(allowed));
+      const chosen = limitIn(form, (id) => places.has(id), clock());
       if (chosen === 'foreign') return seeOther(ctx, ctx.path);
       if (chosen?.problem !== undefined) {
         ctx.status = 422;

@@ -78,7 +78,7 @@ export function createAfterLink(parts: {
   /** Sends one mail for each removed method, as the security page does. */
   function mailRemovals(ctx: Context, { id }: Account, methods: readonly LinkedMethod[]): void {
     for (const { kind, label } of methods) {
-      const what = kind === 'passkey' ? 'passkey_removed' : 'way_removed';
+      const what = kind === 'passkey' ? 'passkey_removed' : 'method_removed';
       mail?.notify(id, what, { ...browserDetails(ctx), about: label });
     }
   }

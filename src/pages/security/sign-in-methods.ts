@@ -123,7 +123,7 @@ export function createSignInMethodsPart(parts: {
     const left = method && (await signInMethods.remove(accountOf(ctx).id, id, { origin, passwords }));
     if (left === 'last') return kit.notices.redirect(ctx, SECURITY, message('security.only-method'));
     if (!left) return seeOther(ctx, SECURITY);
-    await signIns.keep(ctx, left, { what: 'way_removed', about: method.label });
+    await signIns.keep(ctx, left, { what: 'method_removed', about: method.label });
     const { label } = method;
     await kit.notices.redirect(ctx, SECURITY, message('security.method-removed', { method: label }));
   }

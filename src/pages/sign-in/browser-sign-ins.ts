@@ -120,7 +120,7 @@ export function createBrowserSignIns(parts: {
 }
 
 interface Change extends Pick<MailedEvent, 'about' | 'more'> {
-  readonly what: 'way_removed' | 'passkey_removed' | 'unrecognized_ended';
+  readonly what: 'method_removed' | 'passkey_removed' | 'unrecognized_ended';
 }
 
 const isNewLink = (used: UsedMethod): used is NamedProvider & { readonly isNewLink: true } =>

@@ -8,7 +8,7 @@ import type { SignIn } from '../../accounts/password-sign-in.ts';
 import { TooManyPasswords } from '../../accounts/passwords/work.ts';
 import type { SignInLimits, TooManySignIns } from '../../accounts/sign-in-limits.ts';
 import { type Message, message } from '../../base/message.ts';
-import type { Refusal } from '../../base/refusal.ts';
+import { AccountBusy, type Refusal } from '../../base/refusal.ts';
 import { requestOrigin } from '../page.ts';
 import type { KnownDevices } from './known-devices.ts';
 
@@ -107,23 +107,20 @@ export function createPasswordCheck(parts: PasswordCheckParts): PasswordCheck {
     work.catch((err: unknown) => log.warn({ err }, 'the result of a sign-in could not be recorded'));
   }
 
-  return async (ctx, { email, password, accountId }) => {
-    const device = await deviceOf(ctx, email);
+  async function check(
+    ctx: Context,
+    { email, password, accountId }: Credentials,
+    device: string | undefined,
+  ): Promise<Account | Message> {
     const address = ctx.ip;
     const attempt = await limits.begin({ email, address, device });
     if ('limit' in attempt) return refuse(ctx, email, attempt);
     const rank = device === undefined ? 'stranger' : 'known';
-    const turn = { rank, email, address } as const;
-    const outcome = await signIn({ ...turn, password }).catch((error: unknown) => {
+    const outcome = await signIn({ rank, email, address, password }).catch((error: unknown) => {
       // Do not await: if the store is unavailable, the user would wait for it a second time.
       inBackground(attempt.cancel());
-      if (error instanceof TooManyPasswords) return error;
       throw error;
     });
-    if (outcome instanceof TooManyPasswords) {
-      outcomes.passwordChecked('busy');
-      return sayBusy(ctx, outcome);
-    }
     if (outcome !== 'refused' && (accountId ?? outcome.id) === outcome.id) {
       outcomes.passwordChecked('succeeded');
       ctx.state.accountId = outcome.id;
@@ -134,6 +131,19 @@ export function createPasswordCheck(parts: PasswordCheckParts): PasswordCheck {
     inBackground(recordFailure(ctx, email));
     ctx.status = 401;
     return message('sign-in.wrong');
+  }
+
+  return async (ctx, credentials) => {
+    const { email } = credentials;
+    const device = await deviceOf(ctx, email);
+    try {
+      return await limits.inTurn({ email, address: ctx.ip, device }, () => check(ctx, credentials, device));
+    } catch (error) {
+      const busy = error instanceof AccountBusy ? new TooManyPasswords({ isOwn: true }) : error;
+      if (!(busy instanceof TooManyPasswords)) throw error;
+      outcomes.passwordChecked('busy');
+      return sayBusy(ctx, busy);
+    }
   };
 }
 

@@ -89,7 +89,7 @@ export function createArrival(parts: {
     const outcome = await parts.linkIdentity(account, provider, person, originInSession(ctx), mayAdd);
     if (outcome === 'taken') return { refused: 'taken already' };
     const about = provider.label;
-    if (outcome === 'linked') parts.mail?.notify(account.id, 'way_added', { ...browserDetails(ctx), about });
+    if (outcome === 'linked') parts.mail?.notify(account.id, 'method_added', { ...browserDetails(ctx), about });
     const path = await parts.continueIfSatisfied(ctx, person);
     return path === undefined ? { path: purpose.target, notice: linkedNotice(provider.label) } : { path };
   }

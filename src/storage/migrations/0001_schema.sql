@@ -35,6 +35,13 @@ create table accounts (
 );
 create index accounts_created_at on accounts (created_at, id);
 create index accounts_suspended on accounts (id) where suspended_at is not null;
+-- A suspension ends the sessions: its end brings none of them back, that of a thief neither.
+create function end_sessions_of_account() returns trigger language plpgsql as $$ begin
+  new.session_generation := old.session_generation + 1;
+  return new;
+end $$;
+create trigger accounts_end_sessions before update of suspended_at on accounts for each row
+  when (old.suspended_at is null and new.suspended_at is not null) execute function end_sessions_of_account();
 create index accounts_of_doctor on accounts (created_at) where email like 'doctor-%@gatehouse.invalid';
 -- A new account is not announced: no node keeps that an account does not exist.
 create trigger accounts_named after update or delete on accounts

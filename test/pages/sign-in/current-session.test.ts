@@ -51,6 +51,25 @@ describe('extending the browser session', () => {
     expect(headers.get('set-cookie')).to.equal(null);
   };
 
+  it('a request reads its stored session once', async () => {
+    const { store } = on.service;
+    const { read } = store;
+    let reads = 0;
+    store.read = (kind, id) => {
+      if (kind === 'session') reads += 1;
+      return read(kind, id);
+    };
+    for (const path of ['/profile', '/profile/security', '/logout']) {
+      reads = 0;
+      expect((await person.get(path)).status).to.equal(200);
+      expect(reads, path).to.equal(1);
+    }
+    reads = 0;
+    expect((await person.post(PATH, {})).status).to.equal(200);
+    store.read = read;
+    expect(reads).to.equal(1);
+  });
+
   it('a request to renew the session extends it, and is answered with its remaining lifetime', async () => {
     const answer = await person.post(PATH, {});
     expect(answer.status).to.equal(200);

@@ -7,7 +7,19 @@ import { describeOn, postgresServer, redisServer } from '../../support/requireme
 import { passwordLink } from '../../support/seed.ts';
 import { startsOn, type TestService } from '../../support/service.ts';
 import { windowOf } from '../../support/stopwatch.ts';
-import { attempt, guesses, newPerson, PER_ACCOUNT, problemOf, settings, spread, wrong } from './password-guessing.ts';
+import {
+  atOnce,
+  attempt,
+  expectLimitUsedUp,
+  guesses,
+  newPerson,
+  PER_ACCOUNT,
+  problemOf,
+  retryAfter,
+  settings,
+  spread,
+  wrong,
+} from './password-guessing.ts';
 
 describe('while attackers guess a password', () => {
   const start = startsOn();
@@ -16,6 +28,21 @@ describe('while attackers guess a password', () => {
   before(async () => {
     service = await start({ settings });
   });
+
+  it('correct sign-ins at once are no failures: those beyond a short queue are asked to repeat in seconds', async () => {
+    const { email, password } = await newPerson(service);
+    const answers = await atOnce(service, 32, { email, password }, '192.0.2.10');
+    const [refused, accepted] = [429, 303].map((status) => answers.filter((answer) => answer.status === status));
+    // On an idle machine at least 11: one at once, and ten that wait.
+    expect(accepted?.length).to.be.at.least(2);
+    expect(refused?.length).to.equal(32 - (accepted?.length ?? 0));
+    for (const answer of refused ?? []) expect(retryAfter(answer)).to.be.within(1, 5);
+    const next = await attempt(createPerson(service.issuer), { email, password }, '192.0.2.10');
+    expect(next.status).to.equal(303);
+  });
+
+  it('many wrong passwords at once use up the limit exactly as one after another', () =>
+    expectLimitUsedUp(service, 50, ['192.0.2.11', '192.0.2.12']));
 
   it("attackers who guess a password from many addresses are blocked, but not the owner's known browser", async () => {
     const person = await newPerson(service);
