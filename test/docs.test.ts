@@ -35,6 +35,17 @@ describe('the documentation', () => {
     }
   });
 
+  it('the files of the code that the architecture, the threats and the decisions name exist', () => {
+    const described = pages.filter((page) => /architecture|threats|decisions/.test(nameOf(page)));
+    const missing = described.flatMap((page) =>
+      [...textOf(page).matchAll(/`((?:[\w.-]+\/)+[\w.-]+\.(?:ts|sql|yaml|md|json))`/g)]
+        .map(([, file = '']) => file)
+        .filter((file) => !['', 'src'].some((folder) => existsSync(path.join(ROOT, folder, file))))
+        .map((file) => `${nameOf(page)}: ${file}`),
+    );
+    expect(missing).to.deep.equal([]);
+  });
+
   it('the docs use each picture that `npm run pictures` takes', () => {
     const files = readdirSync(FOLDER);
     expect(files.sort()).to.deep.equal(NAMES.map((name) => `${name}.webp`).sort());

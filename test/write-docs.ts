@@ -1,9 +1,10 @@
-/** `npm run docs`: writes the reference of the settings into the docs, the schema and the settings file. */
+/** `npm run docs`: writes the settings into the docs, the schema and the settings file, and the pictures of the code. */
 import { readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { parse, stringify } from 'yaml';
 import { isHeading, type KnownSetting, knownSettings } from '../src/config/schema/known-settings.ts';
 import { factsOf, importJsonSchema, settingsJsonSchema } from './json-schemas.ts';
+import { drawParts, drawTables } from './pictures-of-code.ts';
 
 const ROOT = path.join(import.meta.dirname, '..');
 const WRITTEN_BELOW = '<!-- settings: written by `npm run docs` -->\n';
@@ -22,13 +23,21 @@ export function writtenDocs(): ReadonlyMap<string, string> {
   const [introduction = ''] = readFileSync(file, 'utf8').split('\n\n');
   const { properties = {} } = settingsJsonSchema() as Described;
   const parts = Object.keys(properties).map(partOfFile);
+  const map = path.join(ROOT, 'docs/architecture.md');
   return new Map([
+    [map, withPictures(readFileSync(map, 'utf8'))],
     [file, `${[introduction, ...parts].join('\n\n')}\n`],
     [guide, `${byHand}${WRITTEN_BELOW}\n${tables(properties)}`],
     [path.join(ROOT, 'config/gatehouse.schema.json'), `${JSON.stringify(settingsJsonSchema(), null, 2)}\n`],
     [path.join(ROOT, 'config/import.schema.json'), `${JSON.stringify(importJsonSchema(), null, 2)}\n`],
   ]);
 }
+
+/** Replaces each picture of the page, below its mark. */
+const withPictures = (page: string): string =>
+  page
+    .replace(/(?<=<!-- parts: .*-->\n)```.*?```\n/s, drawParts)
+    .replace(/(?<=<!-- tables: .*-->\n)```.*?```\n/s, drawTables);
 
 /** Formats a heading with its settings, or a setting without a heading. */
 function partOfFile(name: string): string {

@@ -6,9 +6,10 @@ import { BROWSER_LIBRARIES, documentedFiles, NODE_LIBRARIES, PYTHON_LIBRARIES, P
 
 const read = (file: string): string => readFileSync(path.join(import.meta.dirname, file), 'utf8');
 const { dependencies } = JSON.parse(read('packages/package.json'));
+const guide = read('../../docs/libraries.md');
 
 describe('the guide about libraries', () => {
-  it('a slow test runs every program of the guide', () => {
+  it('a slow test runs every program of the guide and of the other libraries', () => {
     const scripts = [...NODE_LIBRARIES, ...BROWSER_LIBRARIES].map(({ name }) => `${name}.mjs`);
     const programs = [...scripts, ...PYTHON_LIBRARIES.map(({ name }) => `${name}.py`)];
     const documented = [...documentedFiles().keys()].filter((file) => !/^gatehouse/.test(file));
@@ -16,16 +17,36 @@ describe('the guide about libraries', () => {
     for (const program of programs) {
       expect(existsSync(path.join(import.meta.dirname, 'programs', program)), program).to.be.true;
     }
-    const blocks = read('../../docs/libraries.md').match(/^```\w+/gm);
-    expect(blocks).to.have.lengthOf(documentedFiles().size);
   });
 
-  it('the headings of the guide name the versions that the slow test runs', () => {
-    const guide = read('../../docs/libraries.md');
-    const headings = guide.match(/^### .*$/gm)?.join('\n') ?? '';
+  it('what a row of the guide names is in the program that the slow test runs, and each setting is named', () => {
+    const rows = guide.split('\n').filter((line) => line.startsWith('| '));
+    for (const [extension, libraries] of [
+      ['mjs', [...NODE_LIBRARIES, ...BROWSER_LIBRARIES]],
+      ['py', PYTHON_LIBRARIES],
+    ] as const) {
+      for (const { name, row: start, needed } of libraries) {
+        if (start === undefined) continue;
+        const [row = '', ...others] = rows.filter((line) => line.startsWith(`| ${start}`));
+        expect(others, start).to.deep.equal([]);
+        const [, , needs = ''] = row.split(' | ').flatMap((cell) => cell.split(/^\| /));
+        const named = [...needs.matchAll(/`([^`]+)`/g)].map(([, code = '']) => code);
+        const program = documentedFiles().get(`${name}.${extension}`) ?? '';
+        for (const code of named) expect(program, `${start}: ${code}`).to.include(code);
+        for (const [setting] of needed) {
+          const isNamed =
+            named.some((code) => setting.includes(code) || code.includes(setting.trim())) ||
+            (/well-known/.test(setting) && needs.includes('metadata'));
+          expect(isNamed, `${start}: ${setting}`).to.equal(true);
+        }
+      }
+    }
+  });
+
+  it('the guide names the versions that the slow test runs', () => {
     const helpers = ['esbuild', 'express', 'express-session', 'fastify', 'react', 'react-dom', 'remix-auth'];
     for (const [name, version] of Object.entries(dependencies)) {
-      if (!helpers.includes(name)) expect(headings).to.include(`${name} ${version}`);
+      if (!helpers.includes(name)) expect(guide).to.include(`${name} ${version}`);
     }
     for (const locked of PYTHON_PACKAGES) {
       expect(guide).to.include(locked.replace(/(\[\w+\])?==/, ' '));

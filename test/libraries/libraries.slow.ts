@@ -37,17 +37,26 @@ type Run = (library: Library, documented: string) => Promise<void>;
 function testLibraries(extension: string, libraries: readonly Library[], run: Run): void {
   for (const library of libraries) {
     const documented = FILES.get(`${library.name}.${extension}`) ?? '';
-    it(`${library.name} connects with the documented settings`, () => run(library, documented));
+    if (library.cannot === undefined) {
+      it(`${library.name} connects with the documented settings`, () => run(library, documented));
+    } else {
+      const message = library.cannot;
+      it(`${library.name} cannot connect`, () => expectFailure(run(library, documented), message));
+    }
 
     for (const [setting, replacement, message] of library.needed) {
       it(`${library.name} fails without \`${setting.trim().replaceAll(/\s+/g, ' ')}\``, async () => {
         expect(documented).to.include(setting);
         const changed = documented.replace(setting, replacement);
-        const failure = await run(library, changed).catch((error: unknown) => error);
-        expect(failure).to.be.an('error').with.property('message').that.matches(message);
+        await expectFailure(run(library, changed), message);
       });
     }
   }
+}
+
+async function expectFailure(running: Promise<void>, message: RegExp): Promise<void> {
+  const failure = await running.catch((error: unknown) => error);
+  expect(failure).to.be.an('error').with.property('message').that.matches(message);
 }
 
 /** Returns a folder with the programs and the documented files. */

@@ -1,14 +1,18 @@
 /** The libraries of docs/libraries.md: what they can do, and which settings they need. */
-import { readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 
 export interface Library {
   readonly name: string;
+  /** How its row of the guide begins, if the guide has no program for it. */
+  readonly row?: string;
   readonly redirectPath: string;
   /** The steps that the library can take by itself: `connected`, `refreshed`, `revoked`. */
   readonly steps: readonly string[];
-  /** Parts of the documented program without which the library fails with this message. */
+  /** Parts of the program without which the library fails with this message. */
   readonly needed: readonly (readonly [setting: string, replacement: string, message: RegExp])[];
+  /** The failure of a library that cannot connect, whatever is set. */
+  readonly cannot?: RegExp;
 }
 
 const ALL = ['connected', 'refreshed', 'revoked'];
@@ -21,6 +25,7 @@ const USER_OF = '  userinfo: { request: ({ tokens }) => userOf(tokens.access_tok
 export const NODE_LIBRARIES: readonly Library[] = [
   {
     name: 'openid-client-5',
+    row: 'openid-client 5',
     redirectPath: '/callback',
     steps: ALL,
     needed: [
@@ -31,18 +36,21 @@ export const NODE_LIBRARIES: readonly Library[] = [
   },
   {
     name: 'fastify-oauth2',
+    row: '@fastify/oauth2',
     redirectPath: '/callback',
     steps: ALL,
     needed: [['  scope: [],\n', '', SCOPE_REFUSED]],
   },
   {
     name: 'grant',
+    row: 'grant',
     redirectPath: '/connect/gatehouse/callback',
     steps: ['connected'],
     needed: [['    state: true,\n    pkce: true,\n', '', /state or code_challenge is required/]],
   },
   {
     name: 'remix-auth-oauth2',
+    row: 'remix-auth-oauth2',
     redirectPath: '/callback',
     steps: ALL,
     needed: [[SERVER, '', /Failed to discover issuer/]],
@@ -59,6 +67,7 @@ export const NODE_LIBRARIES: readonly Library[] = [
   },
   {
     name: 'next-auth-4',
+    row: 'NextAuth.js 4',
     redirectPath: '/api/auth/callback/gatehouse',
     steps: ['connected'],
     needed: [
@@ -68,6 +77,7 @@ export const NODE_LIBRARIES: readonly Library[] = [
   },
   {
     name: 'better-auth',
+    row: 'Better Auth',
     redirectPath: '/api/auth/callback/gatehouse',
     steps: ['connected', 'refreshed'],
     needed: [
@@ -75,11 +85,30 @@ export const NODE_LIBRARIES: readonly Library[] = [
       ['  getUserInfo: ({ accessToken }) => userOf(accessToken),\n', '', /list-accounts: 401/],
     ],
   },
+  {
+    name: 'mcp-sdk',
+    row: 'MCP clients (@model',
+    redirectPath: '/callback',
+    steps: ['connected', 'refreshed'],
+    needed: [
+      [
+        'clientInformation: () => ({ client_id: clientId, client_secret: clientSecret })',
+        'clientInformation: () => undefined',
+        /saveable for dynamic registration/,
+      ],
+      [
+        'clientMetadata: { redirect_uris: [redirectUri] }',
+        "clientMetadata: { redirect_uris: [redirectUri], scope: 'offline_access' }",
+        SCOPE_REFUSED,
+      ],
+    ],
+  },
 ];
 
 export const PYTHON_LIBRARIES: readonly Library[] = [
   {
     name: 'requests-oauth2client',
+    row: 'requests_oauth2client',
     redirectPath: '/callback',
     steps: ALL,
     needed: [
@@ -104,11 +133,29 @@ export const PYTHON_LIBRARIES: readonly Library[] = [
     steps: ['connected'],
     needed: [['SOCIALACCOUNT_STORE_TOKENS = True\n', '', /SocialToken matching query does not/]],
   },
+  {
+    name: 'fastapi-sso',
+    row: 'fastapi-sso',
+    redirectPath: '/callback',
+    steps: ['connected'],
+    needed: [[", scope=['']", '', SCOPE_REFUSED]],
+  },
+  {
+    name: 'mcp-sdk',
+    row: 'MCP clients (mcp',
+    redirectPath: '/callback',
+    steps: ['connected', 'refreshed'],
+    needed: [
+      ['get_client_info(self):\n', 'get_client_info(self):\n        return None\n', /Registration failed/],
+      ["            token_endpoint_auth_method='client_secret_basic',\n", '', /invalid_client/],
+    ],
+  },
 ];
 
 export const BROWSER_LIBRARIES: readonly Library[] = [
   {
     name: 'oidc-client-ts',
+    row: 'oidc-client-ts',
     redirectPath: '/callback',
     steps: ALL,
     needed: [
@@ -134,9 +181,34 @@ export const BROWSER_LIBRARIES: readonly Library[] = [
   },
   {
     name: 'react-oauth2-code-pkce',
+    row: 'react-oauth2-code-pkce',
     redirectPath: '/callback',
     steps: ['connected', 'refreshed'],
     needed: [['  refreshWithScope: false,\n', '', /invalid_scope/]],
+  },
+  {
+    name: 'js-pkce',
+    row: 'js-pkce',
+    redirectPath: '/callback',
+    steps: ALL,
+    needed: [["  requested_scopes: '',\n", '', SCOPE_REFUSED]],
+  },
+  {
+    name: 'axa-oidc-client',
+    row: '@axa-fr/oidc-client',
+    redirectPath: '/callback',
+    steps: ['connected', 'refreshed'],
+    needed: [
+      ["  scope: '',\n", '', SCOPE_REFUSED],
+      ['  authority_configuration: {', '  other: {', /Cannot read prop/],
+    ],
+  },
+  {
+    name: 'oidc-client-1',
+    redirectPath: '/callback',
+    steps: [],
+    cannot: /scope/,
+    needed: [["scope: ''", "scope: 'none'", SCOPE_REFUSED]],
   },
 ];
 
@@ -145,11 +217,15 @@ export const PYTHON_PACKAGES = [
   'social-auth-core==7.0.0',
   'social-auth-app-django==8.0.0',
   'django-allauth[socialaccount]==65.21.1',
+  'fastapi-sso==0.23.0',
+  'mcp==2.3.0',
 ];
 
-/** Returns the files in the guide: each block of code names its file. */
+/** Returns the programs: each block of code of the guide names its file, the others are in `documented/`. */
 export function documentedFiles(): ReadonlyMap<string, string> {
   const guide = path.join(import.meta.dirname, '../../docs/libraries.md');
   const blocks = readFileSync(guide, 'utf8').matchAll(/```(?:js|python) (\S+)\n(.*?)```/gs);
-  return new Map([...blocks].map(([, file = '', code = '']) => [file, code]));
+  const folder = path.join(import.meta.dirname, 'documented');
+  const files = readdirSync(folder).map((file) => [file, readFileSync(path.join(folder, file), 'utf8')] as const);
+  return new Map([...[...blocks].map(([, file = '', code = '']) => [file, code] as const), ...files]);
 }

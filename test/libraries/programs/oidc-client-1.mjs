@@ -1,0 +1,3 @@
+import { users } from './documented.mjs';
+
+export const connect = () => users.signinRedirect();
