@@ -31,6 +31,7 @@ const NOTICES = [
   'passkey_copied',
   'new_device',
   'new_connection',
+  'silent_authorization',
   'new_api_key',
   'client_renewed',
 ] as const;
