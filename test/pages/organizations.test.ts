@@ -184,7 +184,7 @@ describe('the page of an organization', () => {
         [on.clients.confidential.id, new Date(on.clock.clock()), days],
       );
     await age(89);
-    const proposal = said('organization.unused-proposal', { count: 1 });
+    const proposal = '1 has not been used for 90 days.';
     expect(textOf((await owner.get(url())).html)).to.not.include(proposal);
     await age(91);
     expect(textOf((await owner.get(url())).html))

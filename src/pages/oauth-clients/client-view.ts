@@ -55,7 +55,7 @@ declare module '../view-data.ts' {
       readonly id: string;
       readonly secret: string;
       /** The `.env` around the client ID and the secret, which the view prints. */
-      readonly environment: readonly [string, string, string];
+      readonly environment: { readonly before: string; readonly between: string; readonly after: string };
       readonly nextUrl: string;
     };
     readonly 'oauth-client-settings': ClientPage & {

@@ -41,11 +41,11 @@ interface Served {
 }
 
 /** Returns the `.env` file before, between and after the client ID and its new secret. */
-export function environmentAround(client: OwnedClient, served: Served, secret: string): [string, string, string] {
+export function environmentAround(client: OwnedClient, served: Served, secret: string) {
   const file = environmentFile(client, served, secret);
   const [before = '', rest = ''] = halves(file, client.id);
   const [between = '', after = ''] = halves(rest, secret);
-  return [before, between, after];
+  return { before, between, after };
 }
 
 function halves(text: string, at: string): [string, string] {

@@ -219,7 +219,9 @@ describe('the test of a client', () => {
 
 /** Returns the title and result of each step, as in `Refresh: as it should be`. */
 const titlesOf = ({ html }: Page): string[] =>
-  [...html.matchAll(/<details[^>]*>\s*<summary>([^<]*) <span class="change[^>]*>([^<]*)</g)].map(([, title, verdict]) => `${title}: ${verdict}`);
+  [...html.matchAll(/<details[^>]*>\s*<summary>([^<]*) <span class="change[^>]*>([^<]*)</g)].map(
+    ([, title, verdict]) => `${title}: ${verdict}`,
+  );
 
 /** Returns the JSON of each answer; an empty object if the answer has none. */
 const answersOf = ({ html }: Page): Record<string, unknown>[] =>
