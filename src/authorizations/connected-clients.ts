@@ -29,6 +29,17 @@ export interface ConnectedClient {
   readonly limit: ConnectionLimit;
 }
 
+const UNUSED_MS = 90 * 86_400_000;
+
+/**
+ * True if something has had access for 90 days and has not used it: pages propose to end it.
+ *
+ * @param since when it got the access, for what was never used
+ * @param now milliseconds since the epoch
+ */
+export const isUnused = (lastUsedAt: Date | null, since: Date | null, now: number): boolean =>
+  (lastUsedAt ?? since ?? new Date(now)).getTime() <= now - UNUSED_MS;
+
 export async function listConnectedClients(
   database: Queries,
   accountId: string,

@@ -20,7 +20,15 @@ import {
   listConnections,
 } from './connected-clients.ts';
 import { type Connection, type EndedConnection, endDue, endedBy, setLimit } from './connection-limits.ts';
-import { hasEndedAt, type NewConsent, type RememberedConsent, rememberConsent } from './consents.ts';
+import {
+  hasEndedAt,
+  type NewConsent,
+  type RememberedConsent,
+  recordedIn,
+  recordSilent,
+  rememberConsent,
+  type SilentPlace,
+} from './consents.ts';
 
 export type Connections = ReturnType<typeof createConnections>;
 
@@ -35,6 +43,10 @@ export interface ConnectedConsent extends RememberedConsent {
   readonly generation: number;
   /** The client's present generation. */
   readonly clientGeneration: number;
+  /** `Client.alwaysAsks`, also if this node has not read a change of it yet. */
+  readonly alwaysAsks: boolean;
+  /** Where a request without a click was recorded within a day: see `Connections.recordSilent`. */
+  readonly recordedIn: readonly SilentPlace[];
   readonly limit: ConnectionLimit;
 }
 
@@ -79,6 +91,7 @@ export function createConnections(parts: {
       const [row] = await database.query<ConnectedConsent & { limit: LimitJson }>(
         `SELECT consented_name AS name, consented_hosts AS hosts, approved_access AS access,
             consented_owned_since AS "ownedSince", n.generation, c.generation AS "clientGeneration",
+            c.always_asks AS "alwaysAsks", ${recordedIn(database.now())} AS "recordedIn",
             ${LIMIT_COLUMN} AS limit,
             -- Pages know times in milliseconds.
             consented_owned_since IS NOT DISTINCT FROM date_trunc('milliseconds', c.owned_since)
@@ -108,6 +121,19 @@ export function createConnections(parts: {
       if (consent.limit) people.forget('connections', connectionId(consent));
       return connected;
     },
+
+    /**
+     * Records that the client was authorized without a click, unless that was recorded within a day.
+     *
+     * @param entry returns the SQL of the entry (`Activity.partOf`) for the rows of the given name
+     * @returns true if it was recorded
+     */
+    recordSilent: (
+      connection: Connection,
+      place: SilentPlace,
+      entry: Parameters<typeof recordSilent>[3],
+    ): Promise<boolean> =>
+      database.inTurn(connection.accountId, () => recordSilent(database, connection, place, entry)),
 
     /**
      * Changes the limit of the client's access, in force from its next call.

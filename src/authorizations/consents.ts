@@ -3,7 +3,7 @@ import type { ConnectionLimit } from '../accounts/access/access-limit.ts';
 import type { Organization } from '../accounts/access/reach.ts';
 import { SESSION_GENERATION } from '../accounts/account.ts';
 import { isCurrentSince } from '../clients/client-row.ts';
-import type { Database, InTransaction, Queries } from '../storage/queries.ts';
+import { createParameters, type Database, type InTransaction, type Queries } from '../storage/queries.ts';
 import { isFullFor } from './client-standing.ts';
 
 /** The client as the consent page showed it. If it has changed since, the user is asked again. */
@@ -158,4 +158,41 @@ async function insert(
   };
   const [row] = await database.query<Connected>(insertAt(database.now(), page !== undefined), [JSON.stringify(given)]);
   return row;
+}
+
+/** The browser of a request that is answered without a click: `elsewhere` if the user has not signed in with it before. */
+export type SilentPlace = 'known browser' | 'elsewhere';
+
+const SILENT_COLUMNS: Readonly<Record<SilentPlace, string>> = {
+  'known browser': 'silent_at',
+  elsewhere: 'silent_elsewhere_at',
+};
+
+/** Returns the SQL of the places in which a request without a click was recorded within the last day. */
+export const recordedIn = (now: string): string =>
+  `array_remove(ARRAY[${Object.entries(SILENT_COLUMNS).map(
+    ([place, column]) => `CASE WHEN ${column} > ${now} - interval '1 day' THEN '${place}' END`,
+  )}], NULL)`;
+
+/** Implements `Connections.recordSilent`: one statement, so that of parallel requests only one is recorded. */
+export async function recordSilent(
+  database: Queries,
+  { accountId, clientId }: Pick<NewConsent, 'accountId' | 'clientId'>,
+  place: SilentPlace,
+  entry: (rows: string, use: (value: unknown) => string) => string,
+): Promise<boolean> {
+  const { values, use } = createParameters();
+  const column = SILENT_COLUMNS[place];
+  const now = database.now();
+  const recorded = await database.query(
+    `WITH recorded AS (
+        UPDATE connections SET ${column} = ${now}
+          WHERE account_id = ${use(accountId)} AND client_id = ${use(clientId)}
+            AND (${column} IS NULL OR ${column} <= ${now} - interval '1 day')
+          RETURNING '{}'::jsonb AS details),
+      entry AS (${entry('recorded', use)})
+      SELECT FROM recorded`,
+    values,
+  );
+  return recorded.length > 0;
 }

@@ -82,7 +82,7 @@ export interface ReachingKey extends Reaching {
 const MEMBERS_AT_ONCE = 1_000;
 const CLIENTS_AT_ONCE = 100;
 /** Of each client, how many connections are examined for names, rights and the last use. */
-const MAX_EXAMINED = 50;
+export const MAX_EXAMINED = 50;
 export const MAX_COUNTED = 1_000;
 /** How many pages read at once in this process: each uses one connection of the pool. */
 const MAX_READING = 2;

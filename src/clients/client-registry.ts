@@ -1,7 +1,7 @@
 /** All registered clients: found on each request, added and changed by users and operators. */
 import type { Clock } from '../base/clock.ts';
 import { isClientId } from '../base/random-id.ts';
-import { refuseViolations } from '../base/refusal.ts';
+import { Refusal, refuseViolations } from '../base/refusal.ts';
 import { transactionOf } from '../storage/account-turns.ts';
 import { createCache } from '../storage/cache.ts';
 import type { ChangeFeed } from '../storage/change-feed.ts';
@@ -143,6 +143,17 @@ export function createClientRegistry(parts: {
         inTransaction,
       ),
 
+    /**
+     * Sets whether people are asked to approve each request, even if they have approved the client before.
+     *
+     * @throws Refusal `client_unknown`, or `always_ask_unused` for a kind to which this does not apply
+     */
+    async setAlwaysAsks(id: string, alwaysAsks: boolean, inTransaction?: InTransaction): Promise<Client> {
+      const kind = (await find(id))?.kind;
+      if (kind !== undefined && kind !== 'confidential') throw alwaysAskUnused(kind);
+      return change(id, 'always_asks = $3', [alwaysAsks], inTransaction);
+    },
+
     /** @throws Refusal `client_unknown` */
     resume: (id: string, inTransaction?: InTransaction): Promise<Client> =>
       change(id, 'suspended_at = NULL', [], inTransaction),
@@ -218,3 +229,10 @@ export function createClientRegistry(parts: {
     },
   };
 }
+
+const alwaysAskUnused = (kind: ClientKind): Refusal =>
+  new Refusal(
+    'always_ask_unused',
+    `A ${kind} client cannot be set to always ask.`,
+    kind === 'public' ? 'People approve each request of a public client anyway.' : 'No person approves this client.',
+  );

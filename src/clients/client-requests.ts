@@ -117,9 +117,17 @@ const UNTIL_MENDED = [
   'unsupported_response_mode',
 ];
 
+/** The owner has nothing to correct if a user denied the approval, or `prompt=none` found that a page is needed. */
+const NO_PROBLEMS = [
+  'access_denied',
+  'login_required',
+  'consent_required',
+  'interaction_required',
+  'account_selection_required',
+];
+
 function shareOf({ step, error, isFromClient }: ClientRequest): Share {
-  // If a user denied the approval, the client did nothing wrong, so its owner has nothing to correct.
-  if (error === undefined || error === 'access_denied' || step === 'revoke') return 'tail';
+  if (error === undefined || NO_PROBLEMS.includes(error) || step === 'revoke') return 'tail';
   if (!isFromClient) return 'stranger';
   return UNTIL_MENDED.includes(error) ? 'owner' : 'client';
 }

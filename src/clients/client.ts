@@ -33,6 +33,8 @@ export interface Client {
   readonly isSuspended: boolean;
   readonly suspendedAt?: Date;
   readonly links: ClientLinks;
+  /** True if people approve each request of the client, even if they have approved it before. */
+  readonly alwaysAsks: boolean;
   /** True if the operator has checked the client since its last change. */
   readonly isVerified: boolean;
   /** When the operator verified the client; absent if it is not verified. */
@@ -96,6 +98,7 @@ export function clientVersion(client: Omit<Client, 'version'>): string {
     client.links,
     client.isVerified,
     client.ownedSince,
+    client.alwaysAsks,
   ];
   return createHash('sha256').update(JSON.stringify(values)).digest('base64url');
 }

@@ -31,7 +31,7 @@ const MAX_STREAMS = 200;
 const MAX_BUFFERED_BYTES = 16 * 1024;
 
 export function createRequestStreams(parts: {
-  readonly requests: Pick<ClientRequests, 'watch' | 'tail' | 'onLogged'>;
+  readonly requests: Pick<ClientRequests, 'watch' | 'tail' | 'onLogged' | 'openCounts'>;
   readonly changes: Pick<ChangeFeed, 'isLive'>;
   readonly heartbeat?: number;
 }): RequestStreams {
@@ -75,10 +75,13 @@ export function createRequestStreams(parts: {
         isAsked = false;
         if (!streams.has(stream)) return;
         const tail = await requests.tail(clientId);
-        for (const request of tail.toReversed()) {
-          if (!sent.includes(request.id)) send(stream, `data: ${JSON.stringify(shown(request))}\n\n`);
-        }
+        const added = tail.filter(({ id }) => !sent.includes(id)).toReversed();
+        for (const request of added) send(stream, `data: ${JSON.stringify(shown(request))}\n\n`);
         sent = tail.map(({ id }) => id);
+        // Any request can open a problem or close one.
+        if (added.length === 0) return;
+        const open = (await requests.openCounts(clientId)).get(clientId) ?? 0;
+        send(stream, `event: problems\ndata: ${open}\n\n`);
       }
       // One read after the other, so that no request is sent twice, and at most one waits, as a slow database may
       // take longer than the next notification. After a failure, the next read sends all.

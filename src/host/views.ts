@@ -56,6 +56,8 @@ interface Frame {
   readonly formToken: string;
   /** Every language, if the user can choose between several. */
   readonly languages: readonly { readonly tag: string; readonly name: string }[];
+  /** False for a page that only links the page with the choice. */
+  readonly hasLanguageForm: boolean;
   /** Where a chosen language leads back to. */
   readonly drawnAt: string;
 }
@@ -93,8 +95,9 @@ export function createRender(parts: {
       get formToken() {
         return formTokens.formToken(ctx, visitor);
       },
-      // Offer none on an error page: its address may have a token, and a form sets a cookie.
-      languages: languageOf && !isError ? languageNames() : [],
+      languages: languageOf ? languageNames() : [],
+      // An error page has only a link: its address may have a token, and a form sets a cookie.
+      hasLanguageForm: !isError,
       drawnAt: ctx.originalUrl,
     };
     ctx.set('Content-Language', t.language);

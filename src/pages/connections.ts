@@ -7,7 +7,7 @@ import type { ClientExclusion } from '../accounts/access/client-blocks.ts';
 import type { Organization } from '../accounts/access/reach.ts';
 import type { Activity } from '../accounts/activity/activity.ts';
 import type { ClientStandings } from '../authorizations/client-standing.ts';
-import type { ConnectedClient } from '../authorizations/connected-clients.ts';
+import { type ConnectedClient, isUnused } from '../authorizations/connected-clients.ts';
 import type { Connections } from '../authorizations/connections.ts';
 import type { Disconnect } from '../authorizations/endings.ts';
 import type { Clock } from '../base/clock.ts';
@@ -45,6 +45,8 @@ declare module './view-data.ts' {
       readonly organizations: number;
       readonly warehouses: number;
       readonly disconnectAllUrl: string;
+      /** The apps that were not used for 90 days, and the page that disconnects them; undefined if there are none. */
+      readonly unused: { readonly count: number; readonly url: string } | undefined;
     };
     readonly connection: ConnectionRow & {
       /** The time of the latest approval; undefined if there was only one. */
@@ -89,6 +91,7 @@ interface ConnectionRow {
 
 const PATH = '/profile/connections';
 const ALL = `${PATH}/disconnect-all`;
+const UNUSED = `${PATH}/disconnect-unused`;
 /** The user who disconnects more than this many apps at once types their number. */
 const MAX_UNTYPED = 10;
 /** The organization whose button *Add* was pressed. */
@@ -96,7 +99,6 @@ const ADDED_FIELD = 'add_place';
 const NOT_CONNECTED = message('connections.not-connected');
 const DISCONNECTED = message('connections.disconnected');
 const NOT_LIMITED = message('limit.not-saved');
-const ALL_DISCONNECTED = message('connections.all-disconnected');
 
 export function connectionsPage(parts: {
   readonly kit: PageKit;
@@ -137,14 +139,20 @@ export function connectionsPage(parts: {
       Object.values(countChanges(compared(client, reach))).some((count) => count > 0);
     const { rows, list } = listOf(connected, ctx.query, {
       ...CONNECTIONS,
-      filters: [...UNUSUAL, { name: 'changed', label: message('connections.access-changed'), has: changed }],
+      filters: [
+        unusedFilter(clock()),
+        ...UNUSUAL,
+        { name: 'changed', label: message('connections.access-changed'), has: changed },
+      ],
     });
+    const unused = connected.filter(unusedFilter(clock()).has).length;
     await kit.render(ctx, 'connections', {
       notice: await kit.notices.take(ctx),
       list,
       connections: rows.map((client) => rowOf(client, compared(client, reach), reach)),
       ...countReached(connected, reach),
       disconnectAllUrl: ALL,
+      unused: unused > 0 ? { count: unused, url: UNUSED } : undefined,
     });
   }
 
@@ -235,30 +243,46 @@ export function connectionsPage(parts: {
     back: () => PATH,
   });
 
-  const disconnectingAll = endingRoutes<number>(kit, {
-    path: ALL,
-    page: [kit.requireSignedIn],
-    form: kit.ownForm(),
-    needsRecentSignIn: false,
-    find: async (ctx) => (await connections.listOf(accountOf(ctx).id)).length || undefined,
-    ask: (_ctx, count) => ({
-      section: 'connections',
-      heading: message('connections.disconnect-all-heading', { count }),
-      consequences: [message('connections.disconnect-all-effect'), message('connections.all-can-ask-again')],
-      button: message('connections.disconnect-all'),
-      toType: count > MAX_UNTYPED ? String(count) : undefined,
-    }),
-    async end(ctx) {
-      await disconnect({ accountId: accountOf(ctx).id }, requestOrigin(ctx));
-      return { said: ALL_DISCONNECTED };
-    },
-    already: ALL_DISCONNECTED,
-    back: () => PATH,
-  });
+  /** Disconnects several apps after one question; `whose` returns those of the user's apps. */
+  const disconnectingMany = (
+    path: string,
+    name: 'all' | 'unused',
+    whose: (all: readonly ConnectedClient[]) => readonly ConnectedClient[],
+  ): Route[] =>
+    endingRoutes<readonly ConnectedClient[]>(kit, {
+      path,
+      page: [kit.requireSignedIn],
+      form: kit.ownForm(),
+      needsRecentSignIn: false,
+      async find(ctx) {
+        const clients = whose(await connections.listOf(accountOf(ctx).id));
+        return clients.length > 0 ? clients : undefined;
+      },
+      ask: (_ctx, clients) => ({
+        section: 'connections',
+        heading: message(`connections.disconnect-${name}-heading`, { count: clients.length }),
+        consequences: [
+          ...(name === 'all' ? [] : [clients.map((client) => client.name).join(', ')]),
+          message('connections.disconnect-all-effect'),
+          message('connections.all-can-ask-again'),
+        ],
+        button: name === 'all' ? message('connections.disconnect-all') : message('connections.disconnect'),
+        toType: clients.length > MAX_UNTYPED ? String(clients.length) : undefined,
+      }),
+      async end(ctx, clients) {
+        const { id: accountId } = accountOf(ctx);
+        if (name === 'all') await disconnect({ accountId }, requestOrigin(ctx));
+        else for (const { clientId } of clients) await disconnect({ accountId, clientId }, requestOrigin(ctx));
+        return { said: message(`connections.${name}-disconnected`, { count: clients.length }) };
+      },
+      already: message(name === 'all' ? 'connections.all-disconnected' : 'connections.unused-already'),
+      back: () => PATH,
+    });
 
   return [
     get(PATH, kit.requireSignedIn, showAll),
-    ...disconnectingAll,
+    ...disconnectingMany(ALL, 'all', (all) => all),
+    ...disconnectingMany(UNUSED, 'unused', (all) => all.filter(unusedFilter(clock()).has)),
     get(`${PATH}/:id`, kit.requireSignedIn, show),
     ...disconnecting,
     post(`${PATH}/:id`, ...kit.ownForm(), kit.requireRecentSignIn, saveLimit),
@@ -275,12 +299,13 @@ const CONNECTIONS: ListForm<ConnectedClient> = {
     byTime('used', message('lists.last-used'), ({ lastUsedAt }) => lastUsedAt),
   ],
 };
+const unusedFilter = (now: number): ListFilter<ConnectedClient> => ({
+  name: 'unused',
+  label: message('lists.unused'),
+  // An app that was approved again is wanted, even if it was not used yet.
+  has: ({ lastUsedAt, approvedAt }) => isUnused(lastUsedAt, null, now) && isUnused(null, approvedAt, now),
+});
 const UNUSUAL: readonly ListFilter<ConnectedClient>[] = [
-  {
-    name: 'unused',
-    label: message('lists.never-used'),
-    has: ({ lastUsedAt }) => lastUsedAt === null,
-  },
   { name: 'suspended', label: message('lists.suspended'), has: ({ isSuspended }) => isSuspended },
 ];
 

@@ -9,6 +9,7 @@ import {
   limitFrom,
   limitJson,
 } from '../accounts/access/access-limit.ts';
+import type { Account } from '../accounts/account.ts';
 import type { Activity } from '../accounts/activity/activity.ts';
 import type { ConnectedNow } from '../authorizations/approval-requests.ts';
 import type { ConnectedConsent, Connections } from '../authorizations/connections.ts';
@@ -87,14 +88,22 @@ export interface ApprovalsParts {
   readonly access: Access;
   readonly activity: Activity;
   /** Absent if the service sends no mail. */
-  readonly mail?: { notify(ctx: Context, client: ConnectedNow): void } | undefined;
-  readonly connections: Pick<Connections, 'rememberConsent'>;
+  readonly mail?:
+    | {
+        notify(ctx: Context, client: ConnectedNow): void;
+        /** Called if a client was authorized without a click, in a browser that is not known. */
+        notifySilent(ctx: Context, accountId: string, client: Pick<Client, 'name'>): void;
+      }
+    | undefined;
+  readonly connections: Pick<Connections, 'rememberConsent' | 'recordSilent'>;
+  /** True if the user has signed in with this browser before. */
+  isKnownBrowser(ctx: Context, account: Account): boolean;
   /** How many users may connect an unchecked client; 0: no limit. */
   readonly maxPeople: number;
 }
 
 export function createApprovals(parts: ApprovalsParts) {
-  const { access, activity, connections, mail, maxPeople } = parts;
+  const { access, activity, connections, mail, maxPeople, isKnownBrowser } = parts;
   return {
     /**
      * Connects the user and the client, as the page showed it.
@@ -144,6 +153,33 @@ export function createApprovals(parts: ApprovalsParts) {
       if (connected === undefined) return undefined;
       if (connected.isNew) mail?.notify(ctx, { accountId, client: { id: clientId, name }, limit });
       return connected;
+    },
+
+    /**
+     * Tells the user that a client gets a code without a click: an entry in the activity, and a mail if the browser
+     * is not known. At most one of either browser a day and client.
+     */
+    async recordSilent(
+      ctx: Context,
+      account: Account,
+      client: Pick<Client, 'id' | 'name'>,
+      remembered: Pick<ConnectedConsent, 'recordedIn'>,
+    ): Promise<void> {
+      const place = isKnownBrowser(ctx, account) ? 'known browser' : 'elsewhere';
+      if (remembered.recordedIn.includes(place)) return;
+      const entry = {
+        action: 'authorized_silently',
+        actor: 'person',
+        accountId: account.id,
+        details: { client_id: client.id, client_name: client.name },
+        origin: requestOrigin(ctx),
+      } as const;
+      const isRecorded = await connections.recordSilent(
+        { accountId: account.id, clientId: client.id },
+        place,
+        (rows, use) => activity.partOf(entry, rows, use),
+      );
+      if (isRecorded && place === 'elsewhere') mail?.notifySilent(ctx, account.id, client);
     },
   };
 }

@@ -14,17 +14,33 @@ export const answerRefusals =
     readonly issuer: string;
     /** The redirect URI of client tests, which no owner can remove. */
     readonly testRedirectUri: string;
-    readonly showError: (ctx: Context, error: { code: string; isGone: boolean }) => Promise<void>;
+    readonly showError: (
+      ctx: Context,
+      error: { code: string; isGone: boolean; app: AskingApp | undefined },
+    ) => Promise<void>;
   }): AnswerRefusal =>
   async (ctx, redirectUri, payload) => {
     // The redirect URI may have been removed since the engine checked it at the start.
     if (redirectUri !== parts.testRedirectUri && !ctx.oidc.client?.redirectUriAllowed(redirectUri)) {
       ctx.status = 400;
-      return parts.showError(ctx, { code: 'invalid_redirect_uri', isGone: false });
+      return parts.showError(ctx, { code: 'invalid_redirect_uri', isGone: false, app: askingApp(ctx) });
     }
     ctx.status = 303;
     ctx.redirect(refusalUrl(parts.issuer, redirectUri, payload));
   };
+
+/** The client of a refused request, and the host that the request named, registered or not. */
+export interface AskingApp {
+  readonly name: string;
+  readonly host: string | undefined;
+}
+
+/** Returns the client of an authorization request; undefined if it is unknown. */
+export function askingApp({ oidc }: Partial<Pick<KoaContextWithOIDC, 'oidc'>>): AskingApp | undefined {
+  if (!oidc?.client) return undefined;
+  const url = URL.parse(String(oidc.params?.redirect_uri));
+  return { name: clientOf(oidc.client).name, host: url?.host || undefined };
+}
 
 export function refusalUrl(issuer: string, redirectUri: string, payload: object): string {
   const { error, error_description: description, ...others } = payload as Refusal;

@@ -137,7 +137,7 @@ function answeredPage({ oidc }: KoaContextWithOIDC): Asked | undefined {
 async function approvedFor(
   ctx: KoaContextWithOIDC,
   asked: Asked | undefined,
-  { connections, approvals }: ConsentPolicyParts,
+  { accounts, connections, approvals }: ConsentPolicyParts,
 ): Promise<Pick<ConnectedConsent, 'generation' | 'clientGeneration'> | undefined> {
   const { client, account, session } = ctx.oidc;
   if (asked)
@@ -146,11 +146,14 @@ async function approvedFor(
       uid: session?.uid ?? '',
     });
   const remembered = await connections.find(account?.accountId ?? '', clientOf(client).id);
-  return remembered && !mustAsk(ctx, remembered) ? remembered : undefined;
+  if (!remembered || mustAsk(ctx, remembered)) return undefined;
+  const person = await accounts.find(account?.accountId ?? '');
+  if (person) await approvals.recordSilent(ctx, person, clientOf(client), remembered);
+  return remembered;
 }
 
 function mustAsk({ oidc }: KoaContextWithOIDC, remembered: ConnectedConsent): boolean {
-  if (oidc.prompts.has('consent') || !remembered.isSameOwner) return true;
+  if (oidc.prompts.has('consent') || !remembered.isSameOwner || remembered.alwaysAsks) return true;
   const client = clientOf(oidc.client);
   // RFC 8252 §8.6: nothing proves the identity of a public client.
   if (client.kind === 'public') return true;

@@ -23,7 +23,15 @@ import type { Settings } from '../config/settings.ts';
 import type { LastUsed } from '../storage/last-used.ts';
 import type { TokenStore } from '../storage/token-store.ts';
 import { type ApprovalsParts, createApprovals } from './approvals.ts';
-import { answerRefusals, handOverToApp, keepQuery, refusalUrl, type ShowHandover } from './authorization-answers.ts';
+import {
+  type AskingApp,
+  answerRefusals,
+  askingApp,
+  handOverToApp,
+  keepQuery,
+  refusalUrl,
+  type ShowHandover,
+} from './authorization-answers.ts';
 import { createBrowserSessions, type StoredSession } from './browser-sessions.ts';
 import { createClientAuthentication } from './client-authentication.ts';
 import { createClientTests, testRedirectUri } from './client-tests.ts';
@@ -68,6 +76,7 @@ interface ProviderParts {
   readonly requests: Pick<ClientRequests, 'record'>;
   readonly lastUsed: Pick<LastUsed<UsedThing>, 'record'>;
   readonly mail?: ApprovalsParts['mail'];
+  readonly isKnownBrowser: ApprovalsParts['isKnownBrowser'];
   readonly showHandover: ShowHandover;
   /** Shows a refused authorization request on our own page: it must not be redirected. */
   showError(ctx: Context, refusal: AuthorizationRefusal): Promise<void>;
@@ -81,6 +90,8 @@ export interface AuthorizationRefusal {
   /** The interaction was used or has expired; `restart` begins its request again. */
   readonly isGone: boolean;
   readonly restart?: string | undefined;
+  /** Undefined if the client is unknown. */
+  readonly app: AskingApp | undefined;
   /** Present if the client gets no approvals at the moment. */
   readonly closed?: {
     readonly why: ApprovalsClosed['why'];
@@ -114,7 +125,14 @@ export function createAuthorizationServer(parts: ProviderParts) {
     accounts,
     connections,
     authorizations,
-    approvals: createApprovals({ access, activity, connections, mail, maxPeople }),
+    approvals: createApprovals({
+      access,
+      activity,
+      connections,
+      mail,
+      maxPeople,
+      isKnownBrowser: parts.isKnownBrowser,
+    }),
     standings: parts.clientStandings,
     maxPeople,
     testRedirectUri: testRedirectUri(issuer),
@@ -138,6 +156,7 @@ export function createAuthorizationServer(parts: ProviderParts) {
       code: out.error,
       description: out.error_description,
       isGone,
+      app: askingApp(ctx),
       restart: isGone ? await restartOf(ctx.oidc.provider, store, String(ctx.params.uid)) : undefined,
       ...(cause instanceof ApprovalsClosed && {
         closed: {

@@ -10,6 +10,7 @@ import { createApprovalRequests } from '../authorizations/approval-requests.ts';
 import type { Endings } from '../authorizations/endings.ts';
 import type { CreateAttemptLimit } from '../base/attempt-limits.ts';
 import type { Clock } from '../base/clock.ts';
+import { createNetworkCheck } from '../base/network-address.ts';
 import { createSeals } from '../base/seals.ts';
 import type { Settings } from '../config/settings.ts';
 import { createBrand } from '../host/brand.ts';
@@ -25,6 +26,7 @@ import { submitResults } from '../pages/forms/submit-results.ts';
 import { createLanguageOf } from '../pages/language.ts';
 import { foundVisitor, signedInOf } from '../pages/page.ts';
 import { refreshSession } from '../pages/sign-in/current-session.ts';
+import { createKnownDevices } from '../pages/sign-in/known-devices.ts';
 import { isOpenTo } from '../pages/sign-in/sign-in-policy.ts';
 import { createPageKit } from '../pages/signed-in.ts';
 import { browserDetails } from '../pages/words/browser-details.ts';
@@ -107,6 +109,8 @@ export function createApplication(parts: ApplicationParts) {
     });
 
   // Create the OAuth endpoints.
+  const isShared = createNetworkCheck(settings.sessions.sharedTerminals);
+  const devices = createKnownDevices({ issuer, keys, clock, isShared });
   const oneTimeValues = createOneTimeValues({ store, clock });
   const server = createAuthorizationServer({
     settings,
@@ -130,7 +134,11 @@ export function createApplication(parts: ApplicationParts) {
     changeStreams,
     requests: registries.clientRequests,
     lastUsed: registries.lastUsed,
+    isKnownBrowser: (ctx, account) => devices.find(ctx, account) !== undefined,
     mail: mail && {
+      notifySilent(ctx, accountId, { name }) {
+        mail.notify(accountId, 'silent_authorization', { ...browserDetails(ctx), about: name });
+      },
       notify(ctx, connected) {
         const { accountId, client } = connected;
         mail.notify(accountId, 'new_connection', { ...browserDetails(ctx), about: client.name });
@@ -156,6 +164,8 @@ export function createApplication(parts: ApplicationParts) {
     createAttemptLimit,
     outcomes,
     server,
+    isShared,
+    devices,
     standings,
     endGrace: strongSignIns.endGrace,
     browserOf: formTokens.browserOf,

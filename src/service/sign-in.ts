@@ -10,7 +10,7 @@ import type { StrongSignIns } from '../accounts/strong-sign-ins.ts';
 import { createDisconnect } from '../authorizations/endings.ts';
 import type { CreateAttemptLimit } from '../base/attempt-limits.ts';
 import type { Clock } from '../base/clock.ts';
-import { createNetworkCheck } from '../base/network-address.ts';
+import type { NetworkCheck } from '../base/network-address.ts';
 import type { Settings } from '../config/settings.ts';
 import type { FormTokens } from '../host/form-token.ts';
 import type { Metrics } from '../host/metrics/metrics.ts';
@@ -20,7 +20,7 @@ import { type Notices, signedInOf } from '../pages/page.ts';
 import { FORGOT_PASSWORD } from '../pages/password/forgot-password.ts';
 import { createEndingChoices } from '../pages/security/what-has-access.ts';
 import { createBrowserSignIns } from '../pages/sign-in/browser-sign-ins.ts';
-import { createKnownDevices } from '../pages/sign-in/known-devices.ts';
+import type { KnownDevices } from '../pages/sign-in/known-devices.ts';
 import { createPasskeySignIns } from '../pages/sign-in/passkey-sign-ins.ts';
 import { createPasswordCheck, refusePasswords } from '../pages/sign-in/password-check.ts';
 import { createContinueIfSatisfied, createMayAdd } from '../pages/sign-in/sign-in-policy.ts';
@@ -50,6 +50,8 @@ export function wireSignIn(parts: {
   readonly createAttemptLimit: CreateAttemptLimit;
   readonly outcomes: Metrics['outcomes'];
   readonly server: Pick<AuthorizationServer, 'interactions' | 'sessions'>;
+  readonly isShared: NetworkCheck;
+  readonly devices: KnownDevices;
   readonly standings: Standings;
   readonly endGrace: StrongSignIns['endGrace'];
   readonly browserOf: FormTokens['browserOf'];
@@ -59,13 +61,12 @@ export function wireSignIn(parts: {
   readonly mail: AccountMail | undefined;
 }) {
   const { settings, clock, log, database, store, createAttemptLimit, outcomes } = parts;
-  const { standings, endGrace, browserOf, notices, errorPage, mail } = parts;
+  const { isShared, devices, standings, endGrace, browserOf, notices, errorPage, mail } = parts;
   const { accounts, activity, apiKeys, connections, identities } = parts.registries;
   const { passkeys, passwordLinks, sessionList, takenNames } = parts.registries;
   const { interactions, sessions } = parts.server;
   const { issuer, limits } = settings;
   const { passwords } = settings.signIn;
-  const keys = settings.secrets.cookieKeys;
 
   const hourlyLimit = (name: string, attempts: number) =>
     createAttemptLimit({
@@ -75,8 +76,6 @@ export function wireSignIn(parts: {
       onStoreUnavailable: 'count here',
       log,
     });
-  const isShared = createNetworkCheck(settings.sessions.sharedTerminals);
-  const devices = createKnownDevices({ issuer, keys, clock, isShared });
   const signIns = createBrowserSignIns({ sessions, activity, outcomes, devices, mail });
   const waiting = createWaitingSignIn({ issuer, interactions });
   const continueIfSatisfied = createContinueIfSatisfied({

@@ -31,6 +31,7 @@ const NOTICES = [
   'passkey_copied',
   'new_device',
   'new_connection',
+  'silent_authorization',
   'new_api_key',
   'client_renewed',
 ] as const;
@@ -165,6 +166,27 @@ describe('mails to people', () => {
       for (const href of ['mailto:help@acme.example', brand.homeUrl]) expect(html).to.include(`href="${href}"`);
       expect(text).to.include('\n\n-- \nAcme & Söhne\nhttps://acme.example/\nhelp@acme.example');
     }
+  });
+
+  it('mails have the colour and the logo of the brand; the logo is a part of the mail, so nothing is loaded', async () => {
+    const base64 = Buffer.from('a picture').toString('base64');
+    const logo = { type: 'png', width: 128, height: 64, base64 };
+    const { raw, html, text } = await sent(letters('en').get('new_device') as Letter, {
+      ...BRAND,
+      colour: '#0b5cad',
+      logo,
+    });
+    expect(html).to.include('<img src="cid:logo@brand" alt="" width="64" height="32"');
+    expect(html).to.match(/class="button"[^>]*background: #0b5cad/);
+    expect(html).to.not.match(/\bsrc="(?!cid:)/);
+    expect(raw)
+      .to.match(/^Content-ID: <logo@brand>/im)
+      .and.include(base64);
+    expect(text).to.include('You can switch off emails like this one');
+    // What lists of mails show behind the subject.
+    expect(html.indexOf(textsFor('en')(message('mail.new_device', { brand: BRAND.name })))).to.be.below(
+      html.indexOf('<h1>'),
+    );
   });
 
   it('a hostile name adds no header, no line, no markup and no turned text', async () => {

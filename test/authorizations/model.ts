@@ -51,6 +51,8 @@ export class Model {
   readonly memberships = new ModelMemberships(this.reach);
   readonly suspended = new Set<string>();
   readonly deleted = new Set<string>();
+  /** The clients that people approve for each request. */
+  readonly alwaysAsking = new Set<string>();
   readonly authorizations: ModelAuthorization[] = [];
   readonly #generations = new Map<string, number>();
   readonly #renewals = new Map<string, number>();

@@ -121,6 +121,25 @@ const connecting = ([account, client, exchanges]: [string, string, number]): Ste
   },
 });
 
+/** A request without a page: a code only if the account has approved the client, which does not always ask. */
+const silently = ([account, client]: [string, string]): Step => ({
+  name: `${account} and ${client} without a page`,
+  check: (model) => [account, client, OWNERS[client]].every((one) => one === undefined || model.isUsable(one)),
+  async run(model, world) {
+    const isApproved = model.isConnected(account, client) && !model.alwaysAsking.has(client);
+    expect(await world.authorizeSilently(account, client)).to.equal(isApproved ? 'code' : 'consent_required');
+  },
+});
+
+const alwaysAsking = ([name, isOn]: [string, boolean]): Step => ({
+  name: `${name} asks ${isOn ? 'every time' : 'once'}`,
+  check: (model) => !model.deleted.has(name),
+  async run(model, { service, clients }) {
+    await service.clients.setAlwaysAsks(required(clients.get(name)).id, isOn);
+    model.alwaysAsking[isOn ? 'add' : 'delete'](name);
+  },
+});
+
 /** The user or the operator ends one connection, or all connections of a user. */
 const disconnecting = ([account, client, isByPerson]: [string, string | undefined, boolean]): Step => ({
   name: `disconnect ${account} and ${client ?? 'every client'}`,
@@ -253,6 +272,8 @@ const duration = fc.oneof(
 /** Any step; refreshing and calling APIs are the most frequent ones, as in real use. */
 const anyStep = fc.oneof(
   { weight: 10, arbitrary: fc.tuple(account, client, often(1, 1, 1, 0, 5)).map(connecting) },
+  { weight: 3, arbitrary: fc.tuple(account, client).map(silently) },
+  { weight: 2, arbitrary: fc.tuple(client, fc.boolean()).map(alwaysAsking) },
   { weight: 1, arbitrary: fc.tuple(pick, fc.constant(1)).map(exchange) },
   { weight: 25, arbitrary: fc.tuple(pick, often(1, 6), often(0, 1, 2)).map(refreshing) },
   { weight: 12, arbitrary: fc.tuple(pick, often(1, 2, 4)).map(introspecting) },

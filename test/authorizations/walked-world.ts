@@ -2,6 +2,7 @@
 import type { Cluster, Redis } from 'ioredis';
 import { createRedis, mastersOf } from '../../src/storage/redis/redis.ts';
 import { SENDERS } from '../import/pushing.ts';
+import { outcomeOf } from '../provider/authorization-outcome.ts';
 import { createTestClock, type TestClock } from '../support/clock.ts';
 import { authorizationUrl, type TestClient } from '../support/oauth.ts';
 import { createPerson, type Person } from '../support/person.ts';
@@ -57,12 +58,29 @@ export class World {
 
   /** @returns the authorization code. */
   async authorize(account: string, client: string): Promise<string> {
+    const url = authorizationUrl(this.service.issuer, required(this.clients.get(client)));
+    const redirect = await this.#browserOf(account).authorize(url, required(this.people.get(account)));
+    return required(redirect.searchParams.get('code'));
+  }
+
+  /** Signs in if necessary, and sends a request without a page. @returns `code`, or the error code */
+  async authorizeSilently(account: string, client: string): Promise<string> {
+    const browser = this.#browserOf(account);
+    const page = await browser.open('/profile');
+    if (page.forms.some(({ names }) => names.has('password'))) {
+      const { email, password } = required(this.people.get(account));
+      await browser.submit(page, { email, password });
+    }
     const { issuer } = this.service;
-    const url = authorizationUrl(issuer, required(this.clients.get(client)));
+    const request = authorizationUrl(issuer, required(this.clients.get(client)), { prompt: 'none' });
+    return outcomeOf(browser, request);
+  }
+
+  #browserOf(account: string): Person {
+    const { issuer } = this.service;
     const browser = this.#browsers.get(account + issuer) ?? createPerson(issuer);
     this.#browsers.set(account + issuer, browser);
-    const redirect = await browser.authorize(url, required(this.people.get(account)));
-    return required(redirect.searchParams.get('code'));
+    return browser;
   }
 
   /**

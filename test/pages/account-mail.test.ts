@@ -51,7 +51,7 @@ describe('mail about an account', () => {
     const owner = await signedIn(on.service, other);
     await eventually(() => expect(mail.received).to.have.length(5));
     const page = await owner.get('/profile/security');
-    expect(page.html.match(/name="mail" value="\w+" checked/g)).to.have.length(5);
+    expect(page.html.match(/name="mail" value="\w+" checked/g)).to.have.length(6);
     await owner.submit(page, { mail: [] });
     await createPerson(on.issuer).signIn(other);
     await owner.authorize(authorizationUrl(on.issuer, on.clients.otherConfidential), other);

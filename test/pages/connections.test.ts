@@ -9,6 +9,7 @@ import { said, textOf } from './client-owner.ts';
 import { type SignedInPerson, signedIn } from './signed-in-person.ts';
 
 const PATH = '/profile/connections';
+const UNUSED = '1 app has not been used for 90 days.';
 
 /** @returns the statements that this process sends to PostgreSQL meanwhile. */
 async function statementsDuring(work: () => Promise<unknown>): Promise<string[]> {
@@ -145,6 +146,57 @@ describe('the page of connections', () => {
     expect(textOf(list.html)).to.include(said('connections.all-disconnected')).and.include(said('connections.none'));
     for (const { accessToken } of mine) expect(await isActive(accessToken)).to.equal(false);
     expect(await isActive(newcomer.accessToken)).to.equal(true);
+  });
+
+  it('a second tab learns that the client is disconnected already; another id gets the same answer', async () => {
+    const { confidential, otherConfidential } = on.clients;
+    await connect(confidential);
+    const second = await person.get(pathOf(confidential, '/disconnect'));
+    const limit = await person.get(pathOf(confidential));
+    await person.fillIn(pathOf(confidential, '/disconnect'));
+    const attempts = [
+      () => person.submit(second, {}),
+      () => person.submit(limit, { limit_rights: 'read' }),
+      () => person.get(pathOf(confidential)),
+      () => person.get(pathOf(confidential, '/disconnect')),
+      () => person.get(pathOf(otherConfidential)),
+      () => person.send(pathOf(otherConfidential), { limit_rights: 'read' }),
+    ];
+    for (const attempt of attempts) {
+      const answer = await attempt();
+      expect(answer.location?.pathname).to.equal(PATH);
+      expect(textOf((await person.follow(answer)).html)).to.include(said('connections.not-connected'));
+    }
+  });
+
+  it('apps that were not used for 90 days are proposed for ending, and end together; others stay', async () => {
+    const { confidential, otherConfidential } = on.clients;
+    const [old, used] = [await connect(confidential), await connect(otherConfidential)];
+    expect((await person.get(PATH)).html).to.not.include('/disconnect-unused');
+    const ago = (days: number, client: TestClient) =>
+      on.service.database.query(
+        `UPDATE connections SET connected_at = now() - interval '200 days', approved_at = now() - interval '200 days',
+          last_used_at = now() - $2 * interval '1 day' WHERE client_id = $1`,
+        [client.id, days],
+      );
+    await ago(89, confidential);
+    await ago(89, otherConfidential);
+    expect(await textAt(PATH)).to.not.include(UNUSED);
+    await ago(91, confidential);
+    expect(await textAt(PATH)).to.include(UNUSED);
+    expect(await textAt(`${PATH}?only=unused`))
+      .to.include('Route Planner')
+      .and.not.include('Stock Reports');
+    const asked = await person.get(`${PATH}/disconnect-unused`);
+    expect(textOf(asked.html)).to.include('Route Planner').and.not.include('Stock Reports');
+    const list = await person.follow(await person.submit(asked, {}));
+    expect(textOf(list.html)).to.include(said('connections.unused-disconnected', { count: 1 }));
+    expect([await isActive(old.accessToken), await isActive(used.accessToken)]).to.deep.equal([false, true]);
+    const again = await person.follow(await person.submit(asked, {}));
+    expect(textOf(again.html)).to.include(said('connections.unused-already'));
+    // A new approval is wanted, whenever the app was used before.
+    await connect(confidential);
+    expect(await textAt(PATH)).to.not.include(UNUSED);
   });
 
   it('each disconnection of a client is recorded once', async () => {

@@ -66,6 +66,27 @@ onPostgresAndRedis('a limit on the access of a client or an API key', (start) =>
     await on.service.clients.resume(client().id);
   });
 
+  it('the limit of an API key that was revoked in another tab, or of no key, is answered on the list of keys', async () => {
+    const keys = '/profile/api-keys';
+    const page = await person.fillIn(keys, { name: 'Short lived', expires_in_days: '30' });
+    const list = await person.get(keys);
+    const [, id = ''] = list.html.match(/api-keys\/([^/"]+)\/limit/) ?? [];
+    expect(page.html).to.include('data-secret');
+    const second = await person.get(`${keys}/${id}/limit`);
+    await person.fillIn(`${keys}/${id}/revoke`);
+    const attempts = [
+      () => person.submit(second, { limit_rights: 'read' }),
+      () => person.get(`${keys}/${id}/limit`),
+      () => person.get(`${keys}/unknown/limit`),
+      () => person.send(`${keys}/unknown/limit`, { limit_rights: 'read' }),
+    ];
+    for (const attempt of attempts) {
+      const answer = await attempt();
+      expect(answer.location?.pathname).to.equal(keys);
+      expect(textOf((await person.follow(answer)).html)).to.include(said('api-keys.no-such'));
+    }
+  });
+
   it('by default the access of a client or API key is not limited', async () => {
     const { accessToken } = await connect();
     expect(await reachOf(accessToken)).to.deep.equal(ALL);

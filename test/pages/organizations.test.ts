@@ -165,6 +165,38 @@ describe('the page of an organization', () => {
     expect(await roleOf(guest)).to.equal('member');
   });
 
+  it('a second tab learns that the own membership is ended already', async () => {
+    const former = await join('Fay Former', 'admin');
+    const second = await former.get(endOf(former));
+    await former.submit(await former.get(endOf(former)), {});
+    const already = said('organizations.already-ended-own');
+    expect(textOf((await former.follow(await former.submit(second, {}))).html)).to.include(already);
+    expect(textOf((await former.open(endOf(former))).html)).to.include(already);
+    expect((await former.get(url())).status).to.equal(404);
+  });
+
+  it('what was not used for 90 days is marked, counted and listed for owners and admins', async () => {
+    const guest = await join('Ursa Unused', 'member');
+    await connect(guest);
+    const age = (days: number) =>
+      on.service.database.query(
+        `UPDATE connections SET last_used_at = $2::timestamptz - $3 * interval '1 day' WHERE client_id = $1`,
+        [on.clients.confidential.id, new Date(on.clock.clock()), days],
+      );
+    await age(89);
+    const proposal = '1 has not been used for 90 days.';
+    expect(textOf((await owner.get(url())).html)).to.not.include(proposal);
+    await age(91);
+    expect(textOf((await owner.get(url())).html))
+      .to.include(proposal)
+      .and.include(said('organization.unused'));
+    const listed = textOf((await owner.get(url('?show=clients&only=unused'))).html);
+    expect(listed).to.include('Route Planner').and.include(said('organizations.block'));
+    await age(1);
+    expect(textOf((await owner.get(url('?show=clients&only=unused'))).html)).to.not.include('Route Planner');
+    await owner.fillIn(endOf(guest));
+  });
+
   it('a blocked client has no access to the organization on any node until it is unblocked', async () => {
     const both = await join('Bea Both', 'member');
     const { elsewhere } = on.seeded;
@@ -211,11 +243,14 @@ describe('the page of an organization', () => {
       'App blocked Route Planner in Northern Logistics, by Olga Owner',
     );
     expect(await told(owner, clientPath('end'))).to.include(said('organizations.already-blocked'));
+    // A page that asks for what is done already would say that it is not.
+    expect(textOf((await owner.open(clientPath('end'))).html)).to.include(said('organizations.already-blocked'));
 
     await admin.fillIn(clientPath('let-in'));
     expect(await reachedWith(token)).to.deep.equal(all);
     await eventually(async () => expect(await reachedThere()).to.deep.equal(all));
     expect(await told(admin, clientPath('let-in'))).to.include(said('organizations.already-unblocked'));
+    expect(textOf((await admin.open(clientPath('let-in'))).html)).to.include(said('organizations.already-unblocked'));
   });
 
   it('unblocking a client in one organization does not unblock it in another', async () => {

@@ -133,6 +133,33 @@ describe('consent policy', () => {
       expect(await outcome(client)).to.equal('code');
     });
 
+    it('a client that is set to always ask needs consent for each request, until that is switched off', async () => {
+      const client = await connectedClient();
+      await on.service.clients.setAlwaysAsks(client.id, true);
+      for (let time = 0; time < 2; time += 1) {
+        expect(await outcome(client, { prompt: 'none' })).to.equal('consent_required');
+        expect(await outcome(client)).to.equal('consent');
+        await on.partner.code(client);
+      }
+      await on.service.clients.setAlwaysAsks(client.id, false);
+      expect(await outcome(client)).to.equal('code');
+      const { id } = await newClient('public');
+      const refused = await on.service.clients.setAlwaysAsks(id, true).catch((error: unknown) => error);
+      expect(refused).to.include({ code: 'always_ask_unused' });
+    });
+
+    it('a node that has not read that a client always asks gives no code without a page', async () => {
+      const client = await connectedClient();
+      const before = await on.service.clients.find(client.id);
+      await on.service.database.transaction(async (tx) => {
+        // Without triggers, so that no node is notified.
+        await tx.query('SET LOCAL session_replication_role = replica');
+        await tx.query('UPDATE clients SET always_asks = true WHERE id = $1', [client.id]);
+      });
+      expect(await on.service.clients.find(client.id)).to.equal(before);
+      expect(await outcome(client, { prompt: 'none' })).to.equal('consent_required');
+    });
+
     it('a client needs consent for each request with prompt=consent', async () => {
       const client = await connectedClient();
       for (let time = 0; time < 2; time += 1) {

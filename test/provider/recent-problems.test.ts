@@ -69,12 +69,11 @@ describe('recent problems of a client', () => {
     expect(text).to.include('return address is not registered').and.not.include(new URL(REDIRECT_URI).host);
   });
 
-  it('errors of authorization requests are recorded as problems, but a Deny is not', async () => {
+  it('errors of authorization requests are recorded as problems, but neither a Deny nor an answer to prompt=none', async () => {
     const causes: readonly (readonly [Record<string, string | undefined>, string, RegExp])[] = [
       [{ scope: 'openid' }, 'invalid_scope', /leave scope out/],
       [{ state: undefined }, 'invalid_request', /state or code_challenge/],
       [{ response_type: 'token' }, 'unsupported_response_type', /./],
-      [{ prompt: 'none' }, 'login_required', /./],
       [{ redirect_uri: undefined }, 'invalid_request', /redirect_uri/],
     ];
     for (const [parameters, error, cause] of causes) {
@@ -84,7 +83,11 @@ describe('recent problems of a client', () => {
       expect(problem?.cause, error).to.match(cause);
     }
     const url = authorizationUrl(on.issuer, client);
-    await createPerson(on.issuer).authorize(url, on.seeded.person, 'deny');
+    const person = createPerson(on.issuer);
+    const silently = async () => (await person.get(authorizationUrl(on.issuer, client, { prompt: 'none' }))).location;
+    expect((await silently())?.searchParams.get('error')).to.equal('login_required');
+    await person.authorize(url, on.seeded.person, 'deny');
+    expect((await silently())?.searchParams.get('error')).to.equal('consent_required');
     expect(await problems()).to.have.length(causes.length);
   });
 
@@ -231,9 +234,9 @@ describe('the problems of a client among many refused requests of a stranger', (
     const send = (parameters: object) =>
       fetch(authorizationUrl(on.issuer, { ...confidential, ...parameters }), { redirect: 'manual' });
     await exchangeCode(on.issuer, confidential, NO_CODE);
-    await fetch(authorizationUrl(on.issuer, confidential, { prompt: 'none' }), { redirect: 'manual' });
+    await fetch(authorizationUrl(on.issuer, confidential, { scope: 'openid' }), { redirect: 'manual' });
     const real = await recordedProblems(on.service, confidential.id);
-    expect(real.map(({ error }) => error)).to.have.members(['invalid_grant', 'login_required']);
+    expect(real.map(({ error }) => error)).to.have.members(['invalid_grant', 'invalid_scope']);
     const stranger = { id: confidential.id, redirectUri: confidential.redirectUri };
     for (let count = 0; count < 110; count += 1) {
       await send({ redirectUri: `https://stranger.example/${count}` });

@@ -88,8 +88,10 @@ export function startsWithMail(deployment?: Deployment): {
 function partsOf(raw: string): Pick<ReceivedMail, 'text' | 'html'> {
   const [, boundary] = /^Content-Type: multipart\/alternative;\s+boundary="([^"]+)"/m.exec(raw) ?? [];
   if (!boundary) return { text: decoded(raw), html: '' };
-  const [, text = '', html = ''] = raw.split(new RegExp(`\r?\n--${boundary}(?:--)?\r?\n`)).map(decoded);
-  return { text, html };
+  const [, text = '', html = ''] = raw.split(new RegExp(`\r?\n--${boundary}(?:--)?\r?\n`));
+  // With a logo, the HTML is the first part of a part.
+  const [, related] = /^Content-Type: multipart\/related;[\s\S]*?boundary="([^"]+)"/m.exec(html) ?? [];
+  return { text: decoded(text), html: decoded(related ? (html.split(`--${related}\r\n`)[1] ?? '') : html) };
 }
 
 function decoded(raw: string): string {

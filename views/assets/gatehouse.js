@@ -236,6 +236,11 @@ function showRequests(list) {
     source.onmessage = ({ data }) => show(JSON.parse(data));
     // The stream ended or was refused. The browser reconnects only after a lost connection.
     source.onerror = () => say('Reload to see new ones.');
+    source.addEventListener('problems', ({ data }) => {
+      const badge = document.querySelector('[data-problems]');
+      badge.firstElementChild.textContent = data;
+      badge.hidden = data === '0';
+    });
     source.addEventListener('over', () => {
       stop();
       say('Reload to see new ones.');
@@ -256,6 +261,7 @@ function showRequests(list) {
     const outcome = item.querySelector('[data-field=outcome]');
     outcome.classList.toggle('removed', request.isRefused);
     outcome.classList.toggle('added', !request.isRefused);
+    if (request.isUse) document.querySelector('[data-last-used]').replaceChildren(time.cloneNode(true));
     list.prepend(item);
     while (list.children.length > most) list.lastElementChild.remove();
     // Announce at most one request in five seconds, so that a screen reader can read it.

@@ -200,6 +200,7 @@ const WORDS = {
   tokens_revoked: { what: message('activity.tokens_revoked'), about: 'client_name', note: causeOf },
   everything_revoked: { what: message('activity.everything_revoked'), isWarning: true },
   connected: { what: message('activity.connected'), about: 'client_name', note: limits },
+  authorized_silently: { what: message('activity.authorized_silently'), about: 'client_name' },
   disconnected: { what: message('activity.disconnected'), about: 'client_name', note: causeOf },
   api_key_added: { what: message('activity.api_key_added'), about: 'api_key_name', note: ending },
   api_key_revoked: {

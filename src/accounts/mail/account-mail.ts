@@ -10,7 +10,14 @@ import { type Block, type Fact, type Letter, letter } from './letter.ts';
 import { type BackgroundMail, hasMailbox, type SendMail } from './mail.ts';
 
 /** Kinds of mail that users may switch off. Mail about sign-in methods is always sent. */
-export const UNWANTED_MAIL = ['new_device', 'new_connection', 'new_api_key', 'key_expiry', 'client_problem'] as const;
+export const UNWANTED_MAIL = [
+  'new_device',
+  'new_connection',
+  'silent_authorization',
+  'new_api_key',
+  'key_expiry',
+  'client_problem',
+] as const;
 
 export type UnwantedMail = (typeof UNWANTED_MAIL)[number];
 type NoticeKind = keyof typeof NOTICES;
@@ -128,7 +135,7 @@ const accountFact = ({ email }: Recipient, issuer: string): Fact => [
   message('mail.account-at', { email, issuer }),
 ];
 
-const switchOff = (issuer: string) => message('mail.switch-off', { url: `${issuer}${PATHS.security}` });
+const switchOff = (issuer: string) => ({ small: message('mail.switch-off', { url: `${issuer}${PATHS.security}` }) });
 
 /** See `Leak` of authorizations/leaked-values.ts. */
 interface MailedLeak {
@@ -231,6 +238,7 @@ const NOTICES = {
   passkey_copied: 'security',
   new_device: 'security',
   new_connection: 'connections',
+  silent_authorization: 'connections',
   new_api_key: 'api-keys',
   client_renewed: 'secrets',
 } as const satisfies Readonly<Record<string, keyof typeof PATHS>>;

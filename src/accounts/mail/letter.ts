@@ -14,7 +14,9 @@ export type Block =
   | Message
   | { readonly facts: readonly Fact[] }
   | { readonly items: readonly Text[] }
-  | { readonly button: Message; readonly url: string };
+  | { readonly button: Message; readonly url: string }
+  /** A remark below the letter. */
+  | { readonly small: Message };
 
 /** A mail that is not translated yet. Each of its messages may have the argument `brand`. */
 export interface Letter {
@@ -28,6 +30,9 @@ export interface MailBrand {
   readonly name: OwnText;
   readonly homeUrl?: OwnText;
   readonly support?: OwnText;
+  /** Of the button; readable on white. */
+  readonly colour?: string;
+  readonly logo?: { readonly type: string; readonly width: number; readonly height: number; readonly base64: string };
 }
 
 export const letter = (to: Letter['to'], subject: Message, ...blocks: Block[]): Letter => ({
@@ -47,7 +52,11 @@ export async function writeLetter(mail: Letter, brand: MailBrand) {
   const page = {
     subject: t(subject),
     brand: name,
+    // What lists of mails show after the subject: the first sentence after the greeting.
+    preheader: blocks.slice(1).find((block) => 'key' in block),
     blocks,
+    colour: brand.colour,
+    logo: brand.logo && { cid: LOGO, width: Math.round((brand.logo.width * LOGO_HEIGHT) / brand.logo.height) },
     contacts: contacts.map((text) => ({ text, href: contactUrl(text) })),
   };
   const texts = blocks.map((block) => blockText(t, block));
@@ -60,9 +69,15 @@ export async function writeLetter(mail: Letter, brand: MailBrand) {
     subject: page.subject,
     text: texts.join('\n\n'),
     html: await ejs.renderFile(VIEW, { page, t }, OPTIONS),
+    attachments: brand.logo
+      ? [{ cid: LOGO, filename: `logo.${brand.logo.type}`, content: Buffer.from(brand.logo.base64, 'base64') }]
+      : [],
   };
 }
 
+/** The `Content-ID` of the logo, which is part of the mail, so that nothing is loaded. */
+const LOGO = 'logo@brand';
+const LOGO_HEIGHT = 32;
 const VIEW = fileURLToPath(new URL('../../../views/mail/letter.ejs', import.meta.url));
 const OPTIONS = { cache: true, strict: true, destructuredLocals: ['page', 't'] };
 
@@ -70,6 +85,7 @@ function blockText(t: Texts, block: Block): string {
   const plain = (what: Fact[1]): string => (typeof what === 'object' && 'iso' in what ? t.moment(what) : t.plain(what));
   if ('facts' in block) return block.facts.map(([label, value]) => `${t(label)}: ${plain(value)}`).join('\n');
   if ('items' in block) return block.items.map((item) => `- ${t.plain(item)}`).join('\n');
+  if ('small' in block) return t(block.small);
   return 'button' in block ? `${t(block.button)}:\n${block.url}` : t(block);
 }
 

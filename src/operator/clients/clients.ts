@@ -132,11 +132,13 @@ function addUpdate(clients: Command, operator: Operator): void {
     .option('--support <url>', 'page where its users get help; empty: none')
     .option('--privacy <url>', 'page with its privacy policy; empty: none')
     .option('--verified', 'mark it as reviewed in its current form: shown when people approve it')
-    .addOption(new Option('--unverified', 'remove that mark').conflicts('verified'));
-  const changes = ['name', 'redirectUri', ...LINKS, 'verified', 'unverified'];
+    .addOption(new Option('--unverified', 'remove that mark').conflicts('verified'))
+    .option('--always-ask', 'ask people to approve each request, even if they have approved the client before')
+    .option('--no-always-ask', 'ask people once');
+  const changes = ['name', 'redirectUri', ...LINKS, 'verified', 'unverified', 'alwaysAsk'];
   needsOneOf(update, changes, 'give at least one change: see --help');
   aboutClient(update, operator, async (client, registries, options: UpdateOptions) => {
-    const { verified, unverified, name, redirectUri: redirectUris, allowName } = options;
+    const { verified, unverified, name, redirectUri: redirectUris, allowName, alwaysAsk } = options;
     const isLinked = LINKS.some((kind) => options[kind] !== undefined);
     const changes: Partial<ClientChanges> = {
       ...(name !== undefined && { name: normalizeClientName(name) }),
@@ -152,7 +154,11 @@ function addUpdate(clients: Command, operator: Operator): void {
     const { clients } = registries;
     const isEdited = Object.keys(changes).length > 0;
     const naming = namingBy(allowName);
-    const edited = isEdited ? await clients.edit(client.id, changes, record, { naming }) : client;
+    let edited = isEdited ? await clients.edit(client.id, changes, record, { naming }) : client;
+    if (alwaysAsk !== undefined) {
+      const asking = clientRecord(registries, 'client_changed', edited, { always_ask: alwaysAsk ? 'yes' : 'no' });
+      edited = await clients.setAlwaysAsks(client.id, alwaysAsk, asking);
+    }
     if (!verified && !unverified) return clientReport(edited, 'Changed.');
     const marking = clientRecord(registries, 'client_changed', edited, { verified: verified ? 'yes' : 'no' });
     const marked = await clients.verify(client.id, verified === true, marking);
@@ -168,6 +174,7 @@ interface UpdateOptions extends ClientLinks {
   readonly redirectUri: readonly string[];
   readonly verified?: true;
   readonly unverified?: true;
+  readonly alwaysAsk?: boolean;
 }
 
 const SUSPENSION = [

@@ -12,10 +12,11 @@ declare module '../view-data.ts' {
 }
 
 interface ErrorView {
-  readonly status: number;
   readonly heading: Text;
   readonly explanation: Text;
   readonly advice: Text;
+  /** The app whose request was refused, and the host that it named; undefined if they are unknown. */
+  readonly app: AuthorizationRefusal['app'];
   /** The entered text of a form that was refused, so that it is not lost. */
   readonly typed: readonly { readonly label: Message; readonly value: string }[];
   /** Where to continue; the first link is what most users want. */
@@ -24,7 +25,7 @@ interface ErrorView {
 }
 
 export type ErrorText = Pick<ErrorView, 'heading' | 'explanation' | 'advice'> &
-  Partial<Pick<ErrorView, 'links' | 'typed'>>;
+  Partial<Pick<ErrorView, 'links' | 'typed' | 'app'>>;
 
 const PROFILE = { href: '/profile', label: message('errors.to-profile') };
 
@@ -79,10 +80,10 @@ export type ErrorPage = ReturnType<typeof createErrorPage>;
 const TYPED = ['name', 'redirect_uris'];
 
 export function createErrorPage(host: { readonly render: Render }) {
-  const draw = (ctx: Context, status: number, { links = [], typed = [], ...text }: ErrorText): Promise<void> => {
+  const draw = (ctx: Context, status: number, { links = [], typed = [], app, ...text }: ErrorText): Promise<void> => {
     ctx.status = status;
     const { requestId } = ctx.state;
-    return host.render(ctx, 'error', { status, ...text, links, typed, requestId });
+    return host.render(ctx, 'error', { ...text, links, typed, app, requestId });
   };
 
   /** Answers for a used or expired interaction. @param restart the URL that repeats the request. */
@@ -103,19 +104,19 @@ export function createErrorPage(host: { readonly render: Render }) {
     say: draw,
 
     async showAuthorizationError(ctx: Context, refusal: AuthorizationRefusal): Promise<void> {
-      const { code, description, isGone, restart, closed } = refusal;
+      const { code, description, isGone, restart, closed, app } = refusal;
       if (isGone) return requestIsOver(ctx, restart);
       const { status } = ctx;
       if (closed) {
-        const links = [PROFILE, { href: closed.back, label: message('errors.back-to-app') }];
-        return draw(ctx, status, { ...textOf(closed.why), links });
+        const links = [{ href: closed.back, label: message('errors.back-to-app') }];
+        return draw(ctx, status, { ...textOf(closed.why), links, app });
       }
       if (Object.hasOwn(AUTHORIZATION_NAMES, code)) {
         const text = textOf(AUTHORIZATION_NAMES[code as keyof typeof AUTHORIZATION_NAMES]);
-        return draw(ctx, status, code === 'account_busy' ? { ...text, links: [PROFILE] } : text);
+        return draw(ctx, status, { ...text, app, ...(code === 'account_busy' && { links: [PROFILE] }) });
       }
       if (status >= 500) return draw(ctx, status, textOfStatus(status));
-      return draw(ctx, status, textOf('invalid-request', { reason: description ?? code }));
+      return draw(ctx, status, { ...textOf('invalid-request', { reason: description ?? code }), app });
     },
 
     requestIsOver,

@@ -18,9 +18,17 @@ declare module '../view-data.ts' {
         readonly ownedSince: Moment | undefined;
         /** The number of secrets that the former owner may know. */
         readonly formerSecrets: number;
+        readonly redirectUris: readonly string[];
+        /** When the operator verified the client as it is now. */
+        readonly verified: Moment | undefined;
+        /** True if people approve it. */
+        readonly isForPeople: boolean;
+        /** The number of causes for which requests were refused in the last 24 hours. */
+        readonly refusals: number;
       };
       readonly secretsUrl: string;
       readonly connectUrl: string;
+      readonly settingsUrl: string;
       /** Undefined if no problem is open. */
       readonly problems:
         | {
@@ -40,17 +48,20 @@ declare module '../view-data.ts' {
         /** Undefined for a client without a redirect flow, and while the client is suspended. */
         readonly test: ClientTestForm | undefined;
       };
-    readonly 'oauth-client-created': ClientConnectionView & {
+    readonly 'oauth-client-created': {
       readonly heading: string;
       readonly advice: string;
       readonly name: string;
       readonly id: string;
       readonly secret: string;
-      readonly test: ClientTestForm | undefined;
+      /** The `.env` around the client ID and the secret, which the view prints. */
+      readonly environment: { readonly before: string; readonly between: string; readonly after: string };
       readonly nextUrl: string;
     };
     readonly 'oauth-client-settings': ClientPage & {
       readonly form: ClientFormView;
+      /** Whether people are asked every time; undefined for clients that no person approves once. */
+      readonly alwaysAsk: boolean | undefined;
       readonly deleteUrl: string;
     };
     readonly 'oauth-client-secrets': ClientPage & {
@@ -112,6 +123,8 @@ export interface ShownRequest {
   readonly step: string;
   readonly outcome: string;
   readonly isRefused: boolean;
+  /** True if the client received tokens, which is its latest use. */
+  readonly isUse: boolean;
   /** Empty if the cause adds nothing to the outcome. */
   readonly cause: string;
   readonly requestId: string;

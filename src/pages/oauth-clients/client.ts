@@ -1,7 +1,9 @@
 /** `/profile/oauth-clients/:id`: the state of a user's client, and its requests as they happen. */
 import type { Context } from 'koa';
+import type { Clock } from '../../base/clock.ts';
+import { redirectsPeople } from '../../clients/client.ts';
 import type { ClientRegistry } from '../../clients/client-registry.ts';
-import type { ClientRequests, LoggedRequest } from '../../clients/client-requests.ts';
+import type { ClientProblemGroup, ClientRequests, LoggedRequest } from '../../clients/client-requests.ts';
 import { formerSecretsOf, type OwnedClient, peopleText } from '../../clients/client-row.ts';
 import type { RequestStreams } from '../../clients/request-streams.ts';
 import type { PageKit } from '../page-kit.ts';
@@ -14,18 +16,21 @@ import { CLIENT, type OwnClientPages, ownClientOf, urlOf } from './own-client.ts
 export function clientPage(parts: {
   readonly kit: PageKit;
   readonly own: OwnClientPages;
+  readonly clock: Clock;
   readonly clientRequests: ClientRequests;
 }): Route[] {
-  const { kit, own, clientRequests } = parts;
+  const { kit, own, clock, clientRequests } = parts;
 
   async function show(ctx: Context): Promise<void> {
-    // The previous page may have shown a secret, which the browser would otherwise keep for its
-    // Back button, even with `no-store`.
-    if (ctx.query.from === 'secret') ctx.set('Clear-Site-Data', '"cache"');
     const client = ownClientOf(ctx);
     await clientRequests.watch(client.id);
     // This also writes the waiting requests, which are then in the tail.
-    const [latest, ...others] = await clientRequests.openGroups(client.id);
+    const groups = await clientRequests.groups(client.id);
+    const [latest, ...others] = groups.filter(({ isMended }) => !isMended);
+    const tail = await clientRequests.tail(client.id);
+    // The database learns of a use seconds or minutes later.
+    const usedNow = tail.find(isUse)?.at;
+    const isLater = usedNow && (client.lastUsedAt === undefined || client.lastUsedAt < usedNow);
     await kit.render(ctx, 'oauth-client', {
       head: await own.head(ctx, ''),
       notice: await kit.notices.take(ctx),
@@ -33,18 +38,23 @@ export function clientPage(parts: {
         id: client.id,
         created: toMoment(client.createdAt),
         connectedPeople: peopleText(client.connectedPeople),
-        lastUsed: momentOrNothing(client.lastUsedAt),
+        lastUsed: momentOrNothing(isLater ? usedNow : client.lastUsedAt),
         ownedSince: momentOrNothing(client.ownedSince),
         formerSecrets: formerSecretsOf(client).length,
+        redirectUris: client.redirectUris,
+        verified: momentOrNothing(client.verifiedAt),
+        isForPeople: redirectsPeople(client.kind),
+        ...refusedSince(groups, clock() - DAY_MS),
       },
       secretsUrl: urlOf(client, 'secrets'),
       connectUrl: urlOf(client, 'connect'),
+      settingsUrl: urlOf(client, 'settings'),
       problems: latest && {
         url: urlOf(client, 'problems'),
         latest: { error: latest.error, cause: latest.cause, last: toMoment(latest.at) },
         others: others.length,
       },
-      requests: (await clientRequests.tail(client.id)).map(shownRequest),
+      requests: tail.map(shownRequest),
       requestsUrl: requestsUrlOf(client),
     });
   }
@@ -93,9 +103,18 @@ export function clientRequestsPage(parts: {
   return [get(`${CLIENT}/requests`, ...own.page, openStream)];
 }
 
+const DAY_MS = 86_400_000;
+
+/** Counts the causes of refusals since this time: how often each one was refused is kept only up to a limit. */
+function refusedSince(groups: readonly ClientProblemGroup[], since: number) {
+  return { refusals: groups.filter(({ at }) => at.getTime() >= since).length };
+}
+
 const STEPS = { authorize: 'Authorize', token: 'Token', revoke: 'Revoke' } as const;
 /** Outcomes of successful requests. */
 const OUTCOMES = { authorize: 'code sent', token: 'tokens issued', revoke: 'revoked' } as const;
+
+const isUse = ({ step, error }: LoggedRequest): boolean => step === 'token' && error === null;
 
 const shownRequest = (request: LoggedRequest): ShownRequest => ({
   at: toMoment(request.at),
@@ -103,6 +122,7 @@ const shownRequest = (request: LoggedRequest): ShownRequest => ({
   step: request.grantType ? `${STEPS[request.step]} ${request.grantType}` : STEPS[request.step],
   outcome: request.error ?? OUTCOMES[request.step],
   isRefused: request.error !== null,
+  isUse: isUse(request),
   cause: request.cause === request.error ? '' : (request.cause ?? ''),
   requestId: request.requestId,
 });

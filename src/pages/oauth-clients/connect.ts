@@ -19,6 +19,9 @@ export function connectPage(parts: {
   const { kit, own, issuer, api } = parts;
 
   async function show(ctx: Context): Promise<void> {
+    // The previous page may have shown a secret, which the browser would otherwise keep for its
+    // Back button, even with `no-store`.
+    if (ctx.query.from === 'secret') ctx.set('Clear-Site-Data', '"cache"');
     const client = ownClientOf(ctx);
     await kit.render(ctx, 'oauth-client-connect', {
       head: await own.head(ctx, 'connect'),
@@ -32,12 +35,25 @@ export function connectPage(parts: {
   return [get(`${CLIENT}/connect`, ...own.page, show)];
 }
 
-/** Returns data that the page of a new secret shows, too. @param secret only if it may be shown. */
-export function connectionOf(
-  client: OwnedClient,
-  { issuer, api }: { readonly issuer: string; readonly api: ShownApi | undefined },
-  secret?: string,
-): ClientConnectionView {
+interface Served {
+  readonly issuer: string;
+  readonly api: ShownApi | undefined;
+}
+
+/** Returns the `.env` file before, between and after the client ID and its new secret. */
+export function environmentAround(client: OwnedClient, served: Served, secret: string) {
+  const file = environmentFile(client, served, secret);
+  const [before = '', rest = ''] = halves(file, client.id);
+  const [between = '', after = ''] = halves(rest, secret);
+  return { before, between, after };
+}
+
+function halves(text: string, at: string): [string, string] {
+  const start = text.indexOf(at);
+  return [text.slice(0, start), text.slice(start + at.length)];
+}
+
+function connectionOf(client: OwnedClient, { issuer, api }: Served): ClientConnectionView {
   const { id: clientId, kind, redirectUris } = client;
   const isForPeople = hasSecret(kind) && redirectsPeople(kind);
   const listening = redirectUris.find(listensAt);
@@ -49,13 +65,7 @@ export function connectionOf(
     api: api && { url: api.graphqlUrl, query: api.exampleQuery },
     // Show the address even if no program listens there: the user's browser is redirected to it.
     localAddress: local === undefined ? undefined : new URL(local).host,
-    environment: environmentFile({
-      issuer,
-      client,
-      redirectUri: listening ?? redirectUris[0],
-      apiUrl: api?.graphqlUrl,
-      secret,
-    }),
+    environment: environmentFile(client, { issuer, api }),
     snippets,
     toRegister:
       isForPeople && listening === undefined
@@ -75,21 +85,13 @@ const endpointsOf = (issuer: string) => [
 ];
 
 /** A `.env` with the configuration of a client, for shells, containers and dotenv libraries. */
-function environmentFile(parts: {
-  readonly issuer: string;
-  readonly client: Pick<Client, 'id' | 'kind'>;
-  readonly redirectUri: string | undefined;
-  readonly apiUrl: string | undefined;
-  /** The secret, if it may be shown. */
-  readonly secret: string | undefined;
-}): string {
-  const { issuer, client, redirectUri, apiUrl, secret = '' } = parts;
+function environmentFile(client: Pick<Client, 'id' | 'kind' | 'redirectUris'>, { issuer, api }: Served, secret = '') {
   const values: Readonly<Record<string, string | undefined>> = {
     CLIENT_ID: client.id,
     CLIENT_SECRET: hasSecret(client.kind) ? secret : undefined,
     OAUTH_ISSUER: issuer,
-    REDIRECT_URI: redirectUri,
-    GRAPHQL_URL: apiUrl,
+    REDIRECT_URI: client.redirectUris.find(listensAt) ?? client.redirectUris[0],
+    GRAPHQL_URL: api?.graphqlUrl,
     OAUTH_AUTHORIZATION_ENDPOINT: issuer + ENDPOINT.authorization,
     OAUTH_TOKEN_ENDPOINT: issuer + ENDPOINT.token,
     OAUTH_REVOCATION_ENDPOINT: issuer + ENDPOINT.revocation,

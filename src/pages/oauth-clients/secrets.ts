@@ -17,9 +17,8 @@ import { accountOf } from '../signed-in.ts';
 import type { ConfirmView } from '../view-data.ts';
 import { momentOrNothing, toMoment } from '../words/moment.ts';
 import type { SecretRow } from './client-view.ts';
-import { connectionOf } from './connect.ts';
+import { environmentAround } from './connect.ts';
 import { CLIENT, type OwnClientPages, ownClientOf, urlOf } from './own-client.ts';
-import { isTestable, testFormOf } from './test.ts';
 
 const PATH = `${CLIENT}/secrets`;
 const ROTATE = `${CLIENT}/rotate-secret`;
@@ -220,9 +219,8 @@ export function clientCreatedPage(parts: {
       name: client.name,
       id: client.id,
       secret,
-      test: isTestable(client) ? testFormOf(client) : undefined,
-      nextUrl: `${urlOf(client)}?from=secret`,
-      ...connectionOf(client, { issuer, api }, secret),
+      environment: environmentAround(client, { issuer, api }, secret),
+      nextUrl: `${urlOf(client, 'connect')}?from=secret`,
     });
   }
 

@@ -1,6 +1,6 @@
 /** `/profile/oauth-clients/:id/settings`: the name and the redirect URIs of a client. */
 import type { Context, Next } from 'koa';
-import type { Text } from '../../base/message.ts';
+import { message, type Text } from '../../base/message.ts';
 import { Refusal } from '../../base/refusal.ts';
 import type { ClientRegistry } from '../../clients/client-registry.ts';
 import type { OwnedClient } from '../../clients/client-row.ts';
@@ -25,6 +25,7 @@ import { CLIENT, type OwnClientPages, ownClientOf, urlOf } from './own-client.ts
 
 const PATH = `${CLIENT}/settings`;
 const REGISTER = `${CLIENT}/redirect-uris`;
+const ALWAYS_ASK = `${PATH}/always-ask`;
 const SAVED = 'The changes are saved.';
 const CHANGED =
   'This client was changed after you opened this form, so nothing was saved yet. Check the form, ' +
@@ -41,7 +42,7 @@ interface Refused {
 export function clientSettingsPage(parts: {
   readonly kit: PageKit;
   readonly own: OwnClientPages;
-  readonly clients: Pick<ClientRegistry, 'edit' | 'addRedirectUri'>;
+  readonly clients: Pick<ClientRegistry, 'edit' | 'addRedirectUri' | 'setAlwaysAsks'>;
 }): Route[] {
   const { kit, own, clients } = parts;
 
@@ -54,6 +55,7 @@ export function clientSettingsPage(parts: {
       head: await own.head(ctx, 'settings'),
       notice: typedOf(ctx) ? NOTHING_SENT : await kit.notices.take(ctx),
       form: clientFormView(typed, client, frame),
+      alwaysAsk: client.kind === 'confidential' ? client.alwaysAsks : undefined,
       deleteUrl: `${urlOf(client)}/delete`,
     });
   }
@@ -139,13 +141,26 @@ export function clientSettingsPage(parts: {
     }
   }
 
+  /** Requires a recent sign-in, because it also stops asking. */
+  async function setAlwaysAsks(ctx: Context): Promise<void> {
+    const isOn = formOf(ctx).get('always_ask') === 'yes';
+    const { id } = ownClientOf(ctx);
+    const details = { always_ask: isOn ? 'yes' : 'no' };
+    await clients.setAlwaysAsks(id, isOn, (tx) => own.record(ctx, 'client_changed', details, tx));
+    const saved = message('always-ask.saved', { isOn: String(isOn) });
+    await kit.notices.redirect(ctx, urlOf(ownClientOf(ctx), 'settings'), saved);
+  }
+
   /** Redirects users who had to sign in first: they return with GET and press the button again. */
   const backToClient = (ctx: Context): void => seeOther(ctx, urlOf(ownClientOf(ctx)));
+  const backToSettings = (ctx: Context): void => seeOther(ctx, urlOf(ownClientOf(ctx), 'settings'));
 
   return [
     get(PATH, ...own.page, show),
     post(PATH, ...own.form(redraw), check, kit.requireRecentSignIn, save),
     get(REGISTER, ...own.page, backToClient),
+    get(ALWAYS_ASK, ...own.page, backToSettings),
+    post(ALWAYS_ASK, ...own.form(), kit.requireRecentSignIn, setAlwaysAsks),
     post(REGISTER, ...own.form(), checkOneMore, kit.requireRecentSignIn, register),
   ];
 }

@@ -37,7 +37,7 @@ export function organizationsPage(parts: {
   readonly organizationReach: OrganizationReach;
   readonly seals: Pick<Seals, 'macsOf'>;
 }): Route[] {
-  const { kit, access, organizationEndings, organizationReach } = parts;
+  const { kit, clock, access, organizationEndings, organizationReach } = parts;
 
   /** Continues for owners and admins (see `admin`); throws 404 for all other users. */
   async function requireAdmin(ctx: Context, next: Next): Promise<void> {
@@ -46,6 +46,14 @@ export function organizationsPage(parts: {
     if (!organization || !isAdmin(organization.role)) ctx.throw(404, 'no such organization of this person');
     admin.set(ctx, organization);
     await next();
+  }
+
+  /** Before `requireAdmin`: a user who ended the own membership in another tab may not see the page any more. */
+  async function sayOwnEnded(ctx: Context, next: Next): Promise<void> {
+    const own = accountOf(ctx).id;
+    const all = ctx.params.person === own ? await access.accessOf({ accountId: own }) : undefined;
+    if (!all || all.some(({ id }) => id === ctx.params.id)) return next();
+    await kit.notices.redirect(ctx, PATH, message('organizations.already-ended-own'));
   }
 
   const actor = (ctx: Context): ActingAdmin => ({
@@ -76,7 +84,7 @@ export function organizationsPage(parts: {
     const { id: organizationId, warehouses } = organization;
     const warehouse = warehouses.find(({ id }) => id === query.warehouse);
     const inWords = kit.rightsInWords(ctx);
-    const looking = { accountId, organization, warehouse, inWords, url, query };
+    const looking = { accountId, organization, warehouse, inWords, url, query, now: clock() };
     const [policy, parts] = await organizationReach.forPage(accountId, async () => {
       const policy = await organizationReach.policyOf(organizationId);
       const reach = organizationReach.of(organizationId, warehouse?.id);
@@ -114,8 +122,8 @@ export function organizationsPage(parts: {
     }
   }
 
-  const page = [kit.requireSignedIn, requireAdmin];
-  const form = [...kit.ownForm(), requireAdmin];
+  const page = [kit.requireSignedIn, sayOwnEnded, requireAdmin];
+  const form = [...kit.ownForm(), sayOwnEnded, requireAdmin];
   const ending = <Subject>(parts: Omit<Ending<Subject>, 'page' | 'form' | 'needsRecentSignIn' | 'back'>): Route[] =>
     endingRoutes(kit, {
       ...parts,
@@ -162,15 +170,16 @@ export function organizationsPage(parts: {
     already: message('organizations.already-ended'),
   });
 
-  /** Returns the listed client that the path names, or undefined. */
-  async function client(ctx: Context): Promise<ReachingClient | undefined> {
+  /** Returns the listed client that the path names, if it is blocked or not; otherwise undefined. */
+  async function client(ctx: Context, isBlocked: boolean): Promise<ReachingClient | undefined> {
     const reach = organizationReach.of(admin.get(ctx).id);
-    return (await reach.clientsNamed([`${ctx.params.client}`]))[0];
+    const [found] = await reach.clientsNamed([`${ctx.params.client}`]);
+    return (found?.state === 'blocked') === isBlocked ? found : undefined;
   }
 
   const blocking = ending<ReachingClient>({
     path: `${ONE}/clients/:client/end`,
-    find: client,
+    find: (ctx) => client(ctx, false),
     ask(ctx, { name: app, count }) {
       const { name: organization } = admin.get(ctx);
       return {
@@ -192,7 +201,7 @@ export function organizationsPage(parts: {
 
   const unblocking = ending<ReachingClient>({
     path: `${ONE}/clients/:client/let-in`,
-    find: client,
+    find: (ctx) => client(ctx, true),
     ask: (ctx, { name: app }) => ({
       section: 'organizations',
       heading: message('organizations.unblock-heading', { app, organization: admin.get(ctx).name }),

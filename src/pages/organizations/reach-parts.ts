@@ -2,8 +2,10 @@
 import type { ParsedUrlQuery } from 'node:querystring';
 import { type Organization, RIGHTS, type Right } from '../../accounts/access/reach.ts';
 import type { OrganizationPolicy } from '../../accounts/organizations/organization-policy.ts';
+import { isUnused } from '../../authorizations/connected-clients.ts';
 import {
   MAX_COUNTED,
+  MAX_EXAMINED,
   type Reach,
   type ReachingClient,
   type ReachingKey,
@@ -34,6 +36,8 @@ export interface Looking {
   readonly inWords: (rights: readonly Right[]) => string;
   readonly url: string;
   readonly query: ParsedUrlQuery;
+  /** Milliseconds since the epoch. */
+  readonly now: number;
 }
 
 /** Returns all parts, or only the part that the parameter `show` names. */
@@ -54,7 +58,7 @@ export async function reachParts(
   const parts = [
     ...(asksFirst && !warehouse ? [partOf(REQUESTS, (from) => clients(true, from), looking, row)] : []),
     partOf(PEOPLE, reach.people, looking, personRow(await reach.owners(), looking)),
-    partOf(warehouse ? { ...CLIENTS, filters: [NEVER_USED] } : CLIENTS, (from) => clients(false, from), looking, row),
+    partOf(warehouse ? { ...CLIENTS, filters: [] } : CLIENTS, (from) => clients(false, from), looking, row),
     partOf(MACHINES, reach.machines, looking, machineRow),
     keys,
   ];
@@ -72,23 +76,29 @@ interface Kind<Row> extends Omit<ListForm<Row>, 'path' | 'kept' | 'idOf'> {
   readonly heading: Message;
   readonly note: Message;
   readonly empty: Message;
+  /** True for a row that is proposed for ending, because its access was not used for 90 days. */
+  readonly isUnused?: (row: Row, now: number) => boolean;
 }
 
 const partOf = <Row extends Reached>(
-  { id, heading, note, empty, ...form }: Kind<Row>,
+  { id, heading, note, empty, isUnused, filters = [], ...form }: Kind<Row>,
   step: (from?: string) => Promise<Step<Row>>,
   looking: Looking,
   rowOf: (row: Row) => Omit<ReachRow, 'id'>,
 ) => ({
   id,
   async read(): Promise<ReachPart> {
-    const { url, query, warehouse } = looking;
+    const { url, query, warehouse, now } = looking;
     const isAlone = query.show === id;
     const kept = { show: id, ...(warehouse && { warehouse: warehouse.id }) };
-    const whole: ListForm<Row> = { ...form, path: url, kept, idOf };
+    const has = (row: Row): boolean => isUnused?.(row, now) ?? false;
+    const unused = { name: 'unused', label: message('organization.unused-filter'), has };
+    const offered = isUnused ? [unused, ...filters] : filters;
+    const whole: ListForm<Row> = { ...form, path: url, kept, idOf, filters: offered };
     const steps = isAlone ? MAX_STEPS : MAX_STEPS_PER_PART;
     const { rows, isMore, list } = await stepListOf(step, isAlone ? query : {}, whole, steps);
     const shown = isAlone ? rows : rows.slice(0, MAX_ROWS_PER_PART);
+    const count = isAlone ? 0 : rows.filter(has).length;
     return {
       id,
       heading,
@@ -97,10 +107,12 @@ const partOf = <Row extends Reached>(
       total: list.total,
       isMore,
       rows: shown.map((row) => {
-        const { facts, ...more } = rowOf(row);
-        return { id: row.id, ...more, facts: [...reached(row, looking), ...facts] };
+        const { facts, marks, ...more } = rowOf(row);
+        const all = has(row) ? [...marks, { text: message('organization.unused'), isWarning: true }] : marks;
+        return { id: row.id, ...more, marks: all, facts: [...reached(row, looking), ...facts] };
       }),
       allUrl: (isMore || shown.length < list.total) && !isAlone ? list.allUrl : undefined,
+      unused: count > 0 ? { count, url: `${list.allUrl}&only=unused` } : undefined,
       list: isAlone ? list : undefined,
     };
   },
@@ -117,11 +129,6 @@ const byLastUse = byTime(
   message('organization.last-used'),
   ({ lastUsedAt }: { readonly lastUsedAt: Date | null }) => lastUsedAt,
 );
-const NEVER_USED = {
-  name: 'unused',
-  label: message('organization.never-used'),
-  has: ({ lastUsedAt }: { readonly lastUsedAt: Date | null }) => lastUsedAt === null,
-};
 
 const PEOPLE: Kind<ReachingPerson> = {
   id: 'people',
@@ -165,8 +172,10 @@ const CLIENTS: Kind<ReachingClient> = {
   empty: message('organization.clients-empty'),
   textOf: ({ name, ownerName, people }) => [name, ownerName, ...people].join(' '),
   orders: [byName, byLastUse],
+  isUnused: ({ state, count, lastUsedAt, requestedAt }, now) =>
+    // Of a client with more people, the last use is not known.
+    state === 'admitted' && count <= MAX_EXAMINED && isUnused(lastUsedAt, requestedAt, now),
   filters: [
-    NEVER_USED,
     {
       name: 'out',
       label: message('organization.blocked'),
@@ -187,7 +196,7 @@ const MACHINES: Kind<ReachingMachine> = {
   empty: message('organization.machines-empty'),
   textOf: ({ name, role }) => `${name} ${role}`,
   orders: [byName, byLastUse],
-  filters: [NEVER_USED],
+  isUnused: ({ lastUsedAt }, now) => isUnused(lastUsedAt, null, now),
 };
 
 const KEYS: Kind<ReachingKey> = {
@@ -197,7 +206,7 @@ const KEYS: Kind<ReachingKey> = {
   empty: message('organization.api-keys-empty'),
   textOf: ({ name, person, lastFour }) => `${name} ${person} ${lastFour}`,
   orders: [byName, byLastUse, byText('person', message('organization.person'), ({ person }) => person)],
-  filters: [NEVER_USED],
+  isUnused: ({ lastUsedAt, createdAt }, now) => isUnused(lastUsedAt, createdAt, now),
 };
 
 function personRow(owners: readonly string[], looking: Looking) {

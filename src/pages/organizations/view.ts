@@ -85,6 +85,8 @@ export interface ReachPart {
   readonly isMore: boolean;
   /** The page with all rows; undefined if they are all shown here. */
   readonly allUrl: string | undefined;
+  /** What was not used for 90 days, and the list of it; undefined if there is nothing, or if the list is shown. */
+  readonly unused: { readonly count: number; readonly url: string } | undefined;
   /** The list with its tools; undefined if only the first few rows are shown. */
   readonly list: ListView | undefined;
 }

@@ -33,6 +33,7 @@ const EVERYWHERE = `${SECURITY}/sign-out-everywhere`;
 const PAGE_SIZE = 25;
 const MAX_FROM = 100_000;
 const SIGNED_OUT_THERE = message('security.signed-out-there');
+const ALREADY_SIGNED_OUT = message('security.already-signed-out-there');
 const SIGNED_OUT = message('security.signed-out-others');
 
 export type SessionsSection = ReturnType<typeof createSessionsSection>;
@@ -100,7 +101,7 @@ export function createSessionsSection(parts: {
         const done = { action: 'signed_out_elsewhere', details: sessionDetails(ended) } as const;
         return activity.record(entryOf(ctx, done), tx);
       }));
-    if (isEnded) await kit.notices.redirect(ctx, SECURITY, SIGNED_OUT_THERE);
+    await kit.notices.redirect(ctx, SECURITY, isEnded ? SIGNED_OUT_THERE : ALREADY_SIGNED_OUT);
   }
 
   async function signOutEverywhere(ctx: Context): Promise<void> {

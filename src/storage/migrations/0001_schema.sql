@@ -5,11 +5,13 @@
 -- Notifications: each node keeps what it has read until a trigger announces that it changed (storage/change-feed.ts).
 
 -- The arguments of a trigger are the topic and the columns that name the changed thing: at most two, of which one may
--- be null. A change of last_used_at alone is not announced: no node keeps it, and many requests write it.
-create function announce() returns trigger language plpgsql as $$ begin
+-- be null. A change of a time that no node keeps is not announced: many requests write last_used_at.
+create function announce() returns trigger language plpgsql as $$
+  declare not_kept constant text[] := array['last_used_at', 'silent_at', 'silent_elsewhere_at'];
+begin
   if tg_op = 'TRUNCATE' then
     perform pg_notify('gatehouse_named_changes', 'everything');
-  elsif tg_op <> 'UPDATE' or to_jsonb(old) - 'last_used_at' <> to_jsonb(new) - 'last_used_at' then
+  elsif tg_op <> 'UPDATE' or to_jsonb(old) - not_kept <> to_jsonb(new) - not_kept then
     perform pg_notify('gatehouse_named_changes',
         concat_ws(' ', tg_argv[0], named ->> tg_argv[1], named ->> tg_argv[2]))
       from unnest(array[to_jsonb(old), to_jsonb(new)]) named where named is not null;
@@ -121,10 +123,12 @@ create table clients (
   renewed_at timestamptz, -- When the client was last renewed: all its secrets are newer.
   ended_through integer not null default 0, -- Everything of an earlier generation has ended for good.
   ending_since timestamptz, -- When `ended_through` was raised; null once all connections of before are marked as ended.
+  always_asks boolean not null default false, -- True if an earlier approval never counts: people approve each request.
   leaked_secrets text[] not null default '{}', -- The latest leaked secrets: machine access tokens got with them have ended.
   creation_key text, -- A hash of the form that created the client: a form sent twice creates one client.
   constraint clients_creation_key_key unique (owner_account_id, creation_key),
   constraint clients_native_is_public check (not native or kind = 'public'),
+  constraint clients_always_asks check (not always_asks or kind = 'confidential'),
   constraint clients_redirects_people check (
     (kind in ('confidential', 'public')) = (cardinality(redirect_uris) > 0))
 );
@@ -341,6 +345,9 @@ create table connections (
   generation integer not null default first_generation(), -- Authorizations of an earlier generation have ended.
   client_generation integer not null default 0, -- That of the client at the last approval.
   ended_at timestamptz, ended_cause text,
+  -- When the person's activity last got an entry that the client was authorized without a click: in a browser that the
+  -- person had signed in with before, and in another one.
+  silent_at timestamptz, silent_elsewhere_at timestamptz,
   primary key (account_id, client_id)
 );
 create index connections_client_id on connections (client_id);
@@ -589,7 +596,8 @@ create index activity_account_id on activity (account_id, id desc);
 create index activity_at on activity (at);
 -- Without what people do all the time: the latest entry of such an action is found without an index.
 create index activity_rare_action on activity (action, id desc)
-  where action <> 'signed_in' and action <> 'connected' and action <> 'disconnected' and action <> 'tokens_revoked';
+  where action <> 'signed_in' and action <> 'connected' and action <> 'disconnected' and action <> 'tokens_revoked'
+    and action <> 'authorized_silently';
 -- The ends of records, which are found by the ID or the last characters of what has ended. Each search reads the whole
 -- list of entries that are not in the tree yet, so it has at most 128 kB.
 create index activity_ends on activity using gin (details jsonb_path_ops) with (gin_pending_list_limit = 128)

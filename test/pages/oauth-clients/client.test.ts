@@ -321,7 +321,11 @@ describe('the page of an OAuth client', () => {
   });
 
   it('the .env file contains the secret only on the page that shows the secret once', async () => {
-    const fileOn = ({ html }: { html: string }) => /The .env file"[^>]*><code>([^<]*)</.exec(html)?.[1]?.split('\n');
+    const fileOn = ({ html }: { html: string }) =>
+      /The .env file"[^>]*>(.*?)<\/pre>/s
+        .exec(html)?.[1]
+        ?.replace(/<[^>]*>/g, '')
+        .split('\n');
     const shown = await owner.follow(await owner.send(`${path}/rotate-secret`));
     expect(fileOn(shown)).to.include(`CLIENT_SECRET=${shownOn(shown).secret}`);
     const later = fileOn(await owner.get(`${path}/connect`));

@@ -37,22 +37,6 @@ describeInBrowser('the pages of an OAuth client in a browser', (visit) => {
     expect(await widthOf(page, 'a.wordmark')).to.be.within(60, 200);
   });
 
-  it('registering a redirect URI does not change the page that shows a new secret', async () => {
-    const { page } = await visit();
-    await enterAs(page, on.issuer, owner);
-    await page.goto(`${on.issuer}${LIST}/new`);
-    await page.getByLabel('Name', { exact: true }).fill('Once Shown');
-    await page.getByLabel('Redirect URI 1').fill('https://partner.example/callback');
-    await page.getByRole('button', { name: 'Create OAuth Client' }).last().click();
-    const secret = await page.locator('[data-secret]').textContent();
-    const opened = page.context().waitForEvent('page');
-    await page.getByRole('button', { name: 'Register this URI' }).click();
-    const other = await opened;
-    await other.getByText('The redirect URI is registered.').waitFor();
-    expect(secret).to.match(/^gate_cs_/);
-    expect(await page.locator('[data-secret]').textContent()).to.equal(secret);
-  });
-
   it("times in sentences and in button labels use the user's time zone; a value says how long ago it was", async () => {
     const client = await owner.createClient('Two Secrets');
     const path = `${LIST}/${client.id}`;

@@ -99,6 +99,23 @@ describe('the live requests of a client', () => {
     });
   });
 
+  it('the stream has the number of open problems after each request; the page shows as last use what it has just listed', async () => {
+    const { text } = await listen();
+    await waitUntilWatched(nodes[0]);
+    await eventually(() => expect(text()).to.include('event: problems\ndata: 1\n'));
+    await fetch(authorizationUrl(nodes[0].issuer, { ...client, redirectUri: `${REDIRECT_URI}/x` }));
+    await eventually(() => expect(text()).to.include('event: problems\ndata: 2\n'));
+    await nodes[0].clients.addRedirectUri(client.id, `${REDIRECT_URI}/x`);
+    expect((await owner.get(pathOf(client))).html).to.match(/data-last-used>Never/);
+    const callback = await owner.authorize(authorizationUrl(nodes[0].issuer, client), person);
+    const code = callback.searchParams.get('code') ?? '';
+    expect((await exchangeCode(nodes[0].issuer, client, code)).status).to.equal(200);
+    await eventually(() => expect(text().split('event: problems').at(-1)).to.equal('\ndata: 1\n\n'));
+    // The database learns of the use later.
+    const { html } = await owner.get(pathOf(client));
+    expect(html).to.match(/data-last-used><time/);
+  });
+
   it('only refused requests are recorded of a client whose page is not open', async () => {
     const [{ issuer, database }] = nodes;
     const revoke = () => postForm(issuer, '/oauth/revoke', { token: NO_CODE }, { client });

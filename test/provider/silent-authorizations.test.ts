@@ -1,0 +1,92 @@
+/** A client that is authorized without a click: the user's activity and a mail say so. */
+import { expect } from 'chai';
+import { message } from '../../src/base/message.ts';
+import { textsFor } from '../../src/texts/texts.ts';
+import { eventually } from '../support/eventually.ts';
+import { startsWithMail } from '../support/mail-server.ts';
+import { authorizationUrl, type TestClient } from '../support/oauth.ts';
+import { createPerson, type Person } from '../support/person.ts';
+import { addPerson, addTestClient, type SeededPerson } from '../support/seed.ts';
+import { startSeeded } from '../support/seeded.ts';
+import { outcomeOf } from './authorization-outcome.ts';
+
+const DAY = 86_400;
+
+describe('authorizations without a click', () => {
+  const mail = startsWithMail();
+  const on = startSeeded({ on: mail.start, clock: true, settings: { sessions: { idleSeconds: 30 * DAY } } });
+  let client: TestClient;
+  let person: SeededPerson;
+  let browser: Person;
+  let count = 0;
+
+  beforeEach(async () => {
+    count += 1;
+    client = await addTestClient(on.service, `Sync ${count}`);
+    person = await addPerson(on.service, 'Nora', `nora${count}@example.test`);
+    browser = createPerson(on.issuer);
+    await browser.authorize(authorizationUrl(on.issuer, client), person);
+  });
+
+  const request = (parameters = {}) => authorizationUrl(on.issuer, client, parameters);
+  const entries = async () =>
+    (await on.service.activity.of(person.accountId, { limit: 50 })).filter(
+      ({ action }) => action === 'authorized_silently',
+    );
+  const subject = textsFor('en')(message('mail.silent_authorization-subject', { brand: 'Gatehouse' }));
+  const mails = () => mail.received.filter(({ to, raw }) => to.includes(person.email) && raw.includes(subject));
+  /** A copy of the session in a browser that has no other cookie of ours, as a thief of the session would use it. */
+  const withSessionOnly = (): Record<string, string> => ({
+    cookie: browser
+      .cookieHeader('/oauth/authorize')
+      .split('; ')
+      .filter((pair) => !/gate_device=/.test(pair))
+      .join('; '),
+  });
+
+  it('the first one of a day is a line with client, browser and network; an approval by a click is none', async () => {
+    expect(await entries()).to.have.length(0);
+    for (const parameters of [{}, { prompt: 'none' }])
+      expect(await outcomeOf(browser, request(parameters))).to.equal('code');
+    const [entry, ...more] = await entries();
+    expect(more).to.deep.equal([]);
+    expect(entry?.details).to.deep.include({ client_id: client.id });
+    expect(entry?.origin?.address).to.equal('127.0.0.1');
+    const { html } = await browser.open('/profile/activity');
+    expect(html).to.include(textsFor('en')(message('activity.authorized_silently')));
+    on.clock.advance(DAY + 60);
+    await Promise.all(Array.from({ length: 10 }, () => browser.get(request())));
+    expect(await entries()).to.have.length(2);
+    expect(mails()).to.deep.equal([]);
+  });
+
+  it('a refused or unanswered request is no line', async () => {
+    const other = await addTestClient(on.service, `Other ${count}`);
+    expect(await outcomeOf(browser, authorizationUrl(on.issuer, other, { prompt: 'none' }))).to.equal(
+      'consent_required',
+    );
+    expect(await outcomeOf(browser, request({ prompt: 'consent' }))).to.equal('consent');
+    expect(await entries()).to.have.length(0);
+  });
+
+  it('in a browser that is not known, the first one of a day is a line and a mail, also after one in a known browser', async () => {
+    expect(await outcomeOf(browser, request())).to.equal('code');
+    for (const _ of [1, 2]) {
+      const { location } = await createPerson(on.issuer).get(request(), withSessionOnly());
+      expect(location?.searchParams.has('code')).to.equal(true);
+    }
+    await eventually(() => expect(mails()).to.have.length(1));
+    expect(mails()[0]?.text).to.include(`Sync ${count}`).and.include('127.0.0.1');
+    expect(await entries()).to.have.length(2);
+  });
+
+  it('no mail is sent to a user who does not want it; the line stays', async () => {
+    await on.service.accounts.setUnwantedMail(person.accountId, ['silent_authorization']);
+    await createPerson(on.issuer).get(request(), withSessionOnly());
+    expect(await entries()).to.have.length(1);
+    // A later mail of the same person: the other one would have been sent before it.
+    await createPerson(on.issuer).signIn(person);
+    await eventually(() => expect(mail.received.at(-1)?.to).to.deep.equal([person.email]));
+    expect(mails()).to.deep.equal([]);
+  });
+});
