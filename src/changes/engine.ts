@@ -89,8 +89,8 @@ export function createChanges(parts: {
 const MAX_WAIT_MS = 400;
 
 const LOCK = "pg_advisory_xact_lock(hashtext('gatehouse import'))";
-// Without these, triggers record ends as if by hand, and PostgreSQL compiles a page of accounts at ten times its cost.
-const SETTINGS = "set_config('gatehouse.changes', 'on', true), set_config('jit', 'off', true)";
+// Without this, triggers record ends as if by hand.
+const SETTINGS = "set_config('gatehouse.changes', 'on', true)";
 
 /**
  * Runs a transaction, and again after each pause if a retry may succeed. That is safe: if the transaction was made and
