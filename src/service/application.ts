@@ -130,6 +130,7 @@ export function createApplication(parts: ApplicationParts) {
     changeStreams,
     requests: registries.clientRequests,
     lastUsed: registries.lastUsed,
+    clientNetworks: registries.clientNetworks,
     mail: mail && {
       notify(ctx, connected) {
         const { accountId, client } = connected;

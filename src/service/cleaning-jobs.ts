@@ -31,7 +31,7 @@ export function cleaningJobs(parts: {
   readonly leakedValues: LeakedValues;
 }): Readonly<Record<string, CleaningJob>> {
   const { settings, database, clock, log, store, limits } = parts;
-  const { activity, auditTrail, apiKeys, clientRequests } = parts.registries;
+  const { activity, auditTrail, apiKeys, clientNetworks, clientRequests } = parts.registries;
   const { connections, passkeys, passwordLinks, revocations } = parts.registries;
   const { sessionList } = parts.registries;
 
@@ -69,6 +69,7 @@ export function cleaningJobs(parts: {
     tokens: store.removeExpired,
     attempts: limits.removeExpired,
     client_requests: clientRequests.removeExpired,
+    client_networks: clientNetworks.removeExpired,
     // Few, because no other job may wait for the mails. Before the job that forgets them.
     due_approval_mails: async () => (await parts.application().approvalRequests?.announceDue(MAILS_AT_ONCE)) ?? 0,
     approval_mails: approvalMailsExpiry({ database, clock }),

@@ -1,5 +1,6 @@
 /** The text and the JSON that commands print about a client. */
 import type { Client } from '../../clients/client.ts';
+import type { SeenNetwork } from '../../clients/client-networks.ts';
 import type { Report } from '../command/operator.ts';
 
 /** @param done what was done to the client; absent if the command only shows the client */
@@ -7,6 +8,24 @@ export const clientReport = (client: Client, done?: string): Report => ({
   value: clientValue(client),
   text: [clientText(client), done].filter(Boolean).join('\n'),
 });
+
+/** Like `clientReport`, with the networks from which the secrets of the client are used. */
+export const clientReportWithNetworks = (client: Client, networks: readonly SeenNetwork[]): Report => ({
+  value: {
+    ...clientValue(client),
+    networks: networks.map(({ network, firstSeenAt, lastSeenAt, isNew, isRefused }) => {
+      return { network, first_seen_at: firstSeenAt, last_seen_at: lastSeenAt, new: isNew, refused: isRefused };
+    }),
+  },
+  text: [clientText(client), ...networks.map(networkText)].join('\n'),
+});
+
+function networkText({ network, firstSeenAt, lastSeenAt, isNew, isRefused }: SeenNetwork): string {
+  const seen = `first seen ${firstSeenAt.toISOString()}, last seen ${lastSeenAt.toISOString()}`;
+  return line('Network', `${network}, ${seen}${isNew ? ', new' : ''}${isRefused ? ', refused' : ''}`);
+}
+
+const line = (label: string, value: string): string => `${label.padEnd(13)} ${value}`;
 
 export const stateOf = ({ isSuspended }: Client): string => (isSuspended ? 'suspended' : 'active');
 
@@ -23,6 +42,7 @@ function clientText(client: Client): string {
     ...(client.endingSince ? [['Ending', `since ${client.endingSince.toISOString()}: ${UNFINISHED}`]] : []),
     ...client.redirectUris.map((uri) => ['Redirect URI', uri]),
     ...Object.entries(client.links).map(([kind, url]) => [`${kind[0]?.toUpperCase()}${kind.slice(1)}`, url]),
+    ...client.allowedNetworks.map((network) => ['Only from', network]),
     ...client.secrets.map(({ lastFour, createdAt, lastUsedAt, leakedAt }) => [
       'Secret',
       `…${lastFour}, created ${createdAt.toISOString()}, ` +
@@ -30,7 +50,7 @@ function clientText(client: Client): string {
         (leakedAt ? `, found in public ${leakedAt.toISOString()}` : ''),
     ]),
   ];
-  return lines.map(([label = '', value = '']) => `${label.padEnd(13)} ${value}`).join('\n');
+  return lines.map(([label = '', value = '']) => line(label, value)).join('\n');
 }
 
 const UNFINISHED = 'if no `revoke --client` is running, run it again to finish it';
@@ -54,6 +74,7 @@ export const clientValue = (client: Client) => ({
   verified_at: client.verifiedAt ?? null,
   verified_by: client.verifiedBy ?? null,
   links: client.links,
+  allowed_networks: client.allowedNetworks,
   created_at: client.createdAt,
   renewed_at: client.renewedAt ?? null,
   ending_since: client.endingSince ?? null,

@@ -15,7 +15,7 @@ import type { Operator, Report } from '../command/operator.ts';
 import { addList, type ListForm } from '../command/report.ts';
 import { addOutOption } from '../command/secret-file.ts';
 import { clientRecord, type Registries } from '../registries.ts';
-import { clientReport, clientValue, stateOf } from './client-report.ts';
+import { clientReport, clientReportWithNetworks, clientValue, stateOf } from './client-report.ts';
 
 const KINDS: readonly ClientKind[] = ['confidential', 'public', 'machine', 'resource-server'];
 
@@ -104,7 +104,9 @@ function addClientList(clients: Command, operator: Operator): void {
 
 function addShow(clients: Command, operator: Operator): void {
   const show = clients.command('show').description('show one client, without what the audit log has: see `show`');
-  aboutClient(show, operator, async (client) => clientReport(client));
+  aboutClient(show, operator, async (client, { clientNetworks }) =>
+    clientReportWithNetworks(client, await clientNetworks.list(client)),
+  );
 }
 
 const LIST: ListForm<Client> = {
@@ -131,12 +133,19 @@ function addUpdate(clients: Command, operator: Operator): void {
     .option('--homepage <url>', 'page about the client, shown when people approve it; empty: none')
     .option('--support <url>', 'page where its users get help; empty: none')
     .option('--privacy <url>', 'page with its privacy policy; empty: none')
+    .option(
+      '--network <network>',
+      'refuse its secrets from elsewhere, replaces all; can be given up to 20 times',
+      another,
+      [],
+    )
+    .addOption(new Option('--any-network', 'accept its secrets from anywhere').conflicts('network'))
     .option('--verified', 'mark it as reviewed in its current form: shown when people approve it')
     .addOption(new Option('--unverified', 'remove that mark').conflicts('verified'));
-  const changes = ['name', 'redirectUri', ...LINKS, 'verified', 'unverified'];
+  const changes = ['name', 'redirectUri', ...LINKS, 'network', 'anyNetwork', 'verified', 'unverified'];
   needsOneOf(update, changes, 'give at least one change: see --help');
   aboutClient(update, operator, async (client, registries, options: UpdateOptions) => {
-    const { verified, unverified, name, redirectUri: redirectUris, allowName } = options;
+    const { verified, unverified, name, redirectUri: redirectUris, allowName, network: networks, anyNetwork } = options;
     const isLinked = LINKS.some((kind) => options[kind] !== undefined);
     const changes: Partial<ClientChanges> = {
       ...(name !== undefined && { name: normalizeClientName(name) }),
@@ -152,7 +161,13 @@ function addUpdate(clients: Command, operator: Operator): void {
     const { clients } = registries;
     const isEdited = Object.keys(changes).length > 0;
     const naming = namingBy(allowName);
-    const edited = isEdited ? await clients.edit(client.id, changes, record, { naming }) : client;
+    const renamed = isEdited ? await clients.edit(client.id, changes, record, { naming }) : client;
+    const isRestricted = anyNetwork || networks.length > 0;
+    const edited = isRestricted
+      ? await clients.restrict(renamed, { networks }, (tx, allowed) =>
+          clientRecord(registries, 'client_changed', renamed, { allowed_networks: allowed })(tx),
+        )
+      : renamed;
     if (!verified && !unverified) return clientReport(edited, 'Changed.');
     const marking = clientRecord(registries, 'client_changed', edited, { verified: verified ? 'yes' : 'no' });
     const marked = await clients.verify(client.id, verified === true, marking);
@@ -166,6 +181,8 @@ interface UpdateOptions extends ClientLinks {
   readonly name?: string;
   readonly allowName?: true;
   readonly redirectUri: readonly string[];
+  readonly network: readonly string[];
+  readonly anyNetwork?: true;
   readonly verified?: true;
   readonly unverified?: true;
 }
