@@ -1,5 +1,5 @@
 /** The part of a caller's address that rate limits use as key: a caller can hardly change it. */
-import { BlockList, isIP, isIPv6 } from 'node:net';
+import { BlockList, isIP, isIPv4, isIPv6 } from 'node:net';
 
 /** An address that no host has (RFC 5737 §3): the doctor sends it in `X-Forwarded-For`. */
 export const BOGUS_ADDRESS = '203.0.113.7';
@@ -14,10 +14,30 @@ export function networkOf(address: string): string {
   if (!isIPv6(withoutZone)) return address;
   const groups = groupsOf(withoutZone);
   const [high = 0, low = 0] = groups.slice(6);
-  const isMapped = groups.slice(0, 5).every((group) => group === 0) && groups[5] === 0xffff;
-  if (isMapped) return [high >> 8, high & 255, low >> 8, low & 255].join('.');
+  if (isMappedIPv4(withoutZone)) return [high >> 8, high & 255, low >> 8, low & 255].join('.');
   const network = groups.slice(0, 4).map((group) => group.toString(16));
   return `${network.join(':')}::/64`;
+}
+
+/** True for an IPv6 address that stands for an IPv4 address (RFC 4291 §2.5.5.2). */
+export function isMappedIPv4(address: string): boolean {
+  const groups = isIPv6(address) ? groupsOf(address) : [];
+  return groups.slice(0, 5).every((group) => group === 0) && groups[5] === 0xffff;
+}
+
+/**
+ * Returns the network that a server usually shares with the other servers of its site: 24 bits of IPv4, also if it is
+ * written as IPv6, and 48 bits of IPv6. Undefined for loopback addresses and any other text.
+ */
+export function siteOf(address: string): string | undefined {
+  const own = networkOf(address);
+  if (isIPv4(own)) return own.startsWith('127.') ? undefined : own.replace(/\d+$/, '0/24');
+  const [start = ''] = own.split('/');
+  if (!isIPv6(start)) return undefined;
+  const [first = 0, second = 0, third = 0] = groupsOf(start);
+  const site = [first, second, third].map((group) => group.toString(16)).join(':');
+  // Spelled as usual, for example without a third group that is 0.
+  return site === '0:0:0' ? undefined : `${new URL(`http://[${site}::]`).hostname.slice(1, -1)}/48`;
 }
 
 /** Returns the eight 16-bit groups of an IPv6 address. */

@@ -92,8 +92,8 @@ export function createChanges(parts: {
 const MAX_WAIT_MS = 400;
 
 const LOCK = "pg_advisory_xact_lock(hashtext('gatehouse import'))";
-// Without these, triggers record ends as if by hand, and PostgreSQL compiles a page of accounts at ten times its cost.
-const SETTINGS = "set_config('gatehouse.changes', 'on', true), set_config('jit', 'off', true)";
+// Without this, triggers record ends as if by hand.
+const SETTINGS = "set_config('gatehouse.changes', 'on', true)";
 // A plan is kept while tables grow from a few rows to millions: without this, it could read them whole.
 const BY_INDEX = "set_config('enable_seqscan', 'off', true)";
 

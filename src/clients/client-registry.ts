@@ -11,6 +11,7 @@ import { beyondLost, type Database, type InTransaction, type Queries } from '../
 import type { Client, ClientKind } from './client.ts';
 import { type ClientChecks, createClientCreation, refuseForeignAccountId, unknownOwner } from './client-creation.ts';
 import { createClientEdits } from './client-edits.ts';
+import { hasNetworks, readNetworks, unusedNetworks } from './client-network-rules.ts';
 import { type ClientRow, clientFrom, createOwnedClients, SELECT_CLIENTS } from './client-row.ts';
 import { createClientSecrets, unknownClient } from './client-secrets.ts';
 
@@ -157,6 +158,22 @@ export function createClientRegistry(parts: {
     /** @throws Refusal `client_unknown` */
     resume: (id: string, inTransaction?: InTransaction): Promise<Client> =>
       change(id, 'suspended_at = NULL', [], inTransaction),
+
+    /**
+     * Restricts the use of the client's secrets to these networks; none of them means anywhere.
+     *
+     * @throws Refusal `client_unknown`, `networks_invalid` or `networks_unused`
+     */
+    async restrict(
+      { id, ...client }: Client,
+      { networks, mailsNew = client.mailsNetworks }: { networks: readonly string[]; mailsNew?: boolean },
+      inTransaction?: InTransaction<readonly string[]>,
+    ): Promise<Client> {
+      if (!hasNetworks(client)) throw unusedNetworks();
+      const allowed = readNetworks(networks);
+      const assignments = 'allowed_networks = $3, mails_networks = $4';
+      return change(id, assignments, [allowed, mailsNew], async (tx) => inTransaction?.(tx, allowed));
+    },
 
     /** Returns whether the client's machine access token with this key was revoked by itself. */
     hasEndedToken: ({ id, endedTokens }: Client, key: string): Promise<boolean> => isEnded(id, endedTokens, key),

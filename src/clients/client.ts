@@ -56,6 +56,10 @@ export interface Client {
   readonly leakedSecrets: readonly string[];
   /** Keys of the machine access tokens that were revoked one by one, until they expire; undefined if they are too many. */
   readonly endedTokens: readonly string[] | undefined;
+  /** In CIDR notation: secrets are accepted only from these networks; empty: from anywhere. */
+  readonly allowedNetworks: readonly string[];
+  /** True if the owner wants a mail when a secret is used from a new network. */
+  readonly mailsNetworks: boolean;
   /** Oldest first; empty for public clients. */
   readonly secrets: readonly ClientSecret[];
   /** Changes with every change of the client or its secrets: a cache key for derived values. */

@@ -4,6 +4,8 @@ import type { Answer, NextStep } from '../base/answer.ts';
 import type { Clock } from '../base/clock.ts';
 import { requestState } from '../base/request-state.ts';
 import type { Client, ClientSecret } from '../clients/client.ts';
+import { FOREIGN_NETWORK, isForeignTo } from '../clients/client-network-rules.ts';
+import type { ClientNetworks } from '../clients/client-networks.ts';
 import type { ClientRegistry } from '../clients/client-registry.ts';
 import { findSecret, refusedFrom } from '../clients/client-secrets.ts';
 import type { LastUsed } from '../storage/last-used.ts';
@@ -22,19 +24,22 @@ export const authenticatedClient = authenticated.get;
 export const findAuthenticatedClient = authenticated.find;
 /** Returns the secret with which the client was authenticated; a public client has none. */
 export const authenticatedSecret = usedSecret.get;
+/** Like `authenticatedSecret`, also if the client may not use the secret from there; undefined without a valid secret. */
+export const findValidSecret = usedSecret.find;
 
 export function createClientAuthentication(parts: {
   clients: ClientRegistry;
   failures: Pick<FailureLimits, 'answerOf'>;
   lastUsed: Pick<LastUsed<'client' | 'client_secret'>, 'record'>;
+  clientNetworks: Pick<ClientNetworks, 'record'>;
   issuer: string;
   clock: Clock;
   /** `leaks.secret_grace` */
   graceSeconds: number;
 }) {
-  const { clients, failures, lastUsed, issuer, clock, graceSeconds } = parts;
+  const { clients, failures, lastUsed, clientNetworks, issuer, clock, graceSeconds } = parts;
 
-  /** Records the use of the secret. Returns the cause of the refusal, if it must be refused. */
+  /** Returns the cause of the refusal, if the secret must be refused. */
   function secretProblem(ctx: Context, client: Client, presented: string): string | undefined {
     const secret = findSecret(client, presented);
     if (!secret && client.renewedAt && presented) return RENEWED_SECRET;
@@ -42,9 +47,16 @@ export function createClientAuthentication(parts: {
     const until = refusedFrom(client, secret, graceSeconds);
     if (until && until.getTime() <= clock()) return LEAKED_SECRET;
     usedSecret.set(ctx, secret);
-    lastUsed.record('client_secret', secret.id);
-    lastUsed.record('client', client.id);
     return undefined;
+  }
+
+  /** Records the use of the correct secret. Refuses it, without a use, if it comes from outside the networks of the client. */
+  function acceptSecret(ctx: Context, client: Client, refused: (cause: string) => OAuthError): void {
+    clientNetworks.record(client, ctx.ip);
+    // No guess of a secret, so it is not counted as one.
+    if (isForeignTo(client, ctx.ip)) throw refused(FOREIGN_NETWORK);
+    lastUsed.record('client_secret', authenticatedSecret(ctx).id);
+    lastUsed.record('client', client.id);
   }
 
   /** @param mayBePage false if `Origin` is not that of the sender, but of the caller of an API */
@@ -53,12 +65,10 @@ export function createClientAuthentication(parts: {
     const challenge = { 'WWW-Authenticate': `Basic realm="${issuer}"` };
     if (!id) throw new OAuthError(401, 'invalid_client', 'the request names no client', challenge);
     const client = await clients.find(id);
-    const refusal = async (cause: string): Promise<OAuthError> => {
-      const description = 'client authentication failed';
-      const headers = byHeader ? challenge : {};
-      const refused = new OAuthError(401, 'invalid_client', description, headers, cause);
-      return mayBePage && isFromPage(ctx) ? refused : failures.answerOf(ctx, refused, client?.id);
-    };
+    const refused = (cause: string): OAuthError =>
+      new OAuthError(401, 'invalid_client', 'client authentication failed', byHeader ? challenge : {}, cause);
+    const refusal = async (cause: string): Promise<OAuthError> =>
+      mayBePage && isFromPage(ctx) ? refused(cause) : failures.answerOf(ctx, refused(cause), client?.id);
     if (!client) throw await refusal('there is no such client');
     ctx.state.clientId = client.id;
     if (client.isSuspended) throw await refusal('the client is suspended');
@@ -68,6 +78,7 @@ export function createClientAuthentication(parts: {
     const isPublic = client.kind === 'public';
     const problem = isPublic ? publicProblem : secretProblem(ctx, client, secret ?? '');
     if (problem) throw await refusal(problem);
+    if (!isPublic) acceptSecret(ctx, client, refused);
     authenticated.set(ctx, client);
   }
 

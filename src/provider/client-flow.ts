@@ -33,6 +33,8 @@ export interface Held {
   readonly refreshToken?: string;
   /** The refresh token that the current one has replaced. */
   readonly replaced?: string;
+  /** The first refresh token. */
+  readonly first?: string;
 }
 
 export interface FlowAnswer {
@@ -53,7 +55,7 @@ interface Step {
 
 export type StepName = keyof typeof STEPS;
 
-/** All steps. `replay` replaces `retry` if the retry window is 0. */
+/** All steps. If the retry window is 0, neither `retry` nor `refresh_again` is taken before `replay`. */
 export const STEPS = {
   exchange: {
     path: ENDPOINT.token,
@@ -68,7 +70,8 @@ export const STEPS = {
   introspect: introspection(true),
   refresh: refresh('refreshToken', (answer, held) => hasTokens(answer) && !isSame(answer, held)),
   retry: refresh('replaced', (answer, held) => hasTokens(answer) && isSame(answer, held)),
-  replay: refresh('replaced', isInvalidGrant),
+  refresh_again: refresh('refreshToken', (answer, held) => hasTokens(answer) && !isSame(answer, held)),
+  replay: refresh('first', isInvalidGrant),
   revoke: {
     path: ENDPOINT.revocation,
     form: ({ refreshToken = '' }: Held) => ({ token: refreshToken }),
@@ -98,7 +101,7 @@ function holdTokens(held: Held, { body }: FlowAnswer): Held {
   const { access_token: accessToken, refresh_token: refreshToken } = body;
   if (typeof accessToken !== 'string' || typeof refreshToken !== 'string') return held;
   const replaced = refreshToken === held.refreshToken ? held.replaced : held.refreshToken;
-  return { ...held, accessToken, refreshToken, ...(replaced !== undefined && { replaced }) };
+  return { ...held, accessToken, refreshToken, first: held.first ?? refreshToken, ...(replaced && { replaced }) };
 }
 
 function introspection(isActive: boolean): Step {
@@ -109,7 +112,7 @@ function introspection(isActive: boolean): Step {
   };
 }
 
-function refresh(which: 'refreshToken' | 'replaced', isExpected: Step['isExpected']): Step {
+function refresh(which: 'refreshToken' | 'replaced' | 'first', isExpected: Step['isExpected']): Step {
   const form = (held: Held) => ({ grant_type: 'refresh_token', refresh_token: held[which] ?? '' });
   return { path: ENDPOINT.token, form, isExpected };
 }

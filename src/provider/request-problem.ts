@@ -3,7 +3,7 @@ import type { Context } from 'koa';
 import type { KoaContextWithOIDC } from 'oidc-provider';
 import { isClientId } from '../base/random-id.ts';
 import type { ClientRequest, SeenAuthMethod } from '../clients/client-requests.ts';
-import { findAuthenticatedClient } from './client-authentication.ts';
+import { findValidSecret } from './client-authentication.ts';
 import { findForm } from './form.ts';
 
 /**
@@ -47,7 +47,7 @@ export function tokenProblem(ctx: Context, error: string, cause: string): Client
     requestId: ctx.state.requestId,
     redirectUri: form?.get('redirect_uri'),
     scope: form?.get('scope'),
-    isFromClient: (findAuthenticatedClient(ctx)?.kind ?? 'public') !== 'public',
+    isFromClient: findValidSecret(ctx) !== undefined,
     authMethod: methodOf(encoded !== undefined, Boolean(form?.get('client_secret'))),
   });
 }

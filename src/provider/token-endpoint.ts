@@ -12,7 +12,7 @@ import { CONTENT_TYPE, findForm, formOf, readOAuthForm } from './form.ts';
 import { NO_SCOPES, OAuthError } from './oauth-error.ts';
 import type { ProviderOutcomes } from './outcomes.ts';
 import { tokenProblem } from './request-problem.ts';
-import { GRANTS, type Grant, type TokenGrantParts } from './token-grants.ts';
+import { GRANTS, type Grant, type TokenGrantParts, testedReplay } from './token-grants.ts';
 
 interface TokenEndpointParts extends TokenGrantParts {
   readonly authentication: ClientAuthentication;
@@ -105,7 +105,7 @@ async function answerTo(error: unknown, ctx: Context, parts: TokenEndpointParts)
   const cause = isAway ? refusal.reason : refusal.internalCause;
   log.info({ requestId, clientId, error: code, cause }, 'token refused');
   const problem = tokenProblem(ctx, code, isAway ? refusal.error_description : refusal.internalCause);
-  if (problem) requests.record({ ...problem, grantType: grantType || undefined });
+  if (problem && !testedReplay.find(ctx)) requests.record({ ...problem, grantType: grantType || undefined });
 
   const client = findAuthenticatedClient(ctx);
   if (!client || isAway) return error;

@@ -14,7 +14,7 @@ import type { MachineTokens } from '../authorizations/machine-tokens.ts';
 import type { PresentedValue } from '../authorizations/token-formats.ts';
 import { type Clock, epochSeconds } from '../base/clock.ts';
 import { newValue, sha256 } from '../base/random-id.ts';
-import { requestOrigin } from '../base/request-state.ts';
+import { requestOrigin, requestState } from '../base/request-state.ts';
 import type { Client } from '../clients/client.ts';
 import { authenticatedSecret } from './client-authentication.ts';
 import { OAuthError } from './oauth-error.ts';
@@ -109,6 +109,9 @@ function requireFields<Name extends string>(
   return Object.fromEntries(names.map((name) => [name, form.get(name)])) as Record<Name, string>;
 }
 
+/** True if the refused request was the replay of a client test, which is no problem of the client. */
+export const testedReplay = requestState<boolean>('respondWith');
+
 interface PresentedAuthorization<Value> extends Authorization {
   readonly presented: Value;
 }
@@ -183,7 +186,7 @@ async function respondWith(
     kind,
     issuing,
   }: {
-    readonly authorization: Authorization;
+    readonly authorization: PresentedAuthorization<PresentedValue>;
     readonly kind: Kind;
     readonly issuing: Promise<IssuedTokens | NothingIssued>;
   },
@@ -200,16 +203,32 @@ async function respondWith(
   }
   if (issued === 'replayed') {
     // RFC 6749 §4.1.2, RFC 9700 §4.14.2: a replayed value may be stolen, so end the authorization.
-    const { id, clientId } = authorization;
+    const { id, clientId, generation } = authorization;
     const about = { requestId: ctx.state.requestId, clientId, authorization: id };
-    log.warn(about, `a ${NAMES[kind]} was replayed: its authorization is ended`);
-    outcomes.grantReplayed(kind);
+    if (generation === undefined) testedReplay.set(ctx, true);
+    else {
+      log.warn(about, `a ${NAMES[kind]} was replayed: its authorization is ended`);
+      outcomes.grantReplayed(kind);
+    }
     const cause = kind === 'code' ? 'code_replayed' : 'refresh_token_replayed';
     const origin = requestOrigin(ctx);
     await endings.end({ authorization, cause, actor: 'service', origin });
+    if (isSuccessorInUse(authorization)) throw hiddenGrant(EARLIER_TOKEN, REFUSALS[kind].replayed);
   }
   throw invalidGrant(REFUSALS[kind][issued]);
 }
+
+/**
+ * True if the successor of the presented refresh token, or an access token of it, was used: so the client has received
+ * it, and sends an earlier one.
+ */
+const isSuccessorInUse = ({ presented, rotation, isConfirmed }: PresentedAuthorization<PresentedValue>): boolean =>
+  presented.kind === 'refresh_token' && presented.rotation < (isConfirmed ? rotation : rotation - 1);
+
+/** Only what is known, with the rule for it: the sender may also be a thief, or have been robbed. */
+const EARLIER_TOKEN =
+  'an earlier refresh token was sent although its successor is in use, so the whole authorization was revoked: ' +
+  'store the refresh token that each refresh returns';
 
 const REFUSALS: Readonly<Record<Kind, Readonly<Record<NothingIssued, string>>>> = {
   code: {
@@ -234,5 +253,5 @@ const invalidRequest = (description: string): OAuthError => new OAuthError(400, 
 const invalidGrant = (cause: string): OAuthError => new OAuthError(400, 'invalid_grant', cause);
 
 /** @param cause for the log, the client's owner and clients with a secret; other clients do not get it */
-const hiddenGrant = (cause: string): OAuthError =>
-  new OAuthError(400, 'invalid_grant', 'grant request is invalid', {}, cause);
+const hiddenGrant = (cause: string, description = 'grant request is invalid'): OAuthError =>
+  new OAuthError(400, 'invalid_grant', description, {}, cause);

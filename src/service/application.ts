@@ -135,6 +135,7 @@ export function createApplication(parts: ApplicationParts) {
     requests: registries.clientRequests,
     lastUsed: registries.lastUsed,
     isKnownBrowser: (ctx, account) => devices.find(ctx, account) !== undefined,
+    clientNetworks: registries.clientNetworks,
     mail: mail && {
       notifySilent(ctx, accountId, { name }) {
         mail.notify(accountId, 'silent_authorization', { ...browserDetails(ctx), about: name });

@@ -29,7 +29,7 @@ export function cleaningJobs(parts: {
   readonly leakedValues: LeakedValues;
 }): Readonly<Record<string, CleaningJob>> {
   const { settings, database, clock, store, limits } = parts;
-  const { activity, apiKeys, clientRequests } = parts.registries;
+  const { activity, apiKeys, clientNetworks, clientRequests } = parts.registries;
   const { connections, passkeys, passwordLinks, revocations } = parts.registries;
   const { sessionList } = parts.registries;
 
@@ -59,6 +59,7 @@ export function cleaningJobs(parts: {
     tokens: store.removeExpired,
     attempts: limits.removeExpired,
     client_requests: clientRequests.removeExpired,
+    client_networks: clientNetworks.removeExpired,
     // Few, because no other job may wait for the mails. Before the job that forgets them.
     due_approval_mails: async () => (await parts.application().approvalRequests?.announceDue(MAILS_AT_ONCE)) ?? 0,
     approval_mails: approvalMailsExpiry({ database, clock }),

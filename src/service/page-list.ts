@@ -84,7 +84,7 @@ export function listPages(parts: {
   const { errorPage, mail, linkRequests, oneTimeValues, seals, postForm } = parts;
   const { accounts, access, activity, apiKeys, clients } = parts.registries;
   const { clientStandings, engine } = parts.registries;
-  const { clientRequests, connections, passkeys, passwordLinks } = parts.registries;
+  const { clientNetworks, clientRequests, connections, passkeys, passwordLinks } = parts.registries;
   const { removeClient, requestStreams, sessionList } = parts.registries;
   const { interactions, sessions, authorizations, clientTests } = parts.server;
   const { enabled, checkPassword, continueIfSatisfied, disconnect, endingChoices } = parts.signIn;
@@ -214,7 +214,7 @@ export function listPages(parts: {
     }),
     connectPage({ kit, own, issuer, api }),
     clientSettingsPage({ kit, own, clients }),
-    clientSecretsPage({ kit, own, clock, clients, oneTimeValues, graceSeconds }),
+    clientSecretsPage({ kit, own, clock, clients, clientNetworks, oneTimeValues, graceSeconds }),
     renewClientPage({ kit, own, clients, oneTimeValues, mail }),
     clientProblemsPage({ kit, own, clientRequests }),
     clientCreatedPage({ kit, own, oneTimeValues, issuer, api }),

@@ -1,14 +1,15 @@
-/** Mails owners about new problems of their clients, at most once a day. */
+/** Mails owners about new problems and new networks of their clients, each at most once a day. */
 import type { Logger } from 'pino';
 import type { AccountMail } from '../accounts/mail/account-mail.ts';
 import type { AttemptLimit } from '../base/attempt-limits.ts';
 import { message } from '../base/message.ts';
+import type { Client } from '../clients/client.ts';
 import type { ClientRequests, MailedOwner } from '../clients/client-requests.ts';
 
 /** @param perOwner allows one mail a day for each key, counted across all nodes */
 export function createProblemMails(parts: {
   readonly requests: Pick<ClientRequests, 'openGroups'>;
-  readonly mail: () => Pick<AccountMail, 'reportProblems'> | undefined;
+  readonly mail: () => Pick<AccountMail, 'reportProblems' | 'reportNetwork'> | undefined;
   readonly perOwner: AttemptLimit;
   readonly log: Pick<Logger, 'warn'>;
 }) {
@@ -29,12 +30,24 @@ export function createProblemMails(parts: {
     await mail()?.reportProblems(ownerId, { items: [...new Map(items).values()], path });
   }
 
+  async function mailNetwork({ id, name, ownerAccountId, mailsNetworks }: Client, network: string): Promise<void> {
+    if (!mailsNetworks || ownerAccountId === undefined || !mail()) return;
+    if (await perOwner.count(`${ownerAccountId} network ${id}`)) return;
+    await mail()?.reportNetwork(ownerAccountId, { name, network, path: `/profile/oauth-clients/${id}/secrets` });
+  }
+
   /** Sends one mail after another: many at once would exceed the maximum for other mails. */
-  return (owners: readonly MailedOwner[]): void => {
-    for (const owner of owners) {
-      mailing = mailing
-        .then(() => mailOwner(owner))
-        .catch((err) => log.warn({ err, owner }, 'an owner got no mail about a new problem'));
-    }
+  function enqueue(owner: unknown, send: () => Promise<void>): void {
+    mailing = mailing
+      .then(send)
+      .catch((err) => log.warn({ err, owner }, 'an owner got no mail about a new problem or network'));
+  }
+
+  return {
+    reportProblems(owners: readonly MailedOwner[]): void {
+      for (const owner of owners) enqueue(owner, () => mailOwner(owner));
+    },
+    reportNetwork: (client: Client, network: string): void =>
+      enqueue({ id: client.ownerAccountId }, () => mailNetwork(client, network)),
   };
 }

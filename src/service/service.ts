@@ -95,7 +95,8 @@ export async function startService(given: ServiceParts) {
     log,
     issuer: settings.issuer,
     brandName: () => current.settings.brand.name,
-    onNewProblems: (owners) => mailProblems(owners),
+    onNewProblems: (owners) => mails.reportProblems(owners),
+    onNewNetwork: (client, network) => mails.reportNetwork(client, network),
     timeoutFactor,
     databaseConnections: settings.storage.databaseConnections,
     maxCached: settings.storage.rememberedPeople,
@@ -125,7 +126,7 @@ export async function startService(given: ServiceParts) {
       }),
   });
   opened.defer(current.close);
-  const mailProblems = createProblemMails({
+  const mails = createProblemMails({
     log,
     requests: registries.clientRequests,
     mail: () => current.application.mail,
@@ -296,6 +297,7 @@ export async function startService(given: ServiceParts) {
     revocations: registries.revocations,
     clientRequests: registries.clientRequests,
     lastUsed: registries.lastUsed,
+    clientNetworks: registries.clientNetworks,
     settings,
     isSeeded,
     database,

@@ -2,7 +2,14 @@
 import { expect } from 'chai';
 import { pino } from 'pino';
 import type { ExpiringKey } from '../../src/accounts/api-keys/api-key.ts';
-import { expiryMail, leakMail, noticeMail, problemsMail, requestMail } from '../../src/accounts/mail/account-mail.ts';
+import {
+  expiryMail,
+  leakMail,
+  networkMail,
+  noticeMail,
+  problemsMail,
+  requestMail,
+} from '../../src/accounts/mail/account-mail.ts';
 import type { Letter, MailBrand } from '../../src/accounts/mail/letter.ts';
 import { createBackgroundMail, createSendMail } from '../../src/accounts/mail/mail.ts';
 import { passwordMail } from '../../src/accounts/password-links/link-mail.ts';
@@ -71,6 +78,8 @@ function letters(language: string, about = 'Stock Reports', name = 'Ada'): Map<s
     message('mail.client_problem-item', { client: about, error }),
   );
   all.set('client_problem', problemsMail(account, { items, path }, ISSUER));
+  const seen = { name: about, network: '192.0.2.0/24', path };
+  all.set('client_network', networkMail(account, seen, ISSUER));
   for (const kind of SECRET_KINDS) {
     const leak = { kind, clientId: 'gate_ci_x', name: about, foundAt: about };
     all.set(`leak ${kind}`, leakMail(account, { ...leak, refusedFrom: AT }, ISSUER));

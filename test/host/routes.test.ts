@@ -57,6 +57,8 @@ POST /profile/oauth-clients/:id/settings: OWN FORM requireOwnClient check requir
 GET /profile/oauth-clients/:id/redirect-uris: requireSignedIn requireOwnClient backToClient
 POST /profile/oauth-clients/:id/redirect-uris: OWN FORM requireOwnClient checkOneMore requireRecentSignIn register
 GET /profile/oauth-clients/:id/secrets: requireSignedIn requireOwnClient show
+GET /profile/oauth-clients/:id/networks: requireSignedIn requireOwnClient showNetworks
+POST /profile/oauth-clients/:id/networks: OWN FORM requireOwnClient requireRecentSignIn saveNetworks
 GET /profile/oauth-clients/:id/rotate-secret: requireSignedIn requireOwnClient backToSecrets
 POST /profile/oauth-clients/:id/rotate-secret: OWN FORM requireOwnClient drawRefusals requireRecentSignIn rotateSecret
 GET /profile/oauth-clients/:id/remove-secret: requireSignedIn requireOwnClient requireAnotherSecret showQuestion

@@ -20,6 +20,7 @@ const SERVER = '/.well-known/oauth-authorization-server';
 const OPENID = '/.well-known/openid-configuration';
 const NOT_FOUND = /this URL does not exist/;
 const SCOPE_REFUSED = /error=invalid_scope/;
+const EARLIER_TOKEN = /an earlier refresh token was sent/;
 const USER_OF = '  userinfo: { request: ({ tokens }) => userOf(tokens.access_token) },\n';
 
 export const NODE_LIBRARIES: readonly Library[] = [
@@ -47,6 +48,12 @@ export const NODE_LIBRARIES: readonly Library[] = [
     redirectPath: '/connect/gatehouse/callback',
     steps: ['connected'],
     needed: [['    state: true,\n    pkce: true,\n', '', /state or code_challenge is required/]],
+  },
+  {
+    name: 'google-auth-library',
+    redirectPath: '/callback',
+    steps: ['connected', 'refreshed', 'refreshed'],
+    needed: [['  client.credentials.refresh_token = refresh_token;\n', '', EARLIER_TOKEN]],
   },
   {
     name: 'remix-auth-oauth2',

@@ -124,7 +124,6 @@ describeOn([postgresServer], 'the page of a large organization', () => {
     const undone = new Error('undone');
     const engine = createChanges({ database: on.service.database });
     const work = engine.transaction(async (tx, now) => {
-      expect(await tx.query('SHOW jit'), 'PostgreSQL compiles no statement').to.deep.equal([{ jit: 'off' }]);
       const read = async (): Promise<number> => {
         const [row] = await tx.query<{ read: number }>(
           `SELECT sum(pg_stat_get_xact_tuples_returned(oid))::int AS read FROM pg_class WHERE oid = 'known_times'::regclass

@@ -14,6 +14,9 @@ const WINDOW = 60;
 /** Seconds that a step may take: the store's clock runs while the test clock stands still. */
 const SLACK = 20;
 const REUSED = 'refresh token was already used, so the whole authorization was revoked';
+const EARLIER =
+  'an earlier refresh token was sent although its successor is in use, so the whole authorization was revoked: ' +
+  'store the refresh token that each refresh returns';
 
 onPostgresAndRedis('refresh tokens', (start) => {
   const on = startSeeded({ on: start, clock: true });
@@ -101,7 +104,7 @@ onPostgresAndRedis('refresh tokens', (start) => {
     const second = await next(first.refreshToken);
     await confirm(second);
     on.clock.advance(WINDOW + SLACK);
-    await expectEnded(REUSED, first.refreshToken, first, second);
+    await expectEnded(EARLIER, first.refreshToken, first, second);
   });
 
   it('the use of an older access token does not prove that the answer of the latest refresh arrived', async () => {
@@ -120,7 +123,25 @@ onPostgresAndRedis('refresh tokens', (start) => {
     const first = await authorize();
     const second = await next(first.refreshToken);
     const third = await next(second.refreshToken);
-    await expectEnded(REUSED, first.refreshToken, first, second, third);
+    await expectEnded(EARLIER, first.refreshToken, first, second, third);
+    const causes = (await on.service.clientRequests.groups(on.clients.confidential.id)).map(({ cause }) => cause);
+    expect(causes, 'on the page of the owner').to.include(EARLIER);
+  });
+
+  it('a public client, which anyone can be, does not learn that it sends an earlier refresh token', async () => {
+    const client = on.clients.public;
+    const first = await on.partner.tokens(client);
+    await next((await next(first.refreshToken, client)).refreshToken, client);
+    refused(await send(first.refreshToken, client), REUSED);
+  });
+
+  it('a replay whose earlier answer may have been lost is not said to be an earlier refresh token', async () => {
+    const strict = await start({ sharing: on.service, settings: { tokens: { retryWindowSeconds: 0 } } });
+    const { refreshToken } = await authorize();
+    await next(refreshToken);
+    const answer = await refresh(strict.settings.issuer, on.clients.confidential, refreshToken);
+    await strict.close();
+    refused(answer, REUSED);
   });
 
   it('repeating a refresh extends neither the lifetime of the new refresh token nor the retry window', async () => {

@@ -20,7 +20,9 @@ import { expectRefusal } from './refusals.ts';
 const DAY = 86_400;
 /** Longer than `tokens.retry_window`. */
 const WINDOW = 90;
-const USED = 'refresh token was already used, so the whole authorization was revoked';
+const USED =
+  'an earlier refresh token was sent although its successor is in use, so the whole authorization was revoked: ' +
+  'store the refresh token that each refresh returns';
 const OLD = 'it was issued before the client was renewed: send the person through the authorization again';
 
 onPostgresAndRedis('renewing a robbed client', (start) => {

@@ -153,6 +153,23 @@ describeOn([postgresServer], 'a statement that reaches its time limit', () => {
   });
 });
 
+describeOn([postgresServer], 'every connection to a PostgreSQL server', () => {
+  it('compiles no statement, also of a transaction, and without a start-up parameter, which a pooler would refuse', async () => {
+    const url = { databaseUrl: await freshMigratedDatabaseUrl(), dataDirectory: '' };
+    const database = await openDatabase({ ...url, timeoutFactor: TIMEOUT_FACTOR, databaseConnections: 3 });
+    const asked = `SELECT setting, source, (SELECT reset_val FROM pg_settings WHERE name = 'jit') AS given, pg_sleep(0.2)
+      FROM pg_settings WHERE name = 'jit'`;
+    const answers = await Promise.all([
+      database.query(asked),
+      database.query(asked),
+      database.transaction((tx) => tx.query(asked)),
+    ]);
+    expect(database.connections()).to.include({ idle: 3 });
+    for (const [answer] of answers) expect(answer).to.include({ setting: 'off', source: 'session', given: 'on' });
+    await database.close();
+  });
+});
+
 describeOn([postgresServer], 'database on a failing server', () => {
   let database: OpenDatabase;
   /** The same database, opened with the time limits of production. */

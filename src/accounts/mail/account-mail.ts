@@ -62,6 +62,10 @@ export function createAccountMail(parts: {
     reportProblems: (accountId: string, problems: MailedProblems) =>
       send(accountId, 'client_problem', (to) => problemsMail(to, problems, issuer)),
 
+    /** Mails the owner of a client, in the background, that a secret of it was used from a new network. */
+    reportNetwork: (accountId: string, seen: MailedNetwork) =>
+      send(accountId, 'a new network of a client', (to) => networkMail(to, seen, issuer)),
+
     /** Mails the person, or the owner of the client, in the background. */
     reportLeak: (leak: MailedLeak) =>
       send(leak.accountId, 'a value found in public', (to) => leakMail(to, leak, issuer)),
@@ -128,6 +132,18 @@ export const problemsMail = (to: Recipient, { items, path }: MailedProblems, iss
     message('mail.client_problem-remedy'),
     { button: message('mail.open-problems'), url: issuer + path },
     switchOff(issuer),
+  );
+
+type MailedNetwork = Readonly<Record<'name' | 'network' | 'path', string>>;
+
+export const networkMail = (to: Recipient, { name, network, path }: MailedNetwork, issuer: string): Letter =>
+  letter(
+    to,
+    message('mail.client_network-subject'),
+    message('mail.client_network', { client: name }),
+    { facts: [[message('mail.network'), network], accountFact(to, issuer)] },
+    message('mail.client_network-remedy'),
+    { button: message('mail.open-secrets'), url: issuer + path },
   );
 
 const accountFact = ({ email }: Recipient, issuer: string): Fact => [

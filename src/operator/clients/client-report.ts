@@ -1,5 +1,6 @@
 /** The text and the JSON that commands print about a client. */
 import type { Client } from '../../clients/client.ts';
+import type { SeenNetwork } from '../../clients/client-networks.ts';
 import type { Report } from '../command/operator.ts';
 import { table } from '../command/report.ts';
 import type { Registries } from '../registries.ts';
@@ -13,9 +14,13 @@ export const clientReport = (client: Client, done: string): Report => ({
 /** How many problems the text has; the value has all. */
 const SHOWN = 20;
 
-/** Returns the client with its problems of the last seven days, the latest first; equal ones are one entry. */
-export async function shownClient({ clientRequests }: Registries, client: Client): Promise<Report> {
+/**
+ * Returns the client with the networks from which its secrets are used, and its problems of the last seven days, the
+ * latest first; equal ones are one entry.
+ */
+export async function shownClient({ clientNetworks, clientRequests }: Registries, client: Client): Promise<Report> {
   const problems = await clientRequests.groups(client.id);
+  const networks = await clientNetworks.list(client);
   const heading = ['LAST', 'TIMES', 'REQUEST REFUSED', 'CAUSE', 'REQUEST'];
   const rows = problems
     .slice(0, SHOWN)
@@ -29,6 +34,9 @@ export async function shownClient({ clientRequests }: Registries, client: Client
   return {
     value: {
       ...clientValue(client),
+      networks: networks.map(({ network, firstSeenAt, lastSeenAt, isNew, isRefused }) => {
+        return { network, first_seen_at: firstSeenAt, last_seen_at: lastSeenAt, new: isNew, refused: isRefused };
+      }),
       problems: problems.map(({ at, first, count, step, error, cause, isMended, ...sent }) => ({
         last_at: at,
         first_at: first,
@@ -43,9 +51,21 @@ export async function shownClient({ clientRequests }: Registries, client: Client
         request_id: sent.requestId,
       })),
     },
-    text: `${clientText(client)}\n\n${table(heading, rows, 'No request was refused in the last 7 days.')}`,
+    text: [
+      clientText(client),
+      ...networks.map(networkText),
+      '',
+      table(heading, rows, 'No request was refused in the last 7 days.'),
+    ].join('\n'),
   };
 }
+
+function networkText({ network, firstSeenAt, lastSeenAt, isNew, isRefused }: SeenNetwork): string {
+  const seen = `first seen ${firstSeenAt.toISOString()}, last seen ${lastSeenAt.toISOString()}`;
+  return line('Network', `${network}, ${seen}${isNew ? ', new' : ''}${isRefused ? ', refused' : ''}`);
+}
+
+const line = (label: string, value: string): string => `${label.padEnd(13)} ${value}`;
 
 export const stateOf = ({ isSuspended }: Client): string => (isSuspended ? 'suspended' : 'active');
 
@@ -63,6 +83,7 @@ function clientText(client: Client): string {
     ...(client.endingSince ? [['Ending', `since ${client.endingSince.toISOString()}: ${UNFINISHED}`]] : []),
     ...client.redirectUris.map((uri) => ['Redirect URI', uri]),
     ...Object.entries(client.links).map(([kind, url]) => [`${kind[0]?.toUpperCase()}${kind.slice(1)}`, url]),
+    ...client.allowedNetworks.map((network) => ['Only from', network]),
     ...client.secrets.map(({ lastFour, createdAt, lastUsedAt, leakedAt }) => [
       'Secret',
       `…${lastFour}, created ${createdAt.toISOString()}, ` +
@@ -70,7 +91,7 @@ function clientText(client: Client): string {
         (leakedAt ? `, found in public ${leakedAt.toISOString()}` : ''),
     ]),
   ];
-  return lines.map(([label = '', value = '']) => `${label.padEnd(13)} ${value}`).join('\n');
+  return lines.map(([label = '', value = '']) => line(label, value)).join('\n');
 }
 
 const UNFINISHED = 'if no `revoke --client` is running, run it again to finish it';
@@ -95,6 +116,7 @@ export const clientValue = (client: Client) => ({
   verified_by: client.verifiedBy ?? null,
   links: client.links,
   always_ask: client.alwaysAsks,
+  allowed_networks: client.allowedNetworks,
   created_at: client.createdAt,
   renewed_at: client.renewedAt ?? null,
   ending_since: client.endingSince ?? null,

@@ -75,6 +75,8 @@ declare module '../view-data.ts' {
       /** The page to renew the client after a theft; undefined for kinds that it does not help. */
       readonly renewUrl: string | undefined;
       readonly renewed: Moment | undefined;
+      /** Undefined for a resource server. */
+      readonly networks: ClientNetworksView | undefined;
     };
     readonly 'oauth-client-problems': ClientPage & {
       readonly open: readonly ClientProblemGroup[];
@@ -156,6 +158,22 @@ export interface SecretRow {
   readonly isRefused: boolean;
   readonly isSafeToRemove: boolean;
   readonly isKnownToFormerOwner: boolean;
+}
+
+export interface ClientNetworksView {
+  readonly action: string;
+  readonly seen: readonly {
+    readonly network: string;
+    readonly first: Moment;
+    readonly last: Moment;
+    readonly isNew: boolean;
+    readonly isRefused: boolean;
+  }[];
+  /** The networks to which the client is restricted, as they are typed: with spaces between them. */
+  readonly allowed: string;
+  readonly isRestricted: boolean;
+  readonly isMailed: boolean;
+  readonly problem: Text | undefined;
 }
 
 /** Refused requests with the same cause. */

@@ -5,6 +5,8 @@ import type { Clock } from '../../base/clock.ts';
 import { message, type Text } from '../../base/message.ts';
 import { Refusal } from '../../base/refusal.ts';
 import { type ClientKind, type ClientSecret, hasSecret } from '../../clients/client.ts';
+import { hasNetworks } from '../../clients/client-network-rules.ts';
+import type { ClientNetworks } from '../../clients/client-networks.ts';
 import type { ClientRegistry } from '../../clients/client-registry.ts';
 import { formerSecretsOf, type OwnedClient } from '../../clients/client-row.ts';
 import { isRenewable, MAX_SECRETS, refusedFrom } from '../../clients/client-secrets.ts';
@@ -12,8 +14,8 @@ import { formOf } from '../../provider/form.ts';
 import { endingRoutes } from '../ending.ts';
 import { seeOther } from '../page.ts';
 import type { PageKit } from '../page-kit.ts';
-import { get, post, type Route, type ShownApi } from '../routes.ts';
-import { accountOf } from '../signed-in.ts';
+import { get, post, type Redraw, type Route, type ShownApi } from '../routes.ts';
+import { accountOf, NOTHING_SENT, typedOf } from '../signed-in.ts';
 import type { ConfirmView } from '../view-data.ts';
 import { momentOrNothing, toMoment } from '../words/moment.ts';
 import type { SecretRow } from './client-view.ts';
@@ -23,37 +25,92 @@ import { CLIENT, type OwnClientPages, ownClientOf, urlOf } from './own-client.ts
 const PATH = `${CLIENT}/secrets`;
 const ROTATE = `${CLIENT}/rotate-secret`;
 const REMOVE = `${CLIENT}/remove-secret`;
+const NETWORKS = `${CLIENT}/networks`;
 const REMOVED = 'The secret is removed. Requests that use it are refused from now on.';
 /** Only for machine clients: the other kinds need a person's approval as well. */
 const TOKENS_LEFT =
   'Access tokens that were got with it stay valid until they expire. Renewing the client ends them at once.';
 
 const partOf = (client: OwnedClient): string => urlOf(client, 'secrets');
+const partOfNetworks = (client: OwnedClient): string => `${urlOf(client)}/networks`;
+
+interface TypedNetworks {
+  readonly allowed: string;
+  readonly isMailed: boolean;
+}
+
+const networksIn = (form: URLSearchParams): TypedNetworks => ({
+  allowed: form.get('networks') ?? '',
+  isMailed: form.has('mail'),
+});
 
 export function clientSecretsPage(parts: {
   readonly kit: PageKit;
   readonly own: OwnClientPages;
   readonly clock: Clock;
   readonly clients: ClientRegistry;
+  readonly clientNetworks: Pick<ClientNetworks, 'list'>;
   readonly oneTimeValues: OneTimeValues;
   /** `leaks.secret_grace` */
   readonly graceSeconds: number;
 }): Route[] {
-  const { kit, own, clock, clients, oneTimeValues, graceSeconds } = parts;
+  const { kit, own, clock, clients, clientNetworks, oneTimeValues, graceSeconds } = parts;
 
-  async function draw(ctx: Context, problem?: Text): Promise<void> {
+  async function draw(ctx: Context, problem?: Text, typed?: TypedNetworks): Promise<void> {
     const client = ownClientOf(ctx);
     const count = client.secrets.filter(({ leakedAt }) => !leakedAt).length;
     await kit.render(ctx, 'oauth-client-secrets', {
       head: await own.head(ctx, 'secrets'),
-      notice: await kit.notices.take(ctx),
-      problem,
+      notice: typedOf(ctx) ? NOTHING_SENT : await kit.notices.take(ctx),
+      problem: typed ? undefined : problem,
       live: secretRowsOf(client, clock(), graceSeconds),
       rotateUrl: hasSecret(client.kind) && count < MAX_SECRETS ? `${urlOf(client)}/rotate-secret` : undefined,
       removeUrl: client.secrets.length > 1 ? `${urlOf(client)}/remove-secret` : undefined,
       renewUrl: isRenewable(client.kind) ? `${urlOf(client)}/renew` : undefined,
       renewed: momentOrNothing(client.renewedAt),
+      networks: hasNetworks(client) ? await networksView(client, typed, problem) : undefined,
     });
+  }
+
+  async function networksView(client: OwnedClient, typed: TypedNetworks | undefined, problem: Text | undefined) {
+    return {
+      action: partOfNetworks(client),
+      seen: (await clientNetworks.list(client)).map(({ firstSeenAt, lastSeenAt, ...seen }) => ({
+        ...seen,
+        first: toMoment(firstSeenAt),
+        last: toMoment(lastSeenAt),
+      })),
+      allowed: typed?.allowed ?? client.allowedNetworks.join(' '),
+      isRestricted: client.allowedNetworks.length > 0,
+      isMailed: typed?.isMailed ?? client.mailsNetworks,
+      problem: typed && problem,
+    };
+  }
+
+  const redrawNetworks: Redraw = {
+    isForEverybody: false,
+    draw: (ctx, problem) => own.requireOwnClient(ctx, () => draw(ctx, problem, networksIn(formOf(ctx)))),
+  };
+
+  function showNetworks(ctx: Context): Promise<void> | void {
+    const typed = typedOf(ctx);
+    return typed ? draw(ctx, undefined, networksIn(typed)) : backToSecrets(ctx);
+  }
+
+  async function saveNetworks(ctx: Context): Promise<void> {
+    const client = ownClientOf(ctx);
+    const typed = networksIn(formOf(ctx));
+    const given = { networks: typed.allowed.split(/[\s,]+/).filter(Boolean), mailsNew: typed.isMailed };
+    try {
+      await clients.restrict(client, given, (tx, networks) =>
+        own.record(ctx, 'client_changed', { allowed_networks: networks, mails_networks: `${typed.isMailed}` }, tx),
+      );
+      await kit.notices.redirect(ctx, partOf(client), 'The networks are saved.');
+    } catch (error) {
+      if (!(error instanceof Refusal)) throw error;
+      ctx.status = 422;
+      await draw(ctx, `${error.message} ${error.remedy}`, typed);
+    }
   }
 
   const show = (ctx: Context): Promise<void> => {
@@ -130,6 +187,8 @@ export function clientSecretsPage(parts: {
 
   return [
     get(PATH, ...own.page, show),
+    get(NETWORKS, ...own.page, showNetworks),
+    post(NETWORKS, ...own.form(redrawNetworks), kit.requireRecentSignIn, saveNetworks),
     get(ROTATE, ...own.page, backToSecrets),
     post(ROTATE, ...form, kit.requireRecentSignIn, rotateSecret),
     ...removing,

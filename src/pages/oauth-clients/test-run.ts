@@ -149,36 +149,39 @@ function posting({ clientId, secret, postForm }: ClientTestRun) {
 function stepsOf({ secret, retryWindowSeconds }: ClientTestRun): (StepName | 'query')[] {
   // RFC 7662 §2.1: only an authenticated client may introspect a token.
   const isConfidential = secret !== undefined;
+  const canRetry = retryWindowSeconds > 0;
   return [
     'exchange',
     ...(isConfidential ? (['introspect'] as const) : []),
     'refresh',
-    ...(retryWindowSeconds > 0 ? (['retry'] as const) : []),
+    ...(canRetry ? (['retry'] as const) : []),
     'query',
-    ...endOf(retryWindowSeconds, isConfidential),
+    ...(canRetry ? (['refresh_again'] as const) : []),
+    // This ends the authorization.
+    'replay',
+    ...(isConfidential ? (['introspect_revoked'] as const) : []),
+    'revoke',
   ];
 }
 
-/** The steps that prove that an authorization ends. If a replay is tested, the replay ends it. */
-const endOf = (retryWindowSeconds: number, isConfidential: boolean): readonly StepName[] => [
-  ...(retryWindowSeconds > 0 ? [] : (['replay'] as const)),
-  'revoke',
-  ...(isConfidential ? (['introspect_revoked'] as const) : []),
-];
-
 /** Explains the expected answer of a step. */
-const meaningOf = (name: StepName, { retryWindowSeconds }: ClientTestRun): string =>
-  name === 'retry'
-    ? `The same new refresh token as before. For ${durationText(retryWindowSeconds)} a lost answer, or two workers at once, do no harm; after that it is a replay and ends the authorization.`
-    : SHOWN[name];
+function meaningOf(name: StepName, { retryWindowSeconds }: ClientTestRun): string {
+  const window = durationText(retryWindowSeconds);
+  if (name === 'retry')
+    return `The same new refresh token as before. For ${window} a lost answer, or two workers at once, do no harm; after that it is a replay and ends the authorization.`;
+  if (name === 'replay' && retryWindowSeconds > 0)
+    return `Refused, and everything is revoked. The same happens to a client that keeps its first refresh token, from the second refresh on that comes more than ${window} after the one before.`;
+  return SHOWN[name];
+}
 
 const SHOWN = {
   exchange: 'The code became an access token and a refresh token.',
   introspect:
     'It is active. A client sees no more about its own token; the end of this page shows what the warehouse API sees.',
   refresh: 'Both tokens are new. Store the refresh token of every answer.',
+  refresh_again: 'Both tokens are new again. The first refresh token is now beyond the retry window.',
   replay: 'Refused, and everything is revoked: the operator of this service allows no retry.',
-  revoke: 'The whole authorization has ended.',
+  revoke: 'The answer to a client that disconnects: 200, also for a token that has ended.',
   introspect_revoked: 'The access token is invalid at once, not only when it expires.',
   refresh_revoked: 'The refresh token is invalid, too.',
 };
@@ -188,7 +191,8 @@ const TITLES: Readonly<Record<StepName, string>> = {
   introspect: 'Introspect the access token',
   refresh: 'Refresh',
   retry: 'Refresh with the old token again',
-  replay: 'Refresh with the old token again',
+  refresh_again: 'Refresh a second time',
+  replay: 'Refresh with the first refresh token',
   revoke: 'Revoke',
   introspect_revoked: 'Introspect again',
   refresh_revoked: 'Refresh again',

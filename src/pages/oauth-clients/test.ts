@@ -163,6 +163,9 @@ function problemWith(client: Client, secret: string): string | undefined {
   if (client.isSuspended) {
     return 'This client is suspended, so everything it asks for is refused.';
   }
+  if (client.allowedNetworks.length > 0) {
+    return 'This client may be used from some networks only, and the test would call from this service. Lift the restriction first.';
+  }
   if (!hasSecret(client.kind)) return undefined;
   if (secret === '') return 'Paste a secret of this client.';
   if (findSecret(client, secret)) return undefined;

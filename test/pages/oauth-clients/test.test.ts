@@ -4,6 +4,7 @@ import { expect } from 'chai';
 import { listen } from '../../../examples/sandbox/listening.ts';
 import type { ClientKind } from '../../../src/clients/client.ts';
 import { createApiCalls } from '../../../src/host/api-calls.ts';
+import { counted, scrape } from '../../support/metrics.ts';
 import { authorizationUrl, exchangeCode, introspect, type TestClient } from '../../support/oauth.ts';
 import type { Page } from '../../support/person.ts';
 import { seed } from '../../support/seed.ts';
@@ -38,14 +39,20 @@ describe('the test of a client', () => {
       'Introspect the access token: OK',
       'Refresh: OK',
       'Refresh with the old token again: OK',
-      'Revoke: OK',
+      'Refresh a second time: OK',
+      'Refresh with the first refresh token: OK',
       'Introspect again: OK',
+      'Revoke: OK',
     ]);
-    const [, exchange, , refresh, again] = answersOf(page);
+    const [, exchange, , refresh, again, , replay] = answersOf(page);
     expect(exchange).to.include({ expires_in: 3600, token_type: 'Bearer' });
     expect(again?.refresh_token).to.equal(refresh?.refresh_token);
     expect(again?.refresh_token).not.to.equal(exchange?.refresh_token);
     expect(again?.access_token).not.to.equal(refresh?.access_token);
+    expect(replay?.error_description).to.include('an earlier refresh token was sent');
+    // The replay of a test is no problem of the client, and alerts no operator.
+    expect(await on.service.clientRequests.groups(client.id)).to.deep.equal([]);
+    expect(counted(await scrape(on.service), 'gatehouse_replays_total')).to.deep.equal({});
     // The page shows the access that introspection reports to the warehouse API.
     expect(textOf(page.html)).to.include(`${on.seeded.elsewhere.name} owner`);
   });
@@ -154,7 +161,7 @@ describe('the test of a client', () => {
   it('a public client can be tested without a secret', async () => {
     const page = await browser.run(await add('public'));
     expect(textOf(page.html)).to.include(WORKS);
-    expect(titlesOf(page)).to.have.length(5);
+    expect(titlesOf(page)).to.have.length(7);
   });
 
   it('an invalid client secret is explained on the form, and no test starts', async () => {

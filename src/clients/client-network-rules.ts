@@ -1,0 +1,57 @@
+/** The networks to which a client can be restricted: which are valid, and which addresses they refuse. */
+import { isIP, isIPv6 } from 'node:net';
+import { beginsNetwork, createNetworkCheck, isMappedIPv4 } from '../base/network-address.ts';
+import { Refusal } from '../base/refusal.ts';
+import type { Client } from './client.ts';
+
+const MAX_ALLOWED = 20;
+
+/** True for kinds whose callers are servers: the networks of a public client are those of people. */
+export const hasNetworks = ({ kind }: Pick<Client, 'kind'>): boolean => kind === 'confidential' || kind === 'machine';
+
+/** The cause of a refusal, which only the owner of the client and the operator learn. */
+export const FOREIGN_NETWORK = 'the secret is correct, but the client may not be used from this network';
+
+/** Returns whether the client is restricted to networks without this address. */
+export const isForeignTo = ({ allowedNetworks }: Pick<Client, 'allowedNetworks'>, address: string): boolean =>
+  allowedNetworks.length > 0 && !createNetworkCheck(allowedNetworks)(address);
+
+export const unusedNetworks = (): Refusal =>
+  new Refusal(
+    'networks_unused',
+    'Only confidential and machine clients can be restricted to networks.',
+    'No change is needed: a public client runs where its users are.',
+  );
+
+/**
+ * Returns the networks in CIDR notation, without repetitions; an address alone is a network.
+ *
+ * @throws Refusal `networks_invalid`
+ */
+export function readNetworks(entered: readonly string[]): string[] {
+  const networks = entered.map((text) => {
+    const network = readNetwork(text);
+    if (network !== undefined) return network;
+    throw new Refusal(
+      'networks_invalid',
+      `${text.slice(0, 50)} is not a network.`,
+      'Write an address, or a network with its first address, such as 192.0.2.0/24 or 2001:db8::/32.',
+    );
+  });
+  const distinct = [...new Set(networks)];
+  if (distinct.length <= MAX_ALLOWED) return distinct;
+  throw new Refusal(
+    'networks_invalid',
+    `A client can be restricted to at most ${MAX_ALLOWED} networks.`,
+    'Name fewer and larger networks.',
+  );
+}
+
+function readNetwork(text: string): string | undefined {
+  const [start = '', bits, ...more] = text.trim().toLowerCase().split('/');
+  const size = isIPv6(start) ? 128 : 32;
+  if (isIP(start) === 0 || start.includes('%') || isMappedIPv4(start) || more.length > 0) return undefined;
+  if (bits !== undefined && !(/^\d{1,3}$/.test(bits) && Number(bits) <= size)) return undefined;
+  const network = `${start}/${Number(bits ?? size)}`;
+  return beginsNetwork(network) ? network : undefined;
+}

@@ -1,0 +1,122 @@
+/** The networks from which clients use their secrets, as their owners see them. */
+import type { Logger } from 'pino';
+import type { Clock } from '../base/clock.ts';
+import { siteOf } from '../base/network-address.ts';
+import { expiryJob } from '../storage/cleaning.ts';
+import { createLastUsed, type Use } from '../storage/last-used.ts';
+import type { Queries } from '../storage/queries.ts';
+import type { Client } from './client.ts';
+import { hasNetworks, isForeignTo } from './client-network-rules.ts';
+import type { ClientRegistry } from './client-registry.ts';
+
+/** A network from which a secret of the client was used. */
+export interface SeenNetwork {
+  /** An IPv4 network of 24 bits, or an IPv6 network of 48 bits. */
+  readonly network: string;
+  readonly firstSeenAt: Date;
+  /** Accurate to a few minutes. */
+  readonly lastSeenAt: Date;
+  /** True for 30 days, if the client had been registered for a week when the network was first seen. */
+  readonly isNew: boolean;
+  /** True if the client is restricted to other networks. */
+  readonly isRefused: boolean;
+}
+
+/** Called for each client with a network that was never seen before, after its first week. */
+export type OnNewNetwork = (client: Client, network: string) => void;
+
+export type ClientNetworks = ReturnType<typeof createClientNetworks>;
+
+const DAY_MS = 86_400_000;
+const FIRST_MS = 7 * DAY_MS;
+const NEW_MS = 30 * DAY_MS;
+const LIFETIME_MS = 90 * DAY_MS;
+/** Maximum number of networks that are kept of a client, and that a node records of it within the next time. */
+const MAX_KEPT = 50;
+const RECORDED_MS = 300_000;
+/** Maximum number of new networks of a client in one write: a thief cannot displace what was seen long before. */
+const MAX_ADDED = 10;
+
+export function createClientNetworks(parts: {
+  readonly database: Queries;
+  readonly clients: Pick<ClientRegistry, 'find'>;
+  readonly clock: Clock;
+  readonly log: Pick<Logger, 'warn'>;
+  readonly onNewNetwork?: OnNewNetwork | undefined;
+}) {
+  const { database, clients, clock, log, onNewNetwork } = parts;
+  /** What this node has recorded of each client: an attacker with a secret may have any number of networks. */
+  let recorded = { since: 0, networks: new Map<string, Set<string>>() };
+
+  async function write(uses: readonly Use[]): Promise<void> {
+    const seen = uses.map(({ id, at }) => [...id.split(' '), at] as const);
+    const columns = (rows: readonly (readonly unknown[])[]) =>
+      [0, 1, 2].map((column) => rows.map((row) => row[column]));
+    const known = await database.query<{ readonly id: string }>(SEE_AGAIN, columns(seen));
+    const ids = new Set(known.map(({ id }) => id));
+    const fresh = seen.filter((_, place) => !ids.has(uses[place]?.id ?? ''));
+    if (fresh.length === 0) return;
+    const added = await database.query<{ readonly clientId: string; readonly network: string }>(ADD, columns(fresh));
+    for (const { clientId, network } of added) {
+      const client = await clients.find(clientId);
+      if (client && clock() - client.createdAt.getTime() >= FIRST_MS) onNewNetwork?.(client, network);
+    }
+  }
+
+  const lastSeen = createLastUsed({ clock, log, writers: { client_network: write } });
+
+  return {
+    /** Only stores the network in memory: it is written in the background, at most once in five minutes. */
+    record(client: Client, address: string): void {
+      const network = hasNetworks(client) ? siteOf(address) : undefined;
+      if (network === undefined) return;
+      const age = clock() - recorded.since;
+      // A negative age means that the clock was set back.
+      if (age < 0 || age >= RECORDED_MS) recorded = { since: clock(), networks: new Map() };
+      const ofClient = recorded.networks.get(client.id) ?? new Set();
+      if (!ofClient.has(network) && ofClient.size >= MAX_KEPT) return;
+      recorded.networks.set(client.id, ofClient.add(network));
+      lastSeen.record('client_network', `${client.id} ${network}`);
+    },
+
+    /** Returns the networks that were written, the latest new one first. */
+    async list(client: Client): Promise<SeenNetwork[]> {
+      const rows = await database.query<Omit<SeenNetwork, 'isNew' | 'isRefused'>>(LIST, [client.id, MAX_KEPT]);
+      return rows.map((row) => {
+        const first = row.firstSeenAt.getTime();
+        const isNew = first - client.createdAt.getTime() >= FIRST_MS && clock() - first < NEW_MS;
+        return { ...row, isNew, isRefused: isForeignTo(client, row.network.split('/')[0] ?? '') };
+      });
+    },
+
+    removeExpired: expiryJob(parts, [{ table: 'client_networks', column: 'last_seen_at' }], LIFETIME_MS),
+    flush: lastSeen.flush,
+    close: lastSeen.close,
+  };
+}
+
+const SEE_AGAIN = `UPDATE client_networks n SET last_seen_at = greatest(n.last_seen_at, seen.at)
+  FROM unnest($1::text[], $2::text[], $3::timestamptz[]) AS seen (client_id, network, at)
+  WHERE (n.client_id, n.network) = (seen.client_id, seen.network)
+  RETURNING n.client_id || ' ' || n.network AS id`;
+
+/** Of more than the maximum, removes those that were first seen last: the oldest ones are the client's own. */
+const ADD = `WITH fresh AS (
+    SELECT *, row_number() OVER (PARTITION BY client_id ORDER BY at DESC, network) AS place
+      FROM unnest($1::text[], $2::text[], $3::timestamptz[]) AS seen (client_id, network, at)
+      WHERE EXISTS (SELECT FROM clients WHERE id = client_id)
+  ), kept AS (
+    SELECT n.client_id, n.network, row_number() OVER (PARTITION BY n.client_id ORDER BY n.first_seen_at, n.network) AS place
+      FROM client_networks n WHERE n.client_id = ANY (ARRAY(SELECT client_id FROM fresh))
+  ), removed AS (
+    DELETE FROM client_networks n USING kept
+      WHERE (n.client_id, n.network) = (kept.client_id, kept.network) AND kept.place > ${MAX_KEPT} - (
+        SELECT least(count(*), ${MAX_ADDED}) FROM fresh WHERE fresh.client_id = kept.client_id)
+  )
+  INSERT INTO client_networks (client_id, network, first_seen_at, last_seen_at)
+    SELECT client_id, network, at, at FROM fresh WHERE place <= ${MAX_ADDED} ORDER BY client_id, network
+    ON CONFLICT DO NOTHING
+    RETURNING client_id AS "clientId", network`;
+
+const LIST = `SELECT network, first_seen_at AS "firstSeenAt", last_seen_at AS "lastSeenAt" FROM client_networks
+  WHERE client_id = $1 ORDER BY first_seen_at DESC, network LIMIT $2`;
