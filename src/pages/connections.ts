@@ -263,7 +263,7 @@ export function connectionsPage(parts: {
         heading: message(`connections.disconnect-${name}-heading`, { count: clients.length }),
         consequences: [
           ...(name === 'all' ? [] : [clients.map((client) => client.name).join(', ')]),
-          message('connections.disconnect-all-effect'),
+          message(`connections.disconnect-${name}-effect`, { count: clients.length }),
           message('connections.all-can-ask-again'),
         ],
         button: name === 'all' ? message('connections.disconnect-all') : message('connections.disconnect'),

@@ -188,7 +188,10 @@ describe('the page of connections', () => {
       .to.include('Route Planner')
       .and.not.include('Stock Reports');
     const asked = await person.get(`${PATH}/disconnect-unused`);
-    expect(textOf(asked.html)).to.include('Route Planner').and.not.include('Stock Reports');
+    expect(textOf(asked.html))
+      .to.include('Route Planner')
+      .and.include(said('connections.disconnect-unused-effect', { count: 1 }))
+      .and.not.include('Stock Reports');
     const list = await person.follow(await person.submit(asked, {}));
     expect(textOf(list.html)).to.include(said('connections.unused-disconnected', { count: 1 }));
     expect([await isActive(old.accessToken), await isActive(used.accessToken)]).to.deep.equal([false, true]);
