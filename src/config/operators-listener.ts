@@ -1,4 +1,4 @@
-/** The operators' listener for its clients: its URL, and the credentials of a request to it. */
+/** What a client of the operators' listener needs: its URL, and the credentials of a request to it. */
 import { createHmac } from 'node:crypto';
 import { isLoopbackOrigin } from './issuer.ts';
 import type { Settings } from './settings.ts';

@@ -47,7 +47,7 @@ export interface ChangeFeed {
   /** True if all changes that were committed more than 950 milliseconds ago have been received. */
   readonly isLive: boolean;
   /**
-   * Until when changes have certainly been received; undefined if the feed is not live, or if the
+   * The time up to which all changes have been received; undefined if the feed is not live, or if the
    * database runs in this process. Positions of all nodes can be compared.
    */
   readonly position: FeedPosition | undefined;

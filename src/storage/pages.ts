@@ -38,7 +38,7 @@ interface ListQuery {
   readonly values?: readonly unknown[];
   /** Conditions without an index, on the columns of row `a`: `$` is the value. Unused if the value is undefined. */
   readonly filters?: readonly (readonly [condition: string, value: unknown])[];
-  /** Returns the condition for the item with the id in a parameter, if no index has the column `id`. */
+  /** Returns the condition that finds one item by its id. Only for lists whose index has no column `id`. */
   readonly hasId?: (parameter: string) => string;
 }
 

@@ -29,7 +29,7 @@ export interface Texts {
   plain(what: Text): string;
   /** For example `21 Nov 2026, 04:23 UTC`: to the minute, because the time zone is unknown. */
   moment(time: Instant): string;
-  /** As in `lang` and in the name of the file. */
+  /** The language tag, as in the attribute `lang` and in the name of the file. */
   readonly language: string;
   /** For `Intl`. */
   readonly locale: string;
