@@ -31,7 +31,7 @@ export function isMappedIPv4(address: string): boolean {
  */
 export function siteOf(address: string): string | undefined {
   const own = networkOf(address);
-  if (isIPv4(own)) return own.startsWith('127.') ? undefined : own.replace(/\d+$/, '0/24');
+  if (isIPv4(own)) return own.startsWith('127.') ? undefined : `${own.split('.', 3).join('.')}.0/24`;
   const [start = ''] = own.split('/');
   if (!isIPv6(start)) return undefined;
   const [first = 0, second = 0, third = 0] = groupsOf(start);

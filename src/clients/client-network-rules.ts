@@ -16,6 +16,13 @@ export const FOREIGN_NETWORK = 'the secret is correct, but the client may not be
 export const isForeignTo = ({ allowedNetworks }: Pick<Client, 'allowedNetworks'>, address: string): boolean =>
   allowedNetworks.length > 0 && !createNetworkCheck(allowedNetworks)(address);
 
+/** Returns whether the client is restricted to networks without any address of this network. */
+export function isAllForeignTo(client: Pick<Client, 'allowedNetworks'>, network: string): boolean {
+  const includes = createNetworkCheck([network]);
+  const start = (one: string): string => one.split('/')[0] ?? '';
+  return isForeignTo(client, start(network)) && !client.allowedNetworks.some((allowed) => includes(start(allowed)));
+}
+
 export const unusedNetworks = (): Refusal =>
   new Refusal(
     'networks_unused',

@@ -6,7 +6,7 @@ import { expiryJob } from '../storage/cleaning.ts';
 import { createLastUsed, type Use } from '../storage/last-used.ts';
 import type { Queries } from '../storage/queries.ts';
 import type { Client } from './client.ts';
-import { hasNetworks, isForeignTo } from './client-network-rules.ts';
+import { hasNetworks, isAllForeignTo } from './client-network-rules.ts';
 import type { ClientRegistry } from './client-registry.ts';
 
 /** A network from which a secret of the client was used. */
@@ -18,7 +18,7 @@ export interface SeenNetwork {
   readonly lastSeenAt: Date;
   /** True for 30 days, if the client had been registered for a week when the network was first seen. */
   readonly isNew: boolean;
-  /** True if the client is restricted to other networks. */
+  /** True if the client is restricted to networks that have no address in common with it. */
   readonly isRefused: boolean;
 }
 
@@ -85,7 +85,7 @@ export function createClientNetworks(parts: {
       return rows.map((row) => {
         const first = row.firstSeenAt.getTime();
         const isNew = first - client.createdAt.getTime() >= FIRST_MS && clock() - first < NEW_MS;
-        return { ...row, isNew, isRefused: isForeignTo(client, row.network.split('/')[0] ?? '') };
+        return { ...row, isNew, isRefused: isAllForeignTo(client, row.network) };
       });
     },
 

@@ -216,6 +216,11 @@ describe('the networks of a client', () => {
     expect(JSON.parse(set.output)).to.deep.include({ allowed_networks: ['192.0.2.7/32'] });
     await eventually(async () => expect((await useFrom('192.0.2.8')).status).to.equal(401));
     expect((await useFrom('192.0.2.7')).status).to.equal(200);
+    const refusals = (await seen()).map(({ network, isRefused }) => [network, isRefused]);
+    expect(refusals, 'not if a part of it is allowed').to.have.deep.members([
+      ['198.51.100.0/24', true],
+      ['192.0.2.0/24', false],
+    ]);
     const [latest, , first] = await on.service.activity.of(on.seeded.other.accountId, { limit: 3 });
     expect(latest).to.deep.include({ action: 'client_changed', actor: 'operator' });
     expect(latest?.details).to.deep.include({ allowed_networks: ['192.0.2.7/32'] });
