@@ -47,15 +47,7 @@ const MAX_HOST_LENGTH = 100;
 export const shownHost = (named = 'no host'): string => named.replace(/[^\x21-\x7e]/g, '?').slice(0, MAX_HOST_LENGTH);
 
 /** OpenID Connect's parameters; oidc-provider would store those that it does not refuse. */
-const OPENID_PARAMETERS = [
-  'acr_values',
-  'claims',
-  'claims_locales',
-  'display',
-  'id_token_hint',
-  'max_age',
-  'nonce',
-];
+const OPENID_PARAMETERS = ['acr_values', 'claims', 'claims_locales', 'display', 'id_token_hint', 'max_age', 'nonce'];
 
 /** The maximum length of an email address (RFC 5321 §4.5.3.1). */
 const MAX_LOGIN_HINT_LENGTH = 320;
@@ -80,7 +72,9 @@ export async function ignoreOpenIdParameters(ctx: Context, next: Next): Promise<
 /** Returns our language for the first tag that we have texts for: `de` for `de-AT en`. */
 function firstLanguageIn(tags: string | string[] | undefined): string | undefined {
   const known = languages();
-  const wanted = String(tags ?? '').toLowerCase().split(/[ ,]/);
+  const wanted = String(tags ?? '')
+    .toLowerCase()
+    .split(/[ ,]/);
   return wanted.map((tag) => tag.split('-')[0] ?? '').find((tag) => known.includes(tag));
 }
 

@@ -23,10 +23,11 @@ export function addBlockCommands(program: Command, operator: Operator): void {
 }
 
 const LIST: ListForm<ListedBlock> = {
-  heading: ['ID', 'ORGANIZATION', 'CLIENT', 'SINCE', 'BY', 'NOTE'],
+  heading: ['ID', 'ORGANIZATION', 'WAREHOUSE', 'CLIENT', 'SINCE', 'BY', 'NOTE'],
   row: (block) => [
     block.id,
     block.organizationName,
+    block.warehouseName ?? 'all',
     block.clientName ?? '(deleted)',
     block.at?.toISOString().slice(0, 10) ?? '',
     block.by ?? '',
@@ -36,6 +37,8 @@ const LIST: ListForm<ListedBlock> = {
     id: block.id,
     organization_id: block.organizationId,
     organization_name: block.organizationName,
+    warehouse_id: block.warehouseId,
+    warehouse_name: block.warehouseName,
     client_id: block.clientId,
     client_name: block.clientName,
     blocked_at: block.at,

@@ -15,15 +15,19 @@ interface FollowingClient {
 /** The ids of the organizations that decided. A block wins over an approval. */
 export interface ClientDecisions {
   readonly blocked: ReadonlySet<string>;
+  /** The ids of the warehouses in which the client is blocked. */
+  readonly warehouses: ReadonlySet<string>;
   readonly approved: ReadonlySet<string>;
 }
 
-/** Why a client reaches nothing in an organization. */
+/** Why a client reaches nothing in an organization, or in one of its warehouses. */
 export interface ClientExclusion {
   readonly clientId: string;
   readonly organizationId: string;
+  /** Null for the whole organization. */
+  readonly warehouseId: string | null;
   /** `waiting`: the organization asks first, and has not decided about the client yet. */
-  readonly why: 'blocked' | 'declined' | 'waiting';
+  readonly why: 'blocked' | 'declined' | 'waiting' | 'warehouse';
   /** When the client was blocked, declined, or first connected by a member; null if never. */
   readonly at: Date | null;
   /** True if the client is blocked because another client of its owner is blocked. */
@@ -33,10 +37,13 @@ export interface ClientExclusion {
 }
 
 export interface ListedBlock {
-  /** The ids of organization and client, separated by a slash. */
+  /** The ids of organization or warehouse and of the client, separated by a slash. */
   readonly id: string;
   readonly organizationId: string;
   readonly organizationName: string;
+  /** Null for a block in the whole organization. */
+  readonly warehouseId: string | null;
+  readonly warehouseName: string | null;
   readonly clientId: string;
   /** Null if the client was deleted: its block still applies to new clients of the same owner. */
   readonly clientName: string | null;
@@ -57,7 +64,9 @@ export function createClientBlocks(parts: {
     changes,
     clock,
     topics: ['bars'],
-    sizeOf: ({ blocked, approved }) => 1 + Math.floor((blocked.size + approved.size) / 100),
+    sizeOf: ({ blocked, warehouses, approved }) => {
+      return 1 + Math.floor((blocked.size + warehouses.size + approved.size) / 100);
+    },
   });
   return {
     /** Stores that the organization blocks the client, and returns the block if it is new. */
@@ -103,38 +112,75 @@ export function createClientBlocks(parts: {
         [organizationId, clientId],
       ),
 
-    /** Returns which organizations block this client, and which have approved it. */
+    /**
+     * Stores that the organization blocks the client in this warehouse of its own, and returns the
+     * block if it is new. It does not follow to other clients of the owner.
+     */
+    blockIn: (
+      tx: Queries,
+      organizationId: string,
+      warehouseId: string,
+      clientId: string,
+      { at, by }: { readonly at: Date; readonly by: string | undefined },
+    ): Promise<unknown[]> =>
+      tx.query(
+        // The lock waits for a move of the warehouse in progress, and makes a later one see the block.
+        `WITH own AS (SELECT id FROM warehouses
+            WHERE id = $2 AND organization_id = $1 AND ended_at IS NULL FOR KEY SHARE)
+          INSERT INTO barred_in_warehouses (warehouse_id, client_id, barred_at, barred_by)
+            SELECT own.id, c.id, $4, $5 FROM own, clients c WHERE c.id = $3
+            ON CONFLICT DO NOTHING RETURNING client_id`,
+        [organizationId, warehouseId, clientId, at, by ?? null],
+      ),
+
+    /** Deletes the block in the warehouse, and returns it if there was one. */
+    unblockIn: (tx: Queries, organizationId: string, warehouseId: string, clientId: string): Promise<unknown[]> =>
+      tx.query(
+        `DELETE FROM barred_in_warehouses WHERE client_id = $3 AND warehouse_id =
+            (SELECT id FROM warehouses WHERE id = $2 AND organization_id = $1) RETURNING client_id`,
+        [organizationId, warehouseId, clientId],
+      ),
+
+    /** Returns where this client is blocked, and which organizations have approved it. */
     of: (clientId: string): Promise<ClientDecisions> =>
       cache.get(clientId, async () => {
-        const rows = await database.query<{ id: string; isApproved: boolean }>(
-          `SELECT organization_id AS id, false AS "isApproved"
+        const rows = await database.query<{ id: string; kind: keyof ClientDecisions }>(
+          `SELECT organization_id AS id, 'blocked' AS kind
               FROM barred_clients WHERE client_id = $1
-            UNION ALL SELECT organization_id, true
+            UNION ALL SELECT warehouse_id, 'warehouses'
+              FROM barred_in_warehouses WHERE client_id = $1
+            UNION ALL SELECT organization_id, 'approved'
               FROM client_decisions WHERE client_id = $1 AND is_approved`,
           [clientId],
         );
-        const idsOf = (approved: boolean) =>
-          new Set(rows.filter(({ isApproved }) => isApproved === approved).map(({ id }) => id));
-        return { blocked: idsOf(false), approved: idsOf(true) };
+        const idsOf = (which: keyof ClientDecisions) =>
+          new Set(rows.filter(({ kind }) => kind === which).map(({ id }) => id));
+        return { blocked: idsOf('blocked'), warehouses: idsOf('warehouses'), approved: idsOf('approved') };
       }),
 
-    /** Returns, by client, the organizations that the client does not reach, and why. */
+    /** Returns, by client, the organizations and warehouses that the client does not reach, and why. */
     async exclusions(
       organizationIds: readonly string[],
       clientIds: readonly string[],
     ): Promise<ReadonlyMap<string, readonly ClientExclusion[]>> {
       const rows = await database.query<ClientExclusion>(
-        `SELECT c.id AS "clientId", o.id AS "organizationId", coalesce(b.follows, false) AS follows,
+        `SELECT c.id AS "clientId", o.id AS "organizationId", NULL AS "warehouseId",
+            coalesce(b.follows, false) AS follows,
             CASE WHEN b.client_id IS NULL THEN d.sentence END AS sentence,
             CASE WHEN b.client_id IS NOT NULL THEN 'blocked'
               WHEN d.client_id IS NOT NULL THEN 'declined' ELSE 'waiting' END AS why,
             coalesce(b.barred_at, d.decided_at, (SELECT min(connected_at)
-              FROM member_connections WHERE organization_id = o.id AND client_id = c.id)) AS at
+              FROM member_connections WHERE organization_id = o.id AND client_id = c.id)) AS at,
+            o.name
           FROM unnest($2::text[]) AS c (id) JOIN organizations o ON o.id = ANY($1)
           LEFT JOIN barred_clients b ON b.organization_id = o.id AND b.client_id = c.id
           LEFT JOIN client_decisions d ON d.organization_id = o.id AND d.client_id = c.id
           WHERE b.client_id IS NOT NULL OR (o.asks_first AND d.is_approved IS NOT TRUE)
-          ORDER BY o.name, o.id`,
+          UNION ALL SELECT b.client_id, o.id, w.id, false, NULL, 'warehouse', b.barred_at, o.name
+            FROM barred_in_warehouses b JOIN warehouses w ON w.id = b.warehouse_id AND w.ended_at IS NULL
+            JOIN organizations o ON o.id = w.organization_id AND o.id = ANY($1)
+            WHERE b.client_id = ANY($2)
+          ORDER BY name, "organizationId", "warehouseId" NULLS FIRST`,
         [organizationIds, clientIds],
       );
       return Map.groupBy(rows, ({ clientId }) => clientId);
@@ -154,15 +200,19 @@ export function createClientBlocks(parts: {
       pageOf<ListedBlock>(
         database,
         {
-          select: `SELECT b.organization_id || '/' || b.client_id AS id,
+          select: `SELECT coalesce(b.warehouse_id, b.organization_id) || '/' || b.client_id AS id,
               b.organization_id AS "organizationId", o.name AS "organizationName",
+              b.warehouse_id AS "warehouseId", b.warehouse_name AS "warehouseName",
               b.client_id AS "clientId", c.name AS "clientName", b.follows, b.at, a.email AS by
             FROM (
-              SELECT organization_id, client_id, barred_at AS at, barred_by, follows
+              SELECT organization_id, NULL AS warehouse_id, NULL AS warehouse_name, client_id,
+                  barred_at AS at, barred_by, follows
                 FROM barred_clients
-              UNION ALL SELECT organization_id, client_id, NULL, barred_by, false
+              UNION ALL SELECT organization_id, NULL, NULL, client_id, NULL, barred_by, false
                 FROM barred_redirects r
                 WHERE NOT EXISTS (SELECT FROM clients WHERE id = r.client_id)
+              UNION ALL SELECT w.organization_id, w.id, w.name, n.client_id, n.barred_at, n.barred_by, false
+                FROM barred_in_warehouses n JOIN warehouses w ON w.id = n.warehouse_id
             ) b
             JOIN organizations o ON o.id = b.organization_id
             LEFT JOIN clients c ON c.id = b.client_id
@@ -170,7 +220,7 @@ export function createClientBlocks(parts: {
             WHERE (b.organization_id = $1 OR $1::text IS NULL)
               AND (b.client_id = $2 OR $2::text IS NULL)`,
           order: [byName('"organizationName"'), '-coalesce(extract(epoch FROM at), 0)', 'id'],
-          cells: ['id', '"organizationName"', '"clientName"', 'by'],
+          cells: ['id', '"organizationName"', '"warehouseName"', '"clientName"', 'by'],
           values: [organizationId ?? null, clientId ?? null],
         },
         page,

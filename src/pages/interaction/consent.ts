@@ -8,6 +8,7 @@ import {
   limitFrom,
   limitJson,
   NO_LIMIT,
+  withoutWarehouses,
 } from '../../accounts/access/access-limit.ts';
 import type { ClientStandings } from '../../authorizations/client-standing.ts';
 import type { ConnectedConsent, Connections } from '../../authorizations/connections.ts';
@@ -98,7 +99,8 @@ export function createConsentSteps(parts: {
     const exclusions = excluded.get(clientId) ?? [];
     // The limit may contain organizations that can still approve the client.
     const blocked = exclusions.filter(({ why }) => why === 'blocked');
-    const allowed = all.filter(({ id }) => blocked.every((one) => one.organizationId !== id));
+    const open = all.filter(({ id }) => blocked.every((one) => one.organizationId !== id));
+    const allowed = withoutWarehouses(open, new Set(exclusions.flatMap(({ warehouseId }) => warehouseId ?? [])));
     return { all, allowed, exclusions };
   }
 

@@ -5,7 +5,8 @@ import type { Organization } from '../../accounts/access/reach.ts';
 import { isAdmin } from '../../accounts/access/reach.ts';
 import type { ClientStandings } from '../../authorizations/client-standing.ts';
 import type { ActingAdmin, OrganizationEndings } from '../../authorizations/organization-endings.ts';
-import type { OrganizationReach, ReachingClient, ReachingPerson } from '../../authorizations/organization-reach.ts';
+import type { OrganizationReach } from '../../authorizations/organization-reach.ts';
+import type { ReachingClient, ReachingPerson } from '../../authorizations/reaching.ts';
 import type { Clock } from '../../base/clock.ts';
 import { message, type Text } from '../../base/message.ts';
 import { Refusal } from '../../base/refusal.ts';
@@ -128,7 +129,10 @@ export function organizationsPage(parts: {
         if (!ended) await requireAdmin(ctx, async () => {});
         return ended;
       },
-      back: (ctx) => urlOf(admin.get(ctx)),
+      back(ctx) {
+        const { warehouse } = ctx.params;
+        return urlOf(admin.get(ctx)) + (warehouse === undefined ? '' : `?${new URLSearchParams({ warehouse })}`);
+      },
     });
 
   const isSelf = (ctx: Context, { id }: Pick<ReachingPerson, 'id'>): boolean => id === accountOf(ctx).id;
@@ -162,62 +166,89 @@ export function organizationsPage(parts: {
     already: message('organizations.already-ended'),
   });
 
-  /** Returns the listed client that the path names, or undefined. */
-  async function client(ctx: Context): Promise<ReachingClient | undefined> {
-    const reach = organizationReach.of(admin.get(ctx).id);
-    return (await reach.clientsNamed([`${ctx.params.client}`]))[0];
+  /** Returns the listed client that the path names, and the warehouse if it names one, or undefined. */
+  async function client(ctx: Context): Promise<BlockedOrNot | undefined> {
+    const { id, warehouses } = admin.get(ctx);
+    const [client] = await organizationReach.of(id).clientsNamed([`${ctx.params.client}`]);
+    const warehouse = warehouses.find((one) => one.id === ctx.params.warehouse);
+    return client && (ctx.params.warehouse === undefined || warehouse) ? { client, warehouse } : undefined;
   }
 
-  const blocking = ending<ReachingClient>({
-    path: `${ONE}/clients/:client/end`,
-    find: client,
-    ask(ctx, { name: app, count }) {
-      const { name: organization } = admin.get(ctx);
-      return {
-        section: 'organizations',
-        heading: message('organizations.block-heading', { app, organization }),
-        consequences: [
-          message('organizations.block-effect', { organization }),
-          message('organizations.block-people', { count }),
-        ],
-        button: message('organizations.block'),
-      };
-    },
-    async end(ctx, found) {
-      const isBlocked = await organizationEndings.block(actor(ctx), found);
-      return isBlocked ? { said: message('organizations.blocked', { app: found.name }) } : undefined;
-    },
-    already: message('organizations.already-blocked'),
-  });
-
-  const unblocking = ending<ReachingClient>({
-    path: `${ONE}/clients/:client/let-in`,
-    find: client,
-    ask: (ctx, { name: app }) => ({
-      section: 'organizations',
-      heading: message('organizations.unblock-heading', { app, organization: admin.get(ctx).name }),
-      consequences: [message('organizations.unblock-effect')],
-      button: message('organizations.unblock'),
+  /** The routes that block, or unblock, a client in the place of the path: the organization, or a warehouse. */
+  const deciding = (place: string): Route[] => [
+    ...ending<BlockedOrNot>({
+      path: `${place}/clients/:client/end`,
+      find: client,
+      ask(ctx, { client: { name: app, count, kind, ownerName }, warehouse }) {
+        const { name: organization } = admin.get(ctx);
+        const where = (warehouse ?? admin.get(ctx)).name;
+        return {
+          section: 'organizations',
+          heading: message('organizations.block-heading', { app, organization: where }),
+          consequences: [
+            message('organizations.block-effect', { organization: where }),
+            ...(warehouse
+              ? [message('organizations.block-only-there', { warehouse: where, organization })]
+              : [
+                  message('organizations.block-elsewhere'),
+                  ...(ownerName === null ? [] : [message('organizations.block-later', { maker: ownerName })]),
+                ]),
+            ...(kind === 'machine' ? [] : [message('organizations.block-people', { count })]),
+          ],
+          button: message('organizations.block'),
+        };
+      },
+      async end(ctx, { client, warehouse }) {
+        if (!(await organizationEndings.block(actor(ctx), client, warehouse))) return undefined;
+        const { name: place } = warehouse ?? admin.get(ctx);
+        return { said: message('organizations.blocked', { app: client.name, place }) };
+      },
+      already: message('organizations.already-blocked'),
     }),
-    async end(ctx, found) {
-      const isUnblocked = await organizationEndings.unblock(actor(ctx), found);
-      return isUnblocked ? { said: message('organizations.unblocked', { app: found.name }) } : undefined;
-    },
-    already: message('organizations.already-unblocked'),
-  });
+    ...ending<BlockedOrNot>({
+      path: `${place}/clients/:client/let-in`,
+      find: client,
+      ask(ctx, { client: { name: app, isBlocked }, warehouse }) {
+        const { name: organization } = admin.get(ctx);
+        const isOutAnyway = warehouse !== undefined && isBlocked;
+        return {
+          section: 'organizations',
+          heading: message('organizations.unblock-heading', { app, organization: warehouse?.name ?? organization }),
+          consequences: [
+            isOutAnyway
+              ? message('organizations.unblock-still-blocked', { organization })
+              : message('organizations.unblock-effect'),
+          ],
+          button: message('organizations.unblock'),
+        };
+      },
+      async end(ctx, { client, warehouse }) {
+        if (!(await organizationEndings.unblock(actor(ctx), client, warehouse))) return undefined;
+        const { name: place } = warehouse ?? admin.get(ctx);
+        return { said: message('organizations.unblocked', { app: client.name, place }) };
+      },
+      already: message('organizations.already-unblocked'),
+    }),
+  ];
 
   const policy = createPolicySteps({ ...parts, actor, urlOf });
   return [
     get(PATH, kit.requireSignedIn, list),
     get(ONE, ...page, show),
     ...endMembership,
-    ...blocking,
-    ...unblocking,
+    ...deciding(ONE),
+    ...deciding(`${ONE}/warehouses/:warehouse`),
     get(POLICY, ...page, policy.showPolicy),
     post(POLICY, ...form, kit.requireRecentSignIn, policy.savePolicy),
     get(DECIDE, ...page, policy.askToDecide),
     post(DECIDE, ...form, kit.requireRecentSignIn, policy.decide),
   ];
+}
+
+/** What a path names: a client, and the warehouse in which it is or will be blocked; undefined for all of them. */
+interface BlockedOrNot {
+  readonly client: ReachingClient;
+  readonly warehouse: Organization['warehouses'][number] | undefined;
 }
 
 const ORGANIZATIONS: ListForm<Organization> = {

@@ -3,12 +3,8 @@ import type { Context } from 'koa';
 import { visibleText } from '../../accounts/display-name.ts';
 import type { ApprovableClient, ClientStandings } from '../../authorizations/client-standing.ts';
 import type { ActingAdmin, IsAsShown, OrganizationEndings } from '../../authorizations/organization-endings.ts';
-import {
-  allOf,
-  isUndecided,
-  type OrganizationReach,
-  type ReachingClient,
-} from '../../authorizations/organization-reach.ts';
+import { allOf, isUndecided, type OrganizationReach } from '../../authorizations/organization-reach.ts';
+import type { ReachingClient } from '../../authorizations/reaching.ts';
 import type { Clock } from '../../base/clock.ts';
 import { type Message, message, type Text } from '../../base/message.ts';
 import { holdsSecret } from '../../base/random-id.ts';

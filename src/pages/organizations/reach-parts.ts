@@ -2,15 +2,14 @@
 import type { ParsedUrlQuery } from 'node:querystring';
 import { type Organization, RIGHTS, type Right } from '../../accounts/access/reach.ts';
 import type { OrganizationPolicy } from '../../accounts/organizations/organization-policy.ts';
-import {
-  MAX_COUNTED,
-  type Reach,
-  type ReachingClient,
-  type ReachingKey,
-  type ReachingMachine,
-  type ReachingPerson,
-  type Step,
-} from '../../authorizations/organization-reach.ts';
+import { MAX_COUNTED, type Reach } from '../../authorizations/organization-reach.ts';
+import type {
+  ReachingClient,
+  ReachingKey,
+  ReachingMachine,
+  ReachingPerson,
+  Step,
+} from '../../authorizations/reaching.ts';
 import { type Message, message, type Text } from '../../base/message.ts';
 import { byText, byTime, type ListForm, stepListOf } from '../lists.ts';
 import { momentOrNothing, toMoment } from '../words/moment.ts';
@@ -54,8 +53,8 @@ export async function reachParts(
   const parts = [
     ...(asksFirst && !warehouse ? [partOf(REQUESTS, (from) => clients(true, from), looking, row)] : []),
     partOf(PEOPLE, reach.people, looking, personRow(await reach.owners(), looking)),
-    partOf(warehouse ? { ...CLIENTS, filters: [NEVER_USED] } : CLIENTS, (from) => clients(false, from), looking, row),
-    partOf(MACHINES, reach.machines, looking, machineRow),
+    partOf(warehouse ? { ...CLIENTS, filters: HERE } : CLIENTS, (from) => clients(false, from), looking, row),
+    partOf(MACHINES, reach.machines, looking, (machine) => machineRow(machine, looking)),
     keys,
   ];
   const chosen = parts.filter(({ id }) => id === looking.query.show);
@@ -158,6 +157,15 @@ const REQUESTS: Kind<ReachingClient> = {
   filters: [],
 };
 
+const BLOCKED = {
+  name: 'out',
+  label: message('organization.blocked'),
+  has: ({ isBlocked, isBlockedThere, blockedIn }: ReachingClient) =>
+    isBlocked || isBlockedThere || blockedIn.length > 0,
+};
+/** The filters in the view of one warehouse. */
+const HERE = [NEVER_USED, BLOCKED];
+
 const CLIENTS: Kind<ReachingClient> = {
   id: 'clients',
   heading: message('organization.clients'),
@@ -167,11 +175,7 @@ const CLIENTS: Kind<ReachingClient> = {
   orders: [byName, byLastUse],
   filters: [
     NEVER_USED,
-    {
-      name: 'out',
-      label: message('organization.blocked'),
-      has: ({ state }) => state === 'blocked',
-    },
+    BLOCKED,
     {
       name: 'declined',
       label: message('organization.declined'),
@@ -201,7 +205,7 @@ const KEYS: Kind<ReachingKey> = {
 };
 
 function personRow(owners: readonly string[], looking: Looking) {
-  const { accountId, organization, url } = looking;
+  const { accountId, organization, warehouse, url } = looking;
   return ({ id, name, email, role, ...person }: ReachingPerson) => {
     const isLast = owners.every((owner) => owner === id);
     const isProtected = role === 'owner' && (organization.role !== 'owner' || isLast);
@@ -217,22 +221,51 @@ function personRow(owners: readonly string[], looking: Looking) {
         { label: message('organization.since'), moment: toMoment(person.since) },
         last(message('organization.last-signed-in'), person.lastSignedInAt),
       ],
-      action: isProtected
-        ? undefined
-        : { url: `${url}/people/${id}/end`, label: message('organizations.end'), isEnd: true },
+      // In the view of a warehouse nothing acts on the whole organization.
+      action:
+        isProtected || warehouse
+          ? undefined
+          : { url: `${url}/people/${id}/end`, label: message('organizations.end'), isEnd: true },
     };
   };
 }
 
-function clientRow({ id, name, ...client }: ReachingClient, asksFirst: boolean, { url }: Looking) {
+/** Returns the link that blocks or unblocks a client: in the chosen warehouse, unless only the organization blocks it. */
+function blockAction({ id, isBlocked, isBlockedThere }: Blocked, { url, warehouse }: Looking) {
+  const isEverywhere = isBlocked && !isBlockedThere;
+  const isEnd = !isBlocked && !isBlockedThere;
+  const place = warehouse && !isEverywhere ? `${url}/warehouses/${warehouse.id}` : url;
+  const label = isEnd ? message('organizations.block') : message('organizations.unblock');
+  return { url: `${place}/clients/${id}/${isEnd ? 'end' : 'let-in'}`, label, isEnd };
+}
+
+type Blocked = Pick<ReachingClient, 'id' | 'isBlocked' | 'isBlockedThere'>;
+
+/** Returns the marks of the blocks: in the organization, in the chosen warehouse, or in some warehouses. */
+function blocks(
+  { isBlocked, isBlockedThere }: Blocked,
+  { organization, warehouse }: Looking,
+  blockedIn: readonly string[],
+) {
+  const places = [
+    ...(isBlockedThere && warehouse ? [warehouse.name] : []),
+    ...(isBlocked ? [organization.name] : []),
+    ...(warehouse || isBlocked ? [] : blockedIn),
+  ];
+  if (places.length === 0) return [];
+  const names = places.slice(0, MAX_NAMES).join(', ');
+  const others = Math.max(0, places.length - MAX_NAMES);
+  return [{ text: message('organization.blocked-in', { names, others }), isWarning: true }];
+}
+
+function clientRow({ id, name, ...client }: ReachingClient, asksFirst: boolean, looking: Looking) {
   const { state } = client;
-  const isOut = state === 'blocked';
   const isOpen = state === 'waiting' || state === 'declined';
-  const [act, label] = isOpen
-    ? (['decide', message('organization.decide')] as const)
-    : isOut
-      ? (['let-in', message('organizations.unblock')] as const)
-      : (['end', message('organizations.block')] as const);
+  const deciding = {
+    url: `${looking.url}/clients/${id}/decide`,
+    label: message('organization.decide'),
+    isEnd: false,
+  };
   return {
     name,
     tile: tileOf({ id, name }),
@@ -240,7 +273,7 @@ function clientRow({ id, name, ...client }: ReachingClient, asksFirst: boolean, 
     detail: message('organization.made-by', { maker: makerOf(client.ownerName) }),
     marks: [
       ...suspended(client),
-      ...(isOut ? [{ text: message('organization.blocked'), isWarning: true }] : []),
+      ...blocks({ id, ...client }, looking, client.blockedIn),
       ...(state === 'declined' ? [{ text: message('organization.declined'), isWarning: true }] : []),
     ],
     facts: [
@@ -258,11 +291,7 @@ function clientRow({ id, name, ...client }: ReachingClient, asksFirst: boolean, 
             },
           ]),
     ],
-    action: {
-      url: `${url}/clients/${id}/${act}`,
-      label,
-      isEnd: act === 'end',
-    },
+    action: isOpen && !client.isBlockedThere ? deciding : blockAction({ id, ...client }, looking),
   };
 }
 
@@ -276,13 +305,13 @@ function decided({ state, decidedAt, decidedBy, sentence }: Omit<ReachingClient,
   ];
 }
 
-const machineRow = ({ name, role, ...machine }: ReachingMachine) => ({
+const machineRow = ({ name, role, ...machine }: ReachingMachine, looking: Looking) => ({
   name,
   role: message(`roles.${role}`),
   detail: message('organization.made-by', { maker: makerOf(null) }),
-  marks: suspended(machine),
+  marks: [...suspended(machine), ...blocks(machine, looking, [])],
   facts: [last(message('organization.last-used'), machine.lastUsedAt)],
-  action: undefined,
+  action: blockAction(machine, looking),
 });
 
 const keyRow = ({ name, lastFour, person, createdAt, lastUsedAt }: ReachingKey) => ({
@@ -309,7 +338,7 @@ function last(label: Message, at: Date | null): ReachFact {
 /** Returns the rights in the chosen warehouse or, if none is chosen, the number of warehouses. */
 function reached(row: Reached, { organization, warehouse, inWords }: Looking): ReachFact[] {
   if (warehouse) {
-    const text = inWords(RIGHTS.filter((right) => row.rights.includes(right)));
+    const text = inWords(RIGHTS.filter((right) => row.rights.includes(right))) || message('organization.no-rights');
     return [{ label: message('organization.rights-in', { warehouse: warehouse.name }), text }];
   }
   if (row.warehouses === undefined) return [];

@@ -26,15 +26,20 @@ interface AccessChange {
 }
 
 /**
- * Returns a message for each organization that a client does not reach, for `partials/bars`.
+ * Returns a message for each organization or warehouse that a client does not reach, for `partials/bars`.
  *
  * @param all the organizations that the user belongs to.
  */
 export const describeExclusions = (exclusions: readonly ClientExclusion[], all: readonly Organization[]): Message[] =>
-  exclusions.map(({ organizationId, at, why, follows, sentence }) => {
+  exclusions.flatMap(({ organizationId, warehouseId, at, why, follows, sentence }) => {
     const kind = follows ? 'follows' : why;
+    const organization = all.find(({ id }) => id === organizationId);
+    const warehouse = organization?.warehouses.find(({ id }) => id === warehouseId);
+    // The user may not know of warehouses without access.
+    if (warehouseId !== null && !warehouse) return [];
     return message(`bars.${kind}`, {
-      organization: all.find(({ id }) => id === organizationId)?.name ?? '',
+      organization: organization?.name ?? '',
+      warehouse: warehouse?.name ?? '',
       // Unknown while no member of the organization has connected the client.
       since: at ? toMoment(at) : '',
       isKnown: String(at !== null),
