@@ -72,17 +72,40 @@ function createReach(parts: {
     warehouses: isAdmin(row.role) ? null : row.role === 'viewer' ? readable : held,
   });
 
-  /** Returns the rights of a credential by the rules of `Access.through`; undefined without access. */
-  function rightsWithin({ role, held, limit, isSuspended }: CredentialRow) {
+  /** Returns what a credential reaches by its limit; undefined if that leaves out the organization. */
+  function warehousesWithin({ role, held, limit }: CredentialRow) {
     const warehouses = (held ?? [])
       .map(({ id, rights }) => ({ id, name: '', rights: rightsBy(role, rights) }))
       .filter(({ rights }) => rights.length > 0);
     const all = [{ id: organizationId, name: '', role, warehouses }];
-    const [within] = limitAccess(all, limit);
+    return limitAccess(all, limit)[0];
+  }
+
+  /** Returns the rights of a credential by the rules of `Access.through`; undefined without access. */
+  function rightsWithin(row: CredentialRow) {
+    const within = warehousesWithin(row);
     if (!within || warehouseId === undefined) return within && [];
     const rights = within.warehouses.find(({ id }) => id === warehouseId)?.rights ?? [];
-    return rights.length > 0 && !isSuspended ? rights : undefined;
+    return rights.length > 0 && !row.isSuspended ? rights : undefined;
   }
+
+  /** Returns the latest connections of each client, the latest used first. @param held join of the column `held` */
+  const connectionsOf = (clients: readonly { readonly id: string }[], held: string): Promise<ConnectionRow[]> =>
+    database.query<ConnectionRow>(
+      `SELECT n.client_id AS "clientId", n.last_used_at AS "lastUsedAt", a.name AS person,
+          a.suspended_at IS NOT NULL AS "isSuspended", m.role, h.held, ${limitOf('n')} AS limit
+        FROM unnest($3::text[]) AS c (id)
+        CROSS JOIN LATERAL (SELECT account_id FROM member_connections
+          WHERE organization_id = $1 AND client_id = c.id
+          ORDER BY connected_at DESC LIMIT ${MAX_EXAMINED}) latest
+        CROSS JOIN LATERAL (SELECT n.* FROM connections n WHERE n.account_id = latest.account_id
+          AND n.client_id = c.id AND NOT ${hasEndedAt('$4')} LIMIT 1) n
+        CROSS JOIN LATERAL (SELECT * FROM organization_memberships
+          WHERE account_id = n.account_id AND organization_id = $1 LIMIT 1) m
+        ${ACCOUNT} ${held}
+        ORDER BY n.last_used_at DESC NULLS LAST, a.name, a.id`,
+      [...place, clients.map(({ id }) => id), new Date(clock())],
+    );
 
   async function readClients(ids: string, value: unknown): Promise<Step<ReachingClient>> {
     const rows = await database.query<ClientRow>(
@@ -112,21 +135,7 @@ function createReach(parts: {
         ORDER BY c.id`,
       [organizationId, value, warehouseId ?? null],
     );
-    const examined = await database.query<ConnectionRow>(
-      `SELECT n.client_id AS "clientId", n.last_used_at AS "lastUsedAt", a.name AS person,
-          a.suspended_at IS NOT NULL AS "isSuspended", m.role, h.held, ${limitOf('n')} AS limit
-        FROM unnest($3::text[]) AS c (id)
-        CROSS JOIN LATERAL (SELECT account_id FROM member_connections
-          WHERE organization_id = $1 AND client_id = c.id
-          ORDER BY connected_at DESC LIMIT ${MAX_EXAMINED}) latest
-        CROSS JOIN LATERAL (SELECT n.* FROM connections n WHERE n.account_id = latest.account_id
-          AND n.client_id = c.id AND NOT ${hasEndedAt('$4')} LIMIT 1) n
-        CROSS JOIN LATERAL (SELECT * FROM organization_memberships
-          WHERE account_id = n.account_id AND organization_id = $1 LIMIT 1) m
-        ${ACCOUNT} ${heldWithin('n')}
-        ORDER BY n.last_used_at DESC NULLS LAST, a.name, a.id`,
-      [...place, rows.map(({ id }) => id), new Date(clock())],
-    );
+    const examined = await connectionsOf(rows, heldWithin('n'));
     const byClient = Map.groupBy(examined, ({ clientId }) => clientId);
     const clients = rows.flatMap((row): ReachingClient[] => {
       if (row.kind === 'machine') return [{ ...row, people: [], rights: [], lastUsedAt: null }];
@@ -211,6 +220,20 @@ function createReach(parts: {
     /** Returns those of these clients that `clients` or `machines` lists, each found by its id. */
     clientsNamed: async (ids: readonly string[]): Promise<readonly ReachingClient[]> =>
       (await readClients(CLIENTS_NAMED, ids.filter(isClientId))).rows,
+
+    /**
+     * Returns the rights that the client has, or would have without a policy or block, in each
+     * warehouse, through the latest members to connect it.
+     */
+    async rightsThrough(clientId: string): Promise<ReadonlyMap<string, ReadonlySet<Right>>> {
+      const rights = new Map<string, Set<Right>>();
+      for (const row of await connectionsOf([{ id: clientId }], heldWithin('n', 'every warehouse'))) {
+        for (const one of row.isSuspended ? [] : (warehousesWithin(row)?.warehouses ?? [])) {
+          rights.set(one.id, new Set([...(rights.get(one.id) ?? []), ...one.rights]));
+        }
+      }
+      return rights;
+    },
 
     /** Returns the member, or undefined. */
     async person(id: string) {
@@ -308,12 +331,15 @@ const rightsOf = (subject: 'account_id' | 'client_id'): string =>
       AND ($2::text IS NULL OR warehouse_id = $2)) r`;
 
 /** The column `held` of a `CredentialRow`. */
-const heldWithin = (limited: 'n' | 'k'): string =>
+const heldWithin = (limited: 'n' | 'k', which: 'chosen' | 'every warehouse' = 'chosen'): string =>
   `CROSS JOIN LATERAL (SELECT json_agg(json_build_object('id', w.id, 'rights', r.rights)) AS held
     FROM warehouses w
     LEFT JOIN warehouse_rights r ON r.warehouse_id = w.id AND r.account_id = m.account_id
-    WHERE w.organization_id = $1 AND w.ended_at IS NULL AND w.id = ANY(CASE WHEN $2::text IS NULL
-      THEN ${limited}.limit_places ELSE ARRAY[$2::text] END)) h`;
+    WHERE w.organization_id = $1 AND w.ended_at IS NULL ${
+      which === 'chosen'
+        ? `AND w.id = ANY(CASE WHEN $2::text IS NULL THEN ${limited}.limit_places ELSE ARRAY[$2::text] END)`
+        : 'AND $2::text IS NULL'
+    }) h`;
 
 const limitOf = (limited: 'n' | 'k'): string =>
   `json_build_object('places', ${limited}.limit_places, 'isReadOnly', ${limited}.limit_read_only)`;

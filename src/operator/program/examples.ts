@@ -26,6 +26,7 @@ organizations policy org_VcX0bq7mWcXk2f1S ask --approve-connected
 organizations requests org_VcX0bq7mWcXk2f1S
 organizations approve org_VcX0bq7mWcXk2f1S gate_ci_Vc0bq7mWcXk2f1SqXk0V7b
 organizations block org_VcX0bq7mWcXk2f1S gate_ci_Vc0bq7mWcXk2f1SqXk0V7b
+organizations block org_VcX0bq7mWcXk2f1S gate_ci_Vc0bq7mWcXk2f1SqXk0V7b --warehouse wh_c1kXq0V7bWmX2fSc
 organizations unblock org_VcX0bq7mWcXk2f1S gate_ci_Vc0bq7mWcXk2f1SqXk0V7b
 warehouses add --organization org_VcX0bq7mWcXk2f1S --name Rotterdam
 warehouses list --organization org_VcX0bq7mWcXk2f1S

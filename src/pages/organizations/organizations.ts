@@ -1,4 +1,5 @@
 /** `/profile/organizations`: a user's organizations; owners and admins see and end access. */
+import type { ParsedUrlQuery } from 'node:querystring';
 import type { Context, Next } from 'koa';
 import type { Access } from '../../accounts/access/access.ts';
 import type { Organization } from '../../accounts/access/reach.ts';
@@ -14,13 +15,14 @@ import { requestState } from '../../base/request-state.ts';
 import type { Seals } from '../../base/seals.ts';
 import { isUnknown } from '../../texts/texts.ts';
 import { type Ending, endingRoutes } from '../ending.ts';
-import { byText, type ListForm, listOf } from '../lists.ts';
+import { byText, containsText, type ListForm, listOf } from '../lists.ts';
 import { originInSession } from '../page.ts';
 import type { PageKit } from '../page-kit.ts';
 import { get, post, type Route } from '../routes.ts';
 import { accountOf } from '../signed-in.ts';
 import { createPolicySteps } from './policy.ts';
 import { reachParts } from './reach-parts.ts';
+import type { WarehouseFilter } from './view.ts';
 
 const PATH = '/profile/organizations';
 const ONE = `${PATH}/:id`;
@@ -91,11 +93,8 @@ export function organizationsPage(parts: {
       ...policy,
       policyUrl: `${url}/policy`,
       url,
-      warehouses: warehouses.map(({ id: value, name: label }) => ({
-        value,
-        label,
-        isChosen: value === warehouse?.id,
-      })),
+      allUrl: urlWith(url, warehouse ? { warehouse: warehouse.id } : {}),
+      warehouses: warehouseFilter(organization, warehouse?.id, query, url),
       parts,
     });
   }
@@ -231,7 +230,7 @@ export function organizationsPage(parts: {
     }),
   ];
 
-  const policy = createPolicySteps({ ...parts, actor, urlOf });
+  const policy = createPolicySteps({ ...parts, actor, warehousesOf: (ctx) => admin.get(ctx).warehouses, urlOf });
   return [
     get(PATH, kit.requireSignedIn, list),
     get(ONE, ...page, show),
@@ -244,6 +243,47 @@ export function organizationsPage(parts: {
     post(DECIDE, ...form, kit.requireRecentSignIn, policy.decide),
   ];
 }
+
+/** Above this number, the warehouses are found by a search. */
+const MAX_WAREHOUSES = 20;
+
+/** Returns the links of the warehouses or, if there are many, of those that a search finds. */
+function warehouseFilter(
+  { warehouses }: Organization,
+  chosen: string | undefined,
+  query: ParsedUrlQuery,
+  url: string,
+): WarehouseFilter {
+  const hasSearch = warehouses.length > MAX_WAREHOUSES;
+  const search = hasSearch ? String(query.find ?? '').slice(0, 200) : '';
+  const found = warehouses.filter(({ name }) => containsText(name, search));
+  const present = found.filter(({ id }) => id === chosen);
+  // A new choice keeps the shown part with its search.
+  const names = ['show', 'q', 'only', 'order'] as const;
+  const shown = Object.fromEntries(
+    names.flatMap((name) => (typeof query[name] === 'string' && query[name] !== '' ? [[name, query[name]]] : [])),
+  );
+  const kept = { ...shown, ...(search !== '' && { find: search }) };
+  const linked = hasSearch && search === '' ? warehouses.filter(({ id }) => id === chosen) : found;
+  return {
+    total: warehouses.length,
+    found: found.length,
+    search: hasSearch ? search : undefined,
+    kept: Object.entries(shown).map(([name, value]) => ({ name, value })),
+    allUrl: urlWith(url, shown),
+    links: [...new Set([...present, ...linked])].slice(0, MAX_WAREHOUSES).map(({ id, name }) => ({
+      name,
+      url: urlWith(url, { ...kept, warehouse: id }),
+      isChosen: id === chosen,
+    })),
+    chosen: warehouses.find(({ id }) => id === chosen)?.name,
+  };
+}
+
+const urlWith = (url: string, query: Readonly<Record<string, string>>): string => {
+  const parameters = new URLSearchParams(query);
+  return parameters.size === 0 ? url : `${url}?${parameters}`;
+};
 
 /** What a path names: a client, and the warehouse in which it is or will be blocked; undefined for all of them. */
 interface BlockedOrNot {

@@ -77,7 +77,7 @@ const partOf = <Row extends Reached>(
   { id, heading, note, empty, ...form }: Kind<Row>,
   step: (from?: string) => Promise<Step<Row>>,
   looking: Looking,
-  rowOf: (row: Row) => Omit<ReachRow, 'id'>,
+  rowOf: (row: Row) => Omit<ReachRow, 'id' | 'notes'> & Partial<Pick<ReachRow, 'notes'>>,
 ) => ({
   id,
   async read(): Promise<ReachPart> {
@@ -86,8 +86,11 @@ const partOf = <Row extends Reached>(
     const kept = { show: id, ...(warehouse && { warehouse: warehouse.id }) };
     const whole: ListForm<Row> = { ...form, path: url, kept, idOf };
     const steps = isAlone ? MAX_STEPS : MAX_STEPS_PER_PART;
-    const { rows, isMore, list } = await stepListOf(step, isAlone ? query : {}, whole, steps);
-    const shown = isAlone ? rows : rows.slice(0, MAX_ROWS_PER_PART);
+    const { rows: found, isMore, list } = await stepListOf(step, isAlone ? query : {}, whole, steps);
+    const rows = (isAlone ? found : found.slice(0, MAX_ROWS_PER_PART)).map((row) => {
+      const { facts, ...more } = rowOf(row);
+      return { id: row.id, notes: [], ...more, facts: [...reached(row, looking), ...facts] };
+    });
     return {
       id,
       heading,
@@ -95,11 +98,9 @@ const partOf = <Row extends Reached>(
       empty,
       total: list.total,
       isMore,
-      rows: shown.map((row) => {
-        const { facts, ...more } = rowOf(row);
-        return { id: row.id, ...more, facts: [...reached(row, looking), ...facts] };
-      }),
-      allUrl: (isMore || shown.length < list.total) && !isAlone ? list.allUrl : undefined,
+      rows,
+      columns: rows[0]?.facts.map(({ label }) => label) ?? [],
+      allUrl: (isMore || rows.length < list.total) && !isAlone ? list.allUrl : undefined,
       list: isAlone ? list : undefined,
     };
   },
@@ -279,30 +280,32 @@ function clientRow({ id, name, ...client }: ReachingClient, asksFirst: boolean, 
     facts: [
       { label: message('organization.connected-by'), text: through(client) },
       ...(state === 'waiting' ? [last(message('organization.requested'), client.requestedAt)] : []),
-      last(message('organization.last-used'), client.lastUsedAt),
-      ...(asksFirst ? decided(client) : []),
-      ...(client.blockedAt === null
-        ? []
-        : [
-            { label: message('organization.blocked-since'), moment: toMoment(client.blockedAt) },
-            {
-              label: message('organization.by'),
-              text: client.blockedBy ?? message('organization.gone'),
-            },
-          ]),
+      ...(state === 'waiting' ? [] : [last(message('organization.last-used'), client.lastUsedAt)]),
     ],
+    notes: asksFirst || client.blockedAt ? decisions(client) : [],
     action: isOpen && !client.isBlockedThere ? deciding : blockAction({ id, ...client }, looking),
   };
 }
 
-/** Returns the approval or refusal of a client; nothing if the client is undecided or blocked. */
-function decided({ state, decidedAt, decidedBy, sentence }: Omit<ReachingClient, 'id' | 'name'>) {
-  if (decidedAt === null || state === 'blocked') return [];
-  return [
-    last(state === 'declined' ? message('organization.declined') : message('organization.approved'), decidedAt),
-    ...(decidedBy === null ? [] : [{ label: message('organization.by'), text: decidedBy }]),
-    ...(sentence === null ? [] : [{ label: message('organization.reason'), text: sentence }]),
-  ];
+/** Says since when a client is blocked, or else approved or declined; nothing if it is undecided. */
+function decisions({
+  state,
+  blockedAt,
+  blockedBy,
+  decidedAt,
+  decidedBy,
+  sentence,
+}: Omit<ReachingClient, 'id' | 'name'>) {
+  const said = (what: 'blocked' | 'approved' | 'declined', at: Date, by: string | null) =>
+    message(`organization.${what}-note`, {
+      at: toMoment(at),
+      by: by ?? '',
+      isKnown: String(by !== null),
+      reason: sentence ?? '',
+      hasReason: String(what === 'declined' && sentence !== null),
+    });
+  if (blockedAt !== null) return [said('blocked', blockedAt, blockedBy)];
+  return decidedAt === null ? [] : [said(state === 'declined' ? 'declined' : 'approved', decidedAt, decidedBy)];
 }
 
 const machineRow = ({ name, role, ...machine }: ReachingMachine, looking: Looking) => ({

@@ -15,6 +15,8 @@ export interface ReachedOrganization {
     /** In the operator's words, such as `see stock, change stock`. */
     readonly rights: string;
     readonly change?: AccessChange;
+    /** The page of who has access to it; absent unless the user may see that. */
+    readonly url?: string;
   }[];
 }
 
@@ -48,17 +50,24 @@ export const describeExclusions = (exclusions: readonly ClientExclusion[], all: 
     });
   });
 
-/** Returns the data for `partials/organizations`. @param inWords see `createRightsInWords` */
+/**
+ * Returns the data for `partials/organizations`.
+ *
+ * @param inWords see `createRightsInWords`
+ * @param urlOf returns the page of a warehouse
+ */
 export function describeReached(
   { name, role, change, formerRole, warehouses }: ComparedOrganization,
   inWords: (rights: readonly string[]) => string,
+  urlOf?: (warehouse: { readonly id: string }) => string,
 ): ReachedOrganization {
   return {
     name,
     role: roleOf(role),
     ...changeOf(change, formerRole && roleOf(formerRole)),
-    warehouses: warehouses.map(({ name, rights, change, formerRights }) => ({
+    warehouses: warehouses.map(({ id, name, rights, change, formerRights }) => ({
       name,
+      ...(urlOf && { url: urlOf({ id }) }),
       rights: inWords(rights),
       ...changeOf(change, formerRights && inWords(formerRights)),
     })),
