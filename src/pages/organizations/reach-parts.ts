@@ -254,6 +254,8 @@ function blocks(
     ...(warehouse || isBlocked ? [] : blockedIn),
   ];
   if (places.length === 0) return [];
+  // In the view of a warehouse, a block there needs no name.
+  if (isBlockedThere && !isBlocked) return [{ text: message('organization.blocked'), isWarning: true }];
   const names = places.slice(0, MAX_NAMES).join(', ');
   const others = Math.max(0, places.length - MAX_NAMES);
   return [{ text: message('organization.blocked-in', { names, others }), isWarning: true }];
