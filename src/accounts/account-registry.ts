@@ -25,8 +25,11 @@ export interface AccountRegistry {
   find(id: string): Promise<Account | undefined>;
   /** @param email in any spelling (see email.ts). */
   findByEmail(email: string): Promise<Account | undefined>;
-  /** True if the account owns an OAuth client or an API key. */
-  ownsClientOrKey(id: string): Promise<boolean>;
+  /**
+   * Returns what the navigation depends on: whether the account owns an OAuth client or an API key,
+   * and how many clients wait for a decision of an organization that it owns or administers, at most 99.
+   */
+  navigationOf(id: string): Promise<{ readonly isDeveloper: boolean; readonly waiting: number }>;
   /**
    * Lists accounts from the database, oldest first: with this state, or those that must have one of
    * these strong sign-in methods and have none, if set.
@@ -103,13 +106,32 @@ export function createAccountRegistry(parts: {
       return row && accountFrom(row);
     },
 
-    async ownsClientOrKey(id) {
-      const found = await database.query(
-        `SELECT WHERE EXISTS (SELECT FROM clients WHERE owner_account_id = $1)
-          OR EXISTS (SELECT FROM api_keys WHERE account_id = $1)`,
+    async navigationOf(id) {
+      const [found = { isDeveloper: false, waiting: 0 }] = await database.query<{
+        isDeveloper: boolean;
+        waiting: number;
+      }>(
+        // Jumps through the index from one client to the next, and not further than 1,000 clients.
+        `WITH RECURSIVE own AS (
+            SELECT o.id FROM organization_memberships m JOIN organizations o ON o.id = m.organization_id
+              WHERE m.account_id = $1 AND m.role IN ('owner', 'admin') AND o.asks_first AND o.ended_at IS NULL
+          ), connected AS (
+            SELECT id AS organization_id, (${nextConnected('own.id', "''")}) AS client_id FROM own
+            UNION ALL SELECT organization_id, (${nextConnected('connected.organization_id', 'connected.client_id')})
+              FROM connected WHERE client_id IS NOT NULL
+          )
+          SELECT EXISTS (SELECT FROM clients WHERE owner_account_id = $1)
+              OR EXISTS (SELECT FROM api_keys WHERE account_id = $1) AS "isDeveloper",
+            (SELECT count(*)::integer FROM (
+              SELECT FROM (SELECT * FROM connected WHERE client_id IS NOT NULL LIMIT 1000) n
+                WHERE NOT EXISTS (SELECT FROM client_decisions d
+                    WHERE d.organization_id = n.organization_id AND d.client_id = n.client_id)
+                  AND NOT EXISTS (SELECT FROM barred_clients b
+                    WHERE b.organization_id = n.organization_id AND b.client_id = n.client_id)
+                LIMIT 99) undecided) AS waiting`,
         [id],
       );
-      return found.length > 0;
+      return found;
     },
 
     async list({ state, owing, ...page } = {}) {
@@ -156,3 +178,8 @@ export function createAccountRegistry(parts: {
 export function unknownAccount(id: string): Refusal {
   return new Refusal('account_unknown', `There is no account ${id}.`, 'See the list of accounts.');
 }
+
+/** SQL: the next client that members of the organization have connected. */
+const nextConnected = (organization: string, after: string): string =>
+  `SELECT client_id FROM member_connections WHERE organization_id = ${organization} AND client_id > ${after}
+    ORDER BY client_id LIMIT 1`;

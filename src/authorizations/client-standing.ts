@@ -1,5 +1,5 @@
 /** How many users a client has: shown on its consent page, and limited for unchecked clients. */
-import { redirectHosts } from '../clients/client.ts';
+import { type ClientLinks, redirectHosts } from '../clients/client.ts';
 import { BY_GENERATION, endedThroughOf, isCurrentSince } from '../clients/client-row.ts';
 import type { Queries } from '../storage/queries.ts';
 
@@ -30,6 +30,7 @@ export interface ApprovableClient {
   readonly ownedSince: Date | null;
   /** The result of `redirectHosts`. */
   readonly hosts: readonly string[];
+  readonly links: ClientLinks;
 }
 
 /** @param lock `FOR SHARE`: the clients cannot change until the transaction ends */
@@ -40,7 +41,8 @@ export async function approvableClients(
 ): Promise<ApprovableClient[]> {
   const rows = await queries.query<Omit<ApprovableClient, 'hosts'> & { redirectUris: string[] }>(
     `SELECT id, name, (SELECT a.name FROM accounts a WHERE a.id = owner_account_id) AS "ownerName",
-        owned_since AS "ownedSince", redirect_uris AS "redirectUris"
+        owned_since AS "ownedSince", redirect_uris AS "redirectUris", json_strip_nulls(json_build_object(
+          'homepage', homepage_url, 'support', support_url, 'privacy', privacy_url)) AS links
       FROM clients WHERE id = ANY($1) ORDER BY id ${lock}`,
     [ids],
   );

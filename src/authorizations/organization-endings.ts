@@ -74,11 +74,17 @@ export function createOrganizationEndings(parts: { readonly activity: Activity; 
 
   const changing =
     (change: 'block' | 'unblock', action: Action) =>
-    (by: Acting, client: Named): Promise<boolean> =>
+    (by: Acting, client: Named, warehouse?: Named): Promise<boolean> =>
       ends[change]({
         ...whose(by),
         clientId: client.id,
-        inTransaction: recordFor(by, client, action),
+        warehouseId: warehouse?.id,
+        inTransaction: recordFor(
+          by,
+          client,
+          action,
+          warehouse && { warehouse_id: warehouse.id, warehouse_name: warehouse.name },
+        ),
       });
 
   return {
@@ -93,6 +99,7 @@ export function createOrganizationEndings(parts: { readonly activity: Activity; 
         },
       }),
 
+    /** See `OrganizationEnds.block`. @param warehouse absent for the whole organization */
     block: changing('block', 'client_barred'),
     unblock: changing('unblock', 'client_admitted'),
 

@@ -164,28 +164,44 @@ export function createOrganizationEnds(parts: {
     },
 
     /**
-     * Blocks a client in the organization, no matter which user approved it.
+     * Blocks a client in the organization or in one of its warehouses, no matter which user approved
+     * it. Each of these blocks is undone separately.
      *
-     * @returns false if `by` is no longer an owner or admin, or the client is unknown or blocked.
+     * @returns false if `by` is no longer an owner or admin, or the client is unknown or blocked, or
+     *   the warehouse is not one of the organization
      */
-    async block({ clientId, ...whose }: Deciding & { readonly clientId: string }): Promise<boolean> {
+    async block({ clientId, warehouseId, ...whose }: BlockedClient): Promise<boolean> {
       if (!isClientId(clientId)) return false;
       const { organizationId, by } = whose;
+      const made = { at: new Date(clock()), by };
       const isBlocked = await change(whose, (tx) =>
-        access.clientBlocks.block(tx, organizationId, clientId, { at: new Date(clock()), by }),
+        warehouseId === undefined
+          ? access.clientBlocks.block(tx, organizationId, clientId, made)
+          : access.clientBlocks.blockIn(tx, organizationId, warehouseId, clientId, made),
       );
       if (isBlocked) access.clientBlocks.forget(clientId);
       return isBlocked;
     },
 
     /** @returns false if `by` is no longer an owner or admin, or the client is not blocked. */
-    async unblock({ clientId, ...whose }: Deciding & { readonly clientId: string }): Promise<boolean> {
+    async unblock({ clientId, warehouseId, ...whose }: BlockedClient): Promise<boolean> {
       if (!isClientId(clientId)) return false;
-      const isUnblocked = await change(whose, (tx) => access.clientBlocks.unblock(tx, whose.organizationId, clientId));
+      const { organizationId } = whose;
+      const isUnblocked = await change(whose, (tx) =>
+        warehouseId === undefined
+          ? access.clientBlocks.unblock(tx, organizationId, clientId)
+          : access.clientBlocks.unblockIn(tx, organizationId, warehouseId, clientId),
+      );
       if (isUnblocked) access.clientBlocks.forget(clientId);
       return isUnblocked;
     },
   };
+}
+
+interface BlockedClient extends Deciding {
+  readonly clientId: string;
+  /** Absent for the whole organization. */
+  readonly warehouseId?: string | undefined;
 }
 
 interface Decision {

@@ -10,73 +10,11 @@ import { isClientId } from '../base/random-id.ts';
 import { createTurns } from '../storage/account-turns.ts';
 import type { Database } from '../storage/queries.ts';
 import { hasEndedAt } from './consents.ts';
+import type { Reaching, ReachingClient, ReachingKey, ReachingMachine, ReachingPerson, Step } from './reaching.ts';
 
 export type OrganizationReach = ReturnType<typeof createOrganizationReach>;
 
 export type Reach = ReturnType<OrganizationReach['of']>;
-
-/** Part of a list, in the order of `at`. */
-export interface Step<Row> {
-  readonly rows: readonly Row[];
-  /** The `from` of the following step; undefined after the last one. */
-  readonly next: string | undefined;
-}
-
-interface Reaching {
-  /** The place in the list: a list continues after it. */
-  readonly at: string;
-  readonly id: string;
-  readonly name: string;
-  /** In the chosen warehouse, unordered, with duplicates; empty if none was chosen. */
-  readonly rights: readonly Right[];
-}
-
-export interface ReachingPerson extends Reaching {
-  readonly email: string;
-  readonly role: Role;
-  readonly isSuspended: boolean;
-  readonly since: Date;
-  /** Number of the organization's warehouses that the user can access; null for all of them. */
-  readonly warehouses: number | null;
-  /** Null if the activity log does not go back to a sign-in. */
-  readonly lastSignedInAt: Date | null;
-}
-
-export interface ReachingClient extends Reaching {
-  /** `waiting`: the organization asks first, and has not decided about the client (a request). */
-  readonly state: 'admitted' | 'blocked' | 'declined' | 'waiting';
-  /** Null if the operator provides the client. */
-  readonly ownerName: string | null;
-  readonly isSuspended: boolean;
-  /**
-   * How many members have connected the client, at most `MAX_COUNTED` + 1. If there are more than
-   * `MAX_EXAMINED`, `people`, `rights` and `lastUsedAt` are those of the latest to connect it.
-   */
-  readonly count: number;
-  /** Names of the members who have connected the client, most recently used first. */
-  readonly people: readonly string[];
-  /** When the first of these members connected the client; null if no member has connected it. */
-  readonly requestedAt: Date | null;
-  readonly lastUsedAt: Date | null;
-  /** Null unless the client is blocked. */
-  readonly blockedAt: Date | null;
-  readonly blockedBy: string | null;
-  /** The time of the stored decision, even if the organization is open now; null if undecided. */
-  readonly decidedAt: Date | null;
-  readonly decidedBy: string | null;
-  /** Why the client was declined, for the people who connected the client. */
-  readonly sentence: string | null;
-}
-
-export type ReachingMachine = Pick<ReachingPerson, keyof Reaching | 'role' | 'isSuspended' | 'warehouses'> &
-  Pick<ReachingClient, 'lastUsedAt'>;
-
-export interface ReachingKey extends Reaching {
-  readonly lastFour: string;
-  readonly person: string;
-  readonly createdAt: Date;
-  readonly lastUsedAt: Date | null;
-}
 
 /** How many members or machine clients one statement reads. */
 const MEMBERS_AT_ONCE = 1_000;
@@ -111,7 +49,7 @@ export function createOrganizationReach(parts: { readonly database: Database; re
 
     /**
      * @param warehouseId a chosen warehouse: the lists leave out what has no access to it, such as
-     *   blocked clients, and the clients and API keys of suspended people
+     *   the clients and API keys of suspended people, but not blocked clients
      */
     of: (organizationId: string, warehouseId?: string) => createReach({ database, clock, organizationId, warehouseId }),
   };
@@ -134,42 +72,26 @@ function createReach(parts: {
     warehouses: isAdmin(row.role) ? null : row.role === 'viewer' ? readable : held,
   });
 
-  /** Returns the rights of a credential by the rules of `Access.through`; undefined without access. */
-  function rightsWithin({ role, held, limit, isSuspended }: CredentialRow) {
+  /** Returns what a credential reaches by its limit; undefined if that leaves out the organization. */
+  function warehousesWithin({ role, held, limit }: CredentialRow) {
     const warehouses = (held ?? [])
       .map(({ id, rights }) => ({ id, name: '', rights: rightsBy(role, rights) }))
       .filter(({ rights }) => rights.length > 0);
     const all = [{ id: organizationId, name: '', role, warehouses }];
-    const [within] = limitAccess(all, limit);
-    if (!within || warehouseId === undefined) return within && [];
-    const rights = within.warehouses.find(({ id }) => id === warehouseId)?.rights ?? [];
-    return rights.length > 0 && !isSuspended ? rights : undefined;
+    return limitAccess(all, limit)[0];
   }
 
-  async function readClients(ids: string, value: unknown): Promise<Step<ReachingClient>> {
-    const rows = await database.query<ClientRow>(
-      `WITH RECURSIVE ${ids}
-        SELECT c.id AS at, c.id, c.name, o.name AS "ownerName",
-          c.suspended_at IS NOT NULL AS "isSuspended", b.barred_at AS "blockedAt",
-          a.name AS "blockedBy", d.decided_at AS "decidedAt", by.name AS "decidedBy", d.sentence,
-          CASE WHEN b.client_id IS NOT NULL THEN 'blocked'
-            WHEN NOT own.asks_first OR d.is_approved THEN 'admitted'
-            WHEN d.client_id IS NOT NULL THEN 'declined' ELSE 'waiting' END AS state,
-          (SELECT count(*)::integer FROM (SELECT FROM member_connections
-            WHERE organization_id = $1 AND client_id = c.id
-            ORDER BY connected_at LIMIT ${MAX_COUNTED + 1}) n) AS count,
-          (SELECT min(connected_at) FROM member_connections
-            WHERE organization_id = $1 AND client_id = c.id) AS "requestedAt"
-        FROM ids JOIN clients c ON c.id = ids.client_id
-        JOIN organizations own ON own.id = $1
-        LEFT JOIN barred_clients b ON b.organization_id = $1 AND b.client_id = c.id
-        LEFT JOIN client_decisions d ON d.organization_id = $1 AND d.client_id = c.id
-        LEFT JOIN accounts by ON by.id = d.decided_by
-        LEFT JOIN accounts o ON o.id = c.owner_account_id
-        LEFT JOIN accounts a ON a.id = b.barred_by ORDER BY c.id`,
-      [organizationId, value],
-    );
-    const examined = await database.query<ConnectionRow>(
+  /** Returns the rights of a credential by the rules of `Access.through`; undefined without access. */
+  function rightsWithin(row: CredentialRow) {
+    const within = warehousesWithin(row);
+    if (!within || warehouseId === undefined) return within && [];
+    const rights = within.warehouses.find(({ id }) => id === warehouseId)?.rights ?? [];
+    return rights.length > 0 && !row.isSuspended ? rights : undefined;
+  }
+
+  /** Returns the latest connections of each client, the latest used first. @param held join of the column `held` */
+  const connectionsOf = (clients: readonly { readonly id: string }[], held: string): Promise<ConnectionRow[]> =>
+    database.query<ConnectionRow>(
       `SELECT n.client_id AS "clientId", n.last_used_at AS "lastUsedAt", a.name AS person,
           a.suspended_at IS NOT NULL AS "isSuspended", m.role, h.held, ${limitOf('n')} AS limit
         FROM unnest($3::text[]) AS c (id)
@@ -180,28 +102,60 @@ function createReach(parts: {
           AND n.client_id = c.id AND NOT ${hasEndedAt('$4')} LIMIT 1) n
         CROSS JOIN LATERAL (SELECT * FROM organization_memberships
           WHERE account_id = n.account_id AND organization_id = $1 LIMIT 1) m
-        ${ACCOUNT} ${heldWithin('n')}
+        ${ACCOUNT} ${held}
         ORDER BY n.last_used_at DESC NULLS LAST, a.name, a.id`,
-      [...place, rows.map(({ id }) => id), new Date(clock())],
+      [...place, clients.map(({ id }) => id), new Date(clock())],
     );
+
+  async function readClients(ids: string, value: unknown): Promise<Step<ReachingClient>> {
+    const rows = await database.query<ClientRow>(
+      `WITH RECURSIVE ${ids}
+        SELECT c.id AS at, c.id, c.name, o.name AS "ownerName",
+          c.kind, c.suspended_at IS NOT NULL AS "isSuspended", ${BLOCKS},
+          coalesce(there.barred_at, b.barred_at) AS "blockedAt", a.name AS "blockedBy",
+          ARRAY(SELECT w.name FROM barred_in_warehouses n JOIN warehouses w ON w.id = n.warehouse_id
+            WHERE n.client_id = c.id AND w.organization_id = $1 AND w.ended_at IS NULL
+            ORDER BY w.name, w.id) AS "blockedIn",
+          d.decided_at AS "decidedAt", by.name AS "decidedBy", d.sentence,
+          CASE WHEN b.client_id IS NOT NULL THEN 'blocked'
+            WHEN c.kind = 'machine' OR NOT own.asks_first OR d.is_approved THEN 'admitted'
+            WHEN d.client_id IS NOT NULL THEN 'declined' ELSE 'waiting' END AS state,
+          (SELECT count(*)::integer FROM (SELECT FROM member_connections
+            WHERE organization_id = $1 AND client_id = c.id
+            ORDER BY connected_at LIMIT ${MAX_COUNTED + 1}) n) AS count,
+          (SELECT min(connected_at) FROM member_connections
+            WHERE organization_id = $1 AND client_id = c.id) AS "requestedAt"
+        FROM ids JOIN clients c ON c.id = ids.client_id
+        JOIN organizations own ON own.id = $1
+        ${blocksOf('$3')}
+        LEFT JOIN client_decisions d ON d.organization_id = $1 AND d.client_id = c.id
+        LEFT JOIN accounts by ON by.id = d.decided_by
+        LEFT JOIN accounts o ON o.id = c.owner_account_id
+        LEFT JOIN accounts a ON a.id = CASE WHEN there.client_id IS NULL THEN b.barred_by ELSE there.barred_by END
+        ORDER BY c.id`,
+      [organizationId, value, warehouseId ?? null],
+    );
+    const examined = await connectionsOf(rows, heldWithin('n'));
     const byClient = Map.groupBy(examined, ({ clientId }) => clientId);
     const clients = rows.flatMap((row): ReachingClient[] => {
+      if (row.kind === 'machine') return [{ ...row, people: [], rights: [], lastUsedAt: null }];
       const through = (byClient.get(row.id) ?? []).flatMap((one) => {
         const rights = rightsWithin(one);
         return rights ? [{ ...one, rights }] : [];
       });
       const isWhole = row.count <= MAX_EXAMINED;
       const isConnected = through.length > 0 || !isWhole;
-      const isBlocked = row.state === 'blocked' && warehouseId === undefined;
+      // A blocked client stays in view, also without access, so that it can be unblocked.
+      const isBlocked = row.isBlocked || row.isBlockedThere || (warehouseId === undefined && row.blockedIn.length > 0);
       if (!isConnected && !isBlocked) return [];
-      if (warehouseId !== undefined && row.state !== 'admitted') return [];
+      if (warehouseId !== undefined && row.state !== 'admitted' && !isBlocked) return [];
       const used = through.flatMap(({ lastUsedAt }) => lastUsedAt ?? []);
       return [
         {
           ...row,
           count: isWhole ? through.length : row.count,
           people: through.map(({ person }) => person),
-          rights: through.flatMap(({ rights }) => rights),
+          rights: isBlocked ? [] : through.flatMap(({ rights }) => rights),
           lastUsedAt: used[0] ?? null,
         },
       ];
@@ -227,12 +181,14 @@ function createReach(parts: {
     async machines(from = '0'): Promise<Step<ReachingMachine>> {
       const rows = await database.query<Omit<ReachingMachine, 'rights'> & MemberRow>(
         `SELECT m.id AS at, c.id, c.name, m.role, c.suspended_at IS NOT NULL AS "isSuspended",
-            c.last_used_at AS "lastUsedAt", r.*
+            c.last_used_at AS "lastUsedAt", ${BLOCKS}, r.*
           FROM ${membersAfter('client_id')} JOIN clients c ON c.id = m.client_id
-          ${rightsOf('client_id')} ORDER BY m.id`,
+          ${blocksOf('$2')} ${rightsOf('client_id')} ORDER BY m.id`,
         [...place, numberFrom(from)],
       );
-      return stepOf(rows, rows.map(memberFrom).filter(isListed), MEMBERS_AT_ONCE);
+      const listed = rows.map(memberFrom).filter(isListed);
+      const shown = listed.map((row) => (row.isBlocked || row.isBlockedThere ? { ...row, rights: [] } : row));
+      return stepOf(rows, shown, MEMBERS_AT_ONCE);
     },
 
     /** Lists the unexpired API keys of members, in the order of the members. */
@@ -255,12 +211,29 @@ function createReach(parts: {
       return stepOf(rows, keys, MEMBERS_AT_ONCE);
     },
 
-    /** Lists the clients that members have connected, even if without access, and blocked ones. */
-    clients: (from = ''): Promise<Step<ReachingClient>> => readClients(CLIENTS_AFTER, isClientId(from) ? from : ''),
+    /** Lists the clients that members have connected, even if without access, and blocked ones, but no machines. */
+    async clients(from = ''): Promise<Step<ReachingClient>> {
+      const { rows, next } = await readClients(CLIENTS_AFTER, isClientId(from) ? from : '');
+      return { rows: rows.filter(({ kind }) => kind !== 'machine'), next };
+    },
 
-    /** Returns those of these clients that `clients` lists, each found by its id. */
+    /** Returns those of these clients that `clients` or `machines` lists, each found by its id. */
     clientsNamed: async (ids: readonly string[]): Promise<readonly ReachingClient[]> =>
       (await readClients(CLIENTS_NAMED, ids.filter(isClientId))).rows,
+
+    /**
+     * Returns the rights that the client has, or would have without a policy or block, in each
+     * warehouse, through the latest members to connect it.
+     */
+    async rightsThrough(clientId: string): Promise<ReadonlyMap<string, ReadonlySet<Right>>> {
+      const rights = new Map<string, Set<Right>>();
+      for (const row of await connectionsOf([{ id: clientId }], heldWithin('n', 'every warehouse'))) {
+        for (const one of row.isSuspended ? [] : (warehousesWithin(row)?.warehouses ?? [])) {
+          rights.set(one.id, new Set([...(rights.get(one.id) ?? []), ...one.rights]));
+        }
+      }
+      return rights;
+    },
 
     /** Returns the member, or undefined. */
     async person(id: string) {
@@ -286,8 +259,9 @@ function createReach(parts: {
   };
 }
 
-/** True for a connected client that is not blocked, and was neither approved nor declined. */
-export const isUndecided = ({ state, decidedAt }: ReachingClient): boolean => state !== 'blocked' && decidedAt === null;
+/** True for a client of members that is not blocked, and was neither approved nor declined. */
+export const isUndecided = ({ kind, state, decidedAt }: ReachingClient): boolean =>
+  kind !== 'machine' && state !== 'blocked' && decidedAt === null;
 
 /** Reads a whole list, step by step. Only for lists that are short. */
 export async function allOf<Row>(read: (from?: string) => Promise<Step<Row>>): Promise<Row[]> {
@@ -333,6 +307,13 @@ const stepOf = <Row>(read: readonly { at: string }[], rows: readonly Row[], size
   next: read.length >= size ? read.at(-1)?.at : undefined,
 });
 
+/** The columns of `Blockable`, and their joins for the client `c`. */
+const BLOCKS = `b.client_id IS NOT NULL AS "isBlocked", there.client_id IS NOT NULL AS "isBlockedThere"`;
+
+const blocksOf = (warehouse: '$2' | '$3'): string =>
+  `LEFT JOIN barred_clients b ON b.organization_id = $1 AND b.client_id = c.id
+  LEFT JOIN barred_in_warehouses there ON there.warehouse_id = ${warehouse} AND there.client_id = c.id`;
+
 // SQL fragments: $1 is the organization, $2 the chosen warehouse or null, $3 the end of the last step.
 const membersAfter = (subject: 'account_id' | 'client_id'): string =>
   `(SELECT * FROM organization_memberships
@@ -350,12 +331,15 @@ const rightsOf = (subject: 'account_id' | 'client_id'): string =>
       AND ($2::text IS NULL OR warehouse_id = $2)) r`;
 
 /** The column `held` of a `CredentialRow`. */
-const heldWithin = (limited: 'n' | 'k'): string =>
+const heldWithin = (limited: 'n' | 'k', which: 'chosen' | 'every warehouse' = 'chosen'): string =>
   `CROSS JOIN LATERAL (SELECT json_agg(json_build_object('id', w.id, 'rights', r.rights)) AS held
     FROM warehouses w
     LEFT JOIN warehouse_rights r ON r.warehouse_id = w.id AND r.account_id = m.account_id
-    WHERE w.organization_id = $1 AND w.ended_at IS NULL AND w.id = ANY(CASE WHEN $2::text IS NULL
-      THEN ${limited}.limit_places ELSE ARRAY[$2::text] END)) h`;
+    WHERE w.organization_id = $1 AND w.ended_at IS NULL ${
+      which === 'chosen'
+        ? `AND w.id = ANY(CASE WHEN $2::text IS NULL THEN ${limited}.limit_places ELSE ARRAY[$2::text] END)`
+        : 'AND $2::text IS NULL'
+    }) h`;
 
 const limitOf = (limited: 'n' | 'k'): string =>
   `json_build_object('places', ${limited}.limit_places, 'isReadOnly', ${limited}.limit_read_only)`;
@@ -373,11 +357,16 @@ const CLIENTS_AFTER = `connected AS (
       (SELECT client_id FROM connected WHERE client_id IS NOT NULL LIMIT ${CLIENTS_AT_ONCE})
       UNION (SELECT client_id FROM barred_clients WHERE organization_id = $1 AND client_id > $2
         ORDER BY client_id LIMIT ${CLIENTS_AT_ONCE})
-    ) both_kinds ORDER BY client_id LIMIT ${CLIENTS_AT_ONCE}
+      UNION (SELECT client_id FROM barred_in_warehouses n JOIN warehouses w ON w.id = n.warehouse_id
+        WHERE w.organization_id = $1 AND client_id > $2 ORDER BY client_id LIMIT ${CLIENTS_AT_ONCE})
+    ) all_kinds ORDER BY client_id LIMIT ${CLIENTS_AT_ONCE}
   )`;
 
 const CLIENTS_NAMED = `ids AS (
-    SELECT id AS client_id FROM unnest($2::text[]) AS id
-    WHERE EXISTS (SELECT FROM member_connections WHERE organization_id = $1 AND client_id = id)
-      OR EXISTS (SELECT FROM barred_clients WHERE organization_id = $1 AND client_id = id)
+    SELECT asked.id AS client_id FROM unnest($2::text[]) AS asked (id)
+    WHERE EXISTS (SELECT FROM member_connections WHERE organization_id = $1 AND client_id = asked.id)
+      OR EXISTS (SELECT FROM barred_clients WHERE organization_id = $1 AND client_id = asked.id)
+      OR EXISTS (SELECT FROM organization_memberships WHERE organization_id = $1 AND client_id = asked.id)
+      OR EXISTS (SELECT FROM barred_in_warehouses n JOIN warehouses w ON w.id = n.warehouse_id
+        WHERE w.organization_id = $1 AND n.client_id = asked.id)
   )`;

@@ -2,6 +2,7 @@
 import type { IncomingMessage } from 'node:http';
 import type { Context, Middleware, Next } from 'koa';
 import type { Answer } from '../base/answer.ts';
+import { languages } from '../texts/texts.ts';
 
 /** Returns the refusal of a request that no step may see; undefined for every other request. */
 export type CheckRequest = (request: IncomingMessage) => Answer | undefined;
@@ -46,30 +47,35 @@ const MAX_HOST_LENGTH = 100;
 export const shownHost = (named = 'no host'): string => named.replace(/[^\x21-\x7e]/g, '?').slice(0, MAX_HOST_LENGTH);
 
 /** OpenID Connect's parameters; oidc-provider would store those that it does not refuse. */
-const OPENID_PARAMETERS = [
-  'acr_values',
-  'claims',
-  'claims_locales',
-  'display',
-  'id_token_hint',
-  'max_age',
-  'nonce',
-  'ui_locales',
-];
+const OPENID_PARAMETERS = ['acr_values', 'claims', 'claims_locales', 'display', 'id_token_hint', 'max_age', 'nonce'];
 
 /** The maximum length of an email address (RFC 5321 §4.5.3.1). */
 const MAX_LOGIN_HINT_LENGTH = 320;
 
-/** Ignores parameters without a meaning here (RFC 6749 §3.1); oidc-provider would refuse these. */
+/**
+ * Ignores parameters without a meaning here (RFC 6749 §3.1); oidc-provider would refuse these. Of
+ * `ui_locales`, which it would store, only the language that the pages will have remains.
+ */
 export async function ignoreOpenIdParameters(ctx: Context, next: Next): Promise<void> {
   const isForeign = (name: string): boolean =>
     OPENID_PARAMETERS.includes(name) ||
+    name === 'ui_locales' ||
     (name === 'login_hint' && String(ctx.query[name]).length > MAX_LOGIN_HINT_LENGTH);
   if (Object.keys(ctx.query).some(isForeign)) {
     const known = Object.entries(ctx.query).filter(([name]) => !isForeign(name));
-    ctx.query = Object.fromEntries(known);
+    const language = firstLanguageIn(ctx.query.ui_locales);
+    ctx.query = { ...Object.fromEntries(known), ...(language !== undefined && { ui_locales: language }) };
   }
   await next();
+}
+
+/** Returns our language for the first tag that we have texts for: `de` for `de-AT en`. */
+function firstLanguageIn(tags: string | string[] | undefined): string | undefined {
+  const known = languages();
+  const wanted = String(tags ?? '')
+    .toLowerCase()
+    .split(/[ ,]/);
+  return wanted.map((tag) => tag.split('-')[0] ?? '').find((tag) => known.includes(tag));
 }
 
 /** No route of the service has a longer path. */

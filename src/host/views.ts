@@ -50,6 +50,8 @@ interface Frame {
   readonly person?: { readonly name: string; readonly email: string };
   /** True if the user owns a client or an API key, so that the navigation shows all their pages. */
   readonly isDeveloper: boolean;
+  /** How many clients wait for a decision of an organization that the user owns or administers. */
+  readonly waiting: number;
   /** Present if the user's password will soon not be enough: until when, and what to do. */
   readonly demand?: { readonly until: Moment; readonly href: string };
   /** Read it only for pages with a form: this sets a cookie if the browser has none. */
@@ -68,10 +70,10 @@ export function createRender(parts: {
   signedInOf(ctx: Context): Promise<Visitor | undefined>;
   /** Without it, all pages are in English. */
   languageOf?(ctx: Context, visitor: Visitor | undefined): string;
-  ownsClientOrKey?(accountId: string): Promise<boolean>;
+  navigationOf?(accountId: string): Promise<Pick<Frame, 'isDeveloper' | 'waiting'>>;
   readonly brand?: Pick<Brand, 'view' | 'stylesheet'>;
 }): Render {
-  const { formTokens, signedInOf, languageOf, ownsClientOrKey } = parts;
+  const { formTokens, signedInOf, languageOf, navigationOf } = parts;
   const { view, stylesheet } = parts.brand ?? createBrand({ name: PRODUCT });
   const assets = { ...assetUrls, stylesheet };
   return async (ctx, name, page) => {
@@ -79,13 +81,13 @@ export function createRender(parts: {
     const visitor = ctx.status >= 500 ? foundVisitor(ctx) : await signedInOf(ctx);
     const hasNavigation = ctx.status < 500 && viewsWithNavigation.has(`${name}.ejs`);
     const { standing } = visitor ?? {};
-    const isDeveloper = visitor && hasNavigation && (await ownsClientOrKey?.(visitor.account.id).catch(() => false));
+    const navigation = visitor && hasNavigation && (await navigationOf?.(visitor.account.id).catch(() => undefined));
     const t = textsFor(languageOf?.(ctx, visitor));
     // Koa's status is 404 until a page has set another one or is drawn.
     const isError = name === 'error' || (ctx.status >= 400 && ctx.status !== 404);
     const frame: Frame = {
       ...(visitor && { person: visitor.account }),
-      isDeveloper: isDeveloper ?? false,
+      ...(navigation || { isDeveloper: false, waiting: 0 }),
       // Show no demand after the grace period: the page itself then explains what to do.
       ...(standing?.is === 'warned' &&
         ctx.status < 500 &&

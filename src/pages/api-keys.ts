@@ -72,11 +72,11 @@ interface ApiKeyForm {
   /** Shown above the form; a problem with a field is also shown next to the field. */
   readonly problems: readonly FormProblem[];
   readonly nameProblem: Text | undefined;
-  readonly expiryProblem: string | undefined;
+  readonly expiryProblem: Text | undefined;
 }
 
 const PATH = '/profile/api-keys';
-const REVOKED = 'The key is revoked: it is refused from now on.';
+const REVOKED = message('api-keys.revoked');
 /** The form value for a key that does not expire. */
 const NO_EXPIRY = 'none';
 
@@ -92,9 +92,9 @@ const KEYS: ListForm<ApiKey> = {
   idOf: ({ id }) => id,
   textOf: ({ name, lastFour }) => `${name} ${lastFour}`,
   orders: [
-    byText('name', 'Name', ({ name }) => name),
-    byTime('newest', 'Newest', ({ createdAt }) => createdAt),
-    byTime('used', 'Last used', ({ lastUsedAt }) => lastUsedAt),
+    byText('name', message('lists.name'), ({ name }) => name),
+    byTime('newest', message('lists.newest'), ({ createdAt }) => createdAt),
+    byTime('used', message('lists.last-used'), ({ lastUsedAt }) => lastUsedAt),
   ],
 };
 
@@ -134,8 +134,8 @@ export function apiKeysPage(parts: {
     const { rows, list } = listOf(keys, ctx.query, {
       ...KEYS,
       filters: [
-        { name: 'unused', label: 'Never used', has: ({ lastUsedAt }) => lastUsedAt === null },
-        { name: 'expired', label: 'Expired', has: isExpired },
+        { name: 'unused', label: message('lists.never-used'), has: ({ lastUsedAt }) => lastUsedAt === null },
+        { name: 'expired', label: message('api-keys.expired'), has: isExpired },
       ],
     });
     await kit.render(ctx, 'api-keys', {
@@ -149,10 +149,12 @@ export function apiKeysPage(parts: {
 
   function formWith(typed: Typed, limits: LimitFields, refusal: Refusal | Text | undefined): ApiKeyForm {
     const { problems } = refusal instanceof Refusal ? refusal : { problems: [] };
-    const said = refusal instanceof Refusal ? `${refusal.message} ${refusal.remedy}` : refusal;
+    // Without problems of its fields, only the number of keys can refuse the form.
+    const said = refusal instanceof Refusal ? message('api-keys.full', { limit: maxOfUser }) : refusal;
     const name = problems.find(({ code }) => code.startsWith('name_'));
+    const expiry = problems.find(({ code }) => code === 'expiry_invalid');
     const nameProblem = name?.text ?? name?.message;
-    const expiryProblem = problems.find(({ code }) => code === 'expiry_invalid')?.message;
+    const expiryProblem = expiry?.text ?? expiry?.message;
     return {
       action: PATH,
       creationKey: newCreationKey(),
@@ -160,7 +162,7 @@ export function apiKeysPage(parts: {
       name: typed.name,
       expiries: [...lifetimes, ...(maxDays > 0 ? [] : [NO_EXPIRY])].map((value) => ({
         value,
-        label: value === NO_EXPIRY ? 'Does not expire' : `${value} days`,
+        label: value === NO_EXPIRY ? message('api-keys.no-expiry') : message('api-keys.days', { days: Number(value) }),
         isChosen: value === typed.expiresInDays,
       })),
       problems: [
@@ -244,16 +246,16 @@ export function apiKeysPage(parts: {
         : undefined;
     await kit.render(ctx, 'secret-shown', {
       section: 'api-keys',
-      heading: made ? 'Your new API key' : 'This API key was shown already',
+      heading: message(made ? 'api-keys.new' : 'api-keys.shown-already'),
       ...(made && {
         secret: {
           ...made,
-          label: 'API key',
-          advice: 'Copy it now and keep it like a password. It is not shown again.',
+          label: message('api-keys.key'),
+          advice: message('api-keys.copy-now'),
         },
       }),
-      remedy: 'If you did not copy it, revoke the key and create another one.',
-      next: { href: PATH, label: made ? 'I have copied it' : 'Go to your API keys' },
+      remedy: message('api-keys.not-copied'),
+      next: { href: PATH, label: message(made ? 'secrets.copied' : 'api-keys.go') },
     });
   }
 
@@ -266,9 +268,7 @@ export function apiKeysPage(parts: {
     ask: (_ctx, { name, lastFour }) => ({
       section: 'api-keys',
       heading: message('api-keys.revoke-heading', { key: name }),
-      consequences: [
-        `Whatever uses the key ending in ${lastFour} is refused from the next call on. This cannot be undone.`,
-      ],
+      consequences: [message('api-keys.revoke-effect', { lastFour })],
       button: message('api-keys.revoke'),
     }),
     async end(ctx, { id }) {

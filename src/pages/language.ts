@@ -1,6 +1,7 @@
-/** The language of a page: the person's own choice, otherwise what the browser prefers. */
+/** The language of a page: the person's own choice, otherwise what the client or the browser prefers. */
 import type { Context } from 'koa';
 import type { AccountRegistry } from '../accounts/account-registry.ts';
+import { requestState } from '../base/request-state.ts';
 import { formOf } from '../provider/form.ts';
 import { languages } from '../texts/texts.ts';
 import { ownCookie } from './own-cookie.ts';
@@ -20,12 +21,15 @@ const LIFETIME_SECONDS = 400 * 86_400;
 
 const cookieOf = (issuer: string) => ownCookie(issuer, 'language');
 
-/** Returns the language in which to answer: that of the account, of the cookie, or of the browser. */
+/** The language that a client asked for, on the pages of its authorization request. */
+export const clientLanguage = requestState<string>('an interaction');
+
+/** Returns the language in which to answer: that of the account, the cookie, the client or the browser. */
 export function createLanguageOf(issuer: string) {
   const cookie = cookieOf(issuer);
   return (ctx: Context, visitor: Visitor | undefined): string => {
     const known = languages();
-    const chosen = [visitor?.account.language, cookie.get(ctx)].find(
+    const chosen = [visitor?.account.language, cookie.get(ctx), clientLanguage.find(ctx)].find(
       (language) => language !== undefined && known.includes(language),
     );
     return chosen ?? (ctx.acceptsLanguages([...known]) || 'en');

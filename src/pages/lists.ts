@@ -224,6 +224,10 @@ interface Place {
 /** Ignores case and accents and turns `ß` into `ss`, because users search without them. */
 const normalized = (text: string): string => text.normalize('NFKD').replace(/\p{M}/gu, '').toUpperCase();
 
+/** True if a text has all words of a search. */
+export const containsText = (text: string, search: string): boolean =>
+  hasAll(normalized(text), normalized(search).trim().split(/\s+/));
+
 const hasAll = (text: string, words: readonly string[]): boolean => words.every((word) => text.includes(word));
 
 const choiceOf = ({ name, label }: { readonly name: string; readonly label: Text }, isChosen: boolean): ListChoice => ({

@@ -1,6 +1,7 @@
 /** `/profile`: what the signed-in user should do first, what acts for them, and what happened. */
 import type { Context } from 'koa';
 import type { Access } from '../accounts/access/access.ts';
+import { isAdmin } from '../accounts/access/reach.ts';
 import type { Activity } from '../accounts/activity/activity.ts';
 import type { SignInMethods } from '../accounts/sign-in-methods.ts';
 import type { Connections } from '../authorizations/connections.ts';
@@ -78,7 +79,10 @@ export function profilePage(parts: {
       })),
       counts: { apps: totalOf('connections'), keys: totalOf('api-keys') },
       entries: entries.map((record) => describeActivity(record, kit.rightsInWords(ctx))),
-      organizations: organizations.map((one) => describeReached(one, kit.rightsInWords(ctx))),
+      organizations: organizations.map((one) => {
+        const urlOf = ({ id }: { readonly id: string }) => `${PATH}/organizations/${one.id}?warehouse=${id}`;
+        return describeReached(one, kit.rightsInWords(ctx), isAdmin(one.role) ? urlOf : undefined);
+      }),
     });
   }
 

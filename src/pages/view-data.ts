@@ -35,19 +35,19 @@ export interface FormProblem {
 export interface SecretShownView {
   /** The section of the profile, as in `profile-nav`. */
   readonly section: string;
-  readonly heading: string;
+  readonly heading: Text;
   /** Undefined if the secret was shown before. */
   readonly secret?: {
     /** The name that the user gave it. */
     readonly name: string;
     /** The kind of secret: `API key` or `Client secret`. */
-    readonly label: string;
+    readonly label: Text;
     readonly value: string;
-    readonly advice: string;
+    readonly advice: Text;
   };
   /** What to do if the secret was not copied. */
-  readonly remedy: string;
-  readonly next: { readonly href: string; readonly label: string };
+  readonly remedy: Text;
+  readonly next: { readonly href: string; readonly label: Text };
 }
 
 /** A text, or parts of one, with times that the browser shows in the user's time zone. */

@@ -20,6 +20,8 @@ interface Pending {
   readonly uid: string;
   readonly client: Client;
   readonly redirectUri: string;
+  /** Our language that the client asked for (`ui_locales`). */
+  readonly language?: string;
 }
 
 export interface PendingSignIn extends Pending {
@@ -148,7 +150,8 @@ export function createInteractions(parts: {
       const overtaken = { uid, prompt: 'overtaken', restart: restartUrl(params) } as const;
       // The redirect URI may have been removed since the engine checked it at the start.
       if (!isTest && !client.redirectUriAllowed(redirectUri)) return overtaken;
-      const pending = { uid, client: clientOf(client), redirectUri };
+      const language = typeof params.ui_locales === 'string' && { language: params.ui_locales };
+      const pending = { uid, client: clientOf(client), redirectUri, ...language };
       const isDecision = ['select_account', 'consent'].includes(interaction.prompt.name);
       if (!isDecision) {
         const { login_hint: loginHint } = params;

@@ -143,7 +143,7 @@ async function describeMachine(token: MachineToken, ctx: Context, parts: Introsp
     ...times,
   };
   if (authenticatedClient(ctx).kind !== 'resource-server') return answer;
-  return { ...answer, organizations: await parts.access.accessOf({ clientId }) };
+  return { ...answer, organizations: await parts.access.machineAccess(clientId) };
 }
 
 async function describe(

@@ -81,7 +81,7 @@ export function createApplication(parts: ApplicationParts) {
     formTokens,
     signedInOf: findSignedIn,
     languageOf,
-    ownsClientOrKey: accounts.ownsClientOrKey,
+    navigationOf: accounts.navigationOf,
     brand,
   });
   const notices = createNotices({ issuer, keys, clock, signedInOf: findSignedIn });

@@ -39,7 +39,7 @@ export class ReachModel {
   readonly rights = new Map<string, readonly Right[]>([['person rotterdam', ['read', 'write']]]);
   /** By account and client. */
   readonly limits = new Map<string, ModelLimit>();
-  /** Organization and client. */
+  /** Organization or warehouse, and client. */
   readonly blocks = new Set<string>();
   /** Organizations that ask first: only clients that they approved reach them. */
   readonly askFirst = new Set<string>();
@@ -61,7 +61,10 @@ export class ReachModel {
       const reached = PLACES[organization]
         .map((one) => [one, this.#rightsOf(account, role, one)] as const)
         .filter(([, rights]) => rights.length > 0);
-      const chosen = reached.filter(([one]) => isChosen(organization) || isChosen(one));
+      // A block in a warehouse is a limit that leaves it out.
+      const open = reached.filter(([one]) => !this.blocks.has(`${one} ${client}`));
+      if (open.length === 0 && reached.length > 0) return [];
+      const chosen = open.filter(([one]) => isChosen(organization) || isChosen(one));
       if (!isChosen(organization) && chosen.length === 0) return [];
       if (!limit?.isReadOnly) return [{ organization, role, warehouses: chosen }];
       const readable = chosen.filter(([, rights]) => rights.includes('read'));

@@ -65,15 +65,17 @@ const limiting = ([account, client, limit]: [string, string, ModelLimit]): Step 
   },
 });
 
-/** An admin blocks or unblocks the client, if `other` is one at this time. */
-const blocking = ([organization, client, isBlock]: [OrganizationKey, string, boolean]): Step => ({
-  name: `${isBlock ? 'block' : 'unblock'} ${client} in ${organization}`,
+/** An admin blocks or unblocks the client in an organization or a warehouse, if `other` is one at this time. */
+const blocking = ([place, client, isBlock]: [PlaceKey, string, boolean]): Step => ({
+  name: `${isBlock ? 'block' : 'unblock'} ${client} in ${place}`,
   async run(model, { service, people, clients, places }) {
     const { reach } = model;
-    const key = `${organization} ${client}`;
+    const key = `${place} ${client}`;
+    const organization = place in PLACES ? (place as OrganizationKey) : organizationOf(place as WarehouseKey);
     const organizationEnds = createOrganizationEnds(service);
     const isChanged = await organizationEnds[isBlock ? 'block' : 'unblock']({
       organizationId: places[organization],
+      warehouseId: place === organization ? undefined : places[place],
       by: required(people.get('other')).accountId,
       clientId: required(clients.get(client)).id,
     });
@@ -129,6 +131,7 @@ export const often = <Value>(...values: readonly Value[]): fc.Arbitrary<Value> =
 
 const organization = fc.constantFrom<OrganizationKey>('organization', 'elsewhere');
 const warehouse = fc.constantFrom(...Object.values(PLACES).flat());
+const place = fc.oneof(organization, warehouse);
 const role = fc.option(fc.constantFrom(...ROLES), { nil: undefined });
 const limit = fc.record<ModelLimit>({
   places: fc.option(
@@ -161,7 +164,7 @@ export const anyReachStep = fc.oneof(
       .map(later),
   },
   { weight: 3, arbitrary: fc.tuple(account, client, limit).map(limiting) },
-  { weight: 2, arbitrary: fc.tuple(organization, client, fc.boolean()).map(blocking) },
+  { weight: 2, arbitrary: fc.tuple(place, client, fc.boolean()).map(blocking) },
   { weight: 2, arbitrary: fc.tuple(organization, client, fc.boolean()).map(deciding) },
   {
     weight: 2,

@@ -93,6 +93,10 @@ GET /profile/organizations/:id/clients/:client/end: requireSignedIn requireAdmin
 POST /profile/organizations/:id/clients/:client/end: OWN FORM requireAdmin drawRefusals requireTyped requireRecentSignIn endIt
 GET /profile/organizations/:id/clients/:client/let-in: requireSignedIn requireAdmin showQuestion
 POST /profile/organizations/:id/clients/:client/let-in: OWN FORM requireAdmin drawRefusals requireTyped requireRecentSignIn endIt
+GET /profile/organizations/:id/warehouses/:warehouse/clients/:client/end: requireSignedIn requireAdmin showQuestion
+POST /profile/organizations/:id/warehouses/:warehouse/clients/:client/end: OWN FORM requireAdmin drawRefusals requireTyped requireRecentSignIn endIt
+GET /profile/organizations/:id/warehouses/:warehouse/clients/:client/let-in: requireSignedIn requireAdmin showQuestion
+POST /profile/organizations/:id/warehouses/:warehouse/clients/:client/let-in: OWN FORM requireAdmin drawRefusals requireTyped requireRecentSignIn endIt
 GET /profile/organizations/:id/policy: requireSignedIn requireAdmin showPolicy
 POST /profile/organizations/:id/policy: OWN FORM requireAdmin requireRecentSignIn save
 GET /profile/organizations/:id/clients/:client/decide: requireSignedIn requireAdmin askToDecide

@@ -232,6 +232,7 @@ describe('views', () => {
       [...source.matchAll(button)].filter(([, style = '']) => style.includes(' danger')).map(([, , , label]) => label),
     );
     expect(dangerous.sort()).to.deep.equal([
+      "<%= t('api-keys.revoke') %>",
       "<%= t('connections.disconnect') %>",
       "<%= t('connections.disconnect') %>",
       "<%= t('connections.disconnect-all') %>",
@@ -245,7 +246,6 @@ describe('views', () => {
       'Delete client',
       'Remove',
       'Renew client',
-      'Revoke',
     ]);
   });
 
@@ -296,7 +296,6 @@ const render = renderFor();
 
 /** The views whose words are not in `views/texts` yet. */
 const ENGLISH: readonly string[] = [
-  'api-keys',
   'error-reference',
   'error-reference-index',
   'oauth-client',
@@ -308,7 +307,6 @@ const ENGLISH: readonly string[] = [
   'oauth-client-settings',
   'oauth-client-test',
   'oauth-clients',
-  'secret-shown',
 ];
 
 /** Returns the words of a page in the pseudo-language that do not come from its texts. */

@@ -62,6 +62,19 @@ describe('the language of a response', () => {
     }
   });
 
+  it('follows ui_locales of an authorization request, unless the person chose a language', async () => {
+    const languageFor = async (locales: string, cookie = '') => {
+      const url = authorizationUrl(on.issuer, on.clients.confidential);
+      url.searchParams.set('ui_locales', locales);
+      const person = createPerson(on.issuer);
+      if (cookie) await person.submit(await person.get('/language'), { language: cookie });
+      return (await person.open(url)).html.match(/<html lang="(\w+)">/)?.[1];
+    };
+    expect(await languageFor('fr-CA de-AT en')).to.equal('de');
+    expect(await languageFor('fr x-klingon')).to.equal('en');
+    expect(await languageFor('de', 'en')).to.equal('en');
+  });
+
   it('is English if the browser asks for a language that is not there, or for none', async () => {
     for (const preferred of ['fr', '*', 'x'.repeat(5_000), ';q=,,;', 'de;q=0']) {
       const response = await fetch(`${on.issuer}/login`, {

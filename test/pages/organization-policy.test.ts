@@ -152,7 +152,7 @@ onPostgresAndRedis('the policy of an organization', (start) => {
       expect(page.html).to.include('Use &lt;b&gt;Stock Reports&lt;/b&gt; instead.');
       expect(textOf(page.html)).to.include('Northern Logistics declined it');
     }
-    expect(textOf((await owner.get(url())).html)).to.match(/Route Planner declined .*Reason Use/);
+    expect(textOf((await owner.get(url())).html)).to.match(/Route Planner declined .*Declined on .* Use/);
     expect((await decide({ decision: 'approve' })).status).to.equal(303);
     expect(await reachedWith(token)).to.deep.equal(NORTHERN);
   });

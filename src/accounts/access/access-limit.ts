@@ -69,6 +69,22 @@ function organizationsWithin(
   });
 }
 
+/**
+ * Returns the access without these warehouses, as if a limit named all others: an organization of
+ * which none is left is left out.
+ */
+export function withoutWarehouses(
+  organizations: readonly Organization[],
+  left: ReadonlySet<string>,
+): readonly Organization[] {
+  if (left.size === 0) return organizations;
+  return organizations.flatMap((organization) => {
+    const warehouses = organization.warehouses.filter(({ id }) => !left.has(id));
+    if (warehouses.length === organization.warehouses.length) return [organization];
+    return warehouses.length > 0 ? [{ ...organization, warehouses }] : [];
+  });
+}
+
 /** Describes a limit in a sentence for operators; empty without a limit. */
 export function limitSentence(limit: Partial<ConnectionLimit>): string {
   const { places, isReadOnly, until } = limit;

@@ -7,7 +7,7 @@ import { type Page, type PageRequest, pageOf } from '../../storage/pages.ts';
 import type { Queries } from '../../storage/queries.ts';
 import { OPEN_POLICY, type OrganizationPolicies } from '../organizations/organization-policy.ts';
 import { findPlace, type PlaceKind } from '../organizations/places.ts';
-import { type AccessLimit, limitAccess } from './access-limit.ts';
+import { type AccessLimit, limitAccess, withoutWarehouses } from './access-limit.ts';
 import { type ClientDecisions, createClientBlocks, UNDECIDED } from './client-blocks.ts';
 import { createPeople, type People, type Person } from './people.ts';
 import {
@@ -52,22 +52,34 @@ export function createAccess(parts: {
   readonly people?: People;
 }) {
   const { database, changes, clock, people = createPeople(parts) } = parts;
-  const machines = createCache<readonly Organization[]>({
+  const machines = createCache<Machine>({
     changes,
     clock,
-    topics: ['access'],
-    within: { topic: 'organizations', namesIn: (reached) => reached.map(({ id }) => id) },
+    topics: ['access', 'bars'],
+    within: { topic: 'organizations', namesIn: ({ organizations }) => organizations.map(({ id }) => id) },
   });
   const clientBlocks = createClientBlocks(parts);
 
-  async function readMachine(id: string): Promise<Organization[]> {
-    return organizationsFrom(await database.query<ReachRow>(selectReach('client_id', '$1'), [id]));
+  /** Reads the memberships of a machine client, and where it is blocked, in one statement. */
+  async function readMachine(id: string): Promise<Machine> {
+    const rows = await database.query<ReachRow & { readonly isBlocked: boolean; readonly isOut: boolean }>(
+      `SELECT reach.*, w.client_id IS NOT NULL AS "isOut", o.client_id IS NOT NULL AS "isBlocked"
+        FROM (${selectReach('client_id', '$1')}) reach
+        LEFT JOIN barred_in_warehouses w ON w.client_id = $1 AND w.warehouse_id = reach."warehouseId"
+        LEFT JOIN barred_clients o ON o.client_id = $1 AND o.organization_id = reach."organizationId"`,
+      [id],
+    );
+    const out = rows.flatMap(({ isOut, warehouseId }) => (isOut && warehouseId ? [warehouseId] : []));
+    const open = organizationsFrom(rows.filter(({ isBlocked }) => !isBlocked));
+    return { organizations: organizationsFrom(rows), admitted: withoutWarehouses(open, new Set(out)) };
   }
+
+  const machineOf = async (id: string): Promise<Machine> =>
+    isClientId(id) ? machines.get(id, () => readMachine(id)) : { organizations: [], admitted: [] };
 
   async function accessOf(subject: Subject): Promise<readonly Organization[]> {
     if ('accountId' in subject) return (await people.find(subject.accountId))?.organizations ?? [];
-    const { clientId: id } = subject;
-    return isClientId(id) ? machines.get(id, () => readMachine(id)) : [];
+    return (await machineOf(subject.clientId)).organizations;
   }
 
   async function through(
@@ -80,10 +92,12 @@ export function createAccess(parts: {
 
   return {
     /**
-     * Returns organizations and warehouses, sorted by name; none for an unknown subject. The caller
-     * must check whether the subject exists and is not suspended.
+     * Returns the organizations and warehouses of the subject's memberships, sorted by name; none for
+     * an unknown subject. The caller must check whether the subject exists and is not suspended.
      */
     accessOf,
+    /** Returns what a machine client can access: `accessOf` without the places in which it is blocked. */
+    machineAccess: async (clientId: string): Promise<readonly Organization[]> => (await machineOf(clientId)).admitted,
     clientBlocks,
     /** Call this after the user's access changed: the database's notification comes later. */
     forget: (accountId: string): void => people.forget('access', accountId),
@@ -93,7 +107,8 @@ export function createAccess(parts: {
     /**
      * Returns what a credential of a user can access: the user's present access within the user's
      * limit. For a client, leaves out organizations that block the client, or that ask first and have
-     * not approved it; for an API key, organizations that allow none. No other code decides this.
+     * not approved it, and warehouses in which it is blocked; for an API key, organizations that allow
+     * none. No other code decides this.
      */
     through,
     /** Like `through`, but first reads the user's access itself. */
@@ -170,6 +185,12 @@ export function createAccess(parts: {
   };
 }
 
+/** A machine client's memberships, and what it can access. */
+interface Machine {
+  readonly organizations: readonly Organization[];
+  readonly admitted: readonly Organization[];
+}
+
 /** @param decisions the decisions about the client; undefined for an API key */
 function within(
   { organizations, policies }: Reach,
@@ -181,7 +202,8 @@ function within(
 }
 
 /**
- * Returns those of the user's organizations that admit the client or the API key.
+ * Returns those of the user's organizations that admit the client or the API key, without the
+ * warehouses in which the client is blocked.
  *
  * @param decisions the decisions about the client; undefined for an API key
  */
@@ -190,8 +212,9 @@ function admittedBy(
   policies: OrganizationPolicies,
   decisions: ClientDecisions | undefined,
 ): readonly Organization[] {
-  if (policies.size === 0 && !decisions?.blocked.size) return organizations;
-  return organizations.filter(({ id }) => {
+  const within = decisions ? withoutWarehouses(organizations, decisions.warehouses) : organizations;
+  if (policies.size === 0 && !decisions?.blocked.size) return within;
+  return within.filter(({ id }) => {
     const { asksFirst, allowsApiKeys } = policies.get(id) ?? OPEN_POLICY;
     if (decisions === undefined) return allowsApiKeys;
     return !decisions.blocked.has(id) && (!asksFirst || decisions.approved.has(id));

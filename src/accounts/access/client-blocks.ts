@@ -14,17 +14,21 @@ interface FollowingClient {
 /** The ids of the organizations that decided. A block wins over an approval. */
 export interface ClientDecisions {
   readonly blocked: ReadonlySet<string>;
+  /** The ids of the warehouses in which the client is blocked. */
+  readonly warehouses: ReadonlySet<string>;
   readonly approved: ReadonlySet<string>;
 }
 
-export const UNDECIDED: ClientDecisions = { blocked: new Set(), approved: new Set() };
+export const UNDECIDED: ClientDecisions = { blocked: new Set(), warehouses: new Set(), approved: new Set() };
 
-/** Why a client reaches nothing in an organization. */
+/** Why a client reaches nothing in an organization, or in one of its warehouses. */
 export interface ClientExclusion {
   readonly clientId: string;
   readonly organizationId: string;
+  /** Null for the whole organization. */
+  readonly warehouseId: string | null;
   /** `waiting`: the organization asks first, and has not decided about the client yet. */
-  readonly why: 'blocked' | 'declined' | 'waiting';
+  readonly why: 'blocked' | 'declined' | 'waiting' | 'warehouse';
   /** When the client was blocked, declined, or first connected by a member; null if never. */
   readonly at: Date | null;
   /** True if the client is blocked because another client of its owner is blocked. */
@@ -43,25 +47,31 @@ export function createClientBlocks(parts: {
     changes,
     clock,
     topics: ['bars'],
-    sizeOf: ({ blocked, approved }) => 1 + Math.floor((blocked.size + approved.size) / 100),
+    sizeOf: ({ blocked, warehouses, approved }) => {
+      return 1 + Math.floor((blocked.size + warehouses.size + approved.size) / 100);
+    },
   });
 
-  /** Returns, by client, which organizations block it, and which have approved it; only clients that any decided about. */
+  /** Returns, by client, where it is blocked, and which organizations have approved it; only clients that any decided about. */
   async function decisionsOf(clientIds: readonly string[]): Promise<ReadonlyMap<string, ClientDecisions>> {
-    const rows = await database.query<{ clientId: string; id: string; isApproved: boolean }>(
-      `SELECT client_id AS "clientId", organization_id AS id, false AS "isApproved"
+    const rows = await database.query<{ clientId: string; id: string; kind: keyof ClientDecisions }>(
+      `SELECT client_id AS "clientId", organization_id AS id, 'blocked' AS kind
           FROM barred_clients WHERE client_id = ANY($1)
-        UNION ALL SELECT client_id, organization_id, true
+        UNION ALL SELECT client_id, warehouse_id, 'warehouses'
+          FROM barred_in_warehouses WHERE client_id = ANY($1)
+        UNION ALL SELECT client_id, organization_id, 'approved'
           FROM client_decisions WHERE client_id = ANY($1) AND is_approved`,
       [clientIds],
     );
-    const idsOf = (of: typeof rows, approved: boolean) =>
-      new Set(of.filter(({ isApproved }) => isApproved === approved).map(({ id }) => id));
     return new Map(
-      [...Map.groupBy(rows, ({ clientId }) => clientId)].map(([clientId, of]) => [
-        clientId,
-        { blocked: idsOf(of, false), approved: idsOf(of, true) },
-      ]),
+      [...Map.groupBy(rows, ({ clientId }) => clientId)].map(([clientId, of]) => {
+        const idsOf = (which: keyof ClientDecisions) =>
+          new Set(of.filter(({ kind }) => kind === which).map(({ id }) => id));
+        return [
+          clientId,
+          { blocked: idsOf('blocked'), warehouses: idsOf('warehouses'), approved: idsOf('approved') },
+        ] as const;
+      }),
     );
   }
 
@@ -109,29 +119,64 @@ export function createClientBlocks(parts: {
         [organizationId, clientId],
       ),
 
-    /** Returns which organizations block this client, and which have approved it. */
+    /**
+     * Stores that the organization blocks the client in this warehouse of its own, and returns the
+     * block if it is new. It does not follow to other clients of the owner.
+     */
+    blockIn: (
+      tx: Queries,
+      organizationId: string,
+      warehouseId: string,
+      clientId: string,
+      { at, by }: { readonly at: Date; readonly by: string | undefined },
+    ): Promise<unknown[]> =>
+      tx.query(
+        // The lock waits for a move of the warehouse in progress, and makes a later one see the block.
+        `WITH own AS (SELECT id FROM warehouses
+            WHERE id = $2 AND organization_id = $1 AND ended_at IS NULL FOR KEY SHARE)
+          INSERT INTO barred_in_warehouses (warehouse_id, client_id, barred_at, barred_by)
+            SELECT own.id, c.id, $4, $5 FROM own, clients c WHERE c.id = $3
+            ON CONFLICT DO NOTHING RETURNING client_id`,
+        [organizationId, warehouseId, clientId, at, by ?? null],
+      ),
+
+    /** Deletes the block in the warehouse, and returns it if there was one. */
+    unblockIn: (tx: Queries, organizationId: string, warehouseId: string, clientId: string): Promise<unknown[]> =>
+      tx.query(
+        `DELETE FROM barred_in_warehouses WHERE client_id = $3 AND warehouse_id =
+            (SELECT id FROM warehouses WHERE id = $2 AND organization_id = $1) RETURNING client_id`,
+        [organizationId, warehouseId, clientId],
+      ),
+
+    /** Returns where this client is blocked, and which organizations have approved it. */
     of: (clientId: string): Promise<ClientDecisions> =>
       cache.get(clientId, async () => (await decisionsOf([clientId])).get(clientId) ?? UNDECIDED),
 
     decisionsOf,
 
-    /** Returns, by client, the organizations that the client does not reach, and why. */
+    /** Returns, by client, the organizations and warehouses that the client does not reach, and why. */
     async exclusions(
       organizationIds: readonly string[],
       clientIds: readonly string[],
     ): Promise<ReadonlyMap<string, readonly ClientExclusion[]>> {
       const rows = await database.query<ClientExclusion>(
-        `SELECT c.id AS "clientId", o.id AS "organizationId", coalesce(b.follows, false) AS follows,
+        `SELECT c.id AS "clientId", o.id AS "organizationId", NULL AS "warehouseId",
+            coalesce(b.follows, false) AS follows,
             CASE WHEN b.client_id IS NULL THEN d.sentence END AS sentence,
             CASE WHEN b.client_id IS NOT NULL THEN 'blocked'
               WHEN d.client_id IS NOT NULL THEN 'declined' ELSE 'waiting' END AS why,
             coalesce(b.barred_at, d.decided_at, (SELECT min(connected_at)
-              FROM member_connections WHERE organization_id = o.id AND client_id = c.id)) AS at
+              FROM member_connections WHERE organization_id = o.id AND client_id = c.id)) AS at,
+            o.name
           FROM unnest($2::text[]) AS c (id) JOIN organizations o ON o.id = ANY($1)
           LEFT JOIN barred_clients b ON b.organization_id = o.id AND b.client_id = c.id
           LEFT JOIN client_decisions d ON d.organization_id = o.id AND d.client_id = c.id
           WHERE b.client_id IS NOT NULL OR (o.asks_first AND d.is_approved IS NOT TRUE)
-          ORDER BY o.name, o.id`,
+          UNION ALL SELECT b.client_id, o.id, w.id, false, NULL, 'warehouse', b.barred_at, o.name
+            FROM barred_in_warehouses b JOIN warehouses w ON w.id = b.warehouse_id AND w.ended_at IS NULL
+            JOIN organizations o ON o.id = w.organization_id AND o.id = ANY($1)
+            WHERE b.client_id = ANY($2)
+          ORDER BY name, "organizationId", "warehouseId" NULLS FIRST`,
         [organizationIds, clientIds],
       );
       return Map.groupBy(rows, ({ clientId }) => clientId);

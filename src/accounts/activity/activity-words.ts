@@ -64,7 +64,9 @@ const byWhom = ({ by_name: name }: Details): Text | undefined =>
 
 /** Returns, for example, `in Storm Logistics` and `by Ada`. */
 const where = (details: Details): Note => [
-  message('activity.in', { organization: `${details.organization_name}` }),
+  message('activity.in', {
+    organization: [details.warehouse_name, details.organization_name].filter((name) => name !== undefined).join(', '),
+  }),
   byWhom(details),
 ];
 

@@ -1,5 +1,6 @@
 /** The stored API key, and its creation: only once, even if the form for it is sent twice. */
 import type { Clock } from '../../base/clock.ts';
+import { message } from '../../base/message.ts';
 import { formTest, newValue, randomId, sha256 } from '../../base/random-id.ts';
 import { type Problem, Refusal } from '../../base/refusal.ts';
 import { lockAccount } from '../../storage/account-turns.ts';
@@ -191,13 +192,19 @@ function acceptableName(entered: string, expiresInDays: number | undefined, maxD
   }
   const isValid = name !== '' && [...name].length <= MAX_NAME_LENGTH;
   if (!isValid && problems.length === 0) {
-    const message = `Give the key a name of 1 to ${MAX_NAME_LENGTH} visible characters.`;
-    problems.push({ code: 'name_invalid', message });
+    problems.push({
+      code: 'name_invalid',
+      message: `Give the key a name of 1 to ${MAX_NAME_LENGTH} visible characters.`,
+      text: message('api-keys.name-invalid', { max: MAX_NAME_LENGTH }),
+    });
   }
   const lifetimes = lifetimesWithin(maxDays);
   if (expiresInDays === undefined ? maxDays > 0 : !lifetimes.includes(expiresInDays)) {
-    const message = `Choose ${lifetimes.join(', ')} days${maxDays > 0 ? '' : ', or no expiry'}.`;
-    problems.push({ code: 'expiry_invalid', message });
+    problems.push({
+      code: 'expiry_invalid',
+      message: `Choose ${lifetimes.join(', ')} days${maxDays > 0 ? '' : ', or no expiry'}.`,
+      text: message('api-keys.expiry-invalid', { days: lifetimes.join(', '), isLimited: String(maxDays > 0) }),
+    });
   }
   if (problems.length === 0) return name;
   const remedy = problems.map(({ message }) => message).join(' ');

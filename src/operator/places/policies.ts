@@ -82,31 +82,43 @@ export function addPolicyCommands(organizations: Command, operator: Operator): v
       }),
     );
 
-  for (const [verb, description, done] of DECISIONS) {
+  organizations
+    .command('approve')
+    .description('let a client reach an organization that asks first')
+    .argument('<id>', 'the organization')
+    .argument('<client>', 'the client ID')
+    .action((id: string, clientId: string) => decide('approve', 'Approved', id, clientId));
+
+  for (const [verb, description, done] of BLOCKS) {
     organizations
       .command(verb)
       .description(description)
       .argument('<id>', 'the organization')
       .argument('<client>', 'the client ID')
-      .action((id: string, clientId: string) =>
-        run(async (registries) => {
-          const organization = await registries.organizations.find('organization', id);
-          const client = await clientNamed(registries, clientId);
-          const decide = registries.organizationEndings[verb];
-          if (!(await decide({ organization }, client))) {
-            throw unchanged(client.name, organization.name);
-          }
-          return {
-            value: { id: `${id}/${clientId}`, organization_id: id, client_id: clientId, [verb]: true },
-            text: `${done} ${client.name} in ${organization.name}.`,
-          };
-        }),
+      .addOption(new Option('--warehouse <id>', 'only in this warehouse of the organization'))
+      .action((id: string, clientId: string, { warehouse }: { readonly warehouse?: string }) =>
+        decide(verb, done, id, clientId, warehouse),
       );
   }
+
+  const decide = (verb: 'approve' | 'block' | 'unblock', done: string, id: string, clientId: string, place?: string) =>
+    run(async (registries) => {
+      const organization = await registries.organizations.find('organization', id);
+      const warehouse = place === undefined ? undefined : await registries.organizations.find('warehouse', place);
+      const client = await clientNamed(registries, clientId);
+      const { approve, ...blocks } = registries.organizationEndings;
+      const isDone = await (verb === 'approve'
+        ? approve({ organization }, client)
+        : blocks[verb]({ organization }, client, warehouse));
+      const where = (warehouse ?? organization).name;
+      if (!isDone) throw unchanged(client.name, where);
+      const key = `${warehouse?.id ?? id}/${clientId}`;
+      const ids = { organization_id: id, ...(warehouse && { warehouse_id: warehouse.id }), client_id: clientId };
+      return { value: { id: key, ...ids, [verb]: true }, text: `${done} ${client.name} in ${where}.` };
+    });
 }
 
-const DECISIONS = [
-  ['approve', 'let a client reach an organization that asks first', 'Approved'],
+const BLOCKS = [
   ['block', 'block a client for all members, even if it is approved', 'Blocked'],
   ['unblock', 'unblock a client; an earlier approval is valid again', 'Unblocked'],
 ] as const;
@@ -123,7 +135,7 @@ export const policyText = ({ asksFirst, allowsApiKeys }: OrganizationPolicy): st
 const unchanged = (client: string, organization: string): Refusal =>
   new Refusal(
     'nothing_changed',
-    `Nothing was changed for ${client} in ${organization}: this was decided before, or people ` +
-      'cannot connect this client.',
+    `Nothing was changed for ${client} in ${organization}: this was decided before, people cannot ` +
+      'connect this client, or the warehouse is not one of the organization.',
     'See `organizations show` and `organizations requests`.',
   );

@@ -11,6 +11,7 @@ passkeys remove ada@example.com --passkey pk_VcX0bq7mWcXk2f1S
 organizations add --name "Northern Logistics"
 organizations policy org_VcX0bq7mWcXk2f1S ask --approve-connected
 organizations block org_VcX0bq7mWcXk2f1S gate_ci_Vc0bq7mWcXk2f1SqXk0V7b
+organizations block org_VcX0bq7mWcXk2f1S gate_ci_Vc0bq7mWcXk2f1SqXk0V7b --warehouse wh_c1kXq0V7bWmX2fSc
 warehouses add --organization org_VcX0bq7mWcXk2f1S --name Rotterdam
 memberships set --account ada@example.com --organization org_VcX0bq7mWcXk2f1S --role member
 memberships set --account ada@example.com --warehouse wh_c1kXq0V7bWmX2fSc --rights read,write

@@ -1,5 +1,6 @@
 /** The answer about one value or ID, and what the answers of several kinds share. */
 import { limitSentence } from '../../accounts/access/access-limit.ts';
+import type { ClientExclusion } from '../../accounts/access/client-blocks.ts';
 import type { Account } from '../../accounts/account.ts';
 import { actionInEnglish } from '../../accounts/activity/activity-words.ts';
 import type { AuditQuestion, AuditRecord } from '../../accounts/activity/audit.ts';
@@ -171,10 +172,16 @@ async function excludedSentences({ access }: Registries, accountId: string, clie
   const all = await access.accessOf({ accountId });
   const ids = all.map(({ id }) => id);
   const excluded = (await access.clientBlocks.exclusions(ids, [clientId])).get(clientId) ?? [];
-  const named = (isBlocked: boolean) =>
-    all.filter(({ id }) => excluded.some((one) => one.organizationId === id && (one.why === 'blocked') === isBlocked));
-  const unapproved = 'Organizations ask first and have not approved the client';
-  return [reachesNothing('Organizations block the client', named(true)), reachesNothing(unapproved, named(false))];
+  const named = (...reasons: readonly ClientExclusion['why'][]) =>
+    all.filter(({ id }) => excluded.some(({ organizationId, why }) => organizationId === id && reasons.includes(why)));
+  const warehouses = all
+    .flatMap((organization) => organization.warehouses)
+    .filter(({ id }) => excluded.some(({ warehouseId }) => warehouseId === id));
+  return [
+    reachesNothing('Organizations block the client', named('blocked')),
+    reachesNothing('Organizations ask first and have not approved the client', named('declined', 'waiting')),
+    reachesNothing('Organizations block the client in some warehouses', warehouses),
+  ];
 }
 
 /** @param forgotten a sentence that says when such a value is forgotten */

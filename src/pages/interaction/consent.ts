@@ -8,20 +8,21 @@ import {
   limitFrom,
   limitJson,
   NO_LIMIT,
+  withoutWarehouses,
 } from '../../accounts/access/access-limit.ts';
 import type { ClientStandings } from '../../authorizations/client-standing.ts';
 import type { ConnectedConsent, Connections } from '../../authorizations/connections.ts';
 import type { Clock } from '../../base/clock.ts';
 import { type Message, message } from '../../base/message.ts';
 import type { Seals } from '../../base/seals.ts';
-import { type Client, isSameLinks, LINKS, type LinkKind } from '../../clients/client.ts';
+import { isSameLinks } from '../../clients/client.ts';
 import { type Asked, askedOf } from '../../provider/approvals.ts';
 import { formOf } from '../../provider/form.ts';
 import type { Interactions, PendingConsent } from '../../provider/interactions.ts';
 import { type LimitFields, limitFields, limitIn, placesIn, type TypedLimit } from '../forms/limit-form.ts';
 import { seeOther } from '../page.ts';
 import type { PageKit } from '../page-kit.ts';
-import { type DescribedStanding, describeStanding } from '../words/client-standing.ts';
+import { type ClientLink, type DescribedStanding, describeStanding, linksOf } from '../words/client-standing.ts';
 import { describeChanges, describeExclusions, describeReached, type ReachedOrganization } from '../words/reached.ts';
 import { type Tile, tileOf } from '../words/tile.ts';
 
@@ -39,11 +40,7 @@ declare module '../view-data.ts' {
         /** True if the operator verified the client. */
         readonly isVerified: boolean;
         /** Pages of the client's provider, each with its host. */
-        readonly links: readonly {
-          readonly kind: LinkKind;
-          readonly host: string;
-          readonly url: string;
-        }[];
+        readonly links: readonly ClientLink[];
       };
       /** Undefined if the client has just been deleted. */
       readonly standing: DescribedStanding | undefined;
@@ -98,7 +95,8 @@ export function createConsentSteps(parts: {
     const exclusions = excluded.get(clientId) ?? [];
     // The limit may contain organizations that can still approve the client.
     const blocked = exclusions.filter(({ why }) => why === 'blocked');
-    const allowed = all.filter(({ id }) => blocked.every((one) => one.organizationId !== id));
+    const open = all.filter(({ id }) => blocked.every((one) => one.organizationId !== id));
+    const allowed = withoutWarehouses(open, new Set(exclusions.flatMap(({ warehouseId }) => warehouseId ?? [])));
     return { all, allowed, exclusions };
   }
 
@@ -200,12 +198,6 @@ function hostChanges(before: Pick<Asked, 'hosts'>, now: Asked): Message[] {
     ...(removed ? [message('consent.hosts-removed', { hosts: removed })] : []),
   ];
 }
-
-const linksOf = ({ links }: Client) =>
-  LINKS.flatMap((kind) => {
-    const url = links[kind];
-    return url === undefined ? [] : [{ kind, host: new URL(url).host, url }];
-  });
 
 /** Lists what changed since the page was rendered, as sentences. Leaves out that the operator ended everything of the client. */
 function changesOf(before: Asked, now: Asked): Message[] {

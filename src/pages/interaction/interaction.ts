@@ -5,6 +5,7 @@ import { formOf } from '../../provider/form.ts';
 import type { Interactions, PendingInteraction } from '../../provider/interactions.ts';
 import { mayAct } from '../../provider/standings.ts';
 import type { ErrorPage } from '../error-page/error-page.ts';
+import { clientLanguage } from '../language.ts';
 import { seeOther } from '../page.ts';
 import type { PageKit } from '../page-kit.ts';
 import { get, post, type Route } from '../routes.ts';
@@ -43,6 +44,7 @@ export function interactionPage(parts: {
   /** Returns undefined after an answer of its own, for a second click, reload, Back or expiry. */
   async function pending(ctx: Context): Promise<PendingInteraction | undefined> {
     const found = await interactions.find(ctx, String(ctx.params.uid));
+    if ('language' in found) clientLanguage.set(ctx, found.language);
     if (await isStaleDecision(ctx, found)) return undefined;
     if (found.prompt === 'gone') await errorPage.requestIsOver(ctx, found.restart);
     else if (found.prompt === 'overtaken') seeOther(ctx, found.restart);

@@ -1,11 +1,13 @@
 /** `/profile/organizations`: a user's organizations; owners and admins see and end access. */
+import type { ParsedUrlQuery } from 'node:querystring';
 import type { Context, Next } from 'koa';
 import type { Access } from '../../accounts/access/access.ts';
 import type { Organization } from '../../accounts/access/reach.ts';
 import { isAdmin } from '../../accounts/access/reach.ts';
 import type { ClientStandings } from '../../authorizations/client-standing.ts';
 import type { ActingAdmin, OrganizationEndings } from '../../authorizations/organization-endings.ts';
-import type { OrganizationReach, ReachingClient, ReachingPerson } from '../../authorizations/organization-reach.ts';
+import type { OrganizationReach } from '../../authorizations/organization-reach.ts';
+import type { ReachingClient, ReachingPerson } from '../../authorizations/reaching.ts';
 import type { Clock } from '../../base/clock.ts';
 import { message, type Text } from '../../base/message.ts';
 import { Refusal } from '../../base/refusal.ts';
@@ -13,13 +15,14 @@ import { requestState } from '../../base/request-state.ts';
 import type { Seals } from '../../base/seals.ts';
 import { isUnknown } from '../../texts/texts.ts';
 import { type Ending, endingRoutes } from '../ending.ts';
-import { byText, type ListForm, listOf } from '../lists.ts';
+import { byText, containsText, type ListForm, listOf } from '../lists.ts';
 import { originInSession } from '../page.ts';
 import type { PageKit } from '../page-kit.ts';
 import { get, post, type Route } from '../routes.ts';
 import { accountOf } from '../signed-in.ts';
 import { createPolicySteps } from './policy.ts';
 import { reachParts } from './reach-parts.ts';
+import type { WarehouseFilter } from './view.ts';
 
 const PATH = '/profile/organizations';
 const ONE = `${PATH}/:id`;
@@ -98,11 +101,8 @@ export function organizationsPage(parts: {
       ...policy,
       policyUrl: `${url}/policy`,
       url,
-      warehouses: warehouses.map(({ id: value, name: label }) => ({
-        value,
-        label,
-        isChosen: value === warehouse?.id,
-      })),
+      allUrl: urlWith(url, warehouse ? { warehouse: warehouse.id } : {}),
+      warehouses: warehouseFilter(organization, warehouse?.id, query, url),
       parts,
     });
   }
@@ -136,7 +136,10 @@ export function organizationsPage(parts: {
         if (!ended) await requireAdmin(ctx, async () => {});
         return ended;
       },
-      back: (ctx) => urlOf(admin.get(ctx)),
+      back(ctx) {
+        const { warehouse } = ctx.params;
+        return urlOf(admin.get(ctx)) + (warehouse === undefined ? '' : `?${new URLSearchParams({ warehouse })}`);
+      },
     });
 
   const isSelf = (ctx: Context, { id }: Pick<ReachingPerson, 'id'>): boolean => id === accountOf(ctx).id;
@@ -170,63 +173,130 @@ export function organizationsPage(parts: {
     already: message('organizations.already-ended'),
   });
 
-  /** Returns the listed client that the path names, if it is blocked or not; otherwise undefined. */
-  async function client(ctx: Context, isBlocked: boolean): Promise<ReachingClient | undefined> {
-    const reach = organizationReach.of(admin.get(ctx).id);
-    const [found] = await reach.clientsNamed([`${ctx.params.client}`]);
-    return (found?.state === 'blocked') === isBlocked ? found : undefined;
+  /** Returns the listed client that the path names, and the warehouse if it names one, or undefined. */
+  async function client(ctx: Context): Promise<BlockedOrNot | undefined> {
+    const { id, warehouses } = admin.get(ctx);
+    const [client] = await organizationReach.of(id).clientsNamed([`${ctx.params.client}`]);
+    const warehouse = warehouses.find((one) => one.id === ctx.params.warehouse);
+    return client && (ctx.params.warehouse === undefined || warehouse) ? { client, warehouse } : undefined;
   }
 
-  const blocking = ending<ReachingClient>({
-    path: `${ONE}/clients/:client/end`,
-    find: (ctx) => client(ctx, false),
-    ask(ctx, { name: app, count }) {
-      const { name: organization } = admin.get(ctx);
-      return {
-        section: 'organizations',
-        heading: message('organizations.block-heading', { app, organization }),
-        consequences: [
-          message('organizations.block-effect', { organization }),
-          message('organizations.block-people', { count }),
-        ],
-        button: message('organizations.block'),
-      };
-    },
-    async end(ctx, found) {
-      const isBlocked = await organizationEndings.block(actor(ctx), found);
-      return isBlocked ? { said: message('organizations.blocked', { app: found.name }) } : undefined;
-    },
-    already: message('organizations.already-blocked'),
-  });
-
-  const unblocking = ending<ReachingClient>({
-    path: `${ONE}/clients/:client/let-in`,
-    find: (ctx) => client(ctx, true),
-    ask: (ctx, { name: app }) => ({
-      section: 'organizations',
-      heading: message('organizations.unblock-heading', { app, organization: admin.get(ctx).name }),
-      consequences: [message('organizations.unblock-effect')],
-      button: message('organizations.unblock'),
+  /** The routes that block, or unblock, a client in the place of the path: the organization, or a warehouse. */
+  const deciding = (place: string): Route[] => [
+    ...ending<BlockedOrNot>({
+      path: `${place}/clients/:client/end`,
+      find: client,
+      ask(ctx, { client: { name: app, count, kind, ownerName }, warehouse }) {
+        const { name: organization } = admin.get(ctx);
+        const where = (warehouse ?? admin.get(ctx)).name;
+        return {
+          section: 'organizations',
+          heading: message('organizations.block-heading', { app, organization: where }),
+          consequences: [
+            message('organizations.block-effect', { organization: where }),
+            ...(warehouse
+              ? [message('organizations.block-only-there', { warehouse: where, organization })]
+              : [
+                  message('organizations.block-elsewhere'),
+                  ...(ownerName === null ? [] : [message('organizations.block-later', { maker: ownerName })]),
+                ]),
+            ...(kind === 'machine' ? [] : [message('organizations.block-people', { count })]),
+          ],
+          button: message('organizations.block'),
+        };
+      },
+      async end(ctx, { client, warehouse }) {
+        if (!(await organizationEndings.block(actor(ctx), client, warehouse))) return undefined;
+        const { name: place } = warehouse ?? admin.get(ctx);
+        return { said: message('organizations.blocked', { app: client.name, place }) };
+      },
+      already: message('organizations.already-blocked'),
     }),
-    async end(ctx, found) {
-      const isUnblocked = await organizationEndings.unblock(actor(ctx), found);
-      return isUnblocked ? { said: message('organizations.unblocked', { app: found.name }) } : undefined;
-    },
-    already: message('organizations.already-unblocked'),
-  });
+    ...ending<BlockedOrNot>({
+      path: `${place}/clients/:client/let-in`,
+      find: client,
+      ask(ctx, { client: { name: app, isBlocked }, warehouse }) {
+        const { name: organization } = admin.get(ctx);
+        const isOutAnyway = warehouse !== undefined && isBlocked;
+        return {
+          section: 'organizations',
+          heading: message('organizations.unblock-heading', { app, organization: warehouse?.name ?? organization }),
+          consequences: [
+            isOutAnyway
+              ? message('organizations.unblock-still-blocked', { organization })
+              : message('organizations.unblock-effect'),
+          ],
+          button: message('organizations.unblock'),
+        };
+      },
+      async end(ctx, { client, warehouse }) {
+        if (!(await organizationEndings.unblock(actor(ctx), client, warehouse))) return undefined;
+        const { name: place } = warehouse ?? admin.get(ctx);
+        return { said: message('organizations.unblocked', { app: client.name, place }) };
+      },
+      already: message('organizations.already-unblocked'),
+    }),
+  ];
 
-  const policy = createPolicySteps({ ...parts, actor, urlOf });
+  const policy = createPolicySteps({ ...parts, actor, warehousesOf: (ctx) => admin.get(ctx).warehouses, urlOf });
   return [
     get(PATH, kit.requireSignedIn, list),
     get(ONE, ...page, show),
     ...endMembership,
-    ...blocking,
-    ...unblocking,
+    ...deciding(ONE),
+    ...deciding(`${ONE}/warehouses/:warehouse`),
     get(POLICY, ...page, policy.showPolicy),
     post(POLICY, ...form, kit.requireRecentSignIn, policy.savePolicy),
     get(DECIDE, ...page, policy.askToDecide),
     post(DECIDE, ...form, kit.requireRecentSignIn, policy.decide),
   ];
+}
+
+/** Above this number, the warehouses are found by a search. */
+const MAX_WAREHOUSES = 20;
+
+/** Returns the links of the warehouses or, if there are many, of those that a search finds. */
+function warehouseFilter(
+  { warehouses }: Organization,
+  chosen: string | undefined,
+  query: ParsedUrlQuery,
+  url: string,
+): WarehouseFilter {
+  const hasSearch = warehouses.length > MAX_WAREHOUSES;
+  const search = hasSearch ? String(query.find ?? '').slice(0, 200) : '';
+  const found = warehouses.filter(({ name }) => containsText(name, search));
+  const present = found.filter(({ id }) => id === chosen);
+  // A new choice keeps the shown part with its search.
+  const names = ['show', 'q', 'only', 'order'] as const;
+  const shown = Object.fromEntries(
+    names.flatMap((name) => (typeof query[name] === 'string' && query[name] !== '' ? [[name, query[name]]] : [])),
+  );
+  const kept = { ...shown, ...(search !== '' && { find: search }) };
+  const linked = hasSearch && search === '' ? warehouses.filter(({ id }) => id === chosen) : found;
+  return {
+    total: warehouses.length,
+    found: found.length,
+    search: hasSearch ? search : undefined,
+    kept: Object.entries(shown).map(([name, value]) => ({ name, value })),
+    allUrl: urlWith(url, shown),
+    links: [...new Set([...present, ...linked])].slice(0, MAX_WAREHOUSES).map(({ id, name }) => ({
+      name,
+      url: urlWith(url, { ...kept, warehouse: id }),
+      isChosen: id === chosen,
+    })),
+    chosen: warehouses.find(({ id }) => id === chosen)?.name,
+  };
+}
+
+const urlWith = (url: string, query: Readonly<Record<string, string>>): string => {
+  const parameters = new URLSearchParams(query);
+  return parameters.size === 0 ? url : `${url}?${parameters}`;
+};
+
+/** What a path names: a client, and the warehouse in which it is or will be blocked; undefined for all of them. */
+interface BlockedOrNot {
+  readonly client: ReachingClient;
+  readonly warehouse: Organization['warehouses'][number] | undefined;
 }
 
 const ORGANIZATIONS: ListForm<Organization> = {

@@ -1,14 +1,11 @@
 /** Pages on which owners and admins set their organization's policy and decide about clients. */
 import type { Context } from 'koa';
+import { type Organization, RIGHTS } from '../../accounts/access/reach.ts';
 import { visibleText } from '../../accounts/display-name.ts';
 import type { ApprovableClient, ClientStandings } from '../../authorizations/client-standing.ts';
 import type { ActingAdmin, IsAsShown, OrganizationEndings } from '../../authorizations/organization-endings.ts';
-import {
-  allOf,
-  isUndecided,
-  type OrganizationReach,
-  type ReachingClient,
-} from '../../authorizations/organization-reach.ts';
+import { allOf, isUndecided, type OrganizationReach } from '../../authorizations/organization-reach.ts';
+import type { ReachingClient } from '../../authorizations/reaching.ts';
 import type { Clock } from '../../base/clock.ts';
 import { type Message, message, type Text } from '../../base/message.ts';
 import { holdsSecret } from '../../base/random-id.ts';
@@ -17,11 +14,13 @@ import type { Seals } from '../../base/seals.ts';
 import { formOf } from '../../provider/form.ts';
 import type { PageKit } from '../page-kit.ts';
 import { accountOf, NOTHING_SENT, typedOf } from '../signed-in.ts';
-import { describeStanding } from '../words/client-standing.ts';
+import { describeStanding, linksOf } from '../words/client-standing.ts';
 import { momentOrNothing } from '../words/moment.ts';
 import { makerOf, through } from './reach-parts.ts';
 
 const MAX_SENTENCE_LENGTH = 200;
+/** How many warehouses the page of a decision names. */
+const MAX_WAREHOUSES = 9;
 /** The hidden field with a mark of each client that the page showed. */
 const SHOWN_FIELD = 'shown';
 /** Characters of a mark, of which only this service can make one: more would make long forms. */
@@ -45,9 +44,10 @@ export function createPolicySteps(parts: {
   readonly seals: Pick<Seals, 'macsOf'>;
   /** Returns the user, and the organization that the path names. */
   readonly actor: (ctx: Context) => ActingAdmin;
+  readonly warehousesOf: (ctx: Context) => Organization['warehouses'];
   readonly urlOf: (organization: { readonly id: string }) => string;
 }) {
-  const { kit, clock, clientStandings, organizationEndings, actor, urlOf } = parts;
+  const { kit, clock, clientStandings, organizationEndings, actor, warehousesOf, urlOf } = parts;
   const { organizationReach } = parts;
 
   /** Returns the marks of the client under all keys, the current one first. */
@@ -115,18 +115,24 @@ export function createPolicySteps(parts: {
   async function clientIn(ctx: Context): Promise<ReachingClient | undefined> {
     const reach = organizationReach.of(actor(ctx).organization.id);
     const clients = await reach.clientsNamed([`${ctx.params.client}`]);
-    return clients.find(({ state }) => state !== 'blocked');
+    return clients.find(({ kind, state }) => kind !== 'machine' && state !== 'blocked');
   }
 
   async function drawDecision(ctx: Context, sentence: string, problem?: Text): Promise<void> {
     const client = await clientIn(ctx);
     if (!client) return;
     const { organization } = actor(ctx);
-    const [[shown], standing] = await Promise.all([
+    const [[shown], standing, reached] = await Promise.all([
       clientStandings.approvable([client.id]),
       clientStandings.find(client.id, accountOf(ctx).id),
+      organizationReach.of(organization.id).rightsThrough(client.id),
     ]);
     if (!shown) return;
+    const inWords = kit.rightsInWords(ctx);
+    const warehouses = warehousesOf(ctx).flatMap(({ id, name }) => {
+      const rights = reached.get(id);
+      return rights ? [{ name, rights: inWords(RIGHTS.filter((right) => rights.has(right))) }] : [];
+    });
     await kit.render(ctx, 'organization-decision', {
       shown: marksOf(ctx, shown).slice(0, 1).join(),
       name: shown.name,
@@ -135,6 +141,9 @@ export function createPolicySteps(parts: {
       url: urlOf(organization),
       action: ctx.path,
       ownerName: shown.ownerName ?? undefined,
+      warehouses: warehouses.slice(0, MAX_WAREHOUSES),
+      otherWarehouses: Math.max(0, warehouses.length - MAX_WAREHOUSES),
+      links: linksOf(shown),
       standing: standing && describeStanding(standing, clock()),
       wantedBy: through(client),
       requested: momentOrNothing(client.requestedAt),

@@ -3,16 +3,14 @@ import type { ParsedUrlQuery } from 'node:querystring';
 import { type Organization, RIGHTS, type Right } from '../../accounts/access/reach.ts';
 import type { OrganizationPolicy } from '../../accounts/organizations/organization-policy.ts';
 import { isUnused } from '../../authorizations/connected-clients.ts';
-import {
-  MAX_COUNTED,
-  MAX_EXAMINED,
-  type Reach,
-  type ReachingClient,
-  type ReachingKey,
-  type ReachingMachine,
-  type ReachingPerson,
-  type Step,
-} from '../../authorizations/organization-reach.ts';
+import { MAX_COUNTED, MAX_EXAMINED, type Reach } from '../../authorizations/organization-reach.ts';
+import type {
+  ReachingClient,
+  ReachingKey,
+  ReachingMachine,
+  ReachingPerson,
+  Step,
+} from '../../authorizations/reaching.ts';
 import { type Message, message, type Text } from '../../base/message.ts';
 import { byText, byTime, type ListForm, stepListOf } from '../lists.ts';
 import { momentOrNothing, toMoment } from '../words/moment.ts';
@@ -36,7 +34,7 @@ export interface Looking {
   readonly inWords: (rights: readonly Right[]) => string;
   readonly url: string;
   readonly query: ParsedUrlQuery;
-  /** Milliseconds since the epoch. */
+  /** The present time, in milliseconds since the epoch. */
   readonly now: number;
 }
 
@@ -58,8 +56,8 @@ export async function reachParts(
   const parts = [
     ...(asksFirst && !warehouse ? [partOf(REQUESTS, (from) => clients(true, from), looking, row)] : []),
     partOf(PEOPLE, reach.people, looking, personRow(await reach.owners(), looking)),
-    partOf(warehouse ? { ...CLIENTS, filters: [] } : CLIENTS, (from) => clients(false, from), looking, row),
-    partOf(MACHINES, reach.machines, looking, machineRow),
+    partOf(warehouse ? { ...CLIENTS, filters: [BLOCKED] } : CLIENTS, (from) => clients(false, from), looking, row),
+    partOf(MACHINES, reach.machines, looking, (machine) => machineRow(machine, looking)),
     keys,
   ];
   const chosen = parts.filter(({ id }) => id === looking.query.show);
@@ -84,7 +82,7 @@ const partOf = <Row extends Reached>(
   { id, heading, note, empty, isUnused, filters = [], ...form }: Kind<Row>,
   step: (from?: string) => Promise<Step<Row>>,
   looking: Looking,
-  rowOf: (row: Row) => Omit<ReachRow, 'id'>,
+  rowOf: (row: Row) => Omit<ReachRow, 'id' | 'notes'> & Partial<Pick<ReachRow, 'notes'>>,
 ) => ({
   id,
   async read(): Promise<ReachPart> {
@@ -96,9 +94,13 @@ const partOf = <Row extends Reached>(
     const offered = isUnused ? [unused, ...filters] : filters;
     const whole: ListForm<Row> = { ...form, path: url, kept, idOf, filters: offered };
     const steps = isAlone ? MAX_STEPS : MAX_STEPS_PER_PART;
-    const { rows, isMore, list } = await stepListOf(step, isAlone ? query : {}, whole, steps);
-    const shown = isAlone ? rows : rows.slice(0, MAX_ROWS_PER_PART);
-    const count = isAlone ? 0 : rows.filter(has).length;
+    const { rows: found, isMore, list } = await stepListOf(step, isAlone ? query : {}, whole, steps);
+    const rows = (isAlone ? found : found.slice(0, MAX_ROWS_PER_PART)).map((row) => {
+      const { facts, marks, ...more } = rowOf(row);
+      const all = has(row) ? [...marks, { text: message('organization.unused'), isWarning: true }] : marks;
+      return { id: row.id, notes: [], ...more, marks: all, facts: [...reached(row, looking), ...facts] };
+    });
+    const count = isAlone ? 0 : found.filter(has).length;
     return {
       id,
       heading,
@@ -106,12 +108,9 @@ const partOf = <Row extends Reached>(
       empty,
       total: list.total,
       isMore,
-      rows: shown.map((row) => {
-        const { facts, marks, ...more } = rowOf(row);
-        const all = has(row) ? [...marks, { text: message('organization.unused'), isWarning: true }] : marks;
-        return { id: row.id, ...more, marks: all, facts: [...reached(row, looking), ...facts] };
-      }),
-      allUrl: (isMore || shown.length < list.total) && !isAlone ? list.allUrl : undefined,
+      rows,
+      columns: rows[0]?.facts.map(({ label }) => label) ?? [],
+      allUrl: (isMore || rows.length < list.total) && !isAlone ? list.allUrl : undefined,
       unused: count > 0 ? { count, url: `${list.allUrl}&only=unused` } : undefined,
       list: isAlone ? list : undefined,
     };
@@ -129,7 +128,6 @@ const byLastUse = byTime(
   message('organization.last-used'),
   ({ lastUsedAt }: { readonly lastUsedAt: Date | null }) => lastUsedAt,
 );
-
 const PEOPLE: Kind<ReachingPerson> = {
   id: 'people',
   heading: message('organization.people'),
@@ -165,6 +163,13 @@ const REQUESTS: Kind<ReachingClient> = {
   filters: [],
 };
 
+const BLOCKED = {
+  name: 'out',
+  label: message('organization.blocked'),
+  has: ({ isBlocked, isBlockedThere, blockedIn }: ReachingClient) =>
+    isBlocked || isBlockedThere || blockedIn.length > 0,
+};
+
 const CLIENTS: Kind<ReachingClient> = {
   id: 'clients',
   heading: message('organization.clients'),
@@ -172,15 +177,11 @@ const CLIENTS: Kind<ReachingClient> = {
   empty: message('organization.clients-empty'),
   textOf: ({ name, ownerName, people }) => [name, ownerName, ...people].join(' '),
   orders: [byName, byLastUse],
-  isUnused: ({ state, count, lastUsedAt, requestedAt }, now) =>
+  isUnused: ({ state, isBlockedThere, count, lastUsedAt, requestedAt }, now) =>
     // Of a client with more people, the last use is not known.
-    state === 'admitted' && count <= MAX_EXAMINED && isUnused(lastUsedAt, requestedAt, now),
+    state === 'admitted' && !isBlockedThere && count <= MAX_EXAMINED && isUnused(lastUsedAt, requestedAt, now),
   filters: [
-    {
-      name: 'out',
-      label: message('organization.blocked'),
-      has: ({ state }) => state === 'blocked',
-    },
+    BLOCKED,
     {
       name: 'declined',
       label: message('organization.declined'),
@@ -210,7 +211,7 @@ const KEYS: Kind<ReachingKey> = {
 };
 
 function personRow(owners: readonly string[], looking: Looking) {
-  const { accountId, organization, url } = looking;
+  const { accountId, organization, warehouse, url } = looking;
   return ({ id, name, email, role, ...person }: ReachingPerson) => {
     const isLast = owners.every((owner) => owner === id);
     const isProtected = role === 'owner' && (organization.role !== 'owner' || isLast);
@@ -226,22 +227,53 @@ function personRow(owners: readonly string[], looking: Looking) {
         { label: message('organization.since'), moment: toMoment(person.since) },
         last(message('organization.last-signed-in'), person.lastSignedInAt),
       ],
-      action: isProtected
-        ? undefined
-        : { url: `${url}/people/${id}/end`, label: message('organizations.end'), isEnd: true },
+      // In the view of a warehouse nothing acts on the whole organization.
+      action:
+        isProtected || warehouse
+          ? undefined
+          : { url: `${url}/people/${id}/end`, label: message('organizations.end'), isEnd: true },
     };
   };
 }
 
-function clientRow({ id, name, ...client }: ReachingClient, asksFirst: boolean, { url }: Looking) {
+/** Returns the link that blocks or unblocks a client: in the chosen warehouse, unless only the organization blocks it. */
+function blockAction({ id, isBlocked, isBlockedThere }: Blocked, { url, warehouse }: Looking) {
+  const isEverywhere = isBlocked && !isBlockedThere;
+  const isEnd = !isBlocked && !isBlockedThere;
+  const place = warehouse && !isEverywhere ? `${url}/warehouses/${warehouse.id}` : url;
+  const label = isEnd ? message('organizations.block') : message('organizations.unblock');
+  return { url: `${place}/clients/${id}/${isEnd ? 'end' : 'let-in'}`, label, isEnd };
+}
+
+type Blocked = Pick<ReachingClient, 'id' | 'isBlocked' | 'isBlockedThere'>;
+
+/** Returns the marks of the blocks: in the organization, in the chosen warehouse, or in some warehouses. */
+function blocks(
+  { isBlocked, isBlockedThere }: Blocked,
+  { organization, warehouse }: Looking,
+  blockedIn: readonly string[],
+) {
+  const places = [
+    ...(isBlockedThere && warehouse ? [warehouse.name] : []),
+    ...(isBlocked ? [organization.name] : []),
+    ...(warehouse || isBlocked ? [] : blockedIn),
+  ];
+  if (places.length === 0) return [];
+  // In the view of a warehouse, a block there needs no name.
+  if (isBlockedThere && !isBlocked) return [{ text: message('organization.blocked'), isWarning: true }];
+  const names = places.slice(0, MAX_NAMES).join(', ');
+  const others = Math.max(0, places.length - MAX_NAMES);
+  return [{ text: message('organization.blocked-in', { names, others }), isWarning: true }];
+}
+
+function clientRow({ id, name, ...client }: ReachingClient, asksFirst: boolean, looking: Looking) {
   const { state } = client;
-  const isOut = state === 'blocked';
   const isOpen = state === 'waiting' || state === 'declined';
-  const [act, label] = isOpen
-    ? (['decide', message('organization.decide')] as const)
-    : isOut
-      ? (['let-in', message('organizations.unblock')] as const)
-      : (['end', message('organizations.block')] as const);
+  const deciding = {
+    url: `${looking.url}/clients/${id}/decide`,
+    label: message('organization.decide'),
+    isEnd: false,
+  };
   return {
     name,
     tile: tileOf({ id, name }),
@@ -249,49 +281,47 @@ function clientRow({ id, name, ...client }: ReachingClient, asksFirst: boolean, 
     detail: message('organization.made-by', { maker: makerOf(client.ownerName) }),
     marks: [
       ...suspended(client),
-      ...(isOut ? [{ text: message('organization.blocked'), isWarning: true }] : []),
+      ...blocks({ id, ...client }, looking, client.blockedIn),
       ...(state === 'declined' ? [{ text: message('organization.declined'), isWarning: true }] : []),
     ],
     facts: [
       { label: message('organization.connected-by'), text: through(client) },
       ...(state === 'waiting' ? [last(message('organization.requested'), client.requestedAt)] : []),
-      last(message('organization.last-used'), client.lastUsedAt),
-      ...(asksFirst ? decided(client) : []),
-      ...(client.blockedAt === null
-        ? []
-        : [
-            { label: message('organization.blocked-since'), moment: toMoment(client.blockedAt) },
-            {
-              label: message('organization.by'),
-              text: client.blockedBy ?? message('organization.gone'),
-            },
-          ]),
+      ...(state === 'waiting' ? [] : [last(message('organization.last-used'), client.lastUsedAt)]),
     ],
-    action: {
-      url: `${url}/clients/${id}/${act}`,
-      label,
-      isEnd: act === 'end',
-    },
+    notes: asksFirst || client.blockedAt ? decisions(client) : [],
+    action: isOpen && !client.isBlockedThere ? deciding : blockAction({ id, ...client }, looking),
   };
 }
 
-/** Returns the approval or refusal of a client; nothing if the client is undecided or blocked. */
-function decided({ state, decidedAt, decidedBy, sentence }: Omit<ReachingClient, 'id' | 'name'>) {
-  if (decidedAt === null || state === 'blocked') return [];
-  return [
-    last(state === 'declined' ? message('organization.declined') : message('organization.approved'), decidedAt),
-    ...(decidedBy === null ? [] : [{ label: message('organization.by'), text: decidedBy }]),
-    ...(sentence === null ? [] : [{ label: message('organization.reason'), text: sentence }]),
-  ];
+/** Says since when a client is blocked, or else approved or declined; nothing if it is undecided. */
+function decisions({
+  state,
+  blockedAt,
+  blockedBy,
+  decidedAt,
+  decidedBy,
+  sentence,
+}: Omit<ReachingClient, 'id' | 'name'>) {
+  const said = (what: 'blocked' | 'approved' | 'declined', at: Date, by: string | null) =>
+    message(`organization.${what}-note`, {
+      at: toMoment(at),
+      by: by ?? '',
+      isKnown: String(by !== null),
+      reason: sentence ?? '',
+      hasReason: String(what === 'declined' && sentence !== null),
+    });
+  if (blockedAt !== null) return [said('blocked', blockedAt, blockedBy)];
+  return decidedAt === null ? [] : [said(state === 'declined' ? 'declined' : 'approved', decidedAt, decidedBy)];
 }
 
-const machineRow = ({ name, role, ...machine }: ReachingMachine) => ({
+const machineRow = ({ name, role, ...machine }: ReachingMachine, looking: Looking) => ({
   name,
   role: message(`roles.${role}`),
   detail: message('organization.made-by', { maker: makerOf(null) }),
-  marks: suspended(machine),
+  marks: [...suspended(machine), ...blocks(machine, looking, [])],
   facts: [last(message('organization.last-used'), machine.lastUsedAt)],
-  action: undefined,
+  action: blockAction(machine, looking),
 });
 
 const keyRow = ({ name, lastFour, person, createdAt, lastUsedAt }: ReachingKey) => ({
@@ -318,7 +348,7 @@ function last(label: Message, at: Date | null): ReachFact {
 /** Returns the rights in the chosen warehouse or, if none is chosen, the number of warehouses. */
 function reached(row: Reached, { organization, warehouse, inWords }: Looking): ReachFact[] {
   if (warehouse) {
-    const text = inWords(RIGHTS.filter((right) => row.rights.includes(right)));
+    const text = inWords(RIGHTS.filter((right) => row.rights.includes(right))) || message('organization.no-rights');
     return [{ label: message('organization.rights-in', { warehouse: warehouse.name }), text }];
   }
   if (row.warehouses === undefined) return [];

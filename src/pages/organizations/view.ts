@@ -1,7 +1,7 @@
 /** The data that the pages of organizations print. */
 import type { Message, Text } from '../../base/message.ts';
-import type { ListChoice, ListView } from '../lists.ts';
-import type { DescribedStanding } from '../words/client-standing.ts';
+import type { ListView } from '../lists.ts';
+import type { ClientLink, DescribedStanding } from '../words/client-standing.ts';
 import type { Moment } from '../words/moment.ts';
 import type { Tile } from '../words/tile.ts';
 
@@ -21,7 +21,9 @@ declare module '../view-data.ts' {
       readonly allowsApiKeys: boolean;
       readonly policyUrl: string;
       readonly url: string;
-      readonly warehouses: readonly ListChoice[];
+      /** All parts, with the chosen warehouse. */
+      readonly allUrl: string;
+      readonly warehouses: WarehouseFilter;
       readonly parts: readonly ReachPart[];
     };
     readonly 'organization-policy': {
@@ -53,6 +55,10 @@ declare module '../view-data.ts' {
       /** Undefined if the operator provides the client. */
       readonly ownerName: string | undefined;
       readonly standing: DescribedStanding | undefined;
+      /** What it could access, through those who connected it; and how many warehouses more. */
+      readonly warehouses: readonly { readonly name: string; readonly rights: string }[];
+      readonly otherWarehouses: number;
+      readonly links: readonly ClientLink[];
       readonly wantedBy: Text;
       readonly requested: Moment | undefined;
       readonly problem: Text | undefined;
@@ -60,6 +66,20 @@ declare module '../view-data.ts' {
       readonly maxLength: number;
     };
   }
+}
+
+/** The warehouses to choose one of, to see only what has access to it. */
+export interface WarehouseFilter {
+  readonly total: number;
+  readonly found: number;
+  /** The search; undefined if all warehouses are linked. */
+  readonly search: string | undefined;
+  /** The parameters of the part that is shown alone. */
+  readonly kept: readonly { readonly name: string; readonly value: string }[];
+  readonly allUrl: string;
+  readonly links: readonly { readonly name: string; readonly url: string; readonly isChosen: boolean }[];
+  /** The name of the chosen warehouse. */
+  readonly chosen: string | undefined;
 }
 
 export interface OrganizationRow {
@@ -80,6 +100,8 @@ export interface ReachPart {
   /** Shown if there are no rows. */
   readonly empty: Message;
   readonly rows: readonly ReachRow[];
+  /** The heads of the columns, which are the same facts in each row. */
+  readonly columns: readonly Message[];
   readonly total: number;
   /** True if there may be more rows than `total`. */
   readonly isMore: boolean;
@@ -101,6 +123,8 @@ export interface ReachRow {
   /** Marks such as `suspended`, `blocked`, `you`. */
   readonly marks: readonly { readonly text: Message; readonly isWarning: boolean }[];
   readonly facts: readonly ReachFact[];
+  /** What was decided about it, when and by whom. */
+  readonly notes: readonly Message[];
   /** Where to end this access; undefined if the user may not end it. */
   readonly action: { readonly url: string; readonly label: Message; readonly isEnd: boolean } | undefined;
 }

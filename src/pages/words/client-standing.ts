@@ -1,6 +1,7 @@
 /** Describes who asks: when a client was registered, who has connected it, and who checked it. */
 import { type ClientStanding, MAX_COUNTED } from '../../authorizations/client-standing.ts';
 import { type Message, message } from '../../base/message.ts';
+import { type ClientLinks, LINKS, type LinkKind } from '../../clients/client.ts';
 
 /** The data for `partials/standing`. */
 export interface DescribedStanding {
@@ -8,6 +9,19 @@ export interface DescribedStanding {
   readonly facts: Message;
   readonly isWarning: boolean;
 }
+
+/** A page of the developer. */
+export interface ClientLink {
+  readonly kind: LinkKind;
+  readonly host: string;
+  readonly url: string;
+}
+
+export const linksOf = ({ links }: { readonly links: ClientLinks }): readonly ClientLink[] =>
+  LINKS.flatMap((kind) => {
+    const url = links[kind];
+    return url === undefined ? [] : [{ kind, host: new URL(url).host, url }];
+  });
 
 /** Pages warn about a client with a lower age or with fewer connected users than these. */
 const USUAL_DAYS = 7;

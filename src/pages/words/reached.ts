@@ -15,6 +15,8 @@ export interface ReachedOrganization {
     /** In the operator's words, such as `see stock, change stock`. */
     readonly rights: string;
     readonly change?: AccessChange;
+    /** The page of who has access to it; absent unless the user may see that. */
+    readonly url?: string;
   }[];
 }
 
@@ -26,15 +28,20 @@ interface AccessChange {
 }
 
 /**
- * Returns a message for each organization that a client does not reach, for `partials/bars`.
+ * Returns a message for each organization or warehouse that a client does not reach, for `partials/bars`.
  *
  * @param all the organizations that the user belongs to.
  */
 export const describeExclusions = (exclusions: readonly ClientExclusion[], all: readonly Organization[]): Message[] =>
-  exclusions.map(({ organizationId, at, why, follows, sentence }) => {
+  exclusions.flatMap(({ organizationId, warehouseId, at, why, follows, sentence }) => {
     const kind = follows ? 'follows' : why;
+    const organization = all.find(({ id }) => id === organizationId);
+    const warehouse = organization?.warehouses.find(({ id }) => id === warehouseId);
+    // The user may not know of warehouses without access.
+    if (warehouseId !== null && !warehouse) return [];
     return message(`bars.${kind}`, {
-      organization: all.find(({ id }) => id === organizationId)?.name ?? '',
+      organization: organization?.name ?? '',
+      warehouse: warehouse?.name ?? '',
       // Unknown while no member of the organization has connected the client.
       since: at ? toMoment(at) : '',
       isKnown: String(at !== null),
@@ -43,17 +50,24 @@ export const describeExclusions = (exclusions: readonly ClientExclusion[], all: 
     });
   });
 
-/** Returns the data for `partials/organizations`. @param inWords see `createRightsInWords` */
+/**
+ * Returns the data for `partials/organizations`.
+ *
+ * @param inWords see `createRightsInWords`
+ * @param urlOf returns the page of a warehouse
+ */
 export function describeReached(
   { name, role, change, formerRole, warehouses }: ComparedOrganization,
   inWords: (rights: readonly string[]) => string,
+  urlOf?: (warehouse: { readonly id: string }) => string,
 ): ReachedOrganization {
   return {
     name,
     role: roleOf(role),
     ...changeOf(change, formerRole && roleOf(formerRole)),
-    warehouses: warehouses.map(({ name, rights, change, formerRights }) => ({
+    warehouses: warehouses.map(({ id, name, rights, change, formerRights }) => ({
       name,
+      ...(urlOf && { url: urlOf({ id }) }),
       rights: inWords(rights),
       ...changeOf(change, formerRights && inWords(formerRights)),
     })),

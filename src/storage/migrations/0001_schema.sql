@@ -249,6 +249,28 @@ create index barred_clients_barred_by on barred_clients (barred_by) where barred
 create trigger barred_clients_named after insert or update or delete on barred_clients
   for each row execute function announce('bars', 'client_id');
 
+-- A row is a client that an organization blocks in one of its warehouses. It is another decision than a block in the
+-- whole organization: each is undone separately.
+create table barred_in_warehouses (
+  warehouse_id text not null references warehouses on delete cascade,
+  client_id text not null references clients on delete cascade,
+  barred_at timestamptz not null,
+  barred_by text references accounts on delete set null, -- The owner or admin who blocked the client.
+  primary key (client_id, warehouse_id)
+);
+create index barred_in_warehouses_warehouse_id on barred_in_warehouses (warehouse_id);
+create index barred_in_warehouses_barred_by on barred_in_warehouses (barred_by) where barred_by is not null;
+create trigger barred_in_warehouses_named after insert or update or delete on barred_in_warehouses
+  for each row execute function announce('bars', 'client_id');
+
+-- Another organization decides for itself.
+create function forget_blocks_of_moved_warehouse() returns trigger language plpgsql as $$ begin
+  delete from barred_in_warehouses where warehouse_id = new.id;
+  return null;
+end $$;
+create trigger warehouses_moved after update of organization_id on warehouses for each row
+  when (old.organization_id <> new.organization_id) execute function forget_blocks_of_moved_warehouse();
+
 -- A row is an owner and the redirect URIs of a client that an organization blocked. It stays when the client is
 -- deleted: otherwise its owner could delete the client and register it again.
 create table barred_redirects (

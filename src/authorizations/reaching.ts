@@ -1,0 +1,75 @@
+/** What reaches an organization: the rows that its page lists. */
+import type { Right, Role } from '../accounts/access/reach.ts';
+import type { ClientKind } from '../clients/client.ts';
+
+/** Part of a list, in the order of `at`. */
+export interface Step<Row> {
+  readonly rows: readonly Row[];
+  /** The `from` of the following step; undefined after the last one. */
+  readonly next: string | undefined;
+}
+
+export interface Reaching {
+  /** The place in the list: a list continues after it. */
+  readonly at: string;
+  readonly id: string;
+  readonly name: string;
+  /** In the chosen warehouse, unordered, with duplicates; empty if none was chosen. */
+  readonly rights: readonly Right[];
+}
+
+/** A client that can be blocked in the organization, and in the chosen warehouse. */
+export interface Blockable {
+  readonly isBlocked: boolean;
+  readonly isBlockedThere: boolean;
+}
+
+export interface ReachingPerson extends Reaching {
+  readonly email: string;
+  readonly role: Role;
+  readonly isSuspended: boolean;
+  readonly since: Date;
+  /** Number of the organization's warehouses that the user can access; null for all of them. */
+  readonly warehouses: number | null;
+  /** Null if the activity log does not go back to a sign-in. */
+  readonly lastSignedInAt: Date | null;
+}
+
+export interface ReachingClient extends Reaching, Blockable {
+  readonly kind: ClientKind;
+  /** `waiting`: the organization asks first, and has not decided about the client (a request). */
+  readonly state: 'admitted' | 'blocked' | 'declined' | 'waiting';
+  /** Null if the operator provides the client. */
+  readonly ownerName: string | null;
+  readonly isSuspended: boolean;
+  /**
+   * How many members have connected the client, at most `MAX_COUNTED` + 1. If there are more than
+   * `MAX_EXAMINED`, `people`, `rights` and `lastUsedAt` are those of the latest to connect it.
+   */
+  readonly count: number;
+  /** Names of the members who have connected the client, most recently used first. */
+  readonly people: readonly string[];
+  /** When the first of these members connected the client; null if no member has connected it. */
+  readonly requestedAt: Date | null;
+  readonly lastUsedAt: Date | null;
+  /** When and by whom the client was blocked, in the chosen warehouse or else in the organization; null if it is not. */
+  readonly blockedAt: Date | null;
+  readonly blockedBy: string | null;
+  /** The names of the organization's warehouses in which the client is blocked. */
+  readonly blockedIn: readonly string[];
+  /** The time of the stored decision, even if the organization is open now; null if undecided. */
+  readonly decidedAt: Date | null;
+  readonly decidedBy: string | null;
+  /** Why the client was declined, for the people who connected the client. */
+  readonly sentence: string | null;
+}
+
+export type ReachingMachine = Pick<ReachingPerson, keyof Reaching | 'role' | 'isSuspended' | 'warehouses'> &
+  Pick<ReachingClient, 'lastUsedAt' | keyof Blockable>;
+
+export interface ReachingKey extends Reaching {
+  readonly lastFour: string;
+  readonly person: string;
+  readonly createdAt: Date;
+  readonly lastUsedAt: Date | null;
+}
