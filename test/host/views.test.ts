@@ -117,7 +117,9 @@ describe('views', () => {
         const found = [1, 2].map(async (count) => wordsIn(await page(name, samples[name]('7', count), '7', PSEUDO)));
         if ((await Promise.all(found)).flat().length > 0) english.push(name);
         const html = await page(name, samples[name]('7', 1), '7', PSEUDO);
-        expect(/<main[^>]* lang="en"/.test(html), `${name} says that it is in English`).to.equal(ENGLISH.includes(name));
+        expect(/<main[^>]* lang="en"/.test(html), `${name} says that it is in English`).to.equal(
+          ENGLISH.includes(name),
+        );
       }
       expect(english.sort(), 'remove a view from the list once it is converted').to.deep.equal(ENGLISH);
     });
