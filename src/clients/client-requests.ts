@@ -87,8 +87,6 @@ const MAX_PER_MINUTE = 60;
 /** Maximum number of these that are equal (`EQUAL`), so that equal ones displace no other. */
 export const MAX_EQUAL = 5;
 const MINUTE_MS = 60_000;
-/** Maximum number of problems of all clients together that are grouped: there may be any number. */
-const MAX_GROUPED = 10_000;
 const LIFETIME_MS = 7 * 86_400_000;
 /** Time from the first request to the write, which includes all later requests. */
 const PAUSE_MS = 500;
@@ -221,10 +219,10 @@ export function createClientRequests(parts: {
     await writer.flush();
   }
 
-  async function groups(clientId?: string, ownerId?: string): Promise<ClientProblemGroup[]> {
+  async function groups(clientId: string | undefined, ownerId?: string): Promise<ClientProblemGroup[]> {
     await writeWaiting();
     return database.query<ClientProblemGroup>(
-      `${(clientId ?? ownerId) ? GROUPS : LATEST_GROUPS} WHERE ${isSelected}
+      `${GROUPS} WHERE ${isSelected}
         GROUP BY ${GROUPED_BY} ORDER BY max(p.id) DESC`,
       [new Date(clock() - LIFETIME_MS), clientId ?? null, ownerId ?? null],
     );
@@ -245,10 +243,7 @@ export function createClientRequests(parts: {
       enqueuing.add(enqueued);
     },
 
-    /**
-     * Groups the problems of the last 7 days of one client, one owner or all; the latest first. Of
-     * all, only the latest `MAX_GROUPED` problems.
-     */
+    /** Groups the problems of the last 7 days of one client or one owner; the latest first. */
     groups,
 
     /** Counts the open problems of one client or one owner, keyed by client; without those that have none. */
@@ -259,7 +254,7 @@ export function createClientRequests(parts: {
       return new Map(rows.map(({ id, count }) => [id, count]));
     },
 
-    async openGroups(clientId?: string, ownerId?: string): Promise<ClientProblemGroup[]> {
+    async openGroups(clientId: string | undefined, ownerId?: string): Promise<ClientProblemGroup[]> {
       return (await groups(clientId, ownerId)).filter(({ isMended }) => !isMended);
     },
 
@@ -342,8 +337,6 @@ const GROUPED = `SELECT c.id AS "clientId", c.name AS "clientName", step, error,
     ${latest('auth_method')} AS "authMethod", ${latest('request_id')} AS "requestId",
     bool_and(${isMended}) AS "isMended", bool_or(share = 'owner') AS "isMailed"`;
 const GROUPS = `${GROUPED} FROM client_requests p ${JOIN_CLIENTS}`;
-const LATEST_GROUPS = `${GROUPED}
-  FROM (SELECT * FROM client_requests p WHERE ${isProblem} ORDER BY id DESC LIMIT ${MAX_GROUPED}) p ${JOIN_CLIENTS}`;
 
 /** Another redirect URI is another problem only if it is the cause. The same condition as in `EQUAL`. */
 const isOfUri = ({ error, cause }: Pick<ClientRequest, 'error' | 'cause'>): boolean =>

@@ -22,8 +22,10 @@ interface End {
   readonly ends?: readonly HeldName[];
   /** The credentials that stay valid, but give access to no organization any more. */
   readonly empties?: readonly HeldName[];
-  /** Undoes the action, which makes everything valid again, including browser sessions. */
+  /** Undoes the action, which makes valid again what `staysEnded` does not name. */
   readonly undo?: (held: Holdings) => Promise<unknown>;
+  /** What `undo` does not bring back. */
+  readonly staysEnded?: readonly HeldName[];
   /** True if the end is in force at every node when the request is answered, not a moment later. */
   readonly isShared?: boolean;
   /** True if another process makes the change: every node learns of it a moment later. */
@@ -100,6 +102,7 @@ const VARIED: readonly Chain[] = [
       end: ({ on, person }) => on.service.accounts.suspend(person.accountId),
       undo: ({ on, person }) => on.service.accounts.resume(person.accountId),
       ends: PERSON,
+      staysEnded: ['browser', 'second browser'],
     },
     'the client is suspended': {
       end: ({ on, client }) => on.service.clients.suspend(client.id),
@@ -279,7 +282,7 @@ export function endOfAccess(start: Start, which: keyof typeof CHAINS): void {
   /** Ends what is not among `gone`, to which it adds what stays ended. */
   async function expectEnded(
     held: Holdings,
-    { end, ends = [], empties = [], undo, ...way }: End,
+    { end, ends = [], empties = [], undo, staysEnded = [], ...way }: End,
     gone: Set<HeldName>,
     emptied: Set<HeldName>,
   ): Promise<void> {
@@ -304,7 +307,8 @@ export function endOfAccess(start: Start, which: keyof typeof CHAINS): void {
 
     if (undo) {
       await undo(held);
-      await valid(ending);
+      await valid(ending.filter((name) => !staysEnded.includes(name)));
+      for (const name of staysEnded) gone.add(name);
       return;
     }
     for (const name of ending) gone.add(name);

@@ -55,6 +55,8 @@ GET /profile/oauth-clients/:id/connect: requireSignedIn requireOwnClient show
 GET /profile/oauth-clients/:id/settings: requireSignedIn requireOwnClient show
 POST /profile/oauth-clients/:id/settings: OWN FORM requireOwnClient check requireRecentSignIn save
 GET /profile/oauth-clients/:id/redirect-uris: requireSignedIn requireOwnClient backToClient
+GET /profile/oauth-clients/:id/settings/always-ask: requireSignedIn requireOwnClient backToSettings
+POST /profile/oauth-clients/:id/settings/always-ask: OWN FORM requireOwnClient requireRecentSignIn setAlwaysAsks
 POST /profile/oauth-clients/:id/redirect-uris: OWN FORM requireOwnClient checkOneMore requireRecentSignIn register
 GET /profile/oauth-clients/:id/secrets: requireSignedIn requireOwnClient show
 GET /profile/oauth-clients/:id/networks: requireSignedIn requireOwnClient showNetworks
@@ -81,26 +83,28 @@ POST /profile/oauth-clients/:id/delete: OWN FORM requireOwnClient requireTyped r
 GET /profile/connections: requireSignedIn showAll
 GET /profile/connections/disconnect-all: requireSignedIn showQuestion
 POST /profile/connections/disconnect-all: OWN FORM requireTyped endIt
+GET /profile/connections/disconnect-unused: requireSignedIn showQuestion
+POST /profile/connections/disconnect-unused: OWN FORM requireTyped endIt
 GET /profile/connections/:id: requireSignedIn show
 GET /profile/connections/:id/disconnect: requireSignedIn showQuestion
 POST /profile/connections/:id/disconnect: OWN FORM requireTyped endIt
 POST /profile/connections/:id: OWN FORM requireRecentSignIn saveLimit
 GET /profile/organizations: requireSignedIn list
-GET /profile/organizations/:id: requireSignedIn requireAdmin show
-GET /profile/organizations/:id/people/:person/end: requireSignedIn requireAdmin showQuestion
-POST /profile/organizations/:id/people/:person/end: OWN FORM requireAdmin drawRefusals requireTyped requireRecentSignIn endIt
-GET /profile/organizations/:id/clients/:client/end: requireSignedIn requireAdmin showQuestion
-POST /profile/organizations/:id/clients/:client/end: OWN FORM requireAdmin drawRefusals requireTyped requireRecentSignIn endIt
-GET /profile/organizations/:id/clients/:client/let-in: requireSignedIn requireAdmin showQuestion
-POST /profile/organizations/:id/clients/:client/let-in: OWN FORM requireAdmin drawRefusals requireTyped requireRecentSignIn endIt
-GET /profile/organizations/:id/warehouses/:warehouse/clients/:client/end: requireSignedIn requireAdmin showQuestion
-POST /profile/organizations/:id/warehouses/:warehouse/clients/:client/end: OWN FORM requireAdmin drawRefusals requireTyped requireRecentSignIn endIt
-GET /profile/organizations/:id/warehouses/:warehouse/clients/:client/let-in: requireSignedIn requireAdmin showQuestion
-POST /profile/organizations/:id/warehouses/:warehouse/clients/:client/let-in: OWN FORM requireAdmin drawRefusals requireTyped requireRecentSignIn endIt
-GET /profile/organizations/:id/policy: requireSignedIn requireAdmin showPolicy
-POST /profile/organizations/:id/policy: OWN FORM requireAdmin requireRecentSignIn save
-GET /profile/organizations/:id/clients/:client/decide: requireSignedIn requireAdmin askToDecide
-POST /profile/organizations/:id/clients/:client/decide: OWN FORM requireAdmin requireRecentSignIn decide
+GET /profile/organizations/:id: requireSignedIn sayOwnEnded requireAdmin show
+GET /profile/organizations/:id/people/:person/end: requireSignedIn sayOwnEnded requireAdmin showQuestion
+POST /profile/organizations/:id/people/:person/end: OWN FORM sayOwnEnded requireAdmin drawRefusals requireTyped requireRecentSignIn endIt
+GET /profile/organizations/:id/clients/:client/end: requireSignedIn sayOwnEnded requireAdmin showQuestion
+POST /profile/organizations/:id/clients/:client/end: OWN FORM sayOwnEnded requireAdmin drawRefusals requireTyped requireRecentSignIn endIt
+GET /profile/organizations/:id/clients/:client/let-in: requireSignedIn sayOwnEnded requireAdmin showQuestion
+POST /profile/organizations/:id/clients/:client/let-in: OWN FORM sayOwnEnded requireAdmin drawRefusals requireTyped requireRecentSignIn endIt
+GET /profile/organizations/:id/warehouses/:warehouse/clients/:client/end: requireSignedIn sayOwnEnded requireAdmin showQuestion
+POST /profile/organizations/:id/warehouses/:warehouse/clients/:client/end: OWN FORM sayOwnEnded requireAdmin drawRefusals requireTyped requireRecentSignIn endIt
+GET /profile/organizations/:id/warehouses/:warehouse/clients/:client/let-in: requireSignedIn sayOwnEnded requireAdmin showQuestion
+POST /profile/organizations/:id/warehouses/:warehouse/clients/:client/let-in: OWN FORM sayOwnEnded requireAdmin drawRefusals requireTyped requireRecentSignIn endIt
+GET /profile/organizations/:id/policy: requireSignedIn sayOwnEnded requireAdmin showPolicy
+POST /profile/organizations/:id/policy: OWN FORM sayOwnEnded requireAdmin requireRecentSignIn save
+GET /profile/organizations/:id/clients/:client/decide: requireSignedIn sayOwnEnded requireAdmin askToDecide
+POST /profile/organizations/:id/clients/:client/decide: OWN FORM sayOwnEnded requireAdmin requireRecentSignIn decide
 GET /profile/api-keys/:id/limit: requireSignedIn show
 POST /profile/api-keys/:id/limit: OWN FORM requireRecentSignIn save
 GET /profile/api-keys: requireSignedIn show
@@ -218,6 +222,7 @@ describe('routes', () => {
     expect(without.map((row) => row.split(': ')[0])).to.deep.equal([
       'POST /profile/oauth-clients/:id/test',
       'POST /profile/connections/disconnect-all',
+      'POST /profile/connections/disconnect-unused',
       'POST /profile/connections/:id/disconnect',
       'POST /profile/security/password',
       'POST /profile/security/password/reset',
@@ -250,7 +255,7 @@ describe('routes', () => {
 
   it('only its owner can open the pages of a client, and only owners and admins those of an organization', () => {
     const others = [...under('/profile/oauth-clients/:id'), ...under('/profile/organizations/:id')].filter(
-      (row) => !/requireSignedIn (requireOwnForm )?require(OwnClient|Admin) /.test(row),
+      (row) => !/requireSignedIn (requireOwnForm )?(sayOwnEnded )?require(OwnClient|Admin) /.test(row),
     );
     expect(others).to.deep.equal([]);
   });
