@@ -51,8 +51,9 @@ export function createPolicySteps(parts: {
   const { organizationReach } = parts;
 
   /** Returns the marks of the client under all keys, the current one first. */
-  const marksOf = (ctx: Context, client: ApprovableClient): string[] =>
+  const marksOf = (ctx: Context, { links: _, ...client }: ApprovableClient): string[] =>
     parts.seals
+      // Not the links, which change no earlier approval either.
       .macsOf(JSON.stringify(['approval', actor(ctx).organization.id, client]))
       .map((mac) => mac.slice(0, MARK_LENGTH));
 
