@@ -37,7 +37,8 @@ export function createTurnsOf({ maxWaiting, maxWaitingPerCaller, maxWaitMs, conc
     const queue = queues.get(id) ?? [];
     if (queues.has(id)) {
       const own = queue.filter((one) => one.caller === caller).length;
-      if (queue.length >= maxWaiting || own >= (maxWaitingPerCaller ?? maxWaiting)) throw new AccountBusy();
+      if (own >= (maxWaitingPerCaller ?? maxWaiting)) throw new AccountBusy();
+      if (queue.length >= maxWaiting) makeRoom(queue, own);
       const turn = { caller, ...Promise.withResolvers<void>() };
       queue.push(turn);
       await within(maxWaitMs, turn, queue, () => new AccountBusy());
@@ -55,6 +56,23 @@ export function createTurnsOf({ maxWaiting, maxWaitingPerCaller, maxWaitMs, conc
       else queues.delete(id);
     }
   };
+}
+
+/**
+ * Refuses the latest of the caller with the most waiting requests: few callers cannot keep all others out.
+ *
+ * @param own how many of the new caller are waiting @throws AccountBusy if no caller has more than that
+ */
+function makeRoom(queue: (Waiting & { readonly caller: string | undefined })[], own: number): void {
+  const counts = new Map<string | undefined, number>();
+  for (const { caller } of queue) counts.set(caller, (counts.get(caller) ?? 0) + 1);
+  const [most, count] = [...counts].reduce((one, other) => (other[1] > one[1] ? other : one));
+  if (count <= own + 1) throw new AccountBusy();
+  const [refused] = queue.splice(
+    queue.findLastIndex(({ caller }) => caller === most),
+    1,
+  );
+  refused?.reject(new AccountBusy());
 }
 
 /** Waits for the turn. After this time it leaves the queue and is refused. */

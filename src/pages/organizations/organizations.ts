@@ -173,19 +173,20 @@ export function organizationsPage(parts: {
     already: message('organizations.already-ended'),
   });
 
-  /** Returns the listed client that the path names, and the warehouse if it names one, or undefined. */
-  async function client(ctx: Context): Promise<BlockedOrNot | undefined> {
+  /** Returns the listed client that the path names, and the warehouse if it names one, if it is blocked there or not. */
+  async function client(ctx: Context, isBlocked: boolean): Promise<BlockedOrNot | undefined> {
     const { id, warehouses } = admin.get(ctx);
-    const [client] = await organizationReach.of(id).clientsNamed([`${ctx.params.client}`]);
     const warehouse = warehouses.find((one) => one.id === ctx.params.warehouse);
-    return client && (ctx.params.warehouse === undefined || warehouse) ? { client, warehouse } : undefined;
+    const [client] = await organizationReach.of(id, warehouse?.id).clientsNamed([`${ctx.params.client}`]);
+    if (!client || (ctx.params.warehouse !== undefined && !warehouse)) return undefined;
+    return (warehouse ? client.isBlockedThere : client.isBlocked) === isBlocked ? { client, warehouse } : undefined;
   }
 
   /** The routes that block, or unblock, a client in the place of the path: the organization, or a warehouse. */
   const deciding = (place: string): Route[] => [
     ...ending<BlockedOrNot>({
       path: `${place}/clients/:client/end`,
-      find: client,
+      find: (ctx) => client(ctx, false),
       ask(ctx, { client: { name: app, count, kind, ownerName }, warehouse }) {
         const { name: organization } = admin.get(ctx);
         const where = (warehouse ?? admin.get(ctx)).name;
@@ -214,7 +215,7 @@ export function organizationsPage(parts: {
     }),
     ...ending<BlockedOrNot>({
       path: `${place}/clients/:client/let-in`,
-      find: client,
+      find: (ctx) => client(ctx, true),
       ask(ctx, { client: { name: app, isBlocked }, warehouse }) {
         const { name: organization } = admin.get(ctx);
         const isOutAnyway = warehouse !== undefined && isBlocked;
