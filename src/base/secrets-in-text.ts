@@ -1,4 +1,4 @@
-/** Finds our secrets in any text, and undoes the encodings of logs and web pages. */
+/** Finds our secrets in any text, and undoes the encodings of logs, mails, web pages and terminals. */
 import { CHECKSUM_LENGTH, FORMS, SECRET_KINDS, type SecretKind, withoutChecksum } from './random-id.ts';
 
 export interface PlacedSecret {
@@ -42,20 +42,39 @@ export function secretsIn(text: string): readonly PlacedSecret[] {
   return found;
 }
 
-/** An escape of JSON, also of JSON that is a text in other JSON. */
-const ESCAPE = /(?<!\\)\\+(?:u([0-9a-fA-F]{4})|([nrtbf/]))/g;
+const COLOR = new RegExp(`${String.fromCharCode(27)}\\[[\\d;]*[A-Za-z]`, 'g');
+/** The name of a member. JSON that is a text in other JSON has backslashes before its quotes. */
+const MEMBER = /"[\w.-]{1,99}(\\{0,9})" *:/g;
+const ESCAPE = /(?<!\\)(\\+)(?:u([0-9a-fA-F]{4})|([nrtbf/]))/g;
+const SOFT_BREAK = /=\r?\n/g;
+/** Quoted-printable breaks a line at 76 characters (RFC 2045 §6.7); a shorter one may end with an empty parameter. */
+const MIN_BROKEN_LINE = 60;
 const INVISIBLE = /[\u00ad\u200b\u200c\u2060\ufeff]|\u200d/g;
 
 /** Returns a text without its encodings, for `secretsIn` and the search for IDs. */
-export const decoded = (text: string): string =>
-  percentDecoded(
-    text.replace(INVISIBLE, '').replace(ESCAPE, (_, hex?: string, letter?: string) => {
-      if (hex !== undefined) return String.fromCharCode(Number.parseInt(hex, 16));
-      return letter === '/' ? '/' : ' ';
-    }),
-  )
+export function decoded(text: string): string {
+  // Windows PowerShell writes UTF-16, after a byte order mark that is no UTF-8.
+  let plain = /(?:[ -~]\0){8}/.test(text) ? text.replaceAll('\0', '').replace(/^\ufffd+/, '') : text;
+  plain = plain.replace(COLOR, ' ').replace(INVISIBLE, '');
+  let longest = 0;
+  for (const [, slashes = ''] of plain.matchAll(MEMBER)) longest = Math.max(longest, slashes.length + 1);
+  plain = plain.replace(ESCAPE, (all, slashes: string, hex?: string, letter?: string) => {
+    // More backslashes are one in the text itself: `CORP\\nora` in JSON.
+    if (slashes.length > longest) return all;
+    if (hex !== undefined) return String.fromCharCode(Number.parseInt(hex, 16));
+    return letter === '/' ? '/' : ' ';
+  });
+  return percentDecoded(withoutTransferEncoding(plain))
     .replaceAll('\\_', '_')
     .replace(/\bBasic\s+([\w+/-]{40,}={0,2})/gi, (_, pair: string) => ` ${Buffer.from(pair, 'base64')} `);
+}
+
+function withoutTransferEncoding(text: string): string {
+  const isLong = (end: number): boolean => end - text.lastIndexOf('\n', end) > MIN_BROKEN_LINE;
+  const mail = text.replace(SOFT_BREAK, (all, end: number) => (isLong(end) ? '' : all)).replaceAll('=3D', '=');
+  // Keep the text, too: outside of a mail, a parameter may begin with 3D.
+  return mail === text ? text : `${text}\n\n${mail}`;
+}
 
 /** Decodes URLs, also a URL that is a parameter of another. */
 const percentDecoded = (text: string): string =>

@@ -64,6 +64,7 @@ describe('the values in a text', () => {
       `{"message":"{\\"token\\":\\"${TOKEN}\\"}"}`,
       `“${TOKEN}” and **${TOKEN}**`,
       `Bearer%20${TOKEN}`,
+      `token=3D${TOKEN}`,
       `A=${TOKEN}\0B=1`,
       `${TOKEN}_ and _${TOKEN}_`,
       `token=${TOKEN.slice(0, 20)}=\r\n${TOKEN.slice(20)} end`,
@@ -74,6 +75,8 @@ describe('the values in a text', () => {
       `${TOKEN.slice(0, 30)}\u00ad${TOKEN.slice(30, 60)}\u200b${TOKEN.slice(60)} was copied from a page`,
       `export TOKEN=${TOKEN.slice(0, 40)}\\\n  ${TOKEN.slice(40)}`,
       `a terminal: ${TOKEN.slice(0, 40)}   \n${TOKEN.slice(40)}`,
+      Buffer.from(`Token: ${TOKEN}\r\n`, 'utf16le').toString(),
+      Buffer.from(`\ufeff${TOKEN}\r\n`, 'utf16le').toString(),
       `Authorization: Basic ${encoded(`reporting-service:${TOKEN}`)}`,
     ]) {
       expect(found(text), text).to.deep.equal([TOKEN]);
@@ -115,7 +118,15 @@ describe('the values in a text', () => {
       [`{"text":"j\\u00f6rg@example.com"}`, 'jörg@example.com'],
       [`{"log":"{\\"text\\":\\"Owner:\\\\n${EMAIL}\\"}"}`, EMAIL],
       [`{"text":"a\\n${ACCOUNT}\\t${CLIENT}\\u0026token=${LINK}"}`, ACCOUNT, CLIENT, LINK],
+      // Here the letter belongs to the name.
+      ['{"user":"CORP\\\\nora@example.com"}', 'nora@example.com'],
+      ['the user CORP\\nora@example.com', 'nora@example.com'],
+      [`\u001b[36m${EMAIL}\u001b[0m \u001b[36m${ACCOUNT}\u001b[0m`, EMAIL, ACCOUNT],
+      [`<a href=3D"https://x.example/?login_hint=3D${EMAIL}&token=3D${LINK}">`, EMAIL, LINK],
+      [`${x(40)} https://x.example/reset?token=3D${LINK.slice(0, 9)}=\r\n${LINK.slice(9)} end`, LINK],
       [`EMPTY=\n${EMAIL}`, EMAIL],
+      // PowerShell begins a file with a byte order mark.
+      [Buffer.from(`\ufeff${EMAIL} ${ACCOUNT}`, 'utf16le').toString(), EMAIL, ACCOUNT],
       [`https://x.example/reset?token=3D${LINK.slice(2)}`, `3D${LINK.slice(2)}`],
     ] as const) {
       expect(found(text), text).to.deep.equal(values);

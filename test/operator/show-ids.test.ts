@@ -96,15 +96,20 @@ onPostgresAndRedis('operator show, for ids and links', (start) => {
     expect(await show(never)).to.include({ state: 'unknown' });
   });
 
-  it('`show` shows for the ID of a session who ended it, and does not know its cookie', async () => {
+  it('`show` shows for a session (id, or uid in a URL) who ended it, and does not know its cookie', async () => {
     const { email } = on.seeded.person;
     const browser = createPerson(on.issuer);
     await browser.signIn(on.seeded.person);
     const [{ id }] = await value(`sessions list --account ${email}`);
+    // Read the URL that signs this browser out: the security page in another browser contains it.
+    const { html } = await (await signedIn(on.service, on.seeded.person)).get('/profile/security');
+    const [, uid = ''] = /sessions\/([\w-]{43})\/sign-out/.exec(html) ?? [];
     const [, cookie = ''] = /gate_session=([\w-]+)/.exec(browser.cookieHeader('/')) ?? [];
-    const shown = await show(id);
-    expect(shown).to.include({ state: 'active' });
-    expect(shown.account.email).to.equal(email);
+    for (const one of [id, uid, `${on.issuer}/profile/security/sessions/${uid}/sign-out`]) {
+      const shown = await show(one);
+      expect(shown, one).to.include({ state: 'active' });
+      expect(shown.account.email).to.equal(email);
+    }
     const { output } = await run('show', cookie);
     expect(output).to.contain('unknown').and.contain('`sessions list`').and.not.contain(cookie);
     await value(`sessions end ${id} --yes`);

@@ -47,8 +47,8 @@ export const TIMES = [
 export type Times = { readonly [time in (typeof TIMES)[number]]?: Date | null | undefined };
 
 export interface Answer {
-  /** Replaces the kind of the value's form. */
-  readonly kind?: 'link' | undefined;
+  /** Replaces the kind of the value's form: a one-time link, for example. */
+  readonly kind?: 'link' | 'session' | undefined;
   readonly state: State;
   readonly why: string;
   readonly remedy?: string | undefined;

@@ -19,7 +19,7 @@ const IDS = {
 const NAMES = {
   email: { name: 'email address' },
   authorization: { name: 'authorization' },
-  // The token of a one-time link: only the database can tell.
+  // The token of a one-time link, or a session in the URL of a page: only the database can tell.
   opaque: { name: 'value of 43 characters' },
 } as const;
 
@@ -54,7 +54,7 @@ const CUT_OFF = new RegExp(CUT, 'g');
 /** The kinds are the names of the groups. A user and a password in a URL are no address. */
 const FOUND = new RegExp(
   [
-    `(?<!${BEFORE_AT})(?<!://[^\\s/?#"'<>,;(){}[\\]|\\\\]{0,200})` +
+    `(?<!${BEFORE_AT})(?!(?<==)3D)(?<!://[^\\s/?#"'<>,;(){}[\\]|\\\\]{0,200})` +
       `(?<email>(?:${BEFORE_AT}|(?<=\\w)'(?=\\w)){1,64}@${LABEL}(?:\\.${LABEL})+)`,
     `(?<![A-Za-z0-9])(?:${ID_KINDS.map((kind) => `(?<${kind}>${IDS[kind].prefix}${IDS[kind].rest})`).join('|')}|` +
       '(?<client_id>gate_ci_[\\w-]{22}))(?![A-Za-z0-9])',

@@ -186,13 +186,20 @@ export const SUBJECTS: Readonly<Record<Kind, Show>> = {
     missing: none('session with this ID: it ended long ago, or one of the characters is wrong', SESSIONS),
   }),
 
-  /** The token of a one-time link. */
+  /** The token of a one-time link, or a session in the URL of a page. */
   opaque: subject({
-    find: ({ passwordLinks }, value) => passwordLinks.look(value),
-    parties: ({ accountId }) => ({ accountId }),
-    answer: linkState,
+    async find({ passwordLinks, sessionList }, value) {
+      const link = await passwordLinks.look(value);
+      const session = link ? undefined : await sessionList.find(value);
+      return (link && { link }) ?? (session && { session });
+    },
+    parties: (found: { link: KeptLink; session?: undefined } | { session: RecordedSession; link?: undefined }) => ({
+      accountId: (found.link ?? found.session).accountId,
+    }),
+    answer: async ({ link, session }, registries) =>
+      link ? linkState(link) : { kind: 'session', ...(await sessionState(session, registries)) },
     missing: none(
-      'one-time link with this value. Used links are not stored, and session cookies not looked up',
+      'one-time link or session with this value. Used links are not stored, and session cookies not looked up',
       `\`accounts invite\` creates another link; ${SESSIONS}`,
     ),
   }),
