@@ -47,7 +47,6 @@ export interface ServiceParts {
   readonly timeoutFactor?: number;
   /** How long a reload of every node waits for answers. For tests. */
   readonly reloadWaitMs?: number;
-  /** The pause between two looks for new audit entries. For tests, which count queries. */
 }
 
 export type Service = Awaited<ReturnType<typeof startService>>;

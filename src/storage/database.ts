@@ -169,7 +169,7 @@ function poolDatabase(
         if (command === 'ROLLBACK') throw new Error('a statement of the transaction had failed');
         return result;
       } catch (error) {
-        if (error instanceof StorageUnavailable) failure = error;
+        if (error instanceof StorageUnavailable || isOfLostPlan(error)) failure = error;
         else await run(client, 'ROLLBACK').catch((cause: Error) => (failure = cause));
         throw error;
       } finally {
@@ -211,6 +211,13 @@ async function send<Row extends object>(
 function throwUnavailable(error: unknown): never {
   throw unavailable(error) ?? error;
 }
+
+/**
+ * True if a named statement is not on the connection any more (a pooler discarded it), or has other columns since a
+ * migration. The connection would fail each time.
+ */
+const isOfLostPlan = (error: unknown): error is Error =>
+  error instanceof pg.DatabaseError && ['26000', '0A000'].includes(error.code ?? '');
 
 /**
  * SQLSTATEs of a server that cannot serve us at present: connection, authentication, unknown database,

@@ -213,6 +213,18 @@ describe('requests that take turns for one account, with limits', () => {
     expect(await Promise.all([own, other])).to.deep.equal(['a', 'b']);
   });
 
+  it('callers with many waiting requests keep no caller with fewer out: the latest request of such a caller is refused', async () => {
+    const inTurn = createTurnsOf({ maxWaiting: 4, maxWaitingPerCaller: 2, concernsAll: () => false });
+    const blocked = Promise.withResolvers<void>();
+    const first = inTurn('acc_a', () => blocked.promise, 'a');
+    const callers = ['a', 'a', 'b', 'b', 'c', 'd', 'e'];
+    const results = callers.map((caller) => busy(inTurn('acc_a', async () => caller, caller)));
+    blocked.resolve();
+    await first;
+    const refused = 'account_busy';
+    expect(await Promise.all(results)).to.deep.equal(['a', refused, 'b', refused, 'c', 'd', refused]);
+  });
+
   it('a request that waits for too long is refused, and the next one takes its turn', async () => {
     const inTurn = createTurnsOf({ maxWaiting: 2, maxWaitMs: 1, concernsAll: () => false });
     const blocked = Promise.withResolvers<void>();

@@ -13,7 +13,7 @@ const SECTIONS = [...OWN_SECTIONS, ...DEVELOPER_SECTIONS];
 /** The sections in the navigation of a page, and those of them that are marked as open. */
 function navigationOf({ html }: { readonly html: string }) {
   const [navigation = ''] = /<nav class="sections"[\s\S]*?<\/nav>/.exec(html) ?? [];
-  const links = [...navigation.matchAll(/<a href="\/profile([^"]*)" ?(aria-current="page")?/g)];
+  const links = [...navigation.matchAll(/<a href="\/profile([^"]*)"[^>]*?(aria-current="page")?>/g)];
   return {
     sections: links.map(([, path]) => path),
     open: links.filter(([, , mark]) => mark).map(([, path]) => path),

@@ -122,10 +122,11 @@ export function createAccess(parts: {
       accountId: string,
       clients: readonly { readonly clientId: string; readonly limit: AccessLimit }[],
     ): Promise<ReadonlyMap<string, readonly Organization[]>> {
-      const [person, decisions] = await Promise.all([
-        people.find(accountId),
-        clientBlocks.decisionsOf(clients.map(({ clientId }) => clientId)),
-      ]);
+      const person = await people.find(accountId);
+      const decisions = await clientBlocks.decisionsOf(
+        clients.map(({ clientId }) => clientId),
+        person?.organizations.map(({ id }) => id) ?? [],
+      );
       return new Map(
         clients.map(({ clientId, limit }) => [
           clientId,

@@ -52,16 +52,25 @@ export function createClientBlocks(parts: {
     },
   });
 
-  /** Returns, by client, where it is blocked, and which organizations have approved it; only clients that any decided about. */
-  async function decisionsOf(clientIds: readonly string[]): Promise<ReadonlyMap<string, ClientDecisions>> {
+  /**
+   * Returns, by client, where it is blocked, and which organizations have approved it; only clients that any decided
+   * about.
+   *
+   * @param organizationIds absent for the decisions of all organizations, which may be thousands
+   */
+  async function decisionsOf(
+    clientIds: readonly string[],
+    organizationIds?: readonly string[],
+  ): Promise<ReadonlyMap<string, ClientDecisions>> {
     const rows = await database.query<{ clientId: string; id: string; kind: keyof ClientDecisions }>(
       `SELECT client_id AS "clientId", organization_id AS id, 'blocked' AS kind
-          FROM barred_clients WHERE client_id = ANY($1)
+          FROM barred_clients WHERE client_id = ANY($1) AND (organization_id = ANY($2::text[]) OR $2::text[] IS NULL)
         UNION ALL SELECT client_id, warehouse_id, 'warehouses'
-          FROM barred_in_warehouses WHERE client_id = ANY($1)
-        UNION ALL SELECT client_id, organization_id, 'approved'
-          FROM client_decisions WHERE client_id = ANY($1) AND is_approved`,
-      [clientIds],
+          FROM barred_in_warehouses JOIN warehouses w ON w.id = warehouse_id
+          WHERE client_id = ANY($1) AND (w.organization_id = ANY($2::text[]) OR $2::text[] IS NULL)
+        UNION ALL SELECT client_id, organization_id, 'approved' FROM client_decisions
+          WHERE client_id = ANY($1) AND is_approved AND (organization_id = ANY($2::text[]) OR $2::text[] IS NULL)`,
+      [clientIds, organizationIds ?? null],
     );
     return new Map(
       [...Map.groupBy(rows, ({ clientId }) => clientId)].map(([clientId, of]) => {
@@ -175,7 +184,7 @@ export function createClientBlocks(parts: {
           UNION ALL SELECT b.client_id, o.id, w.id, false, NULL, 'warehouse', b.barred_at, o.name
             FROM barred_in_warehouses b JOIN warehouses w ON w.id = b.warehouse_id AND w.ended_at IS NULL
             JOIN organizations o ON o.id = w.organization_id AND o.id = ANY($1)
-            WHERE b.client_id = ANY($2)
+            WHERE b.client_id = ANY($2::text[])
           ORDER BY name, "organizationId", "warehouseId" NULLS FIRST`,
         [organizationIds, clientIds],
       );

@@ -9,7 +9,6 @@ export interface WatchedState {
   readonly connections: () => { used: number; idle: number; waiting: number };
   /** True while this process receives the change feed. */
   readonly isFeedLive: () => boolean;
-  /** Age of the oldest activity that is not on the log of a node yet; 0 if there is none. */
   /** Undefined if no import has run yet. */
   readonly lastImport: () => Promise<ImportOutcome | undefined>;
 }

@@ -139,9 +139,11 @@ export function createPasswordCheck(parts: PasswordCheckParts): PasswordCheck {
     try {
       return await limits.inTurn({ email, address: ctx.ip, device }, () => check(ctx, credentials, device));
     } catch (error) {
-      const busy = error instanceof AccountBusy ? new TooManyPasswords({ isOwn: true }) : error;
+      const isOwn = error instanceof AccountBusy;
+      const busy = isOwn ? new TooManyPasswords({ isOwn }) : error;
       if (!(busy instanceof TooManyPasswords)) throw error;
-      outcomes.passwordChecked('busy');
+      // More processors help only if the attempts are those of many accounts.
+      outcomes.passwordChecked(isOwn ? 'throttled' : 'busy');
       return sayBusy(ctx, busy);
     }
   };
