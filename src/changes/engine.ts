@@ -94,8 +94,11 @@ const MAX_WAIT_MS = 400;
 const LOCK = "pg_advisory_xact_lock(hashtext('gatehouse import'))";
 // Without this, triggers record ends as if by hand.
 const SETTINGS = "set_config('gatehouse.changes', 'on', true)";
-// A plan is kept while tables grow from a few rows to millions: without this, it could read them whole.
-const BY_INDEX = "set_config('enable_seqscan', 'off', true)";
+/**
+ * SQL that keeps the statements of a transaction from reading whole tables. Needed where a plan is kept while tables
+ * grow from a few rows to millions, or where the rows of one place are many of all.
+ */
+export const BY_INDEX = "set_config('enable_seqscan', 'off', true)";
 
 /** Planning takes half of the time of a pushed line. There are few texts: they depend on the types of lines only. */
 const withPlans = (tx: Queries): Queries => ({

@@ -7,7 +7,7 @@ import type { CleaningJob } from '../storage/cleaning.ts';
 import { byName, type Page, type PageRequest, pageOf } from '../storage/pages.ts';
 import type { Database, InTransaction, Queries } from '../storage/queries.ts';
 import { isAway } from '../storage/storage-unavailable.ts';
-import { type Changes, createChanges, isTooLong, RETRIED_SHARE, retried } from './engine.ts';
+import { BY_INDEX, type Changes, createChanges, isTooLong, RETRIED_SHARE, retried } from './engine.ts';
 import { HOME_ENDED_AT, PREFIXES } from './stage.ts';
 import { recordDeletions } from './times.ts';
 
@@ -254,7 +254,8 @@ async function removeSteps(
         return rows;
       }),
     );
-  const deletion = (rows: string, isOfPlace: string) => (tx: Queries) => {
+  const deletion = (rows: string, isOfPlace: string) => async (tx: Queries) => {
+    await tx.query(`SELECT ${BY_INDEX}`);
     const some = `ARRAY(SELECT ctid FROM ${rows} WHERE ${isOfPlace} LIMIT ${size})`;
     return tx.query(`DELETE FROM ${rows} WHERE ctid = ANY(${some}) RETURNING 1`, [id]);
   };
