@@ -181,7 +181,7 @@ function createReach(parts: {
     async machines(from = '0'): Promise<Step<ReachingMachine>> {
       const rows = await database.query<Omit<ReachingMachine, 'rights'> & MemberRow>(
         `SELECT m.id AS at, c.id, c.name, m.role, c.suspended_at IS NOT NULL AS "isSuspended",
-            c.last_used_at AS "lastUsedAt", ${BLOCKS}, r.*
+            m.created_at AS since, c.last_used_at AS "lastUsedAt", ${BLOCKS}, r.*
           FROM ${membersAfter('client_id')} JOIN clients c ON c.id = m.client_id
           ${blocksOf('$2')} ${rightsOf('client_id')} ORDER BY m.id`,
         [...place, numberFrom(from)],

@@ -64,7 +64,7 @@ export interface ReachingClient extends Reaching, Blockable {
   readonly sentence: string | null;
 }
 
-export type ReachingMachine = Pick<ReachingPerson, keyof Reaching | 'role' | 'isSuspended' | 'warehouses'> &
+export type ReachingMachine = Pick<ReachingPerson, keyof Reaching | 'role' | 'isSuspended' | 'since' | 'warehouses'> &
   Pick<ReachingClient, 'lastUsedAt' | keyof Blockable>;
 
 export interface ReachingKey extends Reaching {

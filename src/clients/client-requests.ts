@@ -228,6 +228,12 @@ export function createClientRequests(parts: {
     );
   }
 
+  async function countWritten(clientId?: string, ownerId?: string): Promise<ReadonlyMap<string, number>> {
+    const values = [new Date(clock() - LIFETIME_MS), clientId ?? null, ownerId ?? null];
+    const rows = await database.query<{ readonly id: string; readonly count: number }>(OPEN_COUNTS, values);
+    return new Map(rows.map(({ id, count }) => [id, count]));
+  }
+
   return {
     /**
      * Enqueues the request and does nothing else, so a request never waits for it. It is written half a
@@ -247,12 +253,10 @@ export function createClientRequests(parts: {
     groups,
 
     /** Counts the open problems of one client or one owner, keyed by client; without those that have none. */
-    async openCounts(clientId?: string, ownerId?: string): Promise<ReadonlyMap<string, number>> {
-      await writeWaiting();
-      const values = [new Date(clock() - LIFETIME_MS), clientId ?? null, ownerId ?? null];
-      const rows = await database.query<{ readonly id: string; readonly count: number }>(OPEN_COUNTS, values);
-      return new Map(rows.map(({ id, count }) => [id, count]));
-    },
+    openCounts: (clientId?: string, ownerId?: string) => writeWaiting().then(() => countWritten(clientId, ownerId)),
+
+    /** Like `openCounts`, without writing what waits: each write calls the listener of `onLogged`. */
+    countWritten,
 
     async openGroups(clientId: string | undefined, ownerId?: string): Promise<ClientProblemGroup[]> {
       return (await groups(clientId, ownerId)).filter(({ isMended }) => !isMended);

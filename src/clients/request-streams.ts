@@ -31,7 +31,7 @@ const MAX_STREAMS = 200;
 const MAX_BUFFERED_BYTES = 16 * 1024;
 
 export function createRequestStreams(parts: {
-  readonly requests: Pick<ClientRequests, 'watch' | 'tail' | 'onLogged' | 'openCounts'>;
+  readonly requests: Pick<ClientRequests, 'watch' | 'tail' | 'onLogged' | 'countWritten'>;
   readonly changes: Pick<ChangeFeed, 'isLive'>;
   readonly heartbeat?: number;
 }): RequestStreams {
@@ -80,7 +80,7 @@ export function createRequestStreams(parts: {
         sent = tail.map(({ id }) => id);
         // Any request can open a problem or close one.
         if (added.length === 0) return;
-        const open = (await requests.openCounts(clientId)).get(clientId) ?? 0;
+        const open = (await requests.countWritten(clientId)).get(clientId) ?? 0;
         send(stream, `event: problems\ndata: ${open}\n\n`);
       }
       // One read after the other, so that no request is sent twice, and at most one waits, as a slow database may

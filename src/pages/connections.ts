@@ -30,6 +30,7 @@ import { originInSession, requestOrigin, seeOther } from './page.ts';
 import type { PageKit } from './page-kit.ts';
 import { get, post, type Route } from './routes.ts';
 import { accountOf, NOTHING_SENT, typedOf } from './signed-in.ts';
+import type { Sentence } from './view-data.ts';
 import { type DescribedStanding, describeStanding } from './words/client-standing.ts';
 import { type Moment, momentOrNothing, toMoment } from './words/moment.ts';
 import { describeExclusions, describeReached, type ReachedOrganization } from './words/reached.ts';
@@ -92,6 +93,8 @@ interface ConnectionRow {
 const PATH = '/profile/connections';
 const ALL = `${PATH}/disconnect-all`;
 const UNUSED = `${PATH}/disconnect-unused`;
+/** The apps that the page proposed: those that the user has not seen stay connected. */
+const SHOWN_FIELD = 'client_id';
 /** The user who disconnects more than this many apps at once types their number. */
 const MAX_UNTYPED = 10;
 /** The organization whose button *Add* was pressed. */
@@ -255,17 +258,20 @@ export function connectionsPage(parts: {
       form: kit.ownForm(),
       needsRecentSignIn: false,
       async find(ctx) {
-        const clients = whose(await connections.listOf(accountOf(ctx).id));
+        const found = whose(await connections.listOf(accountOf(ctx).id));
+        const shown = name === 'unused' && ctx.method === 'POST' ? formOf(ctx).getAll(SHOWN_FIELD) : undefined;
+        const clients = shown ? found.filter(({ clientId }) => shown.includes(clientId)) : found;
         return clients.length > 0 ? clients : undefined;
       },
       ask: (_ctx, clients) => ({
         section: 'connections',
         heading: message(`connections.disconnect-${name}-heading`, { count: clients.length }),
         consequences: [
-          ...(name === 'all' ? [] : [clients.map((client) => client.name).join(', ')]),
+          ...(name === 'all' ? [] : [namesOf(clients)]),
           message(`connections.disconnect-${name}-effect`, { count: clients.length }),
           message('connections.all-can-ask-again'),
         ],
+        fields: name === 'all' ? [] : clients.map(({ clientId }) => ({ name: SHOWN_FIELD, value: clientId })),
         button: name === 'all' ? message('connections.disconnect-all') : message('connections.disconnect'),
         toType: clients.length > MAX_UNTYPED ? String(clients.length) : undefined,
       }),
@@ -299,11 +305,14 @@ const CONNECTIONS: ListForm<ConnectedClient> = {
     byTime('used', message('lists.last-used'), ({ lastUsedAt }) => lastUsedAt),
   ],
 };
+/** Each name apart, because it may be written from right to left. */
+const namesOf = (clients: readonly ConnectedClient[]): Sentence =>
+  clients.flatMap(({ name }, index) => [...(index === 0 ? [] : [', ']), message('connections.app', { app: name })]);
 const unusedFilter = (now: number): ListFilter<ConnectedClient> => ({
   name: 'unused',
   label: message('lists.unused'),
   // An app that was approved again is wanted, even if it was not used yet.
-  has: ({ lastUsedAt, approvedAt }) => isUnused(lastUsedAt, null, now) && isUnused(null, approvedAt, now),
+  has: ({ lastUsedAt, approvedAt }) => isUnused(lastUsedAt, approvedAt, now) && isUnused(null, approvedAt, now),
 });
 const UNUSUAL: readonly ListFilter<ConnectedClient>[] = [
   { name: 'suspended', label: message('lists.suspended'), has: ({ isSuspended }) => isSuspended },

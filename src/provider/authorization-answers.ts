@@ -29,7 +29,7 @@ export const answerRefusals =
     ctx.redirect(refusalUrl(parts.issuer, redirectUri, payload));
   };
 
-/** The client of a refused request, and the host that the request named, registered or not. */
+/** The client of a refused request, and the host of its redirect URI; undefined unless that is registered. */
 export interface AskingApp {
   readonly name: string;
   readonly host: string | undefined;
@@ -38,7 +38,9 @@ export interface AskingApp {
 /** Returns the client of an authorization request; undefined if it is unknown. */
 export function askingApp({ oidc }: Partial<Pick<KoaContextWithOIDC, 'oidc'>>): AskingApp | undefined {
   if (!oidc?.client) return undefined;
-  const url = URL.parse(String(oidc.params?.redirect_uri));
+  const uri = String(oidc.params?.redirect_uri);
+  // Anyone can name an unregistered host: it must not look like the app's.
+  const url = oidc.client.redirectUriAllowed(uri) ? URL.parse(uri) : undefined;
   return { name: clientOf(oidc.client).name, host: url?.host || undefined };
 }
 

@@ -138,6 +138,8 @@ export function createApplication(parts: ApplicationParts) {
     clientNetworks: registries.clientNetworks,
     mail: mail && {
       notifySilent(ctx, accountId, { name }) {
+        // No account knows a browser there: each first one of a day would be a mail.
+        if (isShared(ctx.ip)) return;
         mail.notify(accountId, 'silent_authorization', { ...browserDetails(ctx), about: name });
       },
       notify(ctx, connected) {

@@ -186,6 +186,13 @@ describe('mails to people', () => {
       logo,
     });
     expect(html).to.include('<img src="cid:logo@brand" alt="" width="64" height="32"');
+    for (const [width, height, shown] of [
+      [4_000, 32, 'width="240" height="2"'],
+      [1, 4_000, 'width="1" height="32"'],
+    ] as const) {
+      const odd = await sent(letters('en').get('new_device') as Letter, { ...BRAND, logo: { ...logo, width, height } });
+      expect(odd.html).to.include(shown);
+    }
     expect(html).to.match(/class="button"[^>]*background: #0b5cad/);
     expect(html).to.not.match(/\bsrc="(?!cid:)/);
     expect(raw)

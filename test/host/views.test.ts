@@ -304,6 +304,7 @@ const ENGLISH: readonly string[] = [
   'error-reference-index',
   'oauth-client',
   'oauth-client-connect',
+  'oauth-client-created',
   'oauth-client-links',
   'oauth-client-new',
   'oauth-client-problems',

@@ -173,7 +173,7 @@ describe('the page of connections', () => {
     const { confidential, otherConfidential } = on.clients;
     const [old, used] = [await connect(confidential), await connect(otherConfidential)];
     expect((await person.get(PATH)).html).to.not.include('/disconnect-unused');
-    const ago = (days: number, client: TestClient) =>
+    const ago = (days: number | null, client: TestClient) =>
       on.service.database.query(
         `UPDATE connections SET connected_at = now() - interval '200 days', approved_at = now() - interval '200 days',
           last_used_at = now() - $2 * interval '1 day' WHERE client_id = $1`,
@@ -182,8 +182,10 @@ describe('the page of connections', () => {
     await ago(89, confidential);
     await ago(89, otherConfidential);
     expect(await textAt(PATH)).to.not.include(UNUSED);
-    await ago(91, confidential);
-    expect(await textAt(PATH)).to.include(UNUSED);
+    for (const days of [null, 91]) {
+      await ago(days, confidential);
+      expect(await textAt(PATH), `last used ${days} days ago`).to.include(UNUSED);
+    }
     expect(await textAt(`${PATH}?only=unused`))
       .to.include('Route Planner')
       .and.not.include('Stock Reports');
@@ -192,11 +194,15 @@ describe('the page of connections', () => {
       .to.include('Route Planner')
       .and.include(said('connections.disconnect-unused-effect', { count: 1 }))
       .and.not.include('Stock Reports');
+    expect(asked.html).to.include('<bdi>Route Planner</bdi>');
+    // This one was not on the page.
+    await ago(91, otherConfidential);
     const list = await person.follow(await person.submit(asked, {}));
     expect(textOf(list.html)).to.include(said('connections.unused-disconnected', { count: 1 }));
     expect([await isActive(old.accessToken), await isActive(used.accessToken)]).to.deep.equal([false, true]);
     const again = await person.follow(await person.submit(asked, {}));
     expect(textOf(again.html)).to.include(said('connections.unused-already'));
+    await ago(89, otherConfidential);
     // A new approval is wanted, whenever the app was used before.
     await connect(confidential);
     expect(await textAt(PATH)).to.not.include(UNUSED);

@@ -173,6 +173,9 @@ describeOn([postgresServer], 'the error reference', () => {
       registration_not_supported: () => authorize({ registration: '{}' }),
     };
     const sent = await sentFor('/oauth/authorize', requests);
+    // Anyone can name an unregistered host: the page must not call it the address of the app.
+    const foreign = await person.open(authorizationUrl(issuer, confidential, { redirect_uri: 'https://x.example' }));
+    expect(foreign.html).to.include('<bdi>').and.not.include('<bdi>x.example</bdi>');
     const pages = {
       invalid_client: await authorize({}, { ...confidential, id: 'gate_ci_unknown' }),
       invalid_redirect_uri: await authorize({ redirect_uri: 'https://x.example' }),

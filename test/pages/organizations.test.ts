@@ -197,6 +197,21 @@ describe('the page of an organization', () => {
     await owner.fillIn(endOf(guest));
   });
 
+  it('a machine client that never called is listed as unused 90 days after it joined', async () => {
+    const unused = async () => textOf((await owner.get(url('?show=machines&only=unused'))).html);
+    const joined = (days: number) =>
+      on.service.database.query(
+        `UPDATE organization_memberships SET created_at = $1::timestamptz - $2 * interval '1 day'
+          WHERE client_id IS NOT NULL`,
+        [new Date(on.clock.clock()), days],
+      );
+    await joined(89);
+    expect(await unused()).to.not.include('Night Sync');
+    await joined(91);
+    expect(await unused()).to.include('Night Sync');
+    await joined(0);
+  });
+
   it('a blocked client has no access to the organization on any node until it is unblocked', async () => {
     const both = await join('Bea Both', 'member');
     const { elsewhere } = on.seeded;

@@ -80,6 +80,20 @@ describe('authorizations without a click', () => {
     expect(await entries()).to.have.length(2);
   });
 
+  it('on a shared terminal, where no browser is known, it is a line and no mail', async () => {
+    const { settings } = on.service;
+    const sharedTerminals = ['127.0.0.0/8', '::1/128'];
+    await on.service.apply({ ...settings, sessions: { ...settings.sessions, sharedTerminals } });
+    const { location } = await browser.get(request());
+    expect(location?.searchParams.has('code')).to.equal(true);
+    expect(await entries()).to.have.length(1);
+    await on.service.apply(settings);
+    // A later mail of the same person: the other one would have been sent before it.
+    await createPerson(on.issuer).signIn(person);
+    await eventually(() => expect(mail.received.at(-1)?.to).to.deep.equal([person.email]));
+    expect(mails()).to.deep.equal([]);
+  });
+
   it('no mail is sent to a user who does not want it; the line stays', async () => {
     await on.service.accounts.setUnwantedMail(person.accountId, ['silent_authorization']);
     await createPerson(on.issuer).get(request(), withSessionOnly());

@@ -56,7 +56,7 @@ export async function writeLetter(mail: Letter, brand: MailBrand) {
     preheader: blocks.slice(1).find((block) => 'key' in block),
     blocks,
     colour: brand.colour,
-    logo: brand.logo && { cid: LOGO, width: Math.round((brand.logo.width * LOGO_HEIGHT) / brand.logo.height) },
+    logo: brand.logo && { cid: LOGO, ...scaled(brand.logo) },
     contacts: contacts.map((text) => ({ text, href: contactUrl(text) })),
   };
   const texts = blocks.map((block) => blockText(t, block));
@@ -78,6 +78,13 @@ export async function writeLetter(mail: Letter, brand: MailBrand) {
 /** The `Content-ID` of the logo, which is part of the mail, so that nothing is loaded. */
 const LOGO = 'logo@brand';
 const LOGO_HEIGHT = 32;
+/** A very wide logo is less high, so that a phone shows it whole. */
+const MAX_LOGO_WIDTH = 240;
+
+function scaled({ width, height }: { readonly width: number; readonly height: number }) {
+  const scale = Math.min(LOGO_HEIGHT / height, MAX_LOGO_WIDTH / width);
+  return { width: Math.max(1, Math.round(width * scale)), height: Math.max(1, Math.round(height * scale)) };
+}
 const VIEW = fileURLToPath(new URL('../../../views/mail/letter.ejs', import.meta.url));
 const OPTIONS = { cache: true, strict: true, destructuredLocals: ['page', 't'] };
 

@@ -143,7 +143,9 @@ export function clientSettingsPage(parts: {
 
   /** Requires a recent sign-in, because it also stops asking. */
   async function setAlwaysAsks(ctx: Context): Promise<void> {
-    const isOn = formOf(ctx).get('always_ask') === 'yes';
+    const asked = formOf(ctx).get('always_ask');
+    if (asked !== 'yes' && asked !== 'no') return backToSettings(ctx);
+    const isOn = asked === 'yes';
     const { id } = ownClientOf(ctx);
     const details = { always_ask: isOn ? 'yes' : 'no' };
     await clients.setAlwaysAsks(id, isOn, (tx) => own.record(ctx, 'client_changed', details, tx));

@@ -197,7 +197,7 @@ const MACHINES: Kind<ReachingMachine> = {
   empty: message('organization.machines-empty'),
   textOf: ({ name, role }) => `${name} ${role}`,
   orders: [byName, byLastUse],
-  isUnused: ({ lastUsedAt }, now) => isUnused(lastUsedAt, null, now),
+  isUnused: ({ lastUsedAt, since }, now) => isUnused(lastUsedAt, since, now),
 };
 
 const KEYS: Kind<ReachingKey> = {

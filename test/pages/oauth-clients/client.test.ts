@@ -1,4 +1,5 @@
 import { expect } from 'chai';
+import { textsFor } from '../../../src/texts/texts.ts';
 import { authorizationUrl, type TestClient } from '../../support/oauth.ts';
 import type { Page } from '../../support/person.ts';
 import { addTestClient } from '../../support/seed.ts';
@@ -50,6 +51,31 @@ describe('the page of an OAuth client', () => {
       expect(connect).to.include(`${on.issuer}/oauth/${endpoint}`);
     }
     expect(connect).to.include(`Issuer ${on.issuer} `).and.include('oauth-authorization-server');
+  });
+
+  it('only yes and no change whether a client always asks; a form without the choice changes nothing', async () => {
+    const asks = async () => (await stored())?.alwaysAsks;
+    for (const [choice, expected] of [
+      [{ always_ask: 'yes' }, true],
+      [{}, true],
+      [{ always_ask: 'maybe' }, true],
+      [{ always_ask: 'no' }, false],
+    ] as const) {
+      await owner.send(`${path}/settings/always-ask`, choice);
+      expect(await asks(), JSON.stringify(choice)).to.equal(expected);
+    }
+  });
+
+  it('inside its frame, a page without a translation has no German', async () => {
+    const headers = { 'accept-language': 'de' };
+    for (const [page, text] of [
+      ['', 'client-overview.owner'],
+      ['/settings', 'always-ask.heading'],
+    ] as const) {
+      const { html } = await owner.get(`${path}${page}`, headers);
+      expect(html).to.include('<html lang="de">').and.include(textsFor('de')('navigation.security'));
+      expect(html).to.include(textsFor('en')(text)).and.not.include(textsFor('de')(text));
+    }
   });
 
   it('the settings form of a client changes its name and redirect URIs, and nothing else', async () => {
