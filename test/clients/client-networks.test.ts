@@ -196,6 +196,29 @@ describe('the networks of a client', () => {
     expect(await on.service.clientRequests.openGroups(client.id), 'still open').to.have.length(1);
   });
 
+  it('refusals from a foreign network take no place of the problems that only the client itself can cause', async () => {
+    await save('203.0.113.0/24');
+    const grant = { grant_type: 'authorization_code', code: 'x', redirect_uri: client.redirectUri };
+    expect((await post(client, '203.0.113.7', grant)).body).to.include({ error: 'invalid_grant' });
+    expect((await post(client, '198.51.100.7', grant)).status).to.equal(401);
+    const shares = 'SELECT error, share FROM client_requests WHERE client_id = $1 ORDER BY id';
+    await on.service.clientRequests.openGroups(client.id);
+    expect(await on.service.database.query(shares, [client.id])).to.deep.equal([
+      { error: 'invalid_grant', share: 'client' },
+      { error: 'invalid_client', share: 'stranger' },
+    ]);
+    const groups = await on.service.clientRequests.openGroups(client.id);
+    expect(groups.map(({ cause }) => cause)).to.include(FOREIGN);
+  });
+
+  it('a restriction leaves the choice of mails that was made after the client was read', async () => {
+    const read = await on.service.clients.find(client.id);
+    await save('', { mail: 'yes' });
+    if (read) await on.service.clients.restrict(read, { networks: ['203.0.113.0/24'] });
+    const found = await on.service.clients.find(client.id);
+    expect(found).to.deep.include({ allowedNetworks: ['203.0.113.0/24'], mailsNetworks: true });
+  });
+
   it('the operator lifts a restriction, and sets one; both are in the log of the owner', async () => {
     const operator = operatorFor(on.service);
     await save('203.0.113.0/24', { mail: 'yes' });
@@ -244,11 +267,15 @@ describe('the networks of a client', () => {
     expect(await refused(['::ffff:192.0.2.0/120'])).to.equal('networks_invalid');
     const many = Array.from({ length: 21 }, (_, number) => `10.0.${number}.0/24`);
     expect(await refused(many)).to.equal('networks_invalid');
-    expect(readNetworks(['2001:DB8::/32', '::/0', '192.0.2.7'])).to.deep.equal([
+    expect(readNetworks(['2001:DB8::/32', '2001:0db8:0:0::/32', '192.0.2.7'])).to.deep.equal([
       '2001:db8::/32',
-      '::/0',
       '192.0.2.7/32',
     ]);
+    expect(readNetworks(['0.0.0.0/8'])).to.deep.equal(['0.0.0.0/8']);
+    // Those of IPv6 contain every IPv4 address in the form of IPv6.
+    for (const text of ['0.0.0.0/0', '::/0', '::/64', '::/80']) {
+      expect(await refused([text]), text).to.equal('networks_invalid');
+    }
   });
 
   it('a restricted client is not tested by its page, which would call from this service', async () => {
