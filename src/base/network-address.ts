@@ -37,14 +37,17 @@ export function siteOf(address: string): string | undefined {
   const [first = 0, second = 0, third = 0] = groupsOf(start);
   const site = [first, second, third].map((group) => group.toString(16)).join(':');
   // Spelled as usual, for example without a third group that is 0.
-  return site === '0:0:0' ? undefined : `${new URL(`http://[${site}::]`).hostname.slice(1, -1)}/48`;
+  return site === '0:0:0' ? undefined : `${spelledIPv6(`${site}::`)}/48`;
 }
+
+/** Returns the one spelling of an IPv6 address without zone: no dotted part, at most one `::`, small letters. */
+export const spelledIPv6 = (address: string): string => new URL(`http://[${address}]`).hostname.slice(1, -1);
 
 /** Returns the eight 16-bit groups of an IPv6 address. */
 function groupsOf(address: string): number[] {
-  // The URL parser normalizes the address: no dotted part, at most one `::`.
-  const spelled = new URL(`http://[${address}]`).hostname.slice(1, -1);
-  const [before = [], after = []] = spelled.split('::').map((half) => half.split(':').filter(Boolean));
+  const [before = [], after = []] = spelledIPv6(address)
+    .split('::')
+    .map((half) => half.split(':').filter(Boolean));
   const missing = Array<string>(8 - before.length - after.length).fill('0');
   return [...before, ...missing, ...after].map((group) => Number.parseInt(group, 16));
 }

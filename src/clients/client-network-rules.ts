@@ -1,6 +1,12 @@
 /** The networks to which a client can be restricted: which are valid, and which addresses they refuse. */
 import { isIP, isIPv6 } from 'node:net';
-import { beginsNetwork, createNetworkCheck, isMappedIPv4 } from '../base/network-address.ts';
+import {
+  beginsNetwork,
+  createNetworkCheck,
+  isMappedIPv4,
+  type NetworkCheck,
+  spelledIPv6,
+} from '../base/network-address.ts';
 import { Refusal } from '../base/refusal.ts';
 import type { Client } from './client.ts';
 
@@ -12,9 +18,16 @@ export const hasNetworks = ({ kind }: Pick<Client, 'kind'>): boolean => kind ===
 /** The cause of a refusal, which only the owner of the client and the operator learn. */
 export const FOREIGN_NETWORK = 'the secret is correct, but the client may not be used from this network';
 
+/** By the networks of a client in memory: they never change, only the client is replaced. */
+const checks = new WeakMap<readonly string[], NetworkCheck>();
+
 /** Returns whether the client is restricted to networks without this address. */
-export const isForeignTo = ({ allowedNetworks }: Pick<Client, 'allowedNetworks'>, address: string): boolean =>
-  allowedNetworks.length > 0 && !createNetworkCheck(allowedNetworks)(address);
+export function isForeignTo({ allowedNetworks }: Pick<Client, 'allowedNetworks'>, address: string): boolean {
+  if (allowedNetworks.length === 0) return false;
+  const isAllowed = checks.get(allowedNetworks) ?? createNetworkCheck(allowedNetworks);
+  checks.set(allowedNetworks, isAllowed);
+  return !isAllowed(address);
+}
 
 /** Returns whether the client is restricted to networks without any address of this network. */
 export function isAllForeignTo(client: Pick<Client, 'allowedNetworks'>, network: string): boolean {
@@ -38,7 +51,14 @@ export const unusedNetworks = (): Refusal =>
 export function readNetworks(entered: readonly string[]): string[] {
   const networks = entered.map((text) => {
     const network = readNetwork(text);
-    if (network !== undefined) return network;
+    if (network !== undefined && !isUnlimited(network)) return network;
+    if (network !== undefined) {
+      throw new Refusal(
+        'networks_invalid',
+        `${network} contains all IPv4 or all IPv6 addresses, so it restricts nothing.`,
+        'Name smaller networks, or none to allow all addresses.',
+      );
+    }
     throw new Refusal(
       'networks_invalid',
       `${text.slice(0, 50)} is not a network.`,
@@ -54,11 +74,15 @@ export function readNetworks(entered: readonly string[]): string[] {
   );
 }
 
+/** An IPv6 network may contain every IPv4 address, in the form of IPv6. */
+const isUnlimited = (network: string): boolean =>
+  network.endsWith('/0') || (network.includes(':') && createNetworkCheck([network])('::ffff:0:0'));
+
 function readNetwork(text: string): string | undefined {
   const [start = '', bits, ...more] = text.trim().toLowerCase().split('/');
   const size = isIPv6(start) ? 128 : 32;
   if (isIP(start) === 0 || start.includes('%') || isMappedIPv4(start) || more.length > 0) return undefined;
   if (bits !== undefined && !(/^\d{1,3}$/.test(bits) && Number(bits) <= size)) return undefined;
-  const network = `${start}/${Number(bits ?? size)}`;
+  const network = `${size === 128 ? spelledIPv6(start) : start}/${Number(bits ?? size)}`;
   return beginsNetwork(network) ? network : undefined;
 }

@@ -22,8 +22,8 @@ export interface SeenNetwork {
   readonly isRefused: boolean;
 }
 
-/** Called for each client with a network that was never seen before, after its first week. */
-export type OnNewNetwork = (client: Client, network: string) => void;
+/** Called for a client with networks that were never seen before, after its first week, once they are listed. */
+export type OnNewNetwork = (client: Client) => void;
 
 export type ClientNetworks = ReturnType<typeof createClientNetworks>;
 
@@ -49,17 +49,23 @@ export function createClientNetworks(parts: {
   let recorded = { since: 0, networks: new Map<string, Set<string>>() };
 
   async function write(uses: readonly Use[]): Promise<void> {
-    const seen = uses.map(({ id, at }) => [...id.split(' '), at] as const);
-    const columns = (rows: readonly (readonly unknown[])[]) =>
-      [0, 1, 2].map((column) => rows.map((row) => row[column]));
-    const known = await database.query<{ readonly id: string }>(SEE_AGAIN, columns(seen));
+    const columns = (of: readonly Use[]) => {
+      const rows = of.map(({ id, at }) => [...id.split(' '), at] as const);
+      return [0, 1, 2].map((column) => rows.map((row) => row[column]));
+    };
+    const known = await database.query<{ readonly id: string }>(SEE_AGAIN, columns(uses));
     const ids = new Set(known.map(({ id }) => id));
-    const fresh = seen.filter((_, place) => !ids.has(uses[place]?.id ?? ''));
+    const fresh = uses.filter(({ id }) => !ids.has(id));
     if (fresh.length === 0) return;
-    const added = await database.query<{ readonly clientId: string; readonly network: string }>(ADD, columns(fresh));
-    for (const { clientId, network } of added) {
-      const client = await clients.find(clientId);
-      if (client && clock() - client.createdAt.getTime() >= FIRST_MS) onNewNetwork?.(client, network);
+    // Read the clients first: a failure must not leave networks that are known, but were never reported.
+    const owned = new Map<string, Client | undefined>();
+    for (const clientId of new Set(fresh.map(({ id }) => id.split(' ', 1).join()))) {
+      owned.set(clientId, await clients.find(clientId));
+    }
+    const added = await database.query<{ readonly clientId: string }>(ADD, columns(fresh));
+    for (const clientId of new Set(added.map((row) => row.clientId))) {
+      const client = owned.get(clientId);
+      if (client && clock() - client.createdAt.getTime() >= FIRST_MS) onNewNetwork?.(client);
     }
   }
 
@@ -95,8 +101,14 @@ export function createClientNetworks(parts: {
   };
 }
 
-const SEE_AGAIN = `UPDATE client_networks n SET last_seen_at = greatest(n.last_seen_at, seen.at)
-  FROM unnest($1::text[], $2::text[], $3::timestamptz[]) AS seen (client_id, network, at)
+/** Locks the rows in one order on every node: two nodes that see the same networks must not deadlock. */
+const SEE_AGAIN = `WITH seen AS MATERIALIZED (
+    SELECT n.client_id, n.network, seen.at FROM client_networks n
+      JOIN unnest($1::text[], $2::text[], $3::timestamptz[]) AS seen (client_id, network, at)
+        ON (n.client_id, n.network) = (seen.client_id, seen.network)
+      ORDER BY n.client_id, n.network FOR UPDATE OF n
+  )
+  UPDATE client_networks n SET last_seen_at = greatest(n.last_seen_at, seen.at) FROM seen
   WHERE (n.client_id, n.network) = (seen.client_id, seen.network)
   RETURNING n.client_id || ' ' || n.network AS id`;
 

@@ -166,13 +166,13 @@ export function createClientRegistry(parts: {
      */
     async restrict(
       { id, ...client }: Client,
-      { networks, mailsNew = client.mailsNetworks }: { networks: readonly string[]; mailsNew?: boolean },
+      { networks, mailsNew }: { networks: readonly string[]; mailsNew?: boolean },
       inTransaction?: InTransaction<readonly string[]>,
     ): Promise<Client> {
       if (!hasNetworks(client)) throw unusedNetworks();
       const allowed = readNetworks(networks);
-      const assignments = 'allowed_networks = $3, mails_networks = $4';
-      return change(id, assignments, [allowed, mailsNew], async (tx) => inTransaction?.(tx, allowed));
+      const assignments = 'allowed_networks = $3, mails_networks = coalesce($4, mails_networks)';
+      return change(id, assignments, [allowed, mailsNew ?? null], async (tx) => inTransaction?.(tx, allowed));
     },
 
     /** Returns whether the client's machine access token with this key was revoked by itself. */

@@ -24,7 +24,7 @@ export const authenticatedClient = authenticated.get;
 export const findAuthenticatedClient = authenticated.find;
 /** Returns the secret with which the client was authenticated; a public client has none. */
 export const authenticatedSecret = usedSecret.get;
-/** Like `authenticatedSecret`, also if the client may not use the secret from there; undefined without a valid secret. */
+/** Like `authenticatedSecret`; undefined without a correct secret, or if the client may not use it from there. */
 export const findValidSecret = usedSecret.find;
 
 export function createClientAuthentication(parts: {
@@ -39,23 +39,28 @@ export function createClientAuthentication(parts: {
 }) {
   const { clients, failures, lastUsed, clientNetworks, issuer, clock, graceSeconds } = parts;
 
-  /** Returns the cause of the refusal, if the secret must be refused. */
-  function secretProblem(ctx: Context, client: Client, presented: string): string | undefined {
+  /** Returns the secret, or the cause of the refusal. */
+  function checkSecret(client: Client, presented: string): ClientSecret | string {
     const secret = findSecret(client, presented);
     if (!secret && client.renewedAt && presented) return RENEWED_SECRET;
     if (!secret) return presented ? WRONG_SECRET : WRONG_METHOD;
     const until = refusedFrom(client, secret, graceSeconds);
     if (until && until.getTime() <= clock()) return LEAKED_SECRET;
-    usedSecret.set(ctx, secret);
-    return undefined;
+    return secret;
   }
 
   /** Records the use of the correct secret. Refuses it, without a use, if it comes from outside the networks of the client. */
-  function acceptSecret(ctx: Context, client: Client, refused: (cause: string) => OAuthError): void {
+  function acceptSecret(
+    ctx: Context,
+    client: Client,
+    secret: ClientSecret,
+    refused: (cause: string) => OAuthError,
+  ): void {
     clientNetworks.record(client, ctx.ip);
     // No guess of a secret, so it is not counted as one.
     if (isForeignTo(client, ctx.ip)) throw refused(FOREIGN_NETWORK);
-    lastUsed.record('client_secret', authenticatedSecret(ctx).id);
+    usedSecret.set(ctx, secret);
+    lastUsed.record('client_secret', secret.id);
     lastUsed.record('client', client.id);
   }
 
@@ -75,10 +80,9 @@ export function createClientAuthentication(parts: {
     // Check the origin before the secret, so that no page can guess secrets.
     if (mayBePage) requireOwnPage(client, ctx);
     const publicProblem = secret === undefined ? undefined : WRONG_METHOD;
-    const isPublic = client.kind === 'public';
-    const problem = isPublic ? publicProblem : secretProblem(ctx, client, secret ?? '');
-    if (problem) throw await refusal(problem);
-    if (!isPublic) acceptSecret(ctx, client, refused);
+    const checked = client.kind === 'public' ? publicProblem : checkSecret(client, secret ?? '');
+    if (typeof checked === 'string') throw await refusal(checked);
+    if (checked) acceptSecret(ctx, client, checked, refused);
     authenticated.set(ctx, client);
   }
 

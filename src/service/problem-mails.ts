@@ -4,16 +4,18 @@ import type { AccountMail } from '../accounts/mail/account-mail.ts';
 import type { AttemptLimit } from '../base/attempt-limits.ts';
 import { message } from '../base/message.ts';
 import type { Client } from '../clients/client.ts';
+import type { ClientNetworks } from '../clients/client-networks.ts';
 import type { ClientRequests, MailedOwner } from '../clients/client-requests.ts';
 
 /** @param perOwner allows one mail a day for each key, counted across all nodes */
 export function createProblemMails(parts: {
   readonly requests: Pick<ClientRequests, 'openGroups'>;
-  readonly mail: () => Pick<AccountMail, 'reportProblems' | 'reportNetwork'> | undefined;
+  readonly networks: Pick<ClientNetworks, 'list'>;
+  readonly mail: () => Pick<AccountMail, 'reportProblems' | 'reportNetworks'> | undefined;
   readonly perOwner: AttemptLimit;
   readonly log: Pick<Logger, 'warn'>;
 }) {
-  const { requests, mail, perOwner, log } = parts;
+  const { requests, networks, mail, perOwner, log } = parts;
   let mailing: Promise<unknown> = Promise.resolve();
 
   async function mailOwner({ id: ownerId, step }: MailedOwner): Promise<void> {
@@ -30,24 +32,32 @@ export function createProblemMails(parts: {
     await mail()?.reportProblems(ownerId, { items: [...new Map(items).values()], path });
   }
 
-  async function mailNetwork({ id, name, ownerAccountId, mailsNetworks }: Client, network: string): Promise<void> {
+  /** Names all new networks: those that came after the mail of a day, or whose mail failed, were in no other mail. */
+  async function mailNetworks(client: Client): Promise<void> {
+    const { id, name, ownerAccountId, mailsNetworks } = client;
     if (!mailsNetworks || ownerAccountId === undefined || !mail()) return;
-    if (await perOwner.count(`${ownerAccountId} network ${id}`)) return;
-    await mail()?.reportNetwork(ownerAccountId, { name, network, path: `/profile/oauth-clients/${id}/secrets` });
+    const found = (await networks.list(client)).filter(({ isNew }) => isNew).map(({ network }) => network);
+    const key = `${ownerAccountId} network ${id}`;
+    if (found.length === 0 || (await perOwner.count(key))) return;
+    const path = `/profile/oauth-clients/${id}/secrets`;
+    const isSent = await mail()?.reportNetworks(ownerAccountId, { name, networks: found, path });
+    if (isSent === false) await perOwner.refund(key);
   }
 
   /** Sends one mail after another: many at once would exceed the maximum for other mails. */
-  function enqueue(owner: unknown, send: () => Promise<void>): void {
+  function enqueue(owner: unknown, send: () => Promise<void>): Promise<unknown> {
     mailing = mailing
       .then(send)
       .catch((err) => log.warn({ err, owner }, 'an owner got no mail about a new problem or network'));
+    return mailing;
   }
 
   return {
     reportProblems(owners: readonly MailedOwner[]): void {
-      for (const owner of owners) enqueue(owner, () => mailOwner(owner));
+      for (const owner of owners) void enqueue(owner, () => mailOwner(owner));
     },
-    reportNetwork: (client: Client, network: string): void =>
-      enqueue({ id: client.ownerAccountId }, () => mailNetwork(client, network)),
+    /** Never rejects. */
+    reportNetworks: (client: Client): Promise<unknown> =>
+      enqueue({ id: client.ownerAccountId }, () => mailNetworks(client)),
   };
 }

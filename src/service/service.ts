@@ -95,7 +95,7 @@ export async function startService(given: ServiceParts) {
     issuer: settings.issuer,
     brandName: () => current.settings.brand.name,
     onNewProblems: (owners) => mails.reportProblems(owners),
-    onNewNetwork: (client, network) => mails.reportNetwork(client, network),
+    onNewNetwork: (client) => void mails.reportNetworks(client),
     timeoutFactor,
     databaseConnections: settings.storage.databaseConnections,
     maxCached: settings.storage.rememberedPeople,
@@ -128,6 +128,7 @@ export async function startService(given: ServiceParts) {
   const mails = createProblemMails({
     log,
     requests: registries.clientRequests,
+    networks: registries.clientNetworks,
     mail: () => current.application.mail,
     perOwner: limits.createAttemptLimit({
       name: 'client_problem_mails',

@@ -5,7 +5,7 @@ import type { ExpiringKey } from '../../src/accounts/api-keys/api-key.ts';
 import {
   expiryMail,
   leakMail,
-  networkMail,
+  networksMail,
   noticeMail,
   problemsMail,
   requestMail,
@@ -78,8 +78,8 @@ function letters(language: string, about = 'Stock Reports', name = 'Ada'): Map<s
     message('mail.client_problem-item', { client: about, error }),
   );
   all.set('client_problem', problemsMail(account, { items, path }, ISSUER));
-  const seen = { name: about, network: '192.0.2.0/24', path };
-  all.set('client_network', networkMail(account, seen, ISSUER));
+  const seen = { name: about, networks: ['192.0.2.0/24', '2001:db8::/48'], path };
+  all.set('client_networks', networksMail(account, seen, ISSUER));
   for (const kind of SECRET_KINDS) {
     const leak = { kind, clientId: 'gate_ci_x', name: about, foundAt: about };
     all.set(`leak ${kind}`, leakMail(account, { ...leak, refusedFrom: AT }, ISSUER));

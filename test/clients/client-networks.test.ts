@@ -2,6 +2,9 @@
 import { expect } from 'chai';
 import { siteOf } from '../../src/base/network-address.ts';
 import { readNetworks } from '../../src/clients/client-network-rules.ts';
+import { createClientNetworks } from '../../src/clients/client-networks.ts';
+import { createProblemMails } from '../../src/service/problem-mails.ts';
+import { postgresLimits } from '../../src/storage/shared-limits.ts';
 import { operatorFor } from '../operator/run-operator.ts';
 import { textOf } from '../pages/client-owner.ts';
 import { signedIn } from '../pages/signed-in-person.ts';
@@ -160,12 +163,75 @@ describe('the networks of a client', () => {
     await seen();
     await eventually(() => expect(mails()).to.have.length(1));
     expect(mails()[0]?.text)
-      .to.match(/198\.51\.10[01]\.0\/24/)
+      .to.include('198.51.100.0/24')
+      .and.include('198.51.101.0/24')
       .and.include(`${on.issuer}${path}/secrets`);
-    on.clock.advance(DAY + 301);
+    on.clock.advance(301);
     await useFrom('198.51.102.7');
     await seen();
+    on.clock.advance(DAY + 301);
+    await useFrom('198.51.103.7');
+    await seen();
     await eventually(() => expect(mails()).to.have.length(2));
+    expect(mails()[1]?.text, 'also what came after the first mail')
+      .to.include('198.51.102.0/24')
+      .and.include('198.51.103.0/24');
+  });
+
+  it('a mail that fails does not use up the day', async () => {
+    on.clock.advance(8 * DAY);
+    await useFrom('203.0.113.7');
+    await save('', { mail: 'yes' });
+    await seen();
+    const { database, clientRequests, clientNetworks, clients } = on.service;
+    const tried: (readonly string[])[] = [];
+    const log = { warn() {} };
+    const mails = createProblemMails({
+      requests: clientRequests,
+      networks: clientNetworks,
+      mail: () => ({
+        reportProblems: async () => true as const,
+        reportNetworks: async (_, { networks }) => tried.push(networks) > 1,
+      }),
+      perOwner: postgresLimits({ database, clock: on.clock.clock }).createAttemptLimit({
+        name: 'network_mails',
+        attempts: 1,
+        windowSeconds: DAY,
+        onStoreUnavailable: 'throw',
+        log,
+      }),
+      log,
+    });
+    const found = await clients.find(client.id);
+    for (let times = 0; found && times < 3; times += 1) await mails.reportNetworks(found);
+    expect(tried).to.deep.equal([['203.0.113.0/24'], ['203.0.113.0/24']]);
+  });
+
+  it('a client that cannot be read delays its networks and their mail, and loses none', async () => {
+    const known = await on.service.clients.find(client.id);
+    const mailed: string[] = [];
+    let isBroken = true;
+    const networks = createClientNetworks({
+      database: on.service.database,
+      clients: {
+        async find(id) {
+          if (isBroken) throw new Error('the database is away');
+          return on.service.clients.find(id);
+        },
+      },
+      clock: on.clock.clock,
+      log: { warn() {} },
+      onNewNetwork: ({ id }) => mailed.push(id),
+    });
+    on.clock.advance(8 * DAY);
+    if (known) networks.record(known, '198.51.100.7');
+    await networks.flush();
+    expect(mailed).to.deep.equal([]);
+    isBroken = false;
+    await networks.flush();
+    await networks.close();
+    expect(mailed).to.deep.equal([client.id]);
+    expect(await networksSeen()).to.deep.equal(['198.51.100.0/24']);
   });
 
   it('a client that is restricted is refused from elsewhere like a wrong secret, before anything is consumed', async () => {
@@ -194,6 +260,29 @@ describe('the networks of a client', () => {
     expect((await post(client, '198.51.100.7', again)).status).to.equal(401);
     expect((await post(client, '2001:db8:5::9', again)).status).to.equal(200);
     expect(await on.service.clientRequests.openGroups(client.id), 'still open').to.have.length(1);
+  });
+
+  it('refusals from a foreign network take no place of the problems that only the client itself can cause', async () => {
+    await save('203.0.113.0/24');
+    const grant = { grant_type: 'authorization_code', code: 'x', redirect_uri: client.redirectUri };
+    expect((await post(client, '203.0.113.7', grant)).body).to.include({ error: 'invalid_grant' });
+    expect((await post(client, '198.51.100.7', grant)).status).to.equal(401);
+    const shares = 'SELECT error, share FROM client_requests WHERE client_id = $1 ORDER BY id';
+    await on.service.clientRequests.openGroups(client.id);
+    expect(await on.service.database.query(shares, [client.id])).to.deep.equal([
+      { error: 'invalid_grant', share: 'client' },
+      { error: 'invalid_client', share: 'stranger' },
+    ]);
+    const groups = await on.service.clientRequests.openGroups(client.id);
+    expect(groups.map(({ cause }) => cause)).to.include(FOREIGN);
+  });
+
+  it('a restriction leaves the choice of mails that was made after the client was read', async () => {
+    const read = await on.service.clients.find(client.id);
+    await save('', { mail: 'yes' });
+    if (read) await on.service.clients.restrict(read, { networks: ['203.0.113.0/24'] });
+    const found = await on.service.clients.find(client.id);
+    expect(found).to.deep.include({ allowedNetworks: ['203.0.113.0/24'], mailsNetworks: true });
   });
 
   it('the operator lifts a restriction, and sets one; both are in the log of the owner', async () => {
@@ -244,11 +333,15 @@ describe('the networks of a client', () => {
     expect(await refused(['::ffff:192.0.2.0/120'])).to.equal('networks_invalid');
     const many = Array.from({ length: 21 }, (_, number) => `10.0.${number}.0/24`);
     expect(await refused(many)).to.equal('networks_invalid');
-    expect(readNetworks(['2001:DB8::/32', '::/0', '192.0.2.7'])).to.deep.equal([
+    expect(readNetworks(['2001:DB8::/32', '2001:0db8:0:0::/32', '192.0.2.7'])).to.deep.equal([
       '2001:db8::/32',
-      '::/0',
       '192.0.2.7/32',
     ]);
+    expect(readNetworks(['0.0.0.0/8'])).to.deep.equal(['0.0.0.0/8']);
+    // Those of IPv6 contain every IPv4 address in the form of IPv6.
+    for (const text of ['0.0.0.0/0', '::/0', '::/64', '::/80']) {
+      expect(await refused([text]), text).to.equal('networks_invalid');
+    }
   });
 
   it('a restricted client is not tested by its page, which would call from this service', async () => {

@@ -62,9 +62,9 @@ export function createAccountMail(parts: {
     reportProblems: (accountId: string, problems: MailedProblems) =>
       send(accountId, 'client_problem', (to) => problemsMail(to, problems, issuer)),
 
-    /** Mails the owner of a client, in the background, that a secret of it was used from a new network. */
-    reportNetwork: (accountId: string, seen: MailedNetwork) =>
-      send(accountId, 'a new network of a client', (to) => networkMail(to, seen, issuer)),
+    /** Mails the owner of a client, in the background, about its new networks. @returns false if that failed */
+    reportNetworks: (accountId: string, seen: MailedNetworks) =>
+      send(accountId, 'new networks of a client', (to) => networksMail(to, seen, issuer)),
 
     /** Mails the person, or the owner of the client, in the background. */
     reportLeak: (leak: MailedLeak) =>
@@ -134,15 +134,17 @@ export const problemsMail = (to: Recipient, { items, path }: MailedProblems, iss
     switchOff(issuer),
   );
 
-type MailedNetwork = Readonly<Record<'name' | 'network' | 'path', string>>;
+interface MailedNetworks extends Readonly<Record<'name' | 'path', string>> {
+  readonly networks: readonly string[];
+}
 
-export const networkMail = (to: Recipient, { name, network, path }: MailedNetwork, issuer: string): Letter =>
+export const networksMail = (to: Recipient, { name, networks, path }: MailedNetworks, issuer: string): Letter =>
   letter(
     to,
-    message('mail.client_network-subject'),
-    message('mail.client_network', { client: name }),
-    { facts: [[message('mail.network'), network], accountFact(to, issuer)] },
-    message('mail.client_network-remedy'),
+    message('mail.client_networks-subject'),
+    message('mail.client_networks', { client: name }),
+    { facts: [[message('mail.networks'), networks.join(', ')], accountFact(to, issuer)] },
+    message('mail.client_networks-remedy'),
     { button: message('mail.open-secrets'), url: issuer + path },
   );
 
