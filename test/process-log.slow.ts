@@ -59,8 +59,10 @@ describe('the log of a process', () => {
     expect(run.exitCode).to.equal(0);
     const end = run.lines.find(({ msg }) => msg === 'end') ?? {};
     const { dropped } = end;
-    expect(dropped).to.equal(end.waiting).and.to.be.within(1_000, 19_000);
-    const kept = Array.from({ length: 20_000 - Number(dropped) }, (_, n) => n);
+    expect(end.waiting).to.be.within(1_000, 19_000);
+    // The line after them is dropped as well, if it does not fit behind those that wait.
+    expect(Number(dropped) - Number(end.waiting)).to.be.oneOf([0, 1]);
+    const kept = Array.from({ length: 20_000 - Number(end.waiting) }, (_, n) => n);
     expect(numbers(run)).to.deep.equal(kept);
     const [{ lines } = {}] = run.lines.filter(({ msg }) => msg === 'log lines were dropped');
     expect(lines).to.equal(dropped);

@@ -123,7 +123,7 @@ describeInBrowser('pages in the browser', (visit) => {
       const decision = `${organizationUrl}/clients/${client.id}/decide`;
       await expectPages(page, { [`${organizationUrl}/policy`]: 200 });
       await plain.goto(`${on.issuer}${organizationUrl}/policy`);
-      await plain.getByLabel('Ask first').check();
+      await plain.getByLabel('Require approval').check();
       await plain.getByLabel(LONG).uncheck();
       await plain.getByLabel('API keys have no access here').check();
       await press(plain, 'Save');
@@ -163,8 +163,7 @@ describeInBrowser('pages in the browser', (visit) => {
       await enterAs(page, on.issuer, session);
       await enterAs(plain, on.issuer, session);
       await plain.goto(on.issuer + organizationUrl);
-      await plain.getByLabel('Access to').selectOption('Riga');
-      await press(plain, 'Apply');
+      await plain.getByRole('link', { name: 'Riga', exact: true }).click();
       await plain.getByText('Rights in Riga').first().waitFor();
       const { pathname, search } = new URL(plain.url());
       await expectPages(page, { [pathname + search]: 200 });
@@ -204,7 +203,7 @@ describeInBrowser('pages in the browser', (visit) => {
         await page.goto(`${on.issuer}${url}`);
         if (url !== connection)
           await page
-            .getByRole('link', { name: `None for ${LONG}` })
+            .getByRole('link', { name: `None (${LONG})` })
             .first()
             .click();
         const details = page.locator('details.limit');
