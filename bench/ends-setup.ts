@@ -62,7 +62,11 @@ export async function startRedis(kind: RedisKind): Promise<RedisGroup> {
     untilReplicated: () =>
       eventually(async () => {
         const said = String(await ask(group.master, 'INFO', 'replication'));
-        if (!/slave0:.*state=online/.test(said)) throw new Error('the replica does not follow');
+        if (!/slave0:.*state=online/.test(said)) {
+          // Again, because a Sentinel may change the role of a restarted server meanwhile. Without effect if it follows.
+          await group.follow();
+          throw new Error('the replica does not follow');
+        }
         // A Sentinel fails over only to a server that it knows as a replica.
         const facts = (await askSentinel(sentinel, 'replicas', 'warehouse')) as string[][];
         const flags = facts.map((one) => one[one.indexOf('flags') + 1]);

@@ -43,7 +43,7 @@ export interface ConnectedConsent extends RememberedConsent {
   readonly generation: number;
   /** The client's present generation. */
   readonly clientGeneration: number;
-  /** `Client.alwaysAsks`, also if this node has not read a change of it yet. */
+  /** `Client.alwaysAsks` as the database has it now: the client in the cache may be a moment older. */
   readonly alwaysAsks: boolean;
   /** Where a request without a click was recorded within a day: see `Connections.recordSilent`. */
   readonly recordedIn: readonly SilentPlace[];

@@ -21,7 +21,7 @@ export const FOREIGN_NETWORK = 'the secret is correct, but the client may not be
 /** By the networks of a client in memory: they never change, only the client is replaced. */
 const checks = new WeakMap<readonly string[], NetworkCheck>();
 
-/** Returns whether the client is restricted to networks without this address. */
+/** True if the client may be used from some networks only, and the address is in none of them. */
 export function isForeignTo({ allowedNetworks }: Pick<Client, 'allowedNetworks'>, address: string): boolean {
   if (allowedNetworks.length === 0) return false;
   const isAllowed = checks.get(allowedNetworks) ?? createNetworkCheck(allowedNetworks);
@@ -29,7 +29,7 @@ export function isForeignTo({ allowedNetworks }: Pick<Client, 'allowedNetworks'>
   return !isAllowed(address);
 }
 
-/** Returns whether the client is restricted to networks without any address of this network. */
+/** True if the client may be used from some networks only, and this network has no address in common with them. */
 export function isAllForeignTo(client: Pick<Client, 'allowedNetworks'>, network: string): boolean {
   const includes = createNetworkCheck([network]);
   const start = (one: string): string => one.split('/')[0] ?? '';

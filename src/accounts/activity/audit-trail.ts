@@ -36,7 +36,7 @@ export function createAuditTrail({ database }: { readonly database: Database }) 
     /**
      * Returns entries as JSON, each with the cursor of the place after it, and the cursor for the next page, also if
      * there are no further entries yet. A cursor has the transaction and the id of the entry before it; the transaction
-     * is 0 among the old entries.
+     * is 0 for entries from before the generation.
      *
      * @param after a cursor, or `start` for the oldest entry that is stored
      * @throws Refusal for a cursor that is not of this log
