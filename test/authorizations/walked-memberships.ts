@@ -49,8 +49,13 @@ const byImport = ([roles, late]: [Readonly<Record<Name, Role>>, number]): Step =
     });
     const file = fileOf(line.organization('O1', seeded.organization.name), ...lines);
     const options = '--adopt-by-name --prune --prune-at-most 100% --yes';
-    const command = `import ${file} --as-of ${timeOf(world, late)} ${options}`;
-    await valueFrom(operatorOn(service.database), command);
+    const asOf = timeOf(world, late);
+    await valueFrom(operatorOn(service.database), `import ${file} --as-of ${asOf} ${options}`);
+    // The command forgets removals 30 days later by the real clock, because the clock of the walk is not its own.
+    await service.database.query(
+      'UPDATE known_times SET expires_at = $1 WHERE by_import AND ended_as_of = $2 AND expires_at IS NOT NULL',
+      [new Date(world.time.clock() + 30 * DAY * 1_000), asOf],
+    );
     for (const name of PEOPLE) memberships.byImport(name, roles[name], late);
   },
 });
