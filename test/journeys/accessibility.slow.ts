@@ -233,7 +233,7 @@ describeInBrowser('pages in the browser', (visit) => {
       const { page } = await visit(PHONE);
       await enterAs(page, on.issuer, session);
       await page.goto(`${on.issuer}/profile/oauth-clients`);
-      await expectPage(page, 'OAuth Clients');
+      await expectPage(page, 'OAuth clients');
       await page.locator(`a[href$="${client.id}"]`).click();
       await expectPage(page, LONG);
       const parts = ['connect', 'settings', 'problems', 'secrets'];
@@ -252,11 +252,11 @@ describeInBrowser('pages in the browser', (visit) => {
       await page.goto(`${on.issuer}/profile/oauth-clients/new`);
       await page.getByLabel('Name').fill('Stock Sync');
       await page.getByLabel('Redirect URI 1').fill('http://App.example/cb');
-      await press(page, 'Create OAuth Client');
+      await press(page, 'Create OAuth client');
       await page.getByRole('alert').waitFor();
-      await expectPage(page, 'Create OAuth Client');
+      await expectPage(page, 'Create OAuth client');
       await page.getByLabel('Redirect URI 1').fill('http://app.example/cb');
-      await press(page, 'Create OAuth Client');
+      await press(page, 'Create OAuth client');
       await expectPage(page, 'Your new OAuth client');
     });
   });

@@ -178,7 +178,7 @@ describe('the page of an OAuth client', () => {
     const ending = client.secret.slice(-4);
     const page = await confirmationPage(first?.id);
     expect(textOf(page.html)).to.include(`Remove the secret ending in ${ending} of Stock Sync?`);
-    expect(textOf(page.html)).to.match(/gate_cs_…\S{4} was made on .* and never used/);
+    expect(textOf(page.html)).to.match(/gate_cs_…\S{4} was created on .* and never used/);
     on.service.lastUsed.record('client_secret', first?.id ?? '');
     await on.service.lastUsed.flush();
     const used = textOf((await confirmationPage(first?.id)).html);

@@ -93,9 +93,9 @@ describe('the live requests of a client', () => {
     await postForm(issuer, '/oauth/revoke', {}, { client });
     await eventually(async () => {
       const outcomes = events().map(({ step, outcome }) => `${step}: ${outcome}`);
-      expect(outcomes).to.include.members(['Authorize: code sent', 'Revoke: revoked']);
+      expect(outcomes).to.include.members(['authorize: code sent', 'revoke: revoked']);
       expect(outcomes).to.include.members(['Revoke: invalid_request']);
-      expect(outcomes).to.include('Token authorization_code: tokens issued');
+      expect(outcomes).to.include('token authorization_code: tokens issued');
     });
   });
 
