@@ -1,7 +1,7 @@
 /**
  * `npm run bench` measures the processor time of requests; with `-- memory` the memory of tokens, `-- many`
  * introspection of many users, `-- live` an API that remembers its callers, `-- ends` whether answered revocations
- * stay in force through faults, `-- changes` how soon a pushed change of a membership is in force, `-- scale` a service
+ * stay in force through faults, `-- fair` one client during the endless loop of another, `-- changes` how soon a pushed change of a membership is in force, `-- scale` a service
  * on many authorizations.
  */
 import { parseArgs } from 'node:util';
@@ -11,6 +11,7 @@ import { type Comparison, comparisonTable, summarize } from './beside-koa.ts';
 import { measureChanges } from './changes.ts';
 import { type DeploymentKind, startBareKoa, startDeployment } from './deployment.ts';
 import { endsTable, measureEnds } from './ends.ts';
+import { measureFair } from './fair.ts';
 import { measureLive } from './live.ts';
 import { observeMachine } from './machine.ts';
 import { measureMany } from './many.ts';
@@ -29,6 +30,7 @@ npm run bench -- many               introspection of 30,000 people in turn, ten 
 npm run bench -- live               an API that remembers its callers, compared with one that asks
 npm run bench -- ends               revocations through each fault, 50 rounds of each or as many as --rounds says;
                                     --fault 'PostgreSQL' for those whose name contains that
+npm run bench -- fair               one client's answers while another one refreshes over 500 connections
 npm run bench -- changes            pushed changes until a live API of another node refuses, 1,000 times or as often as
                                     --rounds says, and lines a second
 npm run bench -- scale              writes 1,000,000 authorizations, or as many as --authorizations says, and
@@ -66,6 +68,7 @@ async function main(): Promise<void> {
     await measureMany({ seconds: count(values.seconds ?? '12'), people: count(values.people) });
   } else if (subject === 'live') await measureLive(count(values.seconds ?? '5'));
   else if (subject === 'ends') console.log(endsTable(await measureEnds(count(values.rounds ?? '50'), values.fault)));
+  else if (subject === 'fair') await measureFair(count(values.seconds ?? '10'));
   else if (subject === 'changes') await measureChanges(count(values.rounds ?? '1000'));
   else if (subject === 'scale') {
     await measureScale({
