@@ -55,7 +55,7 @@ export function createPushedChanges(parts: {
     const records = known.map(({ id, account_id, warehouse_id, organization_id }) =>
       [id, account_id, warehouse_id ?? organization_id].join(' '),
     );
-    // Two lines name the same record differently: the caller then applies the lines one by one.
+    // Two lines name the same record differently: the caller then applies smaller batches.
     if (new Set(records).size < records.length) throw lineRefused('Two lines name the same record');
     await answerMissing(tx, resolved, answer);
     const { differences, outdated, problems } = await changes.make(tx, now, known, {
@@ -89,7 +89,7 @@ export function createPushedChanges(parts: {
     return allowed;
   }
 
-  /** Applies a batch. If it is refused, applies its lines one by one: only wrong ones are refused. */
+  /** Applies a batch. If it is refused or too long, applies parts of it in their order: only wrong lines are refused. */
   async function* apply(lines: readonly PushedLine[], sender: string): AsyncIterable<LineAnswer> {
     const [first] = lines;
     if (first === undefined) return;
@@ -102,7 +102,7 @@ export function createPushedChanges(parts: {
         return;
       }
       if (!refusal && !(error instanceof BatchTooLong)) throw error;
-      const size = refusal ? 1 : Math.ceil(lines.length / RETRIED_SHARE);
+      const size = Math.ceil(lines.length / RETRIED_SHARE);
       for (let at = 0; at < lines.length; at += size) yield* apply(lines.slice(at, at + size), sender);
     }
   }
