@@ -22,7 +22,7 @@ export interface LineAnswer {
 }
 
 const MAX_LINES = 1_000;
-/** Pauses before each retry of a batch. */
+/** Pauses before each retry of a batch: the sender waits for the answer. */
 const RETRY_PAUSES_MS = [100, 400];
 const BATCH_SIZE = 500;
 /** The same for lines that may change many other rows each: all lines of a batch have one time limit. */
@@ -94,7 +94,7 @@ export function createPushedChanges(parts: {
     const [first] = lines;
     if (first === undefined) return;
     try {
-      yield* await retried(RETRY_PAUSES_MS, () => write(lines, sender));
+      yield* await retried(() => write(lines, sender), RETRY_PAUSES_MS);
     } catch (error) {
       const refusal = refusalOf(error);
       if (refusal && lines.length === 1) {
