@@ -239,7 +239,7 @@ describeInBrowser('pages in the browser', (visit) => {
       const parts = ['connect', 'settings', 'problems', 'secrets'];
       const own = `/profile/oauth-clients/${client.id}`;
       await expectPages(page, Object.fromEntries(parts.map((part) => [`${own}/${part}`, 200])));
-      await page.getByRole('link', { name: 'Remove the secret' }).first().click();
+      await page.getByRole('link', { name: 'Remove (the secret' }).first().click();
       await page.getByRole('button', { name: 'Remove secret' }).waitFor();
       await expectAccessible(page);
       await page.goto(`${on.issuer}${own}/settings`);

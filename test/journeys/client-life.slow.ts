@@ -77,7 +77,7 @@ describeInBrowser('the life of an OAuth client', (visit) => {
       expect(status).to.equal(200);
       refreshToken = String(body.refresh_token);
     }
-    await page.getByRole('link', { name: `Remove the secret ending in ${secret.slice(-4)}` }).click();
+    await page.getByRole('link', { name: `Remove (the secret ending in ${secret.slice(-4)})` }).click();
     await press(page, 'Remove secret');
     await page.getByText('The secret is removed.').waitFor();
     expect((await refresh(issuer, client, refreshToken)).status).to.equal(401);

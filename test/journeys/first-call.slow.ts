@@ -62,7 +62,7 @@ describeInBrowser('a new developer', (visit) => {
     expect(await page.content()).not.to.include(secret);
 
     await page.goto(`${issuer}/profile/oauth-clients`);
-    await page.getByRole('link', { name: '1 problem of Stock Sync' }).click();
+    await page.getByRole('link', { name: '1 problem (Stock Sync)' }).click();
     await expectAccessible(page, 'the problems');
     expect(problems).to.deep.equal([]);
   });
