@@ -1,4 +1,5 @@
 /** Runs the changes of an account, or of a client, one after the other: they use at most one connection. */
+import type { EventEmitter } from 'node:events';
 import { AccountBusy } from '../base/refusal.ts';
 import type { Database, InTurn, Queries } from './queries.ts';
 import { isAway, StorageUnavailable } from './storage-unavailable.ts';
@@ -75,12 +76,16 @@ function makeRoom(queue: (Waiting & { readonly caller: string | undefined })[], 
   refused?.reject(new AccountBusy());
 }
 
-/** Waits for the turn. After this time it leaves the queue and is refused. */
+/** The response of a waiting request: it closes early if the caller disconnects. */
+type Caller = Pick<EventEmitter, 'once' | 'off'>;
+
+/** Waits for the turn. After this time, or if its caller leaves, it leaves the queue and is refused. */
 async function within<Turn extends Waiting>(
   maxWaitMs: number | undefined,
   turn: Turn,
   queue: Turn[],
   refusal: () => Error,
+  caller?: Caller,
 ): Promise<void> {
   const giveUp = (): void => {
     const at = queue.indexOf(turn);
@@ -89,7 +94,13 @@ async function within<Turn extends Waiting>(
     turn.reject(refusal());
   };
   const timer = maxWaitMs === undefined ? undefined : setTimeout(giveUp, maxWaitMs);
-  await turn.promise.finally(() => clearTimeout(timer));
+  caller?.once('close', giveUp);
+  try {
+    await turn.promise;
+  } finally {
+    clearTimeout(timer);
+    caller?.off('close', giveUp);
+  }
 }
 
 /** Any user of the service may be among these requests. */
@@ -97,27 +108,33 @@ const MAX_WAITING_OF_ALL = 1_000;
 
 /**
  * Runs at most `max` functions at once. Further ones wait and start in the order of their calls; if
- * `maxWaiting` wait, the next one is refused with StorageUnavailable `too_many_waiting`, and so is one that
- * has waited for `maxWaitMs`. If a store does not answer, those that wait fail at once: they would fail
+ * `maxWaiting` wait, the next one is refused (default: with StorageUnavailable `too_many_waiting`), and so is
+ * one that has waited for `maxWaitMs`, or whose caller disconnects meanwhile. If a store does not answer, those that wait fail at once: they would fail
  * like this, too, one by one and too late.
  */
 export function createTurns(
   max: number,
-  { maxWaiting = MAX_WAITING_OF_ALL, maxWaitMs }: { readonly maxWaiting?: number; readonly maxWaitMs?: number } = {},
+  {
+    maxWaiting = MAX_WAITING_OF_ALL,
+    maxWaitMs,
+    refusal = tooManyWaiting,
+  }: { readonly maxWaiting?: number; readonly maxWaitMs?: number; readonly refusal?: () => Error } = {},
 ) {
   const waiting: Waiting[] = [];
   let free = max;
 
-  return async <Result>(work: () => Promise<Result>): Promise<Result> => {
-    if (waiting.length >= maxWaiting) throw tooManyWaiting();
-    if (free > 0) free -= 1;
-    else {
+  return async <Result>(work: (hasWaited: boolean) => Promise<Result>, caller?: Caller): Promise<Result> => {
+    if (waiting.length >= maxWaiting) throw refusal();
+    const hasToWait = free === 0;
+    if (hasToWait) {
       const turn: Waiting = Promise.withResolvers();
       waiting.push(turn);
-      await within(maxWaitMs, turn, waiting, tooManyWaiting);
+      await within(maxWaitMs, turn, waiting, refusal, caller);
+    } else {
+      free -= 1;
     }
     try {
-      return await work();
+      return await work(hasToWait);
     } catch (error) {
       if (isAway(error)) for (const one of waiting.splice(0)) one.reject(error);
       throw error;
