@@ -145,13 +145,15 @@ describe('the log of a copy of the database', () => {
 
   it('a node begins the generation of its log, so that no cursor of before is accepted after a copy of the copy came back', async () => {
     const { database, clean } = await start();
-    const [original] = await database.query('SELECT generation, origin FROM audit_generation');
+    const log = () =>
+      database.query<{ generation: string; origin: string }>('SELECT generation, origin FROM audit_generation');
+    const [original] = await log();
     await database.query("UPDATE audit_generation SET origin = 'of the backup'");
     await clean();
-    const [begun] = await database.query('SELECT generation, origin FROM audit_generation');
+    const [begun] = await log();
     expect(begun?.origin).to.equal(original?.origin);
     expect(begun?.generation).to.not.equal(original?.generation);
     await clean();
-    expect(await database.query('SELECT generation, origin FROM audit_generation')).to.deep.equal([begun]);
+    expect(await log()).to.deep.equal([begun]);
   });
 });
