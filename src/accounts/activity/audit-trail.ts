@@ -33,7 +33,7 @@ export function createAuditTrail({ database }: { readonly database: Database }) 
   }
 
   return {
-    /** Cleaning job: begins the generation of a restored copy before anybody reads its log. */
+    /** Cleaning job: begins the generation of a restored copy before its log is read. */
     async begin(): Promise<number> {
       await find();
       return 0;
