@@ -30,7 +30,7 @@ export function cleaningJobs(parts: {
   readonly problemMails: { readonly sendDelayed: () => Promise<number> };
 }): Readonly<Record<string, CleaningJob>> {
   const { settings, database, clock, store, limits } = parts;
-  const { activity, apiKeys, clientNetworks, clientRequests } = parts.registries;
+  const { activity, apiKeys, auditTrail, clientNetworks, clientRequests } = parts.registries;
   const { connections, passkeys, passwordLinks, revocations } = parts.registries;
   const { sessionList } = parts.registries;
 
@@ -72,6 +72,7 @@ export function cleaningJobs(parts: {
     logout_tokens: sessionList.removeUsedTokens,
     passkey_challenges: passkeys.removeExpired,
     activity: (limit) => activity.removeOlderThan(retainedSince(), limit),
+    log_generation: auditTrail.begin,
     erased_people: createErasureJob(database),
     refused_sign_ins: () => activity.writeRefused().then(() => 0),
     revocations: revocations.removeExpired,
