@@ -252,7 +252,7 @@ async function compare(
 const identityField = ({ issuer, subject }: NonNullable<Change['identity']>) =>
   [null, `${subject} at ${issuer}`] as const;
 
-const HIDDEN = ['suspended_by_import', 'email_key'];
+const HIDDEN = ['suspended_by_import', 'email_key', 'name_key'];
 
 function fieldsOf(type: ChangeType, before: Row | null, after: Row): Fields {
   const shown = (row: Row | null, column: string): FieldValue =>

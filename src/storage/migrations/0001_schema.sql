@@ -53,11 +53,13 @@ create trigger accounts_named after update or delete on accounts
 create table organizations (
   id text primary key,
   name text not null, created_at timestamptz not null,
+  name_key text, -- One text for all names that look alike (texts/name-rules.ts); null if SQL added the row by hand.
   external_id text unique, -- The id in the system that imports the organization; null if none does.
   asks_first boolean not null default false, -- True if only approved clients reach the organization.
   allows_api_keys boolean not null default true, -- True if personal API keys reach the organization.
   ended_at timestamptz -- When its deletion began, which takes steps. Nothing reaches it, and no line or command names it.
 );
+create index organizations_name_key on organizations (name_key);
 create index organizations_ended on organizations (ended_at) where ended_at is not null;
 -- The expression of `byName` (storage/pages.ts).
 create index organizations_by_name on organizations ((
@@ -66,24 +68,6 @@ create index organizations_by_name on organizations ((
 -- A new organization has no members, and a deletion also deletes the memberships, which are announced.
 create trigger organizations_named after update on organizations
   for each row execute function announce('organizations', 'id');
-
--- A row is the name of one organization in the form in which names are compared. It is not a column of
--- organizations, because every update there clears the access that nodes keep.
-create table organization_name_keys (
-  organization_id text primary key references organizations on delete cascade,
-  name text not null,
-  key text -- Null until the service compares names.
-);
-create index organization_name_keys_key on organization_name_keys (key);
-create index organization_name_keys_missing on organization_name_keys (organization_id) where key is null;
-
-create function forget_organization_name_key() returns trigger language plpgsql as $$ begin
-  insert into organization_name_keys (organization_id, name) values (new.id, new.name)
-    on conflict (organization_id) do update set name = excluded.name, key = null;
-  return null;
-end $$;
-create trigger organizations_renamed after insert or update of name on organizations
-  for each row execute function forget_organization_name_key();
 
 -- A row is a warehouse of an organization: what the GraphQL API gives access to.
 create table warehouses (
