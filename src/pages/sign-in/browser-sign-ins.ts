@@ -74,6 +74,7 @@ export function createBrowserSignIns(parts: {
      * Starts a session, and records the sign-in.
      *
      * @param how.isMailed true if another mail tells the user
+     * @returns false if the session has ended before it began: by a sign-out at the provider
      */
     async signIn(
       ctx: Context,
@@ -81,10 +82,11 @@ export function createBrowserSignIns(parts: {
       came: Method | UpstreamSignIn,
       used: UsedMethod,
       how: { readonly isMailed?: boolean } = {},
-    ): Promise<void> {
+    ): Promise<boolean> {
       mailNewLink(ctx, account, used);
-      await sessions.signIn(ctx, account, came);
+      if (!(await sessions.signIn(ctx, account, came))) return false;
       await record(ctx, account, used, how);
+      return true;
     },
 
     /** Gives this browser its own limit of failed attempts, even if the user is not signed in. */
