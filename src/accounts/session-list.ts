@@ -144,8 +144,7 @@ export function createSessionList({ database }: { readonly database: Database })
       if (!from) return true;
       // Ask only now: a sign-out that does not find the recorded session is found here.
       const signedOut = await database.query(
-        `UPDATE browser_sessions SET ended_at = ${database.now()}
-          WHERE uid = $1 AND ended_at IS NULL AND ${SIGNED_OUT_SINCE} RETURNING 1`,
+        `UPDATE browser_sessions SET ended_at = ${database.now()} WHERE uid = $1 AND ${SIGNED_OUT_SINCE} RETURNING 1`,
         [uid, from.issuer, from.latestLogout],
       );
       return signedOut.length === 0;
