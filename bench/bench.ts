@@ -1,8 +1,8 @@
 /**
  * `npm run bench` measures the processor time of requests; with `-- memory` the memory of tokens, `-- many`
  * introspection of many users, `-- live` an API that remembers its callers, `-- ends` whether answered revocations
- * stay in force through faults, `-- changes` how soon a pushed change of a membership is in force, `-- scale` a service
- * on many authorizations.
+ * stay in force through faults, `-- fair` one client during the endless loop of another, `-- changes` how soon a pushed
+ * change of a membership is in force, `-- scale` a service on many authorizations.
  */
 import { parseArgs } from 'node:util';
 import { endRun } from '../test/support/end-of-run.ts';
@@ -11,10 +11,11 @@ import { type Comparison, comparisonTable, summarize } from './beside-koa.ts';
 import { measureChanges } from './changes.ts';
 import { type DeploymentKind, startBareKoa, startDeployment } from './deployment.ts';
 import { endsTable, measureEnds } from './ends.ts';
+import { measureFair } from './fair.ts';
 import { measureLive } from './live.ts';
 import { observeMachine } from './machine.ts';
 import { measureMany } from './many.ts';
-import { measureCluster, measureMemory, measureRows } from './memory.ts';
+import { measureMemory, measureRows } from './memory.ts';
 import { PINNING } from './processor.ts';
 import { measureScale } from './scale.ts';
 import { runScenarios, type Scale, type Scenario } from './scenarios.ts';
@@ -29,14 +30,15 @@ npm run bench -- many               introspection of 30,000 people in turn, ten 
 npm run bench -- live               an API that remembers its callers, compared with one that asks
 npm run bench -- ends               revocations through each fault, 50 rounds of each or as many as --rounds says;
                                     --fault 'PostgreSQL' for those whose name contains that
+npm run bench -- fair               one client's answers while another one refreshes over 500 connections
 npm run bench -- changes            pushed changes until a live API of another node refuses, 1,000 times or as often as
-                                    --rounds says, and lines a second
+                                    --rounds says, and lines a second; with --lines 1000000 also an import of so many
+                                    lines and a deletion of 60,000 members, and pages during both
 npm run bench -- scale              writes 1,000,000 authorizations, or as many as --authorizations says, and
                                     introspects and refreshes them, compared with a bare Koa;
                                     --on postgres without Redis, --on embedded in the embedded database
 npm run bench -- memory             Redis memory of 200,000 live tokens, per million
 npm run bench -- memory --tokens 1000000
-npm run bench -- memory --on cluster   how authorizations spread over a Redis Cluster of three masters
 npm run bench -- memory --on postgres  PostgreSQL rows of as many people as --people says
 `;
 
@@ -49,6 +51,7 @@ async function main(): Promise<void> {
       tokens: { type: 'string', default: '200000' },
       people: { type: 'string', default: '30000' },
       rounds: { type: 'string' },
+      lines: { type: 'string' },
       processes: { type: 'string', default: '4' },
       fault: { type: 'string' },
       on: { type: 'string' },
@@ -59,15 +62,16 @@ async function main(): Promise<void> {
   const describeMachine = observeMachine();
   if (values.help) return console.log(HELP);
   if (subject === 'memory') {
-    if (values.on === 'cluster') await measureCluster(count(values.tokens));
-    else if (values.on === 'postgres') await measureRows(count(values.people));
+    if (values.on === 'postgres') await measureRows(count(values.people));
     else await measureMemory(count(values.tokens));
   } else if (subject === 'many') {
     await measureMany({ seconds: count(values.seconds ?? '12'), people: count(values.people) });
   } else if (subject === 'live') await measureLive(count(values.seconds ?? '5'));
   else if (subject === 'ends') console.log(endsTable(await measureEnds(count(values.rounds ?? '50'), values.fault)));
-  else if (subject === 'changes') await measureChanges(count(values.rounds ?? '1000'));
-  else if (subject === 'scale') {
+  else if (subject === 'fair') await measureFair(count(values.seconds ?? '10'));
+  else if (subject === 'changes') {
+    await measureChanges(count(values.rounds ?? '1000'), values.lines === undefined ? undefined : count(values.lines));
+  } else if (subject === 'scale') {
     await measureScale({
       kind: kindOf(values.on),
       authorizations: count(values.authorizations ?? '1000000'),

@@ -1,11 +1,17 @@
-/** Measures the time until a pushed change takes effect at an API, and the lines per second. */
+/** Measures the time until a pushed change takes effect at an API, lines per second, and pages during an import. */
+import { appendFileSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import { bearer, introspectorOf } from '../modules/node/test/stand-in.ts';
+import { createOrganizationEnds } from '../src/authorizations/organization-ends.ts';
+import { bodyOf, fileOf, line } from '../test/import/import-file.ts';
 import { push, SENDERS } from '../test/import/pushing.ts';
+import { OPERATOR_PROGRAM, storesOf } from '../test/operator/run-operator.ts';
 import { partnerTokens } from '../test/provider/partner-tokens.ts';
 import { eventually } from '../test/support/eventually.ts';
+import { startProgram } from '../test/support/programs.ts';
 import { seed } from '../test/support/seed.ts';
-import { startTestService } from '../test/support/service.ts';
+import { startTestService, type TestService } from '../test/support/service.ts';
+import { residentMemory } from './processor.ts';
 import { table } from './table.ts';
 
 const YEAR = 365 * 86_400;
@@ -14,8 +20,8 @@ const POLL_MS = 1;
 const LINES_PER_REQUEST = 1_000;
 const REQUESTS = 20;
 
-/** @param rounds how many changes are sent, one after the other */
-export async function measureChanges(rounds: number): Promise<void> {
+/** @param rounds how many changes are sent, one after the other @param lines of a file to import, if any */
+export async function measureChanges(rounds: number, lines?: number): Promise<void> {
   const settings = {
     senders: SENDERS,
     import: { removalsPerHour: '1000000' },
@@ -36,17 +42,12 @@ export async function measureChanges(rounds: number): Promise<void> {
   const ask = () => api.identify(bearer(accessToken));
   const isMember = async (): Promise<boolean> =>
     (await ask()).caller?.organizations.some(({ id }) => id === organization.id) ?? false;
-  const line = {
-    type: 'membership',
-    account_id: person.accountId,
-    organization_id: organization.id,
-    role: 'member',
-  };
+  const member = { type: 'membership', account_id: person.accountId, organization_id: organization.id, role: 'member' };
 
   const untilRefusedMs: number[] = [];
   const untilAnsweredMs: number[] = [];
   for (let round = 0; round < rounds; round += 1) {
-    await push(near, [line]);
+    await push(near, [member]);
     await eventually(async () => {
       // The module caches no answers in the first seconds after a change.
       ahead += 10_000;
@@ -55,7 +56,7 @@ export async function measureChanges(rounds: number): Promise<void> {
       if (decidedBy !== 'memory' || !(await isMember())) throw new Error('the answer is not cached yet');
     });
     const start = performance.now();
-    const sending = push(near, [{ ...line, removed: true }]).then(({ results }) => {
+    const sending = push(near, [{ ...member, removed: true }]).then(({ results }) => {
       untilAnsweredMs.push(performance.now() - start);
       if (results.join() !== 'ok') throw new Error(`a change was answered ${results}`);
     });
@@ -64,34 +65,34 @@ export async function measureChanges(rounds: number): Promise<void> {
     await sending;
   }
 
+  api.close();
+  await far.close();
+
+  const times = ['p50 ms', 'p99 ms', 'p99.9 ms', 'longest'];
   const rows = [
-    ['', 'p50 ms', 'p99 ms', 'p99.9 ms', 'longest'],
     ['refused by the API of the other node', ...percentiles(untilRefusedMs)],
     ['answered', ...percentiles(untilAnsweredMs)],
   ];
-  const [head = [], ...body] = rows;
-  console.log(`${rounds} changes, one after the other:\n${table(head, body)}\n`);
+  console.log(`${rounds} changes, one after the other:\n${table(['', ...times], rows)}\n`);
   console.log(table(['lines in requests of 1,000', '1/s'], await linesPerSecond(near)));
-  api.close();
-  await far.close();
+  if (lines !== undefined) {
+    const head = ['a policy set every 20 ms during', 'seconds', 'refused', ...times, 'MB of the import'];
+    console.log(`\n${table(head, await duringLarge(near, organization.id, lines))}`);
+  }
   await near.close();
 }
 
-async function linesPerSecond(service: Parameters<typeof push>[0]): Promise<string[][]> {
+async function linesPerSecond(service: TestService): Promise<string[][]> {
   const people = Array.from({ length: REQUESTS * LINES_PER_REQUEST }, (_, at) => `A${at}`);
-  await push(service, [{ type: 'organization', external_id: 'O1', name: 'Bench' }]);
-  const accounts = people.map((id) => {
-    return { type: 'account', external_id: id, email: `${id}@example.test`, name: id };
-  });
-  const members = people.map((account) => {
-    return { type: 'membership', account, organization: 'O1', role: 'member' };
-  });
+  await push(service, [line.organization('O1')]);
+  const accounts = people.map((id) => line.account(id));
+  const members = people.map((id) => line.membership(id, 'O1'));
   const rows: string[][] = [];
   for (const [name, lines] of [
     ['new people', accounts],
     ['new memberships', members],
     ['memberships that are already so', members],
-    ['removed memberships', members.map((line) => ({ ...line, removed: true }))],
+    ['removed memberships', members.map((one) => ({ ...one, removed: true }))],
   ] as const) {
     const start = performance.now();
     for (let begin = 0; begin < lines.length; begin += LINES_PER_REQUEST) {
@@ -102,6 +103,42 @@ async function linesPerSecond(service: Parameters<typeof push>[0]): Promise<stri
     rows.push([name, Math.round(perSecond).toLocaleString('en')]);
   }
   return rows;
+}
+
+/** Members of the organization that is deleted in steps. */
+const MEMBERS = 60_000;
+
+/** Imports a file twice and deletes an organization, while the policy of another one is set as on its page. */
+async function duringLarge(service: TestService, organizationId: string, lines: number): Promise<string[][]> {
+  const ends = createOrganizationEnds(service);
+  const file = fileOf(line.organization('O2'), line.organization('O3'));
+  for (let at = 2; at < lines; at += 2) {
+    appendFileSync(file, bodyOf([line.account(`P${at}`), line.membership(`P${at}`, at < 2 * MEMBERS ? 'O2' : 'O3')]));
+  }
+  async function during(name: string, work: Promise<unknown>, pid = 0): Promise<string[]> {
+    const [waits, sizes]: [number[], number[]] = [[], []];
+    const [started, ended] = [performance.now(), work.then(() => true)];
+    let refused = 0;
+    do {
+      const [begin, policy] = [performance.now(), { asksFirst: waits.length % 2 === 0, allowsApiKeys: true }];
+      await ends.setPolicy({ organizationId, by: undefined, policy, approved: [] }).catch(() => (refused += 1));
+      waits.push(performance.now() - begin);
+      sizes.push(residentMemory(pid) || 0);
+    } while (!(await Promise.race([ended, delay(20, false)])));
+    const seconds = ((performance.now() - started) / 1_000).toFixed(1);
+    return [name, seconds, `${refused}`, ...percentiles(waits), Math.max(...sizes).toFixed(0)];
+  }
+  const rows: string[][] = [];
+  for (const name of ['an import of new people', 'the same file again']) {
+    const environment = { ...process.env, ...storesOf(service) };
+    const words = ['--max-semi-space-size=8', OPERATOR_PROGRAM, 'import', file];
+    const program = startProgram(process.execPath, words, { cwd: '.', environment });
+    rows.push(await during(`${name}, ${lines.toLocaleString('en')} lines`, program.exitCode, program.pid));
+    if ((await program.exitCode) !== 0) throw new Error(program.output());
+  }
+  const [large] = await service.database.query<{ id: string }>("SELECT id FROM organizations WHERE external_id = 'O2'");
+  const deletion = service.organizations.remove('organization', `${large?.id}`);
+  return [...rows, await during('a deletion of its 60,000 members', deletion)];
 }
 
 function percentiles(times: readonly number[]): string[] {

@@ -1,5 +1,4 @@
 /** Measures what tokens take in Redis, and people in PostgreSQL, written by the real stores. */
-import { Cluster, type Redis } from 'ioredis';
 import { createPeople } from '../src/accounts/access/people.ts';
 import { createActivity } from '../src/accounts/activity/activity.ts';
 import { createAuthorizations } from '../src/authorizations/authorization.ts';
@@ -8,10 +7,9 @@ import { systemClock } from '../src/base/clock.ts';
 import { newValue, randomId } from '../src/base/random-id.ts';
 import { silentChangeFeed } from '../src/storage/change-feed.ts';
 import { openDatabase } from '../src/storage/database.ts';
-import { createRedis, mastersOf } from '../src/storage/redis/redis.ts';
+import { createRedis } from '../src/storage/redis/redis.ts';
 import { createRedisStore } from '../src/storage/redis/store.ts';
 import { freshMigratedDatabaseUrl } from '../test/support/postgres-server.ts';
-import { clusterUrlOf, startCluster } from '../test/support/redis-groups.ts';
 import { startRedisServer } from '../test/support/redis-server.ts';
 import { accountIdOf, fillPeople } from './connected-people.ts';
 import { fill } from './deployment.ts';
@@ -97,64 +95,6 @@ export async function measureMemory(count: number): Promise<void> {
 }
 
 const numberIn = (info: string): number => Number(/^used_memory:(\d+)/m.exec(info)?.[1]);
-
-const SLOTS = 16_384;
-
-/**
- * Fills a Redis Cluster of three masters with `count` authorizations, and prints how evenly they are
- * spread. Each has one key, so all that one request reads or writes of it is on one master.
- */
-export async function measureCluster(count: number): Promise<void> {
-  const servers = await startCluster();
-  const { redis, store, writeAuthorization } = await openRedis(clusterUrlOf(servers));
-  if (!(redis instanceof Cluster)) throw new Error('no cluster');
-  // A Cluster connects to a master only for a command.
-  await store.ping();
-  const masters = mastersOf(redis);
-  const empty = await Promise.all(
-    masters.map(async (master) => ({
-      keys: await master.dbsize(),
-      memory: numberIn(await master.info('memory')),
-    })),
-  );
-  await inBatches(count, writeAuthorization);
-  const rows: string[][] = [];
-  let keys = 0;
-  for (const [index, master] of masters.entries()) {
-    const { keys: keysBefore = 0, memory = 0 } = empty[index] ?? {};
-    const written = (await master.dbsize()) - keysBefore;
-    const bytes = numberIn(await master.info('memory')) - memory;
-    keys += written;
-    const share = ((100 * written) / count).toFixed(2);
-    rows.push([
-      `master ${index + 1}`,
-      written.toLocaleString('en'),
-      `${share} %`,
-      (bytes / 1e6).toFixed(1),
-      (bytes / written).toFixed(0),
-    ]);
-  }
-  const inSlots = await Promise.all(masters.map(keysInSlots));
-  await store.close();
-  for (const server of servers) await server.stop();
-  const perSlot = Array.from({ length: SLOTS }, (_, slot) =>
-    inSlots.reduce((sum, counts) => sum + (counts[slot] ?? 0), 0),
-  );
-  console.log(table(['Redis Cluster', 'keys', 'share', 'MB', 'bytes each'], rows));
-  console.log(`${(keys / count).toFixed(3)} keys per authorization`);
-  console.log(
-    `keys per slot: ${Math.min(...perSlot)} to ${Math.max(...perSlot)}, ` + `${(keys / SLOTS).toFixed(2)} on average`,
-  );
-}
-
-async function keysInSlots(master: Redis): Promise<number[]> {
-  const pipeline = master.pipeline();
-  for (let slot = 0; slot < SLOTS; slot += 1) pipeline.cluster('COUNTKEYSINSLOT', slot);
-  return ((await pipeline.exec()) ?? []).map(([error, keys]) => {
-    if (error) throw error;
-    return Number(keys);
-  });
-}
 
 const TABLES = ['accounts', 'organization_memberships', 'warehouse_rights', 'connections', 'activity'] as const;
 const BROWSER = 'Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/140.0.0.0 Safari/537.36';

@@ -175,31 +175,28 @@ function acceptedEmail(entered: string): string {
   throw problem?.other === undefined ? invalidEmail(entered) : ambiguousEmail(email ?? entered, problem.other);
 }
 
-function ownerOfClients(id: string): Refusal {
-  return new Refusal(
+const ownerOfClients = (id: string): Refusal =>
+  new Refusal(
     'account_owns_clients',
     `The account ${id} owns clients.`,
     'Find these clients with `clients list --owner`, then transfer (`clients transfer`) or delete them.',
   );
-}
 
 function invalidEmail(entered: string): Refusal {
   const shown = JSON.stringify(entered.slice(0, 100));
   return new Refusal('email_invalid', `${shown} is not an email address.`, 'Write one like ada@example.com.');
 }
 
-function ambiguousEmail(email: string, other: string): Refusal {
-  return new Refusal(
+const ambiguousEmail = (email: string, other: string): Refusal =>
+  new Refusal(
     'email_ambiguous',
     `The email address ${email} has characters that are normalized: it means the same as ${other}.`,
     `Write ${other}, if mail to that address reaches the person, or use another address.`,
   );
-}
 
-function takenEmail(email: string): Refusal {
-  return new Refusal(
+const takenEmail = (email: string): Refusal =>
+  new Refusal(
     'email_taken',
     `There is already an account with the email address ${email}.`,
     'Use that account, or another address.',
   );
-}

@@ -110,7 +110,10 @@ const withPlans = (tx: Queries): Queries => ({
  * Runs a transaction, and again after each pause if a retry may succeed. That is safe: if the transaction was made and
  * only its answer was lost, no difference is left.
  */
-export async function retried<Result>(pausesMs: readonly number[], attempt: () => Promise<Result>): Promise<Result> {
+export async function retried<Result>(
+  attempt: () => Promise<Result>,
+  pausesMs: readonly number[] = [100, 400, 1_000],
+): Promise<Result> {
   for (const pause of pausesMs) {
     try {
       return await attempt();
@@ -224,6 +227,7 @@ async function compare(
   const holders = file && isTaken.length > 0 ? await file.holders(tx, isTaken) : new Map<string, Holder>();
   const found = rows.flatMap(({ at, before, context }): Difference[] => {
     const change = changes[at] as Change;
+    const { identity } = change;
     const isAccess = change.type === 'membership' || change.type === 'warehouse_rights';
     if (before === null && !(change.set && (isAccess || change.adds))) return [];
     if (change.end === 'removed' || change.end === 'deleted') {
@@ -237,7 +241,8 @@ async function compare(
     problems.push(...messages.map((message) => ({ change, message })));
     const fields = {
       ...fieldsOf(change.type, before, after),
-      ...(change.identity && context?.linked == null && { identity: identityField(change.identity) }),
+      ...(identity &&
+        context?.linked == null && { identity: [null, `${identity.subject} at ${identity.issuer}`] as const }),
     };
     const isSame = before?.suspended_by_import === after.suspended_by_import;
     if (before && Object.keys(fields).length === 0 && isSame) return [];
@@ -248,9 +253,6 @@ async function compare(
   const movedOut = [...holders].flatMap(([id, holder]) => (holder === 'moves' ? [id] : []));
   return { found: [...found, ...lost], problems, movedOut };
 }
-
-const identityField = ({ issuer, subject }: NonNullable<Change['identity']>) =>
-  [null, `${subject} at ${issuer}`] as const;
 
 const HIDDEN = ['suspended_by_import', 'email_key'];
 

@@ -19,16 +19,12 @@ import { fileIdOf } from './times.ts';
 /** Called with the number of lines done so far. */
 type ShowProgress = (lines: number) => void;
 
-/** Pauses before each retry of a page: a busy database must not end the import. */
-const RETRY_PAUSES_MS = [250, 1_000];
 /** Pages of people wait for a batch of an import: 0.3 s at most, even if it takes twice as long as the one before. */
 const MAX_BATCH_MS = 150;
 /** With a slow database the round trips of each batch alone may take that long, whatever its size. */
 export const LEAST_BATCH = 25;
 /** How long a line takes is not known before the first batch of each type. */
 export const FIRST_BATCH = 50;
-
-export type Importer = ReturnType<typeof createImporter>;
 
 export function createImporter(parts: {
   readonly database: Database;
@@ -63,8 +59,8 @@ export function createImporter(parts: {
 
     /** Runs a page; writes in a transaction of its own, in which the page is read as well. */
     async function inTransaction<Result>(work: (tx: Queries, now: Date) => Promise<Result>): Promise<Result> {
-      if (!write) return retried(RETRY_PAUSES_MS, () => work(database, new Date(clock())));
-      return retried(RETRY_PAUSES_MS, () =>
+      if (!write) return retried(() => work(database, new Date(clock())));
+      return retried(() =>
         whileHeld(run, async (tx, now) => {
           const begin = performance.now();
           const result = await work(tx, now);
@@ -194,11 +190,11 @@ export function createImporter(parts: {
       const write: Writing = { kept: 0, fileId: '', compared };
       try {
         const step = <Result>(work: (tx: Queries) => Promise<Result>): Promise<Result> =>
-          retried(RETRY_PAUSES_MS, () => whileHeld(run, work));
+          retried(() => whileHeld(run, work));
         write.fileId = await chooseFile(step, all, compared);
         const { report } = await compareAll(run, all, { write, ...(show && { show }) });
-        await retried(RETRY_PAUSES_MS, () => recordImport(database, new Date(clock()), report));
-        await retried(RETRY_PAUSES_MS, () => forgetFiles(database));
+        await retried(() => recordImport(database, new Date(clock()), report));
+        await retried(() => forgetFiles(database));
       } catch (error) {
         throw interruption(error, { kept: write.kept, id: run.id }) ?? error;
       }

@@ -7,8 +7,6 @@ import type { Database } from '../storage/queries.ts';
 import type { Ids } from './change.ts';
 import type { Changes } from './engine.ts';
 
-export type Memberships = ReturnType<typeof createMemberships>;
-
 interface NewAccess {
   readonly organization?: { readonly id: string; readonly role: Role } | undefined;
   readonly warehouse?: { readonly id: string; readonly rights: readonly Right[] } | undefined;
@@ -97,22 +95,19 @@ function unknownSubject(subject: Subject): Refusal {
   return new Refusal('subject_unknown', `There is no ${shown}.`, 'Add it first.');
 }
 
-function unknownRole(role: string): Refusal {
-  return new Refusal('role_unknown', `There is no role ${JSON.stringify(role)}.`, `Use one of ${ROLES.join(', ')}.`);
-}
+const unknownRole = (role: string): Refusal =>
+  new Refusal('role_unknown', `There is no role ${JSON.stringify(role)}.`, `Use one of ${ROLES.join(', ')}.`);
 
-function unknownRights(rights: readonly string[]): Refusal {
-  return new Refusal(
+const unknownRights = (rights: readonly string[]): Refusal =>
+  new Refusal(
     'rights_unknown',
     `${JSON.stringify(rights)} is not a valid set of rights.`,
     `Use one or more of ${RIGHTS.join(', ')}, or remove the rights in the warehouse.`,
   );
-}
 
-function missingMembership(warehouseId: string): Refusal {
-  return new Refusal(
+const missingMembership = (warehouseId: string): Refusal =>
+  new Refusal(
     'membership_missing',
     `Rights in warehouse ${warehouseId} need a membership in its organization.`,
     'Set a role in the organization first (member or viewer), then the rights.',
   );
-}

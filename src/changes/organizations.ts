@@ -27,9 +27,6 @@ export interface Dependents {
 
 export const MAX_DEPENDENTS = 10_000;
 
-/** Pauses before a step is repeated that met another change of the same rows. */
-const RETRY_PAUSES_MS = [100, 400, 1_000];
-
 /** How many rows a statement deletes: each has a notification and rows that depend on it. */
 const STEP = 500;
 
@@ -141,7 +138,7 @@ export function createOrganizations(parts: {
      * @throws Refusal `organization_unknown` or `warehouse_unknown`
      */
     async remove(kind: PlaceKind, id: string, inTransaction?: InTransaction<Place>): Promise<Place> {
-      const place = await retried(RETRY_PAUSES_MS, () =>
+      const place = await retried(() =>
         engine.transaction(async (tx, now) => {
           const found = placeOf(await findPlace(tx, kind, id, { withEnded: true }));
           const ended = await end(tx, now, kind, ['id', id]);
@@ -243,7 +240,7 @@ async function removeSteps(
   let size = STEP;
   // With the lock of all changes, so that no other writer meets a row that is being deleted.
   const step = (work: (tx: Queries, now: Date) => Promise<unknown[]>): Promise<unknown[]> =>
-    retried(RETRY_PAUSES_MS, () =>
+    retried(() =>
       engine.transaction(async (tx, now) => {
         // Here, because a wait for the lock says nothing about the number of rows.
         const rows = await work(tx, now).catch((error: unknown) => {

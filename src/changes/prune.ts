@@ -156,7 +156,7 @@ export interface PruneExcess {
 /** @returns undefined if the limit allows everything that would be removed. */
 export function pruneExcess(pruned: ReadonlyMap<ImportType, Pruned>, limit: PruneLimit): PruneExcess | undefined {
   const beyond = IMPORT_TYPES.flatMap((type) => {
-    const { removed, present } = pruned.get(type) ?? NOTHING;
+    const { removed = 0, present = 0 } = pruned.get(type) ?? {};
     return removed > allowed(present, limit) ? [{ type, removed, present }] : [];
   });
   if (beyond.length === 0) return undefined;
@@ -171,8 +171,6 @@ export function pruneExcess(pruned: ReadonlyMap<ImportType, Pruned>, limit: Prun
   );
   return { refusal, needed };
 }
-
-const NOTHING: Pruned = { removed: 0, present: 0 };
 
 /** Rounds up, so that one of a few things can be removed; only `100%` removes all of a kind. */
 function allowed(present: number, limit: PruneLimit): number {

@@ -22,7 +22,7 @@ export interface LineAnswer {
 }
 
 const MAX_LINES = 1_000;
-/** Pauses before each retry of a batch. */
+/** Pauses before each retry of a batch: the sender waits for the answer. */
 const RETRY_PAUSES_MS = [100, 400];
 const BATCH_SIZE = 500;
 /** The same for lines that may change many other rows each: all lines of a batch have one time limit. */
@@ -55,7 +55,7 @@ export function createPushedChanges(parts: {
     const records = known.map(({ id, account_id, warehouse_id, organization_id }) =>
       [id, account_id, warehouse_id ?? organization_id].join(' '),
     );
-    // Two lines name the same record differently: the caller then applies the lines one by one.
+    // Two lines name the same record differently: the caller then applies smaller batches.
     if (new Set(records).size < records.length) throw lineRefused('Two lines name the same record');
     await answerMissing(tx, resolved, answer);
     const { differences, outdated, problems } = await changes.make(tx, now, known, {
@@ -89,12 +89,12 @@ export function createPushedChanges(parts: {
     return allowed;
   }
 
-  /** Applies a batch. If it is refused, applies its lines one by one: only wrong ones are refused. */
+  /** Applies a batch. If it is refused or too long, applies parts of it in their order: only wrong lines are refused. */
   async function* apply(lines: readonly PushedLine[], sender: string): AsyncIterable<LineAnswer> {
     const [first] = lines;
     if (first === undefined) return;
     try {
-      yield* await retried(RETRY_PAUSES_MS, () => write(lines, sender));
+      yield* await retried(() => write(lines, sender), RETRY_PAUSES_MS);
     } catch (error) {
       const refusal = refusalOf(error);
       if (refusal && lines.length === 1) {
@@ -102,7 +102,7 @@ export function createPushedChanges(parts: {
         return;
       }
       if (!refusal && !(error instanceof BatchTooLong)) throw error;
-      const size = refusal ? 1 : Math.ceil(lines.length / RETRIED_SHARE);
+      const size = Math.ceil(lines.length / RETRIED_SHARE);
       for (let at = 0; at < lines.length; at += size) yield* apply(lines.slice(at, at + size), sender);
     }
   }

@@ -31,7 +31,7 @@ const common = {
 };
 const onlyFalse = (error: string) => z.literal(false, { error }).optional();
 const notRemoved = onlyFalse(
-  'is not possible for a place; use `import --prune`, or `organizations delete` or ' + '`warehouses delete`',
+  'is not possible for a place; use `import --prune`, or `organizations delete` or `warehouses delete`',
 );
 const own = { external_id: true } as const;
 const [organization, warehouse, account, membership, rights] = importLine.options;

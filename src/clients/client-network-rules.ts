@@ -11,6 +11,8 @@ import { Refusal } from '../base/refusal.ts';
 import type { Client } from './client.ts';
 
 const MAX_ALLOWED = 20;
+/** No company has larger networks, and so many of this size are far from all addresses. */
+const MIN_PREFIX = { ipv4: 8, ipv6: 16 };
 
 /** True for kinds whose callers are servers: the networks of a public client are those of people. */
 export const hasNetworks = ({ kind }: Pick<Client, 'kind'>): boolean => kind === 'confidential' || kind === 'machine';
@@ -51,11 +53,11 @@ export const unusedNetworks = (): Refusal =>
 export function readNetworks(entered: readonly string[]): string[] {
   const networks = entered.map((text) => {
     const network = readNetwork(text);
-    if (network !== undefined && !isUnlimited(network)) return network;
+    if (network !== undefined && !isTooLarge(network)) return network;
     if (network !== undefined) {
       throw new Refusal(
         'networks_invalid',
-        `${network} contains all IPv4 or all IPv6 addresses, so it restricts nothing.`,
+        `${network} is too large: at most /${MIN_PREFIX.ipv4} for IPv4, and /${MIN_PREFIX.ipv6} for IPv6.`,
         'Name smaller networks, or none to allow all addresses.',
       );
     }
@@ -74,9 +76,12 @@ export function readNetworks(entered: readonly string[]): string[] {
   );
 }
 
-/** An IPv6 network may contain every IPv4 address, in the form of IPv6. */
-const isUnlimited = (network: string): boolean =>
-  network.endsWith('/0') || (network.includes(':') && createNetworkCheck([network])('::ffff:0:0'));
+function isTooLarge(network: string): boolean {
+  const isLong = network.includes(':');
+  if (Number(network.split('/')[1]) < (isLong ? MIN_PREFIX.ipv6 : MIN_PREFIX.ipv4)) return true;
+  // An IPv6 network may contain every IPv4 address, in the form of IPv6.
+  return isLong && createNetworkCheck([network])('::ffff:0:0');
+}
 
 function readNetwork(text: string): string | undefined {
   const [start = '', bits, ...more] = text.trim().toLowerCase().split('/');

@@ -101,8 +101,6 @@ export const countOfPeople = (client: string, which: 'current' | 'unmarked' = 'c
 /** Returns the result of `countOfPeople` in words. */
 export const peopleText = (count: number): string => countText(count, MAX_PEOPLE);
 
-export type OwnedClients = ReturnType<typeof createOwnedClients>;
-
 /** Never cached: the results contain last uses, whose changes are not announced. */
 export function createOwnedClients(database: Queries) {
   async function select(where: string, values: readonly string[]): Promise<OwnedClient[]> {

@@ -9,6 +9,7 @@ import type { ClientNetworks } from '../clients/client-networks.ts';
 import type { ClientRegistry } from '../clients/client-registry.ts';
 import { findSecret, refusedFrom } from '../clients/client-secrets.ts';
 import type { LastUsed } from '../storage/last-used.ts';
+import type { ClientTurns } from './client-turns.ts';
 import { isFromPage, requireOwnPage } from './cross-origin.ts';
 import { type FailureLimits, TooManyFailures } from './failure-limits.ts';
 import { formOf } from './form.ts';
@@ -34,10 +35,11 @@ export function createClientAuthentication(parts: {
   clientNetworks: Pick<ClientNetworks, 'record'>;
   issuer: string;
   clock: Clock;
+  inTurn: ClientTurns;
   /** `leaks.secret_grace` */
   graceSeconds: number;
 }) {
-  const { clients, failures, lastUsed, clientNetworks, issuer, clock, graceSeconds } = parts;
+  const { clients, failures, lastUsed, clientNetworks, issuer, clock, inTurn, graceSeconds } = parts;
 
   /** Returns the secret, or the cause of the refusal. */
   function checkSecret(client: Client, presented: string): ClientSecret | string {
@@ -89,14 +91,19 @@ export function createClientAuthentication(parts: {
   return {
     /**
      * Route step: authenticates the client of a form request (RFC 6749 §2.3) for
-     * `authenticatedClient`. Public clients only send their id.
+     * `authenticatedClient`. Public clients only send their id. The steps that follow run in the turn of the client.
      *
      * @throws OAuthError `invalid_client`, or TooManyFailures in its place; `invalid_request`, also
-     *   for a web page that is not the client's own
+     *   for a web page that is not the client's own; `temporarily_unavailable`, see client-turns.ts
      */
     async requireClient(ctx: Context, next: NextStep): Promise<Answer> {
-      await authenticate(ctx, presentedCredentials(ctx));
-      return next();
+      const credentials = presentedCredentials(ctx);
+      await authenticate(ctx, credentials);
+      return inTurn(authenticatedClient(ctx), ctx, async (hasWaited) => {
+        // Its secret may have been removed meanwhile.
+        if (hasWaited) await authenticate(ctx, credentials);
+        return next();
+      });
     },
 
     /**

@@ -36,6 +36,7 @@ import {
 import { createBrowserSessions, type StoredSession } from './browser-sessions.ts';
 import { createClientAuthentication } from './client-authentication.ts';
 import { createClientTests, testRedirectUri } from './client-tests.ts';
+import { createClientTurns } from './client-turns.ts';
 import { engineConfiguration } from './configuration.ts';
 import { ApprovalsClosed, consentPolicy, saveCode } from './consent-policy.ts';
 import { createEngineClients } from './engine-clients.ts';
@@ -186,6 +187,7 @@ export function createAuthorizationServer(parts: ProviderParts) {
     clientNetworks: parts.clientNetworks,
     issuer,
     clock,
+    inTurn: createClientTurns(),
     graceSeconds: settings.leaks.secretGraceSeconds,
   });
   const writes = createSessionWrites({ provider, store, clock, settings, sessionList, mayAct });

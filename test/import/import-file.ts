@@ -11,11 +11,19 @@ import { temporaryDirectory } from '../support/temporary-directory.ts';
 
 export type Line = Readonly<Record<string, unknown>>;
 
-/** Writes a file with these lines, objects as JSON and strings unchanged, and returns its path. */
-export function fileOf(...lines: readonly (Line | string)[]): string {
+/** Returns the bytes of these lines: objects as JSON, all others unchanged. */
+export const bodyOf = (lines: readonly (Line | string | Buffer)[]): Buffer =>
+  Buffer.concat(
+    lines.flatMap((one) => [
+      Buffer.isBuffer(one) ? one : Buffer.from(typeof one === 'string' ? one : JSON.stringify(one)),
+      Buffer.from('\n'),
+    ]),
+  );
+
+/** Writes a file with these lines, and returns its path. */
+export function fileOf(...lines: readonly (Line | string | Buffer)[]): string {
   const file = path.join(temporaryDirectory('import'), 'people.jsonl');
-  const texts = lines.map((line) => (typeof line === 'string' ? line : JSON.stringify(line)));
-  writeFileSync(file, `${texts.join('\n')}\n`);
+  writeFileSync(file, bodyOf(lines));
   return file;
 }
 
@@ -54,18 +62,16 @@ export const line = {
   }),
 } as const;
 
-interface ImportOptions {
-  readonly prune?: boolean;
-  readonly pruneAtMost?: string;
-  readonly engine?: Changes;
-  readonly meanwhile?: () => Promise<unknown>;
-}
-
 /** Imports a file as the command does, with `meanwhile` between the comparison and the first change. */
 export async function importWith(
   database: OpenDatabase,
   file: string,
-  { prune = false, pruneAtMost = '100%', engine = createChanges({ database }), meanwhile }: ImportOptions,
+  {
+    prune = false,
+    pruneAtMost = '100%',
+    engine = createChanges({ database }),
+    meanwhile,
+  }: { prune?: boolean; pruneAtMost?: string; engine?: Changes; meanwhile?: () => Promise<unknown> },
 ): Promise<ImportReport> {
   const clock = Date.now;
   const importer = createImporter({ database, engine, clock, activity: createActivity({ database, clock }) });
@@ -82,16 +88,9 @@ export async function importWith(
 
 /** Fingerprints all rows that an import may write, with the transactions that wrote them last. */
 export async function databaseSnapshot(database: OpenDatabase): Promise<unknown> {
-  const tables = [
-    'accounts',
-    'organizations',
-    'warehouses',
-    'organization_memberships',
-    'warehouse_rights',
-    'activity',
-  ];
+  const access = ['organization_memberships', 'warehouse_rights', 'known_times'];
   return Promise.all(
-    tables.map((table) =>
+    ['accounts', 'organizations', 'warehouses', 'activity', ...access].map((table) =>
       database.query(`SELECT count(*), max(xmin::text::bigint), min(xmin::text::bigint),
         sum(hashtext(${table}::text)::bigint) FROM ${table}`),
     ),

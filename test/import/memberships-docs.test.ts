@@ -13,8 +13,8 @@ import { describeOn, openssl, postgresServer, required } from '../support/requir
 import { caddy, nginx, writeCertificate } from '../support/reverse-proxies.ts';
 import { startsOn, type TestService } from '../support/service.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
-import { line } from './import-file.ts';
-import { bodyOf, push, SECRET, SENDERS } from './pushing.ts';
+import { bodyOf, line } from './import-file.ts';
+import { push, SECRET, SENDERS } from './pushing.ts';
 
 const PAGE = readFileSync(path.join(import.meta.dirname, '../../docs/operations/memberships.md'), 'utf8');
 const { account, membership, organization } = line;
@@ -186,7 +186,7 @@ print(json.dumps(send_changes(json.load(open("lines.json")), url, secret)))`;
         const running = startProgram(required(proxy), args, { cwd: folder, environment });
         await opened.add(Promise.resolve(running), (started) => started.end('SIGTERM'));
         write('authorization', `Authorization: Bearer ${SECRET}\n`);
-        write('one.jsonl', bodyOf([account('X1')]));
+        write('one.jsonl', `${bodyOf([account('X1')])}`);
         /** Sends a request through the proxy with curl, which trusts the test certificate. */
         const ask = async (where: string, ...more: string[]): Promise<string> => {
           const common = ['--silent', '--cacert', certificate, '--write-out', '%{http_code}'];

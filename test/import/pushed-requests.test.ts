@@ -4,8 +4,8 @@ import { expect } from 'chai';
 import { eventually } from '../support/eventually.ts';
 import { rawRequest } from '../support/raw-request.ts';
 import { startsOn, type TestService } from '../support/service.ts';
-import { emptyDatabase, line } from './import-file.ts';
-import { bodyOf, push, SECRET, SENDERS } from './pushing.ts';
+import { bodyOf, emptyDatabase, line } from './import-file.ts';
+import { push, SECRET, SENDERS } from './pushing.ts';
 
 const { account, organization } = line;
 
@@ -30,21 +30,23 @@ describe('requests with pushed changes', () => {
     rawRequest(portOf(), '/changes', { method, headers: { 'content-length': '0', ...headers } });
 
   /** Sends the text on a new connection, and returns the answer when the connection is closed. */
-  const raw = (texts: readonly string[], onAnswer = () => {}) =>
+  const raw = (text: string) =>
     new Promise<string>((resolve) => {
       let answer = '';
-      const socket = connect(portOf(), '127.0.0.1', () => {
-        for (const text of texts) socket.write(text);
-      });
+      const socket = connect(portOf(), '127.0.0.1', () => socket.write(text));
       socket.on('data', (bytes) => {
         answer += bytes;
-        onAnswer();
       });
       socket.on('error', () => {});
       socket.on('close', () => resolve(answer));
     });
+  /** Sends the text on a new connection, and cuts it at once. */
+  const cut = (text: string): void => {
+    const socket = connect(portOf(), '127.0.0.1', () => socket.write(text, () => socket.destroy()));
+  };
   const head = (...headers: string[]) =>
     ['POST /changes HTTP/1.1', 'Host: localhost', `Authorization: Bearer ${SECRET}`, ...headers, '', ''].join('\r\n');
+  const request = (body: Buffer) => `${head(`Content-Length: ${body.length}`)}${body}`;
 
   it('without a secret in the settings, the path does not exist', async () => {
     const other = await start();
@@ -87,20 +89,17 @@ describe('requests with pushed changes', () => {
   });
 
   it('a line that is not JSON, not UTF-8, not an object or too long is refused, other lines are applied, and blank lines are skipped', async () => {
-    const lines = Buffer.concat([
-      Buffer.from('no json\n\n["list"]\nnull\n'),
-      Buffer.from([0xff, 0xfe, 0x0a]),
-      Buffer.from('{"type":"account"}\n{"type":"acount"}\n\u0000\n'),
-      Buffer.from(`${'x'.repeat(70_000)}\n`),
-      Buffer.from(`${JSON.stringify(account('A1', { surname: 'x' }))}\n`),
-      Buffer.from(`${JSON.stringify(account('A1', { as_of: 'yesterday' }))}\n`),
-      Buffer.from(`${JSON.stringify({ ...organization('O1'), removed: true })}\n`),
-      Buffer.from(`${JSON.stringify(account('A1', { deleted: true }))}\n`),
-      Buffer.from(`{"type":"account","external_id":${'['.repeat(30_000)}${']'.repeat(30_000)}}\n`),
-      Buffer.from(`${JSON.stringify(line.rights('A1', 'W1', ...Array(6_000).fill('fly')))}\n`),
-      Buffer.from(JSON.stringify(account('A1'))),
+    const deep = `{"type":"account","external_id":${'['.repeat(30_000)}${']'.repeat(30_000)}}`;
+    const texts = ['["list"]', 'null', Buffer.from([0xff, 0xfe]), '{"type":"account"}', '{"type":"acount"}', '\0'];
+    const { answers, results } = await push(service, [
+      ...['no json', '', ...texts, 'x'.repeat(70_000), deep],
+      account('A1', { surname: 'x' }),
+      account('A1', { as_of: 'yesterday' }),
+      { ...organization('O1'), removed: true },
+      account('A1', { deleted: true }),
+      line.rights('A1', 'W1', ...Array(6_000).fill('fly')),
+      account('A1'),
     ]);
-    const { answers, results } = await push(service, lines);
     expect(results).to.deep.equal([...Array(14).fill('line_invalid'), 'ok']);
     expect(answers.map(({ line: number }) => number)).to.deep.equal([
       1, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16,
@@ -109,8 +108,8 @@ describe('requests with pushed changes', () => {
       expect(message.length).to.be.within(10, 800);
       expect(remedy).to.be.a('string');
     }
-    expect(answers[8]?.message).to.contain('surname');
-    expect(answers[10]?.message).to.contain('import --prune');
+    expect(answers[9]?.message).to.contain('surname');
+    expect(answers[11]?.message).to.contain('import --prune');
   });
 
   it('an as_of more than five minutes in the future is refused', async () => {
@@ -134,42 +133,27 @@ describe('requests with pushed changes', () => {
   });
 
   it('a body of more than one megabyte is refused before it is read completely, and changes nothing', async () => {
-    const announced = await raw([head(`Content-Length: ${1024 * MEGABYTE}`), bodyOf([account('A1')])]);
+    const body = bodyOf([account('A1')]);
+    const announced = await raw(`${head(`Content-Length: ${1024 * MEGABYTE}`)}${body}`);
     expect(announced)
       .to.match(/^HTTP\/1.1 413 /)
       .and.contain('body_too_large');
-    const long = `${bodyOf([account('A1')])}${'x'.repeat(MEGABYTE)}`;
-    const chunked = await raw([
-      head('Transfer-Encoding: chunked'),
-      `${Buffer.byteLength(long).toString(16)}\r\n${long}\r\n`,
-    ]);
-    expect(chunked).to.match(/^HTTP\/1.1 413 /);
+    const long = `${body}${'x'.repeat(MEGABYTE)}`;
+    const chunk = `${long.length.toString(16)}\r\n${long}\r\n`;
+    expect(await raw(`${head('Transfer-Encoding: chunked')}${chunk}`)).to.match(/^HTTP\/1.1 413 /);
     expect(await count()).to.equal(0);
     const oneLine = await push(service, Buffer.alloc(MEGABYTE, 'x'));
     expect(oneLine.results).to.deep.equal(['line_invalid']);
   });
 
-  it('a request whose connection is cut during the body changes nothing', async () => {
-    const body = bodyOf([account('A1'), account('A2')]);
-    await new Promise<void>((resolve) => {
-      const socket = connect(portOf(), '127.0.0.1', () => {
-        socket.write(head(`Content-Length: ${body.length}`) + body.slice(0, -10), () => {
-          socket.destroy();
-          resolve();
-        });
-      });
-    });
+  it('a request whose connection is cut during the body changes nothing; one that is cut before the answer is applied, and can be repeated', async () => {
+    cut(request(bodyOf([account('A1'), account('A2')])).slice(0, -10));
     await eventually(() => {
       const requests = service.logLines.filter((one) => one.includes('"path":"/changes"'));
       expect(requests.at(-1)).to.match(/"status":(499|400)/);
     });
     expect(await count()).to.equal(0);
-  });
-
-  it('a request whose connection is cut before the answer is applied, and can be repeated', async () => {
-    const body = bodyOf([account('A1')]);
-    const socket = connect(portOf(), '127.0.0.1');
-    socket.write(head(`Content-Length: ${body.length}`) + body, () => socket.destroy());
+    cut(request(bodyOf([account('A1')])));
     await eventually(async () => expect(await count()).to.equal(1));
     expect((await push(service, [account('A1')])).results).to.deep.equal(['unchanged']);
   });

@@ -2,7 +2,7 @@
 import type { LineAnswer } from '../../src/changes/push.ts';
 import { operatorOn, valueFrom } from '../operator/run-operator.ts';
 import type { startsOn, TestService } from '../support/service.ts';
-import { emptyDatabase, type Line } from './import-file.ts';
+import { bodyOf, emptyDatabase, type Line } from './import-file.ts';
 
 export const SECRET = 'secret-of-the-tests-0123456789abcdefghij';
 export const SENDERS = { changes: [{ name: 'hr', secret: SECRET }] };
@@ -32,18 +32,15 @@ export interface PushAnswer {
   readonly results: readonly string[];
 }
 
-export const bodyOf = (lines: readonly (Line | string)[]): string =>
-  lines.map((one) => `${typeof one === 'string' ? one : JSON.stringify(one)}\n`).join('');
-
 export async function push(
   { operatorsUrl }: { readonly operatorsUrl: string },
-  body: readonly (Line | string)[] | Buffer,
+  body: readonly (Line | string | Buffer)[] | Buffer,
   { secret = SECRET }: { secret?: string } = {},
 ): Promise<PushAnswer> {
   const response = await fetch(`${operatorsUrl}/changes`, {
     method: 'POST',
     headers: { authorization: `Bearer ${secret}` },
-    body: Buffer.isBuffer(body) ? new Uint8Array(body) : bodyOf(body),
+    body: new Uint8Array(Buffer.isBuffer(body) ? body : bodyOf(body)),
   });
   const text = await response.text();
   const isLines = response.headers.get('content-type')?.startsWith('application/x-ndjson');

@@ -1,0 +1,38 @@
+/** Limits how many requests of one client this node works on at once, so that no client slows down the others. */
+import type { Context } from 'koa';
+import { networkOf } from '../base/network-address.ts';
+import type { Client } from '../clients/client.ts';
+import { createTurnsOf } from '../storage/account-turns.ts';
+import { OAuthError } from './oauth-error.ts';
+
+/** With 500 connections of one client, the answers to another then take about three times as long as with none. */
+const AT_ONCE = 8;
+/** A resource server asks for all of its callers. */
+const AT_ONCE_RESOURCE_SERVER = 16;
+const MAX_WAITING = 1_000;
+const MAX_WAIT_MS = 10_000;
+
+export type ClientTurns = ReturnType<typeof createClientTurns>;
+
+/**
+ * Runs the work of an authenticated client in its turn: further requests wait in the order of their arrival,
+ * until their caller disconnects. Nothing was consumed before the turn, so a refused request can be sent again.
+ *
+ * Anyone can send the id of a public client, so its requests share turns only with those of the same network.
+ *
+ * @throws OAuthError `temporarily_unavailable` (503) if too many requests wait, or one waited for too long
+ */
+export function createClientTurns() {
+  const limits = { maxWaiting: MAX_WAITING, maxWaitMs: MAX_WAIT_MS, refusal: tooManyAtOnce };
+  const ofClient = createTurnsOf({ ...limits, atOnce: AT_ONCE });
+  const ofResourceServer = createTurnsOf({ ...limits, atOnce: AT_ONCE_RESOURCE_SERVER });
+  return <Result>({ id, kind }: Client, ctx: Context, work: (hasWaited: boolean) => Promise<Result>) => {
+    const inTurn = kind === 'resource-server' ? ofResourceServer : ofClient;
+    return inTurn(kind === 'public' ? `${id} ${networkOf(ctx.ip)}` : id, work, undefined, ctx.res);
+  };
+}
+
+function tooManyAtOnce(): OAuthError {
+  const description = 'too many requests of this client at once: send fewer at a time, and repeat this one';
+  return new OAuthError(503, 'temporarily_unavailable', description, { 'Retry-After': '2' });
+}

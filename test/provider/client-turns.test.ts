@@ -1,0 +1,174 @@
+/** A node works on a few requests of a client at once, however many the client sends: others do not wait for them. */
+import { EventEmitter } from 'node:events';
+import { expect } from 'chai';
+import type { Context } from 'koa';
+import pg from 'pg';
+import type { Client } from '../../src/clients/client.ts';
+import { createClientTurns } from '../../src/provider/client-turns.ts';
+import { eventually } from '../support/eventually.ts';
+import { type Answer, exchangeCode, introspect, refresh } from '../support/oauth.ts';
+import { describeOn, postgresServer } from '../support/requirements.ts';
+import { startSeeded } from '../support/seeded.ts';
+import { startsOn } from '../support/service.ts';
+
+const AT_ONCE = 8;
+
+/** Lets no token request finish until `release`: it waits to write its authorization, while others read. */
+async function holdWrites(connectionString: string | undefined) {
+  const client = new pg.Client({ connectionString });
+  await client.connect();
+  await client.query('BEGIN; LOCK TABLE authorizations IN EXCLUSIVE MODE');
+  return {
+    /** Waits until exactly so many token requests are in progress. */
+    expectInProgress: (count: number) =>
+      eventually(async () => {
+        const { rowCount } = await client.query("SELECT FROM pg_locks WHERE NOT granted AND mode = 'RowExclusiveLock'");
+        expect(rowCount).to.equal(count);
+      }),
+    release: () => client.end(),
+  };
+}
+
+describeOn([postgresServer], 'many requests of one client at once', () => {
+  const start = startsOn('postgres');
+  const on = startSeeded({ on: start });
+  const hold = () => holdWrites(on.service.settings.storage.databaseUrl);
+  const statuses = async (answers: readonly Promise<Answer>[]) =>
+    (await Promise.all(answers)).map(({ status }) => status);
+  const times = (count: number, status: number): number[] => Array<number>(count).fill(status);
+
+  /** Sends correct requests of the confidential client. */
+  async function flood(count: number) {
+    const { refreshToken } = await on.partner.tokens(on.clients.confidential);
+    return {
+      begin: () => Array.from({ length: count }, () => refresh(on.issuer, on.clients.confidential, refreshToken)),
+    };
+  }
+
+  it('only a few are in progress: another client is answered before them, and then they all are', async () => {
+    const { otherConfidential } = on.clients;
+    const theirs = await on.partner.tokens(otherConfidential);
+    const { begin } = await flood(40);
+    const { expectInProgress, release } = await hold();
+    let answered = 0;
+    const answers = begin().map((answer) => answer.finally(() => (answered += 1)));
+    await expectInProgress(AT_ONCE);
+    const { status, body } = await introspect(on.issuer, otherConfidential, theirs.accessToken);
+    expect([status, body.active, answered]).to.deep.equal([200, true, 0]);
+    const other = refresh(on.issuer, otherConfidential, theirs.refreshToken);
+    await expectInProgress(AT_ONCE + 1);
+    await release();
+    expect(await statuses([...answers, other])).to.deep.equal(times(41, 200));
+  });
+
+  it('a waiting request whose caller disconnects leaves the queue, and consumes nothing', async () => {
+    const { confidential, resourceServer } = on.clients;
+    const code = await on.partner.code(confidential);
+    const { begin } = await flood(AT_ONCE);
+    const { expectInProgress, release } = await hold();
+    const answers = begin();
+    await expectInProgress(AT_ONCE);
+    const { id, secret = '', redirectUri } = confidential;
+    const form = { grant_type: 'authorization_code', code, redirect_uri: redirectUri };
+    const abort = new AbortController();
+    const leaving = fetch(new URL('/oauth/token', on.issuer), {
+      method: 'POST',
+      body: new URLSearchParams({ ...form, client_id: id, client_secret: secret }),
+      signal: abort.signal,
+    }).catch(({ name }: Error) => name);
+    // It has arrived when a later request is answered.
+    for (let times = 0; times < 5; times += 1) await introspect(on.issuer, resourceServer, 'x');
+    abort.abort();
+    expect(await leaving).to.equal('AbortError');
+    const ended = await eventually(() => {
+      const line = on.service.logLines.find((one) => one.includes('"status":499'));
+      if (line === undefined) throw new Error('it still waits');
+      return JSON.parse(line);
+    });
+    // Not after 10 seconds, when each waiting request is refused.
+    expect(ended.ms).to.be.below(5_000);
+    await release();
+    expect(await statuses(answers)).to.deep.equal(times(AT_ONCE, 200));
+    expect(await statuses([exchangeCode(on.issuer, confidential, code)])).to.deep.equal([200]);
+  });
+
+  it('a client that is suspended meanwhile gets nothing for a waiting request', async () => {
+    const { confidential } = on.clients;
+    const { service } = on;
+    const { begin } = await flood(AT_ONCE + 1);
+    const { expectInProgress, release } = await hold();
+    const answers = begin();
+    await expectInProgress(AT_ONCE);
+    await service.clients.suspend(confidential.id);
+    await release();
+    const { id } = confidential;
+    const seen = await statuses(answers);
+    await service.clients.resume(id);
+    expect(seen.filter((status) => status === 401)).to.have.lengthOf(1);
+  });
+
+  it('a service that stops answers the waiting requests, too', async () => {
+    const node = await start({ sharing: on.service });
+    const { confidential } = on.clients;
+    const { refreshToken } = await on.partner.tokens(confidential);
+    const { expectInProgress, release } = await hold();
+    const answers = Array.from({ length: 3 * AT_ONCE }, () => refresh(node.issuer, confidential, refreshToken));
+    await expectInProgress(AT_ONCE);
+    for (let times = 0; times < 5; times += 1) await introspect(node.issuer, on.clients.resourceServer, 'x');
+    const closed = node.close();
+    await release();
+    expect(await statuses(answers)).to.deep.equal(times(3 * AT_ONCE, 200));
+    await closed;
+  });
+});
+
+describe('the turns of clients', () => {
+  const from = (ip: string): Context => ({ ip, res: new EventEmitter() }) as unknown as Context;
+  const client = (id: string, kind: Client['kind']): Client => ({ id, kind }) as Client;
+
+  /** Takes so many turns from this address. @returns how many of them have begun, and how to end these */
+  function takeTurns(inTurn: ReturnType<typeof createClientTurns>, who: Client, count: number, ip = '192.0.2.1') {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    let begun = 0;
+    const work = (): Promise<void> => {
+      begun += 1;
+      return promise;
+    };
+    const answers = Array.from({ length: count }, () => inTurn(who, from(ip), work));
+    return { begun: () => begun, end: resolve, answers: Promise.all(answers) };
+  }
+
+  it('beyond the requests that may wait, one is refused as one to repeat, and names why', async () => {
+    const inTurn = createClientTurns();
+    const one = client('one', 'confidential');
+    const held = takeTurns(inTurn, one, AT_ONCE + 1_000);
+    const error = await inTurn(one, from('192.0.2.1'), async () => 'answered').catch((thrown: unknown) => thrown);
+    expect(error).to.include({
+      status: 503,
+      code: 'temporarily_unavailable',
+      description: 'too many requests of this client at once: send fewer at a time, and repeat this one',
+    });
+    expect(error).to.have.nested.property('headers.Retry-After', '2');
+    held.end();
+    await held.answers;
+    expect(await inTurn(one, from('192.0.2.1'), async () => 'answered')).to.equal('answered');
+  });
+
+  it('callers of another network do not wait for a public client whose id anyone may send', async () => {
+    const inTurn = createClientTurns();
+    const app = client('app', 'public');
+    const held = takeTurns(inTurn, app, AT_ONCE + 1, '2001:db8::1');
+    const neighbours = takeTurns(inTurn, app, 1, '2001:db8::2');
+    const others = takeTurns(inTurn, app, 1, '2001:db8:1::1');
+    expect([held, neighbours, others].map(({ begun }) => begun())).to.deep.equal([AT_ONCE, 0, 1]);
+    for (const { end } of [held, neighbours, others]) end();
+    await Promise.all([held.answers, neighbours.answers, others.answers]);
+  });
+
+  it('a resource server, which asks for all of its callers, has more at once, from all of its addresses', () => {
+    const inTurn = createClientTurns();
+    const api = client('api', 'resource-server');
+    const [one, other] = ['192.0.2.1', '198.51.100.1'].map((ip) => takeTurns(inTurn, api, 10, ip));
+    expect([one?.begun(), other?.begun()]).to.deep.equal([10, 6]);
+  });
+});
