@@ -531,8 +531,13 @@ create table account_identities (
 create trigger account_identities_added after insert on account_identities
   for each row execute function forget_password_links('account_id');
 
--- A row is a used logout token: each is accepted once (OpenID Connect Back-Channel Logout, 2.6).
-create table logout_tokens (token_hash text primary key, expires_at timestamptz not null);
+-- A row is a logout token that arrived: each is used once (OpenID Connect Back-Channel Logout, 2.6). It also refuses
+-- sessions of sign-ins that the provider answered before.
+create table logout_tokens (
+  token_hash text primary key, number bigint generated always as identity unique,
+  issuer text not null, subject text, sid text, -- Whose sessions, or which one, at the issuer: null for every.
+  is_used boolean not null default false, expires_at timestamptz not null
+);
 create index logout_tokens_expires_at on logout_tokens (expires_at);
 
 -- A row is the random name under which authenticators keep the passkeys of an account. It never changes.
