@@ -65,6 +65,9 @@ export async function measureChanges(rounds: number, lines?: number): Promise<vo
     await sending;
   }
 
+  api.close();
+  await far.close();
+
   const times = ['p50 ms', 'p99 ms', 'p99.9 ms', 'longest'];
   const rows = [
     ['refused by the API of the other node', ...percentiles(untilRefusedMs)],
@@ -76,8 +79,6 @@ export async function measureChanges(rounds: number, lines?: number): Promise<vo
     const head = ['a policy set every 20 ms during', 'seconds', 'refused', ...times, 'MB of the import'];
     console.log(`\n${table(head, await duringLarge(near, organization.id, lines))}`);
   }
-  api.close();
-  await far.close();
   await near.close();
 }
 

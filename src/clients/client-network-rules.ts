@@ -13,6 +13,8 @@ import { inEnglish, problemOf } from '../texts/texts.ts';
 import type { Client } from './client.ts';
 
 const MAX_ALLOWED = 20;
+/** No company has larger networks, and so many of this size are far from all addresses. */
+const MIN_PREFIX = { ipv4: 8, ipv6: 16 };
 
 /** True for kinds whose callers are servers: the networks of a public client are those of people. */
 export const hasNetworks = ({ kind }: Pick<Client, 'kind'>): boolean => kind === 'confidential' || kind === 'machine';
@@ -53,10 +55,10 @@ export const unusedNetworks = (): Refusal =>
 export function readNetworks(entered: readonly string[]): string[] {
   const networks = entered.map((text) => {
     const network = readNetwork(text);
-    if (network !== undefined && !isUnlimited(network)) return network;
+    if (network !== undefined && !isTooLarge(network)) return network;
     throw network === undefined
       ? invalidNetworks(message('client-secrets.networks_invalid', { network: text.slice(0, 50) }))
-      : invalidNetworks(message('client-secrets.networks_unlimited', { network }));
+      : invalidNetworks(message('client-secrets.networks_too_large', { network, ...MIN_PREFIX }));
   });
   const distinct = [...new Set(networks)];
   if (distinct.length <= MAX_ALLOWED) return distinct;
@@ -66,14 +68,17 @@ export function readNetworks(entered: readonly string[]): string[] {
 function invalidNetworks(text: Message): Refusal {
   const problems = [problemOf('networks', text)];
   const remedy =
-    'Name addresses or networks that are not all of the internet, each with its first address, ' +
-    'such as 192.0.2.0/24 or 2001:db8::/32.';
+    'Write addresses, or networks with their first address, such as 192.0.2.0/24 or 2001:db8::/32, ' +
+    'or none to allow all addresses.';
   return new Refusal('networks_invalid', inEnglish(text), remedy, { problems });
 }
 
-/** An IPv6 network may contain every IPv4 address, in the form of IPv6. */
-const isUnlimited = (network: string): boolean =>
-  network.endsWith('/0') || (network.includes(':') && createNetworkCheck([network])('::ffff:0:0'));
+function isTooLarge(network: string): boolean {
+  const isLong = network.includes(':');
+  if (Number(network.split('/')[1]) < (isLong ? MIN_PREFIX.ipv6 : MIN_PREFIX.ipv4)) return true;
+  // An IPv6 network may contain every IPv4 address, in the form of IPv6.
+  return isLong && createNetworkCheck([network])('::ffff:0:0');
+}
 
 function readNetwork(text: string): string | undefined {
   const [start = '', bits, ...more] = text.trim().toLowerCase().split('/');

@@ -107,8 +107,6 @@ export const shownPeople = (count: number) => ({
   isMore: String(count > MAX_PEOPLE),
 });
 
-export type OwnedClients = ReturnType<typeof createOwnedClients>;
-
 /** Never cached: the results contain last uses, whose changes are not announced. */
 export function createOwnedClients(database: Queries) {
   async function select(where: string, values: readonly string[]): Promise<OwnedClient[]> {

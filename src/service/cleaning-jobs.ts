@@ -27,9 +27,10 @@ export function cleaningJobs(parts: {
   readonly limits: { removeExpired: CleaningJob };
   readonly registries: CommonRegistries;
   readonly leakedValues: LeakedValues;
+  readonly problemMails: { readonly sendDelayed: () => Promise<number> };
 }): Readonly<Record<string, CleaningJob>> {
   const { settings, database, clock, store, limits } = parts;
-  const { activity, apiKeys, clientNetworks, clientRequests } = parts.registries;
+  const { activity, apiKeys, auditTrail, clientNetworks, clientRequests } = parts.registries;
   const { connections, passkeys, passwordLinks, revocations } = parts.registries;
   const { sessionList } = parts.registries;
 
@@ -60,6 +61,7 @@ export function cleaningJobs(parts: {
     attempts: limits.removeExpired,
     client_requests: clientRequests.removeExpired,
     client_networks: clientNetworks.removeExpired,
+    network_mails: parts.problemMails.sendDelayed,
     // Few, because no other job may wait for the mails. Before the job that forgets them.
     due_approval_mails: async () => (await parts.application().approvalRequests?.announceDue(MAILS_AT_ONCE)) ?? 0,
     approval_mails: approvalMailsExpiry({ database, clock }),
@@ -70,6 +72,7 @@ export function cleaningJobs(parts: {
     logout_tokens: sessionList.removeUsedTokens,
     passkey_challenges: passkeys.removeExpired,
     activity: (limit) => activity.removeOlderThan(retainedSince(), limit),
+    log_generation: auditTrail.begin,
     erased_people: createErasureJob(database),
     refused_sign_ins: () => activity.writeRefused().then(() => 0),
     revocations: revocations.removeExpired,

@@ -129,6 +129,8 @@ export async function startService(given: ServiceParts) {
     log,
     requests: registries.clientRequests,
     networks: registries.clientNetworks,
+    clients: registries.clients,
+    clock,
     mail: () => current.application.mail,
     perOwner: limits.createAttemptLimit({
       name: 'client_problem_mails',
@@ -205,6 +207,7 @@ export async function startService(given: ServiceParts) {
       limits,
       registries,
       leakedValues,
+      problemMails: mails,
     }),
   });
   opened.defer(() => cleaning.stop());

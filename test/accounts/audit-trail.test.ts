@@ -6,6 +6,7 @@ import { Refusal } from '../../src/base/refusal.ts';
 import type { OpenDatabase } from '../../src/storage/database.ts';
 import { onPostgres } from '../support/databases.ts';
 import { eventually } from '../support/eventually.ts';
+import { startsOn } from '../support/service.ts';
 
 onPostgres('the audit log by cursor', (open) => {
   let database: OpenDatabase;
@@ -136,5 +137,23 @@ onPostgres('the audit log by cursor', (open) => {
     }
     expect(early.names).to.equal('');
     expect((await readFrom(early.next)).names).to.equal('xy');
+  });
+});
+
+describe('the log of a copy of the database', () => {
+  const start = startsOn('embedded');
+
+  it('a node begins the generation of its log, so that no cursor of before is accepted after a copy of the copy came back', async () => {
+    const { database, clean } = await start();
+    const log = () =>
+      database.query<{ generation: string; origin: string }>('SELECT generation, origin FROM audit_generation');
+    const [original] = await log();
+    await database.query("UPDATE audit_generation SET origin = 'of the backup'");
+    await clean();
+    const [begun] = await log();
+    expect(begun?.origin).to.equal(original?.origin);
+    expect(begun?.generation).to.not.equal(original?.generation);
+    await clean();
+    expect(await log()).to.deep.equal([begun]);
   });
 });

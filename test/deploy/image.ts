@@ -1,6 +1,6 @@
 /** Builds and runs the image of the Dockerfile without a container daemon or an image registry. */
 import { execFile, execFileSync } from 'node:child_process';
-import { copyFileSync, cpSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { chmodSync, copyFileSync, cpSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { promisify } from 'node:util';
 import { findProgram, type Program, runsAsRoot, startProgram } from '../support/programs.ts';
@@ -89,7 +89,10 @@ export async function buildImage(): Promise<Image> {
   const files = await build('mount', await build('from', '--pull-never', 'gatehouse'));
   // Write this file here, because container runtimes provide it.
   writeFileSync(path.join(files, 'etc/hosts'), '127.0.0.1 localhost\n::1 localhost\n');
-  return { config, files, start: starterOf(files, config) };
+  const compiled = path.join(folder, 'compiled');
+  mkdirSync(compiled);
+  chmodSync(compiled, 0o777);
+  return { config, files, start: starterOf(files, config, compiled) };
 }
 
 /** Creates the content of Node's image: Debian with Node and npm in /usr/local. */
@@ -147,6 +150,7 @@ const npmSays = (...args: string[]): string =>
 
 /** The home directory, which container runtimes set unless the image does. */
 const HOME = '/home/node';
+const COMPILED = '/run/compiled';
 const PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
 
 const ENTER = `
@@ -155,12 +159,14 @@ mount -t proc proc "$ROOT/proc" && mount --rbind /dev "$ROOT/dev" &&
 while read -r target source; do mount --bind "$source" "$ROOT$target"; done <"$VOLUMES" &&
 exec setpriv --no-new-privs chroot --userspec="$USER" --groups= "$ROOT" env -i "$@"`;
 
+/** @param compiled a folder in which one command finds what an earlier one compiled, which saves seconds of each */
 const starterOf =
-  (files: string, { User, Env, WorkingDir }: ImageConfig): Image['start'] =>
-  (command, { environment = {}, user = User, volumes = {} }) => {
-    const own = [`HOME=${HOME}`, `PATH=${PATH}`, ...Env];
-    const given = Object.entries(environment).map(([name, value]) => `${name}=${value}`);
-    const entered = ['-C', WorkingDir, ...own, ...given, ...command];
+  (files: string, { User, Env, WorkingDir }: ImageConfig, compiled: string): Image['start'] =>
+  (command, { environment = {}, user = User, volumes: given = {} }) => {
+    const volumes = { ...given, [COMPILED]: compiled };
+    const own = [`HOME=${HOME}`, `PATH=${PATH}`, `NODE_COMPILE_CACHE=${COMPILED}`, ...Env];
+    const variables = Object.entries(environment).map(([name, value]) => `${name}=${value}`);
+    const entered = ['-C', WorkingDir, ...own, ...variables, ...command];
     const list = path.join(temporaryDirectory('volumes'), 'list');
     const mounts = Object.entries(volumes).map((mount) => `${mount.join(' ')}\n`);
     writeFileSync(list, mounts.join(''));

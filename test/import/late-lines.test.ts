@@ -90,35 +90,20 @@ const page =
 const access: Row['late'] = ['membership', 'rights'];
 const linked = { isLinked: true, late: ['linked'] } satisfies Omit<Row, 'change'>;
 
-/** Pushes a line without a time, which names the records by their ids. */
-const pushing =
-  (words: (records: Records) => Line) =>
-  async (records: Records): Promise<void> => {
-    expect((await push(records.service, [{ ...words(records), removed: true }])).results).to.deep.equal(['ok']);
+/** Pushes a removal without a time, which names the records by their ids. */
+const removing =
+  (type: 'account' | 'membership' | 'warehouse_rights', more: Line = {}) =>
+  async ({ service, account, organization, warehouse }: Records): Promise<void> => {
+    const place = type === 'membership' ? { organization_id: organization } : { warehouse_id: warehouse };
+    const ids = type === 'account' ? { id: account } : { account_id: account, ...place };
+    expect((await push(service, [{ type, ...ids, ...more, removed: true }])).results).to.deep.equal(['ok']);
   };
 
 const ROWS: Readonly<Record<string, Row>> = {
-  'a pushed removal of a membership': {
-    change: pushing(({ account, organization }) => ({
-      type: 'membership',
-      account_id: account,
-      organization_id: organization,
-    })),
-    late: access,
-  },
-  'a pushed removal of rights': {
-    change: pushing(({ account, warehouse }) => ({
-      type: 'warehouse_rights',
-      account_id: account,
-      warehouse_id: warehouse,
-    })),
-    late: ['rights'],
-  },
-  'a pushed removal of a person': { change: pushing(({ account: id }) => ({ type: 'account', id })), late: ['active'] },
-  'a pushed deletion': {
-    change: pushing(({ account: id }) => ({ type: 'account', id, deleted: true })),
-    late: ['account', ...access],
-  },
+  'a pushed removal of a membership': { change: removing('membership'), late: access },
+  'a pushed removal of rights': { change: removing('warehouse_rights'), late: ['rights'] },
+  'a pushed removal of a person': { change: removing('account'), late: ['active'] },
+  'a pushed deletion': { change: removing('account', { deleted: true }), late: ['account', ...access] },
   'memberships remove': { change: command('memberships remove --account ACCOUNT --organization ORG'), late: access },
   'a member removed on the page of the organization': { change: page('people/ACCOUNT/end'), late: access },
   'memberships set --role viewer': {

@@ -8,26 +8,15 @@ import { setUpOperator } from '../operator/operator-suite.ts';
 import { createPage, variablesOf } from '../operator/run-operator.ts';
 import { onPostgres } from '../support/databases.ts';
 import { eventually } from '../support/eventually.ts';
-import { emptyDatabase, fileOf, type Line, line } from './import-file.ts';
+import { emptyDatabase, fileOf, line } from './import-file.ts';
 
 const { account, membership, organization } = line;
-
-/** More accounts than one transaction of an import contains. */
-const PEOPLE = 1_100;
 
 onPostgres('parallel imports', (open) => {
   const { value, refusal, parts } = setUpOperator(open);
 
   beforeEach(() => emptyDatabase(parts().database));
 
-  /** A file in which all accounts and the organization have this name, optionally in reverse order. */
-  const fileNamed = (name: string, isReversed = false): string => {
-    const people = Array.from({ length: PEOPLE }, (_, at) => `A${at}`);
-    if (isReversed) people.reverse();
-    const lines: Line[] = [organization('O1', name)];
-    for (const id of people) lines.push(account(id, { name }), membership(id, 'O1'));
-    return fileOf(...lines);
-  };
   const small = fileOf(organization('O1'), account('A1'), membership('A1', 'O1'));
   /** Takes the lock as an import on another machine would. */
   async function lockElsewhere() {
@@ -41,22 +30,6 @@ onPostgres('parallel imports', (open) => {
     return { stdout, stderr, exitCode: runOperator(['import', ...words], { ...surroundings, onInterrupt: () => {} }) };
   }
   const query = (statement: string) => parts().database.query(statement);
-
-  it('after parallel imports the database has the state of the last file', async () => {
-    const files = [fileNamed('First'), fileNamed('Second', true)];
-    const lock = await lockElsewhere();
-    const started = files.map((file) => startImport(file));
-    // Both imports wait, so one of them must wait for the other once the lock is released.
-    for (const { stderr } of started) {
-      await eventually(() => expect(stderr.text()).to.contain('Waiting for another import'));
-    }
-    await lock[Symbol.asyncDispose]();
-    expect(await Promise.all(started.map(({ exitCode }) => exitCode))).to.deep.equal([0, 0]);
-    const names = await query('SELECT DISTINCT name FROM accounts UNION SELECT name FROM organizations');
-    expect(names).to.have.length(1);
-    const left = await Promise.all(files.map((file) => value(`import ${file} --dry-run`)));
-    expect(left.map(({ changes }) => changes.length === 0)).to.have.members([true, false]);
-  });
 
   it('an import waits for a running one and says who started it, or fails with --no-wait; a dry run runs at once', async () => {
     const lock = await lockElsewhere();

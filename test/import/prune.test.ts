@@ -45,13 +45,6 @@ onPostgres('operator import --prune', (open) => {
     return rows.map(({ external_id }) => external_id);
   };
 
-  const warehouseIds = async (): Promise<Record<string, string>> => {
-    const rows = await query<{ external_id: string; id: string }>(
-      'SELECT external_id, id FROM warehouses WHERE external_id IS NOT NULL',
-    );
-    return Object.fromEntries(rows.map(({ external_id, id }) => [external_id, id]));
-  };
-
   it('`--prune` removes organizations, warehouses, memberships and rights that are missing from the file, suspends accounts, and records it', async () => {
     await query('DELETE FROM activity');
     const file = without('O4', 'W3', 'A2');
@@ -102,25 +95,29 @@ onPostgres('operator import --prune', (open) => {
   });
 
   it('`--prune` keeps everything created manually, and whatever that depends on', async () => {
+    const idOf = async (table: string, external: string) =>
+      (await query<{ id: string }>(`SELECT id FROM ${table} WHERE external_id = '${external}'`))[0]?.id;
     const { id: hand } = await value('accounts add --email hand@example.test --name H --invite');
     const own = await value('organizations add --name Own');
-    const listed = await value('organizations list');
-    const idOf = (external: string): string =>
-      listed.find((one: { external_id: string }) => one.external_id === external).id;
     const robot = await value('clients add --kind machine --name Robot');
-    const set = (who: string, where: string) => value(`memberships set ${who} --organization ${where} --role member`);
-    await set(`--account ${hand}`, idOf('O4'));
-    await set('--account a1@example.test', own.id);
-    await value(`warehouses add --organization ${idOf('O3')} --name Own`);
-    await set(`--client ${robot.client_id}`, idOf('O2'));
-    await set(`--account ${hand}`, idOf('O1'));
-    await set(`--client ${robot.client_id}`, idOf('O1'));
-    const idsOfWarehouses = await warehouseIds();
-    const allow = (who: string, warehouse: string) =>
-      value(`memberships set ${who} --warehouse ${idsOfWarehouses[warehouse]} --rights read`);
-    await allow(`--account ${hand}`, 'W1');
-    await allow(`--account ${hand}`, 'W2');
-    await allow(`--client ${robot.client_id}`, 'W3');
+    await value(`warehouses add --organization ${await idOf('organizations', 'O3')} --name Own`);
+    await value(`memberships set --account a1@example.test --organization ${own.id} --role member`);
+    const [person, machine] = [`--account ${hand}`, `--client ${robot.client_id}`];
+    for (const [who, where] of [
+      [person, 'O4'],
+      [machine, 'O2'],
+      [person, 'O1'],
+      [machine, 'O1'],
+    ] as const) {
+      await value(`memberships set ${who} --organization ${await idOf('organizations', where)} --role member`);
+    }
+    for (const [who, where] of [
+      [person, 'W1'],
+      [person, 'W2'],
+      [machine, 'W3'],
+    ] as const) {
+      await value(`memberships set ${who} --warehouse ${await idOf('warehouses', where)} --rights read`);
+    }
 
     const done = await prune(without('O2', 'O3', 'O4', 'W2', 'W3', 'A1'), '--prune-at-most 100%');
     expect(done.counts.organizations).to.include({ removed: 0, kept: 3 });
@@ -188,15 +185,17 @@ onPostgres('operator import --prune', (open) => {
 
   it('the limit of removals by `--prune` comes from the settings, unless an option sets another', async () => {
     const GATEHOUSE_CONFIG = path.join(temporaryDirectory('import'), 'gatehouse.yaml');
-    const runWith = (limit: string) => {
-      writeFileSync(GATEHOUSE_CONFIG, `import: { prune_at_most: ${limit} }\n`);
-      return operatorWith({ ...variablesOf(parts().database), GATEHOUSE_CONFIG });
-    };
-    const line = `import ${without('W2', 'W3')} --prune --yes`;
-    expect((await refusalFrom(runWith('30%'), line)).message).to.contain('limit is 30% of each');
-    expect((await refusalFrom(runWith('1'), line)).message).to.contain('limit is 1 of each');
-    const lower = `${line} --prune-at-most 0`;
-    expect((await refusalFrom(runWith('50%'), lower)).message).to.contain('limit is 0 of each');
-    expect(removedIn(await valueFrom(runWith('50%'), line))[1]).to.equal(2);
+    const asked = `import ${without('W2', 'W3')} --prune --yes`;
+    for (const [setting, option, limit] of [
+      ['30%', '', '30%'],
+      ['1', '', '1'],
+      ['50%', ' --prune-at-most 0', '0'],
+      ['50%', '', undefined],
+    ] as const) {
+      writeFileSync(GATEHOUSE_CONFIG, `import: { prune_at_most: ${setting} }\n`);
+      const runWith = operatorWith({ ...variablesOf(parts().database), GATEHOUSE_CONFIG });
+      if (limit === undefined) expect(removedIn(await valueFrom(runWith, asked))[1]).to.equal(2);
+      else expect((await refusalFrom(runWith, asked + option)).message).to.contain(`limit is ${limit} of each`);
+    }
   });
 });

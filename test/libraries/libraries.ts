@@ -148,6 +148,16 @@ export const PYTHON_LIBRARIES: readonly Library[] = [
     needed: [[", scope=['']", '', SCOPE_REFUSED]],
   },
   {
+    name: 'singer-sdk',
+    row: 'singer-sdk',
+    redirectPath: '/callback',
+    steps: ['connected', 'refreshed', 'refreshed'],
+    needed: [
+      ['    def update_access_token', '    def unused', EARLIER_TOKEN],
+      ["        self.refresh_token = tokens['refresh_token']\n", '', EARLIER_TOKEN],
+    ],
+  },
+  {
     name: 'mcp-sdk',
     row: 'MCP clients (mcp',
     redirectPath: '/callback',
@@ -226,6 +236,7 @@ export const PYTHON_PACKAGES = [
   'django-allauth[socialaccount]==65.21.1',
   'fastapi-sso==0.23.0',
   'mcp==2.3.0',
+  'singer-sdk==0.54.9',
 ];
 
 /** Returns the programs: each block of code of the guide names its file, the others are in `documented/`. */

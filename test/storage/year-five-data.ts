@@ -47,8 +47,9 @@ export const IDS = {
  */
 const tables = (popular: string, heavy: string, owner: string): string[][] => [
   [
-    `INSERT INTO accounts (id, email, email_key, name, password_hash, created_at)
-      SELECT ${account('n')}, n || '@many.test', n || '@many.test', 'Person ' || n, 'none', ${ago('n', 'minute')}
+    `INSERT INTO accounts (id, email, email_key, name, password_hash, created_at, external_id)
+      SELECT ${account('n')}, n || '@many.test', n || '@many.test', 'Person ' || n, 'none', ${ago('n', 'minute')},
+          CASE WHEN n % 2 = 0 THEN 'many ' || n END
         FROM generate_series(1, ${ACCOUNTS}) AS n`,
     `INSERT INTO clients (id, kind, name, redirect_uris, native, created_at, updated_at, owner_account_id)
       SELECT ${client('n')}, 'confidential', 'Client ' || n, '{https://many.test/callback}', false,
@@ -60,8 +61,7 @@ const tables = (popular: string, heavy: string, owner: string): string[][] => [
     `INSERT INTO organizations (id, name, created_at)
       SELECT 'org_' || lpad(n::text, 16, '0'), 'Organization ' || n, now() FROM generate_series(1, ${PLACES}) AS n
       UNION ALL SELECT '${IDS.organization}', 'Largest Logistics', now()`,
-    `INSERT INTO organization_name_keys (organization_id, name, key)
-      SELECT id, name, lower(replace(name, ' ', '')) FROM organizations ON CONFLICT DO NOTHING`,
+    "UPDATE organizations SET name_key = lower(replace(name, ' ', ''))",
     `INSERT INTO warehouses (id, organization_id, name, created_at)
       SELECT 'wh_' || lpad(n::text, 16, '0'), 'org_' || lpad(n::text, 16, '0'), 'Warehouse ' || n, now()
         FROM generate_series(1, ${PLACES}) AS n
@@ -74,6 +74,17 @@ const tables = (popular: string, heavy: string, owner: string): string[][] => [
         FROM generate_series(1, 75000) AS n`,
     `INSERT INTO warehouse_rights (account_id, organization_id, warehouse_id, rights)
       SELECT ${account('n')}, '${IDS.organization}', '${IDS.warehouse}', '{read}' FROM generate_series(1, ${MEMBERS}) AS n`,
+    "INSERT INTO known_files VALUES ('nightly', now() - interval '1 hour')",
+    `INSERT INTO known_times (thing, account_id, organization_id, warehouse_id, as_of, by_import, file_id)
+      SELECT 'account ' || id, id, NULL, NULL, now() - interval '1 day', external_id IS NOT NULL,
+          CASE WHEN external_id IS NOT NULL THEN 'nightly' END FROM accounts
+      UNION ALL SELECT concat_ws(' ', 'membership', account_id, organization_id), account_id, organization_id, NULL,
+          now() - interval '1 day', id % 2 = 0, CASE WHEN id % 2 = 0 THEN 'nightly' END FROM organization_memberships
+      UNION ALL SELECT concat_ws(' ', 'warehouse_rights', account_id, warehouse_id), account_id, organization_id,
+          warehouse_id, now() - interval '1 day', true, 'nightly' FROM warehouse_rights ON CONFLICT DO NOTHING`,
+    `INSERT INTO known_times (thing, as_of, by_import, ended_as_of, expires_at)
+      SELECT 'deleted account external gone ' || n, now(), false, now(), now() + interval '30 days'
+        FROM generate_series(1, ${ENDED}) AS n`,
     `INSERT INTO browser_sessions (uid, account_id, cookie_hash, generation, begun_at, address, browser)
       SELECT 'session-' || n, '${heavy}', 'hash', 0, ${ago('n', 'minute')}, '192.0.2.1', 'Firefox'
         FROM generate_series(1, ${OF_ONE}) AS n

@@ -6,6 +6,7 @@ import { createProgram } from '../../src/operator/program/program.ts';
 import { openDatabase } from '../../src/storage/database.ts';
 import { migrate } from '../../src/storage/migrate.ts';
 import { fileOf, line } from '../import/import-file.ts';
+import { push, SENDERS } from '../import/pushing.ts';
 import { operatorFor, type RunOperator } from '../operator/run-operator.ts';
 import { type SignedInPerson, signedIn } from '../pages/signed-in-person.ts';
 import { partnerTokens } from '../provider/partner-tokens.ts';
@@ -109,7 +110,7 @@ const COMMANDS: Readonly<Record<string, readonly string[]>> = {
     '--import imp_VcX0bq7mWcXk2f1S',
     '--json',
   ],
-  import: ['FILE --dry-run', 'FILE --yes'],
+  import: ['FILE --dry-run', 'FILE --prune --dry-run', 'FILE --yes'],
   'changes allow': ['480'],
   'check-config': [''],
   reload: ['--dry-run'],
@@ -144,7 +145,7 @@ describeOn([postgresServer], 'a database in its fifth year', () => {
     const databaseUrl = await server.createDatabase();
     const database = await openDatabase({ databaseUrl, dataDirectory: '', timeoutFactor: 20 });
     await migrate(database).finally(() => database.close());
-    service = await start({ settings: { storage: { databaseUrl } } });
+    service = await start({ settings: { storage: { databaseUrl }, senders: SENDERS } });
     seeded = await seed(service);
     await fill(databaseUrl, seeded);
     run = operatorFor(service);
@@ -213,6 +214,27 @@ describeOn([postgresServer], 'a database in its fifth year', () => {
       }
     }
     expect(problems).to.deep.equal([]);
+  });
+
+  step('pushed lines', async () => {
+    const member = (number: number) => ({
+      account_id: `acc_${`${number}`.padStart(16, '0')}`,
+      organization_id: organization,
+    });
+    const lines = [
+      ...Array.from({ length: 60 }, (_, at) => ({ type: 'membership', ...member(at + 1), removed: true })),
+      { type: 'membership', ...member(100), role: 'viewer', as_of: new Date(Date.now() - 60_000).toISOString() },
+      {
+        type: 'warehouse_rights',
+        account_id: member(100).account_id,
+        warehouse_id: warehouse,
+        rights: ['read', 'write'],
+      },
+      { type: 'account', id: member(20_101).account_id, removed: true },
+      { type: 'account', id: member(20_102).account_id, removed: true, deleted: true },
+      line.warehouse('W1', '', { organization: undefined, organization_id: organization }),
+    ];
+    expect((await push(service, lines)).results).to.deep.equal(lines.map(() => 'ok'));
   });
 
   step('the cleaning jobs', async () => {
