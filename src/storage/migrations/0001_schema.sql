@@ -805,15 +805,6 @@ create table node_keys (
   runs_with jsonb not null -- The version, settings and limits of the node (storage/nodes.ts).
 );
 
--- A row is a key that a node has or had. The times of "current" are null for a key that never signed.
-create table key_sightings (
-  kind text not null check (kind in ('cookie', 'token')),
-  fingerprint text not null,
-  first_seen_at timestamptz not null,
-  first_current_at timestamptz, last_current_at timestamptz,
-  primary key (kind, fingerprint)
-);
-
 -- The only row numbers the requests to reload the settings; its lock gives concurrent requests their order. A number
 -- is a time in milliseconds since 1970, so that numbers also grow after the restore of an older backup.
 create table settings_reload (
