@@ -1,8 +1,7 @@
 /** The recorded sessions of each user, the providers that proved them, and the one place that ends one. */
-import type { Clock } from '../base/clock.ts';
 import { sha256 } from '../base/random-id.ts';
 import { lockAccount, lockedTransactionOf } from '../storage/account-turns.ts';
-import { deleteExpired, expiryJob } from '../storage/cleaning.ts';
+import { deleteExpired, refusalsExpiryJob } from '../storage/cleaning.ts';
 import type { Database, InTransaction } from '../storage/queries.ts';
 import {
   ACCOUNT_COLUMNS,
@@ -37,6 +36,8 @@ export interface StartedSession {
 /** The session at a provider with which the user of a session has authenticated. */
 export interface ProviderSession extends Identity {
   readonly sid: string | undefined;
+  /** What `latestLogout` returned before the provider was asked who the user is. */
+  readonly latestLogout: number;
 }
 
 /** A sign-out at a provider: of the session `sid` there or, if it is undefined, of all sessions of the subject. */
@@ -80,14 +81,19 @@ const PUBLIC_ID_COLUMN = `('ses_' ||
 /** SQL: the rows of `session_providers` of a sign-out of `$3` or, if that is null, of all sessions of `$2`. */
 const SIGNED_OUT = 'issuer = $1 AND ($2::text IS NULL OR subject = $2) AND ($3::text IS NULL OR sid = $3)';
 
+/** SQL: true if a logout token later than number `$3` concerns the session `$1`, which the issuer `$2` proved. */
+const SIGNED_OUT_SINCE = `EXISTS (
+  SELECT FROM session_providers AS provider JOIN logout_tokens AS token USING (issuer)
+    WHERE provider.uid = $1 AND issuer = $2 AND token.number > $3
+      AND coalesce(token.subject = provider.subject, true) AND coalesce(token.sid = provider.sid, token.sid IS NULL))`;
+
 /** Returns the details of log entries about a session that was ended. */
 export const sessionDetails = (session: Pick<StartedSession, 'uid' | 'origin'>) => ({
   session_id: sessionId(session),
   browser: describeBrowser(session.origin.browser),
 });
 
-export function createSessionList(parts: { readonly database: Database; readonly clock: Clock }) {
-  const { database, clock } = parts;
+export function createSessionList({ database }: { readonly database: Database }) {
   return {
     /**
      * Records a session that begins or continues. Call it before the session is stored: without its row, no
@@ -134,7 +140,22 @@ export function createSessionList(parts: { readonly database: Database; readonly
           raised,
         ],
       );
-      return recorded.length > 0;
+      if (recorded.length === 0) return false;
+      if (!from) return true;
+      // Ask only now: a sign-out that does not find the recorded session is found here.
+      const signedOut = await database.query(
+        `UPDATE browser_sessions SET ended_at = ${database.now()} WHERE uid = $1 AND ${SIGNED_OUT_SINCE} RETURNING 1`,
+        [uid, from.issuer, from.latestLogout],
+      );
+      return signedOut.length === 0;
+    },
+
+    /** Returns the number of the latest logout token of all providers. No clock, so that none can be wrong. */
+    async latestLogout(): Promise<number> {
+      const [latest] = await database.query<{ number: number | null }>(
+        'SELECT max(number)::float8 AS number FROM logout_tokens',
+      );
+      return latest?.number ?? 0;
     },
 
     /** Returns the account of a session; undefined if the session has ended, or was never recorded. */
@@ -208,19 +229,25 @@ export function createSessionList(parts: { readonly database: Database; readonly
      * @param inTransaction runs in the same transaction.
      * @returns undefined for a token that was used before.
      */
-    endAtProvider: (
+    async endAtProvider(
       { issuer, subject, sid, token }: SignOutAtProvider,
       inTransaction: InTransaction<SignedOutAtProvider>,
-    ): Promise<SignedOutAtProvider | undefined> =>
-      database.transaction(async (tx) => {
-        // If several requests send the same token, only one of them inserts the row.
+    ): Promise<SignedOutAtProvider | undefined> {
+      const tokenHash = sha256(`${issuer} ${token.id}`);
+      const values = [issuer, subject ?? null, sid ?? null];
+      // Not in the transaction: a session that is recorded now finds the token, or the transaction finds the session.
+      await database.query(
+        `INSERT INTO logout_tokens (issuer, subject, sid, token_hash, expires_at)
+          VALUES ($1, $2, $3, $4, ${database.now()} + $5 * interval '1 second') ON CONFLICT DO NOTHING`,
+        [...values, tokenHash, token.seconds],
+      );
+      return database.transaction(async (tx) => {
+        // If several requests send the same token, only one of them uses it.
         const isNew = await tx.query(
-          `INSERT INTO logout_tokens (token_hash, expires_at) VALUES ($1, $2)
-            ON CONFLICT DO NOTHING RETURNING 1`,
-          [sha256(`${issuer} ${token.id}`), new Date(clock() + token.seconds * 1000)],
+          'UPDATE logout_tokens SET is_used = true WHERE token_hash = $1 AND NOT is_used RETURNING 1',
+          [tokenHash],
         );
         if (isNew.length === 0) return undefined;
-        const values = [issuer, subject ?? null, sid ?? null];
         // Also accounts whose sessions have all ended: the provider's sign-out may end more than sessions.
         const theirs = await tx.query<{ id: string; isLinked: boolean }>(
           `WITH signed_out AS (SELECT uid, subject FROM session_providers WHERE ${SIGNED_OUT}),
@@ -245,9 +272,11 @@ export function createSessionList(parts: { readonly database: Database; readonly
         };
         await inTransaction(tx, outcome);
         return outcome;
-      }),
+      });
+    },
 
-    removeUsedTokens: expiryJob(parts, [{ table: 'logout_tokens', column: 'expires_at' }]),
+    /** By the database's clock, too: a node with a wrong clock must not let a used token be used again. */
+    removeUsedTokens: refusalsExpiryJob(database, [{ table: 'logout_tokens', column: 'expires_at' }]),
 
     removeOlderThan: (olderThan: Date, limit: number): Promise<number> =>
       deleteExpired(database, [{ table: 'browser_sessions', column: 'begun_at' }], olderThan, limit),

@@ -2,7 +2,6 @@
 import type { AttemptLimit, AttemptLimitOptions, CreateAttemptLimit, Over } from '../base/attempt-limits.ts';
 import { networkOf } from '../base/network-address.ts';
 import { createTurnsOf } from '../storage/account-turns.ts';
-import { isAway } from '../storage/storage-unavailable.ts';
 import { emailKey } from './email.ts';
 
 interface SignInLimitSettings {
@@ -37,7 +36,7 @@ interface Attempt {
 }
 
 /** Of one account, or of one browser that it knows. */
-const TURNS = { maxWaiting: 40, maxWaitingPerCaller: 10, maxWaitMs: 5_000, concernsAll: isAway };
+const TURNS = { maxWaiting: 40, maxWaitingPerCaller: 10, maxWaitMs: 5_000 };
 
 /** A limit that counted the attempt, and how to correct the count if the password is right. */
 interface Counted {

@@ -60,6 +60,10 @@ export type MethodChange = <Result>(
  */
 export type RequireMayAdd = (tx: Queries) => Promise<void>;
 
+/** Ends every session of the account, because an operator removes a method: one of them may be proved only by that. */
+export const endSessionsIn = (tx: Queries, accountId: string): Promise<unknown> =>
+  tx.query('UPDATE accounts SET session_generation = session_generation + 1 WHERE id = $1', [accountId]);
+
 /** What a signed-in user ends. */
 interface Ending {
   /** Includes the user's session. */

@@ -49,8 +49,7 @@ const MARGIN_SECONDS = 86_400;
 /** The maximum of `tokens.machine_access_token`. */
 const MAX_MACHINE_TOKEN_SECONDS = 86_400;
 
-const RAISE_LIFETIME = `INSERT INTO longest_refresh_lifetime AS longest (seconds) VALUES ($1)
-  ON CONFLICT (is_the_only_one) DO UPDATE SET seconds = excluded.seconds WHERE longest.seconds < excluded.seconds`;
+const RAISE_LIFETIME = 'UPDATE lasting_numbers SET refresh_lifetime_seconds = $1 WHERE refresh_lifetime_seconds < $1';
 
 export type Revocations = ReturnType<typeof createRevocations>;
 
@@ -74,7 +73,7 @@ export function createRevocations(parts: { readonly database: Database; readonly
     const keptSeconds = REMEMBER_EXPIRED_SECONDS + MARGIN_SECONDS;
     // Another node may be prolonging the record, and an older copy of the token store may have a later expiry.
     const forgottenAt = `greatest(to_timestamp(${use(usableUntil + keptSeconds)}), ${database.now()} +
-      ((SELECT seconds FROM longest_refresh_lifetime) + ${use(keptSeconds)}) * interval '1 second')`;
+      ((SELECT refresh_lifetime_seconds FROM lasting_numbers) + ${use(keptSeconds)}) * interval '1 second')`;
     // Nothing is recorded if the account was deleted: its authorizations ended with it.
     return `WITH recorded AS (
         INSERT INTO ended_authorizations (id, at, cause, account_id, client_id, forgotten_at)

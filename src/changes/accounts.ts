@@ -5,7 +5,7 @@ import { displayName } from '../accounts/display-name.ts';
 import { newEmailProblem, normalizeEmail } from '../accounts/email.ts';
 import { type Identity, removeLink } from '../accounts/identities/identities.ts';
 import { hashPassword, refusePassword } from '../accounts/passwords/password.ts';
-import type { MethodChange } from '../accounts/sign-in-methods.ts';
+import { endSessionsIn, type MethodChange } from '../accounts/sign-in-methods.ts';
 import { randomId } from '../base/random-id.ts';
 import { Refusal, refuseViolations } from '../base/refusal.ts';
 import { lockAccount, lockedTransactionOf } from '../storage/account-turns.ts';
@@ -145,12 +145,14 @@ export function createAccounts(
 
     changeMethods,
 
-    /** Removes the link with a provider. @returns true if there was a link */
+    /** Removes the link with a provider, and ends every session. @returns true if there was a link */
     unlink: (id: string, issuer: string, inTransaction: InTransaction<Identity>): Promise<boolean> =>
       changeMethods(id, true, async (tx) => {
         const gone = await removeLink(tx, id, issuer);
-        if (gone !== undefined) await inTransaction(tx, gone);
-        return gone !== undefined;
+        if (gone === undefined) return false;
+        await endSessionsIn(tx, id);
+        await inTransaction(tx, gone);
+        return true;
       }),
   };
 }

@@ -7,8 +7,6 @@ import type { Database } from '../storage/queries.ts';
 import type { Ids } from './change.ts';
 import type { Changes } from './engine.ts';
 
-export type Memberships = ReturnType<typeof createMemberships>;
-
 interface NewAccess {
   readonly organization?: { readonly id: string; readonly role: Role } | undefined;
   readonly warehouse?: { readonly id: string; readonly rights: readonly Right[] } | undefined;

@@ -15,8 +15,6 @@ import {
 } from './client-rules.ts';
 import { insertSecret, newClientSecret } from './client-secrets.ts';
 
-export type ClientCreation = ReturnType<typeof createClientCreation>;
-
 interface NewClient extends ClientDraft {
   /** Absent if the operator provides the client. */
   readonly ownerAccountId?: string | undefined;

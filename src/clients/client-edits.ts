@@ -15,8 +15,6 @@ import {
 } from './client-rules.ts';
 import { type ChangeClient, unknownClient } from './client-secrets.ts';
 
-export type ClientEdits = ReturnType<typeof createClientEdits>;
-
 /** Without `links` the client keeps all its links. */
 export type ClientChanges = Pick<ClientDraft, 'name' | 'redirectUris' | 'links'>;
 

@@ -17,7 +17,7 @@ import { cut, withoutSecrets, withoutValues } from './storable-text.ts';
 export type SeenAuthMethod = 'basic' | 'body' | 'both' | 'none';
 
 export interface ClientRequest {
-  /** The request is dropped if the client does not exist. */
+  /** As sent: the request is dropped if it is none, or the client does not exist. */
   readonly clientId: string;
   readonly step: 'authorize' | 'token' | 'revoke';
   readonly requestId: string;
@@ -242,14 +242,14 @@ export function createClientRequests(parts: {
      */
     record(request: ClientRequest): void {
       const share = shareOf(request);
-      if (isClosed || (share === 'tail' && !isWatched(request.clientId))) return;
+      if (isClosed || !isClientId(request.clientId) || (share === 'tail' && !isWatched(request.clientId))) return;
       // The look-ups of made-up client IDs must not delay the reader of the log, or the stop of a node, without end.
       if (enqueuing.size >= MAX_LOOKED_UP) return;
       const enqueued = enqueue({ ...request, share, at: new Date(clock()) }).finally(() => enqueuing.delete(enqueued));
       enqueuing.add(enqueued);
     },
 
-    /** Groups the problems of the last 7 days of one client or one owner; the latest first. */
+    /** Groups the problems of the last 7 days of one client or one owner, open and mended; the latest first. */
     groups,
 
     /** Counts the open problems of one client or one owner, keyed by client; without those that have none. */
@@ -257,10 +257,6 @@ export function createClientRequests(parts: {
 
     /** Like `openCounts`, without writing what waits: each write calls the listener of `onLogged`. */
     countWritten,
-
-    async openGroups(clientId: string | undefined, ownerId?: string): Promise<ClientProblemGroup[]> {
-      return (await groups(clientId, ownerId)).filter(({ isMended }) => !isMended);
-    },
 
     async ofRequest(requestId: string): Promise<ClientProblemGroup | undefined> {
       const query = `${GROUPS} WHERE ${isProblem} AND request_id = $1 GROUP BY ${GROUPED_BY}`;

@@ -7,8 +7,6 @@ import type { Database, InTransaction, Queries } from '../storage/queries.ts';
 import { StorageUnavailable } from '../storage/storage-unavailable.ts';
 import { type Client, type ClientKind, type ClientSecret, hasSecret } from './client.ts';
 
-export type ClientSecrets = ReturnType<typeof createClientSecrets>;
-
 const SECRET_ID = /^sec_[A-Za-z0-9_-]{16}$/;
 
 /** Changes this client in a transaction. @throws Refusal `client_unknown` if `id` is malformed */

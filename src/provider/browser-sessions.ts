@@ -71,7 +71,7 @@ export function createBrowserSessions(parts: {
   /**
    * Uses a new identifier each time, so that an identifier planted or copied earlier is worthless.
    *
-   * @returns false if the session that continues has just ended
+   * @returns false if the session has just ended, here or at its provider
    */
   async function begin(ctx: Context, account: Account, login: Login, { uid, ...how }: Began): Promise<boolean> {
     const session = new provider.Session() as SessionModel;
@@ -140,17 +140,17 @@ export function createBrowserSessions(parts: {
     /** Reads the session again, for responses (streams) that may last longer than the session. */
     lookAgain: (ctx: Context) => read(ctx).then(activeFrom),
 
-    /** Starts a session with a new identifier, and ends the previous session of this browser. */
-    async signIn(ctx: Context, account: Account, came: UpstreamSignIn | Method): Promise<void> {
+    /**
+     * Starts a session with a new identifier, and ends the previous session of this browser.
+     *
+     * @returns false if the user has signed out at the provider meanwhile
+     */
+    async signIn(ctx: Context, account: Account, came: UpstreamSignIn | Method): Promise<boolean> {
       await end(await latest(ctx));
       const signedInAt = epochSeconds(clock);
       const { sessionGeneration: generation } = account;
-      await begin(
-        ctx,
-        account,
-        { generation, signedInAt, proofs: [proofOf(came, signedInAt)] },
-        { from: fromOf(came) },
-      );
+      const login = { generation, signedInAt, proofs: [proofOf(came, signedInAt)] };
+      return begin(ctx, account, login, { from: fromOf(came) });
     },
 
     /**

@@ -2,7 +2,7 @@
 import type { Context } from 'koa';
 import { networkOf } from '../base/network-address.ts';
 import type { Client } from '../clients/client.ts';
-import { createTurns } from '../storage/account-turns.ts';
+import { createTurnsOf } from '../storage/account-turns.ts';
 import { OAuthError } from './oauth-error.ts';
 
 /** With 500 connections of one client, the answers to another then take about three times as long as with none. */
@@ -23,28 +23,12 @@ export type ClientTurns = ReturnType<typeof createClientTurns>;
  * @throws OAuthError `temporarily_unavailable` (503) if too many requests wait, or one waited for too long
  */
 export function createClientTurns() {
-  /** The turns of each client with requests. */
-  const all = new Map<string, { readonly take: ReturnType<typeof createTurns>; requests: number }>();
-
-  return async function inTurn<Result>(
-    { id, kind }: Client,
-    ctx: Context,
-    work: (hasWaited: boolean) => Promise<Result>,
-  ): Promise<Result> {
-    const key = kind === 'public' ? `${id} ${networkOf(ctx.ip)}` : id;
-    const max = kind === 'resource-server' ? AT_ONCE_RESOURCE_SERVER : AT_ONCE;
-    const turns = all.get(key) ?? {
-      take: createTurns(max, { maxWaiting: MAX_WAITING, maxWaitMs: MAX_WAIT_MS, refusal: tooManyAtOnce }),
-      requests: 0,
-    };
-    all.set(key, turns);
-    turns.requests += 1;
-    try {
-      return await turns.take(work, ctx.res);
-    } finally {
-      turns.requests -= 1;
-      if (turns.requests === 0) all.delete(key);
-    }
+  const limits = { maxWaiting: MAX_WAITING, maxWaitMs: MAX_WAIT_MS, refusal: tooManyAtOnce };
+  const ofClient = createTurnsOf({ ...limits, atOnce: AT_ONCE });
+  const ofResourceServer = createTurnsOf({ ...limits, atOnce: AT_ONCE_RESOURCE_SERVER });
+  return <Result>({ id, kind }: Client, ctx: Context, work: (hasWaited: boolean) => Promise<Result>) => {
+    const inTurn = kind === 'resource-server' ? ofResourceServer : ofClient;
+    return inTurn(kind === 'public' ? `${id} ${networkOf(ctx.ip)}` : id, work, undefined, ctx.res);
   };
 }
 

@@ -30,8 +30,7 @@ export function listenToEvents(provider: Provider, parts: Listeners): void {
   provider.on('authorization.error', (ctx, error) => {
     outcomes.authorizationRefused(error.message);
     log.info({ ...about(ctx), error: error.message, cause: loggedCause(error) }, 'authorization refused');
-    const problem = authorizationProblem(ctx, error);
-    if (problem) requests.record(problem);
+    requests.record(authorizationProblem(ctx, error));
   });
   provider.on('server_error', (ctx, error) => {
     log.error({ ...about(ctx), err: error }, 'request failed');

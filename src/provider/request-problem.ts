@@ -1,7 +1,6 @@
 /** Describes a refused authorize or token request for the owner of its client. */
 import type { Context } from 'koa';
 import type { KoaContextWithOIDC } from 'oidc-provider';
-import { isClientId } from '../base/random-id.ts';
 import type { ClientRequest, SeenAuthMethod } from '../clients/client-requests.ts';
 import { findValidSecret } from './client-authentication.ts';
 import { findForm } from './form.ts';
@@ -17,60 +16,46 @@ export interface EngineError extends Error {
   readonly error_detail?: string | undefined;
 }
 
-/** Describes a refused authorize request. @returns undefined without a well-formed client id */
-export function authorizationProblem(ctx: KoaContextWithOIDC, error: Error): ClientRequest | undefined {
+/** Describes a refused authorize request. */
+export function authorizationProblem(ctx: KoaContextWithOIDC, error: Error): ClientRequest {
   const { client, params } = ctx.oidc;
-  return problemOf(client?.clientId ?? params?.client_id, {
+  return {
+    clientId: textOf(client?.clientId ?? params?.client_id) ?? '',
     step: 'authorize',
     error: error.message,
     // If the engine finds no client, it is suspended: problems of unknown clients are dropped.
     cause: client ? causeOf(error) : causeOf(error).replace(/^client not found$/, SUSPENDED),
     requestId: ctx.state.requestId,
-    redirectUri: params?.redirect_uri,
+    redirectUri: textOf(params?.redirect_uri),
     isFromClient: client?.redirectUriAllowed(String(params?.redirect_uri)) ?? false,
     // Read the raw query: the engine removes unknown scopes from its parameters.
-    scope: ctx.query.scope,
-  });
+    scope: textOf(ctx.query.scope),
+  };
 }
 
-/** Describes a refused token request. @returns undefined without a well-formed client id */
-export function tokenProblem(ctx: Context, error: string, cause: string): ClientRequest | undefined {
+/** Describes a refused token request. */
+export function tokenProblem(ctx: Context, error: string, cause: string): ClientRequest {
   const form = findForm(ctx);
   const [, encoded] = BASIC.exec(ctx.get('authorization')) ?? [];
-  const [idInHeader] = Buffer.from(encoded ?? '', 'base64')
+  const [idInHeader = ''] = Buffer.from(encoded ?? '', 'base64')
     .toString()
     .split(':');
-  return problemOf(form?.get('client_id') || idInHeader, {
+  return {
+    clientId: form?.get('client_id') || idInHeader,
     step: 'token',
+    grantType: form?.get('grant_type') || undefined,
     error,
     cause,
     requestId: ctx.state.requestId,
-    redirectUri: form?.get('redirect_uri'),
-    scope: form?.get('scope'),
+    redirectUri: textOf(form?.get('redirect_uri')),
+    scope: textOf(form?.get('scope')),
     isFromClient: findValidSecret(ctx) !== undefined,
     authMethod: methodOf(encoded !== undefined, Boolean(form?.get('client_secret'))),
-  });
-}
-
-function problemOf(
-  clientId: unknown,
-  {
-    redirectUri,
-    scope,
-    ...known
-  }: Omit<ClientRequest, 'clientId' | 'redirectUri' | 'scope'> & {
-    readonly redirectUri: unknown;
-    readonly scope: unknown;
-  },
-): ClientRequest | undefined {
-  if (typeof clientId !== 'string' || !isClientId(clientId)) return undefined;
-  return {
-    clientId,
-    ...known,
-    ...(typeof redirectUri === 'string' && { redirectUri }),
-    ...(typeof scope === 'string' && scope && { scope }),
   };
 }
+
+/** A parameter may be absent, and the engine gives a repeated one as an array. */
+const textOf = (value: unknown): string | undefined => (typeof value === 'string' && value ? value : undefined);
 
 function methodOf(isInHeader: boolean, isInBody: boolean): SeenAuthMethod {
   if (isInHeader && isInBody) return 'both';

@@ -77,7 +77,7 @@ export function createSessionWrites(parts: {
      * Records and stores a session that begins or continues, and sets its cookie for its whole lifetime.
      *
      * @param how the last parameter of the session list's `record`
-     * @returns false if the session that continues has ended
+     * @returns false if the session has ended, here or at its provider
      */
     async begin(
       session: SessionModel,

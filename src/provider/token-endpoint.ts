@@ -104,8 +104,9 @@ async function answerTo(error: unknown, ctx: Context, parts: TokenEndpointParts)
   // The message of the store itself is for operators only.
   const cause = isAway ? refusal.reason : refusal.internalCause;
   log.info({ requestId, clientId, error: code, cause }, 'token refused');
-  const problem = tokenProblem(ctx, code, isAway ? refusal.error_description : refusal.internalCause);
-  if (problem && !testedReplay.find(ctx)) requests.record({ ...problem, grantType: grantType || undefined });
+  if (!testedReplay.find(ctx)) {
+    requests.record(tokenProblem(ctx, code, isAway ? refusal.error_description : refusal.internalCause));
+  }
 
   const client = findAuthenticatedClient(ctx);
   if (!client || isAway) return error;

@@ -70,7 +70,7 @@ export function createCommonRegistries(parts: {
     operator: by?.operator,
   });
   const connections = createConnections({ database, changes, clock, people });
-  const sessionList = createSessionList({ database, clock });
+  const sessionList = createSessionList({ database });
   const activity = createActivity({ database, clock, ...(by && { by }) });
   const revocations = createRevocations({ database, activity });
   const apiKeys = createApiKeys({ database, people, changes, clock, activity, maxCached });

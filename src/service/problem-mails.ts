@@ -11,7 +11,7 @@ import type { ClientRequests, MailedOwner } from '../clients/client-requests.ts'
 
 /** @param perOwner allows one mail a day for each key, counted across all nodes */
 export function createProblemMails(parts: {
-  readonly requests: Pick<ClientRequests, 'openGroups'>;
+  readonly requests: Pick<ClientRequests, 'groups'>;
   readonly networks: Pick<ClientNetworks, 'list'>;
   readonly clients: Pick<ClientRegistry, 'find'>;
   readonly clock: Clock;
@@ -25,7 +25,7 @@ export function createProblemMails(parts: {
   const delayed = new Map<string, number>();
 
   async function mailOwner({ id: ownerId, step }: MailedOwner): Promise<void> {
-    const open = (await requests.openGroups(undefined, ownerId)).filter(({ isMailed }) => isMailed);
+    const open = (await requests.groups(undefined, ownerId)).filter(({ isMailed, isMended }) => isMailed && !isMended);
     if (open.length === 0 || !mail()) return;
     // Any caller can send an authorization request: these have a mail of the day of their own.
     if (await perOwner.count(`${ownerId} ${step}`)) return;

@@ -189,6 +189,7 @@ export function wireSignIn(parts: {
     nextPerson: createNextPerson(issuer, providerIds, isShared),
     arrive,
     identities,
+    sessionList,
     errorPage,
     notices,
     outcomes,

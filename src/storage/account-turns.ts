@@ -7,54 +7,80 @@ import { isAway, StorageUnavailable } from './storage-unavailable.ts';
 /** The waiting requests of each account: one person, or an attacker with one account, sends them all. */
 const MAX_WAITING = 10;
 
-type Waiting = PromiseWithResolvers<void>;
-
 /** The turns of one thing that many users change, such as a client. */
-export const createSharedTurns = (maxWaiting: number): InTurn => createTurnsOf({ maxWaiting, concernsAll: isAway });
+export const createSharedTurns = (maxWaiting: number): InTurn => createTurnsOf({ maxWaiting });
 
 export const createAccountTurns = (): InTurn =>
   createTurnsOf({ maxWaiting: MAX_WAITING, concernsAll: (error) => error instanceof StorageUnavailable });
 
-/** The requests that wait for one id. */
-interface TurnsOfOne {
-  /** In addition to the running one. */
+/** The limits of the turns of one id. */
+interface TurnLimits {
+  /** How many requests run at once; default: one. */
+  readonly atOnce?: number;
   readonly maxWaiting: number;
   /** Of one caller, so that no caller keeps all others out. */
   readonly maxWaitingPerCaller?: number;
-  readonly maxWaitMs?: number;
-  /** True if the waiting requests would fail like this, too: one by one, and too late. */
-  readonly concernsAll: (error: unknown) => boolean;
+  readonly maxWaitMs?: number | undefined;
+  /**
+   * True if the waiting requests would fail like this, too: one by one, and too late. Default: if a store does not
+   * answer.
+   */
+  readonly concernsAll?: (error: unknown) => boolean;
+  /** Default: AccountBusy. */
+  readonly refusal?: () => Error;
 }
 
-/**
- * @returns `caller` is counted if `maxWaitingPerCaller` is set. `work` was not run if it throws AccountBusy.
- */
-export function createTurnsOf({ maxWaiting, maxWaitingPerCaller, maxWaitMs, concernsAll }: TurnsOfOne) {
-  /** The waiting requests, in order, of each id with running work. */
-  const queues = new Map<string, (Waiting & { readonly caller: string | undefined })[]>();
+interface Waiting extends PromiseWithResolvers<void> {
+  readonly caller: string | undefined;
+}
 
-  return async <Result>(id: string | undefined, work: () => Promise<Result>, caller?: string): Promise<Result> => {
-    if (id === undefined) return work();
-    const queue = queues.get(id) ?? [];
-    if (queues.has(id)) {
-      const own = queue.filter((one) => one.caller === caller).length;
-      if (own >= (maxWaitingPerCaller ?? maxWaiting)) throw new AccountBusy();
-      if (queue.length >= maxWaiting) makeRoom(queue, own);
+/** The response of a waiting request: it closes early if the caller disconnects. */
+type Response = Pick<EventEmitter, 'once' | 'off'>;
+
+/**
+ * Runs at most `atOnce` functions of an id at once. Further ones wait, and start in the order of their calls.
+ *
+ * @returns a function that runs `work`, with whether it has waited. `caller` is counted if `maxWaitingPerCaller` is
+ *   set. `work` was not run if the refusal is thrown: too many wait, it has waited for `maxWaitMs`, or its `response`
+ *   was closed meanwhile.
+ */
+export function createTurnsOf(limits: TurnLimits) {
+  const { atOnce = 1, maxWaiting, maxWaitingPerCaller = maxWaiting, maxWaitMs } = limits;
+  const { concernsAll = isAway, refusal = () => new AccountBusy() } = limits;
+  /** Of each id with running work. */
+  const all = new Map<string, { running: number; readonly waiting: Waiting[] }>();
+
+  return async <Result>(
+    id: string | undefined,
+    work: (hasWaited: boolean) => Promise<Result>,
+    caller?: string,
+    response?: Response,
+  ): Promise<Result> => {
+    if (id === undefined) return work(false);
+    const turns = all.get(id) ?? { running: 0, waiting: [] };
+    all.set(id, turns);
+    const { waiting } = turns;
+    const hasToWait = turns.running === atOnce;
+    if (hasToWait) {
+      const own = waiting.filter((one) => one.caller === caller).length;
+      if (own >= maxWaitingPerCaller) throw refusal();
+      if (waiting.length >= maxWaiting) makeRoom(waiting, own, refusal);
       const turn = { caller, ...Promise.withResolvers<void>() };
-      queue.push(turn);
-      await within(maxWaitMs, turn, queue, () => new AccountBusy());
+      waiting.push(turn);
+      await waitFor(turn, waiting, { maxWaitMs, response, refusal });
     } else {
-      queues.set(id, queue);
+      turns.running += 1;
     }
     try {
-      return await work();
+      return await work(hasToWait);
     } catch (error) {
-      if (concernsAll(error)) for (const one of queue.splice(0)) one.reject(error);
+      if (concernsAll(error)) for (const one of waiting.splice(0)) one.reject(error);
       throw error;
     } finally {
-      const next = queue.shift();
+      const next = waiting.shift();
       if (next) next.resolve();
-      else queues.delete(id);
+      else turns.running -= 1;
+      if (turns.running === 0) all.delete(id);
     }
   };
 }
@@ -62,44 +88,42 @@ export function createTurnsOf({ maxWaiting, maxWaitingPerCaller, maxWaitMs, conc
 /**
  * Refuses the latest of the caller with the most waiting requests: few callers cannot keep all others out.
  *
- * @param own how many of the new caller are waiting @throws AccountBusy if no caller has more than that
+ * @param own how many of the new caller are waiting @throws the refusal if no caller has more than that
  */
-function makeRoom(queue: (Waiting & { readonly caller: string | undefined })[], own: number): void {
+function makeRoom(waiting: Waiting[], own: number, refusal: () => Error): void {
   const counts = new Map<string | undefined, number>();
-  for (const { caller } of queue) counts.set(caller, (counts.get(caller) ?? 0) + 1);
+  for (const { caller } of waiting) counts.set(caller, (counts.get(caller) ?? 0) + 1);
   const [most, count] = [...counts].reduce((one, other) => (other[1] > one[1] ? other : one));
-  if (count <= own + 1) throw new AccountBusy();
-  const [refused] = queue.splice(
-    queue.findLastIndex(({ caller }) => caller === most),
+  if (count <= own + 1) throw refusal();
+  const [refused] = waiting.splice(
+    waiting.findLastIndex(({ caller }) => caller === most),
     1,
   );
-  refused?.reject(new AccountBusy());
+  refused?.reject(refusal());
 }
 
-/** The response of a waiting request: it closes early if the caller disconnects. */
-type Caller = Pick<EventEmitter, 'once' | 'off'>;
-
-/** Waits for the turn. After this time, or if its caller leaves, it leaves the queue and is refused. */
-async function within<Turn extends Waiting>(
-  maxWaitMs: number | undefined,
-  turn: Turn,
-  queue: Turn[],
-  refusal: () => Error,
-  caller?: Caller,
+async function waitFor(
+  turn: Waiting,
+  waiting: Waiting[],
+  {
+    maxWaitMs,
+    response,
+    refusal,
+  }: Pick<TurnLimits, 'maxWaitMs'> & { response: Response | undefined; refusal(): Error },
 ): Promise<void> {
   const giveUp = (): void => {
-    const at = queue.indexOf(turn);
+    const at = waiting.indexOf(turn);
     if (at < 0) return;
-    queue.splice(at, 1);
+    waiting.splice(at, 1);
     turn.reject(refusal());
   };
   const timer = maxWaitMs === undefined ? undefined : setTimeout(giveUp, maxWaitMs);
-  caller?.once('close', giveUp);
+  response?.once('close', giveUp);
   try {
     await turn.promise;
   } finally {
     clearTimeout(timer);
-    caller?.off('close', giveUp);
+    response?.off('close', giveUp);
   }
 }
 
@@ -107,43 +131,11 @@ async function within<Turn extends Waiting>(
 const MAX_WAITING_OF_ALL = 1_000;
 
 /**
- * Runs at most `max` functions at once. Further ones wait and start in the order of their calls; if
- * `maxWaiting` wait, the next one is refused (default: with StorageUnavailable `too_many_waiting`), and so is
- * one that has waited for `maxWaitMs`, or whose caller disconnects meanwhile. If a store does not answer, those that wait fail at once: they would fail
- * like this, too, one by one and too late.
+ * Runs at most `max` functions at once, of all callers; the refusal is StorageUnavailable `too_many_waiting`.
  */
-export function createTurns(
-  max: number,
-  {
-    maxWaiting = MAX_WAITING_OF_ALL,
-    maxWaitMs,
-    refusal = tooManyWaiting,
-  }: { readonly maxWaiting?: number; readonly maxWaitMs?: number; readonly refusal?: () => Error } = {},
-) {
-  const waiting: Waiting[] = [];
-  let free = max;
-
-  return async <Result>(work: (hasWaited: boolean) => Promise<Result>, caller?: Caller): Promise<Result> => {
-    if (waiting.length >= maxWaiting) throw refusal();
-    const hasToWait = free === 0;
-    if (hasToWait) {
-      const turn: Waiting = Promise.withResolvers();
-      waiting.push(turn);
-      await within(maxWaitMs, turn, waiting, refusal, caller);
-    } else {
-      free -= 1;
-    }
-    try {
-      return await work(hasToWait);
-    } catch (error) {
-      if (isAway(error)) for (const one of waiting.splice(0)) one.reject(error);
-      throw error;
-    } finally {
-      const next = waiting.shift();
-      if (next) next.resolve();
-      else free += 1;
-    }
-  };
+export function createTurns(max: number, limits: Partial<Pick<TurnLimits, 'maxWaiting' | 'maxWaitMs'>> = {}) {
+  const inTurn = createTurnsOf({ atOnce: max, maxWaiting: MAX_WAITING_OF_ALL, refusal: tooManyWaiting, ...limits });
+  return <Result>(work: () => Promise<Result>): Promise<Result> => inTurn('all', work);
 }
 
 const tooManyWaiting = (): StorageUnavailable =>

@@ -49,6 +49,8 @@ export interface UpstreamPerson {
   readonly subject: string;
   /** The id of the user's session at the provider; logout tokens may contain it. */
   readonly sid: string | undefined;
+  /** As it was given to `finish`. */
+  readonly latestLogout: number;
   /** When the user authenticated (seconds since the epoch); undefined if unknown. */
   readonly provedAt: number | undefined;
   /** How the user authenticated, as a value of the provider (OpenID Connect Core §2). */
@@ -131,10 +133,14 @@ export function createUpstreamProvider({
      * Exchanges the code of the callback. Accepts only a signed ID token for this sign-in.
      *
      * @param query of the callback request
+     * @param expected `latestLogout` names the latest sign-out at a provider so far
      * @throws UpstreamAway, UpstreamRefusal
      */
-    async finish(query: URLSearchParams, expected: UpstreamFlow & { state: string }): Promise<UpstreamPerson> {
-      const { state, nonce, codeVerifier, begunAt, isFresh } = expected;
+    async finish(
+      query: URLSearchParams,
+      expected: UpstreamFlow & { readonly state: string; readonly latestLogout: number },
+    ): Promise<UpstreamPerson> {
+      const { state, nonce, codeVerifier, begunAt, isFresh, latestLogout } = expected;
       // Load the keys for each sign-in, so that new and withdrawn keys take effect immediately.
       const configuration = configurationFor(settings, await metadata(), fetchFromProvider);
       return explained(async () => {
@@ -158,6 +164,7 @@ export function createUpstreamProvider({
           issuer: settings.issuer,
           subject: token.sub,
           sid: textOf(token.sid),
+          latestLogout,
           provedAt,
           acr: shortTextOf(token.acr),
           amr: methodsIn(token.amr),

@@ -201,7 +201,7 @@ describe('requests that take turns for one account, with limits', () => {
   const busy = (work: Promise<unknown>) => work.catch(({ code }: AccountBusy) => code);
 
   it('the requests of one caller keep no other caller out', async () => {
-    const inTurn = createTurnsOf({ maxWaiting: 2, maxWaitingPerCaller: 1, concernsAll: () => false });
+    const inTurn = createTurnsOf({ maxWaiting: 2, maxWaitingPerCaller: 1 });
     const blocked = Promise.withResolvers<void>();
     const first = inTurn('acc_a', () => blocked.promise, 'a');
     const [own, tooMany, other, full] = ['a', 'a', 'b', 'c'].map((caller) =>
@@ -214,7 +214,7 @@ describe('requests that take turns for one account, with limits', () => {
   });
 
   it('callers with many waiting requests keep no caller with fewer out: the latest request of such a caller is refused', async () => {
-    const inTurn = createTurnsOf({ maxWaiting: 4, maxWaitingPerCaller: 2, concernsAll: () => false });
+    const inTurn = createTurnsOf({ maxWaiting: 4, maxWaitingPerCaller: 2 });
     const blocked = Promise.withResolvers<void>();
     const first = inTurn('acc_a', () => blocked.promise, 'a');
     const callers = ['a', 'a', 'b', 'b', 'c', 'd', 'e'];
@@ -226,7 +226,7 @@ describe('requests that take turns for one account, with limits', () => {
   });
 
   it('a request that waits for too long is refused, and the next one takes its turn', async () => {
-    const inTurn = createTurnsOf({ maxWaiting: 2, maxWaitMs: 1, concernsAll: () => false });
+    const inTurn = createTurnsOf({ maxWaiting: 2, maxWaitMs: 1 });
     const blocked = Promise.withResolvers<void>();
     const first = inTurn('acc_a', () => blocked.promise);
     expect(await busy(inTurn('acc_a', async () => 'answered'))).to.equal('account_busy');

@@ -251,7 +251,7 @@ describe('the networks of a client', () => {
       expect(refused.status, 'no guess, so never 429').to.equal(401);
       expect(refused.body).to.include({ error: 'invalid_client', error_description: 'client authentication failed' });
     }
-    const [problem] = await on.service.clientRequests.openGroups(client.id);
+    const [problem] = await on.service.clientRequests.groups(client.id);
     expect(problem).to.include({ error: 'invalid_client', cause: FOREIGN });
     expect((await seen()).map(({ network, isRefused }) => [network, isRefused])).to.deep.equal([
       ['198.51.100.0/24', true],
@@ -266,7 +266,7 @@ describe('the networks of a client', () => {
     const again = { grant_type: 'refresh_token', refresh_token: String(issued.body.refresh_token) };
     expect((await post(client, '198.51.100.7', again)).status).to.equal(401);
     expect((await post(client, '2001:db8:5::9', again)).status).to.equal(200);
-    expect(await on.service.clientRequests.openGroups(client.id), 'still open').to.have.length(1);
+    expect((await on.service.clientRequests.groups(client.id)).map(({ isMended }) => isMended)).to.deep.equal([false]);
   });
 
   it('refusals from a foreign network take no place of the problems that only the client itself can cause', async () => {
@@ -275,12 +275,12 @@ describe('the networks of a client', () => {
     expect((await post(client, '203.0.113.7', grant)).body).to.include({ error: 'invalid_grant' });
     expect((await post(client, '198.51.100.7', grant)).status).to.equal(401);
     const shares = 'SELECT error, share FROM client_requests WHERE client_id = $1 ORDER BY id';
-    await on.service.clientRequests.openGroups(client.id);
+    await on.service.clientRequests.groups(client.id);
     expect(await on.service.database.query(shares, [client.id])).to.deep.equal([
       { error: 'invalid_grant', share: 'client' },
       { error: 'invalid_client', share: 'stranger' },
     ]);
-    const groups = await on.service.clientRequests.openGroups(client.id);
+    const groups = await on.service.clientRequests.groups(client.id);
     expect(groups.map(({ cause }) => cause)).to.include(FOREIGN);
   });
 

@@ -2,6 +2,7 @@
 import { expect } from 'chai';
 import { createActivity } from '../../src/accounts/activity/activity.ts';
 import { createPasskeys } from '../../src/accounts/passkeys/passkeys.ts';
+import { createSessionList, type SessionList } from '../../src/accounts/session-list.ts';
 import { fileWith } from '../config/configuration.ts';
 import { fileOf, type Line, line } from '../import/import-file.ts';
 import { startMailServer } from '../support/mail-server.ts';
@@ -9,6 +10,15 @@ import { setUpOperator } from './operator-suite.ts';
 import { operatorWith, refusalFrom, valueFrom, variablesOf } from './run-operator.ts';
 
 const ISSUER = 'https://id.example.com/';
+
+/** Starts a session of this user. @returns what tells whether it is still active. */
+async function sessionOf(sessionList: SessionList, accountId: string): Promise<() => Promise<boolean>> {
+  const key = { accountId, uid: `session of ${accountId}`, cookieHash: 'x', generation: 0 };
+  const origin = { address: '::1', browser: 'x' };
+  expect(await sessionList.record(key, { begunAt: new Date(), origin })).to.equal(true);
+  return async () => (await sessionList.accountOf(key)) !== undefined;
+}
+
 const identity = (subject: string, issuer = ISSUER): Line => ({ identity: { issuer, subject } });
 
 describe('operator links, to identities at a provider', () => {
@@ -47,10 +57,15 @@ describe('operator links, to identities at a provider', () => {
     expect(await linksOf('a1@example.test')).to.deep.equal(['ada']);
   });
 
-  it('`links remove` asks for a confirmation and records the removal', async () => {
+  it('`links remove` asks for a confirmation, ends the sessions of the user, and records the removal', async () => {
     const unlink = `links remove a1@example.test --provider ${ISSUER}`;
+    const byEmail = "SELECT id FROM accounts WHERE email = 'a1@example.test'";
+    const [account] = await parts().database.query<{ id: string }>(byEmail);
+    const isActive = await sessionOf(createSessionList(parts()), account?.id ?? '');
     expect((await refusal(unlink)).code).to.equal('confirmation_needed');
+    expect(await isActive()).to.equal(true);
     expect(await value(`${unlink} --yes`)).to.include({ subject: 'ada', unlinked: true });
+    expect(await isActive()).to.equal(false);
     expect((await records()).map(({ action }) => action)).to.deep.equal(['identity_unlinked']);
     expect((await refusal(`${unlink} --yes`)).code).to.equal('link_unknown');
     expect(await linksOf('a1@example.test')).to.deep.equal([]);
@@ -77,7 +92,7 @@ sign_in:
 describe('operator passkeys', () => {
   const { run, value, refusal, parts, records } = setUpOperator();
 
-  it('an operator can list passkeys, and remove one after a confirmation; the removal is recorded and mailed to the user', async () => {
+  it('an operator can list passkeys, and remove one after a confirmation; that ends the sessions of the user, is recorded and mailed', async () => {
     const passkeys = createPasskeys({ ...parts(), activity: createActivity(parts()) });
     const email = 'ada@example.test';
     const { id: accountId } = await value(`accounts add --email ${email} --name Ada --invite`);
@@ -105,6 +120,7 @@ describe('operator passkeys', () => {
     expect((await run(`passkeys list ${email}`)).output).to.match(/^pk_.* Phone +yes /m);
     await records();
 
+    const isActive = await sessionOf(createSessionList(parts()), accountId);
     const remove = `passkeys remove ${email} --passkey ${one.id}`;
     expect((await refusal(remove)).code).to.equal('confirmation_needed');
     const mailServer = await startMailServer();
@@ -114,6 +130,7 @@ describe('operator passkeys', () => {
       GATEHOUSE_CONFIG: fileWith('mail: { from: Gate <gate@example.test> }'),
     });
     expect(await valueFrom(mailing, `${remove} --yes`)).to.include({ removed: true, mailed: true });
+    expect(await isActive()).to.equal(false);
     await mailServer.close();
     expect(mailServer.received[0]?.to).to.deep.equal([email]);
     expect(mailServer.received[0]?.text).to.include('Phone').and.include('Done by: Your administrator');

@@ -135,6 +135,26 @@ onPostgresAndRedis('a sign-out at a provider', (start) => {
     expect(await isSignedIn(person)).to.equal(false);
   });
 
+  for (const claims of [{ sub: GRACE.sub }, { sid: 's9' }]) {
+    it(`a logout token with ${Object.keys(claims)} that arrives before the session of its sign-in is stored leaves none`, async () => {
+      const { sessionList, activity } = on.service;
+      const { record } = sessionList;
+      sessionList.record = async (...about) => {
+        sessionList.record = record;
+        expect((await notify(await tokenOf(claims))).status).to.equal(200);
+        return record(...about);
+      };
+      on.upstream.lie = { claims: (sent) => ({ ...sent, sid: 's9' }) };
+      const person = on.traveller();
+      const answer = await on.signIn(GRACE, person);
+      expect([answer.status, await isSignedIn(person)]).to.deep.equal([403, false]);
+      const [last] = await activity.of(on.seeded.person.accountId, { limit: 1 });
+      expect(last?.action).not.to.equal('signed_in');
+      // The next sign-in is later than the sign-out.
+      expect(await isSignedIn(await signInSession('s9'))).to.equal(true);
+    });
+  }
+
   it('a logout token that arrives during a sign-in leaves no session behind', async () => {
     const { database } = on.service;
     // End the session as soon as it is recorded, before the token store has it.

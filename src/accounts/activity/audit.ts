@@ -40,8 +40,6 @@ export interface AuditRecord extends ActivityRecord {
   readonly email?: string;
 }
 
-export type Audit = ReturnType<typeof createAudit>;
-
 export function createAudit({ database }: { readonly database: Queries }) {
   /** Returns the newest records first. */
   async function find(question: AuditQuestion): Promise<AuditRecord[]> {

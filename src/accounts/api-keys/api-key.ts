@@ -58,8 +58,6 @@ export function keyActivity(
   return { action, actor, accountId, details, origin };
 }
 
-export type ApiKeyCreation = ReturnType<typeof createApiKeyCreation>;
-
 interface NewApiKey {
   readonly accountId: string;
   readonly name: string;

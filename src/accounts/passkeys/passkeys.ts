@@ -6,7 +6,7 @@ import { expiryJob } from '../../storage/cleaning.ts';
 import type { Database, InTransaction, Queries } from '../../storage/queries.ts';
 import { type Account, type AccountRow, accountFrom, SELECT_ACCOUNTS } from '../account.ts';
 import type { Activity, Origin } from '../activity/activity.ts';
-import type { MethodsOfKind, RequireMayAdd } from '../sign-in-methods.ts';
+import { endSessionsIn, type MethodsOfKind, type RequireMayAdd } from '../sign-in-methods.ts';
 import { detailsOf, isPasskeyId, type MadePasskey, PASSKEY_COLUMNS, type Passkey, type PasskeyKey } from './passkey.ts';
 
 /** A challenge that a browser has answered; it is accepted only once. */
@@ -188,15 +188,18 @@ export function createPasskeys(parts: {
     },
 
     /**
-     * Removes a passkey, even if it is the last sign-in method (sign-in-methods.ts lets users not).
+     * Removes a passkey, even if it is the last sign-in method (sign-in-methods.ts lets users not), and ends every
+     * session.
      *
      * @returns true if there was such a passkey.
      */
     remove: (accountId: string, id: string, inTransaction: InTransaction): Promise<boolean> =>
-      transactionOf(database, accountId, async (tx) => {
+      lockedTransactionOf(database, accountId, async (tx) => {
         const name = await removeIn(tx, accountId, id);
-        if (name !== undefined) await inTransaction(tx);
-        return name !== undefined;
+        if (name === undefined) return false;
+        await endSessionsIn(tx, accountId);
+        await inTransaction(tx);
+        return true;
       }),
 
     /**

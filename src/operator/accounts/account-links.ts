@@ -49,7 +49,9 @@ export function addLinkCommands(program: Command, operator: Operator): void {
       const linked = await identities.listOf(account.id);
       const found = linked.find((one) => one.issuer === issuer);
       if (!found) throw notLinked(account, options.provider);
-      await operator.confirm(`Removes the link of ${account.email} with ${found.subject} at ${issuer}.`);
+      await operator.confirm(
+        `Removes the link of ${account.email} with ${found.subject} at ${issuer}, and ends their sessions.`,
+      );
       const { id: accountId } = account;
       const { subject } = found;
       const details = { provider: known?.id ?? issuer, provider_name: known?.label ?? issuer, issuer, subject };
@@ -60,10 +62,8 @@ export function addLinkCommands(program: Command, operator: Operator): void {
       );
       if (!isGone) throw notLinked(account, options.provider);
       return {
-        value: { account_id: accountId, issuer, subject, unlinked: true },
-        text:
-          `Unlinked ${account.email} from ${subject} at ${issuer}. Their sessions stay open; ` +
-          'end them with sessions end.',
+        value: { account_id: accountId, issuer, subject, unlinked: true, browser_sessions_ended: true },
+        text: `Unlinked ${account.email} from ${subject} at ${issuer}, and signed them out everywhere.`,
       };
     },
   ).description('remove a link with a provider account, so that it can be created again');

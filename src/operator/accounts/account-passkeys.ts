@@ -25,7 +25,7 @@ export function addPasskeyCommands(program: Command, operator: Operator): void {
       const kept = await registries.passkeys.of(account.id);
       const found = kept.find(({ id }) => id === options.passkey);
       if (!found) throw unknown(account, options.passkey);
-      await operator.confirm(`Removes the passkey ${found.name} of ${account.email}.`);
+      await operator.confirm(`Removes the passkey ${found.name} of ${account.email}, and ends their sessions.`);
       return remove(account, found, registries);
     },
   ).description('remove a passkey, such as one on a lost device');
@@ -68,11 +68,12 @@ async function remove(account: Account, { id, name }: Passkey, registries: Regis
       account_id: accountId,
       passkey_id: id,
       removed: true,
+      browser_sessions_ended: true,
       mailed: isMailed,
       ...(failure !== undefined && { mail_failure: failure }),
     },
     text: [
-      `Removed the passkey ${name} of ${email}. Their sessions stay open; end them with sessions end.`,
+      `Removed the passkey ${name} of ${email}, and signed them out everywhere.`,
       ...(isMailed ? ['The person was notified by mail.'] : []),
       ...(failure === undefined ? [] : [`The person could not be notified by mail: ${failure}`]),
     ].join('\n'),

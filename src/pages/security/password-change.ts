@@ -25,7 +25,7 @@ export function createPasswordChange(parts: {
   readonly checkPassword: PasswordCheck;
   readonly passwordChanges: Pick<PasswordChanges, 'change'>;
   readonly disconnect: Disconnect;
-  readonly signIns: Pick<BrowserSignIns, 'keepWithNewPassword'>;
+  readonly signIns: Pick<BrowserSignIns, 'keep'>;
 }): ChangePassword {
   const { checkPassword, passwordChanges, disconnect, signIns } = parts;
 
@@ -46,7 +46,7 @@ export function createPasswordChange(parts: {
       const newPassword = form.get('new_password') ?? '';
       const ending = isEndingConnections ? endConnections(disconnect, origin) : undefined;
       const changed = await passwordChanges.change(account, newPassword, origin, ending);
-      await signIns.keepWithNewPassword(ctx, changed);
+      await signIns.keep(ctx, changed, { what: 'password_changed' });
       return message('security.password-changed', { disconnected: String(isEndingConnections) });
     } catch (error) {
       if (!(error instanceof Refusal || error instanceof TooManyPasswords)) throw error;

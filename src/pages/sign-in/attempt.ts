@@ -81,11 +81,6 @@ export function createSignInAttempts(parts: {
     return { email, problem, isTypedWrong: true };
   }
 
-  /** Names the user's sign-in methods. Only for users who know the password or are signed in. */
-  async function strongMethodsOf({ id }: Pick<Account, 'id'>): Promise<{ methods: Text }> {
-    return { methods: anyStrongOf(await signInMethods.of(id)) };
-  }
-
   async function refusePasswordAlone(ctx: Context, { id }: Account): Promise<Message> {
     ctx.status = 403;
     await activity.recordRefused({
@@ -95,7 +90,7 @@ export function createSignInAttempts(parts: {
       origin: requestOrigin(ctx),
       details: { reason: 'password_alone' },
     });
-    return message('sign-in.password-too-weak', await strongMethodsOf({ id }));
+    return message('sign-in.password-too-weak', { methods: anyStrongOf(await signInMethods.of(id)) });
   }
 
   /** Returns why the user must sign in again: the last method was too weak (sign_in.require). */
@@ -105,7 +100,7 @@ export function createSignInAttempts(parts: {
     const { account, session } = visitor;
     const isPassword = session.proofs.every(({ by }) => by === 'password');
     const key = isPassword ? 'sign-in.password-too-weak' : 'sign-in.last-too-weak';
-    return { problem: message(key, await strongMethodsOf(account)) };
+    return { problem: message(key, { methods: anyStrongOf(await signInMethods.of(account.id)) }) };
   }
 
   return { attempt, whySignInAgain };

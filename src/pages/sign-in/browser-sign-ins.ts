@@ -21,9 +21,6 @@ export type UsedMethod =
   | { readonly link: LinkPurpose }
   | (NamedProvider & { readonly isNewLink: boolean });
 
-/** A re-authentication is recorded as a sign-in with this detail. */
-const CONFIRMATION: Details = { confirmation: true };
-
 export interface SignInOutcomes {
   /** @param method `password`, `passkey`, `link`, or the id of a provider. */
   signedIn(method: string): void;
@@ -74,6 +71,7 @@ export function createBrowserSignIns(parts: {
      * Starts a session, and records the sign-in.
      *
      * @param how.isMailed true if another mail tells the user
+     * @returns false if the session has ended before it began: by a sign-out at the provider
      */
     async signIn(
       ctx: Context,
@@ -81,38 +79,33 @@ export function createBrowserSignIns(parts: {
       came: Method | UpstreamSignIn,
       used: UsedMethod,
       how: { readonly isMailed?: boolean } = {},
-    ): Promise<void> {
+    ): Promise<boolean> {
       mailNewLink(ctx, account, used);
-      await sessions.signIn(ctx, account, came);
+      if (!(await sessions.signIn(ctx, account, came))) return false;
       await record(ctx, account, used, how);
+      return true;
     },
 
     /** Gives this browser its own limit of failed attempts, even if the user is not signed in. */
     rememberBrowser: devices.remember,
 
-    /** Records a re-authentication in the session. @returns false if the session has ended. */
+    /** Records a re-authentication in the session: a sign-in with the detail `confirmation`. @returns false if the session has ended. */
     async confirm(ctx: Context, account: Account, came: Method | UpstreamSignIn, used: UsedMethod): Promise<boolean> {
       if (!(await sessions.confirm(ctx, account, came))) return false;
       mailNewLink(ctx, account, used);
       devices.remember(ctx, account);
-      await recordIn(ctx, account, { ...describe(used).details, ...CONFIRMATION });
+      await recordIn(ctx, account, { ...describe(used).details, confirmation: true });
       return true;
-    },
-
-    /** Keeps this browser signed in after a new password, which ended every session. */
-    async keepWithNewPassword(ctx: Context, account: Account): Promise<void> {
-      await sessions.confirm(ctx, account, 'password', 1);
-      devices.remember(ctx, account);
-      mail?.notify(account.id, 'password_changed', browserDetails(ctx));
     },
 
     /**
      * Keeps this browser signed in after a change that ended every session.
      *
-     * @param change the event to mail to the user.
+     * @param change the event to mail to the user; a new password is a proof of the session, too
      */
     async keep(ctx: Context, account: Account, change?: Change): Promise<void> {
-      await sessions.renew(ctx, account);
+      if (change?.what === 'password_changed') await sessions.confirm(ctx, account, 'password', 1);
+      else await sessions.renew(ctx, account);
       devices.remember(ctx, account);
       if (change) mail?.notify(account.id, change.what, { ...browserDetails(ctx), ...change });
     },
@@ -120,7 +113,7 @@ export function createBrowserSignIns(parts: {
 }
 
 interface Change extends Pick<MailedEvent, 'about' | 'more'> {
-  readonly what: 'method_removed' | 'passkey_removed' | 'unrecognized_ended';
+  readonly what: 'password_changed' | 'method_removed' | 'passkey_removed' | 'unrecognized_ended';
 }
 
 const isNewLink = (used: UsedMethod): used is NamedProvider & { readonly isNewLink: true } =>

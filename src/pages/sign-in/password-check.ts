@@ -3,7 +3,7 @@ import type { Context } from 'koa';
 import type { Logger } from 'pino';
 import type { Account } from '../../accounts/account.ts';
 import type { AccountRegistry } from '../../accounts/account-registry.ts';
-import type { Activity } from '../../accounts/activity/activity.ts';
+import type { Activity, NewActivity } from '../../accounts/activity/activity.ts';
 import type { SignIn } from '../../accounts/password-sign-in.ts';
 import { TooManyPasswords } from '../../accounts/passwords/work.ts';
 import type { SignInLimits, TooManySignIns } from '../../accounts/sign-in-limits.ts';
@@ -79,31 +79,27 @@ export function createPasswordCheck(parts: PasswordCheckParts): PasswordCheck {
 
   async function logLimit(ctx: Context, email: string, over: TooManySignIns): Promise<void> {
     const { limit, seconds } = over;
-    const origin = requestOrigin(ctx);
-    const account = limit === 'address' ? undefined : await accounts.findByEmail(email);
+    const refusal = { action: 'sign_in_refused', details: { reason: 'too_many' } } as const;
+    const accountId = limit === 'address' ? undefined : await recordAbout(ctx, email, refusal);
     const { requestId } = ctx.state;
-    const about = { requestId, limit, seconds, address: ctx.ip, accountId: account?.id };
+    const about = { requestId, limit, seconds, address: ctx.ip, accountId };
     log.warn(about, 'too many failed sign-ins: more are refused for a while');
-    if (!account) return;
-    await activity.recordRefused({
-      action: 'sign_in_refused',
-      actor: 'person',
-      accountId: account.id,
-      details: { reason: 'too_many' },
-      origin,
-    });
   }
 
-  async function recordFailure(ctx: Context, email: string): Promise<void> {
+  /** @returns the id of the account, if there is one. */
+  async function recordAbout(
+    ctx: Context,
+    email: string,
+    entry: Pick<NewActivity, 'action' | 'details'>,
+  ): Promise<string | undefined> {
     const origin = requestOrigin(ctx);
-    const account = await accounts.findByEmail(email);
-    if (!account) return;
-    const accountId = account.id;
-    await activity.recordRefused({ action: 'sign_in_failed', actor: 'person', accountId, origin });
+    const accountId = (await accounts.findByEmail(email))?.id;
+    if (accountId !== undefined) await activity.recordRefused({ ...entry, actor: 'person', accountId, origin });
+    return accountId;
   }
 
   /** Does not await: the response time must not reveal whether the account exists. */
-  function inBackground(work: Promise<void>): void {
+  function inBackground(work: Promise<unknown>): void {
     work.catch((err: unknown) => log.warn({ err }, 'the result of a sign-in could not be recorded'));
   }
 
@@ -128,7 +124,7 @@ export function createPasswordCheck(parts: PasswordCheckParts): PasswordCheck {
       return outcome;
     }
     outcomes.passwordChecked('failed');
-    inBackground(recordFailure(ctx, email));
+    inBackground(recordAbout(ctx, email, { action: 'sign_in_failed' }));
     ctx.status = 401;
     return message('sign-in.wrong');
   }

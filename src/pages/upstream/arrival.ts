@@ -59,7 +59,7 @@ export function createArrival(parts: {
     const came = await parts.resolveIdentity(provider, person, requestOrigin(ctx));
     if (typeof came === 'string') return { refused: came };
     const { account, isNewLink } = came;
-    await signIns.signIn(ctx, account, person, { ...provider, isNewLink });
+    if (!(await signIns.signIn(ctx, account, person, { ...provider, isNewLink }))) return { refused: 'signed out' };
     const { interaction, target } = purpose;
     const onward = (interaction !== undefined && (await waiting.restartOf(ctx, interaction))) || target;
     if (!isNewLink) return { path: onward };
