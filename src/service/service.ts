@@ -95,7 +95,6 @@ export async function startService(given: ServiceParts) {
     issuer: settings.issuer,
     brandName: () => current.settings.brand.name,
     onNewProblems: (owners) => mails.reportProblems(owners),
-    onNewNetwork: (client) => void mails.reportNetworks(client),
     timeoutFactor,
     databaseConnections: settings.storage.databaseConnections,
     maxCached: settings.storage.rememberedPeople,
@@ -128,9 +127,6 @@ export async function startService(given: ServiceParts) {
   const mails = createProblemMails({
     log,
     requests: registries.clientRequests,
-    networks: registries.clientNetworks,
-    clients: registries.clients,
-    clock,
     mail: () => current.application.mail,
     perOwner: limits.createAttemptLimit({
       name: 'client_problem_mails',
@@ -207,7 +203,6 @@ export async function startService(given: ServiceParts) {
       limits,
       registries,
       leakedValues,
-      problemMails: mails,
     }),
   });
   opened.defer(() => cleaning.stop());
