@@ -4,7 +4,7 @@ import { Refusal } from '../base/refusal.ts';
 import { transactionOf } from '../storage/account-turns.ts';
 import type { ChangeFeed } from '../storage/change-feed.ts';
 import { mapPage, type Page, type PageRequest, pageOf } from '../storage/pages.ts';
-import { type Database, type InTransaction, type RowOf, withoutNulls } from '../storage/queries.ts';
+import { type Database, type InTransaction, type RowOf, raise, withoutNulls } from '../storage/queries.ts';
 import { createPeople, type People } from './access/people.ts';
 import {
   ACCOUNT_COLUMNS,
@@ -158,16 +158,9 @@ export function createAccountRegistry(parts: {
     endEverySession: (inTransaction) =>
       database.transaction(async (tx) => {
         // Follow the clock: the lost history of an older database may include another such end.
-        const raised = await tx.query(`UPDATE session_cutoff SET generation =
-          greatest(generation + 1, extract(epoch FROM clock_timestamp()) * 1000000)
-          RETURNING 1`);
-        if (raised.length === 0) {
-          throw new Refusal(
-            'session_cutoff_missing',
-            'the table session_cutoff has lost its row, without which no user is signed in',
-            'run `INSERT INTO session_cutoff VALUES (0)` in the database, and then this command again',
-          );
-        }
+        await tx.query(
+          raise('session_generation', 'session_generation + 1, extract(epoch FROM clock_timestamp()) * 1000000'),
+        );
         await inTransaction(tx);
       }),
 

@@ -51,7 +51,7 @@ export const NO_GENERATION = '9007199254740992';
  * `NO_GENERATION` if the latter is missing.
  */
 export const SESSION_GENERATION = `coalesce(
-  session_generation + (SELECT c.generation FROM session_cutoff c), ${NO_GENERATION})`;
+  session_generation + (SELECT n.session_generation FROM lasting_numbers n), ${NO_GENERATION})`;
 
 /** SQL: the row of `accounts` has this active session. Each parameter is SQL, too. */
 export const hasActiveSession = (uid: string, generation: string, cookieHash = 'cookie_hash'): string => `(

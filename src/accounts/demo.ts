@@ -2,6 +2,7 @@
 import type { Clock } from '../base/clock.ts';
 import { randomId } from '../base/random-id.ts';
 import type { Database } from '../storage/queries.ts';
+import { lookOf } from '../texts/name-rules.ts';
 import { emailKey } from './email.ts';
 import { DEMO_PASSWORD } from './passwords/common-passwords.ts';
 import { hashPassword } from './passwords/password.ts';
@@ -36,9 +37,10 @@ export async function seedDemo(parts: { readonly database: Database; readonly cl
         VALUES ($1, $2, $3, $4, $5, $6)`,
       [account, DEMO.email, emailKey(DEMO.email), DEMO.name, passwordHash, now],
     );
-    await tx.query('INSERT INTO organizations (id, name, created_at) VALUES ($1, $2, $3)', [
+    await tx.query('INSERT INTO organizations (id, name, name_key, created_at) VALUES ($1, $2, $3, $4)', [
       organization,
       DEMO.organization,
+      lookOf(DEMO.organization),
       now,
     ]);
     for (const name of DEMO.warehouses) {

@@ -4,14 +4,13 @@ import { createPeople, type People, type Person, type PersonConnection } from '.
 import type { Organization } from '../accounts/access/reach.ts';
 import type { EndingCause } from '../accounts/activity/activity-words.ts';
 import type { Clock } from '../base/clock.ts';
-import { Refusal } from '../base/refusal.ts';
 import type { Client } from '../clients/client.ts';
 import { countOfPeople } from '../clients/client-row.ts';
 import { createSharedTurns, transactionOf } from '../storage/account-turns.ts';
 import type { ChangeFeed } from '../storage/change-feed.ts';
 import type { WriteUses } from '../storage/last-used.ts';
 import type { Page, PageRequest } from '../storage/pages.ts';
-import { beyondLost, type Database, type InTransaction, type Queries } from '../storage/queries.ts';
+import { beyondLost, type Database, type InTransaction, type Queries, raise } from '../storage/queries.ts';
 import {
   type ConnectedClient,
   type ListedConnection,
@@ -313,11 +312,10 @@ export function createConnections(parts: {
       let after: string | undefined;
       // First, so that a connection that is made meanwhile has this generation, or is raised below: the lock waits for
       // approvals that began before.
-      const first = await database.transaction(async (tx) => {
+      await database.transaction(async (tx) => {
         await tx.query('LOCK TABLE connections IN SHARE ROW EXCLUSIVE MODE');
-        return tx.query(`UPDATE first_generation SET value = ${beyondLost('value')} RETURNING 1`);
+        await tx.query(raise('first_generation', beyondLost('first_generation')));
       });
-      if (first.length === 0) throw firstGenerationMissing();
       for (;;) {
         const rows = await database.query<{ account_id: string; connections: number }>(
           `WITH next AS (
@@ -349,10 +347,3 @@ export function createConnections(parts: {
     },
   };
 }
-
-const firstGenerationMissing = (): Refusal =>
-  new Refusal(
-    'first_generation_missing',
-    'the table first_generation has lost its row, without which no client can be connected',
-    'run `INSERT INTO first_generation (value) VALUES (1)` in the database, and then this command again',
-  );

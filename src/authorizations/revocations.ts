@@ -4,7 +4,7 @@ import type { Details, EndingCause } from '../accounts/activity/activity-words.t
 import { announcementSql } from '../storage/change-feed.ts';
 import { refusalsExpiryJob } from '../storage/cleaning.ts';
 import { removalOf } from '../storage/postgres-store.ts';
-import { createParameters, type Database, type Queries } from '../storage/queries.ts';
+import { createParameters, type Database, type Queries, raise } from '../storage/queries.ts';
 import { keyOf, REMEMBER_EXPIRED_SECONDS, type TokenStore } from '../storage/token-store.ts';
 import type { Authorization } from './authorization.ts';
 
@@ -49,9 +49,6 @@ const MARGIN_SECONDS = 86_400;
 /** The maximum of `tokens.machine_access_token`. */
 const MAX_MACHINE_TOKEN_SECONDS = 86_400;
 
-const RAISE_LIFETIME = `INSERT INTO longest_refresh_lifetime AS longest (seconds) VALUES ($1)
-  ON CONFLICT (is_the_only_one) DO UPDATE SET seconds = excluded.seconds WHERE longest.seconds < excluded.seconds`;
-
 export type Revocations = ReturnType<typeof createRevocations>;
 
 export function createRevocations(parts: { readonly database: Database; readonly activity: Pick<Activity, 'partOf'> }) {
@@ -74,7 +71,7 @@ export function createRevocations(parts: { readonly database: Database; readonly
     const keptSeconds = REMEMBER_EXPIRED_SECONDS + MARGIN_SECONDS;
     // Another node may be prolonging the record, and an older copy of the token store may have a later expiry.
     const forgottenAt = `greatest(to_timestamp(${use(usableUntil + keptSeconds)}), ${database.now()} +
-      ((SELECT seconds FROM longest_refresh_lifetime) + ${use(keptSeconds)}) * interval '1 second')`;
+      ((SELECT refresh_lifetime_seconds FROM lasting_numbers) + ${use(keptSeconds)}) * interval '1 second')`;
     // Nothing is recorded if the account was deleted: its authorizations ended with it.
     return `WITH recorded AS (
         INSERT INTO ended_authorizations (id, at, cause, account_id, client_id, forgotten_at)
@@ -138,7 +135,7 @@ export function createRevocations(parts: { readonly database: Database; readonly
       try {
         // Tokens of an earlier, longer lifetime of this process may still be valid.
         const longest = Math.max(seconds, keptLifetime);
-        await database.query(RAISE_LIFETIME, [longest]);
+        await database.query(raise('refresh_lifetime_seconds', '$1'), [longest]);
         keptLifetime = Math.max(longest, keptLifetime);
       } catch (error) {
         // The row is as high already, so the node may use this lifetime although the database is away.

@@ -254,7 +254,7 @@ async function compare(
   return { found: [...found, ...lost], problems, movedOut };
 }
 
-const HIDDEN = ['suspended_by_import', 'email_key'];
+const HIDDEN = ['suspended_by_import', 'email_key', 'name_key'];
 
 function fieldsOf(type: ChangeType, before: Row | null, after: Row): Fields {
   const shown = (row: Row | null, column: string): FieldValue =>

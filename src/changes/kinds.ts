@@ -1,6 +1,7 @@
 /** The five kinds of records: their tables, and how a change of each is compared and logged. */
 import type { NewActivity } from '../accounts/activity/activity.ts';
 import { emailKey } from '../accounts/email.ts';
+import { lookOf } from '../texts/name-rules.ts';
 import type { By, Change, ChangeType, Difference, Row } from './change.ts';
 
 type Entry = Pick<NewActivity, 'action' | 'accountId' | 'details'>;
@@ -44,7 +45,7 @@ export const KINDS: Readonly<Record<ChangeType, Kind>> = {
   organization: {
     table: 'organizations',
     id: 'text',
-    values: ['external_id', 'name', 'asks_first', 'allows_api_keys'],
+    values: ['external_id', 'name', 'name_key', 'asks_first', 'allows_api_keys'],
     fixed: ['id', 'created_at'],
     find: one('organizations', 't', 'x.id = l.id'),
     context: `jsonb_build_object('ending', ${ending('t', 'organizations')})`,
@@ -159,7 +160,10 @@ export function rowAfter(change: Change, before: Row | null, by: By, now: Date):
     created_at: now,
   };
   const { suspended, ...values } = set;
-  if (type !== 'account') return { ...start, ...given(values) };
+  if (type !== 'account') {
+    const named = type === 'organization' && values.name !== undefined && { name_key: lookOf(values.name) };
+    return { ...start, ...given(values), ...named };
+  }
   return {
     ...start,
     ...given(values),

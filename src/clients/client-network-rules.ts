@@ -1,5 +1,6 @@
 /** The networks to which a client can be restricted: which are valid, and which addresses they refuse. */
 import { isIP, isIPv6 } from 'node:net';
+import { type Message, message } from '../base/message.ts';
 import {
   beginsNetwork,
   createNetworkCheck,
@@ -8,6 +9,7 @@ import {
   spelledIPv6,
 } from '../base/network-address.ts';
 import { Refusal } from '../base/refusal.ts';
+import { inEnglish, problemOf } from '../texts/texts.ts';
 import type { Client } from './client.ts';
 
 const MAX_ALLOWED = 20;
@@ -54,26 +56,21 @@ export function readNetworks(entered: readonly string[]): string[] {
   const networks = entered.map((text) => {
     const network = readNetwork(text);
     if (network !== undefined && !isTooLarge(network)) return network;
-    if (network !== undefined) {
-      throw new Refusal(
-        'networks_invalid',
-        `${network} is too large: at most /${MIN_PREFIX.ipv4} for IPv4, and /${MIN_PREFIX.ipv6} for IPv6.`,
-        'Name smaller networks, or none to allow all addresses.',
-      );
-    }
-    throw new Refusal(
-      'networks_invalid',
-      `${text.slice(0, 50)} is not a network.`,
-      'Write an address, or a network with its first address, such as 192.0.2.0/24 or 2001:db8::/32.',
-    );
+    throw network === undefined
+      ? invalidNetworks(message('client-secrets.networks_invalid', { network: text.slice(0, 50) }))
+      : invalidNetworks(message('client-secrets.networks_too_large', { network, ...MIN_PREFIX }));
   });
   const distinct = [...new Set(networks)];
   if (distinct.length <= MAX_ALLOWED) return distinct;
-  throw new Refusal(
-    'networks_invalid',
-    `A client can be restricted to at most ${MAX_ALLOWED} networks.`,
-    'Name fewer and larger networks.',
-  );
+  throw invalidNetworks(message('client-secrets.networks_too_many', { max: MAX_ALLOWED }));
+}
+
+function invalidNetworks(text: Message): Refusal {
+  const problems = [problemOf('networks', text)];
+  const remedy =
+    'Write addresses, or networks with their first address, such as 192.0.2.0/24 or 2001:db8::/32, ' +
+    'or none to allow all addresses.';
+  return new Refusal('networks_invalid', inEnglish(text), remedy, { problems });
 }
 
 function isTooLarge(network: string): boolean {

@@ -101,6 +101,12 @@ export const countOfPeople = (client: string, which: 'current' | 'unmarked' = 'c
 /** Returns the result of `countOfPeople` in words. */
 export const peopleText = (count: number): string => countText(count, MAX_PEOPLE);
 
+/** Returns the result of `countOfPeople` as the values of a message. */
+export const shownPeople = (count: number) => ({
+  count: Math.min(count, MAX_PEOPLE),
+  isMore: String(count > MAX_PEOPLE),
+});
+
 /** Never cached: the results contain last uses, whose changes are not announced. */
 export function createOwnedClients(database: Queries) {
   async function select(where: string, values: readonly string[]): Promise<OwnedClient[]> {

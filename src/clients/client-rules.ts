@@ -1,7 +1,10 @@
 /** The rules for a client's name, redirect URIs and links, no matter who registers it. */
+
+import { message } from '../base/message.ts';
 import { holdsSecret } from '../base/random-id.ts';
 import { type Problem, Refusal } from '../base/refusal.ts';
 import { claimProblems, INVISIBLE, nameProblem } from '../texts/name-rules.ts';
+import { problemOf } from '../texts/texts.ts';
 import { type ClientKind, type ClientLinks, LINKS, type LinkKind, redirectsPeople } from './client.ts';
 import {
   type RedirectUriCode,
@@ -32,12 +35,11 @@ export interface ClientDraft {
 /** Checks a whole list: 1 to 20 distinct URIs, each by the rules of `redirectUriProblem`. */
 export function checkRedirectUris(uris: readonly string[], options: RedirectUriOptions): RedirectUriFindings {
   if (uris.length === 0) {
-    const message = 'Enter at least one redirect URI.';
-    return { problems: [{ code: 'none', message }], warnings: [] };
+    return { problems: [problemOf('none', message('redirect-uri.none'))], warnings: [] };
   }
   if (uris.length > MAX_REDIRECT_URIS) {
-    const message = `Keep at most ${MAX_REDIRECT_URIS} redirect URIs.`;
-    return { problems: [{ code: 'too_many', message }], warnings: [] };
+    const text = message('redirect-uri.too_many', { max: MAX_REDIRECT_URIS });
+    return { problems: [problemOf('too_many', text)], warnings: [] };
   }
   const problems = uris.flatMap((uri, index): Problem<RedirectUriCode | 'duplicate'>[] => {
     const found = redirectUriProblem(uri, options);
@@ -45,9 +47,8 @@ export function checkRedirectUris(uris: readonly string[], options: RedirectUriO
     const twin = found ? otherSpelling(uri, index, uris) : firstOfSame(uri, uris, options);
     if (twin === index) return [];
     if (found && twin === -1) return [{ ...found, index }];
-    const spelled = uris[twin] === uri ? '' : ', as browsers send it,';
-    const message = `Remove it: it is${spelled} row ${twin + 1} again.`;
-    return [{ code: 'duplicate', index, message }];
+    const key = uris[twin] === uri ? 'redirect-uri.duplicate' : 'redirect-uri.duplicate-sent';
+    return [{ ...problemOf('duplicate', message(key, { row: twin + 1 })), index }];
   });
   if (problems.length > 0) return { problems, warnings: [] };
   return {
@@ -98,8 +99,7 @@ function kindProblems({ kind, redirectUris, isNative }: ClientDraft): Problem[] 
   }
   if (redirectsPeople(kind)) return checkRedirectUris(redirectUris, { native: isNative }).problems;
   if (redirectUris.length === 0) return [];
-  const message = `Leave out the redirect URIs: no person is sent back to a ${kind} client.`;
-  return [{ code: 'redirect_uris_unused', message }];
+  return [problemOf('redirect_uris_unused', message('redirect-uri.unused', { kind }))];
 }
 
 function remedyLine({ index, message }: Problem, uris: readonly string[]): string {
@@ -133,8 +133,7 @@ function otherSpelling(uri: string, index: number, uris: readonly string[]): num
 function warningsOf(uri: string, index: number, uris: readonly string[], options: RedirectUriOptions): Problem[] {
   const warnings: Problem[] = redirectUriWarnings(uri, options);
   if (uris.includes(`${uri}/`)) {
-    const message = 'The same URI with a slash at its end is registered too; they are not the same.';
-    warnings.push({ code: 'slash_twin', message });
+    warnings.push(problemOf('slash_twin', message('redirect-uri.slash_twin')));
   }
   return warnings.map((warning) => ({ ...warning, index }));
 }
@@ -146,8 +145,7 @@ export function checkLinks(links: ClientLinks): Problem<LinkKind>[] {
   return LINKS.flatMap((kind) => {
     const url = links[kind];
     if (url === undefined || isAcceptable(url)) return [];
-    const message = `Enter a full address that begins with https://, at most ${MAX_LINK_LENGTH} characters.`;
-    return [{ code: kind, message }];
+    return [problemOf(kind, message('client-links.invalid', { max: MAX_LINK_LENGTH }))];
   });
 }
 

@@ -10,7 +10,7 @@ import type { Render } from '../pages/view-data.ts';
 import { type Moment, toMoment } from '../pages/words/moment.ts';
 import { ENDPOINT } from '../provider/endpoints.ts';
 import { PRODUCT } from '../texts/name-rules.ts';
-import { languages, type Texts, textsFor } from '../texts/texts.ts';
+import { languages, textsFor } from '../texts/texts.ts';
 import { assetUrls } from './assets.ts';
 import { type Brand, createBrand } from './brand.ts';
 import type { FormTokens } from './form-token.ts';
@@ -24,8 +24,6 @@ const OPTIONS = { cache: true, strict: true, destructuredLocals: LOCALS };
 // Compile all views at the start: an upgrade in place replaces the files while this process still
 // runs, and the new views do not fit its data.
 const viewsWithNavigation = new Set<string>();
-/** Views without a translation: all that is inside their frame is English. */
-const viewsInEnglish = new Set<string>();
 for (const name of readdirSync(directory, { recursive: true, encoding: 'utf8' })) {
   if (!name.endsWith('.ejs')) continue;
   const file = path.join(directory, name);
@@ -34,7 +32,6 @@ for (const name of readdirSync(directory, { recursive: true, encoding: 'utf8' })
   const includer = (other: string) => ({ filename: path.join(path.dirname(file), `${other}.ejs`) });
   ejs.cache.set(file, ejs.compile(source, { ...OPTIONS, includer }));
   if (/profile-nav|client-top/.test(source)) viewsWithNavigation.add(name);
-  if (/isEnglish: true|client-top/.test(source)) viewsInEnglish.add(name);
 }
 
 function draw(name: string, locals: ejs.Data): string {
@@ -60,8 +57,6 @@ interface Frame {
   /** Read it only for pages with a form: this sets a cookie if the browser has none. */
   readonly formToken: string;
   /** Every language, if the user can choose between several. */
-  /** The texts around the page, which differ from its own where a view is not translated yet. */
-  readonly t: Texts;
   readonly languages: readonly { readonly tag: string; readonly name: string }[];
   /** False for a page that only links the page with the choice. */
   readonly hasLanguageForm: boolean;
@@ -91,7 +86,6 @@ export function createRender(parts: {
     // Koa's status is 404 until a page has set another one or is drawn.
     const isError = name === 'error' || (ctx.status >= 400 && ctx.status !== 404);
     const frame: Frame = {
-      t,
       ...(visitor && { person: visitor.account }),
       ...(navigation || { isDeveloper: false, waiting: 0 }),
       // Show no demand after the grace period: the page itself then explains what to do.
@@ -112,8 +106,7 @@ export function createRender(parts: {
     if (languageOf) ctx.vary('Accept-Language, Cookie');
     ctx.type = 'html';
     const brand = view(t.language);
-    const inside = viewsInEnglish.has(`${name}.ejs`) ? textsFor('en') : t;
-    ctx.body = draw(`${name}.ejs`, { page, frame, t: inside, assets, brand, keepAliveUrl: ENDPOINT.refreshSession });
+    ctx.body = draw(`${name}.ejs`, { page, frame, t, assets, brand, keepAliveUrl: ENDPOINT.refreshSession });
   };
 }
 

@@ -2,15 +2,16 @@
 import { readFileSync } from 'node:fs';
 import type { Context } from 'koa';
 import { parse } from 'yaml';
+import { type Message, message, type Text } from '../base/message.ts';
+import { inEnglish, isUnknown } from '../texts/texts.ts';
 import type { PageKit } from './page-kit.ts';
 import { get, type Lifetimes, type Route } from './routes.ts';
-import { durationText } from './words/moment.ts';
+import { durationOf } from './words/moment.ts';
 
 declare module './view-data.ts' {
   interface ViewData {
     readonly 'error-reference': ErrorReferenceView;
     readonly 'error-reference-index': {
-      readonly title: string;
       readonly errors: readonly Pick<ErrorReferenceView, 'code' | 'title'>[];
     };
   }
@@ -19,67 +20,69 @@ declare module './view-data.ts' {
 interface ErrorReferenceView {
   /** The `error` code of the response. */
   readonly code: string;
-  readonly title: string;
-  readonly meaning: string;
-  readonly causes: readonly ErrorCause[];
-  /** The endpoints that answer with this error, each with the status. */
-  readonly answers: readonly ErrorAnswer[];
+  readonly title: Message;
+  readonly meaning: Message;
+  readonly causes: readonly { readonly cause: Message; readonly remedy: Message }[];
+  /** A path of this service, or words that say where else the error appears, with the status or what else happens. */
+  readonly answers: readonly { readonly endpoint: Text; readonly answer: Text | number }[];
 }
 
-interface ErrorAnswer {
-  /** A path of this service, or words that say where else the error appears. */
-  readonly endpoint: string;
-  /** An HTTP status, or words that say what else happens. */
-  readonly answer: number | string;
-}
-
-interface ErrorCause {
-  readonly cause: string;
-  readonly remedy: string;
-}
-
-/** The texts of an error. The lifetime of refresh tokens replaces `{refreshTokenSeconds}`. */
-interface ErrorText extends Omit<ErrorReferenceView, 'code' | 'answers'> {
-  readonly answers: Readonly<Record<string, ErrorAnswer['answer']>>;
-}
+type Answers = Readonly<Record<string, number | string>>;
 
 const file = new URL('../../views/error-reference.yaml', import.meta.url);
-// Read the texts only once, at startup.
-const texts: Readonly<Record<string, ErrorText>> = parse(readFileSync(file, 'utf8'));
+// Read only once, at startup.
+const answersByCode: Readonly<Record<string, Answers>> = parse(readFileSync(file, 'utf8'));
 
 /** All documented errors, in the order in which a developer usually meets them. */
-export const documentedErrors: readonly string[] = Object.keys(texts);
+export const documentedErrors: readonly string[] = Object.keys(answersByCode);
 
 /** True if `/errors/<code>` exists, so that a response may contain it as `error_uri`. */
-export const isDocumentedError = (code: string): boolean => Object.hasOwn(texts, code);
+export const isDocumentedError = (code: string): boolean => Object.hasOwn(answersByCode, code);
 
-/** Returns the errors with which a path answers, by HTTP status. */
+const titleOf = (code: string): Message => message(`error-reference.${code}-title`);
+
+/** Returns the errors with which a path answers, by HTTP status, with their titles in English. */
 export function answersOf(path: string) {
-  const found = Object.entries(texts).flatMap(([code, { title, answers }]) => {
+  const found = Object.entries(answersByCode).flatMap(([code, answers]) => {
     const status = answers[path];
-    return typeof status === 'number' ? [{ code, title, status }] : [];
+    return typeof status === 'number' ? [{ code, title: inEnglish(titleOf(code)), status }] : [];
   });
   return Map.groupBy(found, ({ status }) => status);
 }
 
 /** Returns the data of an error's page; undefined for a code without a page. */
 export function errorReference(code: string, lifetimes: Lifetimes): ErrorReferenceView | undefined {
-  const text = isDocumentedError(code) ? texts[code] : undefined;
+  const answers = isDocumentedError(code) ? answersByCode[code] : undefined;
   return (
-    text && {
+    answers && {
       code,
-      ...text,
-      causes: text.causes.map(({ cause, remedy }) => ({
-        cause: withLifetimes(cause, lifetimes),
-        remedy,
+      title: titleOf(code),
+      meaning: message(`error-reference.${code}-meaning`),
+      causes: causesOf(code, lifetimes),
+      answers: Object.entries(answers).map(([endpoint, answer]) => ({
+        endpoint: endpoint.startsWith('/') ? endpoint : inWords(endpoint),
+        answer: typeof answer === 'number' ? answer : inWords(answer),
       })),
-      answers: Object.entries(text.answers).map(([endpoint, answer]) => ({ endpoint, answer })),
     }
   );
 }
 
-const withLifetimes = (text: string, lifetimes: Lifetimes): string =>
-  text.replace(/\{(\w+)\}/g, (_, name: keyof Lifetimes) => durationText(lifetimes[name]));
+/** Returns the causes and remedies that the texts number from 1. */
+function causesOf(code: string, lifetimes: Lifetimes): ErrorReferenceView['causes'] {
+  const durations = Object.entries(lifetimes).map(([name, seconds]) => [name, durationOf(seconds)] as const);
+  const values = Object.fromEntries(durations);
+  const causes: { cause: Message; remedy: Message }[] = [];
+  for (let index = 1; ; index += 1) {
+    const cause = message(`error-reference.${code}-cause-${index}`, values);
+    if (isUnknown(cause)) return causes;
+    causes.push({ cause, remedy: message(`error-reference.${code}-remedy-${index}`) });
+  }
+}
+
+function inWords(where: string): Message {
+  const slug = where.replace(/\W+/g, '-');
+  return message(`error-reference.is-${slug}`);
+}
 
 export function errorReferencePage(parts: {
   readonly kit: Pick<PageKit, 'render'>;
@@ -89,17 +92,25 @@ export function errorReferencePage(parts: {
   const { kit, issuer, lifetimes } = parts;
 
   function inJson(code: string) {
-    const { code: error, ...described } = errorReference(code, lifetimes) ?? { code };
-    return { error, ...described, url: `${issuer}/errors/${code}` };
+    const { title, meaning, causes = [], answers = [] } = errorReference(code, lifetimes) ?? {};
+    return {
+      error: code,
+      title: title && inEnglish(title),
+      meaning: meaning && inEnglish(meaning),
+      causes: causes.map(({ cause, remedy }) => ({ cause: inEnglish(cause), remedy: inEnglish(remedy) })),
+      answers: answers.map(({ endpoint, answer }) => ({
+        endpoint: inEnglish(endpoint),
+        answer: typeof answer === 'number' ? answer : inEnglish(answer),
+      })),
+      url: `${issuer}/errors/${code}`,
+    };
   }
 
   async function index(ctx: Context): Promise<void> {
     if (wantsJson(ctx)) ctx.body = { errors: documentedErrors.map(inJson) };
     else {
-      await kit.render(ctx, 'error-reference-index', {
-        title: 'Error reference',
-        errors: Object.entries(texts).map(([code, { title }]) => ({ code, title })),
-      });
+      const errors = documentedErrors.map((code) => ({ code, title: titleOf(code) }));
+      await kit.render(ctx, 'error-reference-index', { errors });
     }
   }
 

@@ -1,5 +1,6 @@
 /** The functions that every page needs. A page receives everything else as its own parameters. */
 import type { Context, Middleware, Next } from 'koa';
+import type { Texts } from '../texts/texts.ts';
 import type { FormSession, Notices, Visitor } from './page.ts';
 import type { Redraw } from './routes.ts';
 import type { Render } from './view-data.ts';
@@ -8,6 +9,8 @@ export interface PageKit {
   readonly render: Render;
   /** Returns the function that names rights in the operator's words, in the user's language. */
   rightsInWords(ctx: Context): (rights: readonly string[]) => string;
+  /** Returns the texts in the user's language: for what the browser adds to a page. */
+  textsFor(ctx: Context): Texts;
   readonly notices: Notices;
   /** Returns the signed-in user who may act. */
   visitorOf(ctx: Context): Promise<Visitor | undefined>;

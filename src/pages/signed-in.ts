@@ -10,6 +10,7 @@ import { requestState } from '../base/request-state.ts';
 import type { BrowserSessions } from '../provider/browser-sessions.ts';
 import { findForm, formOf, readForm } from '../provider/form.ts';
 import { byPassword, type Standings } from '../provider/standings.ts';
+import { textsFor } from '../texts/texts.ts';
 import type { ErrorPage } from './error-page/error-page.ts';
 import type { FormDrafts } from './forms/form-drafts.ts';
 import { LIMIT_FIELDS } from './forms/limit-form.ts';
@@ -254,6 +255,7 @@ export function createPageKit(parts: {
   return {
     render,
     rightsInWords: (ctx) => (rights) => parts.rightsInWords(rights, parts.languageOf(ctx, foundVisitor(ctx))),
+    textsFor: (ctx) => textsFor(parts.languageOf(ctx, foundVisitor(ctx))),
     notices,
     pageToClient,
     formSession: forms.formSession,

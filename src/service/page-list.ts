@@ -206,6 +206,7 @@ export function listPages(parts: {
     newClientPage({ kit, clients, activity, oneTimeValues, limit: clientsPerPerson }),
     clientPage({ kit, own, clock, clientRequests }),
     clientRequestsPage({
+      kit,
       own,
       clients,
       clientRequests,

@@ -5,7 +5,7 @@ import { tlds } from '@hapi/tlds';
 import unhomoglyph from 'unhomoglyph';
 import { message, type Values } from '../base/message.ts';
 import type { Problem } from '../base/refusal.ts';
-import { inEnglish, languages, textsFor } from './texts.ts';
+import { languages, problemOf, textsFor } from './texts.ts';
 
 /**
  * Characters that do not show or that change how others show: controls, lone surrogates, direction
@@ -47,8 +47,7 @@ type NameProblemCode =
 
 /** Returns a problem that pages show in the user's language. */
 export function nameProblem(code: NameProblemCode, values?: Values): Problem {
-  const text = message(`names.${code}`, values);
-  return { code: `name_${code}`, message: inEnglish(text), text };
+  return problemOf(`name_${code}`, message(`names.${code}`, values));
 }
 
 /** Returns the problems of a name that could mislead its readers. */

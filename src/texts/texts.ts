@@ -45,6 +45,9 @@ export const ownText = (text: OwnText, language = 'en'): string =>
 /** Returns a person's text as it is, and a message in English: for logs and operators. */
 export const inEnglish = (text: Text): string => textsFor('en').plain(text);
 
+/** A problem that the operator reads in English, and pages print in the language of their reader. */
+export const problemOf = <Code extends string>(code: Code, text: Message) => ({ code, message: inEnglish(text), text });
+
 type Tree = Readonly<Record<string, Readonly<Record<string, string>>>>;
 type Compiled = ReadonlyMap<string, IntlMessageFormat>;
 

@@ -157,12 +157,13 @@ describe('revocation of connections and authorizations', () => {
   });
 
   it('the longest refresh lifetime is stored again if the database has lost it, and only a longer one needs the database', async () => {
-    const stored = async () => (await database.query('SELECT seconds FROM longest_refresh_lifetime'))[0];
+    const stored = async () =>
+      (await database.query('SELECT refresh_lifetime_seconds AS seconds FROM lasting_numbers'))[0];
     await revocations.keepEndsFor(2);
-    await database.query('UPDATE longest_refresh_lifetime SET seconds = 0');
+    await database.query('UPDATE lasting_numbers SET refresh_lifetime_seconds = 0');
     await revocations.keepEndsFor(1);
     expect(await stored()).to.deep.equal({ seconds: 2 });
-    failing = /longest_refresh_lifetime/;
+    failing = /refresh_lifetime_seconds/;
     await revocations.keepEndsFor(2);
     await revocations.keepEndsFor(1);
     expect(await revocations.keepEndsFor(3).catch(String)).to.equal('Error: down');

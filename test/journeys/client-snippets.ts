@@ -168,7 +168,7 @@ function suite(runtimes: readonly Runtime[]): void {
   /** Returns the text that the page's copy button copies. */
   async function programOn(client: TestClient, name: string): Promise<string> {
     const { html } = await owner.get(`/profile/oauth-clients/${client.id}/connect`);
-    const shown = new RegExp(`<pre [^>]*The flow with ${name}"[^>]*><code>([^]*?)</code></pre>`);
+    const shown = new RegExp(`<pre [^>]*The program for ${name}"[^>]*><code>([^]*?)</code></pre>`);
     const [, escaped = ''] = shown.exec(html) ?? [];
     const plain = escaped.replace(/<[^>]*>/g, '');
     return plain.replace(/&(amp|lt|gt|#34|#39);/g, (entity) => ENTITIES[entity] ?? entity);

@@ -32,11 +32,11 @@ describeInBrowser('a new developer', (visit) => {
     await page.goto(`${issuer}/password?token=${token}`);
     await page.getByLabel('New password').fill(PASSWORD);
     await click(button(page, 'Set password'));
-    await click(page.getByRole('link', { name: 'OAuth Clients' }));
-    await click(page.getByRole('link', { name: 'Create OAuth Client' }));
+    await click(page.getByRole('link', { name: 'OAuth clients' }));
+    await click(page.getByRole('link', { name: 'Create OAuth client' }));
     await page.getByLabel('Name').fill('Stock Sync');
     await page.getByLabel('Redirect URI 1').fill('http://127.0.0.1:4000/callback');
-    await click(button(page, 'Create OAuth Client'));
+    await click(button(page, 'Create OAuth client'));
     await page.getByRole('heading', { name: 'Your new OAuth client' }).waitFor();
     const id = (await page.locator('[data-client-id]').textContent()) ?? '';
     await expectAccessible(page, 'the new client');
@@ -62,7 +62,7 @@ describeInBrowser('a new developer', (visit) => {
     expect(await page.content()).not.to.include(secret);
 
     await page.goto(`${issuer}/profile/oauth-clients`);
-    await page.getByRole('link', { name: '1 problem of Stock Sync' }).click();
+    await page.getByRole('link', { name: '1 problem (Stock Sync)' }).click();
     await expectAccessible(page, 'the problems');
     expect(problems).to.deep.equal([]);
   });
@@ -82,12 +82,12 @@ describeInBrowser('a new developer', (visit) => {
     await button(page, 'Sign in').click();
     await page.getByLabel('Name').click();
     await page.getByRole('link', { name: 'Connect', exact: true }).click();
-    await page.getByRole('heading', { name: 'Connect it' }).waitFor();
+    await page.getByRole('heading', { name: 'Connect', exact: true }).waitFor();
     expect(dialogs, 'nothing was typed').to.deep.equal([]);
     await page.getByRole('link', { name: 'Settings' }).click();
     await page.getByLabel('Name').fill('Typed');
     await page.getByRole('link', { name: 'Connect', exact: true }).click();
-    await page.getByRole('heading', { name: 'Connect it' }).waitFor();
+    await page.getByRole('heading', { name: 'Connect', exact: true }).waitFor();
     expect(dialogs).to.deep.equal(['beforeunload']);
     await page.getByRole('link', { name: 'Settings' }).click();
     await page.getByLabel('Name').fill('Typed');

@@ -167,7 +167,7 @@ describeOn([postgresServer, redisServer], 'a reload of several nodes', () => {
     const { database } = first;
     await database.query(`CREATE FUNCTION fail() RETURNS trigger LANGUAGE plpgsql
       AS $$ BEGIN RAISE EXCEPTION 'away' USING ERRCODE = '57P03'; END $$`);
-    await database.query(`CREATE TRIGGER away BEFORE INSERT ON longest_refresh_lifetime EXECUTE FUNCTION fail()`);
+    await database.query(`CREATE TRIGGER away BEFORE UPDATE ON lasting_numbers EXECUTE FUNCTION fail()`);
     write('second', 17, '  refresh_token: 31d\n');
     const { number: request = 0 } = (await requestReload(database)) ?? {};
     await eventually(async () => expect((await rowOf(second))?.runsWith.reload).to.have.property('problems'));

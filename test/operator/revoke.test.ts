@@ -2,7 +2,6 @@ import { expect } from 'chai';
 import { withChecksum } from '../../src/base/random-id.ts';
 import type { Queries } from '../../src/storage/queries.ts';
 import { type PartnerTokens, partnerTokens, tokensOf } from '../provider/partner-tokens.ts';
-import { failureOf } from '../storage/waiting.ts';
 import { eventually } from '../support/eventually.ts';
 import { authorizationUrl, clientCredentials, exchangeCode, introspect, refresh } from '../support/oauth.ts';
 import { startRedisServer } from '../support/redis-server.ts';
@@ -179,7 +178,7 @@ onPostgresAndRedis('operator revoke', (start) => {
     const { database } = on.service;
     const restore = async () => {
       await database.query('UPDATE connections SET generation = 1');
-      await database.query('UPDATE first_generation SET value = 1');
+      await database.query('UPDATE lasting_numbers SET first_generation = 1');
       await database.query("UPDATE clients SET generation = 0 WHERE kind = 'machine'");
     };
     const backedUp = await grace.tokens(on.clients.confidential);
@@ -198,25 +197,6 @@ onPostgresAndRedis('operator revoke', (start) => {
       expect(await isActive(since.accessToken)).to.equal(false);
       expect(await isActive(sinceOfMachine)).to.equal(false);
     });
-  });
-
-  it('`revoke --all` refuses without the first generation, which can be neither removed nor added twice', async () => {
-    const { database } = on.service;
-    for (const statement of [
-      'DELETE FROM first_generation',
-      'TRUNCATE first_generation',
-      'INSERT INTO first_generation (value) VALUES (1)',
-    ]) {
-      expect(await failureOf(database.query(statement)), statement).to.be.instanceOf(Error);
-    }
-    await database.query('ALTER TABLE first_generation DISABLE TRIGGER first_generation_kept');
-    await database.query('DELETE FROM first_generation');
-    await database.query('ALTER TABLE first_generation ENABLE TRIGGER first_generation_kept');
-    const missing = await refused('--all --yes');
-    expect(missing.code).to.equal('first_generation_missing');
-    await database.query(/`(INSERT .*?)`/.exec(missing.remedy ?? '')?.[1] ?? '');
-    await revoke('--all --yes');
-    expect(await isActive((await grace.tokens(on.clients.confidential)).accessToken)).to.equal(true);
   });
 
   it('`revoke --client` ends all tokens of a machine client, but none issued afterwards in the same second', async () => {

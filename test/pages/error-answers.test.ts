@@ -1,7 +1,7 @@
 /** Each pair of an error and an endpoint in the error reference is an answer of the real service. */
 import { expect } from 'chai';
 import { documentedErrors, errorReference } from '../../src/pages/error-reference.ts';
-import { textsFor } from '../../src/texts/texts.ts';
+import { inEnglish, textsFor } from '../../src/texts/texts.ts';
 import {
   type Answer,
   ask,
@@ -40,8 +40,9 @@ function documented(isAt: (endpoint: string) => boolean, ...except: string[]): s
     .filter((code) => ![...NOT_CAUSED_HERE, ...except].includes(code))
     .flatMap((code) =>
       (errorReference(code, lifetimes)?.answers ?? [])
-        .filter(({ endpoint }) => isAt(endpoint))
-        .map(({ endpoint, answer }) => `${endpoint} ${code} ${answer}`),
+        .map(({ endpoint, answer }) => [inEnglish(endpoint), typeof answer === 'number' ? answer : inEnglish(answer)])
+        .filter(([endpoint]) => isAt(String(endpoint)))
+        .map(([endpoint, answer]) => `${endpoint} ${code} ${answer}`),
     )
     .sort();
 }

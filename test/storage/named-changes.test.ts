@@ -65,7 +65,8 @@ const CHANGES: readonly (readonly [statement: string, ...announced: string[]])[]
   ["UPDATE warehouses SET name = 'N'", 'organizations org'],
   ["INSERT INTO barred_clients VALUES ('org', 'gate_ci_d', now(), 'acc_a')", 'bars gate_ci_d'],
   ['DELETE FROM barred_clients', 'bars gate_ci_c'],
-  ['TRUNCATE accounts CASCADE', 'everything'],
+  ['UPDATE lasting_numbers SET session_generation = 1', 'everything'],
+  ['UPDATE lasting_numbers SET refresh_lifetime_seconds = 1'],
 ];
 
 function changesOfDeletedAccount(): string[] {

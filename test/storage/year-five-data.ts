@@ -61,8 +61,7 @@ const tables = (popular: string, heavy: string, owner: string): string[][] => [
     `INSERT INTO organizations (id, name, created_at)
       SELECT 'org_' || lpad(n::text, 16, '0'), 'Organization ' || n, now() FROM generate_series(1, ${PLACES}) AS n
       UNION ALL SELECT '${IDS.organization}', 'Largest Logistics', now()`,
-    `INSERT INTO organization_name_keys (organization_id, name, key)
-      SELECT id, name, lower(replace(name, ' ', '')) FROM organizations ON CONFLICT DO NOTHING`,
+    "UPDATE organizations SET name_key = lower(replace(name, ' ', ''))",
     `INSERT INTO warehouses (id, organization_id, name, created_at)
       SELECT 'wh_' || lpad(n::text, 16, '0'), 'org_' || lpad(n::text, 16, '0'), 'Warehouse ' || n, now()
         FROM generate_series(1, ${PLACES}) AS n

@@ -222,6 +222,7 @@ function showRequests(list) {
   let source;
   let announcedAt = -Infinity;
 
+  const { textContent: reload, dataset } = state;
   const say = (sentence) => {
     state.textContent = sentence;
   };
@@ -232,10 +233,10 @@ function showRequests(list) {
   function start() {
     if (source) return;
     source = new EventSource(list.dataset.requests);
-    source.onopen = () => say('New ones appear by themselves.');
+    source.onopen = () => say(dataset.live);
     source.onmessage = ({ data }) => show(JSON.parse(data));
     // The stream ended or was refused. The browser reconnects only after a lost connection.
-    source.onerror = () => say('Reload to see new ones.');
+    source.onerror = () => say(reload);
     source.addEventListener('problems', ({ data }) => {
       const badge = document.querySelector('[data-problems]');
       badge.firstElementChild.textContent = data;
@@ -243,7 +244,7 @@ function showRequests(list) {
     });
     source.addEventListener('over', () => {
       stop();
-      say('Reload to see new ones.');
+      say(reload);
     });
   }
   function show(request) {

@@ -1,6 +1,6 @@
 /** Reads and renders the form for the name and the redirect URIs of a client. */
 import { createHash } from 'node:crypto';
-import type { Text } from '../../base/message.ts';
+import { type Message, message, type Text, type Values } from '../../base/message.ts';
 import type { Problem, Refusal } from '../../base/refusal.ts';
 import { type Client, redirectsPeople } from '../../clients/client.ts';
 import type { ClientChanges } from '../../clients/client-edits.ts';
@@ -10,6 +10,7 @@ import {
   MAX_REDIRECT_URIS,
   normalizeClientName,
 } from '../../clients/client-rules.ts';
+import { isUnknown } from '../../texts/texts.ts';
 import type { ClientFormView, RedirectUriRow } from './view.ts';
 
 /** The entered values, without empty rows. */
@@ -46,7 +47,7 @@ const digestOf = (value: string): string => createHash('sha256').update(value).d
 export interface MergedClient {
   readonly typed: TypedClient;
   /** The changes from the other tab or user, as sentences. */
-  readonly changes: readonly string[];
+  readonly changes: readonly Message[];
 }
 
 /** @returns undefined if the client has not changed since the form was rendered. */
@@ -73,9 +74,9 @@ export function mergeChanges(
       drawnFrom: stampOf(client),
     },
     changes: [
-      ...(isRenamed ? [`Its name is now “${client.name}”.`] : []),
-      ...added.map((uri) => `Added: ${uri}`),
-      ...removed.map((uri) => `Removed: ${uri}`),
+      ...(isRenamed ? [message('client-form.now-named', { name: client.name })] : []),
+      ...added.map((uri) => message('client-form.added', { uri })),
+      ...removed.map((uri) => message('client-form.removed', { uri })),
     ],
   };
 }
@@ -103,10 +104,20 @@ export function checkClientForm(
 }
 
 /** Assigns a refusal that is only about the name to the name's field. */
-export function refusedForm({ problems, message, remedy }: Refusal): RefusedForm {
+export function refusedForm(refusal: Refusal, values?: Values): RefusedForm {
+  const { problems } = refusal;
   const name = problems.filter(({ code }) => code.startsWith('name_'));
-  if (name.length === 0 || name.length < problems.length) return { problem: `${message} ${remedy}` };
+  if (name.length === 0 || name.length < problems.length) return { problem: refusalText(refusal, values) };
   return { findings: { name, redirectUris: [] } };
+}
+
+const textOf = (problem: Problem): Text => problem.text ?? problem.message;
+
+/** Returns a refusal in the language of the page; one that no page expects is in English. */
+export function refusalText({ code, message: said, remedy, problems: [problem] }: Refusal, values?: Values): Text {
+  if (problem) return textOf(problem);
+  const text = message(`client-refusals.${code}`, values);
+  return isUnknown(text) ? `${said} ${remedy}` : text;
 }
 
 interface RefusedForm {
@@ -125,7 +136,7 @@ export function clientFormView(
     /** A problem that belongs to no field. */
     readonly problem?: Text | undefined;
     /** Changes from another tab or user, listed below the problem. */
-    readonly changes?: readonly string[];
+    readonly changes?: readonly Text[];
   },
 ): ClientFormView {
   const { findings = NO_FINDINGS, problem, changes = [], ...rest } = frame;
@@ -137,15 +148,17 @@ export function clientFormView(
     problems: [
       ...(problem === undefined ? [] : [{ message: problem }]),
       ...changes.map((message) => ({ message })),
-      ...findings.name.map(({ message, text = message }) => ({ field: 'name', message: text })),
-      ...findings.redirectUris.map(({ index, message }) => ({
-        field: `redirect-uri-${(index ?? 0) + 1}`,
-        message: index === undefined ? message : `Redirect URI ${index + 1}: ${message}`,
-      })),
+      ...findings.name.map((one) => ({ field: 'name', message: textOf(one) })),
+      ...findings.redirectUris.map((one) => {
+        const row = (one.index ?? 0) + 1;
+        const problem = textOf(one);
+        const inRow = message('client-form.uri-problem', { row, problem });
+        return { field: `redirect-uri-${row}`, message: one.index === undefined ? problem : inRow };
+      }),
     ],
     drawnFrom: typed.drawnFrom,
     name: typed.name,
-    nameProblem: nameProblem?.text ?? nameProblem?.message,
+    nameProblem: nameProblem && textOf(nameProblem),
     rows,
     canAddRow: rows !== undefined && rows.length < MAX_REDIRECT_URIS,
   };
@@ -157,13 +170,14 @@ function rowsOf(
   isNative: boolean,
 ): RedirectUriRow[] {
   const { warnings } = checkRedirectUris(redirectUris, { native: isNative });
+  const at = (found: readonly Problem[], row: number): Text[] => found.filter(({ index }) => index === row).map(textOf);
   const typed = redirectUris.map((uri, row) => ({
     uri,
-    problem: problems.find(({ index }) => index === row)?.message,
-    warnings: warnings.filter(({ index }) => index === row).map(({ message }) => message),
+    problem: at(problems, row)[0],
+    warnings: at(warnings, row),
     isNew: false,
   }));
-  const problem = problems.find(({ code }) => code === 'none')?.message;
+  const [problem] = problems.filter(({ code }) => code === 'none').map(textOf);
   const empty = { uri: '', problem, warnings: [], isNew: rows === 'one more' };
   const needsEmpty = rows === 'one more' && redirectUris.length < MAX_REDIRECT_URIS;
   return needsEmpty || typed.length === 0 ? [...typed, empty] : typed;

@@ -1,5 +1,5 @@
 /** The data that the pages of one client print, except its form. */
-import type { Text } from '../../base/message.ts';
+import type { Message, Text } from '../../base/message.ts';
 import type { Moment } from '../words/moment.ts';
 import type { ReachedOrganization } from '../words/reached.ts';
 import type { clientSnippets } from './programs.ts';
@@ -12,7 +12,7 @@ declare module '../view-data.ts' {
       readonly client: {
         readonly id: string;
         readonly created: Moment;
-        readonly connectedPeople: string;
+        readonly connectedPeople: Message;
         readonly lastUsed: Moment | undefined;
         /** Undefined for the first owner. */
         readonly ownedSince: Moment | undefined;
@@ -49,8 +49,8 @@ declare module '../view-data.ts' {
         readonly test: ClientTestForm | undefined;
       };
     readonly 'oauth-client-created': {
-      readonly heading: string;
-      readonly advice: string;
+      readonly heading: Message;
+      readonly advice: Message;
       readonly name: string;
       readonly id: string;
       readonly secret: string;
@@ -105,7 +105,8 @@ export interface ClientHead {
   readonly isSuspended: boolean;
   readonly parts: readonly {
     readonly url: string;
-    readonly label: string;
+    readonly label: Message;
+    readonly isOverview: boolean;
     readonly isCurrent: boolean;
     /** The number of entries on the page; undefined for pages that show no number. */
     readonly count?: number;
@@ -135,7 +136,7 @@ export interface ShownRequest {
 /** The values that a developer needs to connect a client. */
 export interface ClientConnectionView {
   /** The values that a library needs in addition to the client ID and the secret. */
-  readonly endpoints: readonly { readonly label: string; readonly url: string }[];
+  readonly endpoints: readonly { readonly label: Message; readonly url: string }[];
   /** The configured API; undefined if the operator configured none. */
   readonly api: { readonly url: string; readonly query: string } | undefined;
   /** Host and port of a redirect URI on the user's own computer, if there is one. */
@@ -183,7 +184,7 @@ export interface ClientProblemGroup {
   readonly isCut: boolean;
   readonly first: Moment;
   readonly last: Moment;
-  /** The name of the step: `Authorize` or `Token`. */
+  /** `authorize` or `token`. */
   readonly step: string;
   readonly error: string;
   /** The page of the error in the reference, if it has one. */
@@ -191,7 +192,7 @@ export interface ClientProblemGroup {
   readonly cause: string;
   readonly isMended: boolean;
   /** How the client authenticated, in words; undefined at the authorize step. */
-  readonly authMethod: string | undefined;
+  readonly authMethod: Message | undefined;
   /** The `scope` that was sent, although this service has no scopes. */
   readonly scope: string | undefined;
   readonly redirectUri: SentRedirectUri | undefined;
@@ -204,7 +205,7 @@ export interface SentRedirectUri {
   /** The nearest registered URI; undefined if there is nothing to compare. */
   readonly nearest: readonly UriPart[] | undefined;
   /** The differences between the two URIs, as sentences. */
-  readonly differences: readonly string[];
+  readonly differences: readonly Message[];
 }
 
 export interface UriPart {
@@ -217,13 +218,13 @@ export interface ClientTestForm {
   readonly action: string;
   readonly needsSecret: boolean;
   readonly problem: Text | undefined;
-  /** How long a test may take, and how long its result is kept: `5 minutes`. */
-  readonly keptFor: string;
+  /** How long a test may take, and how long its result is kept. */
+  readonly keptFor: Message;
 }
 
 export interface ClientTestResultView {
   readonly isPassed: boolean;
-  readonly summary: string;
+  readonly summary: Message;
   readonly apiAnswer: string | undefined;
   readonly steps: readonly TestStep[];
 }

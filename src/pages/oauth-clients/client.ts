@@ -1,11 +1,13 @@
 /** `/profile/oauth-clients/:id`: the state of a user's client, and its requests as they happen. */
 import type { Context } from 'koa';
 import type { Clock } from '../../base/clock.ts';
+import { message } from '../../base/message.ts';
 import { redirectsPeople } from '../../clients/client.ts';
 import type { ClientRegistry } from '../../clients/client-registry.ts';
 import type { ClientProblemGroup, ClientRequests, LoggedRequest } from '../../clients/client-requests.ts';
-import { formerSecretsOf, type OwnedClient, peopleText } from '../../clients/client-row.ts';
+import { formerSecretsOf, type OwnedClient, shownPeople } from '../../clients/client-row.ts';
 import type { RequestStreams } from '../../clients/request-streams.ts';
+import type { Texts } from '../../texts/texts.ts';
 import type { PageKit } from '../page-kit.ts';
 import { get, type Route } from '../routes.ts';
 import { accountOf } from '../signed-in.ts';
@@ -32,12 +34,12 @@ export function clientPage(parts: {
     const usedNow = tail.find(isUse)?.at;
     const isLater = usedNow && (client.lastUsedAt === undefined || client.lastUsedAt < usedNow);
     await kit.render(ctx, 'oauth-client', {
-      head: await own.head(ctx, ''),
+      head: await own.head(ctx, 'overview'),
       notice: await kit.notices.take(ctx),
       client: {
         id: client.id,
         created: toMoment(client.createdAt),
-        connectedPeople: peopleText(client.connectedPeople),
+        connectedPeople: message('oauth-clients.people-count', shownPeople(client.connectedPeople)),
         lastUsed: momentOrNothing(isLater ? usedNow : client.lastUsedAt),
         ownedSince: momentOrNothing(client.ownedSince),
         formerSecrets: formerSecretsOf(client).length,
@@ -54,7 +56,7 @@ export function clientPage(parts: {
         latest: { error: latest.error, cause: latest.cause, last: toMoment(latest.at) },
         others: others.length,
       },
-      requests: tail.map(shownRequest),
+      requests: tail.map(shownRequest(kit.textsFor(ctx))),
       requestsUrl: requestsUrlOf(client),
     });
   }
@@ -65,6 +67,7 @@ export function clientPage(parts: {
 const requestsUrlOf = (client: Pick<OwnedClient, 'id'>): string => `${urlOf(client)}/requests`;
 
 export function clientRequestsPage(parts: {
+  readonly kit: Pick<PageKit, 'textsFor'>;
   readonly own: OwnClientPages;
   readonly clients: ClientRegistry;
   readonly clientRequests: ClientRequests;
@@ -72,7 +75,7 @@ export function clientRequestsPage(parts: {
   /** True if the session is still active in the store: a stream may outlive the session. */
   isStillSignedIn(ctx: Context, accountId: string): Promise<boolean>;
 }): Route[] {
-  const { own, clients, clientRequests, requestStreams, isStillSignedIn } = parts;
+  const { kit, own, clients, clientRequests, requestStreams, isStillSignedIn } = parts;
 
   async function openStream(ctx: Context): Promise<void> {
     const { id: clientId } = ownClientOf(ctx);
@@ -84,7 +87,7 @@ export function clientRequestsPage(parts: {
         : requestStreams.open({
             clientId,
             accountId,
-            shown: shownRequest,
+            shown: shownRequest(kit.textsFor(ctx)),
             async isStillTheirs() {
               const client = await clients.find(clientId);
               return client?.ownerAccountId === accountId && isStillSignedIn(ctx, accountId);
@@ -110,19 +113,18 @@ function refusedSince(groups: readonly ClientProblemGroup[], since: number) {
   return { refusals: groups.filter(({ at }) => at.getTime() >= since).length };
 }
 
-const STEPS = { authorize: 'Authorize', token: 'Token', revoke: 'Revoke' } as const;
-/** Outcomes of successful requests. */
-const OUTCOMES = { authorize: 'code sent', token: 'tokens issued', revoke: 'revoked' } as const;
-
 const isUse = ({ step, error }: LoggedRequest): boolean => step === 'token' && error === null;
 
-const shownRequest = (request: LoggedRequest): ShownRequest => ({
-  at: toMoment(request.at),
-  time: timeOfDay(request.at),
-  step: request.grantType ? `${STEPS[request.step]} ${request.grantType}` : STEPS[request.step],
-  outcome: request.error ?? OUTCOMES[request.step],
-  isRefused: request.error !== null,
-  isUse: isUse(request),
-  cause: request.cause === request.error ? '' : (request.cause ?? ''),
-  requestId: request.requestId,
-});
+/** @param t the texts of the user's language */
+const shownRequest =
+  (t: Texts) =>
+  (request: LoggedRequest): ShownRequest => ({
+    at: toMoment(request.at),
+    time: timeOfDay(request.at),
+    step: request.grantType ? `${request.step} ${request.grantType}` : request.step,
+    outcome: request.error ?? t(`client-overview.done-${request.step}`),
+    isRefused: request.error !== null,
+    isUse: isUse(request),
+    cause: request.cause === request.error ? '' : (request.cause ?? ''),
+    requestId: request.requestId,
+  });

@@ -1,5 +1,6 @@
 /** `/profile/oauth-clients/:id/connect`: values for a library, the test, and programs to run. */
 import type { Context } from 'koa';
+import { message } from '../../base/message.ts';
 import { type Client, hasSecret, redirectsPeople } from '../../clients/client.ts';
 import type { OwnedClient } from '../../clients/client-row.ts';
 import { ENDPOINT } from '../../provider/endpoints.ts';
@@ -74,14 +75,13 @@ function connectionOf(client: OwnedClient, { issuer, api }: Served): ClientConne
   };
 }
 
-/** All endpoints for clients, and the issuer, which libraries need for discovery. */
+/** All endpoints for clients, and the issuer and the metadata, which libraries need for discovery. */
 const endpointsOf = (issuer: string) => [
-  { label: 'Issuer', url: issuer },
-  { label: 'Authorization endpoint', url: issuer + ENDPOINT.authorization },
-  { label: 'Token endpoint', url: issuer + ENDPOINT.token },
-  { label: 'Revocation endpoint', url: issuer + ENDPOINT.revocation },
-  { label: 'Introspection endpoint', url: issuer + ENDPOINT.introspection },
-  { label: 'Metadata, for libraries that discover these', url: issuer + ENDPOINT.metadata },
+  { label: message('client-connect.endpoint-issuer'), url: issuer },
+  ...(['authorization', 'token', 'revocation', 'introspection', 'metadata'] as const).map((name) => ({
+    label: message(`client-connect.endpoint-${name}`),
+    url: issuer + ENDPOINT[name],
+  })),
 ];
 
 /** A `.env` with the configuration of a client, for shells, containers and dotenv libraries. */

@@ -4,7 +4,7 @@ import type { Activity } from '../../accounts/activity/activity.ts';
 import type { RemoveClient } from '../../authorizations/endings.ts';
 import { message } from '../../base/message.ts';
 import { Refusal } from '../../base/refusal.ts';
-import { type OwnedClient, peopleText } from '../../clients/client-row.ts';
+import { type OwnedClient, shownPeople } from '../../clients/client-row.ts';
 import { endingRoutes } from '../ending.ts';
 import { requestOrigin } from '../page.ts';
 import type { PageKit } from '../page-kit.ts';
@@ -12,7 +12,7 @@ import type { Route } from '../routes.ts';
 import { accountOf } from '../signed-in.ts';
 import { CLIENT, LIST, type OwnClientPages, ownClientOf, urlOf } from './own-client.ts';
 
-const DELETED = 'The client is deleted. Everything that was issued to it has ended.';
+const DELETED = message('oauth-clients.deleted');
 
 export function deleteClientPage(parts: {
   readonly kit: PageKit;
@@ -51,15 +51,12 @@ export function deleteClientPage(parts: {
     needsRecentSignIn: true,
     find: async (ctx) => ownClientOf(ctx),
     ask(_ctx, { name, connectedPeople }) {
-      const people = peopleText(connectedPeople);
       return {
         section: 'oauth-clients',
         heading: message('oauth-clients.delete-heading', { client: name }),
         consequences: [
-          people === '0'
-            ? 'No one has connected it.'
-            : `${people} ${people === '1' ? 'person has' : 'people have'} it connected and would be disconnected.`,
-          'Its secrets and everything that was issued to it stop working at once. This cannot be undone.',
+          message('oauth-clients.delete-people', shownPeople(connectedPeople)),
+          message('oauth-clients.delete-effect'),
         ],
         toType: name,
         button: message('oauth-clients.delete'),

@@ -1,6 +1,6 @@
 /** `/profile/oauth-clients/:id/links`: the owner's links, which the consent page shows. */
 import type { Context, Next } from 'koa';
-import type { Text } from '../../base/message.ts';
+import { type Message, message, type Text } from '../../base/message.ts';
 import { type ClientLinks, isSameLinks, LINKS, type LinkKind, normalizeLinks } from '../../clients/client.ts';
 import type { ClientRegistry } from '../../clients/client-registry.ts';
 import { checkLinks } from '../../clients/client-rules.ts';
@@ -20,8 +20,8 @@ declare module '../view-data.ts' {
       readonly problems: readonly FormProblem[];
       readonly fields: readonly {
         readonly name: string;
-        readonly label: string;
-        readonly hint: string;
+        readonly label: Message;
+        readonly hint: Message;
         readonly value: string;
         readonly problem: Text | undefined;
       }[];
@@ -30,12 +30,8 @@ declare module '../view-data.ts' {
 }
 
 const PATH = `${CLIENT}/links`;
-const SAVED = 'The links are saved.';
-const FIELDS: Readonly<Record<LinkKind, { readonly label: string; readonly hint: string }>> = {
-  homepage: { label: 'Website', hint: 'The website of your app.' },
-  support: { label: 'Help', hint: 'Where people get help with your app.' },
-  privacy: { label: 'Privacy', hint: 'Your privacy policy.' },
-};
+const SAVED = message('client-links.saved');
+const labelOf = (kind: LinkKind): Message => message(`consent.${kind}`);
 
 const fieldName = (kind: LinkKind): string => `${kind}_url`;
 
@@ -52,7 +48,7 @@ export function clientLinksPage(parts: {
   async function draw(ctx: Context, typed: ClientLinks, problem?: Text): Promise<void> {
     const client = ownClientOf(ctx);
     const found = checkLinks(normalizeLinks(typed));
-    const problemOf = (kind: LinkKind) => found.find(({ code }) => code === kind)?.message;
+    const problemOf = (kind: LinkKind) => found.find(({ code }) => code === kind)?.text;
     await kit.render(ctx, 'oauth-client-links', {
       client: { name: client.name, url: urlOf(client) },
       notice: typedOf(ctx) ? NOTHING_SENT : undefined,
@@ -60,14 +56,15 @@ export function clientLinksPage(parts: {
       action: ctx.path,
       problems: [
         ...(problem === undefined ? [] : [{ message: problem }]),
-        ...found.map(({ code, message }) => ({
+        ...found.map(({ code, text = '' }) => ({
           field: fieldName(code),
-          message: `${FIELDS[code].label}: ${message}`,
+          message: message('client-links.problem', { field: labelOf(code), problem: text }),
         })),
       ],
       fields: LINKS.map((kind) => ({
         name: fieldName(kind),
-        ...FIELDS[kind],
+        label: labelOf(kind),
+        hint: message(`client-links.hint-${kind}`),
         value: typed[kind] ?? '',
         problem: problemOf(kind),
       })),

@@ -2,7 +2,7 @@
 import type { Context, Next } from 'koa';
 import type { Activity } from '../../accounts/activity/activity.ts';
 import type { OneTimeValues } from '../../accounts/one-time-values.ts';
-import type { Text } from '../../base/message.ts';
+import { message, type Text } from '../../base/message.ts';
 import { Refusal } from '../../base/refusal.ts';
 import type { ClientRegistry } from '../../clients/client-registry.ts';
 import { normalizeClientName } from '../../clients/client-rules.ts';
@@ -43,7 +43,7 @@ export function newClientPage(parts: {
     typed: TypedClient,
     more: { findings?: ClientFormFindings; problem?: Text } = {},
   ): Promise<void> {
-    const frame = { action: ctx.path, button: 'Create OAuth Client', ...more };
+    const frame = { action: ctx.path, button: message('oauth-clients.create'), ...more };
     return kit.render(ctx, 'oauth-client-new', {
       notice: typedOf(ctx) && NOTHING_SENT,
       form: { ...clientFormView(typed, SELF_SERVICE, frame), creationKey: newCreationKey() },
@@ -109,7 +109,7 @@ export function newClientPage(parts: {
     } catch (error) {
       if (!(error instanceof Refusal)) throw error;
       ctx.status = 422;
-      await draw(ctx, typed, refusedForm(error));
+      await draw(ctx, typed, refusedForm(error, { max: limit }));
     }
   }
 

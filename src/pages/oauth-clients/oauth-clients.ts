@@ -1,8 +1,9 @@
 /** `/profile/oauth-clients`: the clients that a user registered. */
 import type { Context } from 'koa';
+import { message } from '../../base/message.ts';
 import type { ClientRegistry } from '../../clients/client-registry.ts';
 import type { ClientRequests } from '../../clients/client-requests.ts';
-import { type OwnedClient, peopleText } from '../../clients/client-row.ts';
+import { type OwnedClient, shownPeople } from '../../clients/client-row.ts';
 import { byText, byTime, type ListForm, listOf } from '../lists.ts';
 import type { PageKit } from '../page-kit.ts';
 import { get, type Route } from '../routes.ts';
@@ -16,13 +17,13 @@ const CLIENTS: ListForm<OwnedClient> = {
   idOf: ({ id }) => id,
   textOf: ({ id, name, redirectUris }) => [id, name, ...redirectUris].join(' '),
   orders: [
-    byText('name', 'Name', ({ name }) => name),
-    byTime('newest', 'Newest', ({ createdAt }) => createdAt),
-    byTime('used', 'Last used', ({ lastUsedAt }) => lastUsedAt),
+    byText('name', message('lists.name'), ({ name }) => name),
+    byTime('newest', message('lists.newest'), ({ createdAt }) => createdAt),
+    byTime('used', message('lists.last-used'), ({ lastUsedAt }) => lastUsedAt),
   ],
   filters: [
-    { name: 'unused', label: 'Never used', has: ({ lastUsedAt }) => lastUsedAt === undefined },
-    { name: 'suspended', label: 'Suspended', has: ({ isSuspended }) => isSuspended },
+    { name: 'unused', label: message('lists.never-used'), has: ({ lastUsedAt }) => lastUsedAt === undefined },
+    { name: 'suspended', label: message('lists.suspended'), has: ({ isSuspended }) => isSuspended },
   ],
 };
 
@@ -48,7 +49,7 @@ export function clientListPage(parts: {
         name: client.name,
         isSuspended: client.isSuspended,
         created: toMoment(client.createdAt),
-        connectedPeople: peopleText(client.connectedPeople),
+        connectedPeople: message('oauth-clients.people-count', shownPeople(client.connectedPeople)),
         lastUsed: momentOrNothing(client.lastUsedAt),
         problems: open.get(client.id) ?? 0,
         problemsUrl: urlOf(client, 'problems'),

@@ -2,6 +2,7 @@
 import type { Context, Middleware, Next } from 'koa';
 import type { Activity } from '../../accounts/activity/activity.ts';
 import type { Action } from '../../accounts/activity/activity-words.ts';
+import { message } from '../../base/message.ts';
 import { requestState } from '../../base/request-state.ts';
 import { hasSecret } from '../../clients/client.ts';
 import type { ClientRegistry } from '../../clients/client-registry.ts';
@@ -17,19 +18,12 @@ export const LIST = '/profile/oauth-clients';
 export const CLIENT = `${LIST}/:id`;
 
 /** The pages of one client, by the last segment of the path; the overview has no segment. */
-const PARTS = {
-  '': 'Overview',
-  connect: 'Connect',
-  settings: 'Settings',
-  secrets: 'Secrets',
-  problems: 'Problems',
-} as const;
+const PARTS = ['overview', 'connect', 'settings', 'secrets', 'problems'] as const;
 
-export type ClientPart = keyof typeof PARTS;
+export type ClientPart = (typeof PARTS)[number];
 
-/** @param part the page; the overview if absent. */
-export const urlOf = ({ id }: Pick<OwnedClient, 'id'>, part: ClientPart = ''): string =>
-  part === '' ? `${LIST}/${id}` : `${LIST}/${id}/${part}`;
+export const urlOf = ({ id }: Pick<OwnedClient, 'id'>, part: ClientPart = 'overview'): string =>
+  part === 'overview' ? `${LIST}/${id}` : `${LIST}/${id}/${part}`;
 
 const NOT_THEIRS = 'no such client of this person';
 
@@ -75,18 +69,16 @@ export function createOwnClientPages(parts: {
     async head(ctx: Context, part: ClientPart): Promise<ClientHead> {
       const client = ownClientOf(ctx);
       const count = (await clientRequests.openCounts(client.id)).get(client.id) ?? 0;
-      const names = Object.keys(PARTS) as ClientPart[];
       return {
         name: client.name,
         isSuspended: client.isSuspended,
-        parts: names
-          .filter((name) => name !== 'secrets' || name === part || hasSecret(client.kind))
-          .map((name) => ({
-            url: urlOf(client, name),
-            label: PARTS[name],
-            isCurrent: name === part,
-            ...(name === 'problems' && { count }),
-          })),
+        parts: PARTS.filter((name) => name !== 'secrets' || name === part || hasSecret(client.kind)).map((name) => ({
+          url: urlOf(client, name),
+          label: message(`client.part-${name}`),
+          isOverview: name === 'overview',
+          isCurrent: name === part,
+          ...(name === 'problems' && { count }),
+        })),
       };
     },
 

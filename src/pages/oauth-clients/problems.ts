@@ -1,10 +1,10 @@
 /** `/profile/oauth-clients/:id/problems`: why requests of a client were refused, with the fix. */
 import type { Context } from 'koa';
+import { type Message, message } from '../../base/message.ts';
 import type { Client } from '../../clients/client.ts';
 import {
   type ClientRequests,
   MAX_EQUAL,
-  type SeenAuthMethod,
   type ClientProblemGroup as StoredGroup,
 } from '../../clients/client-requests.ts';
 import { isDifferent, redirectUriDifference, type Stretch } from '../../clients/redirect-uri-difference.ts';
@@ -37,15 +37,6 @@ export function clientProblemsPage(parts: {
   return [get(`${CLIENT}/problems`, ...own.page, show)];
 }
 
-const STEPS = { authorize: 'Authorize', token: 'Token' } as const;
-
-const AUTH_METHODS: Readonly<Record<SeenAuthMethod, string>> = {
-  basic: 'Basic header',
-  body: 'client_secret in the body',
-  both: 'Basic header and client_secret in the body',
-  none: 'no client secret',
-};
-
 /** Describes the groups of a client's problems, in the same order. */
 function problemGroupsOf(groups: readonly StoredGroup[], client: Pick<Client, 'redirectUris'>): ClientProblemGroup[] {
   // Compare without the values of queries: problems store redirect URIs without them.
@@ -55,12 +46,12 @@ function problemGroupsOf(groups: readonly StoredGroup[], client: Pick<Client, 'r
     isCut: group.count >= MAX_EQUAL,
     first: toMoment(group.first),
     last: toMoment(group.at),
-    step: STEPS[group.step],
+    step: group.step,
     error: group.error,
     errorUrl: isDocumentedError(group.error) ? `/errors/${group.error}` : undefined,
     cause: group.cause,
     isMended: group.isMended,
-    authMethod: group.authMethod ? AUTH_METHODS[group.authMethod] : undefined,
+    authMethod: group.authMethod ? message(`client-problems.auth-${group.authMethod}`) : undefined,
     scope: group.scope ?? undefined,
     redirectUri: redirectUriOf(group, registered),
     requestId: group.requestId,
@@ -86,12 +77,11 @@ function redirectUriOf(
   return {
     sent: [{ text: redirectUri, isMarked: false }],
     nearest: undefined,
-    differences: isHidden ? ['It differs in a value of its query, or was registered since.'] : [],
+    differences: isHidden ? [message('client-problems.is-hidden')] : [],
   };
 }
 
-function describeStretch({ sent, registered }: Stretch): string {
-  if (sent === '') return `“${registered}” is missing.`;
-  if (registered === '') return `“${sent}” should not be there.`;
-  return `“${sent}” was sent instead of “${registered}”.`;
+function describeStretch(stretch: Stretch): Message {
+  const what = stretch.sent === '' ? 'missing' : stretch.registered === '' ? 'extra' : 'other';
+  return message(`client-problems.is-${what}`, { ...stretch });
 }

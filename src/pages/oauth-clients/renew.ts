@@ -14,6 +14,7 @@ import type { PageKit } from '../page-kit.ts';
 import type { Route } from '../routes.ts';
 import { accountOf } from '../signed-in.ts';
 import { browserDetails } from '../words/browser-details.ts';
+import { refusalText } from './client-form.ts';
 import { CLIENT, type OwnClientPages, ownClientOf, urlOf } from './own-client.ts';
 import type { ShownSecret } from './secrets.ts';
 
@@ -46,7 +47,7 @@ export function renewClientPage(parts: {
       return { url: `${urlOf({ id })}/created?once=${sent.shownAs(lastFour)}` };
     } catch (error) {
       if (!(error instanceof Refusal)) throw error;
-      return { problem: `${error.message} ${error.remedy}` };
+      return { problem: refusalText(error) };
     }
   }
 
@@ -60,16 +61,15 @@ export function renewClientPage(parts: {
       section: 'oauth-clients',
       heading: message('oauth-clients.renew-heading', { client: name }),
       consequences: [
-        'For a theft: someone may have copied the secrets or the tokens of this client.',
-        'All its secrets, access tokens and authorization codes end at once, and you get one new secret. Nobody has ' +
-          'to approve the client again: its refresh tokens work once more, but only together with the new secret.',
-        'Until your servers use the new secret, their requests are refused. This cannot be undone.',
+        message('oauth-clients.renew-why'),
+        message('oauth-clients.renew-effect'),
+        message('oauth-clients.renew-until'),
       ],
       toType: name,
       button: message('oauth-clients.renew'),
     }),
     end: renew,
-    already: 'This client is already renewed.',
+    already: message('oauth-clients.already-renewed'),
     back: (ctx) => urlOf(ownClientOf(ctx), 'secrets'),
   });
 }

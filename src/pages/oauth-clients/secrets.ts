@@ -18,6 +18,7 @@ import { get, post, type Redraw, type Route, type ShownApi } from '../routes.ts'
 import { accountOf, NOTHING_SENT, typedOf } from '../signed-in.ts';
 import type { ConfirmView } from '../view-data.ts';
 import { momentOrNothing, toMoment } from '../words/moment.ts';
+import { refusalText } from './client-form.ts';
 import type { SecretRow } from './client-view.ts';
 import { environmentAround } from './connect.ts';
 import { CLIENT, type OwnClientPages, ownClientOf, urlOf } from './own-client.ts';
@@ -26,11 +27,6 @@ const PATH = `${CLIENT}/secrets`;
 const ROTATE = `${CLIENT}/rotate-secret`;
 const REMOVE = `${CLIENT}/remove-secret`;
 const NETWORKS = `${CLIENT}/networks`;
-const REMOVED = 'The secret is removed. Requests that use it are refused from now on.';
-/** Only for machine clients: the other kinds need a person's approval as well. */
-const TOKENS_LEFT =
-  'Access tokens that were got with it stay valid until they expire. Renewing the client ends them at once.';
-
 const partOf = (client: OwnedClient): string => urlOf(client, 'secrets');
 const partOfNetworks = (client: OwnedClient): string => `${urlOf(client)}/networks`;
 
@@ -105,11 +101,11 @@ export function clientSecretsPage(parts: {
       await clients.restrict(client, given, (tx, networks) =>
         own.record(ctx, 'client_changed', { allowed_networks: networks, mails_networks: `${typed.isMailed}` }, tx),
       );
-      await kit.notices.redirect(ctx, partOf(client), 'The networks are saved.');
+      await kit.notices.redirect(ctx, partOf(client), message('client-secrets.saved-networks'));
     } catch (error) {
       if (!(error instanceof Refusal)) throw error;
       ctx.status = 422;
-      await draw(ctx, `${error.message} ${error.remedy}`, typed);
+      await draw(ctx, refusalText(error), typed);
     }
   }
 
@@ -125,7 +121,7 @@ export function clientSecretsPage(parts: {
     } catch (error) {
       if (!(error instanceof Refusal)) throw error;
       ctx.status = 422;
-      await draw(ctx, `${error.message} ${error.remedy}`);
+      await draw(ctx, refusalText(error, { max: MAX_SECRETS }));
     }
   }
 
@@ -179,7 +175,8 @@ export function clientSecretsPage(parts: {
         if (error instanceof Refusal && error.code === 'secret_unknown') return undefined;
         throw error;
       }
-      return { said: client.kind === 'machine' && !secret.refusedFrom ? `${REMOVED} ${TOKENS_LEFT}` : REMOVED };
+      const leavesTokens = String(leavesTokensOf(secret, client.kind));
+      return { said: message('client-secrets.removed', { leavesTokens }) };
     },
     already: message('oauth-clients.no-such-secret'),
     back: (ctx) => partOf(ownClientOf(ctx)),
@@ -195,19 +192,21 @@ export function clientSecretsPage(parts: {
   ];
 }
 
+/** Only of a machine client: the other kinds need a person's approval as well. A leaked secret has ended its tokens. */
+const leavesTokensOf = ({ refusedFrom }: SecretRow, kind: ClientKind): boolean => kind === 'machine' && !refusedFrom;
+
 /** Describes the last use of the secret, and whether removing it could break something. */
 function lastUseOf(secret: SecretRow, kind: ClientKind): Pick<ConfirmView, 'warning' | 'consequences'> {
   const { lastFour, lastUsed, created, isSafeToRemove } = secret;
-  const what = `gate_cs_…${lastFour}`;
-  const end =
-    'Requests that use it are refused from the next one on; those that use the other secret are ' +
-    'not. This cannot be undone.';
-  const use = lastUsed ? [`${what} was last used on `, lastUsed] : [`${what} was made on `, created, ' and never used'];
-  // A leaked secret has ended its tokens.
-  const ends = kind === 'machine' && !secret.refusedFrom ? [end, TOKENS_LEFT] : [end];
-  if (isSafeToRemove) return { consequences: [use.concat(': it is safe to remove.'), ...ends] };
-  const warning = use.concat('. Make sure that nothing needs it any more.');
-  return { warning, consequences: ends };
+  const use = message('client-secrets.last-use', {
+    secret: `gate_cs_…${lastFour}`,
+    isUsed: String(lastUsed !== undefined),
+    at: lastUsed ?? created,
+    isSafe: String(isSafeToRemove),
+  });
+  const effect = message('client-secrets.remove-effect');
+  const ends = leavesTokensOf(secret, kind) ? [effect, message('client-secrets.remove-tokens')] : [effect];
+  return isSafeToRemove ? { consequences: [use, ...ends] } : { warning: use, consequences: ends };
 }
 
 /** One day: a job that runs daily would have used the newer secret by then. */
@@ -271,10 +270,10 @@ export function clientCreatedPage(parts: {
     if (!shown) return showGone(ctx);
     const { value: secret, isOfNewClient, isOnlyOne } = shown;
     await kit.render(ctx, 'oauth-client-created', {
-      heading: isOfNewClient ? 'Your new OAuth client' : 'Your new client secret',
+      heading: message(isOfNewClient ? 'client-secret.new-client' : 'client-secret.new-secret'),
       advice: isOfNewClient
-        ? 'Copy the secret now. You won’t see it again.'
-        : `Copy it now and switch your servers to it. ${isOnlyOne ? 'All other secrets have ended.' : 'The older secret works until you remove it.'}`,
+        ? message('client-secret.copy-now')
+        : message(isOnlyOne ? 'client-secret.switch-only' : 'client-secret.switch'),
       name: client.name,
       id: client.id,
       secret,
@@ -286,9 +285,9 @@ export function clientCreatedPage(parts: {
   const showGone = (ctx: Context): Promise<void> =>
     kit.render(ctx, 'secret-shown', {
       section: 'oauth-clients',
-      heading: 'This client secret was shown already',
-      remedy: 'If you did not copy it, rotate the secret and remove the lost one.',
-      next: { href: urlOf(ownClientOf(ctx), 'secrets'), label: 'Go to the client' },
+      heading: message('client-secret.shown-already'),
+      remedy: message('client-secret.not-copied'),
+      next: { href: urlOf(ownClientOf(ctx), 'secrets'), label: message('client-secret.go') },
     });
 
   return [get(`${CLIENT}/created`, ...own.page, show)];

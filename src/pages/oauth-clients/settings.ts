@@ -26,17 +26,15 @@ import { CLIENT, type OwnClientPages, ownClientOf, urlOf } from './own-client.ts
 const PATH = `${CLIENT}/settings`;
 const REGISTER = `${CLIENT}/redirect-uris`;
 const ALWAYS_ASK = `${PATH}/always-ask`;
-const SAVED = 'The changes are saved.';
-const CHANGED =
-  'This client was changed after you opened this form, so nothing was saved yet. Check the form, ' +
-  'then save it again.';
-const REGISTERED = 'The redirect URI is registered.';
+const SAVED = message('client-form.saved');
+const CHANGED = message('client-form.changed');
+const REGISTERED = message('client-form.registered');
 
 interface Refused {
   readonly typed?: TypedClient;
   readonly findings?: ClientFormFindings;
   readonly problem?: Text;
-  readonly changes?: readonly string[];
+  readonly changes?: readonly Text[];
 }
 
 export function clientSettingsPage(parts: {
@@ -50,7 +48,7 @@ export function clientSettingsPage(parts: {
     const client = ownClientOf(ctx);
     const asItIs: TypedClient = { ...client, rows: 'sent', drawnFrom: stampOf(client) };
     const { typed = asItIs, ...findings } = refused;
-    const frame = { action: urlOf(client, 'settings'), button: 'Save changes', ...findings };
+    const frame = { action: urlOf(client, 'settings'), button: message('client-form.save'), ...findings };
     await kit.render(ctx, 'oauth-client-settings', {
       head: await own.head(ctx, 'settings'),
       notice: typedOf(ctx) ? NOTHING_SENT : await kit.notices.take(ctx),

@@ -1,11 +1,12 @@
 /** Runs the flow of a client as its own server would, and records each request with its answer. */
 import type { Authorizations } from '../../authorizations/authorization.ts';
 import type { Endings } from '../../authorizations/endings.ts';
+import { type Message, message } from '../../base/message.ts';
 import { type FlowAnswer, type Held, STEPS, type StepName, take } from '../../provider/client-flow.ts';
 import type { ClientTest, ClientTests } from '../../provider/client-tests.ts';
 import { ENDPOINT } from '../../provider/endpoints.ts';
 import type { PostForm, ShownApi } from '../routes.ts';
-import { durationText } from '../words/moment.ts';
+import { durationOf } from '../words/moment.ts';
 import { apiStep, bodyInLines, objectOf, parametersInLines, statusLine, type TestStep } from './wire-message.ts';
 
 export interface TestOutcome {
@@ -78,22 +79,18 @@ async function runClientTest(run: ClientTestRun): Promise<TestOutcome> {
 }
 
 function authorizationStep({ issuer, redirectUri, request, callback }: ClientTestRun): TestStep {
-  const meaning = MEANINGS[callback.get('error') ?? 'none'];
+  const error = callback.get('error');
   // RFC 9207 §2.4: reject an answer from another issuer.
-  const isExpected = meaning !== undefined && callback.get('iss') === issuer;
+  const isExpected = (error === null || error === 'access_denied') && callback.get('iss') === issuer;
+  const shown = error === null ? 'approved' : 'denied';
   return {
-    title: 'Authorization request',
+    title: message('client-test.step-authorize'),
     request: `GET ${issuer}${ENDPOINT.authorization}\n${parametersInLines(request, '?')}`,
     answer: `303 See Other\n${redirectUri}\n${parametersInLines(callback, '?')}`,
-    verdict: isExpected ? meaning : 'The request was refused. The answer says why.',
+    verdict: message(`client-test.shows-${isExpected ? shown : 'refused'}`),
     isExpected,
   };
 }
-
-const MEANINGS: Readonly<Record<string, string>> = {
-  none: 'You approved, and your browser brought back a code, the state that was sent, and iss, our issuer.',
-  access_denied: 'You denied it. A client gets access_denied with its state, and nothing is issued.',
-};
 
 async function askEverything(run: ClientTestRun, code: string): Promise<Omit<TestOutcome, 'outcome'>> {
   const { redirectUri, verifier, api } = run;
@@ -107,7 +104,7 @@ async function askEverything(run: ClientTestRun, code: string): Promise<Omit<Tes
     ({ held } = next);
     const sent = parametersInLines(new URLSearchParams(answer.sent), '');
     return {
-      title: TITLES[name],
+      title: message(`client-test.step-${name}`),
       request: `POST ${run.issuer}${STEPS[name].path}\n\n${sent}`,
       answer: `${statusLine(answer.status)}\n\n${bodyInLines(answer.text)}`.trim(),
       verdict: isExpected ? meaningOf(name, run) : refusalOf(answer),
@@ -165,41 +162,15 @@ function stepsOf({ secret, retryWindowSeconds }: ClientTestRun): (StepName | 'qu
 }
 
 /** Explains the expected answer of a step. */
-function meaningOf(name: StepName, { retryWindowSeconds }: ClientTestRun): string {
-  const window = durationText(retryWindowSeconds);
-  if (name === 'retry')
-    return `The same new refresh token as before. For ${window} a lost answer, or two workers at once, do no harm; after that it is a replay and ends the authorization.`;
-  if (name === 'replay' && retryWindowSeconds > 0)
-    return `Refused, and everything is revoked. The same happens to a client that keeps its first refresh token, from the second refresh on that comes more than ${window} after the one before.`;
-  return SHOWN[name];
-}
+const meaningOf = (name: StepName, { retryWindowSeconds }: ClientTestRun): Message =>
+  message(`client-test.shows-${name}`, {
+    window: durationOf(retryWindowSeconds),
+    canRetry: String(retryWindowSeconds > 0),
+  });
 
-const SHOWN = {
-  exchange: 'The code became an access token and a refresh token.',
-  introspect:
-    'It is active. A client sees no more about its own token; the end of this page shows what the warehouse API sees.',
-  refresh: 'Both tokens are new. Store the refresh token of every answer.',
-  refresh_again: 'Both tokens are new again. The first refresh token is now beyond the retry window.',
-  replay: 'Refused, and everything is revoked: the operator of this service allows no retry.',
-  revoke: 'The answer to a client that disconnects: 200, also for a token that has ended.',
-  introspect_revoked: 'The access token is invalid at once, not only when it expires.',
-  refresh_revoked: 'The refresh token is invalid, too.',
-};
-
-const TITLES: Readonly<Record<StepName, string>> = {
-  exchange: 'Exchange the code',
-  introspect: 'Introspect the access token',
-  refresh: 'Refresh',
-  retry: 'Refresh with the old token again',
-  refresh_again: 'Refresh a second time',
-  replay: 'Refresh with the first refresh token',
-  revoke: 'Revoke',
-  introspect_revoked: 'Introspect again',
-  refresh_revoked: 'Refresh again',
-};
-
-function refusalOf({ status, body }: FlowAnswer): string {
+function refusalOf({ status, body }: FlowAnswer): Message {
   const { error, error_description: description } = body;
-  if (typeof error !== 'string') return `Failed: the answer was ${status}.`;
-  return `Refused as ${error}${typeof description === 'string' ? `: ${description}` : ''}.`;
+  if (typeof error !== 'string') return message('client-test.failed', { status });
+  if (typeof description !== 'string') return message('client-test.refused-as', { error });
+  return message('client-test.refused-because', { error, description });
 }

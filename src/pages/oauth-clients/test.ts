@@ -3,7 +3,7 @@ import type { Context } from 'koa';
 import type { Access } from '../../accounts/access/access.ts';
 import type { Activity } from '../../accounts/activity/activity.ts';
 import { LIFETIME_SECONDS, type OneTimeValues } from '../../accounts/one-time-values.ts';
-import type { Text } from '../../base/message.ts';
+import { type Message, message, type Text } from '../../base/message.ts';
 import type { TestOrganizations } from '../../changes/test-organizations.ts';
 import { type Client, hasSecret, redirectsPeople } from '../../clients/client.ts';
 import type { ClientRegistry } from '../../clients/client-registry.ts';
@@ -15,7 +15,7 @@ import { requestOrigin, seeOther, visitorIn } from '../page.ts';
 import type { PageKit } from '../page-kit.ts';
 import { get, post, type Route } from '../routes.ts';
 import { accountOf } from '../signed-in.ts';
-import { durationText } from '../words/moment.ts';
+import { durationOf } from '../words/moment.ts';
 import { describeReached } from '../words/reached.ts';
 import type { ClientTestForm, ClientTestResultView } from './client-view.ts';
 import { CLIENT, type OwnClientPages, ownClientOf, urlOf } from './own-client.ts';
@@ -94,8 +94,8 @@ export function clientTestPage(parts: {
           ? own.record(ctx, 'membership_set', { ...details, role: 'viewer' }, tx)
           : own.record(ctx, 'membership_removed', details, tx),
       );
-      const said = to === 'join' ? 'You are now a viewer in' : 'You are no longer a viewer in';
-      await kit.notices.redirect(ctx, `${urlOf(ownClientOf(ctx))}/test`, `${said} ${place.name}.`);
+      const said = message(to === 'join' ? 'client-test.joined' : 'client-test.left', { organization: place.name });
+      await kit.notices.redirect(ctx, `${urlOf(ownClientOf(ctx))}/test`, said);
     }
     const steps = [...own.form(), kit.requireRecentSignIn, changeMembership];
     return [get(path, ...own.page, backToTest), post(path, ...steps)];
@@ -155,33 +155,23 @@ export const testFormOf = (client: Pick<Client, 'id' | 'kind'>, problem?: Text):
   action: `${urlOf(client)}/test`,
   needsSecret: hasSecret(client.kind),
   problem,
-  keptFor: durationText(LIFETIME_SECONDS),
+  keptFor: durationOf(LIFETIME_SECONDS),
 });
 
 /** Returns a problem that can be found before the test starts. */
-function problemWith(client: Client, secret: string): string | undefined {
-  if (client.isSuspended) {
-    return 'This client is suspended, so everything it asks for is refused.';
-  }
-  if (client.allowedNetworks.length > 0) {
-    return 'This client may be used from some networks only, and the test would call from this service. Lift the restriction first.';
-  }
+function problemWith(client: Client, secret: string): Message | undefined {
+  if (client.isSuspended) return message('client-test.suspended');
+  if (client.allowedNetworks.length > 0) return message('client-test.restricted');
   if (!hasSecret(client.kind)) return undefined;
-  if (secret === '') return 'Paste a secret of this client.';
+  if (secret === '') return message('client-test.no-secret');
   if (findSecret(client, secret)) return undefined;
-  const endings = client.secrets.map(({ lastFour }) => lastFour).join(' and ');
-  return `This is not a secret of this client. The active secrets end in ${endings}.`;
+  const endings = client.secrets.map(({ lastFour }) => lastFour).join(', ');
+  return message('client-test.wrong-secret', { endings });
 }
-
-const SUMMARIES: Readonly<Record<TestOutcome['outcome'], string>> = {
-  passed: 'This client works. Every step got the expected answer.',
-  denied: 'You denied the request, so nothing was issued.',
-  stopped: 'The test stopped at the last step below.',
-};
 
 const resultView = ({ outcome, apiAnswer, steps }: KeptResult): ClientTestResultView => ({
   apiAnswer,
   isPassed: outcome === 'passed',
-  summary: SUMMARIES[outcome],
+  summary: message(`client-test.${outcome}`),
   steps,
 });

@@ -1,5 +1,5 @@
 /** The data that the pages of a user's OAuth clients print, except those of one client. */
-import type { Text } from '../../base/message.ts';
+import type { Message, Text } from '../../base/message.ts';
 import type { ListView } from '../lists.ts';
 import type { FormProblem } from '../view-data.ts';
 import type { Moment } from '../words/moment.ts';
@@ -29,7 +29,7 @@ export interface OAuthClientRow {
   readonly name: string;
   readonly isSuspended: boolean;
   readonly created: Moment;
-  readonly connectedPeople: string;
+  readonly connectedPeople: Message;
   /** Undefined for a client that was never used. */
   readonly lastUsed: Moment | undefined;
   /** Number of open problems of the last days. */
@@ -51,14 +51,14 @@ export interface ClientFormView {
   /** Undefined for a client to which users are never redirected. */
   readonly rows: readonly RedirectUriRow[] | undefined;
   readonly canAddRow: boolean;
-  readonly button: string;
+  readonly button: Message;
 }
 
 export interface RedirectUriRow {
   readonly uri: string;
   readonly problem: Text | undefined;
   /** Warnings about a URI that is allowed but worth checking. */
-  readonly warnings: readonly string[];
+  readonly warnings: readonly Text[];
   /** True for an empty row that the user has just added. */
   readonly isNew: boolean;
 }

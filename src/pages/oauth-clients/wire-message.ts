@@ -1,15 +1,16 @@
 /** Formats HTTP messages for reading: one parameter per line, secret values shortened. */
 import { STATUS_CODES } from 'node:http';
+import { type Message, message } from '../../base/message.ts';
 import type { ApiAnswer, ShownApi } from '../routes.ts';
 
 /** One request of a test with its answer. */
 export interface TestStep {
-  readonly title: string;
+  readonly title: Message;
   /** The request as sent. Tokens, code, verifier and secret are shortened, as in `answer`. */
   readonly request: string;
   readonly answer: string;
   /** Explains what the answer proves, or what is wrong with it. */
-  readonly verdict: string;
+  readonly verdict: Message;
   readonly isExpected: boolean;
 }
 
@@ -59,24 +60,20 @@ export function apiStep(
   answer: ApiAnswer,
 ): TestStep & { readonly shown: string } {
   const request = `POST ${graphqlUrl}\nAuthorization: Bearer gate_at_…\n\n${JSON.stringify({ query: exampleQuery })}`;
-  const title = 'Call the warehouse API';
+  const title = message('client-test.step-query');
   if ('failure' in answer) {
-    const verdict =
-      `The tokens are valid, but the API did not answer: ${answer.failure}. ` +
-      'Ask the operator of this service for its address.';
-    return { title, request, answer: 'No answer', verdict, isExpected: false, shown: '' };
+    const verdict = message('client-test.no-answer', { failure: answer.failure });
+    return { title, request, answer: '', verdict, isExpected: false, shown: '' };
   }
   const { status, body, isCut } = answer;
   const { data, errors } = objectOf(body) ?? {};
   const isExpected = status === 200 && (isCut || (Boolean(data) && errors === undefined));
-  const shown = isCut ? `${body}\n… and more, which is not shown.` : bodyInLines(body);
+  const shown = isCut ? `${body}\n…` : bodyInLines(body);
   return {
     title,
     request,
     answer: `${statusLine(status)}\n\n${shown}`.trim(),
-    verdict: isExpected
-      ? 'Your first answer: as the person who approved, with what they may reach at this moment.'
-      : 'The tokens are valid, but the API did not answer the query as expected. The answer says why.',
+    verdict: message(isExpected ? 'client-test.first-answer' : 'client-test.odd-answer'),
     isExpected,
     shown,
   };

@@ -1,4 +1,5 @@
 /** A time as pages print it: in words for users, in ISO 8601 for programs. */
+import { type Message, message } from '../../base/message.ts';
 
 export interface Moment {
   /** The value for the `datetime` attribute. */
@@ -33,8 +34,5 @@ export function inUnits(seconds: number) {
   return { count: seconds / size, unit };
 }
 
-/** Returns text like `30 days` or `90 seconds`, like `inUnits`. */
-export function durationText(seconds: number): string {
-  const { count, unit } = inUnits(seconds);
-  return `${count} ${unit}${count === 1 ? '' : 's'}`;
-}
+/** Returns a text like `30 days` or `90 seconds`. */
+export const durationOf = (seconds: number): Message => message('common.duration', inUnits(seconds));

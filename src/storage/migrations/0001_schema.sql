@@ -9,7 +9,7 @@
 create function announce() returns trigger language plpgsql as $$
   declare not_kept constant text[] := array['last_used_at', 'silent_at', 'silent_elsewhere_at'];
 begin
-  if tg_op = 'TRUNCATE' then
+  if tg_level = 'STATEMENT' then
     perform pg_notify('gatehouse_named_changes', 'everything');
   elsif tg_op <> 'UPDATE' or to_jsonb(old) - not_kept <> to_jsonb(new) - not_kept then
     perform pg_notify('gatehouse_named_changes',
@@ -53,11 +53,13 @@ create trigger accounts_named after update or delete on accounts
 create table organizations (
   id text primary key,
   name text not null, created_at timestamptz not null,
+  name_key text, -- One text for all names that look alike (texts/name-rules.ts); null if SQL added the row by hand.
   external_id text unique, -- The id in the system that imports the organization; null if none does.
   asks_first boolean not null default false, -- True if only approved clients reach the organization.
   allows_api_keys boolean not null default true, -- True if personal API keys reach the organization.
   ended_at timestamptz -- When its deletion began, which takes steps. Nothing reaches it, and no line or command names it.
 );
+create index organizations_name_key on organizations (name_key);
 create index organizations_ended on organizations (ended_at) where ended_at is not null;
 -- The expression of `byName` (storage/pages.ts).
 create index organizations_by_name on organizations ((
@@ -66,24 +68,6 @@ create index organizations_by_name on organizations ((
 -- A new organization has no members, and a deletion also deletes the memberships, which are announced.
 create trigger organizations_named after update on organizations
   for each row execute function announce('organizations', 'id');
-
--- A row is the name of one organization in the form in which names are compared. It is not a column of
--- organizations, because every update there clears the access that nodes keep.
-create table organization_name_keys (
-  organization_id text primary key references organizations on delete cascade,
-  name text not null,
-  key text -- Null until the service compares names.
-);
-create index organization_name_keys_key on organization_name_keys (key);
-create index organization_name_keys_missing on organization_name_keys (organization_id) where key is null;
-
-create function forget_organization_name_key() returns trigger language plpgsql as $$ begin
-  insert into organization_name_keys (organization_id, name) values (new.id, new.name)
-    on conflict (organization_id) do update set name = excluded.name, key = null;
-  return null;
-end $$;
-create trigger organizations_renamed after insert or update of name on organizations
-  for each row execute function forget_organization_name_key();
 
 -- A row is a warehouse of an organization: what the GraphQL API gives access to.
 create table warehouses (
@@ -137,8 +121,9 @@ create table clients (
 create index clients_owner_account_id on clients (owner_account_id);
 create index clients_created_at on clients (created_at, id);
 create index clients_verified on clients (id) where verified_at is not null;
-create trigger clients_added after insert on clients for each row execute function announce('clients', 'id');
-create trigger clients_named after update or delete on clients for each row execute function announce('clients', 'id');
+create index clients_mails_networks on clients (id) where mails_networks;
+create trigger clients_named after insert or update or delete on clients
+  for each row execute function announce('clients', 'id');
 
 -- A row is the membership of a person or of a machine client in an organization.
 create table organization_memberships (
@@ -339,19 +324,28 @@ create trigger clients_withdraw_approvals after update of owner_account_id, redi
 
 -- Connections and authorizations
 
--- The only row is the generation with which connections begin. `revoke --all` raises it: a restored database may lack a
--- connection whose tokens still exist, and the person may connect the client again.
-create table first_generation (
+-- The only row holds numbers that are only raised: without it, what has ended would not be known.
+create table lasting_numbers (
   is_the_only_one boolean primary key default true check (is_the_only_one),
-  value integer not null
+  -- With which connections begin. `revoke --all` raises it: a restored database may lack a connection whose tokens still
+  -- exist, and the person may connect the client again.
+  first_generation integer not null default 1,
+  -- Added to the session generation of every account, to end all sessions at once. It follows the clock in
+  -- microseconds: after the restore of an older database, the next one is beyond every lost one.
+  session_generation bigint not null default 0,
+  -- The longest lifetime of refresh tokens that any node has run with: an older copy of the token store may have records
+  -- with that lifetime. Each ended authorization is kept at least as long.
+  refresh_lifetime_seconds integer not null default 0
 );
-insert into first_generation (value) values (1);
+insert into lasting_numbers default values;
 create function keep_only_row() returns trigger language plpgsql as $$ begin
   raise exception '% must keep its row: without it, what has ended is not known', tg_table_name;
 end $$;
-create trigger first_generation_kept before delete or truncate on first_generation
+create trigger lasting_numbers_kept before delete or truncate on lasting_numbers
   for each statement execute function keep_only_row();
-create function first_generation() returns integer language sql stable as 'select value from first_generation';
+create trigger every_session_ended after update of session_generation on lasting_numbers
+  for each statement execute function announce();
+create function first_generation() returns integer language sql stable as 'select first_generation from lasting_numbers';
 
 -- A row is a person who connected a client. It stays after the connection has ended.
 create table connections (
@@ -432,16 +426,6 @@ create table ended_authorizations (
 create index ended_authorizations_forgotten_at on ended_authorizations (forgotten_at);
 create index ended_authorizations_account_id on ended_authorizations (account_id);
 
--- The only row is the longest lifetime of refresh tokens that any node has run with. It is never lowered, because an
--- older copy of the token store may have records with that lifetime. Each ended authorization is kept at least as long.
-create table longest_refresh_lifetime (
-  is_the_only_one boolean primary key default true check (is_the_only_one),
-  seconds integer not null
-);
-insert into longest_refresh_lifetime (seconds) values (0);
-create trigger longest_refresh_lifetime_kept before delete or truncate on longest_refresh_lifetime
-  for each statement execute function keep_only_row();
-
 -- A row is a machine access token that was ended before it expired: each decision reads it with the client. The key
 -- is the hash under which Redis keeps the token. If Redis has lost the token, the client is the one that presented it:
 -- another client's row of the same key ends nothing.
@@ -512,22 +496,6 @@ create table session_providers (
 );
 create index session_providers_subject on session_providers (issuer, subject);
 create index session_providers_sid on session_providers (issuer, sid) where sid is not null;
-
--- The only row is a number that is added to the session generation of every account, to end all sessions at once. It
--- follows the clock in microseconds: after the restore of an older database, the next one is beyond every lost one.
-create table session_cutoff (generation bigint not null);
-create unique index session_cutoff_one_row on session_cutoff ((true));
-insert into session_cutoff values (0);
-
-create trigger session_cutoff_kept before delete or truncate on session_cutoff
-  for each statement execute function keep_only_row();
-
-create function end_every_session() returns trigger language plpgsql as $$ begin
-  perform pg_notify('gatehouse_named_changes', 'everything');
-  return null;
-end $$;
-create trigger session_cutoff_raised after update on session_cutoff
-  for each statement execute function end_every_session();
 
 -- A row is a one-time link with which a person sets a password, or signs in where there are no passwords.
 create table password_links (
@@ -699,6 +667,7 @@ create table client_networks (
   client_id text not null references clients on delete cascade,
   network text not null,
   first_seen_at timestamptz not null, last_seen_at timestamptz not null,
+  mailed_at timestamptz, -- When it was named in a mail to the owner of the client.
   primary key (client_id, network)
 );
 create index client_networks_last_seen_at on client_networks (last_seen_at);
@@ -838,15 +807,6 @@ create table node_keys (
   runs_with jsonb not null -- The version, settings and limits of the node (storage/nodes.ts).
 );
 
--- A row is a key that a node has or had. The times of "current" are null for a key that never signed.
-create table key_sightings (
-  kind text not null check (kind in ('cookie', 'token')),
-  fingerprint text not null,
-  first_seen_at timestamptz not null,
-  first_current_at timestamptz, last_current_at timestamptz,
-  primary key (kind, fingerprint)
-);
-
 -- The only row numbers the requests to reload the settings; its lock gives concurrent requests their order. A number
 -- is a time in milliseconds since 1970, so that numbers also grow after the restore of an older backup.
 create table settings_reload (
@@ -864,15 +824,6 @@ insert into write_probe values (now());
 create function fill_temporary_file() returns boolean language sql volatile
   set work_mem = '64kB' set temp_tablespaces = ''
   as $$ select count(*) > 0 from unnest(array_fill(repeat('x', 1000), array[100])) $$;
-
--- TRUNCATE runs no trigger of a row.
-do $$ declare emptied text; begin
-  foreach emptied in array array['accounts', 'warehouses', 'clients', 'organization_memberships', 'warehouse_rights',
-      'api_keys', 'client_secrets', 'barred_clients', 'client_decisions', 'connections'] loop
-    execute format('create trigger %1$s_emptied after truncate on %1$s for each statement execute function announce()',
-      emptied);
-  end loop;
-end $$;
 
 -- The fingerprint of this file, by which a database that an earlier commit created is recognized (storage/migrate.ts).
 do $$ begin

@@ -66,15 +66,22 @@ describe('the page of an OAuth client', () => {
     }
   });
 
-  it('inside its frame, a page without a translation has no German', async () => {
+  it('each page of a client is in the language of its reader', async () => {
     const headers = { 'accept-language': 'de' };
     for (const [page, text] of [
       ['', 'client-overview.owner'],
+      ['/connect', 'client-connect.try'],
       ['/settings', 'always-ask.heading'],
+      ['/secrets', 'client-secrets.networks'],
+      ['/problems', 'client-problems.heading'],
+      ['/links', 'client-links.lead'],
+      ['/test', 'client-test.run'],
+      ['/delete', 'oauth-clients.delete-effect'],
+      ['/renew', 'oauth-clients.renew-why'],
     ] as const) {
       const { html } = await owner.get(`${path}${page}`, headers);
       expect(html).to.include('<html lang="de">').and.include(textsFor('de')('navigation.security'));
-      expect(html).to.include(textsFor('en')(text)).and.not.include(textsFor('de')(text));
+      expect(textOf(html), page).to.include(textsFor('de')(text)).and.not.include(textsFor('en')(text));
     }
   });
 
@@ -162,7 +169,7 @@ describe('the page of an OAuth client', () => {
     const robot = await addTestClient(on.service, 'Night Sync', { kind: 'machine', ownerAccountId });
     await on.service.clients.addSecret(robot.id);
     const [first] = (await on.service.clients.find(robot.id))?.secrets ?? [];
-    const left = 'Access tokens that were got with it stay valid until they expire.';
+    const left = 'Access tokens that were issued with it stay valid until they expire.';
     const page = await owner.get(`${LIST}/${robot.id}/remove-secret?secret_id=${first?.id}`);
     expect(textOf(page.html)).to.include(left);
     expect(textOf((await owner.follow(await owner.submit(page, {}))).html)).to.include(left);
@@ -178,7 +185,7 @@ describe('the page of an OAuth client', () => {
     const ending = client.secret.slice(-4);
     const page = await confirmationPage(first?.id);
     expect(textOf(page.html)).to.include(`Remove the secret ending in ${ending} of Stock Sync?`);
-    expect(textOf(page.html)).to.match(/gate_cs_…\S{4} was made on .* and never used/);
+    expect(textOf(page.html)).to.match(/gate_cs_…\S{4} was created on .* and never used/);
     on.service.lastUsed.record('client_secret', first?.id ?? '');
     await on.service.lastUsed.flush();
     const used = textOf((await confirmationPage(first?.id)).html);
@@ -241,12 +248,12 @@ describe('the page of an OAuth client', () => {
     await ask('https://partner.example/other');
     const page = await owner.get(`${path}/problems`);
     expect(textOf(page.html)).to.match(/2 times .*First .* UTC .*Last .* UTC/);
-    expect(textOf((await owner.get(LIST)).html)).to.match(/Stock Sync 3 problems of Stock Sync/);
+    expect(textOf((await owner.get(LIST)).html)).to.match(/Stock Sync 3 problems \(Stock Sync\)/);
     expect(textOf((await owner.get(path)).html)).to.include('2 other causes');
 
     const registered = await owner.follow(await owner.send(`${path}/redirect-uris`, { redirect_uri: sent }));
     expect(textOf(registered.html)).to.include('The redirect URI is registered.');
-    expect(textOf((await owner.get(LIST)).html)).to.include('2 problems of Stock Sync');
+    expect(textOf((await owner.get(LIST)).html)).to.include('2 problems (Stock Sync)');
     expect((await stored())?.redirectUris).to.deep.equal([REDIRECT_URI, sent]);
     expect((await lastRecord())?.action).to.equal('client_changed');
     const again = await owner.send(`${path}/redirect-uris`, { redirect_uri: sent });

@@ -26,9 +26,9 @@ describe('deleting an OAuth client', () => {
   it('the page to delete a client shows how many users have connected it', async () => {
     expect(textOf((await owner.get(path)).html)).to.include('No one has connected it.');
     await connect(on.seeded.other);
-    expect(textOf((await owner.get(path)).html)).to.include('1 person has it connected');
+    expect(textOf((await owner.get(path)).html)).to.include('1 person has connected it');
     await connect(on.seeded.person);
-    expect(textOf((await owner.get(path)).html)).to.include('2 people have it connected');
+    expect(textOf((await owner.get(path)).html)).to.include('2 people have connected it');
   });
 
   it('deleting a client requires entering its exact name', async () => {

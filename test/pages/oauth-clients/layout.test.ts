@@ -45,7 +45,7 @@ describeInBrowser('the pages of an OAuth client in a browser', (visit) => {
     await enterAs(page, on.issuer, owner);
     await page.goto(`${on.issuer}${path}/secrets`);
     await page.getByRole('link', { name: 'Remove' }).first().click();
-    await page.getByText(/was made on (?!.*UTC).* and never used/).waitFor();
+    await page.getByText(/was created on (?!.*UTC).* and never used/).waitFor();
     await signInOwner(on.service, on.seeded.person);
     await page.goto(`${on.issuer}/profile/security`);
     const button = page.getByRole('button', { name: /^Sign out .* signed in (?!.*UTC).*$/ });

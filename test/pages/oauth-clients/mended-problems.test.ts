@@ -45,7 +45,7 @@ onPostgresAndRedis('a problem of a client', (start) => {
     const [, badge = '0'] = /data-problems[^>]*><span>(\d+)/.exec(html) ?? [];
     expect(badge, 'in the tab').to.equal(String(open));
     const list = textOf((await owner.get(LIST)).html);
-    const [, listed = '0'] = new RegExp(`(\\d+) problems? of ${name} `).exec(list) ?? [];
+    const [, listed = '0'] = new RegExp(`(\\d+) problems? \\(${name}\\)`).exec(list) ?? [];
     expect(listed, 'in the list').to.equal(String(open));
     const { html: overview } = await owner.get(path);
     expect(overview.includes('id="latest-problem"'), 'on the overview').to.equal(open > 0);

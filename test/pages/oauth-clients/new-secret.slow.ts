@@ -25,7 +25,7 @@ describeInBrowser('the page of a new secret', (visit) => {
     await page.goto(on.issuer + (what === 'client' ? `${LIST}/new` : KEYS));
     await page.getByLabel('Name', { exact: true }).fill(`New ${what}`);
     if (what === 'client') await page.getByLabel('Redirect URI 1').fill(REDIRECT_URI);
-    const label = what === 'client' ? 'Create OAuth Client' : 'Create API key';
+    const label = what === 'client' ? 'Create OAuth client' : 'Create API key';
     await page.getByRole('button', { name: label }).last().click();
     return (await page.locator('[data-secret]').textContent()) ?? '';
   }
@@ -91,7 +91,7 @@ describeInBrowser('the page of a new secret', (visit) => {
   });
 
   describe('the programs', () => {
-    const shown = (page: Page) => page.getByRole('group', { name: /^The flow with / });
+    const shown = (page: Page) => page.getByRole('group', { name: /^The program for / });
     const connectUrl = (id: string) => `${on.issuer}${LIST}/${id}/connect`;
 
     it('one program is shown at a time, chosen by click or arrow keys, without JavaScript as well', async () => {
@@ -101,7 +101,7 @@ describeInBrowser('the page of a new secret', (visit) => {
         await enterAs(page, on.issuer, owner);
         await page.goto(connectUrl(id));
         const expectOne = async (name: string) => {
-          await page.getByRole('group', { name: `The flow with ${name}`, exact: true }).waitFor();
+          await page.getByRole('group', { name: `The program for ${name}`, exact: true }).waitFor();
           expect(await shown(page).count(), name).to.equal(1);
         };
         await expectOne('curl');
@@ -117,7 +117,7 @@ describeInBrowser('the page of a new secret', (visit) => {
         await page.keyboard.press('Tab');
         if (javaScript) await page.keyboard.press('Tab');
         const label = await page.evaluate('document.activeElement.getAttribute("aria-label")');
-        expect(label).to.equal('The flow with Go');
+        expect(label).to.equal('The program for Go');
       }
     });
 
@@ -128,7 +128,7 @@ describeInBrowser('the page of a new secret', (visit) => {
       await page.getByText('Python', { exact: true }).click();
       const { id } = await owner.createClient('Another');
       await page.goto(connectUrl(id));
-      await page.getByRole('group', { name: 'The flow with Python' }).waitFor();
+      await page.getByRole('group', { name: 'The program for Python' }).waitFor();
       expect(await shown(page).count()).to.equal(1);
       expect(problems).to.deep.equal([]);
     });
@@ -142,7 +142,7 @@ describeInBrowser('the page of a new secret', (visit) => {
       await enterAs(page, on.issuer, owner);
       await page.goto(connectUrl(id));
       await page.getByText('Ruby', { exact: true }).click();
-      await page.getByRole('group', { name: 'The flow with Ruby' }).waitFor();
+      await page.getByRole('group', { name: 'The program for Ruby' }).waitFor();
       await page.getByRole('button', { name: 'Copy client ID' }).waitFor();
       expect(problems).to.deep.equal([]);
     });

@@ -71,8 +71,8 @@ describe('the live requests of a client', () => {
     }
     await eventually(async () => {
       const steps = events().map(({ step, outcome }) => `${step}: ${outcome}`);
-      expect(steps).to.include('Token authorization_code: invalid_grant');
-      expect(steps.filter((step) => step === 'Authorize: invalid_redirect_uri')).to.have.length(2);
+      expect(steps).to.include('token authorization_code: invalid_grant');
+      expect(steps.filter((step) => step === 'authorize: invalid_redirect_uri')).to.have.length(2);
     });
     const refused = events().find(({ outcome }) => outcome === 'invalid_grant');
     expect(refused).to.include({ isRefused: true });
@@ -93,9 +93,9 @@ describe('the live requests of a client', () => {
     await postForm(issuer, '/oauth/revoke', {}, { client });
     await eventually(async () => {
       const outcomes = events().map(({ step, outcome }) => `${step}: ${outcome}`);
-      expect(outcomes).to.include.members(['Authorize: code sent', 'Revoke: revoked']);
-      expect(outcomes).to.include.members(['Revoke: invalid_request']);
-      expect(outcomes).to.include('Token authorization_code: tokens issued');
+      expect(outcomes).to.include.members(['authorize: code sent', 'revoke: revoked']);
+      expect(outcomes).to.include.members(['revoke: invalid_request']);
+      expect(outcomes).to.include('token authorization_code: tokens issued');
     });
   });
 
@@ -199,7 +199,7 @@ describe('the requests of a client on the embedded database', () => {
     await owner.get(path);
     await exchangeCode(on.issuer, confidential, NO_CODE);
     await eventually(async () => {
-      expect(textOf((await owner.get(path)).html)).to.match(/Token authorization_code invalid_grant/);
+      expect(textOf((await owner.get(path)).html)).to.match(/token authorization_code invalid_grant/);
     });
   });
 

@@ -99,7 +99,7 @@ describe('the example programs of a client', () => {
         const draft = { kind, name: kind, redirectUris, isNative: false, ownerAccountId };
         const { client, secret } = await clients.add(draft);
         const { html } = await owner.get(`/profile/oauth-clients/${client.id}/connect`);
-        shown[kind] = html.includes('The flow with curl');
+        shown[kind] = html.includes('The program for curl');
         if (secret !== undefined) expect(html).not.to.include(secret);
         if (shown[kind]) {
           const shown = html.replace(/<[^>]*>/g, '');

@@ -62,7 +62,7 @@ onPostgresAndRedis('the test organizations', (start) => {
     const form = page.forms.find(({ action }) => action.includes('/join/'));
     expect(form?.action).to.include(`/test/join/${on.seeded.organization.id}`);
     const joined = await browser.follow(await browser.send(form?.action ?? ''));
-    expect(textOf(joined.html)).to.include('You are now a viewer in Northern Logistics.');
+    expect(textOf(joined.html)).to.include('You are now a viewer in Northern Logistics .');
     expect(joined.forms.some(({ action }) => action.includes('/leave/'))).to.equal(true);
     const result = textOf((await browser.run(client)).html);
     expect(result).to.include('This client works.');

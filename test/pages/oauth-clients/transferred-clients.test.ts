@@ -36,7 +36,7 @@ describe('an OAuth client that the operator transfers', () => {
   it('the settings of a client tell its owner to ask the operator for another owner', async () => {
     const { html } = await from.get(`${path}/settings`);
     expect(textOf(html)).to.include('Only the operator of this service can give the client');
-    expect(html).to.include(`<a href="mailto:${SUPPORT}"><bdi>ask the operator</bdi></a>`);
+    expect(html).to.include(`<a href="mailto:${SUPPORT}"><bdi>Ask the operator</bdi></a>`);
   });
 
   it('connections and tokens of a transferred client stay valid, and the new owner is shown', async () => {
@@ -44,7 +44,7 @@ describe('an OAuth client that the operator transfers', () => {
     const tokens = await on.partner.tokens(client);
     await transfer();
     expect((await from.get(path)).status).to.equal(404);
-    expect(textOf((await to.get(path)).html)).to.include('Owned by you since');
+    expect(textOf((await to.get(path)).html)).to.include('You, since');
     expect(await on.partner.isActive(tokens.accessToken)).to.equal(true);
     expect((await refresh(on.issuer, client, tokens.refreshToken)).status).to.equal(200);
     const connection = await user.get(`/profile/connections/${client.id}`);
