@@ -41,6 +41,8 @@ const anyStep = fc.record({
   late: fc.constantFrom<number>(60, 60, 60, 3_600, 2 * 86_400, 0),
   isGiven: fc.constantFrom(true, true, false),
   isOfSecondNode: fc.boolean(),
+  /** True if lines of a minute ago follow, which would give back all that the step ended. */
+  isFollowed: fc.boolean(),
 });
 type Step = typeof anyStep extends fc.Arbitrary<infer Value> ? Value : never;
 
@@ -250,11 +252,16 @@ function suite(deployment: Deployment, walks: number, ahead?: number): () => voi
         await on.service.database.query('DELETE FROM organizations WHERE external_id IS NOT NULL');
         await on.service.database.query('DELETE FROM known_times');
         const walk = new Walk(on, nodes);
-        const base = { writer: 'push', late: 2 * 86_400, isGiven: true, isOfSecondNode: false } as const;
-        for (const kind of KINDS) for (const person of PEOPLE) await walk.take({ ...base, kind, person });
+        const given = { writer: 'push', isGiven: true, isOfSecondNode: false, isFollowed: false } as const;
+        for (const kind of KINDS) {
+          for (const person of PEOPLE) await walk.take({ ...given, kind, person, late: 2 * 86_400 });
+        }
         await walk.check();
         for (const step of steps) {
           await walk.take(step);
+          await walk.check();
+          if (!step.isFollowed) continue;
+          for (const kind of KINDS) await walk.take({ ...step, ...given, kind, late: 60 });
           await walk.check();
         }
         reached += walk.reached.size;
