@@ -17,7 +17,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   upstream: ['config'],
   pages: ['provider', 'upstream', 'authorizations', 'clients', 'accounts', 'changes', 'texts'],
   host: ['pages', 'provider', 'config', 'texts'],
-  changes: ['storage', 'accounts'],
+  changes: ['storage', 'texts', 'accounts'],
   service: [
     'texts',
     'config',

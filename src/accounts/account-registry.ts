@@ -4,7 +4,7 @@ import { Refusal } from '../base/refusal.ts';
 import { transactionOf } from '../storage/account-turns.ts';
 import type { ChangeFeed } from '../storage/change-feed.ts';
 import { mapPage, type Page, type PageRequest, pageOf } from '../storage/pages.ts';
-import { type Database, type InTransaction, type RowOf, withoutNulls } from '../storage/queries.ts';
+import { type Database, type InTransaction, type RowOf, raise, withoutNulls } from '../storage/queries.ts';
 import { createPeople, type People } from './access/people.ts';
 import {
   ACCOUNT_COLUMNS,
@@ -158,8 +158,9 @@ export function createAccountRegistry(parts: {
     endEverySession: (inTransaction) =>
       database.transaction(async (tx) => {
         // Follow the clock: the lost history of an older database may include another such end.
-        await tx.query(`UPDATE lasting_numbers SET session_generation =
-          greatest(session_generation + 1, extract(epoch FROM clock_timestamp()) * 1000000)`);
+        await tx.query(
+          raise('session_generation', 'session_generation + 1, extract(epoch FROM clock_timestamp()) * 1000000'),
+        );
         await inTransaction(tx);
       }),
 

@@ -10,7 +10,7 @@ import { createSharedTurns, transactionOf } from '../storage/account-turns.ts';
 import type { ChangeFeed } from '../storage/change-feed.ts';
 import type { WriteUses } from '../storage/last-used.ts';
 import type { Page, PageRequest } from '../storage/pages.ts';
-import { beyondLost, type Database, type InTransaction, type Queries } from '../storage/queries.ts';
+import { beyondLost, type Database, type InTransaction, type Queries, raise } from '../storage/queries.ts';
 import {
   type ConnectedClient,
   type ListedConnection,
@@ -314,7 +314,7 @@ export function createConnections(parts: {
       // approvals that began before.
       await database.transaction(async (tx) => {
         await tx.query('LOCK TABLE connections IN SHARE ROW EXCLUSIVE MODE');
-        await tx.query(`UPDATE lasting_numbers SET first_generation = ${beyondLost('first_generation')}`);
+        await tx.query(raise('first_generation', beyondLost('first_generation')));
       });
       for (;;) {
         const rows = await database.query<{ account_id: string; connections: number }>(

@@ -4,7 +4,7 @@ import type { Details, EndingCause } from '../accounts/activity/activity-words.t
 import { announcementSql } from '../storage/change-feed.ts';
 import { refusalsExpiryJob } from '../storage/cleaning.ts';
 import { removalOf } from '../storage/postgres-store.ts';
-import { createParameters, type Database, type Queries } from '../storage/queries.ts';
+import { createParameters, type Database, type Queries, raise } from '../storage/queries.ts';
 import { keyOf, REMEMBER_EXPIRED_SECONDS, type TokenStore } from '../storage/token-store.ts';
 import type { Authorization } from './authorization.ts';
 
@@ -48,8 +48,6 @@ const MARGIN_SECONDS = 86_400;
 
 /** The maximum of `tokens.machine_access_token`. */
 const MAX_MACHINE_TOKEN_SECONDS = 86_400;
-
-const RAISE_LIFETIME = 'UPDATE lasting_numbers SET refresh_lifetime_seconds = $1 WHERE refresh_lifetime_seconds < $1';
 
 export type Revocations = ReturnType<typeof createRevocations>;
 
@@ -137,7 +135,7 @@ export function createRevocations(parts: { readonly database: Database; readonly
       try {
         // Tokens of an earlier, longer lifetime of this process may still be valid.
         const longest = Math.max(seconds, keptLifetime);
-        await database.query(RAISE_LIFETIME, [longest]);
+        await database.query(raise('refresh_lifetime_seconds', '$1'), [longest]);
         keptLifetime = Math.max(longest, keptLifetime);
       } catch (error) {
         // The row is as high already, so the node may use this lifetime although the database is away.

@@ -7,7 +7,6 @@ import { createLastUsed, type Use } from '../storage/last-used.ts';
 import type { Queries } from '../storage/queries.ts';
 import type { Client } from './client.ts';
 import { hasNetworks, isAllForeignTo } from './client-network-rules.ts';
-import type { ClientRegistry } from './client-registry.ts';
 
 /** A network from which a secret of the client was used. */
 export interface SeenNetwork {
@@ -22,8 +21,13 @@ export interface SeenNetwork {
   readonly isRefused: boolean;
 }
 
-/** Called for a client with networks that were never seen before, after its first week, once they are listed. */
-export type OnNewNetwork = (client: Client) => void;
+/** New networks of a client whose owner chose mails about them. */
+export interface UnmailedNetworks {
+  readonly clientId: string;
+  readonly name: string;
+  readonly ownerAccountId: string;
+  readonly networks: readonly string[];
+}
 
 export type ClientNetworks = ReturnType<typeof createClientNetworks>;
 
@@ -39,12 +43,10 @@ const MAX_ADDED = 10;
 
 export function createClientNetworks(parts: {
   readonly database: Queries;
-  readonly clients: Pick<ClientRegistry, 'find'>;
   readonly clock: Clock;
   readonly log: Pick<Logger, 'warn'>;
-  readonly onNewNetwork?: OnNewNetwork | undefined;
 }) {
-  const { database, clients, clock, log, onNewNetwork } = parts;
+  const { database, clock, log } = parts;
   /** What this node has recorded of each client: an attacker with a secret may have any number of networks. */
   let recorded = { since: 0, networks: new Map<string, Set<string>>() };
 
@@ -56,17 +58,7 @@ export function createClientNetworks(parts: {
     const known = await database.query<{ readonly id: string }>(SEE_AGAIN, columns(uses));
     const ids = new Set(known.map(({ id }) => id));
     const fresh = uses.filter(({ id }) => !ids.has(id));
-    if (fresh.length === 0) return;
-    // Read the clients first: a failure must not leave networks that are known, but were never reported.
-    const owned = new Map<string, Client | undefined>();
-    for (const clientId of new Set(fresh.map(({ id }) => id.split(' ', 1).join()))) {
-      owned.set(clientId, await clients.find(clientId));
-    }
-    const added = await database.query<{ readonly clientId: string }>(ADD, columns(fresh));
-    for (const clientId of new Set(added.map((row) => row.clientId))) {
-      const client = owned.get(clientId);
-      if (client && clock() - client.createdAt.getTime() >= FIRST_MS) onNewNetwork?.(client);
-    }
+    if (fresh.length > 0) await database.query(ADD, columns(fresh));
   }
 
   const lastSeen = createLastUsed({ clock, log, writers: { client_network: write } });
@@ -94,6 +86,21 @@ export function createClientNetworks(parts: {
         return { ...row, isNew, isRefused: isAllForeignTo(client, row.network) };
       });
     },
+
+    /**
+     * Takes the new networks that no mail has named: those of a client at most once a day.
+     *
+     * @param limit how many clients
+     */
+    takeUnmailed(limit: number): Promise<UnmailedNetworks[]> {
+      const now = clock();
+      const values = [now, now - NEW_MS, now - DAY_MS].map((time) => new Date(time));
+      return database.query<UnmailedNetworks>(TAKE, [...values, limit]);
+    },
+
+    /** Lets the next mail name networks whose mail failed. */
+    putBack: ({ clientId, networks }: UnmailedNetworks): Promise<unknown> =>
+      database.query(PUT_BACK, [clientId, networks]),
 
     removeExpired: expiryJob(parts, [{ table: 'client_networks', column: 'last_seen_at' }], LIFETIME_MS),
     flush: lastSeen.flush,
@@ -127,8 +134,23 @@ const ADD = `WITH fresh AS (
   )
   INSERT INTO client_networks (client_id, network, first_seen_at, last_seen_at)
     SELECT client_id, network, at, at FROM fresh WHERE place <= ${MAX_ADDED} ORDER BY client_id, network
-    ON CONFLICT DO NOTHING
-    RETURNING client_id AS "clientId", network`;
+    ON CONFLICT DO NOTHING`;
+
+const isUnmailed = `n.mailed_at IS NULL AND n.first_seen_at >= greatest(c.created_at + interval '7 days', $2)`;
+
+const TAKE = `WITH taken AS (
+    UPDATE client_networks n SET mailed_at = $1 FROM clients c
+      WHERE n.client_id = c.id AND ${isUnmailed} AND c.id = ANY (ARRAY(
+        SELECT id FROM clients c WHERE mails_networks AND owner_account_id IS NOT NULL
+          AND EXISTS (SELECT FROM client_networks n WHERE n.client_id = c.id AND ${isUnmailed})
+          AND NOT EXISTS (SELECT FROM client_networks n WHERE n.client_id = c.id AND n.mailed_at > $3)
+          LIMIT $4))
+      RETURNING c.id, c.name, c.owner_account_id, n.network
+  )
+  SELECT id AS "clientId", name, owner_account_id AS "ownerAccountId", array_agg(network ORDER BY network) AS networks
+    FROM taken GROUP BY id, name, owner_account_id`;
+
+const PUT_BACK = 'UPDATE client_networks SET mailed_at = NULL WHERE client_id = $1 AND network = ANY ($2)';
 
 const LIST = `SELECT network, first_seen_at AS "firstSeenAt", last_seen_at AS "lastSeenAt" FROM client_networks
   WHERE client_id = $1 ORDER BY first_seen_at DESC, network LIMIT $2`;

@@ -2,7 +2,6 @@
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import packageFile from '../../package.json' with { type: 'json' };
-import { systemClock } from '../base/clock.ts';
 import { holesOfNode } from '../base/node-holes.ts';
 import { AnswerRefused, fetchAnswer } from '../base/outgoing-requests.ts';
 import { Refusal } from '../base/refusal.ts';
@@ -10,7 +9,7 @@ import { findKeys } from '../config/load.ts';
 import { comparableSettings } from '../config/node-settings.ts';
 import { operatorsUrl } from '../config/operators-listener.ts';
 import type { SettingsWithoutSecrets } from '../config/settings.ts';
-import { KEY_VARIABLE, keyFacts, keyStates, keyWarnings } from '../service/key-states.ts';
+import { KEY_VARIABLE, keyFacts, keyProblems, keyStates } from '../service/key-states.ts';
 import { type ListedNode, nodeClocks } from '../storage/nodes.ts';
 import { type Check, check } from './check.ts';
 import { START } from './connection-errors.ts';
@@ -110,17 +109,12 @@ export const NODE_CHECKS: readonly Check[] = [
   check('keys', ['database', 'settings'], '', async ({ database, settings, environment }) => {
     try {
       const facts = await keyFacts({ database, settings, keys: () => findKeys({ environment }) });
-      const warnings = keyWarnings(facts, systemClock()).map(
-        ({ kind, message, remedy, isProblem }) =>
-          trouble(isProblem ? 'problem' : 'warning', KEY_VARIABLE[kind])`${message} → ${remedy}`,
+      const problems = keyProblems(facts).map(
+        ({ kind, message, remedy }) => trouble('problem', KEY_VARIABLE[kind])`${message} → ${remedy}`,
       );
-      if (warnings.length > 0) return warnings;
+      if (problems.length > 0) return problems;
       const current = keyStates(facts).filter(({ use }) => use === 'current');
-      const ages = current.map(({ kind, fingerprint, currentSince }) => {
-        const since = currentSince?.toISOString().slice(0, 10);
-        return `${kind} key ${fingerprint} ${since ? `since ${since}` : 'not in use yet'}`;
-      });
-      return ok(ages.join(', '));
+      return ok(current.map(({ kind, fingerprint }) => `${kind} key ${fingerprint}`).join(', '));
     } catch (error) {
       return error instanceof Refusal ? notChecked('this environment has no keys') : settingsProblems(error);
     }

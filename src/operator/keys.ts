@@ -1,17 +1,8 @@
 /** `operator keys`: lists by fingerprint which keys sign or are accepted, and generates keys. */
 import { randomBytes } from 'node:crypto';
 import { type Command, Option } from 'commander';
-import { systemClock } from '../base/clock.ts';
-import {
-  KEY_VARIABLE,
-  type KeyFacts,
-  type KeyState,
-  type KeyWarning,
-  keyFacts,
-  keyStates,
-  keyWarnings,
-} from '../service/key-states.ts';
-import type { KeyKind } from '../storage/key-sightings.ts';
+import { KEY_VARIABLE, type KeyFacts, keyFacts, keyProblems, keyStates } from '../service/key-states.ts';
+import type { KeyKind } from '../storage/heartbeat.ts';
 import type { Operator, Report } from './command/operator.ts';
 import { table } from './command/report.ts';
 import { addOutOption } from './command/secret-file.ts';
@@ -24,7 +15,7 @@ export function addKeyCommands(program: Command, { run, print, stderr }: Operato
 
   keys
     .command('list', { isDefault: true })
-    .description('list every key by its fingerprint: which one signs, and when an older one can be removed')
+    .description('list every key by its fingerprint, which one signs, and which nodes differ')
     .action(() => run(async (registries) => listReport(await keyFacts(registries))));
 
   addOutOption(keys.command('generate'))
@@ -45,25 +36,21 @@ function rotationSteps(kind: KeyKind | undefined): string[] {
     '(embedded deployment: into the list in data/secrets.json):',
     '1. old,new   every node accepts the new key, but none signs with it yet',
     '2. new,old   the new key signs, the old one is still accepted',
-    '3. new       once `gatehouse keys list` says that the old key is safe to remove',
+    '3. new       tokens.refresh_token (cookie keys: sessions.absolute) after step 2',
   ];
 }
 
 function listReport(facts: KeyFacts): Report {
-  const now = systemClock();
   const states = keyStates(facts);
-  const warnings = keyWarnings(facts, now);
-  const rows = states.map((state) => [
-    state.kind,
-    state.fingerprint,
-    state.use,
-    dayOf(state.currentSince) ?? 'not yet',
-    removal(state, now),
+  const warnings = keyProblems(facts);
+  const rows = states.map(({ kind, fingerprint, use }) => [
+    kind,
+    fingerprint,
+    use === 'current' ? 'signs' : 'accepted',
   ]);
-  const heading = ['KIND', 'KEY', 'USE', 'SIGNS SINCE', 'REMOVE'];
   return {
     value: {
-      keys: states.map(stateValue),
+      keys: states,
       nodes: facts.nodes.map(({ node, cookieKeys, tokenKeys }) => ({
         node,
         cookie_keys: cookieKeys,
@@ -72,31 +59,9 @@ function listReport(facts: KeyFacts): Report {
       warnings,
     },
     text: [
-      table(heading, rows, 'There are no keys.'),
+      table(['KIND', 'KEY', 'USE'], rows, 'There are no keys.'),
       `Running nodes: ${facts.nodes.map(({ node }) => node).join(', ') || 'none'}`,
-      ...warnings.map(warningText),
+      ...warnings.map(({ message, remedy }) => `Warning: ${message}\n  Remedy: ${remedy}`),
     ].join('\n'),
   };
 }
-
-const stateValue = (state: KeyState) => ({
-  kind: state.kind,
-  fingerprint: state.fingerprint,
-  use: state.use,
-  current_since: state.currentSince ?? null,
-  replaced_at: state.replacedAt ?? null,
-  removable_from: state.removableFrom ?? null,
-});
-
-const warningText = ({ message, remedy }: KeyWarning): string => `Warning: ${message}\n  Remedy: ${remedy}`;
-
-function removal({ use, removableFrom }: KeyState, now: number): string {
-  if (use === 'current') return 'no: it is the signing key';
-  if (use === 'next') return 'any time: it has never signed';
-  if (!removableFrom) return 'no: a node still signs with it';
-  if (removableFrom.getTime() <= now) return `safe since ${dayOf(removableFrom)}`;
-  return `not before ${toMoment(removableFrom)}`;
-}
-
-const dayOf = (time: Date | undefined): string | undefined => time?.toISOString().slice(0, 10);
-const toMoment = (time: Date): string => `${time.toISOString().slice(0, 16)}Z`;

@@ -27,7 +27,6 @@ export function cleaningJobs(parts: {
   readonly limits: { removeExpired: CleaningJob };
   readonly registries: CommonRegistries;
   readonly leakedValues: LeakedValues;
-  readonly problemMails: { readonly sendDelayed: () => Promise<number> };
 }): Readonly<Record<string, CleaningJob>> {
   const { settings, database, clock, store, limits } = parts;
   const { activity, apiKeys, auditTrail, clientNetworks, clientRequests } = parts.registries;
@@ -56,12 +55,30 @@ export function cleaningJobs(parts: {
     return keys.length;
   }
 
+  let networkMailsFrom = 0;
+
+  async function mailNetworks(): Promise<number> {
+    const { mail } = parts.application();
+    if (!mail || clock() < networkMailsFrom) return 0;
+    const all = await clientNetworks.takeUnmailed(MAILS_AT_ONCE);
+    for (const one of all) {
+      const path = `/profile/oauth-clients/${one.clientId}/secrets`;
+      void mail.reportNetworks(one.ownerAccountId, { ...one, path }).then((isSent) => {
+        if (isSent !== false) return;
+        networkMailsFrom = clock() + MAIL_RETRY_MS;
+        // If this fails as well, the page of the client still marks them as new.
+        return clientNetworks.putBack(one).catch(() => {});
+      });
+    }
+    return all.length;
+  }
+
   return {
     tokens: store.removeExpired,
     attempts: limits.removeExpired,
     client_requests: clientRequests.removeExpired,
     client_networks: clientNetworks.removeExpired,
-    network_mails: parts.problemMails.sendDelayed,
+    network_mails: mailNetworks,
     // Few, because no other job may wait for the mails. Before the job that forgets them.
     due_approval_mails: async () => (await parts.application().approvalRequests?.announceDue(MAILS_AT_ONCE)) ?? 0,
     approval_mails: approvalMailsExpiry({ database, clock }),

@@ -18,7 +18,7 @@ import type { Clock } from '../base/clock.ts';
 import type { OperatedBy } from '../base/operated-by.ts';
 import { createAccounts } from '../changes/accounts.ts';
 import { createChanges } from '../changes/engine.ts';
-import { createClientNetworks, type OnNewNetwork } from '../clients/client-networks.ts';
+import { createClientNetworks } from '../clients/client-networks.ts';
 import { createClientRegistry } from '../clients/client-registry.ts';
 import { createClientRequests, type MailedOwner } from '../clients/client-requests.ts';
 import { writeClientUses, writeSecretUses } from '../clients/client-row.ts';
@@ -43,7 +43,6 @@ export function createCommonRegistries(parts: {
   readonly brandName: () => OwnText;
   /** See `createClientRequests`. */
   readonly onNewProblems?: (owners: readonly MailedOwner[]) => void;
-  readonly onNewNetwork?: OnNewNetwork;
   /** The operator command that uses the registries, for the activity log. */
   readonly by?: OperatedBy;
   readonly timeoutFactor?: number | undefined;
@@ -79,7 +78,7 @@ export function createCommonRegistries(parts: {
   const passwordLinks = createPasswordLinks({ database, clock, accounts, activity });
   const clientStandings = createClientStandings({ database });
   const clientRequests = createClientRequests({ ...parts, clients });
-  const clientNetworks = createClientNetworks({ ...parts, clients });
+  const clientNetworks = createClientNetworks(parts);
   const requestStreams = createRequestStreams({ requests: clientRequests, changes });
   const lastUsed = createLastUsed({
     clock,

@@ -23,7 +23,7 @@ import { createOperatorsHost, OPERATORS_HEADERS } from '../host/operators-host.t
 import { securityHeaders } from '../host/security-headers.ts';
 import { createChangeStreams } from '../provider/introspection-changes.ts';
 import { startCleaning } from '../storage/cleaning.ts';
-import { startKeySightings } from '../storage/key-sightings.ts';
+import { startHeartbeat } from '../storage/heartbeat.ts';
 import { createApplication, createCurrentApplication } from './application.ts';
 import { cleaningJobs } from './cleaning-jobs.ts';
 import { createCommonRegistries } from './common-registries.ts';
@@ -95,7 +95,6 @@ export async function startService(given: ServiceParts) {
     issuer: settings.issuer,
     brandName: () => current.settings.brand.name,
     onNewProblems: (owners) => mails.reportProblems(owners),
-    onNewNetwork: (client) => void mails.reportNetworks(client),
     timeoutFactor,
     databaseConnections: settings.storage.databaseConnections,
     maxCached: settings.storage.rememberedPeople,
@@ -128,9 +127,6 @@ export async function startService(given: ServiceParts) {
   const mails = createProblemMails({
     log,
     requests: registries.clientRequests,
-    networks: registries.clientNetworks,
-    clients: registries.clients,
-    clock,
     mail: () => current.application.mail,
     perOwner: limits.createAttemptLimit({
       name: 'client_problem_mails',
@@ -161,7 +157,7 @@ export async function startService(given: ServiceParts) {
     },
   });
 
-  const forwarded = createForwardedWatch(() => void keySightings.beat());
+  const forwarded = createForwardedWatch(() => void heartbeat.beat());
   let isListening = false;
   const node = `${hostname()}:${ownPort(settings.server)}`;
   const sharedReload = createSharedReload({
@@ -174,10 +170,10 @@ export async function startService(given: ServiceParts) {
     loadSettings,
     settings: () => current.settings,
     reload: createReload({ settings, loadSettings, apply, log, outcomes }),
-    beat: () => keySightings.beat(),
+    beat: () => heartbeat.beat(),
     maxWaitMs: given.reloadWaitMs,
   });
-  const keySightings = await startKeySightings({
+  const heartbeat = await startHeartbeat({
     database,
     clock,
     log,
@@ -194,7 +190,7 @@ export async function startService(given: ServiceParts) {
         reload: sharedReload.answer(),
       }),
   });
-  opened.defer(() => keySightings.stop());
+  opened.defer(() => heartbeat.stop());
   const cleaning = startCleaning({
     log,
     outcomes,
@@ -207,7 +203,6 @@ export async function startService(given: ServiceParts) {
       limits,
       registries,
       leakedValues,
-      problemMails: mails,
     }),
   });
   opened.defer(() => cleaning.stop());
@@ -221,7 +216,7 @@ export async function startService(given: ServiceParts) {
     keepSettings(next);
     changes.announceEverything();
     requestStreams.reopen();
-    await keySightings.record();
+    await heartbeat.beat();
   }
 
   function keepSettings({ copy }: Settings): void {
@@ -275,7 +270,7 @@ export async function startService(given: ServiceParts) {
     },
     async onOpen() {
       isListening = true;
-      await keySightings.beat();
+      await heartbeat.beat();
     },
   });
   keepSettings(settings);
@@ -325,7 +320,7 @@ export async function startService(given: ServiceParts) {
     /** Announces the end, accepts requests during the shutdown delay, then closes the port. */
     async leave() {
       readiness.startDraining();
-      void keySightings.beat();
+      void heartbeat.beat();
       const leaving = {
         delayMs: shutdownDelayMs(),
         // From now on readers can open their next stream only at another node, if there is one.

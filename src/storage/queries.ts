@@ -62,3 +62,9 @@ export function createParameters() {
  */
 export const beyondLost = (generation: string): string =>
   `greatest(${generation} + 1, (extract(epoch FROM clock_timestamp()) - 1700000000)::integer)`;
+
+type LastingNumber = 'first_generation' | 'session_generation' | 'refresh_lifetime_seconds';
+
+/** SQL: raises a number that is never lowered, because it tells what has ended. @param to SQL, which may name it. */
+export const raise = (number: LastingNumber, to: string): string =>
+  `UPDATE lasting_numbers SET ${number} = greatest(${number}, ${to})`;

@@ -12,7 +12,7 @@ import type { Needs } from '../../src/doctor/needs.ts';
 import { readyVerdict } from '../../src/doctor/nodes.ts';
 import { clockVerdict } from '../../src/doctor/stores.ts';
 import { openDatabase } from '../../src/storage/database.ts';
-import { startKeySightings } from '../../src/storage/key-sightings.ts';
+import { startHeartbeat } from '../../src/storage/heartbeat.ts';
 import { connectRedis, createRedis } from '../../src/storage/redis/redis.ts';
 import { createRedisStore } from '../../src/storage/redis/store.ts';
 import { StorageUnavailable } from '../../src/storage/storage-unavailable.ts';
@@ -296,7 +296,7 @@ describeOn([postgresServer, redisServer], 'operator doctor, checking the stores'
       (one) => one.close(),
     );
     const node = (name: string, key: string, behindMs: number) =>
-      startKeySightings({
+      startHeartbeat({
         database,
         node: name,
         clock: () => Date.now() - behindMs,

@@ -3,7 +3,7 @@ import { existsSync, readFileSync, statSync, symlinkSync } from 'node:fs';
 import path from 'node:path';
 import { expect } from 'chai';
 import { createSecretFile } from '../../src/operator/command/secret-file.ts';
-import { keyFingerprint, startKeySightings } from '../../src/storage/key-sightings.ts';
+import { keyFingerprint, startHeartbeat } from '../../src/storage/heartbeat.ts';
 import { READY_NODE } from '../support/ready-node.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
 import { setUpOperator } from './operator-suite.ts';
@@ -11,14 +11,11 @@ import { expectWrongUsage, operatorWith, valueFrom, variablesOf } from './run-op
 
 const OLD = 'an-old-key-of-the-tests-0123456789abcdef';
 const NEW = 'a-new-key-of-the-tests-0123456789abcdefg';
-const DAY = 86_400_000;
 
 describe('operator keys', () => {
   const { refusal, parts } = setUpOperator();
   beforeEach(async () => {
-    for (const table of ['key_sightings', 'node_keys']) {
-      await parts().database.query(`DELETE FROM ${table}`);
-    }
+    await parts().database.query('DELETE FROM node_keys');
   });
 
   const operator = (...keys: string[]) =>
@@ -29,77 +26,28 @@ describe('operator keys', () => {
     });
   const listed = (...keys: string[]) => valueFrom(operator(...keys), 'keys');
 
-  /** Records a node that had these keys this many days ago; 0 means that it is still running. */
-  async function nodeHad(daysAgo: number, node: string, ...keys: string[]): Promise<void> {
-    await startKeySightings({
+  it('`keys list` shows the fingerprint of each key, which one signs, and nodes with different keys', async () => {
+    const beat = await startHeartbeat({
       ...parts(),
-      node,
-      clock: () => Date.now() - daysAgo * DAY,
+      node: 'web:2',
+      clock: () => Date.now(),
       log: { warn: () => {} },
-      keysInUse: () => ({ cookieKeys: keys, tokenKeys: keys }),
+      keysInUse: () => ({ cookieKeys: [NEW], tokenKeys: [NEW, OLD] }),
       describe: async () => READY_NODE,
     });
-  }
-
-  it('`keys list` shows the fingerprint of each key, when it began to sign, and when it can be removed', async () => {
-    await nodeHad(50, 'web:1', OLD);
-    await nodeHad(10, 'web:1', OLD, NEW);
-    await nodeHad(8, 'web:1', NEW, OLD);
-    const { keys, warnings } = await listed(NEW, OLD);
-    const summary = keys.map((key: Record<string, string>) => [
-      key.kind,
-      key.fingerprint,
-      key.use,
-      daysFromNow(key.current_since),
-      daysFromNow(key.removable_from),
+    const { keys, nodes, warnings } = await listed(OLD, NEW);
+    expect(keys).to.deep.include.members([
+      { kind: 'token', fingerprint: keyFingerprint(OLD), use: 'current' },
+      { kind: 'cookie', fingerprint: keyFingerprint(NEW), use: 'other' },
     ]);
-    expect(summary).to.deep.equal([
-      ['cookie', keyFingerprint(NEW), 'current', -8, null],
-      // The key was last used 10 days ago; from then on a session lasts up to 7 days, a refresh
-      // token up to 30.
-      ['cookie', keyFingerprint(OLD), 'older', -50, -3],
-      ['token', keyFingerprint(NEW), 'current', -8, null],
-      ['token', keyFingerprint(OLD), 'older', -50, 20],
-    ]);
+    expect(nodes.map(({ node }: { node: string }) => node)).to.deep.equal(['web:2']);
     expect(warnings).to.have.length(1);
-    expect(warnings[0].message).to.contain(keyFingerprint(OLD)).and.contain('still accepted');
-    expect(warnings[0].remedy).to.contain('GATEHOUSE_COOKIE_KEYS');
-
-    const { output } = await operator(NEW, OLD)('keys list');
-    expect(output).to.match(/cookie +[0-9a-f]{8} +older .*safe since/);
-    expect(output).to.match(/token +[0-9a-f]{8} +older .*not before/);
+    const message = `this configuration signs with the cookie key ${keyFingerprint(OLD)}, which node web:2 does not accept`;
+    expect(warnings[0]).to.include({ message }).and.property('remedy').to.contain('GATEHOUSE_COOKIE_KEYS');
+    const { output } = await operator(OLD, NEW)('keys list');
+    expect(output).to.match(/cookie +[0-9a-f]{8} +signs\n *cookie +[0-9a-f]{8} +accepted/);
     expect(output).not.to.contain(OLD).and.not.to.contain(NEW);
-  });
-
-  it('`keys list` does not show a key as removable that still signs on a node, or has never signed', async () => {
-    await nodeHad(40, 'web:1', OLD);
-    await nodeHad(0, 'web:2', OLD, NEW);
-    const [, older] = (await listed(NEW, OLD)).keys;
-    expect(older).to.include({ use: 'older', removable_from: null });
-    const [, next] = (await listed(OLD, NEW)).keys;
-    expect(next).to.include({ fingerprint: keyFingerprint(NEW), use: 'next', current_since: null });
-  });
-
-  it('a key that was already old when use was first recorded is treated as used for signing until that moment', async () => {
-    await nodeHad(3, 'web:1', NEW, OLD);
-    const { keys } = await listed(NEW, OLD);
-    expect(keys[3]).to.include({ kind: 'token', use: 'older' });
-    expect(daysFromNow(keys[3].removable_from)).to.equal(27);
-  });
-
-  it('`keys list` warns of a key in use for over a year, and of nodes with different keys', async () => {
-    await nodeHad(366, 'web:1', OLD);
-    await nodeHad(0, 'web:2', NEW);
-    const { warnings } = await listed(OLD);
-    const messages = warnings.map(({ message }: { message: string }) => message).join('\n');
-    for (const message of [
-      `the current token key ${keyFingerprint(OLD)} has been in use for 366 days`,
-      `web:2 signs with the cookie key ${keyFingerprint(NEW)}`,
-      `signs with the token key ${keyFingerprint(OLD)}, which node web:2 does not accept`,
-    ]) {
-      expect(messages).to.contain(message);
-    }
-    for (const { remedy } of warnings) expect(remedy).to.be.a('string').and.not.equal('');
+    await beat.stop();
   });
 
   it('`keys generate` prints only the key on standard output, and where to put it on standard error', async () => {
@@ -161,7 +109,3 @@ describe('operator keys', () => {
     }
   });
 });
-
-function daysFromNow(time: string | undefined | null): number | null {
-  return time ? Math.round((Date.parse(time) - Date.now()) / DAY) : null;
-}

@@ -121,6 +121,7 @@ create table clients (
 create index clients_owner_account_id on clients (owner_account_id);
 create index clients_created_at on clients (created_at, id);
 create index clients_verified on clients (id) where verified_at is not null;
+create index clients_mails_networks on clients (id) where mails_networks;
 create trigger clients_named after insert or update or delete on clients
   for each row execute function announce('clients', 'id');
 
@@ -666,6 +667,7 @@ create table client_networks (
   client_id text not null references clients on delete cascade,
   network text not null,
   first_seen_at timestamptz not null, last_seen_at timestamptz not null,
+  mailed_at timestamptz, -- When it was named in a mail to the owner of the client.
   primary key (client_id, network)
 );
 create index client_networks_last_seen_at on client_networks (last_seen_at);
@@ -803,15 +805,6 @@ create table node_keys (
   state text not null, -- starting, ready, not_ready or leaving
   ready_since timestamptz,
   runs_with jsonb not null -- The version, settings and limits of the node (storage/nodes.ts).
-);
-
--- A row is a key that a node has or had. The times of "current" are null for a key that never signed.
-create table key_sightings (
-  kind text not null check (kind in ('cookie', 'token')),
-  fingerprint text not null,
-  first_seen_at timestamptz not null,
-  first_current_at timestamptz, last_current_at timestamptz,
-  primary key (kind, fingerprint)
 );
 
 -- The only row numbers the requests to reload the settings; its lock gives concurrent requests their order. A number
