@@ -38,8 +38,7 @@ export function createRemovalLimit(parts: { readonly clock: Clock; readonly limi
 
 /** @param removals negative to allow more removals than the limit, for an hour */
 export async function recordRemovals(tx: Queries, clock: Clock, removals: number): Promise<void> {
-  const statement = 'INSERT INTO pushed_removals (at, removals) VALUES ($1, $2)';
-  await tx.query(statement, [new Date(clock()), removals]);
+  await tx.query('INSERT INTO pushed_removals (at, removals) VALUES ($1, $2)', [new Date(clock()), removals]);
 }
 
 /** Deletes counted removals after an hour, and the times of removed records after 30 days. */

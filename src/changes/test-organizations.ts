@@ -44,13 +44,12 @@ export function createTestOrganizations(parts: {
           if (to === 'leave') await engine.make(tx, now, [{ ...membership, end: 'removed' }]);
           else {
             await engine.make(tx, now, [{ ...membership, set: { role: 'viewer' } }]);
-            const reading = found.warehouses.map((warehouse_id) => ({
-              ...membership,
-              type: 'warehouse_rights' as const,
-              warehouse_id,
-              set: { rights: ['read'] },
-            }));
-            await engine.make(tx, now, reading);
+            const right = { ...membership, type: 'warehouse_rights', set: { rights: ['read'] } } as const;
+            await engine.make(
+              tx,
+              now,
+              found.warehouses.map((warehouse_id) => ({ ...right, warehouse_id })),
+            );
           }
           await record(tx);
         }),

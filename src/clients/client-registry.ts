@@ -147,12 +147,22 @@ export function createClientRegistry(parts: {
     /**
      * Sets whether people are asked to approve each request, even if they have approved the client before.
      *
-     * @throws Refusal `client_unknown`, or `always_ask_unused` for a kind to which this does not apply
+     * @param by what the operator has set, the owner cannot undo
+     * @throws Refusal `client_unknown`, `always_ask_of_operator`, or `always_ask_unused` for a kind to which this does
+     *   not apply
      */
-    async setAlwaysAsks(id: string, alwaysAsks: boolean, inTransaction?: InTransaction): Promise<Client> {
-      const kind = (await find(id))?.kind;
+    async setAlwaysAsks(
+      id: string,
+      alwaysAsks: boolean,
+      by: 'owner' | 'operator',
+      inTransaction?: InTransaction,
+    ): Promise<Client> {
+      const { kind, asksForOperator } = (await find(id)) ?? {};
       if (kind !== undefined && kind !== 'confidential') throw alwaysAskUnused(kind);
-      return change(id, 'always_asks = $3', [alwaysAsks], inTransaction);
+      if (by === 'owner' && asksForOperator && !alwaysAsks) throw alwaysAskOfOperator();
+      const assignments =
+        by === 'owner' ? 'always_asks = $3 OR asks_for_operator' : 'always_asks = $3, asks_for_operator = $3';
+      return change(id, assignments, [alwaysAsks], inTransaction);
     },
 
     /** @throws Refusal `client_unknown` */
@@ -246,6 +256,13 @@ export function createClientRegistry(parts: {
     },
   };
 }
+
+const alwaysAskOfOperator = (): Refusal =>
+  new Refusal(
+    'always_ask_of_operator',
+    'The operator has set that people approve each request of this client.',
+    'Ask the operator of this service to change it.',
+  );
 
 const alwaysAskUnused = (kind: ClientKind): Refusal =>
   new Refusal(

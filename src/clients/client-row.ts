@@ -10,6 +10,7 @@ import { type Client, type ClientLinks, type ClientSecret, clientVersion } from 
 export const SELECT_CLIENTS = `
   SELECT c.id, c.kind, c.name, c.owner_account_id AS "ownerAccountId", a.name AS "ownerName",
     c.owned_since AS "ownedSince", c.redirect_uris AS "redirectUris", c.native AS "isNative", c.always_asks AS "alwaysAsks",
+    c.asks_for_operator AS "asksForOperator",
     c.suspended_at IS NOT NULL AS "isSuspended", c.suspended_at AS "suspendedAt", c.created_at AS "createdAt",
     c.last_used_at AS "lastUsedAt", c.generation, c.ended_through AS "endedThrough",
     c.ending_since AS "endingSince", c.renewed_at AS "renewedAt", c.leaked_secrets AS "leakedSecrets",

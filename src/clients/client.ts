@@ -35,6 +35,8 @@ export interface Client {
   readonly links: ClientLinks;
   /** True if people approve each request of the client, even if they have approved it before. */
   readonly alwaysAsks: boolean;
+  /** True if the operator set `alwaysAsks`, so that the owner cannot undo it. */
+  readonly asksForOperator: boolean;
   /** True if the operator has checked the client since its last change. */
   readonly isVerified: boolean;
   /** When the operator verified the client; absent if it is not verified. */

@@ -83,8 +83,6 @@ export function createRender(parts: {
     const { standing } = visitor ?? {};
     const navigation = visitor && hasNavigation && (await navigationOf?.(visitor.account.id).catch(() => undefined));
     const t = textsFor(languageOf?.(ctx, visitor));
-    // Koa's status is 404 until a page has set another one or is drawn.
-    const isError = name === 'error' || (ctx.status >= 400 && ctx.status !== 404);
     const frame: Frame = {
       ...(visitor && { person: visitor.account }),
       ...(navigation || { isDeveloper: false, waiting: 0 }),
@@ -98,8 +96,8 @@ export function createRender(parts: {
         return formTokens.formToken(ctx, visitor);
       },
       languages: languageOf ? languageNames() : [],
-      // An error page has only a link: its address may have a token, and a form sets a cookie.
-      hasLanguageForm: !isError,
+      // An error page has only a link, because a form sets a cookie.
+      hasLanguageForm: name !== 'error',
       drawnAt: ctx.originalUrl,
     };
     ctx.set('Content-Language', t.language);

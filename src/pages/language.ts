@@ -4,6 +4,7 @@ import type { AccountRegistry } from '../accounts/account-registry.ts';
 import { requestState } from '../base/request-state.ts';
 import { formOf } from '../provider/form.ts';
 import { languages } from '../texts/texts.ts';
+import { ANSWER } from './forms/submit-results.ts';
 import { ownCookie } from './own-cookie.ts';
 import { seeOther, type Visitor } from './page.ts';
 import type { PageKit } from './page-kit.ts';
@@ -11,7 +12,10 @@ import { get, post, type Route } from './routes.ts';
 
 declare module './view-data.ts' {
   interface ViewData {
-    readonly language: Record<never, never>;
+    readonly language: {
+      /** The page to return to, from which the user came; undefined if it is not known. */
+      readonly drawnAt: string | undefined;
+    };
   }
 }
 
@@ -45,7 +49,13 @@ export function languagePage(parts: {
   const { kit, issuer, accounts } = parts;
   const cookie = cookieOf(issuer);
 
-  const show = (ctx: Context): Promise<void> => kit.render(ctx, 'language', {});
+  function show(ctx: Context): Promise<void> {
+    const from = URL.parse(ctx.get('referer'));
+    const isOurs = from?.origin === new URL(issuer).origin && from.pathname !== PATH;
+    // Not the kept answer to a form, which stays in its language.
+    from?.searchParams.delete(ANSWER);
+    return kit.render(ctx, 'language', { drawnAt: isOurs ? from.href : undefined });
+  }
 
   async function choose(ctx: Context): Promise<void> {
     const form = formOf(ctx);

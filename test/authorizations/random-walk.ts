@@ -135,7 +135,7 @@ const alwaysAsking = ([name, isOn]: [string, boolean]): Step => ({
   name: `${name} asks ${isOn ? 'every time' : 'once'}`,
   check: (model) => !model.deleted.has(name),
   async run(model, { service, clients }) {
-    await service.clients.setAlwaysAsks(required(clients.get(name)).id, isOn);
+    await service.clients.setAlwaysAsks(required(clients.get(name)).id, isOn, 'operator');
     model.alwaysAsking[isOn ? 'add' : 'delete'](name);
   },
 });

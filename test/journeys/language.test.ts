@@ -99,6 +99,22 @@ describe('the language of a response', () => {
     expect((await createPerson(on.issuer).get('/login', tampered)).html).to.include('lang="de"');
   });
 
+  it('can be chosen on a page that refuses a form, and leads from an error page back to it', async () => {
+    const person = createPerson(on.issuer);
+    const refused = await person.submit(await person.get('/login'), { email: 'nobody@demo.test', password: 'wrong' });
+    expect(refused.status).to.equal(401);
+    expect(refused.html).to.include('name="language"');
+    const url = authorizationUrl(on.issuer, { ...on.clients.confidential, redirectUri: 'https://other.example/' });
+    const error = await person.open(url);
+    expect(error.html).to.include('href="/language"').and.not.include('name="language"');
+    const page = await person.get('/language', { referer: `${url}&answer=${'x'.repeat(43)}` });
+    const chosen = await person.submit(page, { language: 'de' });
+    expect(chosen.location?.href).to.equal(url.href);
+    expect((await person.open(url)).html).to.include('<html lang="de">');
+    const foreign = await person.get('/language', { referer: 'https://evil.example/' });
+    expect(foreign.html).not.to.include('evil.example');
+  });
+
   it('a choice needs the token of the form', async () => {
     const sent = await createPerson(on.issuer).post('/language', { language: 'de' });
     expect(sent.status).to.equal(403);

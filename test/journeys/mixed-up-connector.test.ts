@@ -87,11 +87,11 @@ describe('a connector that mixes services up', () => {
   for (const [attack, start] of Object.entries(ATTACKS)) {
     it(`no code leaves without a click on a page that names the client: ${attack}`, async () => {
       // Without the setting, each of them gets a code without a click.
-      await on.service.clients.setAlwaysAsks(client.id, false);
+      await on.service.clients.setAlwaysAsks(client.id, false, 'owner');
       await opened({ state: start() });
       expect(connector.delivered, 'the attack').to.have.length(1);
 
-      await on.service.clients.setAlwaysAsks(client.id, true);
+      await on.service.clients.setAlwaysAsks(client.id, true, 'owner');
       connector.delivered.length = 0;
       for (const more of [{}, { login_hint: on.seeded.person.email }, { response_mode: 'query' }]) {
         const page = await opened({ state: start(), ...more });
@@ -107,7 +107,7 @@ describe('a connector that mixes services up', () => {
   }
 
   it('with always ask, neither a sign-in nor the choice of an account takes the place of the click', async () => {
-    await on.service.clients.setAlwaysAsks(client.id, true);
+    await on.service.clients.setAlwaysAsks(client.id, true, 'owner');
     const { person } = on.seeded;
     const state = () => connector.start('gatehouse', 'attacker');
     const again = await victim.submit(await opened({ state: state(), prompt: 'login' }), {
@@ -127,7 +127,7 @@ describe('a connector that mixes services up', () => {
   });
 
   it('with always ask, a click answers only the request whose page was shown', async () => {
-    await on.service.clients.setAlwaysAsks(client.id, true);
+    await on.service.clients.setAlwaysAsks(client.id, true, 'owner');
     const page = await opened({ state: connector.start('gatehouse', 'victim') });
     const approved = await victim.follow(await victim.submit(page, { decision: 'approve' }));
     expect(approved.location?.searchParams.get('code')).to.match(/^gate_ac_/);

@@ -135,16 +135,16 @@ describe('consent policy', () => {
 
     it('a client that is set to always ask needs consent for each request, until that is switched off', async () => {
       const client = await connectedClient();
-      await on.service.clients.setAlwaysAsks(client.id, true);
+      await on.service.clients.setAlwaysAsks(client.id, true, 'owner');
       for (let time = 0; time < 2; time += 1) {
         expect(await outcome(client, { prompt: 'none' })).to.equal('consent_required');
         expect(await outcome(client)).to.equal('consent');
         await on.partner.code(client);
       }
-      await on.service.clients.setAlwaysAsks(client.id, false);
+      await on.service.clients.setAlwaysAsks(client.id, false, 'owner');
       expect(await outcome(client)).to.equal('code');
       const { id } = await newClient('public');
-      const refused = await on.service.clients.setAlwaysAsks(id, true).catch((error: unknown) => error);
+      const refused = await on.service.clients.setAlwaysAsks(id, true, 'owner').catch((error: unknown) => error);
       expect(refused).to.include({ code: 'always_ask_unused' });
     });
 

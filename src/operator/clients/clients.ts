@@ -165,7 +165,7 @@ function addUpdate(clients: Command, operator: Operator): void {
     let edited = isEdited ? await clients.edit(client.id, changes, record, { naming }) : client;
     if (alwaysAsk !== undefined) {
       const asking = clientRecord(registries, 'client_changed', edited, { always_ask: alwaysAsk ? 'yes' : 'no' });
-      edited = await clients.setAlwaysAsks(client.id, alwaysAsk, asking);
+      edited = await clients.setAlwaysAsks(client.id, alwaysAsk, 'operator', asking);
     }
     if (anyNetwork || networks.length > 0) {
       const before = edited;

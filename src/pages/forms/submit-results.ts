@@ -3,7 +3,8 @@ import type { Context, Next } from 'koa';
 import { seeOther, type Visitor } from '../page.ts';
 import type { FormDrafts } from './form-drafts.ts';
 
-const ANSWER = 'answer';
+/** The query parameter that names a kept response. */
+export const ANSWER = 'answer';
 /** The response headers that are kept with the page. */
 const HEADERS = ['content-security-policy', 'cross-origin-opener-policy', 'retry-after'];
 

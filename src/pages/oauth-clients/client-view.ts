@@ -62,6 +62,8 @@ declare module '../view-data.ts' {
       readonly form: ClientFormView;
       /** Whether people are asked every time; undefined for clients that no person approves once. */
       readonly alwaysAsk: boolean | undefined;
+      /** True if the operator set it, so that the owner cannot change it. */
+      readonly isAskedForOperator: boolean;
       readonly deleteUrl: string;
     };
     readonly 'oauth-client-secrets': ClientPage & {

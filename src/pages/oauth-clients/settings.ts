@@ -17,6 +17,7 @@ import {
   isFine,
   mergeChanges,
   readClientForm,
+  refusalText,
   refusedForm,
   stampOf,
   type TypedClient,
@@ -54,6 +55,7 @@ export function clientSettingsPage(parts: {
       notice: typedOf(ctx) ? NOTHING_SENT : await kit.notices.take(ctx),
       form: clientFormView(typed, client, frame),
       alwaysAsk: client.kind === 'confidential' ? client.alwaysAsks : undefined,
+      isAskedForOperator: client.asksForOperator,
       deleteUrl: `${urlOf(client)}/delete`,
     });
   }
@@ -146,9 +148,14 @@ export function clientSettingsPage(parts: {
     const isOn = asked === 'yes';
     const { id } = ownClientOf(ctx);
     const details = { always_ask: isOn ? 'yes' : 'no' };
-    await clients.setAlwaysAsks(id, isOn, (tx) => own.record(ctx, 'client_changed', details, tx));
-    const saved = message('always-ask.saved', { isOn: String(isOn) });
-    await kit.notices.redirect(ctx, urlOf(ownClientOf(ctx), 'settings'), saved);
+    let said: Text = message('always-ask.saved', { isOn: String(isOn) });
+    try {
+      await clients.setAlwaysAsks(id, isOn, 'owner', (tx) => own.record(ctx, 'client_changed', details, tx));
+    } catch (error) {
+      if (!(error instanceof Refusal)) throw error;
+      said = refusalText(error);
+    }
+    await kit.notices.redirect(ctx, urlOf(ownClientOf(ctx), 'settings'), said);
   }
 
   /** Redirects users who had to sign in first: they return with GET and press the button again. */

@@ -108,6 +108,7 @@ create table clients (
   ended_through integer not null default 0, -- Everything of an earlier generation has ended for good.
   ending_since timestamptz, -- When `ended_through` was raised; null once all connections of before are marked as ended.
   always_asks boolean not null default false, -- True if an earlier approval never counts: people approve each request.
+  asks_for_operator boolean not null default false, -- True if the operator set `always_asks`: its owner cannot undo it.
   leaked_secrets text[] not null default '{}', -- The latest leaked secrets: machine access tokens got with them have ended.
   allowed_networks text[] not null default '{}', -- Its secrets are accepted only from these; empty: from anywhere.
   mails_networks boolean not null default false, -- The owner gets a mail when a secret is used from a new network.
@@ -115,6 +116,7 @@ create table clients (
   constraint clients_creation_key_key unique (owner_account_id, creation_key),
   constraint clients_native_is_public check (not native or kind = 'public'),
   constraint clients_always_asks check (not always_asks or kind = 'confidential'),
+  constraint clients_asks_for_operator check (not asks_for_operator or always_asks),
   constraint clients_redirects_people check (
     (kind in ('confidential', 'public')) = (cardinality(redirect_uris) > 0))
 );

@@ -66,6 +66,17 @@ describe('the page of an OAuth client', () => {
     }
   });
 
+  it('an owner cannot undo that the operator has set a client to always ask, on an older page neither', async () => {
+    const asks = async () => (await stored())?.alwaysAsks;
+    await on.service.clients.setAlwaysAsks(client.id, true, 'operator');
+    expect(textOf((await owner.get(`${path}/settings`)).html)).to.include('Only they can change it.');
+    const refused = await owner.follow(await owner.send(`${path}/settings/always-ask`, { always_ask: 'no' }));
+    expect(textOf(refused.html)).to.include('The operator of this service has set this.');
+    expect(await asks()).to.equal(true);
+    await on.service.clients.setAlwaysAsks(client.id, false, 'operator');
+    expect(await asks()).to.equal(false);
+  });
+
   it('each page of a client is in the language of its reader', async () => {
     const headers = { 'accept-language': 'de' };
     for (const [page, text] of [

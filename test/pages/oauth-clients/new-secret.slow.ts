@@ -52,7 +52,7 @@ describeInBrowser('the page of a new secret', (visit) => {
 
       const secret = await openNew(tab, what);
       if (what === 'client') {
-        await tab.getByRole('button', { name: 'Copy .env file' }).click();
+        await tab.getByRole('button', { name: 'Copy .env' }).click();
       } else {
         await tab.getByRole('button', { name: 'Copy API key' }).click();
       }
