@@ -5,7 +5,7 @@ import type { Client } from '../clients/client.ts';
 import { createTurnsOf } from '../storage/account-turns.ts';
 import { OAuthError } from './oauth-error.ts';
 
-/** With 500 connections of one client, the answers to another then take about three times as long as with none. */
+/** Fewer than the database connections of a node by default: others find a free one. Measured in docs/scale.md. */
 const AT_ONCE = 8;
 /** A resource server asks for all of its callers. */
 const AT_ONCE_RESOURCE_SERVER = 16;

@@ -113,11 +113,11 @@ describeOn([postgresServer], 'client registry on several nodes', () => {
     // An unknown client is cached as a miss, until the node that adds the client announces it.
     const id = 'gate_ci_0000000000000000000000';
     expect(await here.find(id)).to.equal(undefined);
-    await database.query('ALTER TABLE clients DISABLE TRIGGER clients_added');
+    await database.query('ALTER TABLE clients DISABLE TRIGGER clients_named');
     await database.query(ADDED_ELSEWHERE, [id]);
     expect(await here.find(id), 'the addition was not announced').to.equal(undefined);
     await database.query('DELETE FROM clients WHERE id = $1', [id]);
-    await database.query('ALTER TABLE clients ENABLE TRIGGER clients_added');
+    await database.query('ALTER TABLE clients ENABLE TRIGGER clients_named');
     await database.query(ADDED_ELSEWHERE, [id]);
     await eventually(async () => expect(await here.find(id)).to.include({ name: 'Elsewhere' }));
 

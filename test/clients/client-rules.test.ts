@@ -52,7 +52,7 @@ describe('list of redirect URIs', () => {
     ]) {
       const [found, ...others] = checkRedirectUris(uris, web).problems;
       expect(found, uris.join()).to.include({ code: 'duplicate', index: 1 });
-      expect(found?.message).to.equal('Remove it: it is, as browsers send it, row 1 again.');
+      expect(found?.message).to.equal('Remove it: as browsers send it, it is row 1 again.');
       expect(others).to.deep.equal([]);
     }
   });

@@ -1,4 +1,8 @@
-/** Short walks on one deployment. For longer ones on each see `random-walk.slow.ts`. */
+/** Short walks on each deployment. For longer ones see `random-walk.slow.ts`. */
 import { describeWalks } from './random-walk.ts';
 
-describeWalks({ 'postgres+redis': { walks: 2, steps: 20 } });
+describeWalks({
+  embedded: { walks: 1, steps: 10 },
+  postgres: { walks: 1, steps: 15 },
+  'postgres+redis': { walks: 1, steps: 20 },
+});
