@@ -349,7 +349,7 @@ export async function walk(
       await world.close();
     }
   });
-  await fc.assert(property, { numRuns: walks, seed });
+  await fc.assert(property, { numRuns: walks, seed, includeErrorInReport: true });
 }
 
 async function expectIntrospection(

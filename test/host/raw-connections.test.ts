@@ -56,7 +56,12 @@ describe('raw connections', () => {
           if (found.length > 0) throw new Error(found.join('\n'));
         });
         // After that time, report the failure that is the shortest so far.
-        await fc.assert(property, { numRuns: BATCHES, seed: round, interruptAfterTimeLimit: PATIENCE_MS });
+        await fc.assert(property, {
+          numRuns: BATCHES,
+          seed: round,
+          interruptAfterTimeLimit: PATIENCE_MS,
+          includeErrorInReport: true,
+        });
         round += 1;
       }
     } finally {

@@ -266,7 +266,7 @@ function suite(deployment: Deployment, walks: number, ahead?: number): () => voi
         }
         reached += walk.reached.size;
       });
-      await fc.assert(property, { numRuns: walks, seed: SEED, endOnFailure: true });
+      await fc.assert(property, { numRuns: walks, seed: SEED, endOnFailure: true, includeErrorInReport: true });
       expect(reached, 'people who reached the organization').to.be.above(0);
     });
   };

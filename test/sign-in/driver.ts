@@ -40,7 +40,7 @@ export function driver(start: Start) {
       sessions: { idleSeconds: IDLE_SECONDS, absoluteSeconds: ABSOLUTE_SECONDS },
       signIn: { require: 'passkey-or-upstream', requireGraceSeconds: GRACE_SECONDS },
       // Refused sign-ins of suspended users count, too.
-      limits: { signInFailuresPerAddress: 1_000, signInFailuresPerAccount: 1_000 },
+      limits: { signInFailures: 1_000, signInFailuresPerAddress: 1_000, signInFailuresPerAccount: 1_000 },
     },
   });
   let people = 0;

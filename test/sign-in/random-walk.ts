@@ -261,7 +261,7 @@ function walk(deployment: Deployment, { walks, steps }: { readonly walks: number
       if (first && world.model.isSuspended) await act(first, 'end of the suspension');
       await checkCopies(world, done);
     });
-    await fc.assert(property, { numRuns: walks, endOnFailure: true });
+    await fc.assert(property, { numRuns: walks, endOnFailure: true, includeErrorInReport: true });
   });
 }
 
