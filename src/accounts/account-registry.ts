@@ -158,9 +158,8 @@ export function createAccountRegistry(parts: {
     endEverySession: (inTransaction) =>
       database.transaction(async (tx) => {
         // Follow the clock: the lost history of an older database may include another such end.
-        await tx.query(
-          raise('session_generation', 'session_generation + 1, extract(epoch FROM clock_timestamp()) * 1000000'),
-        );
+        const microseconds = 'extract(epoch FROM clock_timestamp()) * 1000000';
+        await raise(tx, 'session_generation', `session_generation + 1, ${microseconds}`);
         await inTransaction(tx);
       }),
 

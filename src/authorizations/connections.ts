@@ -314,7 +314,7 @@ export function createConnections(parts: {
       // approvals that began before.
       await database.transaction(async (tx) => {
         await tx.query('LOCK TABLE connections IN SHARE ROW EXCLUSIVE MODE');
-        await tx.query(raise('first_generation', beyondLost('first_generation')));
+        await raise(tx, 'first_generation', beyondLost('first_generation'));
       });
       for (;;) {
         const rows = await database.query<{ account_id: string; connections: number }>(

@@ -135,7 +135,7 @@ export function createRevocations(parts: { readonly database: Database; readonly
       try {
         // Tokens of an earlier, longer lifetime of this process may still be valid.
         const longest = Math.max(seconds, keptLifetime);
-        await database.query(raise('refresh_lifetime_seconds', '$1'), [longest]);
+        await raise(database, 'refresh_lifetime_seconds', '$1', [longest]);
         keptLifetime = Math.max(longest, keptLifetime);
       } catch (error) {
         // The row is as high already, so the node may use this lifetime although the database is away.

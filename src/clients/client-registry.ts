@@ -157,12 +157,16 @@ export function createClientRegistry(parts: {
       by: 'owner' | 'operator',
       inTransaction?: InTransaction,
     ): Promise<Client> {
-      const { kind, asksForOperator } = (await find(id)) ?? {};
+      const kind = (await find(id))?.kind;
       if (kind !== undefined && kind !== 'confidential') throw alwaysAskUnused(kind);
-      if (by === 'owner' && asksForOperator && !alwaysAsks) throw alwaysAskOfOperator();
       const assignments =
         by === 'owner' ? 'always_asks = $3 OR asks_for_operator' : 'always_asks = $3, asks_for_operator = $3';
-      return change(id, assignments, [alwaysAsks], inTransaction);
+      return change(id, assignments, [alwaysAsks], async (tx) => {
+        // Not by the remembered client: the operator may have set it a moment ago.
+        const [stored] = await tx.query('SELECT 1 FROM clients WHERE id = $1 AND always_asks = $2', [id, alwaysAsks]);
+        if (!stored) throw alwaysAskOfOperator();
+        await inTransaction?.(tx);
+      });
     },
 
     /** @throws Refusal `client_unknown` */

@@ -1,4 +1,6 @@
 /** The interface to PostgreSQL for the rest of the service: single queries and transactions. */
+import { Refusal } from '../base/refusal.ts';
+
 export interface Queries {
   /**
    * Runs one statement with `$1`-style parameters.
@@ -65,6 +67,23 @@ export const beyondLost = (generation: string): string =>
 
 type LastingNumber = 'first_generation' | 'session_generation' | 'refresh_lifetime_seconds';
 
-/** SQL: raises a number that is never lowered, because it tells what has ended. @param to SQL, which may name it. */
-export const raise = (number: LastingNumber, to: string): string =>
-  `UPDATE lasting_numbers SET ${number} = greatest(${number}, ${to})`;
+/**
+ * Raises a number that is never lowered, because it tells what has ended.
+ *
+ * @param to SQL, which may name it
+ * @throws Refusal `numbers_lost`: without the row nothing would end
+ */
+export async function raise(
+  queries: Pick<Queries, 'query'>,
+  number: LastingNumber,
+  to: string,
+  values: readonly unknown[] = [],
+): Promise<void> {
+  const sql = `UPDATE lasting_numbers SET ${number} = greatest(${number}, ${to}) RETURNING 1`;
+  if ((await queries.query(sql, values)).length > 0) return;
+  throw new Refusal(
+    'numbers_lost',
+    'The table lasting_numbers has lost its row, so nothing was ended.',
+    'Run `INSERT INTO lasting_numbers DEFAULT VALUES` in the database, then this again.',
+  );
+}

@@ -1,5 +1,6 @@
 /** Every kind of page in German and in the made-up language, whose texts are longer. */
 import { expect } from 'chai';
+import { LIST, signInOwner } from '../pages/client-owner.ts';
 import { signedIn } from '../pages/signed-in-person.ts';
 import { expectAccessible, PHONE } from '../support/axe.ts';
 import { describeInBrowser, enterAs } from '../support/browser.ts';
@@ -15,7 +16,11 @@ describeInBrowser('the language of the pages in a browser', (visit) => {
     await on.partner.tokens(on.clients.confidential);
     const connection = `/profile/connections/${on.clients.confidential.id}`;
     const consent = authorizationUrl(on.issuer, on.clients.otherConfidential).href;
-    const paths = ['/profile', '/profile/connections', connection, '/profile/organizations'];
+    const { id } = await (await signInOwner(on.service, person)).createClient('Stock Sync');
+    const client = `${LIST}/${id}`;
+    const parts = ['', '/connect', '/settings', '/secrets', '/problems', '/links', '/test', '/delete'];
+    const developers = [LIST, `${LIST}/new`, ...parts.map((part) => client + part), '/errors', '/errors/invalid_grant'];
+    const paths = ['/profile', '/profile/connections', connection, '/profile/organizations', ...developers];
     const look = async (language: string): Promise<void> => {
       await on.service.accounts.setLanguage(person.accountId, language);
       const { page, problems } = await visit(PHONE);

@@ -4,7 +4,7 @@ import { failureOf } from '../storage/waiting.ts';
 import { eventually } from '../support/eventually.ts';
 import { createPerson, type Person } from '../support/person.ts';
 import { startSeeded } from '../support/seeded.ts';
-import { operatorFor, valueFrom } from './run-operator.ts';
+import { operatorFor, refusalFrom, valueFrom } from './run-operator.ts';
 
 const END_ALL = 'sessions end --all --yes';
 
@@ -59,7 +59,7 @@ describe('sessions end --all, on a running service', () => {
     }
   });
 
-  it('without the numbers no session is active, also one that begins then', async () => {
+  it('without the numbers no session is active, also one that begins then, and no command says that it ended anything', async () => {
     const { database } = on.service;
     const before = await signedIn();
     await database.query('ALTER TABLE lasting_numbers RENAME TO kept');
@@ -70,6 +70,10 @@ describe('sessions end --all, on a running service', () => {
     const during = createPerson(on.issuer);
     await during.signIn(on.seeded.person).catch(() => {});
     expect(await isSignedIn(during)).to.equal(false);
+    for (const command of [END_ALL, 'revoke --all --yes']) {
+      const refused = await refusalFrom(operatorFor(on.service), command);
+      expect(refused.code, command).to.equal('numbers_lost');
+    }
     await database.query('DROP TABLE lasting_numbers');
     await database.query('ALTER TABLE kept RENAME TO lasting_numbers');
     await database.query("UPDATE accounts SET name = name || '.'");

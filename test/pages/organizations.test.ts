@@ -334,6 +334,7 @@ describe('the page of an organization', () => {
         .split('<li')
         .filter((entry) => entry.includes(next.name));
       expect(textOf(row)).to.include('blocked').and.include('Olga Owner');
+      expect(textOf(row), 'it may have been used before').to.not.include(said('organization.never'));
       const token = await on.service.access.accessThrough(member.accountId, {
         clientId: next.id,
       });

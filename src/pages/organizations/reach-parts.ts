@@ -287,7 +287,10 @@ function clientRow({ id, name, ...client }: ReachingClient, asksFirst: boolean, 
     facts: [
       { label: message('organization.connected-by'), text: through(client) },
       ...(state === 'waiting' ? [last(message('organization.requested'), client.requestedAt)] : []),
-      ...(state === 'waiting' ? [] : [last(message('organization.last-used'), client.lastUsedAt)]),
+      // Ended connections are not looked at: without a present one, *never* could be untrue.
+      ...(state === 'waiting' || client.people.length === 0
+        ? []
+        : [last(message('organization.last-used'), client.lastUsedAt)]),
     ],
     notes: asksFirst || client.blockedAt ? decisions(client) : [],
     action: isOpen && !client.isBlockedThere ? deciding : blockAction({ id, ...client }, looking),
