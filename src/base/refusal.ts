@@ -53,6 +53,20 @@ export class AccountBusy extends Error {
   }
 }
 
+/** nginx's status for a request whose caller disconnected before the answer. */
+export const CALLER_LEFT = 499;
+
+/** Thrown instead of work for a caller who has disconnected. No caller reads the refusal, so nothing records it. */
+export class CallerLeft extends Error {
+  readonly status = CALLER_LEFT;
+  readonly expose = true;
+
+  constructor() {
+    super('the caller has disconnected');
+    this.name = 'CallerLeft';
+  }
+}
+
 /**
  * Runs one statement and throws the refusal for the named constraint that it violates. Two
  * simultaneous requests could both pass a check made before, so the database decides.

@@ -12,6 +12,8 @@ declare module 'koa' {
     clientId?: string;
     accountId?: string;
     authorizationId?: string;
+    /** Why the request was refused for now, if nothing has failed: no other line explains its 5xx. */
+    cause?: string;
     /** The values that `requestState` stores, each under a symbol of its own. */
     [step: symbol]: unknown;
   }

@@ -88,17 +88,18 @@ export function createClientNetworks(parts: {
     },
 
     /**
-     * Takes the new networks that no mail has named: those of a client at most once a day.
+     * Takes the new networks that no mail has named: those of a client at most once a day, on one node.
      *
      * @param limit how many clients
+     * @param except ids of clients whose networks stay for later
      */
-    takeUnmailed(limit: number): Promise<UnmailedNetworks[]> {
+    takeUnmailed(limit: number, except: readonly string[]): Promise<UnmailedNetworks[]> {
       const now = clock();
       const values = [now, now - NEW_MS, now - DAY_MS].map((time) => new Date(time));
-      return database.query<UnmailedNetworks>(TAKE, [...values, limit]);
+      return database.query<UnmailedNetworks>(TAKE, [...values, limit, except]);
     },
 
-    /** Lets the next mail name networks whose mail failed. */
+    /** Lets the next mail name networks whose mail failed, on the same day. */
     putBack: ({ clientId, networks }: UnmailedNetworks): Promise<unknown> =>
       database.query(PUT_BACK, [clientId, networks]),
 
@@ -138,19 +139,36 @@ const ADD = `WITH fresh AS (
 
 const isUnmailed = `n.mailed_at IS NULL AND n.first_seen_at >= greatest(c.created_at + interval '7 days', $2)`;
 
-const TAKE = `WITH taken AS (
-    UPDATE client_networks n SET mailed_at = $1 FROM clients c
-      WHERE n.client_id = c.id AND ${isUnmailed} AND c.id = ANY (ARRAY(
-        SELECT id FROM clients c WHERE mails_networks AND owner_account_id IS NOT NULL
-          AND EXISTS (SELECT FROM client_networks n WHERE n.client_id = c.id AND ${isUnmailed})
-          AND NOT EXISTS (SELECT FROM client_networks n WHERE n.client_id = c.id AND n.mailed_at > $3)
-          LIMIT $4))
-      RETURNING c.id, c.name, c.owner_account_id, n.network
+/**
+ * The client has the time of its last mail, because a thief can displace its new networks. Another node that works on
+ * the client is not waited for, and what it wrote is seen once its lock is gone. A weaker lock than FOR UPDATE lets
+ * networks be added; those of the client are locked in the order of SEE_AGAIN.
+ */
+const TAKE = `WITH due AS MATERIALIZED (
+    SELECT c.id, c.name, c.owner_account_id FROM clients c
+      WHERE mails_networks AND owner_account_id IS NOT NULL AND id <> ALL ($5)
+        AND (networks_mailed_at IS NULL OR networks_mailed_at <= $3)
+        AND EXISTS (SELECT FROM client_networks n WHERE n.client_id = c.id AND ${isUnmailed})
+      ORDER BY id LIMIT $4 FOR NO KEY UPDATE SKIP LOCKED
+  ), taken AS MATERIALIZED (
+    SELECT n.client_id, n.network FROM client_networks n JOIN clients c ON c.id = n.client_id
+      WHERE c.id = ANY (ARRAY(SELECT id FROM due)) AND ${isUnmailed}
+      ORDER BY n.client_id, n.network FOR UPDATE OF n
+  ), named AS (
+    UPDATE client_networks n SET mailed_at = $1 FROM taken
+      WHERE (n.client_id, n.network) = (taken.client_id, taken.network)
+  ), mailed AS (
+    UPDATE clients SET networks_mailed_at = $1 WHERE id = ANY (ARRAY(SELECT client_id FROM taken))
   )
   SELECT id AS "clientId", name, owner_account_id AS "ownerAccountId", array_agg(network ORDER BY network) AS networks
-    FROM taken GROUP BY id, name, owner_account_id`;
+    FROM due JOIN taken ON client_id = id GROUP BY id, name, owner_account_id`;
 
-const PUT_BACK = 'UPDATE client_networks SET mailed_at = NULL WHERE client_id = $1 AND network = ANY ($2)';
+const PUT_BACK = `WITH named AS MATERIALIZED (
+    SELECT client_id, network FROM client_networks WHERE client_id = $1 AND network = ANY ($2)
+      ORDER BY network FOR UPDATE
+  ), unmailed AS (UPDATE clients SET networks_mailed_at = NULL WHERE id = $1)
+  UPDATE client_networks n SET mailed_at = NULL FROM named
+  WHERE (n.client_id, n.network) = (named.client_id, named.network)`;
 
 const LIST = `SELECT network, first_seen_at AS "firstSeenAt", last_seen_at AS "lastSeenAt" FROM client_networks
   WHERE client_id = $1 ORDER BY first_seen_at DESC, network LIMIT $2`;

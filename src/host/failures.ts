@@ -26,7 +26,10 @@ export function answerJsonErrors({ issuer, log }: { issuer: string; log: Logger 
 }
 
 function asOAuthError(ctx: Context, error: unknown, log: Logger): OAuthError {
-  if (error instanceof OAuthError) return error;
+  if (error instanceof OAuthError) {
+    if (error.status >= 500) ctx.state.cause = error.internalCause;
+    return error;
+  }
   const status = statusOf(error);
   if (status >= 500) logFailure(ctx, error, log);
   if (status === 503) {

@@ -3,6 +3,7 @@ import { randomUUID } from 'node:crypto';
 import type { Context, Middleware } from 'koa';
 import type { Logger } from 'pino';
 import { requestFields, traceIdOf, withinRequest } from '../base/current-request.ts';
+import { CALLER_LEFT } from '../base/refusal.ts';
 import { statusOf } from './failures.ts';
 import type { ObserveRequest } from './metrics/durations.ts';
 import { routeOf, shownPath } from './request-checks.ts';
@@ -12,9 +13,6 @@ export function newRequestId(): string {
   const uuid = randomUUID();
   return `req_${uuid.slice(0, 8)}${uuid.slice(-8)}`;
 }
-
-/** nginx's status for a request whose caller disconnected before the answer. */
-const CALLER_LEFT = 499;
 
 interface RequestLogParts {
   readonly log: Logger;
@@ -58,7 +56,7 @@ export function createRequestLog(parts: RequestLogParts) {
     observeRequest?.(route, method, status, milliseconds / 1000);
     const level = status < 400 && quietPaths.includes(ctx.path) ? 'debug' : 'info';
     if (!log.isLevelEnabled(level)) return;
-    const { clientId, authorizationId: authorization, accountId } = ctx.state;
+    const { clientId, authorizationId: authorization, accountId, cause } = ctx.state;
     log[level](
       {
         ...requestFields(request),
@@ -71,6 +69,7 @@ export function createRequestLog(parts: RequestLogParts) {
         authorization,
         accountId,
         ms: Math.round(milliseconds * 1000) / 1000,
+        cause,
       },
       'request',
     );

@@ -7,10 +7,14 @@ import { OAuthError } from './oauth-error.ts';
 
 /** Fewer than the database connections of a node by default: others find a free one. Measured in docs/scale.md. */
 const AT_ONCE = 8;
-/** A resource server asks for all of its callers. */
-const AT_ONCE_RESOURCE_SERVER = 16;
+/**
+ * A resource server asks for all of its callers, and often there is only one: its turns must not limit what a node
+ * can answer while each answer waits for a slow store. The operator runs it, and can end a loop in it.
+ */
+const AT_ONCE_RESOURCE_SERVER = 64;
 const MAX_WAITING = 1_000;
-const MAX_WAIT_MS = 10_000;
+/** With the work after it, shorter than a node that stops keeps connections (DRAIN_LIMIT_MS in host/listeners.ts). */
+const MAX_WAIT_MS = 2_000;
 
 export type ClientTurns = ReturnType<typeof createClientTurns>;
 
@@ -20,10 +24,11 @@ export type ClientTurns = ReturnType<typeof createClientTurns>;
  *
  * Anyone can send the id of a public client, so its requests share turns only with those of the same network.
  *
- * @throws OAuthError `temporarily_unavailable` (503) if too many requests wait, or one waited for too long
+ * @throws OAuthError `temporarily_unavailable` (503) if too many requests wait, or one waited for too long;
+ *   CallerLeft if its caller disconnected before the turn
  */
-export function createClientTurns() {
-  const limits = { maxWaiting: MAX_WAITING, maxWaitMs: MAX_WAIT_MS, refusal: tooManyAtOnce };
+export function createClientTurns(timeoutFactor = 1) {
+  const limits = { maxWaiting: MAX_WAITING, maxWaitMs: MAX_WAIT_MS * timeoutFactor, refusal: stillInProgress };
   const ofClient = createTurnsOf({ ...limits, atOnce: AT_ONCE });
   const ofResourceServer = createTurnsOf({ ...limits, atOnce: AT_ONCE_RESOURCE_SERVER });
   return <Result>({ id, kind }: Client, ctx: Context, work: (hasWaited: boolean) => Promise<Result>) => {
@@ -32,7 +37,8 @@ export function createClientTurns() {
   };
 }
 
-function tooManyAtOnce(): OAuthError {
-  const description = 'too many requests of this client at once: send fewer at a time, and repeat this one';
+/** Also true if one request waits behind a few that a slow store holds up. */
+function stillInProgress(): OAuthError {
+  const description = 'earlier requests of this client are still in progress: repeat this one, or send fewer at a time';
   return new OAuthError(503, 'temporarily_unavailable', description, { 'Retry-After': '2' });
 }

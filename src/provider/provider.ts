@@ -81,6 +81,8 @@ interface ProviderParts {
   readonly mail?: ApprovalsParts['mail'];
   readonly isKnownBrowser: ApprovalsParts['isKnownBrowser'];
   readonly showHandover: ShowHandover;
+  /** Multiplies the time for which a request of a client waits for its turn. Default: 1. */
+  readonly timeoutFactor?: number | undefined;
   /** Shows a refused authorization request on our own page: it must not be redirected. */
   showError(ctx: Context, refusal: AuthorizationRefusal): Promise<void>;
 }
@@ -187,7 +189,7 @@ export function createAuthorizationServer(parts: ProviderParts) {
     clientNetworks: parts.clientNetworks,
     issuer,
     clock,
-    inTurn: createClientTurns(),
+    inTurn: createClientTurns(parts.timeoutFactor),
     graceSeconds: settings.leaks.secretGraceSeconds,
   });
   const writes = createSessionWrites({ provider, store, clock, settings, sessionList, mayAct });

@@ -54,6 +54,7 @@ export interface ApplicationParts {
   readonly metrics?: Metrics;
   readonly endings: Endings;
   readonly changeStreams: ChangeStreams;
+  readonly timeoutFactor?: number;
 }
 
 export type Application = ReturnType<typeof createApplication>;
@@ -132,6 +133,7 @@ export function createApplication(parts: ApplicationParts) {
     createAttemptLimit,
     outcomes,
     changeStreams,
+    timeoutFactor: parts.timeoutFactor,
     requests: registries.clientRequests,
     lastUsed: registries.lastUsed,
     isKnownBrowser: (ctx, account) => devices.find(ctx, account) !== undefined,

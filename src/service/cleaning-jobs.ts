@@ -37,35 +37,34 @@ export function cleaningJobs(parts: {
   const retainedSince = (): Date => before(settings().activity.retentionSeconds);
   const oldestSignIn = (): Date => before(settings().sessions.absoluteSeconds);
 
-  /** API keys whose mail failed, with the time of the next try. */
-  const failedMails = new Map<string, number>();
+  const failedKeys = createFailedMails(clock);
+  const failedNetworks = createFailedMails(clock);
 
   /** Begins few mails and does not wait for them: no other job may wait for the mail server. */
   async function announceExpiry(): Promise<number> {
     const { mail } = parts.application();
     if (!mail) return 0;
-    const again = [...failedMails].flatMap(([id, at]) => (at <= clock() ? [id] : [])).slice(0, MAILS_AT_ONCE);
+    const again = failedKeys.due().slice(0, MAILS_AT_ONCE);
     const keys = await apiKeys.takeExpiring(MAILS_AT_ONCE, again);
-    for (const id of again) failedMails.delete(id);
+    failedKeys.forget(again);
     for (const key of keys) {
       void mail.announceExpiry(key).then((isSent) => {
-        if (isSent === false) failedMails.set(key.id, clock() + MAIL_RETRY_MS);
+        if (isSent === false) failedKeys.add(key.id);
       });
     }
     return keys.length;
   }
 
-  let networkMailsFrom = 0;
-
   async function mailNetworks(): Promise<number> {
     const { mail } = parts.application();
-    if (!mail || clock() < networkMailsFrom) return 0;
-    const all = await clientNetworks.takeUnmailed(MAILS_AT_ONCE);
+    if (!mail) return 0;
+    failedNetworks.forget(failedNetworks.due());
+    const all = await clientNetworks.takeUnmailed(MAILS_AT_ONCE, failedNetworks.ids());
     for (const one of all) {
       const path = `/profile/oauth-clients/${one.clientId}/secrets`;
       void mail.reportNetworks(one.ownerAccountId, { ...one, path }).then((isSent) => {
         if (isSent !== false) return;
-        networkMailsFrom = clock() + MAIL_RETRY_MS;
+        failedNetworks.add(one.clientId);
         // If this fails as well, the page of the client still marks them as new.
         return clientNetworks.putBack(one).catch(() => {});
       });
@@ -100,5 +99,19 @@ export function cleaningJobs(parts: {
     ended_places: endedPlacesCleaning({ database, engine: parts.registries.engine }),
     // Last, so that the space of the rows that the other jobs removed can be used again.
     ...(database.embedded && { vacuum: vacuumJob(database) }),
+  };
+}
+
+/** The keys or clients about which this node sent no mail because that failed: it tries again an hour later. */
+function createFailedMails(clock: Clock) {
+  const nextTries = new Map<string, number>();
+  return {
+    add: (id: string) => nextTries.set(id, clock() + MAIL_RETRY_MS),
+    ids: () => [...nextTries.keys()],
+    /** Returns the ids whose hour has ended. */
+    due: () => [...nextTries].flatMap(([id, at]) => (at <= clock() ? [id] : [])),
+    forget(ids: readonly string[]): void {
+      for (const id of ids) nextTries.delete(id);
+    },
   };
 }

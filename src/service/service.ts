@@ -121,6 +121,7 @@ export async function startService(given: ServiceParts) {
         endings,
         changeStreams,
         createAttemptLimit: limits.createAttemptLimit,
+        timeoutFactor,
       }),
   });
   opened.defer(current.close);

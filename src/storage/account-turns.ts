@@ -1,6 +1,6 @@
 /** Runs the changes of an account, or of a client, one after the other: they use at most one connection. */
 import type { EventEmitter } from 'node:events';
-import { AccountBusy } from '../base/refusal.ts';
+import { AccountBusy, CallerLeft } from '../base/refusal.ts';
 import type { Database, InTurn, Queries } from './queries.ts';
 import { isAway, StorageUnavailable } from './storage-unavailable.ts';
 
@@ -35,14 +35,14 @@ interface Waiting extends PromiseWithResolvers<void> {
 }
 
 /** The response of a waiting request: it closes early if the caller disconnects. */
-type Response = Pick<EventEmitter, 'once' | 'off'>;
+type Response = Pick<EventEmitter, 'once' | 'off'> & { readonly destroyed?: boolean };
 
 /**
  * Runs at most `atOnce` functions of an id at once. Further ones wait, and start in the order of their calls.
  *
  * @returns a function that runs `work`, with whether it has waited. `caller` is counted if `maxWaitingPerCaller` is
- *   set. `work` was not run if the refusal is thrown: too many wait, it has waited for `maxWaitMs`, or its `response`
- *   was closed meanwhile.
+ *   set. `work` was not run if the refusal is thrown: too many wait, or it has waited for `maxWaitMs`; or CallerLeft:
+ *   its `response` was closed before its turn.
  */
 export function createTurnsOf(limits: TurnLimits) {
   const { atOnce = 1, maxWaiting, maxWaitingPerCaller = maxWaiting, maxWaitMs } = limits;
@@ -57,6 +57,7 @@ export function createTurnsOf(limits: TurnLimits) {
     response?: Response,
   ): Promise<Result> => {
     if (id === undefined) return work(false);
+    requireCaller(response);
     const turns = all.get(id) ?? { running: 0, waiting: [] };
     all.set(id, turns);
     const { waiting } = turns;
@@ -72,6 +73,7 @@ export function createTurnsOf(limits: TurnLimits) {
       turns.running += 1;
     }
     try {
+      requireCaller(response);
       return await work(hasToWait);
     } catch (error) {
       if (concernsAll(error)) for (const one of waiting.splice(0)) one.reject(error);
@@ -111,20 +113,26 @@ async function waitFor(
     refusal,
   }: Pick<TurnLimits, 'maxWaitMs'> & { response: Response | undefined; refusal(): Error },
 ): Promise<void> {
-  const giveUp = (): void => {
+  const giveUp = (error: Error): void => {
     const at = waiting.indexOf(turn);
     if (at < 0) return;
     waiting.splice(at, 1);
-    turn.reject(refusal());
+    turn.reject(error);
   };
-  const timer = maxWaitMs === undefined ? undefined : setTimeout(giveUp, maxWaitMs);
-  response?.once('close', giveUp);
+  const leave = (): void => giveUp(new CallerLeft());
+  const timer = maxWaitMs === undefined ? undefined : setTimeout(() => giveUp(refusal()), maxWaitMs);
+  response?.once('close', leave);
   try {
     await turn.promise;
   } finally {
     clearTimeout(timer);
-    response?.off('close', giveUp);
+    response?.off('close', leave);
   }
+}
+
+/** A closed response emits no further `close`, so the request of such a caller would wait, and then run. */
+function requireCaller(response: Response | undefined): void {
+  if (response?.destroyed) throw new CallerLeft();
 }
 
 /** Any user of the service may be among these requests. */

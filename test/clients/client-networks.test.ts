@@ -178,22 +178,59 @@ describe('the networks of a client', () => {
     expect(mails(), 'none for the same networks').to.have.length(2);
   });
 
-  it('a mail about new networks that fails is sent later', async () => {
-    const mails = () => mail.received.filter(({ text }) => text.includes('192.0.2.0/24'));
-    const { settings } = on.service;
+  it('the owner of a client with 50 networks gets one mail a day, too, whatever new ones displace', async () => {
+    const mails = () => mail.received.filter(({ text }) => text.includes(`${path}/secrets`));
+    for (let number = 0; number < 50; number += 1) {
+      await useFrom(`10.0.${number}.1`);
+      if (number % 10 === 9) await seen();
+      if (number % 10 === 9) on.clock.advance(301);
+    }
+    expect(await networksSeen()).to.have.length(50);
     on.clock.advance(8 * DAY);
     await save('', { mail: 'yes' });
-    await useFrom('192.0.2.7');
-    await seen();
+    for (let number = 0; number < 12; number += 1) {
+      await useFrom(`10.1.${number}.1`);
+      expect(await networksSeen())
+        .to.include(`10.1.${number}.0/24`)
+        .and.have.length(50);
+      await on.service.clean();
+      on.clock.advance(301);
+    }
+    on.clock.advance(DAY);
+    await on.service.clean();
+    await eventually(() => expect(mails().at(-1)?.text).to.include('10.1.11.0/24'));
+    expect(mails()).to.have.length(2);
+    expect(mails()[0]?.text).to.include('10.1.0.0/24');
+  });
+
+  it('a mail about new networks that fails is sent an hour later, and stops no mail about another client', async () => {
+    const { settings, database } = on.service;
+    const mailed = () => mail.received.flatMap(({ text }) => /clients\/([^/]+)\/secrets/.exec(text)?.[1] ?? []);
+    // One more than are mailed at once.
+    const clients = [client];
+    while (clients.length < 21) {
+      clients.push(await addTestClient(on.service, 'Stock Sync', { ownerAccountId: on.seeded.other.accountId }));
+    }
+    const of = [clients.map(({ id }) => id)];
+    await database.query('UPDATE clients SET mails_networks = id = ANY ($1)', of);
+    on.clock.advance(8 * DAY);
+    for (const one of clients) await useFrom('192.0.2.7', one);
+    await on.service.clientNetworks.flush();
     // A port on which no server listens.
     await on.service.apply({ ...settings, mail: { smtpUrl: 'smtp://127.0.0.1:9', from: 'gatehouse@localhost' } });
     await on.service.clean();
-    const rows = 'SELECT mailed_at FROM client_networks WHERE client_id = $1 AND mailed_at IS NULL';
-    await eventually(async () => expect(await on.service.database.query(rows, [client.id])).to.have.length(1));
+    const due = 'SELECT FROM client_networks WHERE client_id = ANY ($1) AND mailed_at IS NULL';
+    await eventually(async () => {
+      expect(on.service.logLines.filter((line) => line.includes('networks of a client was'))).to.have.length(20);
+      expect(await database.query(due, of)).to.have.length(21);
+    });
     await on.service.apply(settings);
+    const before = mailed().length;
+    await on.service.clean();
+    await eventually(() => expect(mailed().slice(before)).to.have.length(1));
     on.clock.advance(3_600);
     await on.service.clean();
-    await eventually(() => expect(mails()).to.have.length(1));
+    await eventually(() => expect(mailed().slice(before)).to.have.members(of[0] ?? []));
   });
 
   it('a client that is restricted is refused from elsewhere like a wrong secret, before anything is consumed', async () => {

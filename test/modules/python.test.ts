@@ -1,6 +1,6 @@
 /** The tests of the Python module itself, with the vectors of the wire contract. */
 import { execFileSync, spawnSync } from 'node:child_process';
-import { readdirSync, readFileSync } from 'node:fs';
+import { appendFileSync, cpSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect } from 'chai';
 import manifest from '../../package.json' with { type: 'json' };
@@ -43,6 +43,46 @@ describeOn([python], 'the Python module', () => {
     );
   });
 });
+
+describeOn([python], 'the wheel of the Python module', () => {
+  /** Writes it from a copy that has other files as well, where Python takes text for ASCII. */
+  function writeCopy(version: string) {
+    const root = temporaryDirectory('wheel-sources');
+    const copy = path.join(root, 'modules/python');
+    cpSync(MODULE, copy, { recursive: true });
+    cpSync(path.join(MODULE, '../../LICENSE'), path.join(root, 'LICENSE'));
+    appendFileSync(path.join(copy, 'README.md'), 'Zürich');
+    writeFileSync(path.join(copy, 'src/gatehouse/.DS_Store'), '');
+    const env = { ...environment, LC_ALL: 'C', PYTHONUTF8: '0', PYTHONCOERCECLOCALE: '0' };
+    return spawnSync(required(python), [path.join(copy, 'write_wheel.py'), version, root], { env, encoding: 'utf8' });
+  }
+
+  it('nothing of the machine is in the wheel: no compression, no system, no encoding, no other file', () => {
+    const { stdout, stderr } = writeCopy('1.0.0');
+    expect(stderr).to.equal('');
+    const entries = JSON.parse(`${execFileSync(required(python), ['-c', READ_ENTRIES, stdout.trim()])}`);
+    expect(entries.map(([file]: string[]) => file))
+      .to.include('gatehouse/py.typed')
+      .and.not.include('gatehouse/.DS_Store');
+    for (const [file, ...facts] of entries) expect(facts, file).to.deep.equal([0, 3, '1980-01-01', '0o644']);
+  });
+
+  it('a version that is none of Python is refused', () => {
+    expect(writeCopy('1.0.0-next').stdout).to.include('-1.0.0.dev0-py3-none-any.whl');
+    for (const version of ['1.0.0-next.1', '1.0.0-rc1', '1.0', '1.0.0+build', '']) {
+      const { status, stderr } = writeCopy(version);
+      expect(status, version).to.equal(1);
+      expect(stderr).to.equal(`${version} is neither like 1.0.0 nor like 1.0.0-next.\n`);
+    }
+  });
+});
+
+/** Prints what the wheel says of each file next to its content. */
+const READ_ENTRIES = `
+import json, sys, zipfile
+print(json.dumps([
+    [each.filename, each.compress_type, each.create_system, '%d-%02d-%02d' % each.date_time[:3],
+     oct(each.external_attr >> 16)] for each in zipfile.ZipFile(sys.argv[1]).infolist()]))`;
 
 /** Prints what an installation of the wheel would have; `wrong` are the files that differ from its record. */
 const READ_WHEEL = `

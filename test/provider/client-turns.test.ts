@@ -6,12 +6,13 @@ import pg from 'pg';
 import type { Client } from '../../src/clients/client.ts';
 import { createClientTurns } from '../../src/provider/client-turns.ts';
 import { eventually } from '../support/eventually.ts';
-import { type Answer, exchangeCode, introspect, refresh } from '../support/oauth.ts';
+import { type Answer, exchangeCode, introspect, postForm, refresh } from '../support/oauth.ts';
 import { describeOn, postgresServer } from '../support/requirements.ts';
 import { startSeeded } from '../support/seeded.ts';
 import { startsOn } from '../support/service.ts';
 
 const AT_ONCE = 8;
+const IN_PROGRESS = 'earlier requests of this client are still in progress: repeat this one, or send fewer at a time';
 
 /** Lets no token request finish until `release`: it waits to write its authorization, while others read. */
 async function holdWrites(connectionString: string | undefined) {
@@ -85,8 +86,10 @@ describeOn([postgresServer], 'many requests of one client at once', () => {
       if (line === undefined) throw new Error('it still waits');
       return JSON.parse(line);
     });
-    // Not after 10 seconds, when each waiting request is refused.
+    // Not when each waiting request is refused.
     expect(ended.ms).to.be.below(5_000);
+    const refusals = on.service.logLines.filter((line) => line.includes('token refused'));
+    expect(refusals.filter((line) => line.includes(ended.requestId))).to.deep.equal([]);
     await release();
     expect(await statuses(answers)).to.deep.equal(times(AT_ONCE, 200));
     expect(await statuses([exchangeCode(on.issuer, confidential, code)])).to.deep.equal([200]);
@@ -120,6 +123,27 @@ describeOn([postgresServer], 'many requests of one client at once', () => {
     expect(await statuses(answers)).to.deep.equal(times(3 * AT_ONCE, 200));
     await closed;
   });
+
+  it('before a stopping service cuts connections, those that wait for a slow database get an answer; one log line has its cause', async () => {
+    const node = await start({ sharing: on.service, timeoutFactor: 1 });
+    const { confidential } = on.clients;
+    const { refreshToken } = await on.partner.tokens(confidential);
+    const { release } = await hold();
+    // The database holds up each eight for almost a second: more than ten seconds for all.
+    const answers = Array.from({ length: 12 * AT_ONCE }, () => refresh(node.issuer, confidential, refreshToken));
+    for (let times = 0; times < 5; times += 1) await introspect(node.issuer, on.clients.resourceServer, 'x');
+    const from = { client: confidential };
+    for (const path of ['/oauth/introspect', '/oauth/revoke'])
+      answers.push(postForm(node.issuer, path, { token: 'x' }, from));
+    const left = node.leave();
+    const answered = await Promise.all(answers).finally(release);
+    await Promise.all([left, node.close()]);
+    expect(answered.map(({ status }) => status)).to.deep.equal(times(12 * AT_ONCE + 2, 503));
+    const shown = node.logLines.filter((line) => /"status":503.*"cause"/.test(line)).map((line) => JSON.parse(line));
+    const paths = new Set(shown.map(({ path }) => path));
+    expect([...paths].sort()).to.deep.equal(['/oauth/introspect', '/oauth/revoke', '/oauth/token']);
+    for (const { clientId, cause } of shown) expect([clientId, cause]).to.deep.equal([confidential.id, IN_PROGRESS]);
+  });
 });
 
 describe('the turns of clients', () => {
@@ -146,7 +170,7 @@ describe('the turns of clients', () => {
     expect(error).to.include({
       status: 503,
       code: 'temporarily_unavailable',
-      description: 'too many requests of this client at once: send fewer at a time, and repeat this one',
+      description: IN_PROGRESS,
     });
     expect(error).to.have.nested.property('headers.Retry-After', '2');
     held.end();
@@ -165,10 +189,31 @@ describe('the turns of clients', () => {
     await Promise.all([held.answers, neighbours.answers, others.answers]);
   });
 
-  it('a resource server, which asks for all of its callers, has more at once, from all of its addresses', () => {
+  it('nothing is done for a caller who disconnected before the turn, even if no event says so', async () => {
+    const inTurn = createClientTurns();
+    const one = client('one', 'confidential');
+    const leaver = { ip: '192.0.2.1', res: Object.assign(new EventEmitter(), { destroyed: true }) };
+    const isDone: string[] = [];
+    const take = (name: string) =>
+      inTurn(one, leaver as unknown as Context, async () => isDone.push(name)).catch(({ status }) => status);
+    expect(await take('at once')).to.equal(499);
+    const held = takeTurns(inTurn, one, AT_ONCE);
+    expect(await take('with others before'), 'it does not wait').to.equal(499);
+    leaver.res.destroyed = false;
+    const waits = take('in its turn');
+    leaver.res.destroyed = true;
+    held.end();
+    await held.answers;
+    expect([await waits, ...isDone]).to.deep.equal([499]);
+    const next = takeTurns(inTurn, one, AT_ONCE);
+    expect(next.begun(), 'every turn is free again').to.equal(AT_ONCE);
+    next.end();
+  });
+
+  it('a resource server, which asks for all of its callers, has many at once, from all of its addresses', () => {
     const inTurn = createClientTurns();
     const api = client('api', 'resource-server');
-    const [one, other] = ['192.0.2.1', '198.51.100.1'].map((ip) => takeTurns(inTurn, api, 10, ip));
-    expect([one?.begun(), other?.begun()]).to.deep.equal([10, 6]);
+    const [one, other] = ['192.0.2.1', '198.51.100.1'].map((ip) => takeTurns(inTurn, api, 40, ip));
+    expect([one?.begun(), other?.begun()]).to.deep.equal([40, 24]);
   });
 });

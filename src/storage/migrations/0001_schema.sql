@@ -7,7 +7,7 @@
 -- The arguments of a trigger are the topic and the columns that name the changed thing: at most two, of which one may
 -- be null. A change of a time that no node keeps is not announced: many requests write last_used_at.
 create function announce() returns trigger language plpgsql as $$
-  declare not_kept constant text[] := array['last_used_at', 'silent_at', 'silent_elsewhere_at'];
+  declare not_kept constant text[] := array['last_used_at', 'networks_mailed_at', 'silent_at', 'silent_elsewhere_at'];
 begin
   if tg_level = 'STATEMENT' then
     perform pg_notify('gatehouse_named_changes', 'everything');
@@ -112,6 +112,7 @@ create table clients (
   leaked_secrets text[] not null default '{}', -- The latest leaked secrets: machine access tokens got with them have ended.
   allowed_networks text[] not null default '{}', -- Its secrets are accepted only from these; empty: from anywhere.
   mails_networks boolean not null default false, -- The owner gets a mail when a secret is used from a new network.
+  networks_mailed_at timestamptz, -- When the owner last got such a mail.
   creation_key text, -- A hash of the form that created the client: a form sent twice creates one client.
   constraint clients_creation_key_key unique (owner_account_id, creation_key),
   constraint clients_native_is_public check (not native or kind = 'public'),
