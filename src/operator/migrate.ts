@@ -5,6 +5,7 @@ import { requireEmbeddedDatabase } from '../service/deployment.ts';
 import { openDatabase } from '../storage/database.ts';
 import { migrate, pendingMigrations } from '../storage/migrate.ts';
 import type { Operator } from './command/operator.ts';
+import { TIMEOUT_FACTOR } from './registries.ts';
 
 export function addMigrateCommand(
   program: Command,
@@ -19,7 +20,7 @@ export function addMigrateCommand(
       const { storage } = settings;
       announce(settings);
       requireEmbeddedDatabase(storage);
-      const database = await openDatabase(storage);
+      const database = await openDatabase({ ...storage, timeoutFactor: TIMEOUT_FACTOR });
       try {
         // Do not compare on an embedded database: during another migration it answers too late.
         const isAsked = dryRun || !database.embedded;

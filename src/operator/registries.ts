@@ -31,7 +31,7 @@ type ChangeRecord = (tx: Queries) => Promise<void>;
 export type Registries = ReturnType<typeof createRegistries>;
 
 /** Multiplies the service's database timeouts: no page waits for a command. */
-const TIMEOUT_FACTOR = 10;
+export const TIMEOUT_FACTOR = 10;
 
 const newerSchema = (names: readonly string[]): string =>
   `The database has the schema of a later version (${names.at(-1)}), and this command does not know what it adds.`;

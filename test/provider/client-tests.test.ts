@@ -94,7 +94,7 @@ describe('the redirect URI of tests', () => {
     expect((await owner.get(url)).html).to.include('This client works.');
     on.clock.advance(2);
     expect((await owner.get(url)).html)
-      .to.include('this one is over')
+      .to.include('this one is gone')
       .and.not.include('gate_at_');
   });
 

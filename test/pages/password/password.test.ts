@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { createPerson, type Person } from '../../support/person.ts';
+import { createPerson, type Page, type Person } from '../../support/person.ts';
 import { addPerson, passwordLink, type SeededPerson } from '../../support/seed.ts';
 import { startSeeded } from '../../support/seeded.ts';
 import { said, textOf } from '../client-owner.ts';
@@ -52,12 +52,14 @@ describe('the page of a password link', () => {
     const form = await visitor.open(path);
     on.clock.advance(86_400);
     const late = await visitor.get(path);
+    // The choice of a language leads back to the requested address.
+    const withoutAddress = ({ html }: Page) => html.replace(/(?<=name="drawn_at" value=")[^"]*/, '');
     expect(isExpired(late)).to.equal(true);
     expect(isExpired(await visitor.submit(form, { new_password: NEW_PASSWORD }))).to.equal(true);
     for (const query of ['', '?token=', '?token=x', `?token=${'x'.repeat(43)}`, '?token=%00']) {
       const page = await visitor.get(`/password${query}`);
       expect(isExpired(page), query).to.equal(true);
-      expect(page.html).to.equal(late.html);
+      expect(withoutAddress(page)).to.equal(withoutAddress(late));
     }
     expect(late.html).to.include('href="/login"');
   });
