@@ -1,5 +1,5 @@
 /**
- * The slow run: four files at a time, since most of a slow test is waiting, and the longest first. Whoever names files
+ * The slow run: three files at a time, since most of a slow test is waiting, and the longest first. Whoever names files
  * gets only these: Mocha adds the files of a configuration to the named ones.
  */
 const { globSync } = require('node:fs');
@@ -46,6 +46,6 @@ module.exports = {
     : {
         spec: [...new Set([...LONGEST.filter((file) => files.includes(file)), ...files])],
         parallel: true,
-        jobs: 4,
+        jobs: 3,
       }),
 };

@@ -16,7 +16,7 @@ import { type Failure, prepareLoad, type RollingLoad } from './rolling-load.ts';
 
 const ROUNDS = repeated(1);
 /** Requests per second: about a tenth of what two cores manage that also run all other programs. */
-const RATE = 8;
+const RATE = 15;
 
 interface LogLine {
   readonly msg: string;
