@@ -49,7 +49,7 @@ export interface UpstreamPerson {
   readonly subject: string;
   /** The id of the user's session at the provider; logout tokens may contain it. */
   readonly sid: string | undefined;
-  /** As it was given to `finish`. */
+  /** The number of the latest logout token that was known before the code was exchanged. */
   readonly latestLogout: number;
   /** When the user authenticated (seconds since the epoch); undefined if unknown. */
   readonly provedAt: number | undefined;

@@ -188,8 +188,8 @@ export function createPasskeys(parts: {
     },
 
     /**
-     * Removes a passkey, even if it is the last sign-in method (sign-in-methods.ts lets users not), and ends every
-     * session.
+     * Removes a passkey, and ends every session of the account. For operators: unlike a user, they may also remove the
+     * last sign-in method (see sign-in-methods.ts).
      *
      * @returns true if there was such a passkey.
      */
