@@ -2,7 +2,7 @@
 import { expect } from 'chai';
 import type { Page } from 'playwright-core';
 import { said } from '../pages/client-owner.ts';
-import { add, button, plugIn, signIn } from '../pages/passkeys/chromium.ts';
+import { add, button, offerNothingWhileTyping, plugIn, signIn } from '../pages/passkeys/chromium.ts';
 import { SECURITY } from '../pages/passkeys/soft-passkey.ts';
 import { expectAccessible, PHONE } from '../support/axe.ts';
 import { describeInBrowser } from '../support/browser.ts';
@@ -41,6 +41,7 @@ describeInBrowser('journeys with a provider in Chromium', (visit) => {
     const who = await addPat('Lina');
     const { page, problems } = await visit(PHONE);
     const { touch } = await plugIn(page);
+    await offerNothingWhileTyping(page);
     await page.goto(security());
     await signIn(page, who);
     await touch(true);

@@ -6,7 +6,7 @@ import { atEndOfFile } from '../../support/end-of-run.ts';
 import { authorizationUrl, exchangeCode, pkce, type TestClient } from '../../support/oauth.ts';
 import { type Partner, startPartner } from '../../support/partner.ts';
 import { startSeeded } from '../../support/seeded.ts';
-import { add, button, plugIn, signIn } from './chromium.ts';
+import { add, button, offerNothingWhileTyping, plugIn, signIn } from './chromium.ts';
 import { SECURITY } from './soft-passkey.ts';
 
 describeInBrowser('passkeys in Chromium', (visit) => {
@@ -26,6 +26,7 @@ describeInBrowser('passkeys in Chromium', (visit) => {
   it('a user adds a passkey and signs in with it for a client, which receives tokens', async () => {
     const { page, problems } = await visit(PHONE);
     const { touch, verify } = await plugIn(page);
+    await offerNothingWhileTyping(page);
     await page.goto(`${on.issuer}${SECURITY}`);
     await expectAccessible(page);
     await signIn(page, on.seeded.person);

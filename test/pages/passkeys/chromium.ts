@@ -24,6 +24,13 @@ export async function plugIn(page: Page) {
   };
 }
 
+/**
+ * From now on the pages offer no passkey while one types. The authenticator, once touched, would take the
+ * offer of a page that is still loading, and sign in before a click of the test.
+ */
+export const offerNothingWhileTyping = (page: Page) =>
+  page.addInitScript('PublicKeyCredential.isConditionalMediationAvailable = async () => false');
+
 export const button = (page: Page, name: string) => page.getByRole('button', { name, exact: true });
 
 export async function signIn(page: Page, { email, password }: Credentials): Promise<void> {
