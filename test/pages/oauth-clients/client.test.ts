@@ -359,7 +359,7 @@ describe('the page of an OAuth client', () => {
     await owner.follow(await owner.submit(page, { redirect_uri: 'http://127.0.0.1:4000/callback' }));
     const registered = await owner.get(`${path}/connect`);
     expect(textOf(registered.html)).to.include(
-      'Start your program before you approve: 127.0.0.1:4000 is your own computer',
+      'Start your program before you approve: without one at 127.0.0.1:4000, your own computer',
     );
     expect(registered.html).not.to.include('Register this URI');
   });
