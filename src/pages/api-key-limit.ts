@@ -7,7 +7,7 @@ import type { ApiKeys } from '../accounts/api-keys/api-keys.ts';
 import type { Clock } from '../base/clock.ts';
 import { message, type Text } from '../base/message.ts';
 import { requestState } from '../base/request-state.ts';
-import { formRoutes } from './forms/form-step.ts';
+import { formRoutes } from './form-step.ts';
 import { LIMITED, type LimitFields, limitFields, limitIn, placesIn, type TypedLimit } from './forms/limit-form.ts';
 import { originInSession } from './page.ts';
 import type { PageKit } from './page-kit.ts';

@@ -12,7 +12,7 @@ import type { Clock } from '../base/clock.ts';
 import { type Message, message, type Text } from '../base/message.ts';
 import { formOf } from '../provider/form.ts';
 import { endingRoutes } from './ending.ts';
-import { formRoutes, type Said } from './forms/form-step.ts';
+import { formRoutes, type Said } from './form-step.ts';
 import {
   describeLimit,
   type LimitFields,

@@ -9,7 +9,7 @@ import {
   MAX_REDIRECT_URIS,
   normalizeClientName,
 } from '../../clients/client-rules.ts';
-import { type Answer, type Form, problemText } from '../forms/form-step.ts';
+import { type Answer, type Form, problemText } from '../form-step.ts';
 import type { ClientFormView, RedirectUriRow } from './view.ts';
 
 /** The entered values, without empty rows. */

@@ -3,7 +3,7 @@ import { type Message, message, type Text } from '../../base/message.ts';
 import { type ClientLinks, isSameLinks, LINKS, type LinkKind, normalizeLinks } from '../../clients/client.ts';
 import type { ClientRegistry } from '../../clients/client-registry.ts';
 import { checkLinks } from '../../clients/client-rules.ts';
-import { formRoutes, problemText } from '../forms/form-step.ts';
+import { formRoutes, problemText } from '../form-step.ts';
 import type { PageKit } from '../page-kit.ts';
 import type { Route } from '../routes.ts';
 import { CLIENT, type OwnClientPages, ownClientOf, urlOf } from './own-client.ts';

@@ -5,7 +5,7 @@ import { message } from '../../base/message.ts';
 import type { ClientRegistry } from '../../clients/client-registry.ts';
 import { normalizeClientName } from '../../clients/client-rules.ts';
 import { formOf } from '../../provider/form.ts';
-import { formRoutes } from '../forms/form-step.ts';
+import { formRoutes } from '../form-step.ts';
 import { newCreationKey, sentFormFrom } from '../forms/sent-form.ts';
 import { originInSession } from '../page.ts';
 import type { PageKit } from '../page-kit.ts';

@@ -9,7 +9,7 @@ import type { OwnedClient } from '../../clients/client-row.ts';
 import { isRenewable } from '../../clients/client-secrets.ts';
 import { formOf } from '../../provider/form.ts';
 import { type Ended, endingRoutes } from '../ending.ts';
-import { refusalText } from '../forms/form-step.ts';
+import { refusalText } from '../form-step.ts';
 import { sentFormFrom } from '../forms/sent-form.ts';
 import type { PageKit } from '../page-kit.ts';
 import type { Route } from '../routes.ts';

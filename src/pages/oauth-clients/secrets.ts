@@ -12,7 +12,7 @@ import { formerSecretsOf, type OwnedClient } from '../../clients/client-row.ts';
 import { isRenewable, MAX_SECRETS, refusedFrom } from '../../clients/client-secrets.ts';
 import { formOf } from '../../provider/form.ts';
 import { endingRoutes } from '../ending.ts';
-import { formRoutes, refusalText, type Said } from '../forms/form-step.ts';
+import { formRoutes, refusalText, type Said } from '../form-step.ts';
 import { seeOther } from '../page.ts';
 import type { PageKit } from '../page-kit.ts';
 import { get, post, type Route, type ShownApi } from '../routes.ts';

@@ -6,7 +6,7 @@ import type { ClientRegistry } from '../../clients/client-registry.ts';
 import type { OwnedClient } from '../../clients/client-row.ts';
 import { normalizeClientName } from '../../clients/client-rules.ts';
 import { formOf } from '../../provider/form.ts';
-import { type Answer, formRoutes, refusalText, type Said } from '../forms/form-step.ts';
+import { type Answer, formRoutes, refusalText, type Said } from '../form-step.ts';
 import { seeOther } from '../page.ts';
 import type { PageKit } from '../page-kit.ts';
 import { get, post, type Route } from '../routes.ts';

@@ -1,14 +1,14 @@
 /** The life of a form: its page, with what was typed before a sign-in; its checks; and the answer to it. */
 import type { Context, Middleware, Next } from 'koa';
-import { type Message, message, type Text } from '../../base/message.ts';
-import { type Problem, Refusal } from '../../base/refusal.ts';
-import { formOf } from '../../provider/form.ts';
-import { isUnknown } from '../../texts/texts.ts';
-import { seeOther } from '../page.ts';
-import type { PageKit } from '../page-kit.ts';
-import { get, post, type Redraw, type Route } from '../routes.ts';
-import { NOTHING_SENT, typedOf } from '../signed-in.ts';
-import type { FormProblem } from '../view-data.ts';
+import { type Message, message, type Text } from '../base/message.ts';
+import { type Problem, Refusal } from '../base/refusal.ts';
+import { formOf } from '../provider/form.ts';
+import { isUnknown } from '../texts/texts.ts';
+import { seeOther } from './page.ts';
+import type { PageKit } from './page-kit.ts';
+import { get, post, type Redraw, type Route } from './routes.ts';
+import { NOTHING_SENT, typedOf } from './signed-in.ts';
+import type { FormProblem } from './view-data.ts';
 
 /** @typeParam Typed what the form contains, valid or not */
 export interface Form<Typed> extends Pick<Redraw, 'isForEverybody'> {
