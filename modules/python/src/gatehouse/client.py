@@ -14,7 +14,7 @@ import httpx
 from .answer import Caller, MalformedAnswer, read_answer
 from .cache import Cache
 from .changes import Changes
-from .connection import Connection, TooLong
+from .connection import Connection, TooLong, retry_after_seconds
 from .ended import Ended
 from .refusals import Refusal, Unavailable
 from .request import Request, invalid_token, read_token
@@ -159,9 +159,9 @@ class AsyncGatehouse(_Guard):
             await asyncio.wait({before})
         sent = self._cache.sent()
         try:
-            answer = await self._connection.introspect(token)
-            if answer.status == 200:
-                caller = read_answer(answer.body, self.settings.issuer)
+            response, body = await self._connection.introspect(token)
+            if response.status_code == 200:
+                caller = read_answer(body, self.settings.issuer)
                 return self._cache.answered(key, sent, caller)
         except httpx.TimeoutException:
             return Unavailable("timed_out")
@@ -172,8 +172,8 @@ class AsyncGatehouse(_Guard):
         except Exception:
             logger.exception("introspection failed")
             return Unavailable("failed")
-        reason = {401: "credentials_refused", 429: "throttled"}.get(answer.status, "failed")
-        return Unavailable(reason, answer.retry_after_seconds or 2)
+        reason = {401: "credentials_refused", 429: "throttled"}.get(response.status_code, "failed")
+        return Unavailable(reason, retry_after_seconds(response) or 2)
 
     def _set_timer(self, signal: Ended, delay_ms: int, fire: Callable[[], None]) -> None:
         assert self._loop is not None
