@@ -100,12 +100,17 @@ onPostgres('parallel imports', (open) => {
   it('a program that is stopped inside a transaction loses it, holds up no other change, and says that it was not done', async () => {
     const { database } = parts();
     const states = (where: string) =>
-      database.query<{ pid: number }>(
-        `SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid() AND ${where}`,
+      database.query(
+        `SELECT FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid() AND ${where}`,
       );
-    const loaded = loadForCommand({ environment: variablesOf(database), mayUseDefaults: true, report: () => {} });
-    const silent = { announce() {}, warn() {}, onWait() {} };
-    const limit = withRegistries({ ...silent, loaded, readsOnly: true }, ({ database }) =>
+    const operator = {
+      load: () => loadForCommand({ environment: variablesOf(database), mayUseDefaults: true, report: () => {} }),
+      by: () => ({ operator: 'tests', reason: undefined }),
+      announce() {},
+      warn() {},
+      onWait() {},
+    };
+    const limit = withRegistries(operator, true, ({ database }) =>
       database.query('SHOW idle_in_transaction_session_timeout'),
     );
     expect(await limit).to.deep.equal([{ idle_in_transaction_session_timeout: '2s' }]);
