@@ -90,7 +90,7 @@ class AsyncGatehouse(_Guard):
         self._changes = Changes(self._connection, self._clock, lambda ids: self._cache.changed(ids))
         self._cache = Cache(self.settings, self._clock, self._changes.is_standing, self._set_timer)
         self._loop = loop
-        if self.settings.change_stream:
+        if self.settings.live:
             self._reading = loop.create_task(self._changes.run())
 
     async def aclose(self) -> None:
@@ -100,7 +100,7 @@ class AsyncGatehouse(_Guard):
         """
         if self._loop is None:
             return
-        if self.settings.change_stream:
+        if self.settings.live:
             self._reading.cancel()
             await asyncio.gather(self._reading, return_exceptions=True)
         self._cache.changed(())
