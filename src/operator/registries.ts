@@ -49,6 +49,8 @@ export interface Opening {
 
 /** Multiplies the service's database timeouts: no page waits for a command. */
 export const TIMEOUT_FACTOR = 10;
+/** But pages would wait for the locks of a command that its operator has stopped (Ctrl-Z). */
+const MAX_IDLE_MS = 2_000;
 
 const newerSchema = (names: readonly string[]): string =>
   `The database has the schema of a later version (${names.at(-1)}), and this command does not know what it adds.`;
@@ -71,7 +73,7 @@ export async function withRegistries<Result>(
   announce(settings);
   requireEmbeddedDatabase(storage);
   // Use long timeouts: one statement may change very many rows.
-  const database = await openDatabase({ ...storage, timeoutFactor: TIMEOUT_FACTOR });
+  const database = await openDatabase({ ...storage, timeoutFactor: TIMEOUT_FACTOR, maxIdleMs: MAX_IDLE_MS });
   await using opened = new AsyncDisposableStack();
   opened.defer(() => database.close());
   await requireTables(database, storage);
