@@ -48,7 +48,8 @@ interface Again<Typed> {
 
 /** Returns the routes of the page and its form. Nothing is saved by the form of another user or session. */
 export function formRoutes<Typed extends object>(kit: PageKit, form: Form<Typed>): Route[] {
-  const { path, admit = (_ctx: Context, next: Next) => next(), fieldOf } = form;
+  const { path, admit, fieldOf } = form;
+  const admitting = admit ? [admit] : [];
 
   const shown = (problem: Problem): FormProblem => {
     const inField = problemText(problem);
@@ -76,7 +77,8 @@ export function formRoutes<Typed extends object>(kit: PageKit, form: Form<Typed>
     isForEverybody: form.isForEverybody,
     draw: async (ctx, problem) => {
       const { status } = ctx;
-      await admit(ctx, async () => answer(ctx, await form.read(formOf(ctx), ctx), { status, said: [problem] }));
+      const again = async () => answer(ctx, await form.read(formOf(ctx), ctx), { status, said: [problem] });
+      await (admit ? admit(ctx, again) : again());
     },
   };
 
@@ -92,8 +94,8 @@ export function formRoutes<Typed extends object>(kit: PageKit, form: Form<Typed>
   }
 
   return [
-    get(path, kit.requireSignedIn, admit, show),
-    post(path, ...kit.ownForm(redraw), admit, checkForm, kit.requireRecentSignIn, save),
+    get(path, kit.requireSignedIn, ...admitting, show),
+    post(path, ...kit.ownForm(redraw), ...admitting, checkForm, kit.requireRecentSignIn, save),
   ];
 }
 
