@@ -22,6 +22,8 @@ describeInBrowser('a new developer', (visit) => {
 
   async function click(target: Locator): Promise<void> {
     clicks += 1;
+    // The last click may still be leaving its page.
+    await target.waitFor();
     words += await target.page().evaluate<number>(WORDS_OF_PAGE);
     await target.click();
   }
