@@ -40,6 +40,8 @@ const NO_HOST = 'store.invalid';
 
 let server: PostgresServer;
 let issuer: string;
+/** Of a node that does not run: another program of this machine may listen on the default port. */
+let operatorsPort: string;
 let roles = 0;
 
 async function asAdmin(url: string, ...statements: readonly Statement[]): Promise<void> {
@@ -381,13 +383,18 @@ describeOn([postgresServer, redisServer], 'the doctor, when something breaks', (
   before(async () => {
     server = await opened.add(startPostgresServer(), (one) => one.stop());
     issuer = `http://localhost:${await freePort()}`;
+    operatorsPort = `${await freePort()}`;
   });
   after(() => opened.closeAll());
 
   for (const [check, faults] of Object.entries(BREAKS)) {
     for (const [name, [remedy, make, status = 'problem']] of Object.entries(faults)) {
       it(`the doctor says what to do: ${name}`, async () => {
-        const { troubles, output, exitCode } = await examine({ GATEHOUSE_ISSUER: issuer, ...(await make()) });
+        const { troubles, output, exitCode } = await examine({
+          GATEHOUSE_ISSUER: issuer,
+          GATEHOUSE_OPERATORS_PORT: operatorsPort,
+          ...(await make()),
+        });
         expect(output).not.to.match(/haddock|swordfish/);
         const found = troubles.filter((one) => one.check === check && one.status === status);
         expect(found.map((one) => one.remedy).join('\n'), JSON.stringify(troubles, undefined, 1)).to.match(remedy);
