@@ -27,7 +27,7 @@ export interface Form<Typed> extends Pick<Redraw, 'isForEverybody'> {
   save(ctx: Context, typed: Typed): Promise<Answer<Typed>>;
 }
 
-/** What a page says about a form: once, or above it and beside its fields. */
+/** What a page says about a form: once, or above it and next to its fields. */
 export interface Said {
   readonly notice: Text | undefined;
   readonly problems: readonly FormProblem[];

@@ -25,7 +25,7 @@ export interface AccountSummary {
   readonly email: string;
 }
 
-/** A problem that is shown above a form; `field` is the id of its field, beside which `inField` is shown. */
+/** A problem that is shown above a form; `field` is the id of its field, next to which `inField` is shown. */
 export interface FormProblem {
   readonly field?: string;
   readonly message: Text;
