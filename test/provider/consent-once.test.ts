@@ -1,11 +1,12 @@
 /** A consent page gives one code: a second approval, sent while the first is resumed, gets none. */
 import { expect } from 'chai';
 import pg from 'pg';
+import { signedIn } from '../pages/signed-in-person.ts';
 import { startTcpProxy, type TcpProxy } from '../storage/tcp-proxy.ts';
 import { eventually } from '../support/eventually.ts';
 import { authorizationUrl } from '../support/oauth.ts';
 import { createOpened } from '../support/opened.ts';
-import { createPerson, type Page, type Person } from '../support/person.ts';
+import type { Page, Person } from '../support/person.ts';
 import { describeOn, postgresServer, redisServer } from '../support/requirements.ts';
 import { seed } from '../support/seed.ts';
 import { startSeeded } from '../support/seeded.ts';
@@ -38,10 +39,9 @@ for (const { title, needs, open } of PLACES) {
     it('a second approval of one request gets no code while the first approval is being processed', async () => {
       const { service, slow, hold } = await open(opened);
       const seeded = await seed(service);
-      const person = createPerson(service.issuer);
-      await person.signIn(seeded.person);
+      const person = await signedIn(service, seeded.person);
       const request = authorizationUrl(service.issuer, seeded.clients.confidential);
-      const consent = await person.follow(await person.get(request));
+      const consent = await person.open(request);
 
       const first = await person.submit(consent, { decision: 'approve' });
       const resumption = cookiesOf(person, first.location);
@@ -73,16 +73,15 @@ describe('an approval that cannot be recorded', () => {
     const { accountId } = on.seeded.person;
     const { id } = on.clients.confidential;
     const recorded = () => on.service.database.query(`SELECT FROM activity WHERE action = 'connected'`);
-    const person = createPerson(on.issuer);
-    await person.signIn(on.seeded.person);
+    const person = await signedIn(on.service, on.seeded.person);
     const request = authorizationUrl(on.issuer, on.clients.confidential);
-    const consent = await person.follow(await person.get(request));
+    const consent = await person.open(request);
     await on.service.database.query(`ALTER TABLE activity ADD CONSTRAINT disk_full CHECK (action <> 'connected')`);
     const failed = await person.follow(await person.submit(consent, { decision: 'approve' }));
     expect(failed.status).to.be.at.least(500);
     expect(await on.service.connections.find(accountId, id)).to.equal(undefined);
     await on.service.database.query('ALTER TABLE activity DROP CONSTRAINT disk_full');
-    const again = await person.follow(await person.get(request));
+    const again = await person.open(request);
     const done = await person.follow(await person.submit(again, { decision: 'approve' }));
     expect(answerIn(done)).to.have.property('code');
     expect(await recorded()).to.have.length(1);

@@ -15,7 +15,7 @@ export function defineDecisions(most: number): void {
       await browser.signIn(seeded.person);
       for (let round = 0; round < rounds; round += 1) {
         const request = authorizationUrl(service.issuer, confidential);
-        const consent = await browser.follow(await browser.get(request));
+        const consent = await browser.open(request);
         const decide = (decision: string) => async (): Promise<Page> =>
           browser.follow(await browser.submit(consent, { decision }));
         const pages = await offset(round, decide('approve'), decide('deny'));

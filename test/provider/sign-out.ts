@@ -1,5 +1,6 @@
 /** Sessions with requests in flight: an ended session stays ended, and no other session ends. */
 import { expect } from 'chai';
+import { signedIn } from '../pages/signed-in-person.ts';
 import { authorizationUrl } from '../support/oauth.ts';
 import { createPerson, type Page } from '../support/person.ts';
 import { forEachRace } from './racing.ts';
@@ -13,8 +14,7 @@ export function defineSignOuts(most: number): void {
       });
       const nodes = deployment === 'embedded' ? [0] : [0, 1];
       for (let round = 0; round < rounds; round += 1) {
-        const person = createPerson(service.issuer);
-        await person.signIn(seeded.person);
+        const person = await signedIn(service, seeded.person);
         const cookie = person.cookieHeader('/');
         const copies = nodes.map((turn) => createPerson(issuer(turn)));
         let isPolling = true;
@@ -46,10 +46,9 @@ export function defineSignOuts(most: number): void {
         const { confidential } = seeded.clients;
         const prompt = step === 'Approve' ? 'consent' : 'login';
         for (let round = 0; round < rounds; round += 1) {
-          const person = createPerson(service.issuer);
-          await person.signIn(seeded.person);
+          const person = await signedIn(service, seeded.person);
           const request = authorizationUrl(service.issuer, confidential, { prompt });
-          const asked = await person.follow(await person.get(request));
+          const asked = await person.open(request);
           const click = async (): Promise<Page> => person.follow(await person.submit(asked, fields(seeded.person)));
           const pages = await Promise.all([click(), click(), click(), click()]);
           for (const { status } of pages) expect(status).to.be.oneOf([200, 303, 410]);
