@@ -145,18 +145,12 @@ describe('codes and tokens', () => {
     }
   });
 
-  for (const [kind, prefix, draw] of [
-    ['machine access tokens', 'gate_mt_', () => randomId('gate_mt_', RANDOM)],
-    ['client secrets', 'gate_cs_', () => randomId('gate_cs_', RANDOM)],
-    ['ids and secrets of authorizations', '', () => randomId('', 22)],
-  ] as const) {
-    it(`10,000 ${kind} are random in every position and contain no duplicates`, () => {
-      const drawn = Array.from({ length: 10_000 }, draw);
-      expect(new Set(drawn).size).to.equal(drawn.length);
-      const [one = ''] = drawn;
-      for (let place = prefix.length; place < one.length; place += 1) {
-        expect(new Set(drawn.map((value) => value[place])).size, `place ${place}`).to.equal(64);
-      }
-    });
-  }
+  it('10,000 values are random in every position and contain no duplicates', () => {
+    const prefix = 'gate_mt_';
+    const drawn = Array.from({ length: 10_000 }, () => randomId(prefix, RANDOM));
+    expect(new Set(drawn).size).to.equal(drawn.length);
+    for (let place = prefix.length; place < prefix.length + RANDOM; place += 1) {
+      expect(new Set(drawn.map((value) => value[place])).size, `place ${place}`).to.equal(64);
+    }
+  });
 });
