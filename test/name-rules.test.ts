@@ -7,8 +7,7 @@ import { languages, textsFor } from '../src/texts/texts.ts';
 describe('the look-alike key of a name', () => {
   it('names that look alike have the same key', () => {
     const look = lookOf('Storm Billing');
-    // Written with a capital i, small l's, a zero, Cyrillic and full-width letters, accents, and no
-    // space.
+    // Written with a capital i, small l's, a zero, Cyrillic and full-width letters, accents, and no space.
     const alike = [
       'Storm BiIling',
       'STORM BlLLlNG',
