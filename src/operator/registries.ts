@@ -15,7 +15,6 @@ import { createMemberships } from '../changes/memberships.ts';
 import { createOrganizations } from '../changes/organizations.ts';
 import type { Client } from '../clients/client.ts';
 import type { loadForCommand } from '../config/load.ts';
-import type { SettingsWithoutSecrets } from '../config/settings.ts';
 import { createCommonRegistries } from '../service/common-registries.ts';
 import { requireEmbeddedDatabase, requireTables } from '../service/deployment.ts';
 import { silentChangeFeed } from '../storage/change-feed.ts';
@@ -25,6 +24,7 @@ import { listNodes } from '../storage/nodes.ts';
 import { openTokenStore } from '../storage/open-token-store.ts';
 import type { Queries } from '../storage/queries.ts';
 import type { TokenStore } from '../storage/token-store.ts';
+import type { Operator } from './command/operator.ts';
 
 type ChangeRecord = (tx: Queries) => Promise<void>;
 
@@ -41,28 +41,14 @@ const newerSchema = (names: readonly string[]): string =>
  * database, it is reached through that service.
  *
  * @param readsOnly a command that changes nothing migrates nothing either
- * @param announce called with the settings, before anything is opened
- * @param onWait called with the session for which a migration waits
  * @throws NoDeployment, StorageUnavailable, or Refusal `migrations_pending`
  */
 export async function withRegistries<Result>(
-  {
-    loaded,
-    by,
-    readsOnly,
-    announce,
-    warn,
-    onWait,
-  }: {
-    readonly loaded: ReturnType<typeof loadForCommand>;
-    readonly by?: OperatedBy;
-    readonly readsOnly: boolean;
-    readonly announce: (settings: SettingsWithoutSecrets) => void;
-    readonly warn: (sentence: string) => void;
-    readonly onWait: (session: string) => void;
-  },
+  { load, by, announce, warn, onWait }: Pick<Operator, 'load' | 'by' | 'announce' | 'warn' | 'onWait'>,
+  readsOnly: boolean,
   work: (registries: Registries) => Promise<Result>,
 ): Promise<Result> {
+  const loaded = load();
   const { settings } = loaded;
   const { storage } = settings;
   announce(settings);
@@ -74,12 +60,12 @@ export async function withRegistries<Result>(
   await requireTables(database, storage);
   const newer = await requireSchema(database, { autoMigrate: storage.autoMigrate && !readsOnly }, onWait);
   if (newer.length > 0) warn(newerSchema(newer));
-  return await work(createRegistries(loaded, by, database, opened));
+  return await work(createRegistries(loaded, by(), database, opened));
 }
 
 function createRegistries(
   { settings, keys, knowsRedis }: ReturnType<typeof loadForCommand>,
-  by: OperatedBy | undefined,
+  by: OperatedBy,
   database: OpenDatabase,
   opened: AsyncDisposableStack,
 ) {
@@ -92,7 +78,7 @@ function createRegistries(
     issuer: settings.issuer,
     brandName: () => settings.brand.name,
     timeoutFactor: TIMEOUT_FACTOR,
-    ...(by && { by }),
+    by,
   });
   opened.defer(() => registries.close());
   const { engine, access, activity, connections, revocations } = registries;
