@@ -5,6 +5,7 @@ import { authorizationUrl, exchangeCode, pkce, type TestClient } from '../suppor
 import type { Person } from '../support/person.ts';
 import { rawRequest } from '../support/raw-request.ts';
 import { startSeeded } from '../support/seeded.ts';
+import { wordsOf } from '../support/words.ts';
 import { outcomeOf } from './authorization-outcome.ts';
 import { expectRefusal } from './refusals.ts';
 
@@ -12,24 +13,12 @@ const LOOPBACK = 'http://127.0.0.1/cb';
 const LOOPBACK_6 = 'http://[::1]:7000/cb?app=1';
 
 /** URIs that differ from a registered loopback redirect URI in more than the port. */
-const NOT_THE_PORT = [
-  'http://127.0.0.1:51004/',
-  'http://127.0.0.1:51004/cb?x=1',
-  'http://127.0.0.1:51004/cb#f',
-  'http://127.0.0.1:51004/CB',
-  'https://127.0.0.1:51004/cb',
-  'http://localhost:51004/cb',
-  'http://127.0.0.2:51004/cb',
-  'http://127.1:51004/cb',
-  'http://[::ffff:127.0.0.1]:51004/cb',
-  'http://user@127.0.0.1:51004/cb',
-  'http://127.0.0.1:1@evil.example/cb',
-  'http://127.0.0.1.evil.example:51004/cb',
-  'http://127.0.0.1:51004\\@evil.example/cb',
-  'http://127.0.0.1:70000/cb',
-  'http://127.0.0.1:51004/./cb',
-  'http://[::1]:51004/cb?app=2',
-];
+const NOT_THE_PORT = wordsOf(String.raw`
+  http://127.0.0.1:51004/ http://127.0.0.1:51004/cb?x=1 http://127.0.0.1:51004/cb#f http://127.0.0.1:51004/CB
+  https://127.0.0.1:51004/cb http://localhost:51004/cb http://127.0.0.2:51004/cb http://127.1:51004/cb
+  http://[::ffff:127.0.0.1]:51004/cb http://user@127.0.0.1:51004/cb http://127.0.0.1:1@evil.example/cb
+  http://127.0.0.1.evil.example:51004/cb http://127.0.0.1:51004\@evil.example/cb http://127.0.0.1:70000/cb
+  http://127.0.0.1:51004/./cb http://[::1]:51004/cb?app=2`);
 
 describe('native clients', () => {
   const on = startSeeded();
