@@ -88,23 +88,29 @@ export function createClientAuthentication(parts: {
     authenticated.set(ctx, client);
   }
 
+  /** @param isForCaller see client-turns.ts */
+  async function authenticateInTurn(ctx: Context, next: NextStep, isForCaller: boolean): Promise<Answer> {
+    const credentials = presentedCredentials(ctx);
+    await authenticate(ctx, credentials);
+    const work = async (hasWaited: boolean): Promise<Answer> => {
+      // Its secret may have been removed meanwhile.
+      if (hasWaited) await authenticate(ctx, credentials);
+      return next();
+    };
+    return inTurn(authenticatedClient(ctx), ctx, work, isForCaller);
+  }
+
   return {
     /**
      * Route step: authenticates the client of a form request (RFC 6749 §2.3) for
      * `authenticatedClient`. Public clients only send their id. The steps that follow run in the turn of the client.
      *
      * @throws OAuthError `invalid_client`, or TooManyFailures in its place; `invalid_request`, also
-     *   for a web page that is not the client's own; `temporarily_unavailable`, see client-turns.ts
+     *   for a web page that is not the client's own; `temporarily_unavailable` or `slow_down`, see client-turns.ts
      */
-    async requireClient(ctx: Context, next: NextStep): Promise<Answer> {
-      const credentials = presentedCredentials(ctx);
-      await authenticate(ctx, credentials);
-      return inTurn(authenticatedClient(ctx), ctx, async (hasWaited) => {
-        // Its secret may have been removed meanwhile.
-        if (hasWaited) await authenticate(ctx, credentials);
-        return next();
-      });
-    },
+    requireClient: (ctx: Context, next: NextStep): Promise<Answer> => authenticateInTurn(ctx, next, true),
+    /** Like `requireClient`, but the steps that follow also run if the caller has disconnected. */
+    requireRevokingClient: (ctx: Context, next: NextStep): Promise<Answer> => authenticateInTurn(ctx, next, false),
 
     /**
      * Route step: authenticates the resource server for which a reverse proxy asks, by Basic

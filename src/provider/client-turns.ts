@@ -24,21 +24,34 @@ export type ClientTurns = ReturnType<typeof createClientTurns>;
  *
  * Anyone can send the id of a public client, so its requests share turns only with those of the same network.
  *
- * @throws OAuthError `temporarily_unavailable` (503) if too many requests wait, or one waited for too long;
- *   CallerLeft if its caller disconnected before the turn
+ * @throws OAuthError `temporarily_unavailable` (503) if too many requests wait, or one waited for too long, and
+ *   `slow_down` (429) for a public client; CallerLeft if its caller disconnected before the turn
  */
 export function createClientTurns(timeoutFactor = 1) {
   const limits = { maxWaiting: MAX_WAITING, maxWaitMs: MAX_WAIT_MS * timeoutFactor, refusal: stillInProgress };
   const ofClient = createTurnsOf({ ...limits, atOnce: AT_ONCE });
+  // Strangers can fill these turns: none of their requests may count as a failure of ours, which alerts the operator.
+  const ofPublicClient = createTurnsOf({ ...limits, atOnce: AT_ONCE, refusal: tooManyAtOnce });
   const ofResourceServer = createTurnsOf({ ...limits, atOnce: AT_ONCE_RESOURCE_SERVER });
-  return <Result>({ id, kind }: Client, ctx: Context, work: (hasWaited: boolean) => Promise<Result>) => {
-    const inTurn = kind === 'resource-server' ? ofResourceServer : ofClient;
-    return inTurn(kind === 'public' ? `${id} ${networkOf(ctx.ip)}` : id, work, undefined, ctx.res);
+  return <Result>(
+    { id, kind }: Client,
+    { ip, res }: Pick<Context, 'ip' | 'res'>,
+    work: (hasWaited: boolean) => Promise<Result>,
+    /** False if the work counts although its caller left: who stops something need not wait for the answer. */
+    isForCaller = true,
+  ) => {
+    const inTurn = {
+      public: ofPublicClient,
+      'resource-server': ofResourceServer,
+      confidential: ofClient,
+      machine: ofClient,
+    }[kind];
+    return inTurn(kind === 'public' ? `${id} ${networkOf(ip)}` : id, work, undefined, isForCaller ? res : undefined);
   };
 }
 
 /** Also true if one request waits behind a few that a slow store holds up. */
-function stillInProgress(): OAuthError {
-  const description = 'earlier requests of this client are still in progress: repeat this one, or send fewer at a time';
-  return new OAuthError(503, 'temporarily_unavailable', description, { 'Retry-After': '2' });
-}
+const IN_PROGRESS = 'earlier requests of this client are still in progress: repeat this one, or send fewer at a time';
+const stillInProgress = (): OAuthError => new OAuthError(503, 'temporarily_unavailable', IN_PROGRESS, RETRY_AFTER);
+const tooManyAtOnce = (): OAuthError => new OAuthError(429, 'slow_down', IN_PROGRESS, RETRY_AFTER);
+const RETRY_AFTER = { 'Retry-After': '2' };

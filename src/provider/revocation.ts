@@ -39,7 +39,7 @@ export function revocation(parts: RevocationParts & { readonly authentication: C
   return [
     allowPages,
     readOAuthForm,
-    authentication.requireClient,
+    authentication.requireRevokingClient,
     async function revokeToken(ctx) {
       const value = formOf(ctx).get('token');
       if (!value) throw new OAuthError(400, 'invalid_request', 'token is required');

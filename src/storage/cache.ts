@@ -47,17 +47,17 @@ export interface CacheOptions<Value extends Cacheable> {
   readonly sizeOf?: (value: Value) => number;
   /** Maximum number of cached misses; 0 by default. Set it only if `topics` announce new rows. */
   readonly maxMisses?: number;
-  /** Keeps all but the most recently used values as bytes, outside V8's heap. */
-  readonly asBytes?: Packing<NonNullable<Value>>;
+  /** Keeps all but the most recently used values as text, in bytes outside V8's heap. */
+  readonly asText?: Packing<NonNullable<Value>>;
 }
 
 /**
- * How a value becomes bytes, and comes back. With 100,000 values of many small objects each, V8 stops the process for
+ * How a value becomes text, and comes back. With 100,000 values of many small objects each, V8 stops the process for
  * longer than a request takes, whenever it looks for garbage.
  */
 interface Packing<Value> {
-  pack(value: Value): Buffer;
-  unpack(bytes: Buffer): Value;
+  pack(value: Value): string;
+  unpack(text: string): Value;
 }
 
 interface Entry<Value extends Cacheable> {
@@ -79,7 +79,7 @@ interface Entry<Value extends Cacheable> {
  * added only when its read starts.
  */
 export function createCache<Value extends Cacheable>(parts: CacheOptions<Value>): Cache<Value> {
-  const { changes, clock, topics, within, sizeOf = () => 1, asBytes } = parts;
+  const { changes, clock, topics, within, sizeOf = () => 1, asText } = parts;
   const entries = createLruMap<Value>(parts.maxSize ?? DEFAULT_MAX_SIZE);
   /** Separate from the values, so that look-ups of keys that do not exist cannot evict values. */
   const misses = createLruMap<Value>(parts.maxMisses ?? 0);
@@ -117,18 +117,18 @@ export function createCache<Value extends Cacheable>(parts: CacheOptions<Value>)
 
   /** Returns the value of an entry; undefined for a miss, and while the load is in progress. */
   const valueIn = ({ value, bytes }: Entry<Value>): NonNullable<Value> | undefined =>
-    value === undefined && asBytes && bytes ? asBytes.unpack(bytes) : value;
+    value === undefined && asText && bytes ? asText.unpack(bytes.toString()) : value;
 
   /** Makes an entry the most recently used. */
   function use(key: string, entry: Entry<Value>, value: NonNullable<Value>): void {
     entry.value = value;
     entries.set(key, entry);
-    if (!asBytes) return;
+    if (!asText) return;
     unpacked.delete(entry);
     unpacked.add(entry);
     const [oldest] = unpacked;
     if (unpacked.size <= MAX_UNPACKED || oldest?.value === undefined) return;
-    oldest.bytes ??= asBytes.pack(oldest.value);
+    oldest.bytes ??= bytesOf(asText.pack(oldest.value));
     oldest.value = undefined;
     unpacked.delete(oldest);
   }
@@ -205,6 +205,13 @@ export function createCache<Value extends Cacheable>(parts: CacheOptions<Value>)
       return promise;
     },
   };
+}
+
+/** Not from the pool of `Buffer.from`: each of its blocks of 64 kB stays as long as one of the buffers in it. */
+function bytesOf(text: string): Buffer {
+  const bytes = Buffer.allocUnsafeSlow(Buffer.byteLength(text));
+  bytes.write(text);
+  return bytes;
 }
 
 const firstWord = (change: string): string => change.split(' ', 1)[0] ?? '';

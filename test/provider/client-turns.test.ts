@@ -95,6 +95,26 @@ describeOn([postgresServer], 'many requests of one client at once', () => {
     expect(await statuses([exchangeCode(on.issuer, confidential, code)])).to.deep.equal([200]);
   });
 
+  it('a waiting revocation is carried out, although its caller does not wait for the answer', async () => {
+    const { confidential, resourceServer } = on.clients;
+    const { accessToken: token } = await on.partner.tokens(confidential);
+    const { begin } = await flood(AT_ONCE);
+    const { expectInProgress, release } = await hold();
+    const answers = begin();
+    await expectInProgress(AT_ONCE);
+    const { id, secret = '' } = confidential;
+    const abort = new AbortController();
+    const body = new URLSearchParams({ token, client_id: id, client_secret: secret });
+    const leaving = fetch(new URL('/oauth/revoke', on.issuer), { method: 'POST', body, signal: abort.signal });
+    // It has arrived when a later request is answered.
+    for (let times = 0; times < 5; times += 1) await introspect(on.issuer, resourceServer, 'x');
+    abort.abort();
+    expect(await leaving.catch(({ name }: Error) => name)).to.equal('AbortError');
+    await release();
+    expect(await statuses(answers)).to.deep.equal(times(AT_ONCE, 200));
+    await eventually(async () => expect(await on.partner.isActive(token)).to.equal(false));
+  });
+
   it('a client that is suspended meanwhile gets nothing for a waiting request', async () => {
     const { confidential } = on.clients;
     const { service } = on;

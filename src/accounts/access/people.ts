@@ -53,7 +53,7 @@ export function createPeople(parts: PeopleParts) {
     within: { topic: 'organizations', namesIn: (person) => organizationIds(person) },
     ...(maxCached && { maxSize: maxCached }),
     sizeOf: (person) => Math.ceil(placesOf(person) / PLACES),
-    asBytes: { pack, unpack },
+    asText: { pack, unpack },
   });
 
   const isEnded = createEndedIds({
@@ -142,11 +142,10 @@ type PersonJson = Pick<Person, 'organizations' | 'ended'> & {
   readonly connections: readonly (readonly [string, number, LimitJson?])[];
 };
 
-const pack = ({ policies, ...person }: Person): Buffer =>
-  Buffer.from(JSON.stringify({ ...person, policies: [...policies] }));
+const pack = ({ policies, ...person }: Person): string => JSON.stringify({ ...person, policies: [...policies] });
 
-function unpack(bytes: Buffer): Person {
-  const { account, organizations, policies, ended, connections }: PersonJson = JSON.parse(bytes.toString());
+function unpack(text: string): Person {
+  const { account, organizations, policies, ended, connections }: PersonJson = JSON.parse(text);
   const { createdAt, suspendedAt, ...others } = account;
   return {
     account: {
