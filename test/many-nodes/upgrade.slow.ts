@@ -69,8 +69,7 @@ describeOn([postgresServer, redisServer], `an upgrade from ${PREVIOUS_VERSION.na
   });
 
   /**
-   * Revokes at a node of one version, and checks APIs, with the module of either version, that
-   * introspect at the other.
+   * Revokes at a node of one version, and checks APIs, with the module of either version, that introspect at the other.
    */
   async function expectEndsAreAnnounced(how: { from: Version; to: Version }) {
     const { issuer, clients } = on.world;
