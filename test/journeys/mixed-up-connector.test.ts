@@ -77,9 +77,9 @@ describe('a connector that mixes services up', () => {
     return page;
   }
 
-  it('no code leaves without a click on a page that names the client, whoever began the flow', async () => {
+  it('no code leaves without a click on a page that names the client, also in a flow that an attacker began', async () => {
     // COAT (a service of the attacker sends the browser to us), CORF (a page starts the flow) and COSF (a link to a
-    // flow of the attacker) differ only in the account that the connector has noted for the `state`.
+    // flow of the attacker) differ only in the account that the connector keeps for the `state`.
     const start = () => connector.start('evil.example', 'victim');
     // Without the setting, each of them gets a code without a click.
     await on.service.clients.setAlwaysAsks(client.id, false, 'owner');
