@@ -244,7 +244,8 @@ async function compare(
       ...(identity &&
         context?.linked == null && { identity: [null, `${identity.subject} at ${identity.issuer}`] as const }),
     };
-    const isSame = before?.suspended_by_import === after.suspended_by_import;
+    // By hand a name may have been changed without its key.
+    const isSame = ['suspended_by_import', 'name_key'].every((column) => before?.[column] === after[column]);
     if (before && Object.keys(fields).length === 0 && isSame) return [];
     const kind = before ? (change.end ? 'removed' : 'changed') : 'added';
     return [{ change, kind, fields, before, after }];

@@ -65,6 +65,11 @@ export function createParameters() {
 export const beyondLost = (generation: string): string =>
   `greatest(${generation} + 1, (extract(epoch FROM clock_timestamp()) - 1700000000)::integer)`;
 
+/** Higher than every lost number, so that what has ended stays ended. Tokens and sessions that are good end, too. */
+const LOST_NUMBERS =
+  'INSERT INTO lasting_numbers (first_generation, session_generation) ' +
+  'VALUES (extract(epoch FROM now())::integer - 1700000000, extract(epoch FROM now())::bigint * 1000000)';
+
 type LastingNumber = 'first_generation' | 'session_generation' | 'refresh_lifetime_seconds';
 
 /**
@@ -83,7 +88,7 @@ export async function raise(
   if ((await queries.query(sql, values)).length > 0) return;
   throw new Refusal(
     'numbers_lost',
-    'The table lasting_numbers has lost its row, so nothing was ended.',
-    'Run `INSERT INTO lasting_numbers DEFAULT VALUES` in the database, then this again.',
+    'The table lasting_numbers has lost its row, which tells what has ended.',
+    `Run \`${LOST_NUMBERS}\` in the database, then this again.`,
   );
 }

@@ -66,6 +66,13 @@ describe('a client name that resembles a taken name', () => {
     await on.service.organizations.edit('organization', id, { name: 'After Ltd' });
     expect(await refusalOf(add('After Ltd'))).to.equal('client_invalid');
     expect(await refusalOf(add('Before Ltd'))).to.equal('accepted');
+    // By hand, or by a version with another key for the same name.
+    for (const key of [null, 'of another version']) {
+      await on.service.database.query('UPDATE organizations SET name_key = $2 WHERE id = $1', [id, key]);
+      expect(await refusalOf(add('After Ltd')), `${key}`).to.equal('accepted');
+      await on.service.organizations.edit('organization', id, { name: 'After Ltd' });
+      expect(await refusalOf(add('After Ltd')), `${key}`).to.equal('client_invalid');
+    }
   });
 
   it('a client keeps its name if another uses it later: only a changed name is checked', async () => {

@@ -182,21 +182,23 @@ describe('the turns of clients', () => {
     return { begun: () => begun, end: resolve, answers: Promise.all(answers) };
   }
 
-  it('beyond the requests that may wait, one is refused as one to repeat, and names why', async () => {
-    const inTurn = createClientTurns();
-    const one = client('one', 'confidential');
-    const held = takeTurns(inTurn, one, AT_ONCE + 1_000);
-    const error = await inTurn(one, from('192.0.2.1'), async () => 'answered').catch((thrown: unknown) => thrown);
-    expect(error).to.include({
-      status: 503,
-      code: 'temporarily_unavailable',
-      description: IN_PROGRESS,
+  for (const [kind, refusal] of [
+    ['confidential', { status: 503, code: 'temporarily_unavailable' }],
+    // Anyone can send so many requests with its id, and a status above 499 alerts the operator.
+    ['public', { status: 429, code: 'slow_down' }],
+  ] as const) {
+    it(`beyond the requests of a ${kind} client that may wait, one is refused as one to repeat, and names why`, async () => {
+      const inTurn = createClientTurns();
+      const one = client('one', kind);
+      const held = takeTurns(inTurn, one, AT_ONCE + 1_000);
+      const error = await inTurn(one, from('192.0.2.1'), async () => 'answered').catch((thrown: unknown) => thrown);
+      expect(error).to.include({ ...refusal, description: IN_PROGRESS });
+      expect(error).to.have.nested.property('headers.Retry-After', '2');
+      held.end();
+      await held.answers;
+      expect(await inTurn(one, from('192.0.2.1'), async () => 'answered')).to.equal('answered');
     });
-    expect(error).to.have.nested.property('headers.Retry-After', '2');
-    held.end();
-    await held.answers;
-    expect(await inTurn(one, from('192.0.2.1'), async () => 'answered')).to.equal('answered');
-  });
+  }
 
   it('callers of another network do not wait for a public client whose id anyone may send', async () => {
     const inTurn = createClientTurns();
