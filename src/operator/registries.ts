@@ -15,6 +15,7 @@ import { createMemberships } from '../changes/memberships.ts';
 import { createOrganizations } from '../changes/organizations.ts';
 import type { Client } from '../clients/client.ts';
 import type { loadForCommand } from '../config/load.ts';
+import type { SettingsWithoutSecrets } from '../config/settings.ts';
 import { createCommonRegistries } from '../service/common-registries.ts';
 import { requireEmbeddedDatabase, requireTables } from '../service/deployment.ts';
 import { silentChangeFeed } from '../storage/change-feed.ts';
@@ -24,11 +25,27 @@ import { listNodes } from '../storage/nodes.ts';
 import { openTokenStore } from '../storage/open-token-store.ts';
 import type { Queries } from '../storage/queries.ts';
 import type { TokenStore } from '../storage/token-store.ts';
-import type { Operator } from './command/operator.ts';
 
 type ChangeRecord = (tx: Queries) => Promise<void>;
 
 export type Registries = ReturnType<typeof createRegistries>;
+
+/** What a command says, and is asked, while its registries are opened. */
+export interface Opening {
+  /** Loads the settings, or reports on standard error what is used instead of a refused file. */
+  readonly load: () => ReturnType<typeof loadForCommand>;
+  /** Who runs the command and why, for the audit log. */
+  readonly by: () => OperatedBy;
+  /**
+   * If the command changes something, prints on standard error on which deployment it acts. `run`
+   * calls `announce` itself.
+   */
+  readonly announce: (settings: SettingsWithoutSecrets) => void;
+  /** Prints a sentence on standard error, also with `--json`. */
+  readonly warn: (sentence: string) => void;
+  /** Reports on standard error for which session a migration waits. */
+  readonly onWait: (session: string) => void;
+}
 
 /** Multiplies the service's database timeouts: no page waits for a command. */
 export const TIMEOUT_FACTOR = 10;
@@ -46,7 +63,7 @@ const newerSchema = (names: readonly string[]): string =>
  * @throws NoDeployment, StorageUnavailable, or Refusal `migrations_pending`
  */
 export async function withRegistries<Result>(
-  { load, by, announce, warn, onWait }: Pick<Operator, 'load' | 'by' | 'announce' | 'warn' | 'onWait'>,
+  { load, by, announce, warn, onWait }: Opening,
   readsOnly: boolean,
   work: (registries: Registries) => Promise<Result>,
 ): Promise<Result> {
