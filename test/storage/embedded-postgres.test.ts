@@ -89,7 +89,7 @@ describe('embedded PostgreSQL, a data directory used by several processes', () =
 });
 
 describe('embedded PostgreSQL, a process that is stopped during a transaction', () => {
-  it('the process loses the transaction, blocks no other, and is told so when it goes on', async () => {
+  it('the process loses the transaction and blocks no other, and its error says why', async () => {
     const dataDirectory = await freshDataDirectory();
     const options = { dataDirectory, timeoutFactor: TIMEOUT_FACTOR };
     const owner = await openDatabase({ ...options, sharing: 'own', maxIdleMs: 100 });
