@@ -143,7 +143,7 @@ function attend(socket: Socket, session: Session, maxIdleMs: number): void {
     idle = isInTransaction ? setTimeout(giveUp, maxIdleMs).unref() : undefined;
   }
 
-  /** Says why, as PostgreSQL does: the client reads it when it goes on. */
+  /** Says why, as PostgreSQL does: the client reads it when it continues. */
   function giveUp(): void {
     socket.write(STOPPED_TOO_LONG);
     socket.destroy();
