@@ -111,7 +111,7 @@ describe('a request to another server', () => {
 
     it(`${caller} does not wait for an answer after a switch to another protocol`, async () => {
       answer = ({ socket }) => socket?.write('HTTP/1.1 101 Switching\r\nUpgrade: x\r\nConnection: Upgrade\r\n\r\n');
-      expect(await outcomeOf(ask(url))).to.match(/no connection|without an answer|No server|no node/);
+      expect(await outcomeOf(ask(url))).to.match(/api-away|without an answer|No server|no node/);
     });
   }
 
