@@ -233,7 +233,7 @@ describeInBrowser('pages in the browser', (visit) => {
       const { page } = await visit(axe.PHONE);
       await enterAs(page, on.issuer, session);
       await page.goto(`${on.issuer}/profile/oauth-clients`);
-      await expectPage(page, 'OAuth clients');
+      await expectPage(page, 'OAuth Clients');
       await page.locator(`a[href$="${client.id}"]`).click();
       await expectPage(page, LONG);
       const parts = ['connect', 'settings', 'problems', 'secrets'];
@@ -249,11 +249,11 @@ describeInBrowser('pages in the browser', (visit) => {
       await page.goto(`${on.issuer}/profile/oauth-clients/new`);
       await page.getByLabel('Name').fill('Stock Sync');
       await page.getByLabel('Redirect URI 1').fill('http://App.example/cb');
-      await press(page, 'Create OAuth client');
+      await press(page, 'Create OAuth Client');
       await page.getByRole('alert').waitFor();
-      await expectPage(page, 'Create OAuth client');
+      await expectPage(page, 'Create OAuth Client');
       await page.getByLabel('Redirect URI 1').fill('http://app.example/cb');
-      await press(page, 'Create OAuth client');
+      await press(page, 'Create OAuth Client');
       await expectPage(page, 'Your new OAuth client');
     });
   });

@@ -26,11 +26,11 @@ describeInBrowser('the life of an OAuth client', (visit) => {
     await page.getByLabel('Email address').fill(on.seeded.person.email);
     await page.locator('[name=password]').fill(on.seeded.person.password);
     await press(page, 'Sign in');
-    await page.getByRole('link', { name: 'OAuth clients' }).first().click();
+    await page.getByRole('link', { name: 'OAuth Clients' }).first().click();
     await page.getByText('You have no OAuth clients yet.').waitFor();
 
     // Create: the first try has an invalid redirect URI, which is corrected.
-    await page.getByRole('link', { name: 'Create OAuth client' }).click();
+    await page.getByRole('link', { name: 'Create OAuth Client' }).click();
     await page.getByLabel('Name').fill('Stock Sync');
     await page.getByLabel('Redirect URI 1').fill(partner.redirectUri.toUpperCase());
     await press(page, 'Add another');
@@ -43,7 +43,7 @@ describeInBrowser('the life of an OAuth client', (visit) => {
     expect(await first.inputValue()).to.equal(partner.redirectUri.toUpperCase());
     expect(await first.getAttribute('aria-invalid')).to.equal('true');
     await first.fill(partner.redirectUri);
-    await press(page, 'Create OAuth client');
+    await press(page, 'Create OAuth Client');
 
     await page.getByRole('heading', { name: 'Your new OAuth client' }).waitFor();
     const secret = await shownSecret(page);

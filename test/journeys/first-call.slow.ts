@@ -37,11 +37,11 @@ describeInBrowser('a new developer', (visit) => {
     await page.goto(`${issuer}/password?token=${token}`);
     await page.getByLabel('New password').fill(PASSWORD);
     await click(button(page, 'Set password'));
-    await click(page.getByRole('link', { name: 'OAuth clients' }));
-    await click(page.getByRole('link', { name: 'Create OAuth client' }));
+    await click(page.getByRole('link', { name: 'OAuth Clients' }));
+    await click(page.getByRole('link', { name: 'Create OAuth Client' }));
     await page.getByLabel('Name').fill('Stock Sync');
     await page.getByLabel('Redirect URI 1').fill('http://127.0.0.1:4000/callback');
-    await click(button(page, 'Create OAuth client'));
+    await click(button(page, 'Create OAuth Client'));
     await page.getByRole('heading', { name: 'Your new OAuth client' }).waitFor();
     const id = (await page.locator('[data-client-id]').textContent()) ?? '';
     await expectAccessible(page, 'the new client');

@@ -36,11 +36,11 @@ describeInBrowser('the values that users enter', (visit) => {
       await page.getByLabel('Redirect URI 1').fill(`${REDIRECT_URI}#fragment`);
       await page.getByRole('button', { name: 'Add another' }).click();
       await page.getByLabel('Redirect URI 2').fill(`${REDIRECT_URI}/2`);
-      await page.getByRole('button', { name: 'Create OAuth client' }).click();
+      await page.getByRole('button', { name: 'Create OAuth Client' }).click();
       await page.getByText('Redirect URI 1:').waitFor();
       await eventually(async () => expect(await focused(page)).to.equal('redirect-uri-1'));
       await page.getByLabel('Redirect URI 1').fill(REDIRECT_URI);
-      await page.getByRole('button', { name: 'Create OAuth client' }).click();
+      await page.getByRole('button', { name: 'Create OAuth Client' }).click();
       await page.locator('[data-secret]').waitFor();
 
       await page.goBack();
@@ -51,7 +51,7 @@ describeInBrowser('the values that users enter', (visit) => {
       await page.getByLabel('Redirect URI 2').waitFor();
       expect(await page.locator('[aria-invalid]').count()).to.equal(0);
       await page.goBack();
-      await heading(page, 'Create OAuth client').waitFor();
+      await heading(page, 'Create OAuth Client').waitFor();
     });
   }
 

@@ -170,7 +170,7 @@ onPostgresAndRedis('the home of a user', (start) => {
       'reach',
       'developers',
     ]);
-    expect(await home()).to.include('<a href="/profile/oauth-clients">OAuth clients</a>');
+    expect(await home()).to.include('<a href="/profile/oauth-clients">OAuth Clients</a>');
   });
 
   it('the profile sends four queries, also for a user with 1,000 apps', async () => {

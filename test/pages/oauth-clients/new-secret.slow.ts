@@ -25,7 +25,7 @@ describeInBrowser('the page of a new secret', (visit) => {
     await page.goto(on.issuer + (what === 'client' ? `${LIST}/new` : KEYS));
     await page.getByLabel('Name', { exact: true }).fill(`New ${what}`);
     if (what === 'client') await page.getByLabel('Redirect URI 1').fill(REDIRECT_URI);
-    const label = what === 'client' ? 'Create OAuth client' : 'Create API key';
+    const label = what === 'client' ? 'Create OAuth Client' : 'Create API key';
     await page.getByRole('button', { name: label }).last().click();
     return (await page.locator('[data-secret]').textContent()) ?? '';
   }
