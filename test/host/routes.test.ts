@@ -17,7 +17,7 @@ POST /oauth/token: allowPages tellRefusal requireContentType readOAuthForm requi
 OPTIONS /oauth/token: preflight
 POST /oauth/token/revoke: noteRequest allowPages challengeRefused readForm refuseTokenParameter requireBearer revoke
 OPTIONS /oauth/token/revoke: preflight
-POST /oauth/revoke: noteRequest allowPages readOAuthForm requireClient revokeToken
+POST /oauth/revoke: noteRequest allowPages readOAuthForm requireRevokingClient revokeToken
 OPTIONS /oauth/revoke: preflight
 POST /oauth/token/refresh: refuseOtherBodies readForm refuseOAuth requireSameOrigin keepAlive
 POST /login/platform/backchannel-logout: refusePages readOAuthForm endSessions
