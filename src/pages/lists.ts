@@ -230,8 +230,8 @@ export const containsText = (text: string, search: string): boolean =>
 
 const hasAll = (text: string, words: readonly string[]): boolean => words.every((word) => text.includes(word));
 
-const choiceOf = ({ name, label }: { readonly name: string; readonly label: Text }, isChosen: boolean): ListChoice => ({
-  value: name,
-  label,
-  isChosen,
-});
+/** Returns an option of a list's filters or orders. */
+export const choiceOf = (
+  { name: value, label }: { readonly name: string; readonly label: Text },
+  isChosen: boolean,
+): ListChoice => ({ value, label, isChosen });

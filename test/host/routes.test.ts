@@ -102,9 +102,9 @@ POST /profile/organizations/:id/warehouses/:warehouse/clients/:client/end: OWN F
 GET /profile/organizations/:id/warehouses/:warehouse/clients/:client/let-in: requireSignedIn sayOwnEnded requireAdmin showQuestion
 POST /profile/organizations/:id/warehouses/:warehouse/clients/:client/let-in: OWN FORM sayOwnEnded requireAdmin drawRefusals requireTyped requireRecentSignIn endIt
 GET /profile/organizations/:id/policy: requireSignedIn sayOwnEnded requireAdmin showPolicy
-POST /profile/organizations/:id/policy: OWN FORM sayOwnEnded requireAdmin requireRecentSignIn save
-GET /profile/organizations/:id/clients/:client/decide: requireSignedIn sayOwnEnded requireAdmin askToDecide
-POST /profile/organizations/:id/clients/:client/decide: OWN FORM sayOwnEnded requireAdmin requireRecentSignIn decide
+POST /profile/organizations/:id/policy: OWN FORM sayOwnEnded requireAdmin search requireRecentSignIn save
+GET /profile/organizations/:id/clients/:client: requireSignedIn sayOwnEnded requireAdmin show
+POST /profile/organizations/:id/clients/:client: OWN FORM sayOwnEnded requireAdmin requireRecentSignIn decide
 GET /profile/api-keys/:id/limit: requireSignedIn show
 POST /profile/api-keys/:id/limit: OWN FORM requireRecentSignIn save
 GET /profile/api-keys: requireSignedIn show

@@ -120,7 +120,7 @@ describeInBrowser('pages in the browser', (visit) => {
       const { page: plain } = await visit({ javaScript: false });
       await enterAs(page, on.issuer, session);
       await enterAs(plain, on.issuer, session);
-      const decision = `${organizationUrl}/clients/${client.id}/decide`;
+      const decision = `${organizationUrl}/clients/${client.id}`;
       await expectPages(page, { [`${organizationUrl}/policy`]: 200 });
       await plain.goto(`${on.issuer}${organizationUrl}/policy`);
       await plain.getByLabel('Require approval').check();

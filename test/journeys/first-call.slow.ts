@@ -32,7 +32,7 @@ describeInBrowser('a new developer', (visit) => {
     await page.goto(`${issuer}/password?token=${token}`);
     await page.getByLabel('New password').fill(PASSWORD);
     await click(button(page, 'Set password'));
-    await click(page.getByRole('link', { name: 'OAuth clients' }));
+    await click(page.getByRole('link', { name: 'Developer' }));
     await click(page.getByRole('link', { name: 'Create OAuth client' }));
     await page.getByLabel('Name').fill('Stock Sync');
     await page.getByLabel('Redirect URI 1').fill('http://127.0.0.1:4000/callback');

@@ -24,7 +24,7 @@ onPostgresAndRedis('an approval of an organization', (start) => {
   let token: string;
 
   const url = (more = '') => `/profile/organizations/${on.seeded.organization.id}${more}`;
-  const decision = ({ id } = client) => url(`/clients/${id}/decide`);
+  const decision = ({ id } = client) => url(`/clients/${id}`);
   const approve = async () => admin.submit(await admin.get(decision()), { decision: 'approve' });
   const addUri = (uri: string) => on.service.clients.addRedirectUri(client.id, uri);
   const reached = async (value = token): Promise<unknown> => {

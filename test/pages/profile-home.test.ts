@@ -162,15 +162,8 @@ onPostgresAndRedis('the home of a user', (start) => {
   it('the profile puts first what to do, then protection, apps, activity and access', async () => {
     await join();
     await connect('Sorter', 1);
-    expect(await headingsOn('/profile')).to.deep.equal([
-      'next',
-      'protection',
-      'acting',
-      'latest',
-      'reach',
-      'developers',
-    ]);
-    expect(await home()).to.include('<a href="/profile/oauth-clients">OAuth clients</a>');
+    expect(await headingsOn('/profile')).to.deep.equal(['next', 'protection', 'acting', 'latest', 'reach']);
+    expect(await home()).to.include('<a href="/profile/oauth-clients">Developer</a>');
   });
 
   it('the profile sends four queries, also for a user with 1,000 apps', async () => {
