@@ -119,8 +119,10 @@ GET /profile/security/password: requireSignedIn backToPage
 POST /profile/security/password: OWN FORM changePassword
 GET /profile/security/ways: requireSignedIn backToPage
 POST /profile/security/ways: OWN FORM requireRecentSignIn link
-GET /profile/security/ways/remove: requireSignedIn askToRemove
-POST /profile/security/ways/remove: OWN FORM requireRecentSignIn remove
+GET /profile/security/ways/remove: requireSignedIn showQuestion
+POST /profile/security/ways/remove: OWN FORM requireTyped requireRecentSignIn endIt
+GET /profile/security/passkeys/:id/remove: requireSignedIn showQuestion
+POST /profile/security/passkeys/:id/remove: OWN FORM requireTyped requireRecentSignIn endIt
 GET /profile/security/password/reset: requireSignedIn backToPage
 POST /profile/security/password/reset: OWN FORM reset
 GET /profile/security/sessions/:uid/sign-out: requireSignedIn backToPage
@@ -139,8 +141,6 @@ GET /profile/security/passkeys/new: requireSignedIn requireRecentSignIn showNew
 POST /profile/security/passkeys/new: OWN FORM requireRecentSignIn add
 GET /profile/security/passkeys/:id: requireSignedIn show
 POST /profile/security/passkeys/:id: OWN FORM requireRecentSignIn rename
-GET /profile/security/passkeys/:id/remove: requireSignedIn askToRemove
-POST /profile/security/passkeys/:id/remove: OWN FORM requireRecentSignIn remove
 GET /errors: index
 GET /errors/:code: show
 GET /assets/:name: serveAsset

@@ -24,8 +24,8 @@ import {
   type Kind,
   type Looking,
   last,
+  MAX_NAMES,
   makerOf,
-  namedOf,
   partOf,
   type Reached,
   suspended,
@@ -91,13 +91,16 @@ export function createClientSteps(parts: {
     const url = urlOf(organization);
     const own = { url: ctx.path, inWords: kit.rightsInWords(ctx), query: ctx.query, now: clock() };
     const looking = { ...own, accountId, organization, warehouse: undefined };
-    const [{ asksFirst }, connected, [shown], standing] = await organizationReach.forPage(accountId, () =>
-      Promise.all([
-        organizationReach.policyOf(organization.id),
-        organizationReach.of(organization.id).through(client.id),
-        clientStandings.approvable([client.id]),
-        clientStandings.find(client.id, accountId),
-      ]),
+    const [{ asksFirst }, connected, [shown], standing] = await organizationReach.forPage(
+      accountId,
+      // One after another, because a page uses one connection.
+      async () =>
+        [
+          await organizationReach.policyOf(organization.id),
+          await organizationReach.of(organization.id).through(client.id),
+          await clientStandings.approvable([client.id]),
+          await clientStandings.find(client.id, accountId),
+        ] as const,
     );
     if (!shown) return;
     const everywhere = message('organization-client.block-everywhere', { organization: organization.name });
@@ -220,8 +223,12 @@ function warehousePart(app: App, connected: readonly ConnectingPerson[], looking
 /** The members who connected it, each with what it can access through them. */
 function peoplePart({ count }: App, connected: readonly ConnectingPerson[], looking: Looking) {
   const names = new Map(looking.organization.warehouses.map(({ id, name }) => [id, name]));
+  /** Returns, for example, `Hamburg, Riga (see, change)`: warehouses of the same rights together. */
   const placesOf = ({ reaches }: PersonRow): string[] =>
-    reaches.flatMap(({ id, rights }) => (names.has(id) ? `${names.get(id)} (${rightsOf(rights, looking)})` : []));
+    [...Map.groupBy(reaches, ({ rights }) => rightsOf(rights, looking))].map(([rights, all]) => {
+      const shown = all.slice(0, MAX_NAMES).map(({ id }) => names.get(id) ?? '');
+      return `${shown.join(', ')}${all.length > MAX_NAMES ? ` +${all.length - MAX_NAMES}` : ''} (${rights})`;
+    });
   return partOf<PersonRow>(
     {
       ...PEOPLE,
@@ -235,7 +242,10 @@ function peoplePart({ count }: App, connected: readonly ConnectingPerson[], look
       detail: '',
       marks: suspended(person),
       facts: [
-        { label: message('organization-client.access'), text: namedOf('organization-client.places', placesOf(person)) },
+        {
+          label: message('organization-client.access'),
+          text: placesOf(person).join(', ') || message('organization.no-rights'),
+        },
         last(message('organization.last-used'), person.lastUsedAt),
       ],
       action: undefined,

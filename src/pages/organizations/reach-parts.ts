@@ -24,7 +24,7 @@ const MAX_ROWS_PER_PART = 10;
 const MAX_STEPS_PER_PART = 3;
 const MAX_STEPS = 60;
 /** Maximum number of listed users through whom a client has access. */
-const MAX_NAMES = 3;
+export const MAX_NAMES = 3;
 
 /** The user who views the page, and the request. */
 export interface Looking {
@@ -199,7 +199,8 @@ const MACHINES: Kind<ReachingMachine> = {
   empty: message('organization.machines-empty'),
   textOf: ({ name, role }) => `${name} ${role}`,
   orders: [byName, byLastUse],
-  isUnused: ({ lastUsedAt, since }, now) => isUnused(lastUsedAt, since, now),
+  isUnused: ({ lastUsedAt, since, isBlocked, isBlockedThere }, now) =>
+    !isBlocked && !isBlockedThere && isUnused(lastUsedAt, since, now),
 };
 
 const KEYS: Kind<ReachingKey> = {
@@ -264,17 +265,15 @@ function blocks({ isBlocked, isBlockedThere, blockedIn = [] }: Blocked & Partial
   if (places.length === 0) return [];
   // In the view of a warehouse, a block there needs no name.
   if (isBlockedThere && !isBlocked) return [warning('blocked')];
-  return [{ text: namedOf('organization.blocked-in', places), isWarning: true }];
+  const names = places.slice(0, MAX_NAMES).join(', ');
+  const others = Math.max(0, places.length - MAX_NAMES);
+  return [{ text: message('organization.blocked-in', { names, others }), isWarning: true }];
 }
 
 export const warning = (what: 'blocked' | 'declined' | 'suspended') => ({
   text: message(`organization.${what}`),
   isWarning: true,
 });
-
-/** Returns, for example, `blocked in Hamburg, Riga, Kiel and 12 others`. */
-export const namedOf = (text: 'organization.blocked-in' | 'organization-client.places', names: readonly string[]) =>
-  message(text, { names: names.slice(0, MAX_NAMES).join(', '), others: Math.max(0, names.length - MAX_NAMES) });
 
 function clientRow(client: ReachingClient, looking: Looking) {
   const { id, name, state } = client;
