@@ -49,6 +49,8 @@ export function summarize(parts: readonly Comparison[]): Comparison {
     requestsPerSecond: middle(of('requestsPerSecond')),
     p50: middle(of('p50')),
     p99: middle(of('p99')),
+    p999: middle(of('p999')),
+    longest: Math.max(...of('longest')),
     requests: sum(of('requests')),
     failures: sum(of('failures')),
   };

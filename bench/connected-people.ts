@@ -9,7 +9,7 @@ import { type Deployment, TOKEN_KEY } from './deployment.ts';
 
 export interface ConnectedPeople {
   readonly accountIds: readonly string[];
-  /** The access tokens of the sampled authorizations, in their order: one per account by default. */
+  /** The access tokens of the first authorization of each account. */
   readonly tokens: readonly string[];
   readonly refreshTokens: readonly string[];
   readonly database: Database;
@@ -69,14 +69,13 @@ export async function fillPeople(database: Database, client: TestClient, count: 
 
 /**
  * @param count the number of users
- * @param scale the number of authorizations, which the users have in equal shares, and of how many of them one is
- *   sampled. Default: each user has one, and all are sampled.
+ * @param total the number of authorizations, which the users have in equal shares
  */
 export async function connectPeople(
   { storage }: Pick<Deployment, 'storage'>,
   client: TestClient,
   count: number,
-  { authorizations: total, sampleEvery } = { authorizations: count, sampleEvery: 1 },
+  total = count,
 ): Promise<ConnectedPeople> {
   const database = await openDatabase({ ...storage, timeoutFactor: TIMEOUT_FACTOR });
   await fillPeople(database, client, count);
@@ -104,9 +103,9 @@ export async function connectPeople(
     const found = await authorizations.find(authorizations.codeOf(draft));
     const issued = found && (await authorizations.exchange(found.authorization));
     if (typeof issued !== 'object') throw new Error(`no token was issued: ${issued}`);
-    if (number % sampleEvery !== 0) return;
-    tokens[number / sampleEvery] = issued.accessToken;
-    refreshTokens[number / sampleEvery] = issued.refreshToken;
+    if (number >= count) return;
+    tokens[number] = issued.accessToken;
+    refreshTokens[number] = issued.refreshToken;
   }
   const tokens: string[] = [];
   const refreshTokens: string[] = [];

@@ -25,9 +25,11 @@ export interface Measurement {
   /** Answered requests, with any status. */
   readonly requests: number;
   readonly requestsPerSecond: number;
-  /** Milliseconds within which 50 % of the answers arrived, and 99 %. */
+  /** Milliseconds within which 50 % of the answers arrived, 99 %, 99.9 %, and all. */
   readonly p50: number;
   readonly p99: number;
+  readonly p999: number;
+  readonly longest: number;
   /** Answers with status 400 or more, and unanswered requests: with any, the rest means little. */
   readonly failures: number;
 }
@@ -39,11 +41,12 @@ const TIMEOUT_MS = 10_000;
  * Implements HTTP itself: the load must be faster than the measured program, which would otherwise
  * not be busy all the time. Reads only answers with a Content-Length.
  *
- * @param limit the duration in seconds, or the number of requests
+ * @param limit the duration in seconds, or the number of requests. With `perSecond`, requests are planned at this
+ *   constant rate, however slow the answers are, and each duration counts from the planned moment.
  */
 export async function measure(
   url: string,
-  limit: { readonly seconds: number } | { readonly requests: number },
+  limit: { readonly seconds: number; readonly perSecond?: number } | { readonly requests: number },
   converse: () => Conversation,
 ): Promise<Measurement> {
   const durations: number[] = [];
@@ -51,6 +54,9 @@ export async function measure(
   let left = 'requests' in limit ? limit.requests : Number.POSITIVE_INFINITY;
   const started = performance.now();
   const end = 'seconds' in limit ? started + limit.seconds * 1000 : Number.POSITIVE_INFINITY;
+  const perSecond = 'seconds' in limit ? limit.perSecond : undefined;
+  let plannedRequests = 0;
+  const planned = perSecond && (() => started + (1000 * plannedRequests++) / perSecond);
   const { host, hostname, port } = new URL(url);
 
   function converseOnce(conversation: Conversation): Promise<void> {
@@ -60,7 +66,12 @@ export async function measure(
       let isDone = false;
       let received = '';
       const ask = (): void => {
-        asked = performance.now();
+        const now = performance.now();
+        asked = planned ? planned() : now;
+        if (left > 0 && asked > now && asked < end) setTimeout(send, asked - now);
+        else send();
+      };
+      const send = (): void => {
         if (left <= 0 || asked >= end) {
           isDone = true;
           socket.end();
@@ -124,6 +135,8 @@ export function measurementOf(
     requestsPerSecond: durations.length / (milliseconds / 1000),
     p50: quantile(0.5),
     p99: quantile(0.99),
+    p999: quantile(0.999),
+    longest: quantile(1),
     failures,
   };
 }

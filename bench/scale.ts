@@ -1,16 +1,19 @@
 /** Writes many authorizations with the service's own code, and measures a service on them. */
+import assert from 'node:assert/strict';
 import { besideKoa, type Comparison, comparisonTable, PARTS } from './beside-koa.ts';
 import { connectPeople } from './connected-people.ts';
 import { type DeploymentKind, prepareDeployment, startBareKoa } from './deployment.ts';
 import { type Conversation, measure } from './load.ts';
-import { onIdleCore, PINNING } from './processor.ts';
+import { onIdleCore, PINNING, residentMemory } from './processor.ts';
+import { table } from './table.ts';
 import { introspectionOf, refreshOf } from './token-requests.ts';
 
-const AUTHORIZATIONS_PER_PERSON = 100;
-/** Only these are introspected and refreshed: this process keeps the tokens of no more. */
-const MAX_SAMPLED = 10_000;
+/** As many as a node remembers by default. */
+const MAX_PEOPLE = 100_000;
+/** The share of a closed loop's rate at which requests arrive in the second table. */
+const SHARE = 0.5;
 
-/** @param scale the number of authorizations, and the seconds of each line of the table */
+/** @param scale the number of authorizations, and the seconds of each line of a table */
 export async function measureScale(scale: {
   readonly kind: DeploymentKind;
   readonly authorizations: number;
@@ -19,10 +22,9 @@ export async function measureScale(scale: {
   const { kind, authorizations, seconds } = scale;
   const deployment = await prepareDeployment(kind);
   const { confidential: client, resourceServer } = deployment.seed.clients;
-  const people = Math.ceil(authorizations / AUTHORIZATIONS_PER_PERSON);
-  const sampleEvery = Math.ceil(authorizations / MAX_SAMPLED);
+  const people = Math.min(authorizations, MAX_PEOPLE);
   const began = performance.now();
-  const written = await onIdleCore(() => connectPeople(deployment, client, people, { authorizations, sampleEvery }));
+  const written = await onIdleCore(() => connectPeople(deployment, client, people, authorizations));
   const took = (performance.now() - began) / 1_000;
   // An embedded database belongs to one process at a time.
   await written.close();
@@ -31,27 +33,50 @@ export async function measureScale(scale: {
   const koa = await startBareKoa();
   const { tokens } = written;
   const refreshTokens = [...written.refreshTokens];
-  const load = (converse: () => Conversation): Promise<Comparison> =>
-    besideKoa(koa, service, () => measure(deployment.issuer, { seconds: seconds / PARTS }, converse));
   let introspected = 0;
-  const introspection = await load(() => ({
-    next: () => introspectionOf(resourceServer, tokens[introspected++ % tokens.length] ?? ''),
-  }));
-  // Each connection takes the next authorization, so that no refresh token is sent twice at the same time.
-  const refresh = await load(() => ({
-    next: () => refreshOf(client, refreshTokens.shift() ?? ''),
-    answered({ body }) {
-      refreshTokens.push((JSON.parse(body) as Record<string, string>).refresh_token ?? '');
+  let refreshed = 0;
+  const kinds: Record<string, () => Conversation> = {
+    introspection: () => ({
+      next: () => introspectionOf(resourceServer, tokens[introspected++ % tokens.length] ?? ''),
+    }),
+    // Each connection takes the next authorization, so that no refresh token is sent twice at the same time.
+    refresh: () => {
+      let at = 0;
+      return {
+        next() {
+          at = refreshed++ % refreshTokens.length;
+          return refreshOf(client, refreshTokens[at] ?? '');
+        },
+        answered({ body }) {
+          refreshTokens[at] = (JSON.parse(body) as Record<string, string>).refresh_token ?? '';
+        },
+      };
     },
-  }));
+  };
+  const closed: [string, Comparison][] = [];
+  const open: string[][] = [];
+  for (const [kind, converse] of Object.entries(kinds)) {
+    const load = () => measure(deployment.issuer, { seconds: seconds / PARTS }, converse);
+    closed.push([kind, await besideKoa(koa, service, load)]);
+  }
+  for (const [kind, { requestsPerSecond }] of closed) {
+    const perSecond = requestsPerSecond * SHARE;
+    const found = await measure(deployment.issuer, { seconds, perSecond }, kinds[kind] ?? assert.fail);
+    const { p50, p99, p999, longest, failures } = found;
+    const times = [p50, p99, p999, longest].map((time) => time.toFixed(1));
+    open.push([kind, text(perSecond), ...times, residentMemory(service.pid).toFixed(0), text(failures)]);
+  }
   await koa.stop();
   await service.stop();
 
-  const text = (value: number): string => Math.round(value).toLocaleString('en');
   console.log(`${text(authorizations)} authorizations of ${text(people)} people, written in ${took.toFixed(1)} s, ${text(authorizations / took)} a second.
-The service was ready ${service.secondsUntilReady.toFixed(1)} s after its start. ${text(tokens.length)} of the authorizations were used.
+The service was ready ${service.secondsUntilReady.toFixed(1)} s after its start. ${text(tokens.length)} of the authorizations, one of each person, were used.
 ${PINNING}
 `);
-  const rows = [['introspection', introspection] as const, ['refresh', refresh] as const];
-  console.log(comparisonTable(kind, rows));
+  console.log(comparisonTable(kind, closed));
+  console.log(`
+Requests arrive at half of these rates, whatever the answers take; each time counts from the planned moment.
+${table(['open loop', '1/s', 'p50 ms', 'p99 ms', 'p99.9 ms', 'longest ms', 'MB', 'failed'], open)}`);
 }
+
+const text = (value: number): string => Math.round(value).toLocaleString('en');

@@ -106,15 +106,14 @@ export function createOrganizationEndings(parts: { readonly activity: Activity; 
     /**
      * See `OrganizationEnds.decide`. A decision is recorded as a block or its end, with a detail.
      *
-     * @param isAsShown absent for the operator, who decides without a page
      * @throws Refusal `client_changed`
      */
-    approve: (by: Acting, client: Named, isAsShown?: IsAsShown): Promise<boolean> =>
+    approve: (by: ActingAdmin, client: Named, isAsShown: IsAsShown): Promise<boolean> =>
       ends.decide({
         ...whose(by),
         clientId: client.id,
         isApproved: true,
-        check: isAsShown && requireAsShown([client], isAsShown),
+        check: requireAsShown([client], isAsShown),
         inTransaction: recordFor(by, client, 'client_admitted', { decision: 'approved' }),
       }),
 
@@ -131,9 +130,9 @@ export function createOrganizationEndings(parts: { readonly activity: Activity; 
       }),
 
     /**
-     * See `OrganizationEnds.setPolicy`, and `approve` for `isAsShown`.
+     * See `OrganizationEnds.setPolicy`.
      *
-     * @param approved clients to approve in this transaction
+     * @param approved clients to approve in this transaction, with `isAsShown`
      */
     setPolicy: (
       by: Acting,

@@ -35,19 +35,17 @@ export interface ClientRequest {
   readonly isFromClient?: boolean;
 }
 
-/** A request as the page of the client shows it. */
+/** A request as the page of the client shows it. `error` and `cause` are null if it succeeded. */
 export interface LoggedRequest extends Pick<ClientRequest, 'step' | 'requestId'> {
   readonly id: string;
   readonly at: Date;
   readonly grantType: string | null;
-  /** Null if the request succeeded. */
   readonly error: string | null;
   readonly cause: string | null;
 }
 
 /** Problems of one client with the same remedy. Other values are those of the latest problem. */
-export interface ClientProblemGroup {
-  readonly id: string;
+export interface ClientProblemGroup extends Pick<LoggedRequest, 'id' | 'at' | 'requestId'> {
   readonly clientId: string;
   readonly clientName: string;
   readonly step: 'authorize' | 'token';
@@ -56,11 +54,9 @@ export interface ClientProblemGroup {
   readonly redirectUri: string | null;
   readonly scope: string | null;
   readonly authMethod: SeenAuthMethod | null;
-  readonly requestId: string;
   /** From `MAX_EQUAL` on, there were at least so many: earlier ones are not kept, and `first` is the first kept one. */
   readonly count: number;
   readonly first: Date;
-  readonly at: Date;
   /** True if the cause is removed, as far as the stored client shows it; see `isMended`. */
   readonly isMended: boolean;
   /** True for problems about which owners get a mail. */
@@ -107,28 +103,14 @@ const MAX_URI_LENGTH = 2_000;
 const MAX_CAUSE_LENGTH = 500;
 const MAX_TEXT_LENGTH = 200;
 /** The errors of the share `owner`. */
-const UNTIL_MENDED = [
-  'invalid_request',
-  'invalid_scope',
-  'unauthorized_client',
-  'unsupported_grant_type',
-  'unsupported_response_type',
-  'unsupported_response_mode',
-];
-
+const UNTIL_MENDED = /^(invalid_request|invalid_scope|unauthorized_client|unsupported_.+)$/;
 /** The owner has nothing to correct if a user denied the approval, or `prompt=none` found that a page is needed. */
-const NO_PROBLEMS = [
-  'access_denied',
-  'login_required',
-  'consent_required',
-  'interaction_required',
-  'account_selection_required',
-];
+const NO_PROBLEM = /^(access_denied|(account_selection|consent|interaction|login)_required)$/;
 
 function shareOf({ step, error, isFromClient }: ClientRequest): Share {
-  if (error === undefined || NO_PROBLEMS.includes(error) || step === 'revoke') return 'tail';
+  if (error === undefined || NO_PROBLEM.test(error) || step === 'revoke') return 'tail';
   if (!isFromClient) return 'stranger';
-  return UNTIL_MENDED.includes(error) ? 'owner' : 'client';
+  return UNTIL_MENDED.test(error) ? 'owner' : 'client';
 }
 
 export function createClientRequests(parts: {
@@ -147,10 +129,10 @@ export function createClientRequests(parts: {
   let tailWaiting = 0;
   let isClosed = false;
 
+  const oldest = (): Date => new Date(clock() - LIFETIME_MS);
   const isWatched = (clientId: string): boolean => (watched.get(clientId) ?? 0) > clock();
 
   function startWatch(clientId: string): void {
-    if (!isClientId(clientId)) return;
     // Move this client to the end: the one whose watch is oldest must be the first key.
     watched.delete(clientId);
     if (watched.size >= MAX_WATCHED) watched.delete(watched.keys().next().value ?? '');
@@ -187,11 +169,12 @@ export function createClientRequests(parts: {
     tailWaiting = 0;
     const batch = requests.map((request, place) => ({ ...request, place }));
     try {
-      const values = [JSON.stringify(batch), MAX_KEPT, new Date(clock() - LIFETIME_MS)];
-      const owners = await database.query<MailedOwner>(KEEP, values);
+      const owners = await database.query<MailedOwner>(ADD, [JSON.stringify(batch), oldest()]);
       if (owners.length > 0 && !isClosed) onNewProblems?.(owners);
-      const ids = new Set(requests.map(({ clientId }) => clientId).filter(isWatched));
-      if (ids.size > 0) await send(LOGGED + [...ids].slice(0, MAX_ANNOUNCED).join(' '));
+      const ids = [...new Set(requests.map(({ clientId }) => clientId))];
+      const shown = ids.filter(isWatched);
+      if (shown.length > 0) await send(LOGGED + shown.slice(0, MAX_ANNOUNCED).join(' '));
+      await database.query(TRIM, [ids]);
     } catch (err) {
       log.warn({ err, lost: batch.length }, 'requests of clients could not be recorded');
     }
@@ -214,25 +197,9 @@ export function createClientRequests(parts: {
     writer.add({ ...problem, share });
   }
 
-  async function writeWaiting(): Promise<void> {
-    await Promise.all(enqueuing);
-    await writer.flush();
-  }
-
-  async function groups(clientId: string | undefined, ownerId?: string): Promise<ClientProblemGroup[]> {
-    await writeWaiting();
-    return database.query<ClientProblemGroup>(
-      `${GROUPS} WHERE ${isSelected}
-        GROUP BY ${GROUPED_BY} ORDER BY max(p.id) DESC`,
-      [new Date(clock() - LIFETIME_MS), clientId ?? null, ownerId ?? null],
-    );
-  }
-
-  async function countWritten(clientId?: string, ownerId?: string): Promise<ReadonlyMap<string, number>> {
-    const values = [new Date(clock() - LIFETIME_MS), clientId ?? null, ownerId ?? null];
-    const rows = await database.query<{ readonly id: string; readonly count: number }>(OPEN_COUNTS, values);
-    return new Map(rows.map(({ id, count }) => [id, count]));
-  }
+  /** The values of `GROUPS`. Older requests are not shown, even before they are deleted. */
+  const selecting = (clientId?: string, ownerId?: string, requestId?: string): unknown[] =>
+    [oldest(), clientId, ownerId, requestId].map((value) => value ?? null);
 
   return {
     /**
@@ -249,19 +216,25 @@ export function createClientRequests(parts: {
       enqueuing.add(enqueued);
     },
 
-    /** Groups the problems of the last 7 days of one client or one owner, open and mended; the latest first. */
-    groups,
-
-    /** Counts the open problems of one client or one owner, keyed by client; without those that have none. */
-    openCounts: (clientId?: string, ownerId?: string) => writeWaiting().then(() => countWritten(clientId, ownerId)),
-
-    /** Like `openCounts`, without writing what waits: each write calls the listener of `onLogged`. */
-    countWritten,
-
-    async ofRequest(requestId: string): Promise<ClientProblemGroup | undefined> {
-      const query = `${GROUPS} WHERE ${isProblem} AND request_id = $1 GROUP BY ${GROUPED_BY}`;
-      return (await database.query<ClientProblemGroup>(query, [requestId]))[0];
+    /**
+     * Writes the waiting requests, and groups the problems of the last 7 days of one client or one owner, open and
+     * mended; the latest first.
+     */
+    async groups(clientId: string | undefined, ownerId?: string): Promise<ClientProblemGroup[]> {
+      await Promise.all(enqueuing);
+      await writer.flush();
+      return database.query<ClientProblemGroup>(`${GROUPS} ORDER BY id DESC`, selecting(clientId, ownerId));
     },
+
+    /** Counts the open problems that were written of one client or one owner, by client; without those that have none. */
+    async openCounts(clientId?: string, ownerId?: string): Promise<ReadonlyMap<string, number>> {
+      const query = `SELECT "clientId", count(*)::integer AS count FROM (${GROUPS}) g WHERE NOT "isMended" GROUP BY 1`;
+      const rows = await database.query<ClientProblemGroup>(query, selecting(clientId, ownerId));
+      return new Map(rows.map(({ clientId, count }) => [clientId, count]));
+    },
+
+    ofRequest: async (requestId: string): Promise<ClientProblemGroup | undefined> =>
+      (await database.query<ClientProblemGroup>(GROUPS, selecting(undefined, undefined, requestId)))[0],
 
     /** Makes every node record all of this client's requests for the next ten minutes. */
     async watch(clientId: string): Promise<void> {
@@ -326,42 +299,32 @@ const isMended = `coalesce(CASE
     OR EXISTS (SELECT FROM client_secrets s WHERE s.client_id = c.id AND s.created_at > p.at)
 END, false)`;
 
-const isProblem = "p.share <> 'tail'";
-const isSelected = `${isProblem} AND at > $1 AND (p.client_id = $2 OR $2::text IS NULL)
-  AND (c.owner_account_id = $3 OR $3::text IS NULL)`;
-const latest = (column: string): string => `(array_agg(${column} ORDER BY p.id DESC))[1]`;
-const JOIN_CLIENTS = 'JOIN clients c ON c.id = p.client_id';
-const GROUPED = `SELECT c.id AS "clientId", c.name AS "clientName", step, error, cause,
-    count(*)::integer AS count, min(at) AS first, max(at) AS at, max(p.id) AS id,
-    ${latest('redirect_uri')} AS "redirectUri", ${latest('scope')} AS scope,
-    ${latest('auth_method')} AS "authMethod", ${latest('request_id')} AS "requestId",
-    bool_and(${isMended}) AS "isMended", bool_or(share = 'owner') AS "isMailed"`;
-const GROUPS = `${GROUPED} FROM client_requests p ${JOIN_CLIENTS}`;
-
 /** Another redirect URI is another problem only if it is the cause. The same condition as in `EQUAL`. */
 const isOfUri = ({ error, cause }: Pick<ClientRequest, 'error' | 'cause'>): boolean =>
   error === 'invalid_redirect_uri' || /redirect_uri/.test(cause ?? '');
 const EQUAL = `step, error, cause,
   CASE WHEN error = 'invalid_redirect_uri' OR cause LIKE '%redirect_uri%' THEN redirect_uri END`;
-const GROUPED_BY = `c.id, ${EQUAL}`;
 
-const OPEN_COUNTS = `
-  SELECT id, count(*)::integer AS count FROM (
-      SELECT c.id FROM client_requests p ${JOIN_CLIENTS} WHERE ${isSelected}
-        GROUP BY ${GROUPED_BY} HAVING NOT bool_and(${isMended})) open
-    GROUP BY id`;
+const latest = (column: string): string => `(array_agg(${column} ORDER BY p.id DESC))[1]`;
+const GROUPS = `
+  SELECT c.id AS "clientId", c.name AS "clientName", step, error, cause,
+      count(*)::integer AS count, min(at) AS first, max(at) AS at, max(p.id) AS id,
+      ${latest('redirect_uri')} AS "redirectUri", ${latest('scope')} AS scope,
+      ${latest('auth_method')} AS "authMethod", ${latest('request_id')} AS "requestId",
+      bool_and(${isMended}) AS "isMended", bool_or(share = 'owner') AS "isMailed"
+    FROM client_requests p JOIN clients c ON c.id = p.client_id
+    WHERE share <> 'tail' AND at > $1 AND (p.client_id = $2 OR $2::text IS NULL)
+      AND (c.owner_account_id = $3 OR $3::text IS NULL) AND (request_id = $4 OR $4::text IS NULL)
+    GROUP BY c.id, ${EQUAL}`;
 
-const TAIL = `
-  SELECT id, at, step, grant_type AS "grantType", error, cause, request_id AS "requestId"
-    FROM client_requests WHERE client_id = $1 AND at > $2 ORDER BY id DESC LIMIT $3`;
+const TAIL = `SELECT id, at, step, grant_type AS "grantType", error, cause, request_id AS "requestId"
+  FROM client_requests WHERE client_id = $1 AND at > $2 ORDER BY id DESC LIMIT $3`;
 
 /**
- * Adds the requests of clients that exist. The same statement deletes the oldest rows beyond the limits of the
- * client; it does not see the new rows yet, so it counts them apart. LATERAL and the array keep it to rows of these
- * clients: a join reads the whole table. Returns the owners of the clients whose new problems have a step and error
- * that none of their open problems has.
+ * Adds the requests of clients that exist. Returns the owners of the clients whose new problems have a step and error
+ * that none of their open problems has: the statement does not see the new rows.
  */
-const KEEP = `
+const ADD = `
   WITH noted AS (
     SELECT * FROM json_to_recordset($1) AS request (
       "clientId" text, at timestamptz, step text, "grantType" text, error text, cause text,
@@ -371,25 +334,21 @@ const KEEP = `
         (client_id, at, step, grant_type, error, cause, redirect_uri, scope, auth_method, request_id, share)
       SELECT "clientId", at, step, "grantType", error, cause, "redirectUri", scope, "authMethod", "requestId", share
       FROM noted WHERE EXISTS (SELECT FROM clients WHERE id = "clientId") ORDER BY at, place
-      RETURNING id, client_id, step, share, error, cause, redirect_uri
-  ), ranked AS (
-    SELECT id, client_id, step, share,
-        share = 'tail' OR row_number() OVER (PARTITION BY client_id, share, ${EQUAL} ORDER BY id DESC) <= ${MAX_EQUAL}
-          AS is_shown
-      FROM (
-        SELECT * FROM added UNION ALL
-        SELECT former.* FROM (SELECT DISTINCT client_id, step, share FROM added) fresh, LATERAL (
-          SELECT id, client_id, step, share, error, cause, redirect_uri FROM client_requests kept
-            WHERE (kept.client_id, kept.step, kept.share) = (fresh.client_id, fresh.step, fresh.share)
-            ORDER BY id DESC LIMIT $2 + ${MAX_WAITING}) former) p
-  ), crowded AS (
-    SELECT id, is_shown, row_number() OVER (PARTITION BY client_id, step, share, is_shown ORDER BY id DESC) AS place
-      FROM ranked
-  ), removed AS (
-    DELETE FROM client_requests WHERE id = ANY(ARRAY(SELECT id FROM crowded WHERE NOT is_shown OR place > $2))
   )
   SELECT DISTINCT c.owner_account_id AS id, noted.step
     FROM noted JOIN clients c ON c.id = noted."clientId"
     WHERE c.owner_account_id IS NOT NULL AND noted.share = 'owner' AND NOT EXISTS (
       SELECT FROM client_requests p WHERE (p.client_id, p.step, p.error, p.share) =
-        (c.id, noted.step, noted.error, 'owner') AND p.at > $3 AND NOT ${isMended})`;
+        (c.id, noted.step, noted.error, 'owner') AND p.at > $2 AND NOT ${isMended})`;
+
+/** Deletes the oldest requests of these clients beyond their limits. */
+const TRIM = `
+  WITH ranked AS (
+    SELECT id, client_id, step, share, share = 'tail' OR
+        row_number() OVER (PARTITION BY client_id, share, ${EQUAL} ORDER BY id DESC) <= ${MAX_EQUAL} AS is_shown
+      FROM client_requests WHERE client_id = ANY($1)
+  ), placed AS (
+    SELECT id, is_shown, row_number() OVER (PARTITION BY client_id, step, share, is_shown ORDER BY id DESC) AS place
+      FROM ranked
+  )
+  DELETE FROM client_requests WHERE id = ANY(ARRAY(SELECT id FROM placed WHERE NOT is_shown OR place > ${MAX_KEPT}))`;

@@ -3,24 +3,7 @@ import { Readable } from 'node:stream';
 import type { ChangeFeed } from '../storage/change-feed.ts';
 import type { ClientRequests, LoggedRequest } from './client-requests.ts';
 
-export interface RequestStreams {
-  /**
-   * @param isStillTheirs called at each heartbeat. If the session that opened the stream has ended,
-   *   or the client no longer belongs to this user, it returns false and the stream ends.
-   * @param shown converts an event to the form that the page reads.
-   * @returns undefined if too many streams are open, the change feed is down, or this node is closing.
-   */
-  open(given: {
-    readonly clientId: string;
-    readonly accountId: string;
-    isStillTheirs(): Promise<boolean>;
-    shown(request: LoggedRequest): unknown;
-  }): Readable | undefined;
-  /** Ends all streams, so that browsers reconnect and are checked by the current settings. */
-  reopen(): void;
-  /** Ends all streams and opens no more. */
-  end(): void;
-}
+export type RequestStreams = ReturnType<typeof createRequestStreams>;
 
 /** Shorter than the idle timeouts of our connections (listeners.ts) and of proxies. */
 const HEARTBEAT_MS = 5_000;
@@ -31,10 +14,10 @@ const MAX_STREAMS = 200;
 const MAX_BUFFERED_BYTES = 16 * 1024;
 
 export function createRequestStreams(parts: {
-  readonly requests: Pick<ClientRequests, 'watch' | 'tail' | 'onLogged' | 'countWritten'>;
+  readonly requests: Pick<ClientRequests, 'watch' | 'tail' | 'onLogged' | 'openCounts'>;
   readonly changes: Pick<ChangeFeed, 'isLive'>;
   readonly heartbeat?: number;
-}): RequestStreams {
+}) {
   const { requests, changes, heartbeat = HEARTBEAT_MS } = parts;
   const streams = new Map<Readable, { accountId: string; clientId: string; showNew(): void }>();
   let isEnding = false;
@@ -51,13 +34,10 @@ export function createRequestStreams(parts: {
     if (streams.has(stream) && !stream.push(text)) stream.destroy();
   }
 
-  /** Ends the user's oldest stream if a new one would exceed the limit: users watch the newest. */
-  function makeRoom(accountId: string): void {
-    const theirs = [...streams].filter(([, stream]) => stream.accountId === accountId);
-    const [oldest] = theirs;
-    if (theirs.length < MAX_PER_ACCOUNT || !oldest) return;
-    send(oldest[0], OVER);
-    end(oldest[0]);
+  /** Ends a stream whose page must not reconnect. */
+  function over(stream: Readable): void {
+    send(stream, 'event: over\ndata: \n\n');
+    end(stream);
   }
 
   requests.onLogged((clientIds) => {
@@ -65,8 +45,22 @@ export function createRequestStreams(parts: {
   });
 
   return {
-    open({ clientId, accountId, isStillTheirs, shown }) {
-      makeRoom(accountId);
+    /**
+     * @param isStillTheirs called at each heartbeat. If the session that opened the stream has ended,
+     *   or the client no longer belongs to this user, it returns false and the stream ends.
+     * @param shown converts an event to the form that the page reads.
+     * @returns undefined if too many streams are open, the change feed is down, or this node is closing.
+     */
+    open(given: {
+      readonly clientId: string;
+      readonly accountId: string;
+      isStillTheirs(): Promise<boolean>;
+      shown(request: LoggedRequest): unknown;
+    }): Readable | undefined {
+      const { clientId, accountId, isStillTheirs, shown } = given;
+      // Users watch the newest.
+      const [oldest] = [...streams].filter(([, one]) => one.accountId === accountId).at(-MAX_PER_ACCOUNT) ?? [];
+      if (oldest) over(oldest);
       if (isEnding || !changes.isLive || streams.size >= MAX_STREAMS) return undefined;
       const stream = new Readable({ highWaterMark: MAX_BUFFERED_BYTES, read: () => {} });
       let sent: readonly string[] = [];
@@ -80,7 +74,7 @@ export function createRequestStreams(parts: {
         sent = tail.map(({ id }) => id);
         // Any request can open a problem or close one.
         if (added.length === 0) return;
-        const open = (await requests.countWritten(clientId)).get(clientId) ?? 0;
+        const open = (await requests.openCounts(clientId)).get(clientId) ?? 0;
         send(stream, `event: problems\ndata: ${open}\n\n`);
       }
       // One read after the other, so that no request is sent twice, and at most one waits, as a slow database may
@@ -101,8 +95,7 @@ export function createRequestStreams(parts: {
           return send(stream, ':\n\n');
         }
         // If the check itself failed, let the browser reconnect, which checks everything again.
-        if (isTheirs === false) send(stream, OVER);
-        end(stream);
+        return isTheirs === undefined ? end(stream) : over(stream);
       }, heartbeat).unref();
       stream.once('close', () => {
         streams.delete(stream);
@@ -116,14 +109,13 @@ export function createRequestStreams(parts: {
       return stream;
     },
 
+    /** Ends all streams, so that browsers reconnect and are checked by the current settings. */
     reopen,
 
+    /** Ends all streams and opens no more. */
     end() {
       isEnding = true;
       reopen();
     },
   };
 }
-
-/** Tells the page not to reconnect. */
-const OVER = 'event: over\ndata: \n\n';

@@ -9,7 +9,7 @@ import { needsOneOf, WrongUsage } from './command/arguments.ts';
 import { addYesOption } from './command/confirmation.ts';
 import { accountNamed, clientNamed } from './command/names.ts';
 import type { Operator } from './command/operator.ts';
-import { addList, type ListForm } from './command/report.ts';
+import { addList, dayOf, type ListForm } from './command/report.ts';
 
 interface Whose {
   readonly account?: string;
@@ -32,20 +32,21 @@ export function addConnectionCommands(program: Command, operator: Operator): voi
 
   addYesOption(connections.command('end'))
     .description('end one person’s connection to one client, with all its authorizations')
-    .argument('[connection]', 'its ID, as in `connections list`')
-    .option('--account <account>', 'instead of the ID: the person, with --client')
-    .option('--client <id>', 'instead of the ID: the client, with --account')
-    .action((id: string | undefined, options: Whose) => {
-      const whose = namedConnection(id, options);
+    .argument('<connection>', 'its ID, as in `connections list`: account ID/client ID')
+    .action((id: string) => {
+      const [account = '', client = '', ...rest] = id.split('/');
+      if (!isAccountId(account) || !isClientId(client) || rest.length > 0) {
+        throw new WrongUsage('name the connection by its ID from `connections list`');
+      }
       return run(async (registries) => {
-        const { id: accountId, email } = await accountNamed(registries, whose.account);
-        const { id: clientId, name } = await clientNamed(registries, whose.client);
+        const { id: accountId, email } = await accountNamed(registries, account);
+        const { id: clientId, name } = await clientNamed(registries, client);
         if (!(await registries.connections.find(accountId, clientId))) throw unknown(email, name);
         await operator.confirm(`Ends the connection of ${email} to ${name}.`);
         const ended = await registries.disconnect({ accountId, clientId });
         if (ended.length === 0) throw unknown(email, name);
         return {
-          value: { id: `${accountId}/${clientId}`, email, client_name: name, ended: true },
+          value: { id, email, client_name: name, ended: true },
           text:
             `Ended the connection of ${email} to ${name}, with all its authorizations. ` +
             'The person must approve the client before it gets another authorization.',
@@ -81,23 +82,9 @@ const LIST: ListForm<ListedConnection> = {
   whose: ['account', 'client'],
 };
 
-/** @throws WrongUsage unless exactly one connection is named, either by id or by its two parties */
-function namedConnection(id: string | undefined, { account, client }: Whose): Required<Whose> {
-  if (id !== undefined && account === undefined && client === undefined) {
-    const [accountId = '', clientId = '', ...rest] = id.split('/');
-    if (isAccountId(accountId) && isClientId(clientId) && rest.length === 0) {
-      return { account: accountId, client: clientId };
-    }
-  }
-  if (id === undefined && account !== undefined && client !== undefined) return { account, client };
-  throw new WrongUsage('choose the connection: its ID from `connections list`, or --account and --client');
-}
-
 const unknown = (email: string, name: string): Refusal =>
   new Refusal(
     'connection_unknown',
     `${email} has no connection to ${name}.`,
     'See `connections list`. `show` shows ended connections.',
   );
-
-const dayOf = (time: Date | null): string => time?.toISOString().slice(0, 10) ?? 'never';

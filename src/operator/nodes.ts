@@ -3,13 +3,17 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { type Command, InvalidArgumentError } from 'commander';
 import { settingsDigest } from '../config/node-settings.ts';
 import { durationSeconds } from '../config/schema/kinds.ts';
+import { requireEmbeddedDatabase } from '../service/deployment.ts';
+import { openDatabase } from '../storage/database.ts';
 import { type ListedNode, listNodes } from '../storage/nodes.ts';
 import { wholeNumber } from './command/arguments.ts';
 import type { Operator, Report } from './command/operator.ts';
 import { REFUSED, table } from './command/report.ts';
-import { withRegistries } from './registries.ts';
 
-const POLL_PAUSE_MS = 1_000;
+/** Also the shortest time that is left for a read. */
+const POLL_PAUSE_MS = 500;
+/** The time in which a database with the time limits of the service has answered, or is given up. */
+const READ_MS = 2_000;
 const MAX_NODES = 1_000;
 
 interface NodesOptions {
@@ -36,9 +40,12 @@ export function addNodesCommand(program: Command, { run, print, progress, load, 
     )
     .action(async ({ wait, within }: NodesOptions) => {
       if (wait === undefined) return run(async ({ database }) => report(await listNodes(database)));
-      const loaded = load();
-      const silent = { announce: () => {}, warn: () => {}, onWait: () => {} };
-      const read = () => withRegistries({ ...silent, loaded, readsOnly: true }, ({ database }) => listNodes(database));
+      const { storage } = load().settings;
+      const read = async (leftMs: number) => {
+        requireEmbeddedDatabase(storage);
+        const database = await openDatabase({ ...storage, timeoutFactor: Math.min(1, leftMs / READ_MS) });
+        return listNodes(database).finally(() => database.close());
+      };
       const interruption = new AbortController();
       onInterrupt(() => interruption.abort());
       const show = (ready: number): void => progress.show('Nodes ready', ready, wait);
@@ -52,22 +59,28 @@ function seconds(text: string): number {
   throw new InvalidArgumentError('Write a duration, such as 30s, 2m or 1h.');
 }
 
-/** @param read opens the database for one query and closes it again: it may restart or be migrated meanwhile */
+/**
+ * Ends early rather than late: less than one pause before the limit.
+ *
+ * @param read opens the database for one query and closes it again, because it may restart or be migrated meanwhile;
+ *   takes no longer than the time that is left
+ */
 async function waitFor(
   { wait, within }: Required<NodesOptions>,
-  read: () => Promise<readonly ListedNode[]>,
+  read: (leftMs: number) => Promise<readonly ListedNode[]>,
   signal: AbortSignal,
   show: (ready: number) => void,
 ): Promise<Report> {
   const start = performance.now();
   for (;;) {
-    const outcome = await read().catch((error: Error) => error);
+    const leftBefore = start + within * 1000 - performance.now();
+    const outcome = await read(leftBefore).catch((error: Error) => error);
     const elapsed = performance.now() - start;
     const nodes = outcome instanceof Error ? [] : outcome;
     const ready = nodes.filter(({ state, silentMs }) => state === 'ready' && silentMs < elapsed);
     show(ready.length);
     if (ready.length >= wait) return report(nodes, `${ready.length} node(s) are ready.`);
-    if (elapsed >= within * 1000 || signal.aborted) {
+    if (elapsed + 2 * POLL_PAUSE_MS > within * 1000 || signal.aborted) {
       const why = outcome instanceof Error ? [`The database cannot be used: ${outcome.message}`] : [];
       const missing = [
         `Only ${ready.length} of ${wait} node(s) became ready within ${within} s.`,

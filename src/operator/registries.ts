@@ -30,8 +30,27 @@ type ChangeRecord = (tx: Queries) => Promise<void>;
 
 export type Registries = ReturnType<typeof createRegistries>;
 
+/** What a command says, and is asked, while its registries are opened. */
+export interface Opening {
+  /** Loads the settings, or reports on standard error what is used instead of a refused file. */
+  readonly load: () => ReturnType<typeof loadForCommand>;
+  /** Who runs the command and why, for the audit log. */
+  readonly by: () => OperatedBy;
+  /**
+   * If the command changes something, prints on standard error on which deployment it acts. `run`
+   * calls `announce` itself.
+   */
+  readonly announce: (settings: SettingsWithoutSecrets) => void;
+  /** Prints a sentence on standard error, also with `--json`. */
+  readonly warn: (sentence: string) => void;
+  /** Reports on standard error for which session a migration waits. */
+  readonly onWait: (session: string) => void;
+}
+
 /** Multiplies the service's database timeouts: no page waits for a command. */
 export const TIMEOUT_FACTOR = 10;
+/** But pages would wait for the locks of a command that its operator has stopped (Ctrl-Z). */
+const MAX_IDLE_MS = 2_000;
 
 const newerSchema = (names: readonly string[]): string =>
   `The database has the schema of a later version (${names.at(-1)}), and this command does not know what it adds.`;
@@ -41,45 +60,31 @@ const newerSchema = (names: readonly string[]): string =>
  * database, it is reached through that service.
  *
  * @param readsOnly a command that changes nothing migrates nothing either
- * @param announce called with the settings, before anything is opened
- * @param onWait called with the session for which a migration waits
  * @throws NoDeployment, StorageUnavailable, or Refusal `migrations_pending`
  */
 export async function withRegistries<Result>(
-  {
-    loaded,
-    by,
-    readsOnly,
-    announce,
-    warn,
-    onWait,
-  }: {
-    readonly loaded: ReturnType<typeof loadForCommand>;
-    readonly by?: OperatedBy;
-    readonly readsOnly: boolean;
-    readonly announce: (settings: SettingsWithoutSecrets) => void;
-    readonly warn: (sentence: string) => void;
-    readonly onWait: (session: string) => void;
-  },
+  { load, by, announce, warn, onWait }: Opening,
+  readsOnly: boolean,
   work: (registries: Registries) => Promise<Result>,
 ): Promise<Result> {
+  const loaded = load();
   const { settings } = loaded;
   const { storage } = settings;
   announce(settings);
   requireEmbeddedDatabase(storage);
   // Use long timeouts: one statement may change very many rows.
-  const database = await openDatabase({ ...storage, timeoutFactor: TIMEOUT_FACTOR });
+  const database = await openDatabase({ ...storage, timeoutFactor: TIMEOUT_FACTOR, maxIdleMs: MAX_IDLE_MS });
   await using opened = new AsyncDisposableStack();
   opened.defer(() => database.close());
   await requireTables(database, storage);
   const newer = await requireSchema(database, { autoMigrate: storage.autoMigrate && !readsOnly }, onWait);
   if (newer.length > 0) warn(newerSchema(newer));
-  return await work(createRegistries(loaded, by, database, opened));
+  return await work(createRegistries(loaded, by(), database, opened));
 }
 
 function createRegistries(
   { settings, keys, knowsRedis }: ReturnType<typeof loadForCommand>,
-  by: OperatedBy | undefined,
+  by: OperatedBy,
   database: OpenDatabase,
   opened: AsyncDisposableStack,
 ) {
@@ -92,7 +97,7 @@ function createRegistries(
     issuer: settings.issuer,
     brandName: () => settings.brand.name,
     timeoutFactor: TIMEOUT_FACTOR,
-    ...(by && { by }),
+    by,
   });
   opened.defer(() => registries.close());
   const { engine, access, activity, connections, revocations } = registries;

@@ -1,6 +1,6 @@
 /** Describes a refused authorize or token request for the owner of its client. */
 import type { Context } from 'koa';
-import type { KoaContextWithOIDC } from 'oidc-provider';
+import type { errors, KoaContextWithOIDC } from 'oidc-provider';
 import type { ClientRequest, SeenAuthMethod } from '../clients/client-requests.ts';
 import { findValidSecret } from './client-authentication.ts';
 import { findForm } from './form.ts';
@@ -11,10 +11,7 @@ import { findForm } from './form.ts';
  */
 export const causeOf = (error: EngineError): string => error.error_detail ?? error.error_description ?? error.message;
 
-export interface EngineError extends Error {
-  readonly error_description?: string | undefined;
-  readonly error_detail?: string | undefined;
-}
+export type EngineError = Error & Partial<Pick<errors.OIDCProviderError, 'error_description' | 'error_detail'>>;
 
 /** Describes a refused authorize request. */
 export function authorizationProblem(ctx: KoaContextWithOIDC, error: Error): ClientRequest {
@@ -24,7 +21,7 @@ export function authorizationProblem(ctx: KoaContextWithOIDC, error: Error): Cli
     step: 'authorize',
     error: error.message,
     // If the engine finds no client, it is suspended: problems of unknown clients are dropped.
-    cause: client ? causeOf(error) : causeOf(error).replace(/^client not found$/, SUSPENDED),
+    cause: client ? causeOf(error) : causeOf(error).replace(/^client not found$/, 'the client is suspended'),
     requestId: ctx.state.requestId,
     redirectUri: textOf(params?.redirect_uri),
     isFromClient: client?.redirectUriAllowed(String(params?.redirect_uri)) ?? false,
@@ -36,10 +33,8 @@ export function authorizationProblem(ctx: KoaContextWithOIDC, error: Error): Cli
 /** Describes a refused token request. */
 export function tokenProblem(ctx: Context, error: string, cause: string): ClientRequest {
   const form = findForm(ctx);
-  const [, encoded] = BASIC.exec(ctx.get('authorization')) ?? [];
-  const [idInHeader = ''] = Buffer.from(encoded ?? '', 'base64')
-    .toString()
-    .split(':');
+  const [, encoded] = /^basic +(\S*)/i.exec(ctx.get('authorization')) ?? [];
+  const [idInHeader = ''] = `${Buffer.from(encoded ?? '', 'base64')}`.split(':');
   return {
     clientId: form?.get('client_id') || idInHeader,
     step: 'token',
@@ -58,10 +53,6 @@ export function tokenProblem(ctx: Context, error: string, cause: string): Client
 const textOf = (value: unknown): string | undefined => (typeof value === 'string' && value ? value : undefined);
 
 function methodOf(isInHeader: boolean, isInBody: boolean): SeenAuthMethod {
-  if (isInHeader && isInBody) return 'both';
-  if (isInHeader) return 'basic';
-  return isInBody ? 'body' : 'none';
+  if (isInBody) return isInHeader ? 'both' : 'body';
+  return isInHeader ? 'basic' : 'none';
 }
-
-const SUSPENDED = 'the client is suspended';
-const BASIC = /^basic +(\S*)/i;

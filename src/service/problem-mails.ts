@@ -29,14 +29,12 @@ export function createProblemMails(parts: {
     await mail()?.reportProblems(ownerId, { items: [...new Map(items).values()], path });
   }
 
-  return {
-    /** Sends one mail after another: many at once would exceed the maximum for other mails. */
-    reportProblems(owners: readonly MailedOwner[]): void {
-      for (const owner of owners) {
-        mailing = mailing
-          .then(() => mailOwner(owner))
-          .catch((err) => log.warn({ err, owner }, 'an owner got no mail about a new problem'));
-      }
-    },
+  /** Sends one mail after another: many at once would exceed the maximum for other mails. */
+  return (owners: readonly MailedOwner[]): void => {
+    for (const owner of owners) {
+      mailing = mailing
+        .then(() => mailOwner(owner))
+        .catch((err) => log.warn({ err, owner }, 'an owner got no mail about a new problem'));
+    }
   };
 }

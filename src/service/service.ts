@@ -94,7 +94,7 @@ export async function startService(given: ServiceParts) {
     log,
     issuer: settings.issuer,
     brandName: () => current.settings.brand.name,
-    onNewProblems: (owners) => mails.reportProblems(owners),
+    onNewProblems: (owners) => mailProblems(owners),
     timeoutFactor,
     databaseConnections: settings.storage.databaseConnections,
     maxCached: settings.storage.rememberedPeople,
@@ -125,7 +125,7 @@ export async function startService(given: ServiceParts) {
       }),
   });
   opened.defer(current.close);
-  const mails = createProblemMails({
+  const mailProblems = createProblemMails({
     log,
     requests: registries.clientRequests,
     mail: () => current.application.mail,

@@ -2,7 +2,7 @@
 import { Refusal } from '../base/refusal.ts';
 import { ConfigurationProblems } from '../config/problems.ts';
 import { PASSWORDS_IN_URLS } from '../config/urls.ts';
-import { StorageUnavailable } from '../storage/storage-unavailable.ts';
+import { STOPPED_INSIDE, StorageUnavailable } from '../storage/storage-unavailable.ts';
 
 /** A failure that an operator can fix. */
 export interface Trouble {
@@ -21,6 +21,14 @@ export function troubleOf(thrown: unknown): Trouble | undefined {
   const error =
     lacksPrivilege && !(thrown instanceof StorageUnavailable) ? new StorageUnavailable('postgresql', thrown) : thrown;
   if (error instanceof Refusal) return error;
+  if (error instanceof StorageUnavailable && causesOf(error.cause).some((one) => one.startsWith(STOPPED_INSIDE))) {
+    return {
+      code: error.code,
+      message: `the database undid a change, because this process was stopped in the middle of it (${error.reason})`,
+      remedy: 'try again: nothing of that change was done, and changes that were completed before it stay',
+      mayPass: true,
+    };
+  }
   // The error's own text is for clients: it names neither the store nor the cause.
   if (error instanceof StorageUnavailable && error.code === 'statement_too_long') {
     return {

@@ -8,6 +8,8 @@ const DEFAULT_MAX_SIZE = 10_000;
  * restored from a backup while the nodes are running announces nothing.
  */
 const MAX_AGE_MS = 60_000;
+/** How many values are kept as they are by a cache that keeps the others as bytes. */
+const MAX_UNPACKED = 1_000;
 /** If more names than this have changed, the whole cache is cleared. */
 const MAX_CHANGED_NAMES = 10_000;
 
@@ -45,15 +47,28 @@ export interface CacheOptions<Value extends Cacheable> {
   readonly sizeOf?: (value: Value) => number;
   /** Maximum number of cached misses; 0 by default. Set it only if `topics` announce new rows. */
   readonly maxMisses?: number;
+  /** Keeps all but the most recently used values as bytes, outside V8's heap. */
+  readonly asBytes?: Packing<NonNullable<Value>>;
+}
+
+/**
+ * How a value becomes bytes, and comes back. With 100,000 values of many small objects each, V8 stops the process for
+ * longer than a request takes, whenever it looks for garbage.
+ */
+interface Packing<Value> {
+  pack(value: Value): Buffer;
+  unpack(bytes: Buffer): Value;
 }
 
 interface Entry<Value extends Cacheable> {
-  readonly promise: Promise<Value>;
+  /** Undefined once the value is kept: many promises would be many objects. */
+  promise: Promise<Value> | undefined;
   readonly startedAt: number;
   /** The value of `nameChangeCount` when this entry was last found to be current. */
   changesSeen: number;
-  /** Undefined for a miss, and while the load is in progress. */
-  value?: Value;
+  /** Undefined for a miss, while the load is in progress, and while only the bytes are kept. */
+  value?: NonNullable<Value> | undefined;
+  bytes?: Buffer;
   /** 0 while the load is in progress. */
   size: number;
 }
@@ -64,10 +79,12 @@ interface Entry<Value extends Cacheable> {
  * added only when its read starts.
  */
 export function createCache<Value extends Cacheable>(parts: CacheOptions<Value>): Cache<Value> {
-  const { changes, clock, topics, within, sizeOf = () => 1 } = parts;
+  const { changes, clock, topics, within, sizeOf = () => 1, asBytes } = parts;
   const entries = createLruMap<Value>(parts.maxSize ?? DEFAULT_MAX_SIZE);
   /** Separate from the values, so that look-ups of keys that do not exist cannot evict values. */
   const misses = createLruMap<Value>(parts.maxMisses ?? 0);
+  /** The entries whose values were used last, in the order of their use. */
+  const unpacked = new Set<Entry<Value>>();
   /** `nameChangeCount` at the latest change of each name: so no change needs to scan the values. */
   const nameChanges = new Map<string, number>();
   let nameChangeCount = 0;
@@ -81,6 +98,7 @@ export function createCache<Value extends Cacheable>(parts: CacheOptions<Value>)
   function clear(): void {
     entries.clear();
     misses.clear();
+    unpacked.clear();
     nameChanges.clear();
   }
 
@@ -97,15 +115,41 @@ export function createCache<Value extends Cacheable>(parts: CacheOptions<Value>)
     else if (topic === within?.topic) recordNameChange(change);
   });
 
+  /** Returns the value of an entry; undefined for a miss, and while the load is in progress. */
+  const valueIn = ({ value, bytes }: Entry<Value>): NonNullable<Value> | undefined =>
+    value === undefined && asBytes && bytes ? asBytes.unpack(bytes) : value;
+
+  /** Makes an entry the most recently used. */
+  function use(key: string, entry: Entry<Value>, value: NonNullable<Value>): void {
+    entry.value = value;
+    entries.set(key, entry);
+    if (!asBytes) return;
+    unpacked.delete(entry);
+    unpacked.add(entry);
+    const [oldest] = unpacked;
+    if (unpacked.size <= MAX_UNPACKED || oldest?.value === undefined) return;
+    oldest.bytes ??= asBytes.pack(oldest.value);
+    oldest.value = undefined;
+    unpacked.delete(oldest);
+  }
+
+  function keep(key: string, entry: Entry<Value>, value: NonNullable<Value>): void {
+    entries.delete(key);
+    entry.size = sizeOf(value);
+    entry.promise = undefined;
+    use(key, entry, value);
+  }
+
   function isCurrent(entry: Entry<Value>): boolean {
     const age = clock() - entry.startedAt;
     // A negative age means that the clock was set back, so the real age is unknown.
     if (!(age >= 0 && age < MAX_AGE_MS)) return false;
     if (entry.changesSeen === nameChangeCount) return true;
+    const value = valueIn(entry);
     // The entry is loading, or it is a miss: its data may have been read before the latest change.
-    if (entry.value === undefined) return false;
+    if (value === undefined) return false;
     const hasChanged = (name: string) => (nameChanges.get(name) ?? 0) > entry.changesSeen;
-    if (within?.namesIn(entry.value).some(hasChanged)) return false;
+    if (within?.namesIn(value).some(hasChanged)) return false;
     entry.changesSeen = nameChangeCount;
     return true;
   }
@@ -123,8 +167,7 @@ export function createCache<Value extends Cacheable>(parts: CacheOptions<Value>)
       return (key, value) => {
         const cached = entries.get(key);
         if (!changes.isLive || changeCount !== seen || (cached && isCurrent(cached))) return;
-        const promise = Promise.resolve(value);
-        entries.set(key, { ...began, promise, value, size: sizeOf(value) });
+        keep(key, { ...began, promise: undefined, size: 0 }, value);
       };
     },
 
@@ -135,32 +178,31 @@ export function createCache<Value extends Cacheable>(parts: CacheOptions<Value>)
       }
       const cached = entries.get(key) ?? misses.get(key);
       if (cached && isCurrent(cached)) {
-        if (cached.value === undefined) return cached.promise;
-        if (!isUsable || isUsable(cached.value)) {
-          entries.set(key, cached);
-          return cached.promise;
+        if (cached.promise) return cached.promise;
+        const value = valueIn(cached) as NonNullable<Value>;
+        if (!isUsable || isUsable(value)) {
+          use(key, cached, value);
+          return Promise.resolve(value);
         }
       }
       const changesSeen = nameChangeCount;
-      const started: Entry<Value> = { promise: load(), startedAt: clock(), changesSeen, size: 0 };
+      const promise = load();
+      const started: Entry<Value> = { promise, startedAt: clock(), changesSeen, size: 0 };
       remove(key);
       entries.set(key, started);
-      started.promise.then(
+      promise.then(
         (value) => {
           // The entry was invalidated while it was loading.
           if (entries.get(key) !== started) return;
+          if (value !== undefined) return keep(key, started, value);
           entries.delete(key);
-          started.size = value === undefined ? 1 : sizeOf(value);
-          if (value === undefined) misses.set(key, started);
-          else {
-            started.value = value;
-            entries.set(key, started);
-          }
+          started.size = 1;
+          misses.set(key, started);
         },
         // Remove a failed read: failures are not cached.
         () => entries.get(key) === started && entries.delete(key),
       );
-      return started.promise;
+      return promise;
     },
   };
 }

@@ -22,6 +22,8 @@ export interface DatabaseOptions {
   readonly databaseConnections?: number;
   /** Multiplies the timeouts of a call. Only for callers that need no answer within 2 s. */
   readonly timeoutFactor?: number;
+  /** How long a transaction may wait for this process; by default as long as a statement may take. */
+  readonly maxIdleMs?: number;
   /** Returns the milliseconds to add to the clock of the server; only tests add any. */
   readonly timeShift?: () => number;
 }
@@ -64,7 +66,7 @@ export async function openDatabase(options: DatabaseOptions): Promise<OpenDataba
     // Later than the server, whose error says that only this statement took too long.
     query_timeout: limit * 1.1,
     // Also set the limits on the server: a statement of a disconnected client would keep its locks.
-    ...(embedded ? {} : serverLimits(limit)),
+    ...(embedded ? {} : serverLimits(limit, options.maxIdleMs)),
     ...(embedded ? {} : { onConnect: (client: pg.ClientBase) => turnOffJit(client, limit) }),
     keepAlive: true,
   });
@@ -85,10 +87,10 @@ export const placeOf = (url: string): string =>
  * A process that is stopped inside a transaction, or whose machine is gone, would keep its locks, and
  * block every other node.
  */
-const serverLimits = (limit: number): pg.ClientConfig => ({
+const serverLimits = (limit: number, idleLimit = limit): pg.ClientConfig => ({
   statement_timeout: limit,
   lock_timeout: limit,
-  idle_in_transaction_session_timeout: limit,
+  idle_in_transaction_session_timeout: idleLimit,
 });
 
 /**
@@ -157,8 +159,12 @@ function poolDatabase(
 
     async transaction(work) {
       const client = await pool.connect().catch(throwUnavailable).catch(throwBusy);
-      // After a lost connection the next statement fails; an unhandled event would end the process.
-      client.on('error', ignore);
+      // After a lost connection the next statement fails without the cause; an unhandled event would end the process.
+      let lost: Error | undefined;
+      const keep = (error: Error): void => {
+        lost ??= error;
+      };
+      client.on('error', keep);
       let failure: Error | undefined;
       try {
         const tx: Queries = { now, query: (text, values, name) => run(client, text, values, nameOf(name)) };
@@ -168,12 +174,14 @@ function poolDatabase(
         // PostgreSQL answers COMMIT so if a statement failed and `work` ignored the failure.
         if (command === 'ROLLBACK') throw new Error('a statement of the transaction had failed');
         return result;
-      } catch (error) {
+      } catch (thrown) {
+        const error =
+          lost && thrown instanceof StorageUnavailable ? new StorageUnavailable('postgresql', lost) : thrown;
         if (error instanceof StorageUnavailable || isOfLostPlan(error)) failure = error;
         else await run(client, 'ROLLBACK').catch((cause: Error) => (failure = cause));
         throw error;
       } finally {
-        client.off('error', ignore);
+        client.off('error', keep);
         // release(error) closes a connection in an unknown state instead of reusing it.
         client.release(failure);
       }

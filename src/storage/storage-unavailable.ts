@@ -34,11 +34,16 @@ export class StorageUnavailable extends Error {
 export const isAway = (error: unknown): error is StorageUnavailable =>
   error instanceof StorageUnavailable && error.code === 'storage_unavailable';
 
-/** SQLSTATEs of statement_timeout (an operator may also cancel a statement) and of lock_timeout. */
+/** The SQLSTATE of idle_in_transaction_session_timeout: the process was stopped inside the transaction. */
+export const STOPPED_INSIDE = '25P03';
+
+/** SQLSTATEs of statement_timeout (an operator may also cancel a statement), of lock_timeout, and of a stopped process. */
 const isOurLimit = (cause: unknown): boolean =>
   cause instanceof Error &&
   'code' in cause &&
-  (cause.code === '55P03' || (cause.code === '57014' && !cause.message.includes('user request')));
+  (cause.code === '55P03' ||
+    cause.code === STOPPED_INSIDE ||
+    (cause.code === '57014' && !cause.message.includes('user request')));
 
 /** For a host with several addresses, joins the reasons: the AggregateError has no message. */
 function reasonOf(cause: unknown): string {

@@ -1,6 +1,5 @@
 import { expect } from 'chai';
-import { wordsOf } from '../support/words.ts';
-import { keysOfEnvironment, pathsOf, problemsOf, settingsOf } from './configuration.ts';
+import { keysOfEnvironment, pathsOf, settingsOf } from './configuration.ts';
 
 const HTTPS = 'issuer: https://auth.example.com\nserver: { proxy_hops: 1 }';
 const database = { ...keysOfEnvironment, DATABASE_URL: 'postgres://db/gatehouse' };
@@ -14,17 +13,6 @@ describe('rules across settings', () => {
       expect(settingsOf(`issuer: http://${host}`).isLoopback, host).to.equal(true);
     }
     expect(settingsOf(HTTPS)).to.include({ isLoopback: false, demo: false });
-  });
-
-  it('the URL of the API, which receives access tokens, must use https or be on this machine', () => {
-    const paths = (url: string) => pathsOf(`api: { graphql_url: "${url}" }`);
-    for (const url of ['https://api.example/graphql?v=1', 'http://127.0.0.1:4402/graphql']) {
-      expect(settingsOf(`api: { graphql_url: "${url}" }`).api?.graphqlUrl).to.equal(url);
-    }
-    const refused = ['http://api.example/', 'https://me:pw@api.example/', 'https://api.example/#x'];
-    for (const url of [...refused, 'ftp://api.example/', 'api.example', 'http://localhost.evil/']) {
-      expect(paths(url), url).to.deep.equal(['api.graphql_url']);
-    }
   });
 
   it('the sender of mail is exactly one valid address', () => {
@@ -64,31 +52,5 @@ describe('rules across settings', () => {
       'storage.database_url (from DATABASE_URL)',
       'storage.redis_url (from REDIS_URL)',
     ]);
-  });
-
-  it('URLs of PostgreSQL, of mail servers and of single, Sentinel and Cluster Redis are validated', () => {
-    const refused = `http://redis:6379 redis://a:1,b:2 redis+sentinel://a:1,b:2
-      redis+cluster://a:1/x redis:// redis://host:port redis://:50%@redis`;
-    for (const REDIS_URL of wordsOf(refused)) {
-      expect(pathsOf('{}', { REDIS_URL }), REDIS_URL).to.have.lengthOf(1);
-    }
-    const accepted = `redis://localhost rediss://user:p%40ss@redis.example.com:6380/2
-      redis://[::1]:6379 redis+sentinel://:pw@a:26379,b:26379/mymaster
-      rediss+cluster://a:7000,b:7001,c:7002`;
-    for (const REDIS_URL of wordsOf(accepted)) settingsOf('{}', { REDIS_URL });
-    const notPostgres = [
-      'db.example.com:5432',
-      'mysql://db/gatehouse',
-      // These passwords are not percent-encoded: a part of each would be parsed as the path.
-      'postgres://gatehouse:1/2@db/gatehouse',
-      'postgres://gatehouse:50%@db/gatehouse',
-    ];
-    for (const url of notPostgres) {
-      const [problem] = problemsOf(`storage: { database_url: "${url}" }`, keysOfEnvironment);
-      expect(problem?.path, url).to.equal('storage.database_url');
-      expect(problem?.remedy).to.contain('% as %25');
-    }
-    const SMTP_URL = 'smtp://gate:50%@mail';
-    expect(pathsOf('mail: { from: a@b.example }', { SMTP_URL })).to.have.lengthOf(1);
   });
 });

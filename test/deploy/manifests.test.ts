@@ -42,13 +42,6 @@ describe('compose.yaml', () => {
   const nodes = each.filter(([name]) => name === 'one' || name === 'two').map(([, node]) => node);
   const image = textOf('Dockerfile');
 
-  it('compose.yaml has only keys that Docker Compose knows', () => {
-    const known = `build cap_add cap_drop command depends_on environment healthcheck image mem_limit
-      network_mode networks pids_limit ports read_only restart security_opt stop_grace_period
-      stop_signal sysctls tmpfs user volumes`.split(/\s+/);
-    for (const [name, service] of each) expect(known, name).to.include.members(Object.keys(service));
-  });
-
   it('compose.yaml names only existing files, and uses every volume and network', () => {
     const mounted = each.flatMap(([, { volumes: own = [] }]) => own.map((volume) => volume.replace(/:.*/, '')));
     const files = mounted.filter((source) => source.startsWith('.'));

@@ -1,6 +1,3 @@
-/** Every path of the service, with the middleware that handles its requests, in order. */
-import { readdirSync, readFileSync } from 'node:fs';
-import path from 'node:path';
 import { expect } from 'chai';
 import type { SignInProvider } from '../../src/config/sign-in-providers.ts';
 import type { Route } from '../../src/pages/routes.ts';
@@ -194,15 +191,6 @@ describe('routes', () => {
     const [navigation = ''] = /<nav class="sections"[\s\S]*?<\/nav>/.exec(html) ?? [];
     const missing = sections().filter((path) => !navigation.includes(`href="${path}"`));
     expect(missing, 'add an entry to views/partials/profile-nav.ejs').to.deep.equal([]);
-  });
-
-  it('each main page of the profile has a test', () => {
-    const folder = path.join(import.meta.dirname, '../pages');
-    const tests = readdirSync(folder, { recursive: true, encoding: 'utf8' })
-      .filter((name) => name.endsWith('.test.ts'))
-      .map((name) => readFileSync(path.join(folder, name), 'utf8'));
-    const missing = sections().filter((path) => !tests.some((text) => text.includes(path)));
-    expect(missing, 'add a test to test/pages/').to.deep.equal([]);
   });
 
   it('every form requires a form token, and its result is stored for the Back button', () => {

@@ -2,12 +2,17 @@
 import { Readable } from 'node:stream';
 import { mock } from 'node:test';
 import { expect } from 'chai';
+import { createChanges } from '../../src/changes/engine.ts';
 import { beginRun, importLinesCleaning } from '../../src/changes/runs.ts';
+import { loadForCommand } from '../../src/config/load.ts';
 import { runOperator } from '../../src/operator/program/run-operator.ts';
+import { withRegistries } from '../../src/operator/registries.ts';
 import { setUpOperator } from '../operator/operator-suite.ts';
-import { createPage, variablesOf } from '../operator/run-operator.ts';
+import { createPage, OPERATOR_PROGRAM, variablesOf } from '../operator/run-operator.ts';
 import { onPostgres } from '../support/databases.ts';
 import { eventually } from '../support/eventually.ts';
+import { startProgram } from '../support/programs.ts';
+import { temporaryDirectory } from '../support/temporary-directory.ts';
 import { emptyDatabase, fileOf, line } from './import-file.ts';
 
 const { account, membership, organization } = line;
@@ -85,10 +90,50 @@ onPostgres('parallel imports', (open) => {
     await value(`import ${small}`);
     for (const [options, code] of [
       [`${fileOf('')} --prune --yes`, 'prune_over_limit'],
-      [`${small} --prune`, 'confirmation_needed'],
+      [`${fileOf(organization('O1'), account('A1'))} --prune --prune-at-most 100%`, 'confirmation_needed'],
     ]) {
       expect((await refusal(`import ${options}`)).code).to.equal(code);
       expect(await query('SELECT FROM import_runs')).to.deep.equal([]);
+    }
+  });
+
+  it('a program that is stopped inside a transaction loses it, holds up no other change, and says that it was not done', async () => {
+    const { database } = parts();
+    const states = (where: string) =>
+      database.query(
+        `SELECT FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid() AND ${where}`,
+      );
+    const operator = {
+      load: () => loadForCommand({ environment: variablesOf(database), mayUseDefaults: true, report: () => {} }),
+      by: () => ({ operator: 'tests', reason: undefined }),
+      announce() {},
+      warn() {},
+      onWait() {},
+    };
+    const limit = withRegistries(operator, true, ({ database }) =>
+      database.query('SHOW idle_in_transaction_session_timeout'),
+    );
+    expect(await limit).to.deep.equal([{ idle_in_transaction_session_timeout: '2s' }]);
+    const engine = createChanges({ database });
+    for (const [words, ends] of [
+      [
+        ['organizations', 'add', '--name', 'Half'],
+        /the database undid a change, because this process was stopped .*nothing of that change was done/s,
+      ],
+      [['import', small], /^Done: import/m],
+    ] as const) {
+      const program = await database.transaction(async (tx) => {
+        await tx.query('LOCK TABLE organizations IN SHARE MODE');
+        const [cwd, environment] = [temporaryDirectory('stopped'), variablesOf(database)];
+        const started = startProgram(process.execPath, [OPERATOR_PROGRAM, ...words], { cwd, environment });
+        await started.waitUntil(async () => expect(await states("wait_event_type = 'Lock'")).to.have.length(1));
+        started.pause();
+        return started;
+      });
+      const left = "SELECT FROM organizations WHERE name = 'Half' OR external_id = 'O1'";
+      await engine.transaction(async (tx) => expect(await tx.query(left)).to.deep.equal([]));
+      program.resume();
+      await eventually(() => expect(program.output()).to.match(ends));
     }
   });
 

@@ -142,7 +142,7 @@ onPostgres('operator import --prune', (open) => {
     expect(active).to.have.length(4);
   });
 
-  it('`import --prune` is refused without a confirmation, and above its limit unless an option raises it', async () => {
+  it('`import --prune` is refused without a confirmation if it removes something, and above its limit unless an option raises it', async () => {
     const before = await databaseSnapshot(parts().database);
     for (const [options, code] of [
       [`${fileOf('')} --yes`, 'prune_over_limit'],
@@ -153,13 +153,13 @@ onPostgres('operator import --prune', (open) => {
       [`${without('O4')} --yes --prune-at-most 0%`, 'prune_over_limit'],
       [`${without('O4')} --yes --prune-at-most 0`, 'prune_over_limit'],
       [without('A2'), 'confirmation_needed'],
-      [fileOf(...ALL), 'confirmation_needed'],
     ]) {
       expect((await refusal(`import --prune ${options}`)).code, options).to.equal(code);
     }
     const looked = await value(`import --prune ${fileOf('')} --dry-run`);
     expect(looked).to.include({ needs_prune_at_most: '100%' });
     expect(removedIn(looked)).to.deep.equal([4, 3, 4, 5, 0]);
+    expect(removedIn(await value(`import --prune ${fileOf(...ALL)}`))).to.deep.equal([0, 0, 0, 0, 0]);
     expect(await databaseSnapshot(parts().database)).to.deep.equal(before);
     expect(removedIn(await prune(without('W2', 'W3'), '--prune-at-most 2'))[1]).to.equal(2);
     expect(removedIn(await prune(fileOf(''), '--prune-at-most 100%'))).to.deep.equal([4, 1, 4, 5, 0]);

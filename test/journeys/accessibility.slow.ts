@@ -1,7 +1,7 @@
-/** Every page is accessible in dark mode and on a phone, with names of the maximum length. */
+/** Every kind of page is accessible in dark mode and on a phone, with names of the maximum length. */
 import { expect } from 'chai';
 import type { Page } from 'playwright-core';
-import { expectAccessible, PHONE } from '../support/axe.ts';
+import * as axe from '../support/axe.ts';
 import { describeInBrowser, enterAs } from '../support/browser.ts';
 import { atEndOfFile } from '../support/end-of-run.ts';
 import { authorizationUrl, exchangeCode, pkce, type TestClient } from '../support/oauth.ts';
@@ -62,6 +62,18 @@ describeInBrowser('pages in the browser', (visit) => {
     await press(page, 'Sign in');
   }
 
+  /** Kinds of elements whose dark colors were looked at, by their tags and classes. */
+  const seenInDark = new Set<string>();
+
+  async function expectAccessible(page: Page, name = page.url()): Promise<void> {
+    const found = await page.evaluate<string[]>(
+      '[...document.querySelectorAll("body *")].map(({ tagName, className }) => `${tagName} ${className}`)',
+    );
+    const dark = found.some((kind) => !seenInDark.has(kind));
+    for (const kind of found) seenInDark.add(kind);
+    await axe.expectAccessible(page, name, { dark });
+  }
+
   async function expectPage(page: Page, name: string): Promise<void> {
     await page.getByRole('heading', { level: 1, name, exact: true }).waitFor();
     await expectAccessible(page, name);
@@ -77,7 +89,7 @@ describeInBrowser('pages in the browser', (visit) => {
 
   describe('accessibility and phone layout', () => {
     it('the public pages are accessible and fit on a phone', async () => {
-      const { page } = await visit(PHONE);
+      const { page } = await visit(axe.PHONE);
       const account = await on.service.accounts.find(person.accountId);
       if (!account) throw new Error('no such account');
       const { token } = await on.service.passwordLinks.make(account, 'forgotten', ORIGIN);
@@ -88,7 +100,6 @@ describeInBrowser('pages in the browser', (visit) => {
         '/forgot-password': 200,
         '/errors': 200,
         '/errors/temporarily_unavailable': 200,
-        '/nothing': 404,
         '/oauth/authorize?client_id=nobody': 400,
       });
       await page.goto(`${on.issuer}/forgot-password`);
@@ -98,7 +109,7 @@ describeInBrowser('pages in the browser', (visit) => {
     });
 
     it('the pages for authorizing a client and for signing out are accessible and fit on a phone', async () => {
-      const { page } = await visit(PHONE);
+      const { page } = await visit(axe.PHONE);
       await page.goto(requestUrl(client));
       await signIn(page, { ...person, password: 'seven red forklifts' });
       await page.getByText('Wrong email address or password.').waitFor();
@@ -116,7 +127,7 @@ describeInBrowser('pages in the browser', (visit) => {
     });
 
     it('the pages of an organization that asks first are accessible, fit on a phone, and need no JavaScript', async () => {
-      const { page } = await visit(PHONE);
+      const { page } = await visit(axe.PHONE);
       const { page: plain } = await visit({ javaScript: false });
       await enterAs(page, on.issuer, session);
       await enterAs(plain, on.issuer, session);
@@ -140,7 +151,7 @@ describeInBrowser('pages in the browser', (visit) => {
       await plain.getByLabel('Reason, if you decline it').fill(HOSTILE);
       await press(plain, 'Decline');
       await plain.getByText('is declined').waitFor();
-      await expectPages(page, { ...paths, '/profile/connections': 200 });
+      await expectPages(page, { [organizationUrl]: 200 });
       await page.goto(requestUrl(client));
       await page.getByText(HOSTILE).waitFor();
       await expectAccessible(page);
@@ -158,7 +169,7 @@ describeInBrowser('pages in the browser', (visit) => {
         await organizations.addWarehouse({ organizationId, name });
       }
       access.forgetOrganization(organizationId);
-      const { page } = await visit(PHONE);
+      const { page } = await visit(axe.PHONE);
       const { page: plain } = await visit({ javaScript: false });
       await enterAs(page, on.issuer, session);
       await enterAs(plain, on.issuer, session);
@@ -170,7 +181,7 @@ describeInBrowser('pages in the browser', (visit) => {
     });
 
     it('the profile pages are accessible and fit on a phone', async () => {
-      const { page } = await visit(PHONE);
+      const { page } = await visit(axe.PHONE);
       await enterAs(page, on.issuer, session);
       const connection = `/profile/connections/${client.id}`;
       await expectPages(page, {
@@ -178,16 +189,12 @@ describeInBrowser('pages in the browser', (visit) => {
         '/profile/connections': 200,
         [connection]: 200,
         [`${connection}/disconnect`]: 200,
-        '/profile/connections/disconnect-all': 200,
         '/profile/api-keys/created': 200,
         [`/profile/oauth-clients/${client.id}/links`]: 200,
         '/profile/organizations': 200,
-        [organizationUrl]: 200,
         [`${organizationUrl}?show=clients`]: 200,
-        [`${organizationUrl}/people/${person.accountId}/end`]: 200,
-        [`${organizationUrl}/clients/${client.id}/end`]: 200,
+        [`${organizationUrl}/clients/${client.id}`]: 200,
         '/profile/activity': 200,
-        '/profile/activity?before=1': 200,
         '/profile/security': 200,
         '/profile/api-keys': 200,
       });
@@ -215,12 +222,6 @@ describeInBrowser('pages in the browser', (visit) => {
         await page.getByRole('alert').waitFor();
         await expectAccessible(page);
       }
-      await page.goto(`${on.issuer}/profile/api-keys`);
-      const revoke = page.getByRole('link', { name: `Revoke ${LONG}` });
-      await revoke.first().click();
-      await page.getByRole('button', { name: 'Revoke' }).waitFor();
-      await expectAccessible(page);
-
       await page.goto(`${on.issuer}/profile/security`);
       await page.getByLabel('Current password').fill(person.password);
       await page.getByLabel('New password').fill('short');
@@ -230,7 +231,7 @@ describeInBrowser('pages in the browser', (visit) => {
     });
 
     it('the pages of OAuth clients are accessible and fit on a phone', async () => {
-      const { page } = await visit(PHONE);
+      const { page } = await visit(axe.PHONE);
       await enterAs(page, on.issuer, session);
       await page.goto(`${on.issuer}/profile/oauth-clients`);
       await expectPage(page, 'OAuth clients');
@@ -239,9 +240,6 @@ describeInBrowser('pages in the browser', (visit) => {
       const parts = ['connect', 'settings', 'problems', 'secrets'];
       const own = `/profile/oauth-clients/${client.id}`;
       await expectPages(page, Object.fromEntries(parts.map((part) => [`${own}/${part}`, 200])));
-      await page.getByRole('link', { name: 'Remove (the secret' }).first().click();
-      await page.getByRole('button', { name: 'Remove secret' }).waitFor();
-      await expectAccessible(page);
       await page.goto(`${on.issuer}${own}/settings`);
       await page.getByRole('link', { name: 'Delete client' }).click();
       await press(page, 'Delete client');

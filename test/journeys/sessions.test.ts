@@ -93,18 +93,6 @@ describe('browser sessions', () => {
     });
   }
 
-  it('a new sign-in on the sign-in page ends the earlier session', async () => {
-    const person = createPerson(on.issuer);
-    const form = await person.get('/login');
-    await person.submit(form, credentials(on.seeded.person));
-    const first = sessionCookie(person);
-    await person.submit(form, credentials(on.seeded.other));
-    const second = sessionCookie(person);
-    expect(second).not.to.equal(first);
-    expect(await isSignedIn(first)).to.equal(false);
-    expect(await isSignedIn(second)).to.equal(true);
-  });
-
   it('signing out clears the browser’s cache and storage, but no cookies of other sites', async () => {
     const person = await signedIn();
     const answer = await person.submit(await person.get('/logout'), {});

@@ -1,4 +1,4 @@
-/** The programs of docs/libraries.md work with the unmodified libraries, and need each setting. */
+/** The programs of docs/libraries.md work with the unmodified libraries. */
 import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { cpSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
@@ -34,7 +34,7 @@ const FILES = documentedFiles();
 /** Runs a library with these settings until it is done. @throws Error if a step fails */
 type Run = (library: Library, documented: string) => Promise<void>;
 
-/** Defines a test of the documented settings, and one that leaves each of them out in turn. */
+/** Defines a test of the documented settings of each library. */
 function testLibraries(extension: string, libraries: readonly Library[], run: Run): void {
   for (const library of libraries) {
     const documented = FILES.get(`${library.name}.${extension}`) ?? '';
@@ -43,14 +43,6 @@ function testLibraries(extension: string, libraries: readonly Library[], run: Ru
     } else {
       const message = library.cannot;
       it(`${library.name} cannot connect`, () => expectFailure(run(library, documented), message));
-    }
-
-    for (const [setting, replacement, message] of library.needed) {
-      it(`${library.name} fails without \`${setting.trim().replaceAll(/\s+/g, ' ')}\``, async () => {
-        expect(documented).to.include(setting);
-        const changed = documented.replace(setting, replacement);
-        await expectFailure(run(library, changed), message);
-      });
     }
   }
 }

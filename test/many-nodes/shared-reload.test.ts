@@ -268,14 +268,6 @@ describeOn([postgresServer, redisServer], 'a reload of several nodes', () => {
     expect((await rowOf(third))?.runsWith.reload).not.to.have.property('at');
     await third.close();
   });
-
-  it('SIGHUP reloads only that node', async () => {
-    write('first', 21);
-    write('second', 22);
-    await second.reload();
-    expect(await secondsOf(second)).to.equal('22m');
-    expect(await secondsOf(first)).to.equal('17m');
-  });
 });
 
 describeOn([postgresServer], 'a reload without a database', () => {

@@ -8,6 +8,40 @@ import { describeOn, required } from '../support/requirements.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
 import { environment, MODULE, python } from './python.ts';
 
+describe('the modules for Node and Python', () => {
+  const textOf = (file: string): string => readFileSync(path.join(MODULE, '..', file), 'utf8');
+  const found = (file: string, pattern: RegExp): string[] =>
+    [...textOf(file).matchAll(pattern)].map(([, name = '']) => name);
+
+  it('both READMEs have the same order', () => {
+    const headings = found('node/README.md', /^## (.*)$/gm);
+    expect(headings)
+      .to.have.length(4)
+      .and.to.deep.equal(found('python/README.md', /^## (.*)$/gm));
+  });
+
+  it('both have the same settings, but for what their languages have, and both READMEs name all of them', () => {
+    const [node = ''] = /interface IntrospectorOptions \{.*?\n\}/s.exec(textOf('node/src/introspector.ts')) ?? [];
+    const options = [...node.matchAll(/^ {2}readonly (\w+)\??:/gm)].map(([, name = '']) => name);
+    const settings = found('python/src/gatehouse/settings.py', /^ {4}(\w+): .*$/gm);
+    const camel = (name: string) => name.replace(/_(\w)/g, (_, letter) => letter.toUpperCase());
+    const common = (names: string[], own: string[]) =>
+      names.filter((one) => !own.includes(one)).map((one) => camel(one).replace(/(Ms|Seconds)$/, ''));
+    expect(common(settings, ['ssl_context'])).to.have.members(common(options, ['onFailure', 'clock']));
+    const tableOf = (file: string) => textOf(file).split('\n## Settings\n')[1] ?? '';
+    for (const one of settings) expect(tableOf('python/README.md')).to.include(`\`${one}\``);
+    for (const one of options.filter((one) => one !== 'clock')) {
+      expect(tableOf('node/README.md')).to.include(`\`${one}\``);
+    }
+  });
+
+  it('both run all vectors of the wire contract', () => {
+    const all = readdirSync(path.join(MODULE, '../../docs/wire')).map((file) => path.basename(file, '.json'));
+    expect(all).to.have.members(found('node/test/vectors.ts', /casesOf\('(.*)\.json'\)/g));
+    expect(all).to.have.members(found('python/tests/test_vectors.py', /cases\("(.*)"\)/g));
+  });
+});
+
 describeOn([python], 'the Python module', () => {
   it('the module follows the vectors of the wire contract and keeps its own rules', () => {
     const args = ['-m', 'unittest', 'discover', '-s', 'tests'];

@@ -84,7 +84,7 @@ describe('operator confirmation', () => {
     const typed = 'seven green forklifts\n';
     for (const [second, problem] of [
       ['seven green forklift\n', 'the two passwords do not match'],
-      ['\x03', 'no password was entered'],
+      ['\x03', 'nothing was entered'],
     ] as const) {
       const { exitCode, errors } = await onTerminal(add, typed, second);
       expect(exitCode).to.equal(2);

@@ -1,10 +1,13 @@
 /** Reports of nodes: the doctor compares them, and `gatehouse nodes` lists and awaits them. */
 import { expect } from 'chai';
 import packageFile from '../../package.json' with { type: 'json' };
+import { TIMEOUT_FACTOR } from '../../src/operator/registries.ts';
+import { openDatabase } from '../../src/storage/database.ts';
 import { listNodes } from '../../src/storage/nodes.ts';
 import { environmentOf } from '../doctor/behind-proxy.ts';
 import { examine } from '../doctor/doctor-findings.ts';
 import { eventually } from '../support/eventually.ts';
+import { startPostgresServer } from '../support/postgres-server.ts';
 import { freshRedisUrl } from '../support/redis-server.ts';
 import { describeOn, postgresServer, redisServer } from '../support/requirements.ts';
 import { startsOn, type TestService } from '../support/service.ts';
@@ -97,7 +100,7 @@ describeOn([postgresServer, redisServer], 'operator nodes', () => {
 
   it('`nodes --wait` waits for a heartbeat of each node after its own start, and names nodes without one', async () => {
     await addFrozenNode('frozen:2', 5);
-    const late = await run('nodes --wait 3 --within 1s');
+    const late = await run('nodes --wait 3 --within 3s');
     expect(late.exitCode).to.equal(1);
     expect(late.output).to.contain('of 3 node(s) became ready');
     expect(late.output).to.match(/frozen:2 is ready; its last heartbeat was \d+ s ago/);
@@ -108,13 +111,36 @@ describeOn([postgresServer, redisServer], 'operator nodes', () => {
     await removeNodes();
   });
 
+  it('`nodes --wait` keeps its limit although the database hangs for longer', async () => {
+    const server = await startPostgresServer();
+    server.pause();
+    // Gives up after half of the time that other commands wait for a connection.
+    const database = await openDatabase({
+      databaseUrl: server.url,
+      dataDirectory: '',
+      timeoutFactor: TIMEOUT_FACTOR / 2,
+    });
+    try {
+      const hanging = database.query('SELECT 1').catch(() => 'the query');
+      const waiting = operatorWith({ DATABASE_URL: server.url })('nodes --wait 1 --within 1s');
+      expect(await Promise.race([hanging, waiting.then(() => '--wait')])).to.equal('--wait');
+      const { exitCode, output } = await waiting;
+      expect(exitCode).to.equal(1);
+      expect(output).to.match(/Only 0 of 1 node\(s\) became ready within 1 s.*The database cannot be used/s);
+      await hanging;
+    } finally {
+      server.resume();
+      await database.close();
+    }
+  });
+
   it('`nodes` lists a stopping node as leaving, and a stopped node no longer', async () => {
     await second.leave();
     const stateOfSecond = async () => (await listNodes(first.database)).find(({ node }) => node === names[1])?.state;
     await eventually(async () => expect(await stateOfSecond()).to.equal('leaving'));
     await second.close();
     expect(await stateOfSecond()).to.equal(undefined);
-    const missing = await run('nodes --wait 2 --within 1s');
-    expect(missing.output).to.match(/Only [01] of 2 node\(s\) became ready within 1 s/);
+    const missing = await run('nodes --wait 2 --within 3s');
+    expect(missing.output).to.match(/Only [01] of 2 node\(s\) became ready within 3 s/);
   });
 });

@@ -33,8 +33,6 @@ const VERBS = {
   generate: 'prints a new value and changes nothing',
   invite: 'creates a one-time link',
   policy: 'shows or changes what an organization decides about all clients and API keys',
-  requests: 'lists the clients that wait for an approval',
-  approve: 'lets a client reach an organization that asks first',
   block: 'blocks a client in an organization, even if it is approved',
   unblock: 'ends the block of a client',
 } as const;
@@ -103,7 +101,6 @@ describe('the operator command', () => {
       'import x --prune-at-most 5%',
       'import x --prune-at-most 5%',
       'import x --prune --prune-at-most 101%',
-      'connections end --yes',
     ]);
     for (const [line, meant] of [
       ['accounts ad', 'add'],
@@ -151,7 +148,7 @@ describe('the operator command', () => {
     const namesOf = (is: typeof onlyReads) => leaves.flatMap(([words, command]) => (is(command) ? [words] : []));
     const nouns = 'accounts api-keys clients connections keys links memberships organizations passkeys sessions';
     const lists = `${nouns} warehouses`.split(' ').map((noun) => `${noun} list`);
-    const shows = ['clients show', 'organizations requests', 'organizations show', 'warehouses show', 'keys generate'];
+    const shows = ['clients show', 'organizations show', 'warehouses show', 'keys generate'];
     const others = ['audit', 'check-config', 'doctor', 'nodes', 'show'];
     expect(namesOf(onlyReads)).to.have.members([...lists, ...shows, ...others]);
     const ends = ['accounts suspend', 'api-keys revoke', 'clients suspend', 'connections end', 'organizations block'];

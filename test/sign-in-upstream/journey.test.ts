@@ -129,32 +129,6 @@ describe('a user who signs in for the first time and has no password', () => {
     expect(signedInBefore).to.not.have.property('confirmation');
   });
 
-  it('a user cannot confirm an action as another linked user: the session stays, and nothing is done', async () => {
-    const ivan = { ...LINUS, sub: 'employee-18', email: 'ivan@example.test' };
-    await addImported(ivan, 'Ivan Import');
-    const person = on.traveller();
-    const form = await person.travel(await person.get('/profile/api-keys'));
-    const own = await on.service.accounts.findByEmail(LINUS.email);
-    const before = await on.service.apiKeys.listOf(own?.id ?? '');
-    const asked = await person.submit(form, { name: 'Night sync' });
-    const there = await person.submit(asked, { sign_in_with: 'platform' });
-    on.upstream.account = ivan;
-    const elsewhere = on.traveller();
-    await elsewhere.travel(await elsewhere.get('/profile'));
-    on.upstream.account = LINUS;
-    on.upstream.lie = { claims: (claims) => ({ ...claims, sub: ivan.sub }) };
-    const back = await person.travel(there);
-    on.upstream.lie = {};
-    expect(back.html).to.include(said('upstream.another-heading'));
-    const page = await person.get('/profile/api-keys');
-    expect(page.html).to.include(LINUS.email).and.not.include(ivan.email);
-    const again = await person.submit(page, { name: 'Night sync' });
-    expect(again.html).to.include(said('confirm.title'));
-    expect(await on.service.apiKeys.listOf(own?.id ?? '')).to.deep.equal(before);
-    const [last] = await on.service.activity.of(own?.id ?? '', { limit: 1 });
-    expect(last?.details).to.include({ reason: 'another', subject: ivan.sub });
-  });
-
   it('a user cannot confirm an action as an unknown user, nor with an old authentication', async () => {
     const person = on.traveller();
     const confirm = async () => {

@@ -124,22 +124,6 @@ describe('users who administer an organization or own a client', () => {
     expect((await again.get('/profile')).html).not.to.include(STRONG_SIGN_IN);
   });
 
-  it('users can link a provider instead of a passkey, and then sign in with it', async () => {
-    await afterGrace();
-    const person = on.traveller();
-    const blocked = await person.signIn(owner);
-    expect(blocked.url.pathname).to.equal(STRONG_SIGN_IN);
-    expect(blocked.headers.get('content-security-policy')).not.to.include('form-action');
-    const olga = { sub: `olga-${people}` };
-    on.upstream.account = olga;
-    const linked = await person.travel(await person.submit(blocked, { link_with: 'platform' }));
-    expect(linked.url.pathname).to.equal('/profile');
-    expect((await browser().signIn(owner)).html).to.include('sign in with Warehouse platform');
-    expect((await on.signIn(olga)).html)
-      .to.include('Olga Owner')
-      .and.not.include(STRONG_SIGN_IN);
-  });
-
   it('after the grace period users confirm actions with a passkey; a session started with a passkey stays strong', async () => {
     const { passkey } = await addPasskey(on.service.issuer, await signedIn());
     const signInByPasskey = async (): Promise<Person> => {
@@ -198,18 +182,6 @@ describe('users who administer an organization or own a client', () => {
     on.clock.advance(GRACE_SECONDS);
     const blocked = await Promise.all(sessions.map(isBlocked));
     expect(blocked).to.deep.equal([true, true, false]);
-  });
-
-  it('users whose only provider was removed have to add a passkey, and are listed for the operator', async () => {
-    await on.service.database.transaction((tx) =>
-      on.service.identities.link(owner.accountId, { issuer: 'https://gone.example', subject: owner.email }, tx),
-    );
-    const owing = await valueFrom(operatorFor(on.service), 'accounts list --owing-a-passkey');
-    expect(owing.map(({ email }: { email: string }) => email)).to.include(owner.email);
-    await afterGrace();
-    const person = await signedIn();
-    expect(await isBlocked(person)).to.equal(true);
-    expect((await person.get(STRONG_SIGN_IN)).html).to.include(said('passkey.add'));
   });
 
   it('users with a passkey are not locked out while passkeys are disabled: they can link a provider', async () => {

@@ -68,6 +68,33 @@ describe('cache of people, clients and keys', () => {
     expect(await get('key', 'later')).to.equal('a minute later');
   });
 
+  it('values beyond the 1,000 last used are kept as bytes, and come back, current or changed, like any other', async () => {
+    let unpackedValues = 0;
+    const unpack = (bytes: Buffer): string => {
+      unpackedValues += 1;
+      return bytes.toString();
+    };
+    cache = newCache({ asBytes: { pack: (value) => Buffer.from(value), unpack } });
+    const keys = Array.from({ length: 1_100 }, (_, number) => `key-${number}`);
+    for (const key of keys) await get(key, `org_${key} org_all`);
+    expect(unpackedValues).to.equal(0);
+    for (const key of keys.slice(100)) expect(await get(key, 'later')).to.equal(`org_${key} org_all`);
+    expect(unpackedValues).to.equal(0);
+    for (const key of keys.slice(0, 100)) expect(await get(key, 'later')).to.equal(`org_${key} org_all`);
+    expect(unpackedValues).to.equal(100);
+    announce('access', 'key-101');
+    announce('organizations', 'org_key-102');
+    for (const key of keys.slice(100, 104)) {
+      const changed = ['key-101', 'key-102'].includes(key);
+      expect(await get(key, 'later'), key).to.equal(changed ? 'later' : `org_${key} org_all`);
+    }
+    announce('organizations', 'org_all');
+    for (const key of keys)
+      expect(await get(key, 'after all'), key).to.equal(key === 'key-101' || key === 'key-102' ? 'later' : 'after all');
+    announce('everything');
+    expect(await get('key-5', 'new')).to.equal('new');
+  });
+
   it('only changes of its topics, or of "everything", remove values from a cache', async () => {
     await get('key', 'first');
     announce('accounts', 'key');

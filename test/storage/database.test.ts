@@ -225,12 +225,6 @@ describeOn([postgresServer], 'database on a failing server', () => {
     expect(await frozen).to.be.instanceOf(StorageUnavailable);
   });
 
-  it('terminated idle database connections are replaced', async () => {
-    await Promise.all(Array.from({ length: 5 }, () => database.query('SELECT pg_sleep(0.05)')));
-    await terminateAll();
-    expect(await database.query('SELECT 1 AS one')).to.deep.equal([{ one: 1 }]);
-  });
-
   it('an SQL statement whose connection is terminated fails as unavailable, and the next one works', async () => {
     // Shorter than the time limit of a statement; it is terminated at once.
     const cut = failureOf(database.query('SELECT pg_sleep(15)'));

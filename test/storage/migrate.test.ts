@@ -11,12 +11,10 @@ import {
   requireSchema,
   SchemaUnknown,
 } from '../../src/storage/migrate.ts';
-import { StorageUnavailable } from '../../src/storage/storage-unavailable.ts';
 import { operatorOn, refusalFrom, valueFrom } from '../operator/run-operator.ts';
 import { forEachDatabase } from '../support/databases.ts';
 import { eventually } from '../support/eventually.ts';
 import { freshDatabaseUrl, startPostgresServer } from '../support/postgres-server.ts';
-import { freePort } from '../support/programs.ts';
 import { describeOn, postgresServer } from '../support/requirements.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
 import { TIMEOUT_FACTOR } from '../support/timeout-factor.ts';
@@ -186,16 +184,6 @@ describeOn([postgresServer], 'migrations with several nodes', () => {
     await database.close();
   });
 
-  it('a node starts on the database schema of a later version', async () => {
-    const database = await openEmpty();
-    await migrate(database);
-    await database.query("INSERT INTO gatehouse_migrations (name, run_on) VALUES ('9999_of-tomorrow', now())");
-    await requireSchema(database, { autoMigrate: true });
-    await requireSchema(database, { autoMigrate: false });
-    expect(await appliedMigrations(database)).to.deep.equal([...NAMES, '9999_of-tomorrow']);
-    await database.close();
-  });
-
   it('a migration that waits for a backup names it, blocks no reader, and is applied after the backup', async () => {
     const database = await openEmpty();
     await migrate(database);
@@ -294,15 +282,6 @@ describeOn([postgresServer], 'migrations with several nodes', () => {
       answer();
     }
     expect(await applied).to.deep.equal([TOMORROW]);
-    await database.close();
-  });
-
-  it('migrations fail with StorageUnavailable if the database cannot be reached', async () => {
-    const databaseUrl = `postgres://postgres@127.0.0.1:${await freePort()}/postgres`;
-    const database = await openDatabase({ databaseUrl, dataDirectory: '' });
-    for (const work of [() => migrate(database), () => requireSchema(database, { autoMigrate: true })]) {
-      expect(await failureOf(work())).to.be.instanceOf(StorageUnavailable);
-    }
     await database.close();
   });
 });

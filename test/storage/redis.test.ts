@@ -1,4 +1,3 @@
-import { createServer } from 'node:net';
 import { expect } from 'chai';
 import { Cluster, Redis } from 'ioredis';
 import { systemClock } from '../../src/base/clock.ts';
@@ -82,26 +81,6 @@ describe('URL of Redis', () => {
     });
     const plain = createRedis('redis+cluster://one,two:7001') as Cluster;
     expect(plain.options.redisOptions).not.to.have.property('tls');
-  });
-
-  it('a URL with the scheme rediss uses TLS, and one with redis does not', async () => {
-    const port = await freePort();
-    const firstBytes = (scheme: string) =>
-      new Promise<number>((resolve) => {
-        const server = createServer((socket) => {
-          socket.on('error', () => {});
-          socket.once('data', ([first = 0]) => {
-            client.disconnect();
-            socket.destroy();
-            server.close(() => resolve(first));
-          });
-        });
-        const client = createRedis(`${scheme}://127.0.0.1:${port}`);
-        server.listen(port, '127.0.0.1', () => void failureOf(client.connect()));
-      });
-    expect(await firstBytes('redis')).to.equal('*'.charCodeAt(0));
-    // RFC 8446 §5.1: 22 is the type of a handshake record.
-    expect(await firstBytes('rediss')).to.equal(22);
   });
 });
 
@@ -214,14 +193,6 @@ describeOn([redisServer], 'a single Redis server', () => {
       expect(await store.rotate(code, ROTATION)).to.include({ outcome: 'issued' });
     });
   }
-
-  it('a Redis that lost the Lua scripts gets them again', async () => {
-    const id = await begin();
-    await admin.script('FLUSH');
-    expect(await store.exchangeCode(id, STEP)).to.include({ outcome: 'issued' });
-    await admin.script('FLUSH');
-    expect(await store.rotate(id, ROTATION)).to.include({ outcome: 'issued' });
-  });
 
   for (const { title, given, step } of [
     {

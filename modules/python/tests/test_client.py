@@ -42,7 +42,7 @@ class Calls(unittest.TestCase):
             self.assertIsNone((await first).username)
             self.assertEqual({caller.username for caller in later}, {"later"})
 
-        in_virtual_time(test, change_stream=False)
+        in_virtual_time(test, live=False)
 
     def test_a_cancelled_call_does_not_cancel_the_request_that_others_share(self) -> None:
         async def test(service: Service, gate: AsyncGatehouse) -> None:
@@ -52,7 +52,7 @@ class Calls(unittest.TestCase):
             calls[1].cancel()
             self.assertEqual((await calls[2]).subject, "acc_a")
 
-        in_virtual_time(test, change_stream=False)
+        in_virtual_time(test, live=False)
 
     def test_an_answer_is_used_for_at_most_sixty_seconds_by_default(self) -> None:
         async def test(service: Service, gate: AsyncGatehouse) -> None:
@@ -78,7 +78,7 @@ class Calls(unittest.TestCase):
             latest = await gate.introspect("d")
             self.assertEqual([callers[2].ended.is_set(), latest.ended.is_set()], [False, False])
 
-        in_virtual_time(test, max_remembered=2)
+        in_virtual_time(test, most_remembered=2)
 
     def test_a_later_answer_that_differs_fires_the_signal_and_an_equal_one_keeps_it(self) -> None:
         async def test(service: Service, gate: AsyncGatehouse) -> None:
@@ -223,7 +223,7 @@ class Calls(unittest.TestCase):
                 await gate.introspect("a")
             self.assertEqual(raised.exception.reason, "malformed_answer")
 
-        in_virtual_time(test, change_stream=False)
+        in_virtual_time(test, live=False)
 
     def test_roles_rights_and_elements_of_any_type_are_no_error_of_the_api(self) -> None:
         async def test(service: Service, gate: AsyncGatehouse) -> None:
@@ -245,14 +245,14 @@ class Calls(unittest.TestCase):
                     except Unavailable as refusal:
                         self.assertEqual(refusal.reason, "malformed_answer")
 
-        in_virtual_time(test, change_stream=False)
+        in_virtual_time(test, live=False)
 
     def test_an_error_never_contains_the_token(self) -> None:
         class Broken(httpx.AsyncBaseTransport):
             async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
                 raise httpx.ReadError("broken", request=request)
 
-        gate = AsyncGatehouse(settings(change_stream=False), transport=Broken())
+        gate = AsyncGatehouse(settings(live=False), transport=Broken())
         with self.assertRaises(Unavailable) as raised:
             asyncio.run(gate.introspect("gate_at_secret"))
         error: Optional[BaseException] = raised.exception

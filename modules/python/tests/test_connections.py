@@ -82,7 +82,7 @@ class RealService:
 
     def settings(self, **options: Any) -> Settings:
         # The tests may run on a busy machine.
-        options = {"timeout_seconds": 30, "change_stream": False, **options}
+        options = {"timeout_seconds": 30, "live": False, **options}
         return settings(introspection_endpoint=self.endpoint, **options)
 
 
@@ -169,7 +169,7 @@ class Connections(unittest.TestCase):
     def test_a_stream_whose_headers_arrive_byte_by_byte_is_given_up(self) -> None:
         with RealService() as service, mock.patch.object(connection, "STREAM_OPENING_SECONDS", 0.1):
             service.drips = b"HTTP/1.1 200 OK\r\nX: x"
-            with Gatehouse(service.settings(change_stream=True)):
+            with Gatehouse(service.settings(live=True)):
                 deadline = time.monotonic() + 20
                 while service.requests < 2 and time.monotonic() < deadline:
                     time.sleep(0.01)

@@ -76,8 +76,7 @@ class Rules(unittest.TestCase):
             challenge = raised.exception.headers["WWW-Authenticate"]
             self.assertEqual(challenge, f'Bearer resource_metadata="{url}"')
 
-        url = "https://api.example.com/.well-known/oauth-protected-resource"
-        in_virtual_time(test, change_stream=False, resource_metadata=url)
+        in_virtual_time(test, live=False, resource="https://api.example.com/")
 
     def test_a_setting_that_cannot_work_is_refused_with_its_remedy(self) -> None:
         right: dict[str, Any] = {
@@ -93,11 +92,15 @@ class Rules(unittest.TestCase):
             ({"issuer": "http://localhost.example"}, "which is http"),
             ({"client_secret": ""}, "client_secret"),
             ({"introspection_endpoint": "http://10.0.0.7:3000/x?y"}, "introspection_endpoint"),
-            ({"remember_seconds": 601}, "remember_seconds"),
+            ({"resource": "api.example.com"}, "resource"),
+            ({"remember_for_seconds": 601}, "remember_for_seconds"),
         ):
             with self.assertRaisesRegex(ValueError, name):
                 Settings(**{**right, **wrong})
         for issuer in ("http://localhost:3000", "http://127.9.9.9", "http://[::1]:3000"):
             Settings(**{**right, "issuer": issuer})
         Settings(**{**right, "issuer": "http://auth.example.com"}, allow_insecure_issuer=True)
+        api = Settings(**right, resource="https://api.example.com/graphql?v=2")
+        address = "https://api.example.com/.well-known/oauth-protected-resource/graphql?v=2"
+        self.assertEqual(api.resource_metadata, address)
         self.assertNotIn("gate_cs_a", repr(Settings(**right)))

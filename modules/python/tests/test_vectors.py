@@ -49,7 +49,7 @@ class Vectors(unittest.TestCase):
                     return answered(200, b'{"active":false}')
 
                 gate = AsyncGatehouse(
-                    settings(change_stream=False), transport=httpx.MockTransport(answer)
+                    settings(live=False), transport=httpx.MockTransport(answer)
                 )
                 request = Request(case["query"], case["content_type"], tuple(case["authorization"]))
                 with self.assertRaises(Refusal) as raised:
@@ -69,7 +69,7 @@ class Vectors(unittest.TestCase):
                     return answered(case["status"], case["body"].encode(), case["headers"])
 
                 gate = AsyncGatehouse(
-                    settings(change_stream=False), transport=httpx.MockTransport(answer)
+                    settings(live=False), transport=httpx.MockTransport(answer)
                 )
                 try:
                     caller = asyncio.run(gate.introspect(TOKEN))
@@ -158,7 +158,7 @@ class Sequence(httpx.AsyncBaseTransport):
 
     async def run(self, test: unittest.TestCase) -> None:
         gate = AsyncGatehouse(
-            settings(timeout_seconds=60, remember_seconds=600), self.clock, transport=self
+            settings(timeout_seconds=60, remember_for_seconds=600), self.clock, transport=self
         )
         calls: list[asyncio.Task[None]] = []
         async with gate:

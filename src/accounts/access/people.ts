@@ -5,7 +5,7 @@ import type { ChangeFeed } from '../../storage/change-feed.ts';
 import { createEndedIds, endedIdsFrom, endedIdsSql } from '../../storage/ended-ids.ts';
 import type { Queries } from '../../storage/queries.ts';
 import { ACCOUNT_COLUMNS, type Account, type AccountRow, accountFrom, isAccountId } from '../account.ts';
-import { isOpen, type OrganizationPolicies } from '../organizations/organization-policy.ts';
+import { isOpen, type OrganizationPolicies, type OrganizationPolicy } from '../organizations/organization-policy.ts';
 import { type ConnectionLimit, isLimited, LIMIT_COLUMN, type LimitJson, limitFrom } from './access-limit.ts';
 import { type Organization, organizationsFrom, type ReachRow, selectReach } from './reach.ts';
 
@@ -53,6 +53,7 @@ export function createPeople(parts: PeopleParts) {
     within: { topic: 'organizations', namesIn: (person) => organizationIds(person) },
     ...(maxCached && { maxSize: maxCached }),
     sizeOf: (person) => Math.ceil(placesOf(person) / PLACES),
+    asBytes: { pack, unpack },
   });
 
   const isEnded = createEndedIds({
@@ -129,6 +130,37 @@ function policiesFrom(rows: readonly ReachRow[]): OrganizationPolicies {
     .filter(({ policy }) => !isOpen(policy));
   if (policies.length === 0) return NO_POLICIES;
   return new Map(policies.map(({ id, policy }) => [id, policy]));
+}
+
+/** A user in the cache: times are text, and policies a list. */
+type PersonJson = Pick<Person, 'organizations' | 'ended'> & {
+  readonly account: Omit<Account, 'createdAt' | 'suspendedAt'> & {
+    readonly createdAt: string;
+    readonly suspendedAt?: string;
+  };
+  readonly policies: readonly (readonly [string, OrganizationPolicy])[];
+  readonly connections: readonly (readonly [string, number, LimitJson?])[];
+};
+
+const pack = ({ policies, ...person }: Person): Buffer =>
+  Buffer.from(JSON.stringify({ ...person, policies: [...policies] }));
+
+function unpack(bytes: Buffer): Person {
+  const { account, organizations, policies, ended, connections }: PersonJson = JSON.parse(bytes.toString());
+  const { createdAt, suspendedAt, ...others } = account;
+  return {
+    account: {
+      ...others,
+      createdAt: new Date(createdAt),
+      ...(suspendedAt !== undefined && { suspendedAt: new Date(suspendedAt) }),
+    },
+    organizations,
+    policies: policies.length === 0 ? NO_POLICIES : new Map(policies),
+    ended,
+    connections: connections.map(([clientId, generation, limit]) =>
+      limit ? [clientId, generation, limitFrom(limit)] : [clientId, generation],
+    ),
+  };
 }
 
 const organizationIds = (person: Person | undefined): string[] => person?.organizations.map(({ id }) => id) ?? [];

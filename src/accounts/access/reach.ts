@@ -87,18 +87,7 @@ const rightsOf = (role: Role, row: ReachRow): readonly Right[] =>
 export function rightsBy(role: Role, rights: readonly Right[] | null): readonly Right[] {
   if (role === 'owner' || role === 'admin') return RIGHTS;
   const most = role === 'viewer' ? (['read'] as const) : RIGHTS;
-  return intern(most.filter((right) => rights?.includes(right)));
-}
-
-/** Cached users share these lists: many users have one of only a few sets of rights. */
-const INTERNED_RIGHTS = new Map<string, readonly Right[]>();
-
-function intern(rights: readonly Right[]): readonly Right[] {
-  const key = rights.join();
-  const known = INTERNED_RIGHTS.get(key);
-  if (known) return known;
-  INTERNED_RIGHTS.set(key, Object.freeze(rights));
-  return rights;
+  return most.filter((right) => rights?.includes(right));
 }
 
 /** The holder of memberships: a user, or a machine client, which acts for itself. */

@@ -17,7 +17,7 @@ interface KnownProvider extends UpstreamStrength {
   readonly label: string;
 }
 
-interface LinkedIdentity extends Identity {
+export interface LinkedIdentity extends Identity {
   readonly createdAt: Date;
   /** Null for an imported link that was never used. */
   readonly lastUsedAt: Date | null;

@@ -1,11 +1,12 @@
 /** `operator links`: the provider accounts that are linked to a person's account. */
 import type { Command } from 'commander';
 import type { Account } from '../../accounts/account.ts';
+import type { LinkedIdentity } from '../../accounts/identities/identities.ts';
 import { Refusal } from '../../base/refusal.ts';
 import { addYesOption } from '../command/confirmation.ts';
 import { aboutAccount } from '../command/names.ts';
 import type { Operator } from '../command/operator.ts';
-import { table } from '../command/report.ts';
+import { dayOf, itemsReport, type ListForm } from '../command/report.ts';
 
 export function addLinkCommands(program: Command, operator: Operator): void {
   const links = program.command('links').description('accounts at providers with which people sign in');
@@ -13,27 +14,11 @@ export function addLinkCommands(program: Command, operator: Operator): void {
   aboutAccount(links.command('list'), operator, async (account, registries) => {
     const linked = await registries.identities.listOf(account.id);
     const { providers } = registries.settings.signIn;
-    const rows = linked.map(({ issuer, subject, createdAt, lastUsedAt }) => ({
-      provider: providers.find((provider) => provider.issuer === issuer)?.id ?? null,
-      issuer,
-      subject,
-      linked_at: createdAt,
-      last_used_at: lastUsedAt,
+    const named = linked.map((one) => ({
+      ...one,
+      provider: providers.find(({ issuer }) => issuer === one.issuer)?.id,
     }));
-    return {
-      value: rows,
-      text: table(
-        ['PROVIDER', 'ISSUER', 'SUBJECT', 'LINKED', 'LAST USED'],
-        rows.map((row) => [
-          row.provider ?? 'not in the settings',
-          row.issuer,
-          row.subject,
-          row.linked_at.toISOString(),
-          row.last_used_at?.toISOString() ?? 'never',
-        ]),
-        'The account has no linked account at a provider.',
-      ),
-    };
+    return itemsReport(LIST, named);
   }).description('list the provider accounts with which the person signs in');
 
   aboutAccount(
@@ -68,6 +53,25 @@ export function addLinkCommands(program: Command, operator: Operator): void {
     },
   ).description('remove a link with a provider account, so that it can be created again');
 }
+
+const LIST: ListForm<LinkedIdentity & { readonly provider: string | undefined }> = {
+  heading: ['PROVIDER', 'ISSUER', 'SUBJECT', 'LINKED', 'LAST USED'],
+  row: ({ provider = 'not in the settings', issuer, subject, createdAt, lastUsedAt }) => [
+    provider,
+    issuer,
+    subject,
+    dayOf(createdAt),
+    dayOf(lastUsedAt),
+  ],
+  value: ({ provider = null, issuer, subject, createdAt, lastUsedAt }) => ({
+    provider,
+    issuer,
+    subject,
+    linked_at: createdAt,
+    last_used_at: lastUsedAt,
+  }),
+  nothing: 'The account has no linked account at a provider.',
+};
 
 const notLinked = ({ email }: Account, provider: string): Refusal =>
   new Refusal('link_unknown', `${email} has no link with ${provider}.`, 'See `links list`.');

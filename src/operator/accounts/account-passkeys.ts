@@ -7,7 +7,7 @@ import { Refusal } from '../../base/refusal.ts';
 import { addYesOption } from '../command/confirmation.ts';
 import { aboutAccount } from '../command/names.ts';
 import type { Operator, Report } from '../command/operator.ts';
-import { table } from '../command/report.ts';
+import { dayOf, itemsReport, type ListForm } from '../command/report.ts';
 import type { Registries } from '../registries.ts';
 import { tryMail } from './mailing.ts';
 
@@ -15,7 +15,7 @@ export function addPasskeyCommands(program: Command, operator: Operator): void {
   const passkeys = program.command('passkeys').description('passkeys with which people sign in');
 
   aboutAccount(passkeys.command('list'), operator, async (account, registries) =>
-    listOf(await registries.passkeys.of(account.id)),
+    itemsReport(LIST, await registries.passkeys.of(account.id)),
   ).description('list the passkeys with which a person signs in');
 
   aboutAccount(
@@ -31,29 +31,24 @@ export function addPasskeyCommands(program: Command, operator: Operator): void {
   ).description('remove a passkey, such as one on a lost device');
 }
 
-function listOf(passkeys: readonly Passkey[]): Report {
-  const rows = passkeys.map(({ id, name, isSynced, createdAt, lastUsedAt }) => ({
+const LIST: ListForm<Passkey> = {
+  heading: ['ID', 'NAME', 'SYNCED', 'ADDED', 'LAST USED'],
+  row: ({ id, name, isSynced, createdAt, lastUsedAt }) => [
+    id,
+    name,
+    isSynced ? 'yes' : 'no',
+    dayOf(createdAt),
+    dayOf(lastUsedAt),
+  ],
+  value: ({ id, name, isSynced, createdAt, lastUsedAt }) => ({
     id,
     name,
     synced: isSynced,
     added_at: createdAt,
     last_used_at: lastUsedAt,
-  }));
-  return {
-    value: rows,
-    text: table(
-      ['ID', 'NAME', 'SYNCED', 'ADDED', 'LAST USED'],
-      rows.map((row) => [
-        row.id,
-        row.name,
-        row.synced ? 'yes' : 'no',
-        row.added_at.toISOString(),
-        row.last_used_at?.toISOString() ?? 'never',
-      ]),
-      'The account has no passkey.',
-    ),
-  };
-}
+  }),
+  nothing: 'The account has no passkey.',
+};
 
 async function remove(account: Account, { id, name }: Passkey, registries: Registries): Promise<Report> {
   const { passkeys, recordChange, settings } = registries;

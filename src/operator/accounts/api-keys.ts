@@ -7,7 +7,7 @@ import { Refusal } from '../../base/refusal.ts';
 import { addYesOption } from '../command/confirmation.ts';
 import { accountNamed } from '../command/names.ts';
 import type { Operator } from '../command/operator.ts';
-import { addList, type ListForm } from '../command/report.ts';
+import { addList, dayOf, type ListForm } from '../command/report.ts';
 
 export function addApiKeyCommands(program: Command, operator: Operator): void {
   const { run } = operator;
@@ -66,8 +66,6 @@ const LIST: ListForm<ListedApiKey> = {
 };
 
 const isExpired = ({ expiresAt }: ListedApiKey): boolean => expiresAt !== null && expiresAt.getTime() <= systemClock();
-
-const dayOf = (time: Date | null): string => time?.toISOString().slice(0, 10) ?? 'never';
 
 /** Returns the refusal of an unknown ID without repeating it: the input may be the key itself. */
 const unknown = (): Refusal =>

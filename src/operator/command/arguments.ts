@@ -61,7 +61,7 @@ type Terminal = Pick<Surroundings, 'stdin' | 'stderr'>;
 export async function readToken(argument: string, terminal: Terminal, question = 'Token (hidden): '): Promise<string> {
   if (argument !== '-') return argument;
   if (!terminal.stdin.isTTY) return withoutLineEnd(await text(terminal.stdin));
-  return promptHidden(terminal, 'no token was entered', (ask) => ask(question));
+  return prompting(terminal, { isHidden: true }, (ask) => ask(question));
 }
 
 export interface PasswordOptions {
@@ -94,34 +94,35 @@ export async function readPassword(
 const withoutLineEnd = (content: string): string => content.replace(/\r?\n$/, '');
 
 const promptTwice = (terminal: Terminal): Promise<string> =>
-  promptHidden(terminal, 'no password was entered', async (ask) => {
+  prompting(terminal, { isHidden: true }, async (ask) => {
     const password = await ask('Password: ');
     if (password === (await ask('Repeat it: '))) return password;
     throw new WrongUsage('the two passwords do not match');
   });
 
 /**
- * Asks on the terminal without showing what is typed.
+ * Asks on the terminal; without showing what is typed if it is hidden.
  *
  * @param work receives a function that asks one question
- * @throws WrongUsage with the message `missing` if the terminal closes before an answer
+ * @throws WrongUsage if the terminal closes before an answer, as with Ctrl-C
  */
-async function promptHidden<Result>(
+export async function prompting<Result>(
   { stdin, stderr }: Terminal,
-  missing: string,
+  { isHidden }: { readonly isHidden: boolean },
   work: (ask: (question: string) => Promise<string>) => Promise<Result>,
 ): Promise<Result> {
   const unseen = new Writable({ write: (_chunk, _encoding, done) => done() });
-  const terminal = createInterface({ input: stdin, output: unseen, terminal: true });
+  const output = isHidden ? { output: unseen, terminal: true } : { output: stderr };
+  const terminal = createInterface({ input: stdin, ...output });
   const ended = new Promise<never>((_, reject) => {
-    terminal.once('close', () => reject(new WrongUsage(missing)));
+    terminal.once('close', () => reject(new WrongUsage('nothing was entered')));
   });
   ended.catch(() => {});
   try {
     return await work(async (question) => {
-      stderr.write(question);
-      const answer = await Promise.race([terminal.question(''), ended]);
-      stderr.write('\n');
+      if (isHidden) stderr.write(question);
+      const answer = await Promise.race([terminal.question(isHidden ? '' : question), ended]);
+      if (isHidden) stderr.write('\n');
       return answer;
     });
   } finally {

@@ -1,7 +1,7 @@
 /** Asks before changes that cannot be undone: on the terminal, unless `--yes` was given. */
-import { createInterface } from 'node:readline/promises';
 import { type Command, Option } from 'commander';
 import { Refusal } from '../../base/refusal.ts';
+import { prompting } from './arguments.ts';
 import type { Surroundings } from './operator.ts';
 
 /** Adds `--yes` to a command whose action awaits `operator.confirm`. */
@@ -19,7 +19,7 @@ export const addYesOption = (command: Command): Command =>
 export async function requireConfirmation(
   what: string,
   { yes }: { readonly yes?: true },
-  { stdin, stderr }: Terminal,
+  { stdin, stderr }: Pick<Surroundings, 'stdin' | 'stderr'>,
 ): Promise<void> {
   if (yes) return;
   // The question goes to stderr, so that `--json` still prints one value and nothing else.
@@ -27,20 +27,8 @@ export async function requireConfirmation(
     throw new Refusal('confirmation_needed', `${what} This cannot be undone.`, 'Add --yes.');
   }
   const question = `${what} This cannot be undone.\nType yes to continue: `;
-  if ((await answerTo(question, { stdin, stderr })) === 'yes') return;
-  throw new Refusal('confirmation_denied', 'Nothing was changed.', 'Type yes to continue.');
-}
-
-type Terminal = Pick<Surroundings, 'stdin' | 'stderr'>;
-
-async function answerTo(question: string, { stdin, stderr }: Terminal): Promise<string> {
-  const terminal = createInterface({ input: stdin, output: stderr });
   // Treat Ctrl-C and the end of input like the answer no.
-  const ended = new Promise<string>((resolve) => terminal.once('close', () => resolve('')));
-  try {
-    const answer = await Promise.race([terminal.question(question).catch(() => ''), ended]);
-    return answer.trim();
-  } finally {
-    terminal.close();
-  }
+  const answer = await prompting({ stdin, stderr }, { isHidden: false }, (ask) => ask(question)).catch(() => '');
+  if (answer.trim() === 'yes') return;
+  throw new Refusal('confirmation_denied', 'Nothing was changed.', 'Type yes to continue.');
 }

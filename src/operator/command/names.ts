@@ -20,29 +20,19 @@ export async function clientNamed({ clients }: Registries, id: string): Promise<
   throw new Refusal('client_unknown', `There is no client ${id}.`, 'See `clients list`.');
 }
 
-/** The work of a command on an existing account or client. */
-type Work<One, Options> = (one: One, registries: Registries, options: Options) => Promise<Report>;
+/** Makes a function that makes a command take one existing record as its argument. */
+const about =
+  <One>(argument: string, description: string, named: (registries: Registries, name: string) => Promise<One>) =>
+  <Options extends object>(
+    command: Command,
+    { run }: Operator,
+    work: (one: One, registries: Registries, options: Options) => Promise<Report>,
+  ): Command =>
+    command
+      .argument(argument, description)
+      .action((name: string, options: Options) =>
+        run(async (registries) => work(await named(registries, name), registries, options)),
+      );
 
-/** Makes the command take an account as its argument. */
-export const aboutAccount = <Options extends object>(
-  command: Command,
-  { run }: Operator,
-  work: Work<Account, Options>,
-): Command =>
-  command
-    .argument('<account>', 'email address or account ID')
-    .action((name: string, options: Options) =>
-      run(async (registries) => work(await accountNamed(registries, name), registries, options)),
-    );
-
-/** Makes the command take a client as its argument. */
-export const aboutClient = <Options extends object>(
-  command: Command,
-  { run }: Operator,
-  work: Work<Client, Options>,
-): Command =>
-  command
-    .argument('<client>', 'client ID')
-    .action((id: string, options: Options) =>
-      run(async (registries) => work(await clientNamed(registries, id), registries, options)),
-    );
+export const aboutAccount = about('<account>', 'email address or account ID', accountNamed);
+export const aboutClient = about('<client>', 'client ID', clientNamed);

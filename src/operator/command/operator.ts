@@ -1,11 +1,8 @@
 /** What every command receives: streams, and helpers to confirm, work and report. */
 import type { Readable, Writable } from 'node:stream';
-import type { OperatedBy } from '../../base/operated-by.ts';
 import type { Variables } from '../../config/environment.ts';
-import type { loadForCommand } from '../../config/load.ts';
-import type { SettingsWithoutSecrets } from '../../config/settings.ts';
 import type { StreamWatch } from '../../doctor/change-stream.ts';
-import type { Registries } from '../registries.ts';
+import type { Opening, Registries } from '../registries.ts';
 
 /** A stream; progress is shown there if `isTTY` is true. */
 export type Terminal = Writable & { readonly columns?: number; readonly isTTY?: boolean };
@@ -33,22 +30,9 @@ export interface Surroundings {
   readonly streamWatch?: StreamWatch;
 }
 
-export interface Operator extends Surroundings {
-  /** Prints a sentence on standard error, also with `--json`. */
-  readonly warn: (sentence: string) => void;
-  /** Loads the settings, or reports on standard error what is used instead of a refused file. */
-  readonly load: () => ReturnType<typeof loadForCommand>;
-  /**
-   * If the command changes something, prints on standard error on which deployment it acts. `run`
-   * calls `announce` itself.
-   */
-  readonly announce: (settings: SettingsWithoutSecrets) => void;
-  /** Reports on standard error for which session a migration waits. */
-  readonly onWait: (session: string) => void;
+export interface Operator extends Surroundings, Opening {
   /** Opens the registries, does the work, prints its report. */
   readonly run: (work: (registries: Registries) => Promise<Report>) => Promise<void>;
-  /** Who runs the command and why, for the audit log. */
-  readonly by: () => OperatedBy;
   /** Resolves if the operator agrees to an irrevocable change; see `requireConfirmation`. */
   readonly confirm: (what: string) => Promise<void>;
   /** Prints the report of a command that needs no database. */

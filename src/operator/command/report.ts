@@ -68,6 +68,18 @@ export interface ListForm<Item> {
   readonly whose?: readonly string[];
 }
 
+/** Reports a short list without pages. */
+export const itemsReport = <Item>(
+  { heading, row, value, nothing }: ListForm<Item>,
+  items: readonly Item[],
+): Report => ({
+  value: items.map(value),
+  text: table(heading, items.map(row), nothing),
+});
+
+/** The day of a time, for a cell. */
+export const dayOf = (time: Date | null): string => time?.toISOString().slice(0, 10) ?? 'never';
+
 /** Number of rows for people by default; programs get all rows. */
 const DEFAULT_ROWS = 100;
 /** Number of rows that are read and held at once for a program. */

@@ -19,7 +19,7 @@ interface ImportOptions {
 }
 
 export function addImportCommand(program: Command, operator: Operator): void {
-  const { run, stdin } = operator;
+  const { run } = operator;
   const command = program
     .command('import')
     .description(
@@ -81,9 +81,7 @@ export function addImportCommand(program: Command, operator: Operator): void {
       });
       if (isDryRun) return importReport(report, await clients.countOfSuspendedOwners());
       if (report.excess) throw report.excess.refusal;
-      // Without a terminal, ask even if nothing is removed now: without `--yes` this is refused.
-      const removes = Object.values(report.counts).some(({ removed }) => removed > 0);
-      if (removes || (prune && !stdin.isTTY)) {
+      if (Object.values(report.counts).some(({ removed }) => removed > 0)) {
         progress.clear();
         await operator.confirm(removalSentence(report));
       }

@@ -63,9 +63,7 @@ export function removalSentence({ counts }: ImportReport): string {
     const { removed } = counts[type];
     return `${verb} ${removed} ${nounOf(type, removed)}`;
   });
-  return parts.length === 0
-    ? 'The import would no longer remove anything.'
-    : `The import will ${parts.join(', ')}, because they are not in the file.`;
+  return `The import will ${parts.join(', ')}, because they are not in the file.`;
 }
 
 export function importProblemsReport({ code, message, remedy, problems, count }: ImportProblems): Report {

@@ -1,14 +1,13 @@
 /** `operator memberships`: the members of organizations, and their rights in warehouses. */
 import { type Command, Option } from 'commander';
 import type { Member } from '../../accounts/access/access.ts';
-import { type Organization, RIGHTS, type Right, ROLES, type Role, type Subject } from '../../accounts/access/reach.ts';
-import type { FoundPlace, PlaceKind } from '../../accounts/organizations/places.ts';
-import { Refusal } from '../../base/refusal.ts';
+import { RIGHTS, type Right, ROLES, type Role, type Subject } from '../../accounts/access/reach.ts';
+import type { PlaceKind } from '../../accounts/organizations/places.ts';
 import { countText, type PageRequest } from '../../storage/pages.ts';
 import { WrongUsage } from '../command/arguments.ts';
 import { accountNamed, clientNamed } from '../command/names.ts';
 import type { Operator, Report } from '../command/operator.ts';
-import { type ListForm, type ListOptions, listed, listReport, table } from '../command/report.ts';
+import { itemsReport, type ListForm, type ListOptions, listed, listReport, table } from '../command/report.ts';
 import type { Registries } from '../registries.ts';
 
 interface MembershipOptions {
@@ -37,17 +36,12 @@ export function addMembershipCommands(program: Command, operator: Operator): voi
       requireCompleteChange(options);
       const { organization, role, warehouse, rights } = options;
       return run(async (registries) => {
-        const { organizations, memberships } = registries;
         const subject = await subjectOf(registries, options);
-        // Look up both places before changing either, so that a mistake in one changes neither.
-        const home = organization === undefined ? undefined : await organizations.find('organization', organization);
-        const place = warehouse === undefined ? undefined : await organizations.find('warehouse', warehouse);
-        if (home && place && home.id !== place.organization.id) throw elsewhere(home, place);
-        await memberships.set(subject, {
-          organization: home && role && { id: home.id, role },
-          warehouse: place && rights && { id: place.id, rights },
+        await registries.memberships.set(subject, {
+          organization: organization !== undefined && role ? { id: organization, role } : undefined,
+          warehouse: warehouse !== undefined && rights ? { id: warehouse, rights } : undefined,
         });
-        return accessReport(registries, subject, place && rights && { place, rights });
+        return accessReport(registries, subject);
       });
     });
 
@@ -101,10 +95,10 @@ const SHOWN = 20;
 
 /** Returns the first members of an organization, or the first that can reach a warehouse. */
 export async function membersReport({ access }: Registries, kind: PlaceKind, id: string): Promise<Report> {
-  const { heading, row, value, nothing } = memberList(kind);
   const { items, more } = await access.reachedBy(kind, id, { limit: SHOWN });
+  const { value, text } = itemsReport(memberList(kind), items);
   const rest = more > 0 ? `\nThere are ${countText(more)} more: \`memberships list --${kind} ${id}\`.` : '';
-  return { value: items.map(value), text: table(heading, items.map(row), nothing) + rest };
+  return { value, text: text + rest };
 }
 
 const memberList = (kind: PlaceKind): ListForm<Member> => ({
@@ -160,47 +154,16 @@ async function subjectOf(registries: Registries, { account, client }: Membership
   return { clientId: (await clientNamed(registries, client)).id };
 }
 
-function elsewhere(home: FoundPlace, { id, organization }: FoundPlace): Refusal {
-  return new Refusal(
-    'warehouse_elsewhere',
-    `The warehouse ${id} does not belong to ${home.name}, but to ${organization.name}.`,
-    'Use two commands: one for the role in the organization, one for the rights in the warehouse.',
-  );
-}
-
 /** Reports the subject's current access, in the form in which introspection returns it. */
-async function accessReport(registries: Registries, subject: Subject, given?: GivenRights): Promise<Report> {
+async function accessReport(registries: Registries, subject: Subject): Promise<Report> {
   const organizations = await registries.access.accessOf(subject);
   const rows = organizations.flatMap(({ id, name, role, warehouses }) => [
     [id, name, role],
     ...warehouses.map((warehouse) => [`  ${warehouse.id}`, `  ${warehouse.name}`, warehouse.rights.join(',')]),
   ]);
   const value = 'accountId' in subject ? { account_id: subject.accountId } : { client_id: subject.clientId };
-  const text = table(['ID', 'NAME', 'ROLE OR RIGHTS'], rows, 'The member has no access now.');
-  const warning = given && roleWarning(organizations, given);
   return {
-    value: { ...value, organizations, ...(warning && { warnings: [warning] }) },
-    text: warning ? `${text}\nWarning: ${warning}` : text,
+    value: { ...value, organizations },
+    text: table(['ID', 'NAME', 'ROLE OR RIGHTS'], rows, 'The member has no access now.'),
   };
-}
-
-interface GivenRights {
-  readonly place: FoundPlace;
-  readonly rights: readonly Right[];
-}
-
-/** Returns a warning if the role makes the given rights ineffective. */
-function roleWarning(organizations: readonly Organization[], { place, rights }: GivenRights): string | undefined {
-  const home = organizations.find(({ id }) => id === place.organization.id);
-  const { role, warehouses = [] } = home ?? {};
-  const reached = warehouses.find(({ id }) => id === place.id)?.rights ?? [];
-  const missing = rights.filter((right) => !reached.includes(right));
-  if (missing.length > 0) {
-    return (
-      `${missing.join(', ')} has no effect now: a ${role} has at most read. It takes effect ` +
-      'from the role member upwards'
-    );
-  }
-  if (reached.length === rights.length) return undefined;
-  return `the ${role} has all rights in every warehouse, whatever rights are set`;
 }

@@ -9,7 +9,7 @@ accounts delete ada@example.com --reason "ticket 4711"
 links remove ada@example.com --provider platform
 passkeys remove ada@example.com --passkey pk_VcX0bq7mWcXk2f1S
 organizations add --name "Northern Logistics"
-organizations policy org_VcX0bq7mWcXk2f1S ask --approve-connected
+organizations policy org_VcX0bq7mWcXk2f1S ask
 organizations block org_VcX0bq7mWcXk2f1S gate_ci_Vc0bq7mWcXk2f1SqXk0V7b
 organizations block org_VcX0bq7mWcXk2f1S gate_ci_Vc0bq7mWcXk2f1SqXk0V7b --warehouse wh_c1kXq0V7bWmX2fSc
 warehouses add --organization org_VcX0bq7mWcXk2f1S --name Rotterdam

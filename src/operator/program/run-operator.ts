@@ -62,11 +62,7 @@ export async function runOperator(args: readonly string[], surroundings: Surroun
     onWait(session) {
       operator.warn(`A migration waits for ${session}. It is tried again until that ends.`);
     },
-    run: async (work) => {
-      const { announce, by, load, onWait, warn } = operator;
-      const readsOnly = onlyReads(command);
-      print(await withRegistries({ loaded: load(), by: by(), readsOnly, announce, onWait, warn }, work));
-    },
+    run: async (work) => print(await withRegistries(operator, onlyReads(command), work)),
     confirm: (what) => requireConfirmation(what, command?.opts() ?? {}, surroundings),
     print,
     json,

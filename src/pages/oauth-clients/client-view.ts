@@ -1,5 +1,6 @@
 /** The data that the pages of one client print, except its form. */
 import type { Message, Text } from '../../base/message.ts';
+import type { ClientProblemGroup as StoredGroup } from '../../clients/client-requests.ts';
 import type { Moment } from '../words/moment.ts';
 import type { ReachedOrganization } from '../words/reached.ts';
 import type { clientSnippets } from './programs.ts';
@@ -180,26 +181,17 @@ export interface ClientNetworksView {
 }
 
 /** Refused requests with the same cause. */
-export interface ClientProblemGroup {
-  readonly count: number;
+export interface ClientProblemGroup
+  extends Pick<StoredGroup, 'count' | 'step' | 'error' | 'cause' | 'isMended' | 'scope' | 'requestId'> {
   /** True if there may have been more than `count`. */
   readonly isCut: boolean;
   readonly first: Moment;
   readonly last: Moment;
-  /** `authorize` or `token`. */
-  readonly step: string;
-  readonly error: string;
   /** The page of the error in the reference, if it has one. */
   readonly errorUrl: string | undefined;
-  readonly cause: string;
-  readonly isMended: boolean;
-  /** How the client authenticated, in words; undefined at the authorize step. */
-  readonly authMethod: Message | undefined;
-  /** The `scope` that was sent, although this service has no scopes. */
-  readonly scope: string | undefined;
+  /** How the client authenticated, in words; null at the authorize step. */
+  readonly authMethod: Message | null;
   readonly redirectUri: SentRedirectUri | undefined;
-  /** The id of the latest request. */
-  readonly requestId: string;
 }
 
 export interface SentRedirectUri {

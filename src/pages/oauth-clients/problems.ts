@@ -2,11 +2,7 @@
 import type { Context } from 'koa';
 import { type Message, message } from '../../base/message.ts';
 import type { Client } from '../../clients/client.ts';
-import {
-  type ClientRequests,
-  MAX_EQUAL,
-  type ClientProblemGroup as StoredGroup,
-} from '../../clients/client-requests.ts';
+import { type ClientRequests, MAX_EQUAL, type ClientProblemGroup as Stored } from '../../clients/client-requests.ts';
 import { isDifferent, redirectUriDifference, type Stretch } from '../../clients/redirect-uri-difference.ts';
 import { withoutValues } from '../../clients/storable-text.ts';
 import { isDocumentedError } from '../error-reference.ts';
@@ -38,28 +34,22 @@ export function clientProblemsPage(parts: {
 }
 
 /** Describes the groups of a client's problems, in the same order. */
-function problemGroupsOf(groups: readonly StoredGroup[], client: Pick<Client, 'redirectUris'>): ClientProblemGroup[] {
+function problemGroupsOf(groups: readonly Stored[], client: Pick<Client, 'redirectUris'>): ClientProblemGroup[] {
   // Compare without the values of queries: problems store redirect URIs without them.
   const registered = client.redirectUris.map(withoutValues);
   return groups.map((group) => ({
-    count: group.count,
+    ...group,
     isCut: group.count >= MAX_EQUAL,
     first: toMoment(group.first),
     last: toMoment(group.at),
-    step: group.step,
-    error: group.error,
     errorUrl: isDocumentedError(group.error) ? `/errors/${group.error}` : undefined,
-    cause: group.cause,
-    isMended: group.isMended,
-    authMethod: group.authMethod ? message(`client-problems.auth-${group.authMethod}`) : undefined,
-    scope: group.scope ?? undefined,
+    authMethod: group.authMethod && message(`client-problems.auth-${group.authMethod}`),
     redirectUri: redirectUriOf(group, registered),
-    requestId: group.requestId,
   }));
 }
 
 function redirectUriOf(
-  { redirectUri, step, error, cause, isMended }: StoredGroup,
+  { redirectUri, step, error, cause, isMended }: Stored,
   registered: readonly string[],
 ): SentRedirectUri | undefined {
   if (redirectUri === null) return undefined;

@@ -116,4 +116,34 @@ describeOn([postgresServer], 'users cached by a node', () => {
       expect(await people.find(other.id)).to.equal(before[1]);
     });
   }
+
+  it('a cached user is the same after a thousand others were read, which leaves only the bytes of the user', async () => {
+    const { id, nord, hall } = await addPlace();
+    const { database } = elsewhere;
+    await database.query(
+      `WITH suspended AS (UPDATE accounts SET suspended_at = now(), language = 'de', external_id = 'person äöü 7' WHERE id = $1),
+        client AS (INSERT INTO clients (id, kind, name, redirect_uris, native, created_at, updated_at)
+          VALUES ('gate_ci_packed0000000001', 'public', 'Packed', '{http://packed.test/}', false, now(), now()) RETURNING id),
+        ended AS (INSERT INTO ended_authorizations (id, at, cause, account_id, client_id, forgotten_at)
+          SELECT 'auth_packed', now(), 'revoked', $1, 'gate_ci_packed0000000001', now() + interval '1 day')
+      INSERT INTO connections (account_id, client_id, connected_at, approved_at, consented_name, consented_hosts,
+          limit_places, limit_read_only, limit_until)
+        SELECT $1, id, now(), now(), 'Packed', '{}', ARRAY[$2], true, now() + interval '1 day' FROM client`,
+      [id, hall.id],
+    );
+    await database.query('UPDATE organizations SET asks_first = true WHERE id = $1', [nord.id]);
+    await eventually(() => expect(announced).to.include(`organizations ${nord.id}`));
+    const others = await database.query<{ id: string }>(
+      `INSERT INTO accounts (id, email, email_key, name, created_at)
+        SELECT 'acc_packed' || lpad(n::text, 10, '0'), n || '@many.test', n || '@many.test', 'Many', now()
+        FROM generate_series(1, 1000) n RETURNING id`,
+    );
+    const before = await people.find(id);
+    expect(before).to.deep.include({ ended: ['auth_packed'] });
+    expect(before?.policies.size).to.equal(1);
+    while (others.length > 0) await Promise.all(others.splice(0, 10).map((other) => people.find(other.id)));
+    const after = await people.find(id);
+    expect(after).to.not.equal(before);
+    expect(after).to.deep.equal(before);
+  });
 });

@@ -1,8 +1,10 @@
 """Reads an introspection answer into a caller."""
 
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
+from operator import attrgetter
 from typing import Any, Optional, Union
 
 from .ended import Ended
@@ -95,10 +97,12 @@ def read_answer(body: bytes, issuer: str) -> Optional[Caller]:
     method = "api_key" if client_id is None else "authorization_code"
     if subject == client_id:
         method = "client_credentials"
-    organizations, names = _organizations(answer)
+    # Sorted: the order has no meaning, and must not make two answers differ.
+    organizations = tuple(sorted(_organizations(answer), key=_BY_ID))
     authorization, api_key = _optional(answer, "authorization"), _optional(answer, "api_key")
-    names.update(name for name in (subject, client_id, authorization, api_key) if name)
-    names.update(_withheld(answer))
+    names = {subject, client_id, authorization, api_key, *(each.id for each in organizations)}
+    # Organizations that are left out, and that changes can concern.
+    names.update(_list({"withheld": [], **answer}, "withheld", str))
     return Caller(
         method=method,
         subject=subject,
@@ -110,42 +114,27 @@ def read_answer(body: bytes, issuer: str) -> Optional[Caller]:
         username=_optional(answer, "username"),
         external_id=_optional(answer, "external_id"),
         expires_at=expires_at,
-        names=tuple(sorted(names)),
+        names=tuple(sorted(filter(None, names))),
     )
 
 
-def _withheld(answer: dict[str, Any]) -> list[str]:
-    """Returns the ids of organizations that are left out, and that changes can concern."""
-    ids = answer.get("withheld", [])
-    if not isinstance(ids, list) or not all(isinstance(each, str) for each in ids):
-        raise MalformedAnswer
-    return ids
-
-
-def _organizations(answer: dict[str, Any]) -> tuple[tuple[Organization, ...], set[str]]:
-    organizations: list[Organization] = []
-    names: set[str] = set()
-    for element in _elements(answer, "organizations"):
+def _organizations(answer: dict[str, Any]) -> Iterator[Organization]:
+    for element in _list(answer, "organizations", dict):
         role = element.get("role")
         if not isinstance(role, str) or role not in ROLES:
             continue
-        organization = Organization(
+        warehouses = map(_warehouse, _list(element, "warehouses", dict))
+        yield Organization(
             _text(element, "id"),
             _text(element, "name"),
             role,
-            tuple(sorted(map(_warehouse, _elements(element, "warehouses")), key=_by_id)),
+            tuple(sorted(warehouses, key=_BY_ID)),
             _optional(element, "external_id"),
         )
-        organizations.append(organization)
-        names.add(organization.id)
-    # Sorted: the order has no meaning, and must not make two answers differ.
-    return tuple(sorted(organizations, key=_by_id)), names
 
 
 def _warehouse(element: dict[str, Any]) -> Warehouse:
-    rights = element.get("rights")
-    if not isinstance(rights, list):
-        raise MalformedAnswer
+    rights = _list(element, "rights", object)
     return Warehouse(
         _text(element, "id"),
         _text(element, "name"),
@@ -154,13 +143,12 @@ def _warehouse(element: dict[str, Any]) -> Warehouse:
     )
 
 
-def _by_id(element: Union[Organization, Warehouse]) -> str:
-    return element.id
+_BY_ID = attrgetter("id")
 
 
-def _elements(parent: dict[str, Any], name: str) -> list[dict[str, Any]]:
+def _list(parent: dict[str, Any], name: str, kind: type) -> list[Any]:
     elements = parent.get(name)
-    if not isinstance(elements, list) or not all(isinstance(each, dict) for each in elements):
+    if not isinstance(elements, list) or not all(isinstance(each, kind) for each in elements):
         raise MalformedAnswer
     return elements
 

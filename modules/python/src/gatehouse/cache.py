@@ -38,8 +38,8 @@ class Cache:
         is_standing: Callable[[int], bool],
         set_timer: Callable[[Ended, int, Callable[[], None]], None],
     ) -> None:
-        self._limit_ms = int(settings.remember_seconds * 1_000)
-        self._max_entries = settings.max_remembered
+        self._limit_ms = int(settings.remember_for_seconds * 1_000)
+        self._max_entries = settings.most_remembered
         self._clock = clock
         self._is_standing = is_standing
         self._set_timer = set_timer

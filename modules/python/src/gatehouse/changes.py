@@ -18,21 +18,6 @@ MAX_RETRY_AFTER_SECONDS = 600
 logger = logging.getLogger("gatehouse")
 
 
-class Stream:
-    """One stream, from its request on."""
-
-    def __init__(self) -> None:
-        self.reader: Optional[StreamReader] = None
-        self.is_leaving = False
-
-    def is_standing(self, now_ms: int) -> bool:
-        return self.reader is not None and self.reader.is_standing(now_ms)
-
-    @property
-    def begun_ms(self) -> Optional[int]:
-        return self.reader.begun_ms if self.reader else None
-
-
 class Changes:
     """The current stream, and during a handover the next one.
 
@@ -45,8 +30,8 @@ class Changes:
         self._connection = connection
         self._clock = clock
         self._changed = changed
-        self._current: Optional[Stream] = None
-        self._next: Optional[Stream] = None
+        self._current: Optional[StreamReader] = None
+        self._next: Optional[StreamReader] = None
         self._failures = 0
         self._wait_ms = 0.0
         self._state_changed = asyncio.Event()
@@ -69,7 +54,7 @@ class Changes:
                 handover_ms = random.random() * 750 if self._current else 0
                 await asyncio.sleep((self._wait_ms or handover_ms) / 1_000)
                 if self._needs_stream():
-                    stream = Stream()
+                    stream = StreamReader(self._clock.monotonic_ms())
                     if self._current is None:
                         self._current = stream
                     else:
@@ -86,7 +71,7 @@ class Changes:
     def _needs_stream(self) -> bool:
         return self._current is None or (self._current.is_leaving and self._next is None)
 
-    async def _follow(self, stream: Stream) -> None:
+    async def _follow(self, stream: StreamReader) -> None:
         retry_after = 0
         try:
             reason, retry_after = await self._read(stream)
@@ -99,7 +84,7 @@ class Changes:
             reason = "failed"
         self._lost(stream, reason, retry_after)
 
-    async def _read(self, stream: Stream) -> tuple[str, int]:
+    async def _read(self, stream: StreamReader) -> tuple[str, int]:
         """Reads to the end. Returns why there is no stream any more, and the Retry-After."""
         async with self._connection.open_stream() as response:
             if response.status_code != 200:
@@ -109,28 +94,28 @@ class Changes:
             media_type = response.headers.get("Content-Type", "").partition(";")[0]
             if media_type.strip().lower() != "text/event-stream":
                 return "malformed_answer", 0
-            reader = stream.reader = StreamReader(self._clock.monotonic_ms())
-            self._watch(stream, reader)
+            stream.last_sign_ms = self._clock.monotonic_ms()
+            self._watch(stream)
             async for piece in response.aiter_raw():
                 if stream not in (self._current, self._next):
                     break
                 now_ms = self._clock.monotonic_ms()
-                for kind, ids in reader.read(piece.decode("latin-1"), now_ms):
+                for kind, ids in stream.read(piece.decode("latin-1"), now_ms):
                     self._handle(stream, kind, ids)
                 if stream is self._current:
-                    self._hand_over(reader.last_sign_ms, now_ms)
+                    self._hand_over(stream.last_sign_ms, now_ms)
             return "the service ended the stream", 0
 
-    def _watch(self, stream: Stream, reader: StreamReader) -> None:
+    def _watch(self, stream: StreamReader) -> None:
         """Gives a silent stream up at once; its connection ends by itself."""
-        left_ms = reader.silence_left_ms(self._clock.monotonic_ms())
+        left_ms = stream.silence_left_ms(self._clock.monotonic_ms())
         if left_ms <= 0:
             self._lost(stream, "silent", 0)
         elif stream in (self._current, self._next):
             loop = asyncio.get_running_loop()
-            loop.call_later(left_ms / 1_000, self._watch, stream, reader)
+            loop.call_later(left_ms / 1_000, self._watch, stream)
 
-    def _handle(self, stream: Stream, kind: str, ids: Sequence[str]) -> None:
+    def _handle(self, stream: StreamReader, kind: str, ids: Sequence[str]) -> None:
         if kind == "begins":
             self._failures, self._wait_ms = 0, 0
             self._report(None)
@@ -153,7 +138,7 @@ class Changes:
             self._current, self._next = following, None
             self._state_changed.set()
 
-    def _lost(self, stream: Stream, reason: str, retry_after: int) -> None:
+    def _lost(self, stream: StreamReader, reason: str, retry_after: int) -> None:
         if stream not in (self._current, self._next):
             return  # It was handed over.
         self._report(reason)

@@ -14,7 +14,7 @@ import httpx
 from .answer import Caller, MalformedAnswer, read_answer
 from .cache import Cache
 from .changes import Changes
-from .connection import Connection, TooLong
+from .connection import Connection, TooLong, retry_after_seconds
 from .ended import Ended
 from .refusals import Refusal, Unavailable
 from .request import Request, invalid_token, read_token
@@ -90,7 +90,7 @@ class AsyncGatehouse(_Guard):
         self._changes = Changes(self._connection, self._clock, lambda ids: self._cache.changed(ids))
         self._cache = Cache(self.settings, self._clock, self._changes.is_standing, self._set_timer)
         self._loop = loop
-        if self.settings.change_stream:
+        if self.settings.live:
             self._reading = loop.create_task(self._changes.run())
 
     async def aclose(self) -> None:
@@ -100,7 +100,7 @@ class AsyncGatehouse(_Guard):
         """
         if self._loop is None:
             return
-        if self.settings.change_stream:
+        if self.settings.live:
             self._reading.cancel()
             await asyncio.gather(self._reading, return_exceptions=True)
         self._cache.changed(())
@@ -159,9 +159,9 @@ class AsyncGatehouse(_Guard):
             await asyncio.wait({before})
         sent = self._cache.sent()
         try:
-            answer = await self._connection.introspect(token)
-            if answer.status == 200:
-                caller = read_answer(answer.body, self.settings.issuer)
+            response, body = await self._connection.introspect(token)
+            if response.status_code == 200:
+                caller = read_answer(body, self.settings.issuer)
                 return self._cache.answered(key, sent, caller)
         except httpx.TimeoutException:
             return Unavailable("timed_out")
@@ -172,8 +172,8 @@ class AsyncGatehouse(_Guard):
         except Exception:
             logger.exception("introspection failed")
             return Unavailable("failed")
-        reason = {401: "credentials_refused", 429: "throttled"}.get(answer.status, "failed")
-        return Unavailable(reason, answer.retry_after_seconds or 2)
+        reason = {401: "credentials_refused", 429: "throttled"}.get(response.status_code, "failed")
+        return Unavailable(reason, retry_after_seconds(response) or 2)
 
     def _set_timer(self, signal: Ended, delay_ms: int, fire: Callable[[], None]) -> None:
         assert self._loop is not None

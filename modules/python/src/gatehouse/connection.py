@@ -6,15 +6,14 @@ each read, so every read of a connection also ends at the deadline of the reques
 """
 
 import asyncio
-import base64
 import contextlib
 import contextvars
 import math
 import re
 import ssl
 from collections.abc import AsyncIterator
-from typing import Any, NamedTuple, Optional
-from urllib.parse import quote_plus, urlencode, urlsplit
+from typing import Any, Optional
+from urllib.parse import quote_plus, urlsplit
 
 import httpx
 
@@ -35,64 +34,52 @@ class TooLong(Exception):
     """The answer is longer than any that the service sends."""
 
 
-class Answer(NamedTuple):
-    """A complete answer of the introspection endpoint."""
-
-    status: int
-    retry_after_seconds: Optional[int]
-    body: bytes
-
-
 class Connection:
     """Sends the requests of docs/wire.md, each with the credentials of the API."""
 
     def __init__(
         self, settings: Settings, transport: Optional[httpx.AsyncBaseTransport] = None
     ) -> None:
-        pair = f"{quote_plus(settings.client_id)}:{quote_plus(settings.client_secret)}"
-        self._headers = {
-            # The service answers only for its public host, whatever address the API uses.
-            "Host": urlsplit(settings.issuer).netloc,
-            "Authorization": f"Basic {base64.b64encode(pair.encode()).decode()}",
-            "Accept-Encoding": "identity",
-        }
-        self._endpoint = settings.endpoint
-        self._max_attempts = settings.max_connections + 1
-        self._timeout_seconds = settings.timeout_seconds
+        self._settings = settings
         # Wait here and not in the pool: after a timeout there, httpcore 0.16 can lose a place.
         self._places = asyncio.Semaphore(settings.max_connections)
         self._options: dict[str, Any] = {
             "transport": transport,
+            "auth": (quote_plus(settings.client_id), quote_plus(settings.client_secret)),
+            "headers": {
+                # The service answers only for its public host, whatever address the API uses.
+                "Host": urlsplit(settings.issuer).netloc,
+                "Accept-Encoding": "identity",
+            },
             # Without proxies and .netrc, which would get or replace the credentials.
             "trust_env": False,
             "verify": settings.ssl_context or ssl.create_default_context(),
         }
-        self._introspections = httpx.AsyncClient(
-            limits=httpx.Limits(
-                max_connections=settings.max_connections,
-                max_keepalive_connections=settings.max_connections,
-                keepalive_expiry=KEEP_ALIVE_SECONDS,
-            ),
-            timeout=httpx.Timeout(settings.timeout_seconds, pool=None),
-            **self._options,
+        count = settings.max_connections
+        limits = httpx.Limits(
+            max_connections=count,
+            max_keepalive_connections=count,
+            keepalive_expiry=KEEP_ALIVE_SECONDS,
         )
+        timeout = httpx.Timeout(settings.timeout_seconds, pool=None)
+        self._client = httpx.AsyncClient(limits=limits, timeout=timeout, **self._options)
 
-    async def introspect(self, token: str) -> Answer:
-        """Asks about a token. Raises httpx.HTTPError or TooLong."""
+    async def introspect(self, token: str) -> tuple[httpx.Response, bytes]:
+        """Returns the answer about a token with its body. Raises httpx.HTTPError or TooLong."""
         loop = asyncio.get_running_loop()
-        deadline = loop.time() + self._timeout_seconds
+        deadline = loop.time() + self._settings.timeout_seconds
         _deadline.set(deadline)
         async with self._places:
             if loop.time() >= deadline:
                 raise httpx.PoolTimeout("no connection was free in time")
-            response = await self._send(token, self._max_attempts)
+            response = await self._send(token, self._settings.max_connections + 1)
             try:
                 body = bytearray()
                 async for piece in response.aiter_raw():
                     body += piece
                     if len(body) > MAX_ANSWER_BYTES:
                         raise TooLong
-                return Answer(response.status_code, retry_after_seconds(response), bytes(body))
+                return response, bytes(body)
             finally:
                 await response.aclose()
 
@@ -104,19 +91,15 @@ class Connection:
             is_new = is_new or event.startswith("connection.connect_")
             await _limit_reads(event, info)
 
-        request = self._introspections.build_request(
+        request = self._client.build_request(
             "POST",
-            self._endpoint,
-            content=urlencode({"token": token}),
-            headers={
-                **self._headers,
-                "Content-Type": "application/x-www-form-urlencoded",
-                "Accept": "application/json",
-            },
+            self._settings.endpoint,
+            data={"token": token},
+            headers={"Accept": "application/json"},
             extensions={"trace": trace},
         )
         try:
-            return await self._introspections.send(request, stream=True)
+            return await self._client.send(request, stream=True)
         except (httpx.NetworkError, httpx.RemoteProtocolError):
             # Only a reused connection may have been closed because it was idle.
             if is_new or attempts == 1:
@@ -126,28 +109,20 @@ class Connection:
     @contextlib.asynccontextmanager
     async def open_stream(self) -> AsyncIterator[httpx.Response]:
         """Opens a change stream, over a connection of its own."""
-        headers = {**self._headers, "Accept": "text/event-stream"}
-        client = httpx.AsyncClient(timeout=STREAM_TIMEOUT, **self._options)
-        try:
+        async with httpx.AsyncClient(timeout=STREAM_TIMEOUT, **self._options) as client:
             _deadline.set(asyncio.get_running_loop().time() + STREAM_OPENING_SECONDS)
-            request = client.build_request(
+            async with client.stream(
                 "GET",
-                f"{self._endpoint}/changes",
-                headers=headers,
+                f"{self._settings.endpoint}/changes",
+                headers={"Accept": "text/event-stream"},
                 extensions={"trace": _limit_reads},
-            )
-            response = await client.send(request, stream=True)
-            _deadline.set(math.inf)
-            try:
+            ) as response:
+                _deadline.set(math.inf)
                 yield response
-            finally:
-                await response.aclose()
-        finally:
-            await client.aclose()
 
     async def close(self) -> None:
         """Closes the connections of introspections."""
-        await self._introspections.aclose()
+        await self._client.aclose()
 
 
 async def _limit_reads(event: str, info: dict[str, Any]) -> None:

@@ -1,11 +1,12 @@
 """The settings of the module, checked when they are made."""
 
 import ipaddress
+import re
 import ssl
 import time
 from dataclasses import dataclass, field
 from typing import Optional
-from urllib.parse import urlsplit
+from urllib.parse import urlsplit, urlunsplit
 
 
 @dataclass(frozen=True)
@@ -13,21 +14,21 @@ class Settings:
     """What the API needs to know about Gatehouse.
 
     `introspection_endpoint` is for an API that reaches the service at an internal address.
-    Without `change_stream` nothing is remembered. `resource_metadata` is the address of the API's
-    own metadata (RFC 9728). `allow_insecure_issuer` allows an issuer with http on another machine,
-    as in a test network.
+    Without `live` nothing is remembered. `resource` is the address of the API itself: challenges
+    then link to its metadata (RFC 9728). `allow_insecure_issuer` allows an issuer with http on
+    another machine, as in a test network.
     """
 
     issuer: str
     client_id: str
     client_secret: str = field(repr=False)
     introspection_endpoint: str = ""
-    change_stream: bool = True
+    live: bool = True
     timeout_seconds: float = 1.0
-    remember_seconds: float = 60.0
-    max_remembered: int = 50_000
+    remember_for_seconds: float = 60.0
+    most_remembered: int = 50_000
     max_connections: int = 16
-    resource_metadata: Optional[str] = None
+    resource: str = ""
     ssl_context: Optional[ssl.SSLContext] = None
     allow_insecure_issuer: bool = False
 
@@ -54,18 +55,27 @@ class Settings:
                 "client_id or client_secret is empty: register the API with "
                 "`gatehouse clients add --kind resource-server` and set both values"
             )
-        if not 0 < self.remember_seconds <= 600:
-            raise ValueError("remember_seconds must be above 0 and at most 600")
+        if self.resource and not _is_address(self.resource, may_have_query=True):
+            raise ValueError("resource must be an http or https address without a fragment")
+        if not 0 < self.remember_for_seconds <= 600:
+            raise ValueError("remember_for_seconds must be above 0 and at most 600")
 
     @property
     def endpoint(self) -> str:
         """The address of the introspection endpoint."""
         return self.introspection_endpoint or f"{self.issuer}/oauth/introspect"
 
+    @property
+    def resource_metadata(self) -> Optional[str]:
+        """The address of the API's metadata: its path follows the well-known one (section 3.1)."""
+        parts = urlsplit(self.resource)
+        path = f"/.well-known/oauth-protected-resource{re.sub('/$', '', parts.path)}"
+        return urlunsplit(parts._replace(path=path)) if self.resource else None
 
-def _is_address(value: str) -> bool:
+
+def _is_address(value: str, may_have_query: bool = False) -> bool:
     parts = urlsplit(value)
-    has_more = parts.query or parts.fragment or "@" in parts.netloc
+    has_more = (parts.query and not may_have_query) or parts.fragment or "@" in parts.netloc
     return parts.scheme in ("http", "https") and bool(parts.hostname) and not has_more
 
 

@@ -21,10 +21,11 @@ class StreamLost(Exception):
 
 
 class StreamReader:
-    """A stream since its headers arrived at `now_ms`. All times are monotonic."""
+    """A stream since its request; the silence counts from its headers. All times are monotonic."""
 
     def __init__(self, now_ms: int) -> None:
         self.begun_ms: Optional[int] = None
+        self.is_leaving = False
         self.last_sign_ms = now_ms
         self._max_silence_ms = MAX_SILENCE_MS
         self._incomplete = ""
