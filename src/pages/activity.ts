@@ -4,7 +4,7 @@ import type { Activity, ActivityRecord } from '../accounts/activity/activity.ts'
 import { ACTIONS, describeAction } from '../accounts/activity/activity-words.ts';
 import { browserText, deviceIcon } from '../accounts/browser-names.ts';
 import { type Message, message, type Text } from '../base/message.ts';
-import { choiceOf, type ListTools } from './lists.ts';
+import { choiceOf, type ListTools, urlWith } from './lists.ts';
 import type { PageKit } from './page-kit.ts';
 import { get, type Route } from './routes.ts';
 import { accountOf } from './signed-in.ts';
@@ -62,10 +62,6 @@ export function activityPage(parts: { readonly kit: PageKit; readonly activity: 
     const shown = found.slice(0, PAGE_SIZE);
     const last = found.length > PAGE_SIZE ? shown.at(-1) : undefined;
     const asked = { ...(text && { q: text }), ...(kind && { only: kind.name }) };
-    const urlWith = (more: Readonly<Record<string, string>>): string => {
-      const query = new URLSearchParams({ ...asked, ...more });
-      return query.size === 0 ? PATH : `${PATH}?${query}`;
-    };
     await kit.render(ctx, 'activity', {
       entries: shown.map((record) => describeActivity(record, kit.rightsInWords(ctx))),
       tools: {
@@ -79,8 +75,8 @@ export function activityPage(parts: { readonly kit: PageKit; readonly activity: 
         ),
       },
       isPart: text !== '' || kind !== undefined,
-      olderUrl: last && urlWith({ before: String(last.id) }),
-      newestUrl: before === undefined ? undefined : urlWith({}),
+      olderUrl: last && urlWith(PATH, { ...asked, before: String(last.id) }),
+      newestUrl: before === undefined ? undefined : urlWith(PATH, asked),
     });
   }
 

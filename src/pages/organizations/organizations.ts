@@ -15,7 +15,7 @@ import { requestState } from '../../base/request-state.ts';
 import type { Seals } from '../../base/seals.ts';
 import { isUnknown } from '../../texts/texts.ts';
 import { type Ending, endingRoutes } from '../ending.ts';
-import { byText, containsText, type ListForm, listOf } from '../lists.ts';
+import { byText, containsText, type ListForm, listOf, urlWith } from '../lists.ts';
 import { originInSession } from '../page.ts';
 import type { PageKit } from '../page-kit.ts';
 import { get, post, type Route } from '../routes.ts';
@@ -256,11 +256,6 @@ function warehouseFilter(
     chosen: warehouses.find(({ id }) => id === chosen)?.name,
   };
 }
-
-const urlWith = (url: string, query: Readonly<Record<string, string>>): string => {
-  const parameters = new URLSearchParams(query);
-  return parameters.size === 0 ? url : `${url}?${parameters}`;
-};
 
 /** What a path names: a client, and the warehouse in which it is or will be blocked; undefined for all of them. */
 interface BlockedOrNot {
