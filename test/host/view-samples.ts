@@ -73,6 +73,7 @@ const SIMPLE: Readonly<Record<string, SimpleKind>> = {
   number: 'number',
   true: 'flag',
   undefined: 'absent',
+  null: 'absent',
   Message: 'message',
   Moment: 'moment',
 };

@@ -175,7 +175,7 @@ describeInBrowser('pages in the browser', (visit) => {
       await enterAs(plain, on.issuer, session);
       await plain.goto(on.issuer + organizationUrl);
       await plain.getByRole('link', { name: 'Riga', exact: true }).click();
-      await plain.getByText('Rights in Riga').first().waitFor();
+      await plain.locator('.parts [aria-current=page]', { hasText: 'Riga' }).waitFor();
       const { pathname, search } = new URL(plain.url());
       await expectPages(page, { [pathname + search]: 200 });
     });

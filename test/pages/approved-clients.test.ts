@@ -192,7 +192,7 @@ describe('mail about approved clients that changed', () => {
   });
 
   const approve = async () => {
-    const path = `/profile/organizations/${on.seeded.organization.id}/clients/${client.id}/decide`;
+    const path = `/profile/organizations/${on.seeded.organization.id}/clients/${client.id}`;
     // The clock has moved on by days: an earlier session has expired.
     const { status } = await (await signedIn(on.service, admin)).fillIn(path, { decision: 'approve' });
     expect(status).to.equal(200);
