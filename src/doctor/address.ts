@@ -1,6 +1,5 @@
 /** The doctor's checks of the public address: does the service answer there, and safely? */
-import { isIP } from 'node:net';
-import { BOGUS_ADDRESS } from '../base/network-address.ts';
+import { BOGUS_ADDRESS, createNetworkCheck } from '../base/network-address.ts';
 import { ENDPOINT } from '../provider/endpoints.ts';
 import { listNodes } from '../storage/nodes.ts';
 import { type Check, check, PUBLIC } from './check.ts';
@@ -53,12 +52,9 @@ export function hopsVerdict(seen: {
   }
   const isIgnoring = ignoringNodes.length > 0;
   if (recorded === from) {
-    const isShared = from === to;
     // One request of a stranger sets the flag of a node: it proves nothing if the doctor's own address arrived.
-    if (isShared && isIgnoring) return ignoredHeader(ignoringNodes);
-    const sharing =
-      isShared && proxyHops > 0 ? ' and maybe of a proxy: to be sure, run the doctor on another machine' : '';
-    return ok(`the service saw ${recorded}, the address of the doctor${sharing}; ${stated}`);
+    if (from === to && isIgnoring) return ignoredHeader(ignoringNodes);
+    return ok(`the service saw ${recorded}, the address of the doctor; ${stated}`);
   }
   const other = `the service saw ${recorded} instead of ${from}, the address of the doctor; ${stated}`;
   // No NAT and no connection without a proxy explains these addresses.
@@ -71,13 +67,9 @@ export function hopsVerdict(seen: {
   return warning`${other}: it is that of a proxy, unless a device in between gives this machine that address → ${RAISE}`;
 }
 
-const isLoopback = (address: string): boolean => /^(127\.|::1$)/.test(address);
-const isPrivate = (address: string): boolean =>
-  isIP(address) === 4
-    ? /^(127\.|10\.|192\.168\.|169\.254\.|172\.(1[6-9]|2\d|3[01])\.|100\.(6[4-9]|[7-9]\d|1[01]\d|12[0-7])\.)/.test(
-        address,
-      )
-    : /^::1$|^f[cd]|^fe[89ab]/i.test(address);
+const isLoopback = createNetworkCheck(['127.0.0.0/8', '::1/128']);
+const PRIVATE = '10.0.0.0/8 192.168.0.0/16 169.254.0.0/16 172.16.0.0/12 100.64.0.0/10 fc00::/7 fe80::/10';
+const isPrivate = createNetworkCheck(PRIVATE.split(' '));
 
 export const ADDRESS_CHECKS: readonly Check[] = [
   tlsCheck('certificate', ({ certificateEnds }) => {

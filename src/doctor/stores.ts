@@ -23,21 +23,27 @@ export function clockVerdict(
     synchronize both clocks with chrony or systemd-timesyncd: token lifetimes depend on them`;
 }
 
-type Reports = readonly RedisReport[];
+type Shown<Field extends keyof RedisReport> = RedisReport & {
+  readonly [Name in Field]: NonNullable<RedisReport[Name]>;
+};
 
-/** A check of the Redis that stores the tokens; does not apply without Redis. */
-const redisCheck = (name: string, verdict: (reports: Reports, problems: readonly RedisProblem[]) => Verdict): Check =>
-  check(`redis_${name}`, ['tokens'], 'REDIS_URL', ({ tokens: { redis } }) =>
-    redis ? verdict(redis.reports, redis.problems) : [],
-  );
+/**
+ * A check of the Redis that stores the tokens; does not apply without Redis.
+ *
+ * @param fields what INFO of each master has to show, which a managed service may hide
+ */
+const redisCheck = <Field extends keyof RedisReport = never>(
+  name: string,
+  fields: readonly Field[],
+  verdict: (reports: readonly Shown<Field>[], problems: readonly RedisProblem[]) => Verdict,
+): Check =>
+  check(`redis_${name}`, ['tokens'], 'REDIS_URL', ({ tokens: { redis } }) => {
+    if (!redis) return [];
+    const isShown = redis.reports.every((report) => fields.every((field) => report[field] !== undefined));
+    return isShown ? verdict(redis.reports as readonly Shown<Field>[], redis.problems) : HIDDEN;
+  });
 
-/** Returns the values of one field for all masters; undefined if a master does not report it. */
-function valuesOf<Name extends keyof RedisReport>(reports: Reports, name: Name) {
-  const values = reports.map((report) => report[name]).filter((value) => value !== undefined);
-  return values.length === reports.length ? values : undefined;
-}
-
-const hidden = (fields: string): Verdict => notChecked(`INFO of Redis does not show ${fields}`);
+const HIDDEN = notChecked('INFO of Redis does not show it');
 
 export const STORE_CHECKS: readonly Check[] = [
   // The opening of the database reports them, unless the server does not answer.
@@ -69,24 +75,22 @@ export const STORE_CHECKS: readonly Check[] = [
       raise the limit (${lowest.remedy}), or lower storage.database_connections`;
   }),
 
-  redisCheck('version', (reports) => {
-    const reported = valuesOf(reports, 'version');
-    if (!reported) return hidden('redis_version');
-    const versions = [...new Set(reported)].join(', ');
+  redisCheck('version', ['version'], (reports) => {
+    const versions = [...new Set(reports.map(({ version }) => version))].join(', ');
     const order = new Intl.Collator('en', { numeric: true });
-    if (reported.every((version) => order.compare(version, MIN_REDIS_VERSION) >= 0)) return ok(versions);
+    if (reports.every(({ version }) => order.compare(version, MIN_REDIS_VERSION) >= 0)) return ok(versions);
     return problem`the version is Redis ${versions} → upgrade Redis to ${MIN_REDIS_VERSION} or later`;
   }),
 
-  redisCheck('eviction', (_reports, problems) => {
+  redisCheck('eviction', [], (_reports, problems) => {
     const found = problems.find(({ setting }) => setting === 'maxmemory-policy');
-    if (found?.isUnknown) return hidden('maxmemory_policy, which must be noeviction');
+    if (found?.isUnknown) return notChecked('INFO of Redis does not show maxmemory_policy, which must be noeviction');
     return found ? problem`${found.message} → ${found.remedy}` : ok('eviction is off (maxmemory-policy noeviction)');
   }),
 
-  redisCheck('persistence', (reports, problems) => {
+  redisCheck('persistence', [], (reports, problems) => {
     const found = problems.find(({ setting }) => setting === 'appendonly');
-    if (found?.isUnknown) return hidden('aof_enabled');
+    if (found?.isUnknown) return HIDDEN;
     if (found) return warning`${found.message} → ${found.remedy}`;
     if (reports.some(({ isDiskFailing }) => isDiskFailing)) {
       return problem`the last write to the append-only file failed →
@@ -99,29 +103,23 @@ export const STORE_CHECKS: readonly Check[] = [
       auto-aof-rewrite-percentage 100\``;
   }),
 
-  redisCheck('memory', (reports) => {
-    const used = valuesOf(reports, 'usedMemory');
-    const limits = valuesOf(reports, 'maxMemory');
-    if (!used || !limits) return hidden('used_memory and maxmemory');
-    const parts = used.flatMap((bytes, index) => (limits[index] ? bytes / limits[index] : []));
+  redisCheck('memory', ['usedMemory', 'maxMemory'], (reports) => {
+    const parts = reports.flatMap(({ usedMemory, maxMemory }) => (maxMemory ? usedMemory / maxMemory : []));
     const fullest = Math.max(0, ...parts);
     const share = parts.length > 0 ? `${Math.round(fullest * 100)} % of maxmemory` : 'no maxmemory';
-    const amount = `${(Math.max(...used) / 1024 ** 2).toFixed(1)} MiB in use, ${share}`;
+    const amount = `${(Math.max(...reports.map(({ usedMemory }) => usedMemory)) / 1024 ** 2).toFixed(1)} MiB in use, ${share}`;
     if (fullest < 0.8) return ok(amount);
     const status = fullest < 0.95 ? warning : problem;
     return status`${amount}: when memory is full, no token can be issued →
       raise maxmemory, or move Redis to a machine with more memory`;
   }),
 
-  redisCheck('replication', (reports) => {
-    const counts = valuesOf(reports, 'replicas');
-    const roles = valuesOf(reports, 'role');
-    if (!counts || !roles) return hidden('role and connected_slaves');
-    if (roles.some((role) => role !== 'master')) {
+  redisCheck('replication', ['role', 'replicas'], (reports) => {
+    if (reports.some(({ role }) => role !== 'master')) {
       return problem`the URL leads to a replica, which refuses writes →
         point the URL to the master, or use Sentinel: redis+sentinel://host1,host2/name`;
     }
-    const replicas = Math.min(...counts);
+    const replicas = Math.min(...reports.map(({ replicas }) => replicas));
     if (reports.every(({ needsReplicas }) => needsReplicas)) {
       return ok(`${replicas} replica(s) connected; without a replica the master refuses writes`);
     }
@@ -132,8 +130,8 @@ export const STORE_CHECKS: readonly Check[] = [
       → set \`min-replicas-to-write 1\` and \`min-replicas-max-lag 10\` in redis.conf`;
   }),
 
-  redisCheck('clock', (reports) => {
+  redisCheck('clock', [], (reports) => {
     const [furthest] = reports.toSorted((a, b) => Math.abs(b.clockAheadMs) - Math.abs(a.clockAheadMs));
-    return furthest ? clockVerdict(furthest) : hidden('a master');
+    return furthest ? clockVerdict(furthest) : HIDDEN;
   }),
 ];

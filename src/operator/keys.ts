@@ -32,8 +32,8 @@ export function addKeyCommands(program: Command, { run, print, stderr }: Operato
 function rotationSteps(kind: KeyKind | undefined): string[] {
   const variable = kind ? KEY_VARIABLE[kind] : Object.values(KEY_VARIABLE).join(' or ');
   return [
-    `Rotate in three steps. Finish each step on every node before the next. Write into ${variable}, comma-separated`,
-    '(embedded deployment: into the list in data/secrets.json):',
+    `A new deployment needs nothing more. To replace a key, write into ${variable}, comma-separated (embedded deployment:`,
+    'into the list in data/secrets.json), in three steps, each finished on every node before the next:',
     '1. old,new   every node accepts the new key, but none signs with it yet',
     '2. new,old   the new key signs, the old one is still accepted',
     '3. new       tokens.refresh_token (cookie keys: sessions.absolute) after step 2',

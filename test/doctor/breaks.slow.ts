@@ -1,4 +1,7 @@
-/** What breaks for an operator: each fault is really made, and the doctor names it with the right remedy. */
+/**
+ * What breaks for an operator: each fault is really made, and the doctor names it with the right remedy, and without a
+ * password.
+ */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -37,6 +40,8 @@ const NO_HOST = 'store.invalid';
 
 let server: PostgresServer;
 let issuer: string;
+/** Of a node that does not run: another program of this machine may listen on the default port. */
+let operatorsPort: string;
 let roles = 0;
 
 async function asAdmin(url: string, ...statements: readonly Statement[]): Promise<void> {
@@ -117,7 +122,7 @@ const BREAKS: Readonly<Record<string, Readonly<Record<string, Row>>>> = {
     'proxies that are not counted': [/how many of your proxies/, () => ({ GATEHOUSE_ISSUER: 'https://a.test' })],
   },
   database: {
-    'PostgreSQL is down': [/check that it is running/, () => ({ DATABASE_URL: `postgres://${DOWN}/g` })],
+    'PostgreSQL is down': [/check that it is running/, () => ({ DATABASE_URL: `postgres://g:haddock@${DOWN}/g` })],
     'an unknown host of PostgreSQL': [
       /correct the host in DATABASE_URL/,
       () => ({ DATABASE_URL: `postgres://${NO_HOST}/g` }),
@@ -133,7 +138,7 @@ const BREAKS: Readonly<Record<string, Readonly<Record<string, Row>>>> = {
         const hba = path.join(server.data, 'pg_hba.conf');
         writeFileSync(hba, `host all with_password 127.0.0.1/32 scram-sha-256\n${readFileSync(hba, 'utf8')}`);
         await asAdmin(server.url, "CREATE ROLE with_password LOGIN PASSWORD 'swordfish'", 'SELECT pg_reload_conf()');
-        return { DATABASE_URL: server.url.replace('postgres@', 'with_password:wrong@') };
+        return { DATABASE_URL: server.url.replace('postgres@', 'with_password:haddock@') };
       },
     ],
     'a role without the right to connect': [
@@ -200,7 +205,7 @@ const BREAKS: Readonly<Record<string, Readonly<Record<string, Row>>>> = {
       /correct the account and the password in REDIS_URL/,
       async () => {
         const found = await redisWith({ requirepass: 'swordfish' });
-        return { ...found, REDIS_URL: `${found.REDIS_URL}`.replace('swordfish', 'wrong') };
+        return { ...found, REDIS_URL: `${found.REDIS_URL}`.replace('swordfish', 'haddock') };
       },
     ],
     'a Redis account without a command': [
@@ -349,7 +354,7 @@ const BREAKS: Readonly<Record<string, Readonly<Record<string, Row>>>> = {
       /compare the user name and password in SMTP_URL/,
       async () => {
         const mail = await opened.add(startMailServer(['gatehouse', 'swordfish']), (one) => one.close());
-        return { ...(await withFile('mail: {from: a@b.test}')), SMTP_URL: mail.url.replace('swordfish', 'wrong') };
+        return { ...(await withFile('mail: {from: a@b.test}')), SMTP_URL: mail.url.replace('swordfish', 'haddock') };
       },
     ],
   },
@@ -378,15 +383,22 @@ describeOn([postgresServer, redisServer], 'the doctor, when something breaks', (
   before(async () => {
     server = await opened.add(startPostgresServer(), (one) => one.stop());
     issuer = `http://localhost:${await freePort()}`;
+    operatorsPort = `${await freePort()}`;
   });
   after(() => opened.closeAll());
 
   for (const [check, faults] of Object.entries(BREAKS)) {
     for (const [name, [remedy, make, status = 'problem']] of Object.entries(faults)) {
       it(`the doctor says what to do: ${name}`, async () => {
-        const { troubles } = await examine({ GATEHOUSE_ISSUER: issuer, ...(await make()) });
+        const { troubles, output, exitCode } = await examine({
+          GATEHOUSE_ISSUER: issuer,
+          GATEHOUSE_OPERATORS_PORT: operatorsPort,
+          ...(await make()),
+        });
+        expect(output).not.to.match(/haddock|swordfish/);
         const found = troubles.filter((one) => one.check === check && one.status === status);
         expect(found.map((one) => one.remedy).join('\n'), JSON.stringify(troubles, undefined, 1)).to.match(remedy);
+        expect(exitCode).to.equal(troubles.some((one) => one.status === 'problem') ? 1 : 0);
       });
     }
   }

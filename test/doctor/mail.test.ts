@@ -4,7 +4,6 @@ import { fileWith } from '../config/configuration.ts';
 import { expectWrongUsage, operatorWith, storesOf } from '../operator/run-operator.ts';
 import { startMailServer } from '../support/mail-server.ts';
 import { createOpened } from '../support/opened.ts';
-import { freePort } from '../support/programs.ts';
 import { startsOn } from '../support/service.ts';
 import { examine } from './doctor-findings.ts';
 
@@ -45,16 +44,5 @@ describe('operator doctor, checking mail', () => {
     const unset = await examine({}, '--mail', 'you@example.com');
     expect(unset.of('mail').remedy).to.contain('SMTP_URL');
     await expectWrongUsage(operatorWith({}), ['doctor --mail nobody']);
-  });
-
-  it('the doctor reports, without the password, a mail server that is unavailable or rejects the login', async () => {
-    const { url } = await server();
-    const refused = await examine(variables(url.replace('swordfish', 'haddock')));
-    expect(refused.of('mail')).to.include({ status: 'problem', where: 'SMTP_URL' });
-    expect(refused.of('mail').message).to.contain('does not accept our login');
-    expect(refused.output).not.to.contain('haddock');
-    const unavailable = await examine(variables(`smtp://127.0.0.1:${await freePort()}`));
-    expect(unavailable.of('mail')).to.include({ status: 'problem', where: 'SMTP_URL' });
-    expect(unavailable.of('mail').message).to.contain('does not answer as a mail server');
   });
 });

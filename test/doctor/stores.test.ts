@@ -1,8 +1,6 @@
 import { randomBytes } from 'node:crypto';
-import { writeFileSync } from 'node:fs';
 import { createServer as createHttpServer } from 'node:http';
 import { connect, createServer, type Socket } from 'node:net';
-import path from 'node:path';
 import { expect } from 'chai';
 import { Redis } from 'ioredis';
 import pg from 'pg';
@@ -11,8 +9,6 @@ import { ok, problem } from '../../src/doctor/findings.ts';
 import type { Needs } from '../../src/doctor/needs.ts';
 import { readyVerdict } from '../../src/doctor/nodes.ts';
 import { clockVerdict } from '../../src/doctor/stores.ts';
-import { openDatabase } from '../../src/storage/database.ts';
-import { startHeartbeat } from '../../src/storage/heartbeat.ts';
 import { connectRedis, createRedis } from '../../src/storage/redis/redis.ts';
 import { createRedisStore } from '../../src/storage/redis/store.ts';
 import { StorageUnavailable } from '../../src/storage/storage-unavailable.ts';
@@ -25,7 +21,6 @@ import { freePort } from '../support/programs.ts';
 import { READY_NODE } from '../support/ready-node.ts';
 import { startRedisServer } from '../support/redis-server.ts';
 import { describeOn, postgresServer, redisServer } from '../support/requirements.ts';
-import { temporaryDirectory } from '../support/temporary-directory.ts';
 import { TIMEOUT_FACTOR } from '../support/timeout-factor.ts';
 import { examine } from './doctor-findings.ts';
 
@@ -40,42 +35,6 @@ describeOn([postgresServer, redisServer], 'operator doctor, checking the stores'
   });
   const withStores = (DATABASE_URL: string, REDIS_URL = '') =>
     examine({ GATEHOUSE_ISSUER: issuer, DATABASE_URL, REDIS_URL });
-
-  it('the doctor detects a Redis that evicts keys and is full, and warns of one without persistence', async () => {
-    const databaseUrl = await freshMigratedDatabaseUrl();
-    const good = await startRedisServer();
-    const fine = await withStores(databaseUrl, good.url);
-    for (const check of ['redis', 'redis_version', 'redis_eviction', 'redis_persistence']) {
-      expect(fine.of(check).status, check).to.equal('ok');
-    }
-    expect(fine.of('redis_memory').status).to.equal('ok');
-    const administrator = new Redis(good.url);
-    await administrator.config('SET', 'auto-aof-rewrite-percentage', '0');
-    administrator.disconnect();
-    const interrupted = (await withStores(databaseUrl, good.url)).of('redis_persistence');
-    expect(interrupted.status).to.equal('warning');
-    expect(interrupted.remedy).to.contain('config set auto-aof-rewrite-percentage 100');
-    await good.stop();
-
-    const bad = await startRedisServer({
-      appendonly: 'no',
-      'maxmemory-policy': 'allkeys-lru',
-      maxmemory: `${MEBIBYTE / 2}`,
-    });
-    const { of, exitCode } = await withStores(databaseUrl, bad.url);
-    expect(of('redis_eviction')).to.include({ status: 'problem', where: 'REDIS_URL' });
-    expect(of('redis_eviction').remedy).to.contain('noeviction');
-    expect(of('redis_persistence').status).to.equal('warning');
-    expect(of('redis_persistence').remedy).to.contain('appendonly yes').and.contain('no revocation is undone');
-    expect(of('redis_memory')).to.include({ status: 'problem', where: 'REDIS_URL' });
-    expect(of('redis_memory').remedy).to.contain('raise maxmemory');
-    expect(exitCode).to.equal(1);
-    await bad.stop();
-    const gone = await withStores(databaseUrl, bad.url);
-    expect(gone.of('redis').status).to.equal('problem');
-    expect(gone.of('redis_clock').message).to.equal('not checked: Redis cannot be used');
-    expect(gone.of('database').status, 'the other checks still run').to.equal('ok');
-  });
 
   it('the doctor warns of a Redis that is nearly full', async () => {
     const databaseUrl = await freshMigratedDatabaseUrl();
@@ -235,18 +194,6 @@ describeOn([postgresServer, redisServer], 'operator doctor, checking the stores'
     expect((await withStores(url)).of('database_connections').message).to.contain('1 node(s) may open 51 connections');
   });
 
-  it('the doctor detects a failed unit of its machine', async () => {
-    const folder = temporaryDirectory('systemctl');
-    const line = 'gatehouse@3002.service loaded failed failed Gatehouse';
-    writeFileSync(path.join(folder, 'systemctl'), `#!/bin/sh\necho "${line}"\n`, { mode: 0o755 });
-    const DATABASE_URL = await freshMigratedDatabaseUrl();
-    const found = (await examine({ GATEHOUSE_ISSUER: issuer, DATABASE_URL, PATH: folder })).of('units');
-    expect(found).to.include({ status: 'problem', where: 'gatehouse@3002.service' });
-    expect(found.remedy).to.contain('journalctl -u gatehouse@3002.service');
-    writeFileSync(path.join(folder, 'systemctl'), '#!/bin/sh\n');
-    expect((await examine({ GATEHOUSE_ISSUER: issuer, DATABASE_URL, PATH: folder })).of('units').status).to.equal('ok');
-  });
-
   /** Adds a role without rights to a database whose tables belong to the administrator. */
   async function withRole(databaseUrl?: string) {
     const url = new URL(databaseUrl ?? (await freshMigratedDatabaseUrl()));
@@ -261,23 +208,6 @@ describeOn([postgresServer, redisServer], 'operator doctor, checking the stores'
     return { url: url.href, admin, role };
   }
 
-  it('the doctor says what to do about a read-only database', async () => {
-    const databaseUrl = await freshMigratedDatabaseUrl();
-    const url = new URL(databaseUrl);
-    url.searchParams.set('options', '-c default_transaction_read_only=on');
-    const found = (await withStores(url.href)).of('database_writes');
-    expect(found).to.include({ status: 'problem', where: 'DATABASE_URL' });
-    expect(found.remedy).to.contain('read-only: use the primary');
-  });
-
-  it('the doctor reports an unknown database with the same remedy as a failed start, and does not check the nodes', async () => {
-    const url = new URL(await freshMigratedDatabaseUrl());
-    url.pathname = '/missing';
-    const { of } = await withStores(url.href);
-    expect(of('database').remedy).to.equal('create the database, or correct its name at the end of DATABASE_URL');
-    expect(of('nodes').message).to.contain('because the database cannot be used');
-  });
-
   it('the doctor detects a connection pooler that drops notifications', async () => {
     const databaseUrl = await freshMigratedDatabaseUrl();
     const pooler = await opened.add(startDeafPooler(Number(new URL(databaseUrl).port)), (one) => one.close());
@@ -287,50 +217,6 @@ describeOn([postgresServer, redisServer], 'operator doctor, checking the stores'
     expect(of('notifications')).to.include({ status: 'problem', where: 'DATABASE_URL' });
     expect(of('notifications').remedy).to.contain('pool_mode = session');
     expect((await withStores(databaseUrl)).of('notifications').status).to.equal('ok');
-  });
-
-  it('the doctor detects nodes with different keys or a wrong clock, from any machine', async () => {
-    const databaseUrl = await freshMigratedDatabaseUrl();
-    const database = await opened.add(
-      openDatabase({ databaseUrl, dataDirectory: '', timeoutFactor: TIMEOUT_FACTOR }),
-      (one) => one.close(),
-    );
-    const node = (name: string, key: string, behindMs: number) =>
-      startHeartbeat({
-        database,
-        node: name,
-        clock: () => Date.now() - behindMs,
-        log: { warn: () => {} },
-        keysInUse: () => ({ cookieKeys: [key], tokenKeys: [key] }),
-        describe: async () => READY_NODE,
-      });
-    const key = 'a-key-of-the-tests-0123456789abcdefghij';
-    const run = () =>
-      examine({
-        GATEHOUSE_ISSUER: issuer,
-        DATABASE_URL: databaseUrl,
-        GATEHOUSE_COOKIE_KEYS: key,
-        GATEHOUSE_TOKEN_KEYS: key,
-      });
-    await node('web:1', key, 0);
-    expect((await run()).of('node_clocks').status).to.equal('ok');
-    await node('web:2', key, 3_600_000);
-    await node('web:1', key, 0);
-    const late = (await run()).of('node_clocks');
-    expect(late).to.include({ status: 'problem', where: 'web:2' });
-    expect(late.message).to.contain('3600.').and.contain("behind the database's");
-    await node('web:3', `another-${key}`, 0);
-    const differing = await run();
-    expect(differing.of('keys').status).to.equal('problem');
-    expect(differing.exitCode).to.equal(1);
-  });
-
-  it('the doctor reports an unavailable database without its password', async () => {
-    const { of, output } = await withStores(`postgres://me:swordfish@127.0.0.1:${await freePort()}/gatehouse`);
-    expect(of('database')).to.include({ status: 'problem', where: 'DATABASE_URL' });
-    expect(of('migrations').message).to.equal('not checked: the database cannot be used');
-    expect(output, 'no Redis is used').not.to.contain('redis_clock');
-    expect(output).not.to.contain('swordfish');
   });
 });
 

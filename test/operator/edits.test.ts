@@ -13,17 +13,7 @@ import { freshDatabaseUrl } from '../support/postgres-server.ts';
 import { describeOn, postgresServer } from '../support/requirements.ts';
 import { startSeeded } from '../support/seeded.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
-import { setUpOperator } from './operator-suite.ts';
-import {
-  expectWrongUsage,
-  keysOf,
-  operatorFor,
-  operatorWith,
-  refusalFrom,
-  storesOf,
-  valueFrom,
-  variablesOf,
-} from './run-operator.ts';
+import { keysOf, operatorFor, operatorWith, refusalFrom, storesOf, valueFrom, variablesOf } from './run-operator.ts';
 
 type Row = Readonly<Record<string, unknown>>;
 const idsOf = (rows: readonly Row[]): unknown[] => rows.map(({ id }) => id);
@@ -228,22 +218,6 @@ describe('operator list commands', () => {
     );
     expect((await operator('audit --limit 1')).output).to.match(/older entries: add --before \d+/);
   });
-});
-
-describe('operator lists', () => {
-  const { run } = setUpOperator();
-
-  it('change commands without an effect, or with invalid options, are refused', () =>
-    expectWrongUsage(run, [
-      'clients update gate_ci_1',
-      'organizations update org_1',
-      'connections list',
-      'accounts list --limit 0',
-      'accounts list --state odd',
-      'memberships list --account a@b.test --role owner',
-      ['accounts', 'list', '--reason', ''],
-      'memberships list --organization org_1 --warehouse wh_1',
-    ]));
 });
 
 describeOn([postgresServer], 'operator migrate', () => {

@@ -4,7 +4,6 @@ import path from 'node:path';
 import { text } from 'node:stream/consumers';
 import { expect } from 'chai';
 import { withChecksum } from '../../src/base/random-id.ts';
-import { createClientRegistry } from '../../src/clients/client-registry.ts';
 import { COMPILE_CACHE, findProgram } from '../support/programs.ts';
 import { describeOn, type Requirement, required } from '../support/requirements.ts';
 import { setUpOperator } from './operator-suite.ts';
@@ -17,7 +16,7 @@ const script: Requirement = {
 };
 
 describe('the operator program of a shell', () => {
-  const { value, parts } = setUpOperator();
+  const { parts } = setUpOperator();
 
   it('a command run by npm prints only one JSON value and passes on the exit code', async () => {
     const words = 'run --silent operator -- accounts suspend nobody@example.test --json';
@@ -57,20 +56,6 @@ describe('the operator program of a shell', () => {
         });
       });
     }
-
-    it('on a terminal an irreversible command runs after "yes", and not after Ctrl-C', async () => {
-      const { id } = await value('clients add --kind machine --name Robot');
-      const find = () => createClientRegistry(parts()).find(id);
-      const question = 'Type yes to continue:';
-      const no = await onTerminal(`clients delete ${id}`, [[question, '\x03']]);
-      expect(no.shown).to.contain('Nothing was changed.');
-      expect(no.exitCode).to.equal(1);
-      expect(await find()).to.be.an('object');
-      const yes = await onTerminal(`clients delete ${id}`, [[question, 'yes\n']]);
-      expect(yes.shown).to.contain(`Deleted client ${id}: Robot.`);
-      expect(yes.exitCode).to.equal(0);
-      expect(await find()).to.equal(undefined);
-    });
 
     it('on a terminal a command asks for a password twice and for a token once, without echo', async () => {
       const typed = 'seven green forklifts\n';

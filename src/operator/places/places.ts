@@ -68,7 +68,7 @@ export function addWarehouseCommands(program: Command, operator: Operator): void
   const find = ({ organizations }: Registries, page: PageRequest, options: { readonly organization?: string }) =>
     organizations.listWarehouses(page, options.organization);
   addList(nouns, operator, WAREHOUSES, find)
-    .description('list every warehouse, by the names of its organization and of the warehouse')
+    .description('list every warehouse, those of one organization together, by name')
     .option('--organization <id>', 'only warehouses of this organization');
 
   addShow(nouns, 'warehouse', operator);

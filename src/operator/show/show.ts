@@ -68,12 +68,8 @@ const refused = (code: string, why: string): Refusal =>
 
 const malformed = ({ faults, isNothing }: FoundValue): Answer =>
   isNothing
-    ? { state: 'malformed', why: `The text ${faults.join()}.` }
-    : {
-        state: 'malformed',
-        why: `The value ${faults.join('; it ')}.`,
-        remedy: 'It is refused in this form, without a lookup in the stores.',
-      };
+    ? as('malformed', `The text ${faults.join()}.`)
+    : as('malformed', `The value ${faults.join('; it ')}.`, 'It is refused in this form: no store was asked.');
 
 /** @param answers each with the value that it is about, in the order of the text */
 const answersReport = (answers: readonly (readonly [FoundValue, Answer])[]): Report => ({
