@@ -29,7 +29,6 @@ const LONGEST = [
   'test/sandbox/story.slow.ts',
   'test/storage/embedded-postgres.slow.ts',
   'test/pages/passkeys/browser.slow.ts',
-  'test/authorizations/lost-writes.slow.ts',
   'test/provider/decisions.slow.ts',
   'test/storage/damaged-data.slow.ts',
   'test/authorizations/random-walk.slow.ts',

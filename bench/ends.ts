@@ -264,7 +264,7 @@ const sumOf = (rounds: readonly FaultResult[]): FaultResult =>
  * Repeats a round in which the process was stalled: it can neither refuse a token nor measure when it did. A token
  * that is active again is a fault however slow the process was, so such a round counts.
  */
-export async function untilSteady(fault: Pick<Fault, 'name'>, run: () => Promise<FaultResult>): Promise<FaultResult> {
+async function untilSteady(fault: Pick<Fault, 'name'>, run: () => Promise<FaultResult>): Promise<FaultResult> {
   for (let tries = 0; tries <= MAX_REPEATS; tries += 1) {
     const result = await run();
     if (result.stalledMs <= MAX_STALL_MS || result.activeAgain > 0) return result;

@@ -240,8 +240,7 @@ describeOn([postgresServer, redisServer], 'a failed start, PostgreSQL and Redis'
       };
       const error = await failureOf(start({ settings }));
       const message = wordsOfError(error);
-      // A start waits only for a store that is unavailable, or whose host name does not resolve
-      // yet.
+      // A start waits only for a store that is unavailable, or whose host name does not resolve yet.
       const mayPass = words.includes(away) || because === 'a host name does not resolve';
       expect(troubleOf(error)?.mayPass ?? false).to.equal(mayPass);
       for (const word of words) expect(message).to.include(word);

@@ -111,8 +111,7 @@ describe('node src/main.ts', () => {
       NOTIFY_SOCKET: '/run/systemd/notify',
       WATCHDOG_USEC: '300000',
     };
-    // Debug output of the libraries goes to standard error, in which the test below searches for
-    // secrets.
+    // Debug output of the libraries goes to standard error, in which the test below searches for secrets.
     service = start({ ...environment, ...systemd, ...FAILING_ON_SIGNALS, DEBUG: '*' });
     await service.untilPrinted('Gatehouse answers at ');
     await eventually(async () => {

@@ -7,18 +7,9 @@ import { languages, textsFor } from '../src/texts/texts.ts';
 describe('the look-alike key of a name', () => {
   it('names that look alike have the same key', () => {
     const look = lookOf('Storm Billing');
-    // Written with a capital i, small l's, a zero, Cyrillic and full-width letters, accents, and no
-    // space.
-    const alike = [
-      'Storm BiIling',
-      'STORM BlLLlNG',
-      'St0rm Bi11ing',
-      'Stоrm Вilling',
-      'Ｓtorm-Billing',
-      'Štörm Billíng',
-      'stormbilling',
-      'Storrn Billing',
-    ];
+    // Written with a capital i, small l's, a zero, Cyrillic and full-width letters, accents, and no space.
+    const alike = namesIn(`
+      Storm BiIling, STORM BlLLlNG, St0rm Bi11ing, Stоrm Вilling, Ｓtorm-Billing, Štörm Billíng, stormbilling, Storrn Billing`);
     for (const name of alike) expect(lookOf(name), name).to.equal(look);
   });
 
@@ -52,109 +43,36 @@ describe('names reserved for the service', () => {
   });
 });
 
+/** Returns the names of a list, which are separated by commas. */
+const namesIn = (list: string): readonly string[] => list.trim().split(/,\s+/);
+const withMarks = (marks: string): readonly string[] => marks.split(' ').map((mark) => `Storm ${mark}`);
+
 /** Names by the code of their refusal. */
-const REFUSED = {
+const REFUSED: Readonly<Record<string, readonly string[]>> = {
   name_reserved: [
-    'Verified ✔ App',
-    'Checked by the operator',
-    '(official)',
-    'Operator',
-    'Support',
-    'Storm Support',
-    'VERIFIED storm',
-    'V e r i f i e d',
-    'Veri-fied Storm',
-    'Vérífïed Storm',
-    'Ⅴｅｒｉｆｉｅｄ',
-    'Ver1f1ed',
-    'Official24',
-    'ⓥⓔⓡⓘⓕⓘⓔⓓ',
-    'Storm_Official',
-    'StormOfficial',
-    'verifiedapp',
-    'OfficialStorm',
-    'Geprüfte App',
-    'GEPRUEFT',
-    'Vom Betreiber',
-    'Offizielle Anbindung',
-    ...'✔ ✓ ☑ ✅ 🗸 🗹 🮱 √ 🛡 ⛨ 🔒 🔐'.split(' ').map((mark) => `Storm ${mark}`),
-    '🅥🅔🅡🅘🅕🅘🅔🅓',
-    ...'🆗 ⛊ ⛉ ⎷ 🔑 ⚿ ✪ 🎖'.split(' ').map((mark) => `Storm ${mark}`),
-    '🇻🇪🇷🇮🇫🇮🇪🇩 Storm',
-    'ᴠᴇʀɪꜰɪᴇᴅ Acme',
-    'Acme Vᴇrified',
-    'Veʀified',
-    'ꜰᴏᴏ.ᴄᴏᴍ',
-    'Verıfied',
-    'Verɩfied',
-    'Officia|',
-    'Off|cial Storm',
-    'Verif¡ed',
-    'Verif!ed',
-    'Verified!',
-    'verifiedacme',
-    'xeroverified',
-    'Sun Official',
-    ...'Vérifié Verificado Oficial Официальный 公式 认证 官方アプリ'.split(' '),
+    ...namesIn(`
+      Verified ✔ App, Checked by the operator, (official), Operator, Support, Storm Support, VERIFIED storm,
+      V e r i f i e d, Veri-fied Storm, Vérífïed Storm, Ⅴｅｒｉｆｉｅｄ, Ver1f1ed, Official24, ⓥⓔⓡⓘⓕⓘⓔⓓ, Storm_Official,
+      StormOfficial, verifiedapp, OfficialStorm, Geprüfte App, GEPRUEFT, Vom Betreiber, Offizielle Anbindung,
+      🅥🅔🅡🅘🅕🅘🅔🅓, 🇻🇪🇷🇮🇫🇮🇪🇩 Storm, ᴠᴇʀɪꜰɪᴇᴅ Acme, Acme Vᴇrified, Veʀified, ꜰᴏᴏ.ᴄᴏᴍ, Verıfied, Verɩfied, Officia|,
+      Off|cial Storm, Verif¡ed, Verif!ed, Verified!, verifiedacme, xeroverified, Sun Official, Vérifié, Verificado,
+      Oficial, Официальный, 公式, 认证, 官方アプリ`),
+    ...withMarks('✔ ✓ ☑ ✅ 🗸 🗹 🮱 √ 🛡 ⛨ 🔒 🔐'),
+    ...withMarks('🆗 ⛊ ⛉ ⎷ 🔑 ⚿ ✪ 🎖'),
   ],
-  name_address: [
-    'evil.example/login',
-    'evil。com',
-    'evil｡com',
-    'evil．com',
-    'evil․com',
-    'ⓔⓥⓘⓛ.ⓒⓞⓜ',
-    'shop.co.uk',
-    'Sign in at evil.example',
-    'storm.gmbh',
-    'storm.zuerich.',
-    'пример.рф',
-    '例子.中国',
-    'xn--e1afmkfd.xn--p1ai',
-    'a.onion',
-    'nas.local',
-    'app.internal',
-    'mail@storm.engineering',
-    'evil@localhost',
-    'https:⁄⁄storm',
-    'evil . com',
-    'evil·com',
-    'evil‧com',
-    'evil•com',
-    'evil[.]com',
-    'Storm at 192.168.1.1',
-  ],
+  name_address: namesIn(`
+    evil.example/login, evil。com, evil｡com, evil．com, evil․com, ⓔⓥⓘⓛ.ⓒⓞⓜ, shop.co.uk, Sign in at evil.example, storm.gmbh,
+    storm.zuerich., пример.рф, 例子.中国, xn--e1afmkfd.xn--p1ai, a.onion, nas.local, app.internal, mail@storm.engineering,
+    evil@localhost, https:⁄⁄storm, evil . com, evil·com, evil‧com, evil•com, evil[.]com, Storm at 192.168.1.1`),
   name_secret: SECRET_KINDS.map((kind) => randomId(FORMS[kind].prefix, FORMS[kind].minLength)),
-} as const;
+};
 
 /** Names that resemble the refused ones, and are accepted. */
-const ACCEPTED = [
-  'Node.js App',
-  'Version 2.0',
-  'Stock v2.10',
-  'St.Petersburg',
-  'A.P. Moller',
-  'Acme Inc. App',
-  'Storm S.p.A.',
-  '東京。大阪',
-  'Checkout',
-  'Checklists',
-  'Cooperator',
-  'Netzbetreiber',
-  'Unofficial Storm',
-  'Inoffizielle App',
-  'Supportive Care',
-  'Storm™ and Storm®',
-  'Storm .NET',
-  'Storm · Online',
-  'Storm 1.2.3',
-  'Əliyev',
-  'My App',
-  'Accounting',
-  'gate_rt_ tester',
-  'gate_ci_0000000000000000000000',
-  'gate_key_nightly-export',
-];
+const ACCEPTED = namesIn(`
+  Node.js App, Version 2.0, Stock v2.10, St.Petersburg, A.P. Moller, Acme Inc. App, Storm S.p.A., 東京。大阪, Checkout,
+  Checklists, Cooperator, Netzbetreiber, Unofficial Storm, Inoffizielle App, Supportive Care, Storm™ and Storm®,
+  Storm .NET, Storm · Online, Storm 1.2.3, Əliyev, My App, Accounting, gate_rt_ tester, gate_ci_0000000000000000000000,
+  gate_key_nightly-export`);
 
 describe('names that mislead their readers', () => {
   for (const [code, names] of Object.entries(REFUSED)) {
@@ -188,19 +106,9 @@ describe('a verified client’s name with generic words', () => {
   const isLike = (name: string, verified: string) => variantTest(name)(lookOf(verified));
 
   it('is the name of that client, however it is spelled', () => {
-    for (const name of [
-      'Xero App',
-      'My Xero',
-      'Xero for Accounting',
-      'XeroApp',
-      'my-xero-login',
-      'Xéro – die App',
-      'XER0 Konto',
-      'X\u0435r\u043e App',
-      'Xero™',
-      'Xero 2',
-      'Xero2.0 App',
-    ]) {
+    for (const name of namesIn(`
+      Xero App, My Xero, Xero for Accounting, XeroApp, my-xero-login, Xéro – die App, XER0 Konto, X\u0435r\u043e App,
+      Xero™, Xero 2, Xero2.0 App`)) {
       expect(isLike(name, 'Xero'), name).to.equal(true);
     }
   });

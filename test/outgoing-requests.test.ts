@@ -5,24 +5,19 @@ import { expect } from 'chai';
 import { pino } from 'pino';
 import { listen } from '../examples/sandbox/listening.ts';
 import { fetchAnswer } from '../src/base/outgoing-requests.ts';
-import { readyVerdict } from '../src/doctor/nodes.ts';
 import { createRequests } from '../src/doctor/requests.ts';
-import { createApiCalls } from '../src/host/api-calls.ts';
 import { createOwnRequests } from '../src/host/own-requests.ts';
 import { createProviderFetch } from '../src/upstream/fetching.ts';
-import { operatorWith } from './operator/run-operator.ts';
 import { atEndOfFile } from './support/end-of-run.ts';
 
 const BODY = '{"data":"a decoded body"}';
 const SIGNAL = new AbortController().signal;
 const told = async (answer: Response): Promise<string> => `${answer.status} ${await answer.text()}`;
 
-/** Every caller of the function, each with how it reports an answer or the lack of one. */
+/** Callers of the function, through which every request is sent, each with how it reports an answer or the lack of one. */
 const CALLERS: Readonly<Record<string, (url: URL) => Promise<string>>> = {
   'the sign-in with a provider': async (url) =>
     told(await createProviderFetch(url.origin)(url.href, { method: 'GET', headers: {} })),
-  'a client test': async (url) =>
-    JSON.stringify(await createApiCalls({ graphqlUrl: url.href, exampleQuery: '{a}' })('token')),
   'the service itself': async ({ origin }) => {
     const postForm = createOwnRequests({
       issuer: origin,
@@ -32,22 +27,10 @@ const CALLERS: Readonly<Record<string, (url: URL) => Promise<string>>> = {
     const { status, body } = await postForm('/', {});
     return `${status} ${body}`;
   },
-  'the doctor': async ({ origin }) => {
-    const { send } = createRequests({ issuer: origin, signal: SIGNAL });
-    const { status, text } = await send({ path: '/' });
-    return `${status} ${text}`;
-  },
   'the doctor, of a stream': async ({ origin }) => {
     const { openStream } = createRequests({ issuer: origin, signal: SIGNAL });
     const stream = await openStream({ path: '/?status=401' }, SIGNAL);
     return JSON.stringify(stream);
-  },
-  'the doctor, of the local node': async ({ port }) => {
-    return JSON.stringify(await readyVerdict({ operatorsHost: '127.0.0.1', operatorsPort: Number(port) }, []));
-  },
-  'the command `reload`': async ({ port }) => {
-    const { output } = await operatorWith({ GATEHOUSE_OPERATORS_PORT: port })('reload --json');
-    return output;
   },
 };
 
@@ -128,7 +111,7 @@ describe('a request to another server', () => {
 
     it(`${caller} does not wait for an answer after a switch to another protocol`, async () => {
       answer = ({ socket }) => socket?.write('HTTP/1.1 101 Switching\r\nUpgrade: x\r\nConnection: Upgrade\r\n\r\n');
-      expect(await outcomeOf(ask(url))).to.match(/no connection|without an answer|No server|no node/);
+      expect(await outcomeOf(ask(url))).to.match(/api-away|without an answer|No server|no node/);
     });
   }
 

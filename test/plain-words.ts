@@ -40,10 +40,7 @@ const QUOTED = String.raw`'(?:\\.|[^'\\\n])*'|"(?:\\.|[^"\\\n])*"`;
 const PATTERN = String.raw`(?<=(?:[(,=>:[!&|?{};]|\breturn)\s*)\/(?:\\.|\[(?:\\.|[^\]\\\n])*\]|[^\/\\[\n])+\/`;
 const TOKEN = new RegExp(`${COMMENT}|${QUOTED}|${PATTERN}|\\w+|\\s+|[\\s\\S]`, 'y');
 
-/**
- * Matches the call before a title. `'` stands for the first part of a title that is joined with
- * `+`.
- */
+/** Matches the call before a title. `'` stands for the first part of a title that is joined with `+`. */
 const BEFORE_TITLE = /\b(?:describe|it)(?:[A-Z]\w*)?(?:\.\w+)?\(\s*(?:(?:[\w.]+|\[[^\]]*\]),\s*)?(?:'\s*\+\s*)*$/;
 
 interface Text {
@@ -77,9 +74,7 @@ function textsOf(source: string): readonly Text[] {
   return texts;
 }
 
-/**
- * Replaces code and stars in a comment with spaces, so that phrases are found across line breaks.
- */
+/** Replaces code and stars in a comment with spaces, so that phrases are found across line breaks. */
 const proseOf = ({ kind, text }: Text): string =>
   kind === 'title' ? text : text.replace(/`[^`\n]*`|(?<=\n)\s*\*/g, (found) => found.replace(/[^\n]/g, ' '));
 

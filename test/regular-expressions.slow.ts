@@ -85,8 +85,7 @@ describe('the regular expressions of the service and of the package for APIs', (
     const expensive: string[] = [];
     for (const literal of literals) if (!(await isLinear(literal))) expensive.push(literal);
     expect(expensive).to.have.members(EXCEPTIONS);
-    // This limit only prevents hanging: without its native program, which some systems lack,
-    // recheck takes longer.
+    // This limit only prevents hanging: without its native program, which some systems lack, recheck takes longer.
   }).timeout(600_000);
 
   it('all regular expressions are literals, which can be checked, or are built from trusted text', () => {

@@ -31,63 +31,22 @@ interface Made {
 
 const folder = temporaryDirectory('certificates');
 const file = (name: string): string => path.join(folder, name);
-const run = (...words: string[]): void => {
-  execFileSync(required(openssl), words, { cwd: folder, stdio: 'pipe' });
+const NEW_KEY = '-newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes';
+const run = (words: string): void => {
+  execFileSync(required(openssl), words.split(' '), { cwd: folder, stdio: 'pipe' });
 };
 
 function makeAuthority(name: string): string {
-  run(
-    'req',
-    '-x509',
-    '-newkey',
-    'ec',
-    '-pkeyopt',
-    'ec_paramgen_curve:prime256v1',
-    '-nodes',
-    '-keyout',
-    `${name}.key`,
-    '-out',
-    `${name}.crt`,
-    '-days',
-    '2',
-    '-subj',
-    `/CN=${name}`,
-  );
+  run(`req -x509 ${NEW_KEY} -keyout ${name}.key -out ${name}.crt -days 2 -subj /CN=${name}`);
   return readFileSync(file(`${name}.crt`), 'utf8');
 }
 
 /** Writes `server.key` and `server.crt`. */
 function makeCertificate({ authority, days = '1', host = 'localhost' }: Made): void {
-  const signed = authority ? ['-CA', `${authority}.crt`, '-CAkey', `${authority}.key`] : [];
-  const by = authority ? signed : ['-key', 'server.key'];
+  const by = authority ? `-CA ${authority}.crt -CAkey ${authority}.key -CAcreateserial` : '-signkey server.key';
   writeFileSync(file('names'), `subjectAltName=DNS:${host}`);
-  run(
-    'req',
-    '-newkey',
-    'ec',
-    '-pkeyopt',
-    'ec_paramgen_curve:prime256v1',
-    '-nodes',
-    '-keyout',
-    'server.key',
-    '-out',
-    'server.csr',
-    '-subj',
-    '/CN=a store',
-  );
-  run(
-    'x509',
-    '-req',
-    '-in',
-    'server.csr',
-    '-out',
-    'server.crt',
-    '-days',
-    days,
-    '-extfile',
-    'names',
-    ...(authority ? [...by, '-CAcreateserial'] : ['-signkey', 'server.key']),
-  );
+  run(`req ${NEW_KEY} -keyout server.key -out server.csr -subj /CN=store`);
+  run(`x509 -req -in server.csr -out server.crt -days ${days} -extfile names ${by}`);
 }
 
 /** Makes the PostgreSQL server write the files itself, because it runs as another user. */

@@ -5,7 +5,6 @@ import { expect } from 'chai';
 import { parse } from 'yaml';
 import { message } from '../src/base/message.ts';
 import { addLanguage, inEnglish, languages, textsFor } from '../src/texts/texts.ts';
-import { PSEUDO, pseudoLanguage } from './support/pseudo-language.ts';
 
 const ROOT = path.join(import.meta.dirname, '..');
 const english = (): Record<string, Record<string, string>> =>
@@ -116,14 +115,5 @@ describe('texts', () => {
     expect(t('connections.disconnect-all-heading', { count: 1 })).to.equal('Ihre App trennen?');
     expect(t('connections.disconnect-all-heading', { count: 3 })).to.equal('Alle 3 Apps trennen?');
     expect(t.plain('sign-in.title')).to.equal('sign-in.title');
-  });
-
-  it('the made-up language of the tests is 40 % longer, and keeps arguments and tags', async () => {
-    await pseudoLanguage(async () => {
-      const t = textsFor(PSEUDO);
-      expect(t('sign-in.title')).to.equal('[!! Šïĝñ ïñ ~~~~ !!]');
-      expect(t('connections.disconnect-all-heading', { count: 2 })).to.include('àļļ 2 àþþš');
-    });
-    expect(languages()).to.not.include(PSEUDO);
   });
 });

@@ -1,5 +1,6 @@
 /** Registers clients: only once, even if the form for it is sent twice. */
 import type { Clock } from '../base/clock.ts';
+import { message } from '../base/message.ts';
 import { ACCOUNT_ID, newValue } from '../base/random-id.ts';
 import { Refusal, refuseViolations } from '../base/refusal.ts';
 import { lockAccount } from '../storage/account-turns.ts';
@@ -162,11 +163,9 @@ async function findCreated(tx: Queries, owner: string, key: string): Promise<str
 async function refuseMoreThan(max: number, owner: string, tx: Queries): Promise<void> {
   const owned = await tx.query('SELECT FROM clients WHERE owner_account_id = $1', [owner]);
   if (owned.length < max) return;
-  throw new Refusal(
-    'clients_limit',
-    `You have reached the limit of ${max} clients.`,
-    'Delete one that is not needed any more.',
-  );
+  const said = `You have reached the limit of ${max} clients.`;
+  const problems = [{ code: 'clients_limit', message: said, text: message('client-refusals.clients_limit', { max }) }];
+  throw new Refusal('clients_limit', said, 'Delete one that is not needed any more.', { problems });
 }
 
 /** @throws Refusal `owner_unknown` */

@@ -1,6 +1,7 @@
 /** Makes, compares and replaces a client's secrets. At least one is valid, unless all leaked. */
 import { timingSafeEqual } from 'node:crypto';
 import type { Clock } from '../base/clock.ts';
+import { message } from '../base/message.ts';
 import { formTest, newValue, randomId, sha256 } from '../base/random-id.ts';
 import { Refusal } from '../base/refusal.ts';
 import type { Database, InTransaction, Queries } from '../storage/queries.ts';
@@ -273,12 +274,12 @@ const renewedJustNow = (): Refusal =>
     'Use the secret that was shown then. If it is lost, renew the client again after a minute.',
   );
 
-const fullSecrets = (): Refusal =>
-  new Refusal(
-    'secrets_full',
-    `The client already has ${MAX_SECRETS} secrets.`,
-    'Remove the one that is no longer used, then add another.',
-  );
+function fullSecrets(): Refusal {
+  const said = `The client already has ${MAX_SECRETS} secrets.`;
+  const text = message('client-refusals.secrets_full', { max: MAX_SECRETS });
+  const problems = [{ code: 'secrets_full', message: said, text }];
+  return new Refusal('secrets_full', said, 'Remove the one that is no longer used, then add another.', { problems });
+}
 
 const unknownSecret = (): Refusal =>
   new Refusal(

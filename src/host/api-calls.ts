@@ -1,4 +1,5 @@
 /** Sends a GraphQL request with a user's access token to the API that the operator configured. */
+import { type Message, message } from '../base/message.ts';
 import { AnswerRefused, openAnswer, startOfAnswer } from '../base/outgoing-requests.ts';
 import type { CallApi } from '../pages/routes.ts';
 
@@ -32,14 +33,14 @@ export function createApiCalls(
       const { statusCode: status = 0 } = answer;
       return { status, body: new TextDecoder().decode(bytes), isCut };
     } catch (error) {
-      return { failure: signal.aborted ? 'it took too long to answer' : reasonOf(error) };
+      return { failure: signal.aborted ? message('client-test.api-slow') : reasonOf(error) };
     }
   };
 }
 
-/** Returns Node's code, such as `ECONNREFUSED`, but no addresses: those are for operators only. */
-function reasonOf(error: unknown): string {
-  if (error instanceof AnswerRefused) return `it sent ${error.message}`;
+/** Names Node's code, such as `ECONNREFUSED`, but no addresses: those are for operators only. */
+function reasonOf(error: unknown): Message {
+  if (error instanceof AnswerRefused) return message('client-test.api-refused', { reason: error.message });
   const { code } = error as { code?: unknown };
-  return typeof code === 'string' ? `no connection (${code})` : 'no connection';
+  return message('client-test.api-away', { error: typeof code === 'string' ? code : 'unknown' });
 }

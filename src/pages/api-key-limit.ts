@@ -1,25 +1,18 @@
 /** `/profile/api-keys/:id/limit`: the places that one of the user's keys reaches, and its limit. */
-import type { Context } from 'koa';
+import type { Context, Next } from 'koa';
 import type { Access } from '../accounts/access/access.ts';
 import { NO_LIMIT } from '../accounts/access/access-limit.ts';
 import type { ApiKey } from '../accounts/api-keys/api-key.ts';
 import type { ApiKeys } from '../accounts/api-keys/api-keys.ts';
 import type { Clock } from '../base/clock.ts';
 import { message, type Text } from '../base/message.ts';
-import { formOf } from '../provider/form.ts';
-import {
-  LIMITED,
-  type LimitFields,
-  limitFields,
-  limitIn,
-  placesIn,
-  type TypedLimit,
-  typedLimit,
-} from './forms/limit-form.ts';
-import { originInSession, seeOther } from './page.ts';
+import { requestState } from '../base/request-state.ts';
+import { formRoutes } from './form-step.ts';
+import { LIMITED, type LimitFields, limitFields, limitIn, placesIn, type TypedLimit } from './forms/limit-form.ts';
+import { originInSession } from './page.ts';
 import type { PageKit } from './page-kit.ts';
-import { get, post, type Route } from './routes.ts';
-import { accountOf, NOTHING_SENT, typedOf } from './signed-in.ts';
+import type { Route } from './routes.ts';
+import { accountOf } from './signed-in.ts';
 import { describeReached, type ReachedOrganization } from './words/reached.ts';
 
 declare module './view-data.ts' {
@@ -38,6 +31,12 @@ declare module './view-data.ts' {
 }
 
 const LIST = '/profile/api-keys';
+const NO_SUCH = message('api-keys.no-such');
+
+/** Without a limit, if the form has none of a place that the user has access to. */
+interface Typed {
+  readonly limit: TypedLimit | undefined;
+}
 
 export function apiKeyLimitPage(parts: {
   readonly kit: PageKit;
@@ -47,54 +46,53 @@ export function apiKeyLimitPage(parts: {
 }): Route[] {
   const { kit, clock, access, apiKeys } = parts;
 
-  const ownKey = (ctx: Context): Promise<ApiKey | undefined> => apiKeys.find(accountOf(ctx).id, String(ctx.params.id));
+  const ownKeys = requestState<ApiKey>('requireOwnKey');
 
-  const sayNoSuch = (ctx: Context) => kit.notices.redirect(ctx, LIST, message('api-keys.no-such'));
-
-  async function show(ctx: Context): Promise<void> {
-    const key = await ownKey(ctx);
-    await (key ? draw(ctx, key) : sayNoSuch(ctx));
+  async function requireOwnKey(ctx: Context, next: Next): Promise<void> {
+    const key = await apiKeys.find(accountOf(ctx).id, String(ctx.params.id));
+    ownKeys.set(ctx, key);
+    await (key ? next() : kit.notices.redirect(ctx, LIST, NO_SUCH));
   }
 
-  async function draw(ctx: Context, key: ApiKey, refused?: TypedLimit): Promise<void> {
-    const { accountId } = key;
-    const [all, allowing, reached] = await Promise.all([
-      access.accessOf({ accountId }),
-      access.accessThrough(accountId, {}),
-      access.accessThrough(accountId, { limit: key }),
-    ]);
-    const refusing = all.filter(({ id }) => allowing.every((one) => one.id !== id));
-    const places = new Set(placesIn(all));
-    const typed = refused ?? typedLimit(typedOf(ctx), (id) => places.has(id), clock());
-    const limit = typed ?? { ...NO_LIMIT, places: key.places, isReadOnly: key.isReadOnly };
-    const form = limitFields(all, limit, { now: clock(), hasEnd: false });
-    await kit.render(ctx, 'api-key-limit', {
-      name: key.name,
-      masked: `gate_key_…${key.lastFour}`,
-      notice: typedOf(ctx) && NOTHING_SENT,
-      organizations: reached.map((one) => describeReached(one, kit.rightsInWords(ctx))),
-      refusing: refusing.map(({ name }) => name),
-      form: { ...form, isOpen: true },
-      action: `${LIST}/${key.id}/limit`,
-    });
-  }
-
-  async function save(ctx: Context): Promise<void> {
-    const key = await ownKey(ctx);
-    if (!key) return sayNoSuch(ctx);
-    const places = new Set(placesIn(await access.accessOf({ accountId: key.accountId })));
-    const typed = limitIn(formOf(ctx), (id) => places.has(id), clock());
-    if (typed === undefined || typed === 'foreign') return seeOther(ctx, ctx.path);
-    if (typed.problem !== undefined) {
-      ctx.status = 422;
-      return draw(ctx, key, typed);
-    }
-    const isChanged = await apiKeys.limit(key.accountId, key.id, typed, originInSession(ctx));
-    await (isChanged ? kit.notices.redirect(ctx, LIST, LIMITED) : sayNoSuch(ctx));
-  }
-
-  return [
-    get(`${LIST}/:id/limit`, kit.requireSignedIn, show),
-    post(`${LIST}/:id/limit`, ...kit.ownForm(), kit.requireRecentSignIn, save),
-  ];
+  return formRoutes<Typed>(kit, {
+    path: `${LIST}/:id/limit`,
+    admit: requireOwnKey,
+    isForEverybody: false,
+    async read(form, ctx) {
+      const places = new Set(placesIn(await access.accessOf({ accountId: accountOf(ctx).id })));
+      const limit = limitIn(form, (id) => places.has(id), clock());
+      return { limit: limit === 'foreign' ? undefined : limit };
+    },
+    stored: () => ({ limit: undefined }),
+    async draw(ctx, typed, { notice }) {
+      const key = ownKeys.get(ctx);
+      const { accountId, places, isReadOnly } = key;
+      const [all, allowing, reached] = await Promise.all([
+        access.accessOf({ accountId }),
+        access.accessThrough(accountId, {}),
+        access.accessThrough(accountId, { limit: key }),
+      ]);
+      const refusing = all.filter(({ id }) => allowing.every((one) => one.id !== id));
+      const limit = typed.limit ?? { ...NO_LIMIT, places, isReadOnly };
+      const form = limitFields(all, limit, { now: clock(), hasEnd: false });
+      await kit.render(ctx, 'api-key-limit', {
+        name: key.name,
+        masked: `gate_key_…${key.lastFour}`,
+        notice,
+        organizations: reached.map((one) => describeReached(one, kit.rightsInWords(ctx))),
+        refusing: refusing.map(({ name }) => name),
+        form: { ...form, isOpen: true },
+        action: ctx.path,
+      });
+    },
+    check(ctx, { limit }) {
+      if (limit === undefined) return { url: ctx.path };
+      return limit.problem === undefined ? undefined : { status: 422 };
+    },
+    async save(ctx, { limit = NO_LIMIT }) {
+      const { accountId, id } = ownKeys.get(ctx);
+      const isChanged = await apiKeys.limit(accountId, id, limit, originInSession(ctx));
+      return { url: LIST, said: isChanged ? LIMITED : NO_SUCH };
+    },
+  });
 }

@@ -10,9 +10,9 @@ import type { AccountMail } from '../accounts/mail/account-mail.ts';
 import type { OneTimeValues } from '../accounts/one-time-values.ts';
 import type { Clock } from '../base/clock.ts';
 import { type Message, message, type Text } from '../base/message.ts';
-import { Refusal } from '../base/refusal.ts';
 import { formOf } from '../provider/form.ts';
 import { endingRoutes } from './ending.ts';
+import { formRoutes, type Said } from './form-step.ts';
 import {
   describeLimit,
   type LimitFields,
@@ -24,10 +24,10 @@ import {
 } from './forms/limit-form.ts';
 import { newCreationKey, sentFormFrom } from './forms/sent-form.ts';
 import { byText, byTime, type ListChoice, type ListForm, type ListView, listOf } from './lists.ts';
-import { originInSession, seeOther } from './page.ts';
+import { originInSession } from './page.ts';
 import type { PageKit } from './page-kit.ts';
-import { get, post, type Redraw, type Route } from './routes.ts';
-import { accountOf, NOTHING_SENT, typedOf } from './signed-in.ts';
+import { get, type Route } from './routes.ts';
+import { accountOf } from './signed-in.ts';
 import type { FormProblem } from './view-data.ts';
 import { browserDetails } from './words/browser-details.ts';
 import { type Moment, momentOrNothing, toMoment } from './words/moment.ts';
@@ -69,10 +69,7 @@ interface ApiKeyForm {
   readonly name: string;
   readonly expiries: readonly ListChoice[];
   readonly limit: LimitFields;
-  /** Shown above the form; a problem with a field is also shown next to the field. */
   readonly problems: readonly FormProblem[];
-  readonly nameProblem: Text | undefined;
-  readonly expiryProblem: Text | undefined;
 }
 
 const PATH = '/profile/api-keys';
@@ -83,8 +80,9 @@ const NO_EXPIRY = 'none';
 interface Typed {
   readonly name: string;
   readonly expiresInDays: string | null;
-  /** Undefined until the user has submitted the form. */
+  /** Undefined until the user has submitted the form, and if it names a place that they have no access to. */
   readonly limit?: TypedLimit | undefined;
+  readonly isForeign?: boolean;
 }
 
 const KEYS: ListForm<ApiKey> = {
@@ -126,7 +124,7 @@ export function apiKeysPage(parts: {
     revokeUrl: `${PATH}/${key.id}/revoke`,
   });
 
-  async function draw(ctx: Context, typed: Typed, refusal?: Refusal | Text): Promise<void> {
+  async function draw(ctx: Context, typed: Typed, { notice, problems }: Said): Promise<void> {
     const accountId = accountOf(ctx).id;
     const [keys, reached] = await Promise.all([apiKeys.listOf(accountId), access.accessOf({ accountId })]);
     const limits = limitFields(reached, typed.limit ?? NO_LIMIT, { now: clock(), hasEnd: false });
@@ -139,22 +137,15 @@ export function apiKeysPage(parts: {
       ],
     });
     await kit.render(ctx, 'api-keys', {
-      notice: typedOf(ctx) ? NOTHING_SENT : await kit.notices.take(ctx),
+      notice,
       keys: rows.map((key) => rowOf(key, reached)),
       list,
       limit: maxOfUser,
-      form: hasRoom || refusal ? formWith(typed, limits, refusal) : undefined,
+      form: hasRoom || problems.length > 0 ? formWith(typed, limits, problems) : undefined,
     });
   }
 
-  function formWith(typed: Typed, limits: LimitFields, refusal: Refusal | Text | undefined): ApiKeyForm {
-    const { problems } = refusal instanceof Refusal ? refusal : { problems: [] };
-    // Without problems of its fields, only the number of keys can refuse the form.
-    const said = refusal instanceof Refusal ? message('api-keys.full', { limit: maxOfUser }) : refusal;
-    const name = problems.find(({ code }) => code.startsWith('name_'));
-    const expiry = problems.find(({ code }) => code === 'expiry_invalid');
-    const nameProblem = name?.text ?? name?.message;
-    const expiryProblem = expiry?.text ?? expiry?.message;
+  function formWith(typed: Typed, limits: LimitFields, problems: readonly FormProblem[]): ApiKeyForm {
     return {
       action: PATH,
       creationKey: newCreationKey(),
@@ -165,76 +156,48 @@ export function apiKeysPage(parts: {
         label: value === NO_EXPIRY ? message('api-keys.no-expiry') : message('api-keys.days', { days: Number(value) }),
         isChosen: value === typed.expiresInDays,
       })),
-      problems: [
-        ...(said === undefined || problems.length > 0 ? [] : [{ message: said }]),
-        ...(nameProblem ? [{ field: 'name', message: nameProblem }] : []),
-        ...(expiryProblem ? [{ field: `expires-in-${lifetimes[0]}`, message: expiryProblem }] : []),
-        ...(limits.problem ? [{ message: limits.problem }] : []),
-      ],
-      nameProblem,
-      expiryProblem,
+      problems: limits.problem ? [...problems, { message: limits.problem }] : problems,
     };
   }
 
-  const typedIn = (form: URLSearchParams, isOffered = (_id: string) => true): Typed => ({
-    name: form.get('name') ?? '',
-    expiresInDays: form.get('expires_in_days'),
-    limit: typedLimit(form, isOffered, clock()),
-  });
-
-  const redraw: Redraw = {
+  const creating = formRoutes<Typed>(kit, {
+    path: PATH,
     isForEverybody: true,
-    draw: (ctx, problem) => draw(ctx, typedIn(formOf(ctx)), problem),
-  };
-
-  function show(ctx: Context): Promise<void> {
-    const typed = typedOf(ctx);
-    return draw(ctx, typed ? typedIn(typed) : { name: '', expiresInDays: usual });
-  }
-
-  async function create(ctx: Context): Promise<void> {
-    const accountId = accountOf(ctx).id;
-    const form = formOf(ctx);
-    const places = new Set(placesIn(await access.accessOf({ accountId })));
-    const typed = typedIn(form, (id) => places.has(id));
-    const { name, expiresInDays, limit: chosen } = typed;
-    if (chosen?.problem !== undefined || isForeign(form, places)) {
-      ctx.status = 422;
-      return draw(ctx, typed);
-    }
-    const reach = chosen && { places: chosen.places, isReadOnly: chosen.isReadOnly };
-    const sent = sentFormFrom(form, [
-      name,
-      expiresInDays ?? '',
-      ...(isLimited(reach ?? {}) ? [JSON.stringify(reach)] : []),
-    ]);
-    try {
-      const origin = originInSession(ctx);
-      const days = daysFrom(expiresInDays);
+    async read(form, ctx) {
+      const places = new Set(placesIn(await access.accessOf({ accountId: accountOf(ctx).id })));
+      return {
+        name: form.get('name') ?? '',
+        expiresInDays: form.get('expires_in_days'),
+        limit: typedLimit(form, (id) => places.has(id), clock()),
+        isForeign: form.getAll(PLACE_FIELD).some((id) => !places.has(id)),
+      };
+    },
+    stored: () => ({ name: '', expiresInDays: usual }),
+    draw,
+    fieldOf({ code }) {
+      if (code === 'expiry_invalid') return { field: `expires-in-${lifetimes[0]}` };
+      return code.startsWith('name_') ? { field: 'name' } : undefined;
+    },
+    check: (_ctx, { limit, isForeign }) => (limit?.problem !== undefined || isForeign ? { status: 422 } : undefined),
+    async save(ctx, { name, expiresInDays, limit: chosen }) {
+      const accountId = accountOf(ctx).id;
+      const reach = chosen && { places: chosen.places, isReadOnly: chosen.isReadOnly };
+      const limit = isLimited(reach ?? {}) ? [JSON.stringify(reach)] : [];
+      const sent = sentFormFrom(formOf(ctx), [name, expiresInDays ?? '', ...limit]);
+      const key = { accountId, name, expiresInDays: daysFrom(expiresInDays), maxOfUser, maxDays };
       const { id } = await apiKeys.addOnce(
-        {
-          accountId,
-          name,
-          expiresInDays: days,
-          maxOfUser,
-          maxDays,
-          ...(reach && { limit: reach }),
-        },
+        { ...key, ...(reach && { limit: reach }) },
         {
           key: sent.key,
           keep: (keyId, value) =>
             oneTimeValues.store(accountId, { name: displayName(name), value }, sent.shownAs(keyId)),
-          made: (key) => mail?.notify(accountId, 'new_api_key', { ...browserDetails(ctx), about: key.name }),
+          made: (made) => mail?.notify(accountId, 'new_api_key', { ...browserDetails(ctx), about: made.name }),
         },
-        origin,
+        originInSession(ctx),
       );
-      seeOther(ctx, `${PATH}/created?once=${sent.shownAs(id)}`);
-    } catch (error) {
-      if (!(error instanceof Refusal)) throw error;
-      ctx.status = 422;
-      await draw(ctx, typed, error);
-    }
-  }
+      return { url: `${PATH}/created?once=${sent.shownAs(id)}` };
+    },
+  });
 
   /** Shows the value of the new key, only once. */
   async function showCreated(ctx: Context): Promise<void> {
@@ -279,17 +242,8 @@ export function apiKeysPage(parts: {
     back: () => PATH,
   });
 
-  return [
-    get(PATH, kit.requireSignedIn, show),
-    post(PATH, ...kit.ownForm(redraw), kit.requireRecentSignIn, create),
-    get(`${PATH}/created`, kit.requireSignedIn, showCreated),
-    ...revoking,
-  ];
+  return [...creating, get(`${PATH}/created`, kit.requireSignedIn, showCreated), ...revoking];
 }
-
-/** True if the form names a place that the user has no access to: then no key is created. */
-const isForeign = (form: URLSearchParams, places: ReadonlySet<string>): boolean =>
-  form.getAll(PLACE_FIELD).some((id) => !places.has(id));
 
 /** Returns undefined for a key without expiry, and NaN if the input is not a number of days. */
 function daysFrom(entered: string | null): number | undefined {

@@ -1,6 +1,6 @@
 /** The type with which a page declares its requests, and types that several pages share. */
 import type { Context, Middleware } from 'koa';
-import type { Text } from '../base/message.ts';
+import type { Message, Text } from '../base/message.ts';
 
 /** Mounted by the host; `test/host/routes.test.ts` has the table of all routes. */
 export interface Route {
@@ -48,7 +48,7 @@ export type ApiAnswer =
       readonly isCut: boolean;
     }
   /** Why there is no answer, as the end of a sentence. */
-  | { readonly failure: string };
+  | { readonly failure: Message };
 
 /** The lifetimes from the settings in force. */
 export interface Lifetimes {

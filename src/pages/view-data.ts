@@ -25,10 +25,11 @@ export interface AccountSummary {
   readonly email: string;
 }
 
-/** A problem that is shown above a form; `field` is the id of its field. */
+/** A problem that is shown above a form; `field` is the id of its field, next to which `inField` is shown. */
 export interface FormProblem {
   readonly field?: string;
   readonly message: Text;
+  readonly inField?: Text;
 }
 
 /** A new secret, or the statement that it was shown already. */

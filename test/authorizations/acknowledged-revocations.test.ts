@@ -183,17 +183,6 @@ describeOn([postgresServer, redisServer], 'an acknowledged revocation', () => {
     await expectDecisions(active.accessToken, true);
   });
 
-  it('a request that must find its token in Redis is answered 503 while Redis is away, and ends nothing', async () => {
-    const { accessToken } = await issueTokens();
-    await redis.kill();
-    expect((await revokeCurrent(on.issuer, accessToken)).status).to.equal(503);
-    await redis.restart();
-    await expectReady();
-    await expectDecisions(accessToken, true);
-    expect((await revokeCurrent(on.issuer, accessToken)).status).to.equal(204);
-    await expectDecisions(accessToken, false);
-  });
-
   it('nothing ended is active again when an older backup of Redis is restored while the nodes run', async () => {
     const tokens = [(await issueTokens()).accessToken, await issueMachineToken()];
     const backup = `${redis.directory}-backup`;
@@ -226,28 +215,6 @@ describeOn([postgresServer, redisServer], 'an acknowledged revocation', () => {
     isDone = true;
     await Promise.all(asking);
     expect(answers.active, 'answers "active"').to.equal(0);
-  });
-
-  it('a Redis that returns empty ends what it had, and stores new tokens', async () => {
-    const { confidential } = on.clients;
-    const lost = await issueTokens();
-    await redis.kill();
-    rmSync(`${redis.directory}/appendonlydir`, { recursive: true });
-    await redis.restart();
-    await expectReady();
-    await expectDecisions(lost.accessToken, false);
-    expect((await refresh(on.issuer, confidential, lost.refreshToken)).body.error).to.equal('invalid_grant');
-    await expectDecisions((await issueTokens()).accessToken, true);
-  });
-
-  it('every key in Redis expires within 32 days of its last use', async () => {
-    const { accessToken, refreshToken } = await issueTokens();
-    await refresh(on.issuer, on.clients.confidential, refreshToken);
-    await on.partner.isActive(accessToken);
-    await issueMachineToken();
-    const keys = await admin.keys('*');
-    expect(keys.length).to.be.above(4);
-    for (const key of keys) expect(await admin.pttl(key), key).to.be.within(1, 32 * 86_400_000);
   });
 
   it('a node whose clock is a year ahead deletes no recorded end that is still needed', async () => {

@@ -293,16 +293,6 @@ onPostgres('connections', (open) => {
     expect(await generation()).to.equal(1);
   });
 
-  it('ending a connection is undone if another change of the same transaction fails', async () => {
-    await connect();
-    const change = database.transaction(async (tx) => {
-      await connections.end(connection, 'person_disconnected', undefined, tx);
-      throw new Error('the other change failed');
-    });
-    await change.catch(() => {});
-    expect(await find()).to.include({ generation: 1 });
-  });
-
   it('a record written together with the end of a connection is written once; if that fails, nothing ends', async () => {
     await connect();
     const failure = connections.end(connection, 'person_disconnected', async () => {

@@ -1,6 +1,6 @@
 /** Revocations during each fault; `npm run bench -- ends` measures more rounds. */
 import { expect } from 'chai';
-import { endsTable, measureEnds, untilSteady } from '../../bench/ends.ts';
+import { endsTable, measureEnds } from '../../bench/ends.ts';
 import { repeated } from '../support/repetitions.ts';
 import { describeOn, postgresServer, redisServer } from '../support/requirements.ts';
 
@@ -17,20 +17,5 @@ describeOn([postgresServer, redisServer], 'an acknowledged revocation', () => {
       expect(activeAgain, fault).to.equal(0);
       expect(Math.max(...acceptanceMs), fault).to.be.at.most(MAX_ACCEPTANCE_MS + stalledMs);
     }
-  });
-});
-
-describe('a round in which the process was stalled', () => {
-  const stalled = { fault: 'test', answered: 4, activeAgain: 0, acceptanceMs: [], stalledMs: 2_000, unavailable: 0 };
-  /** Returns the round that counts if the first one is stalled and the second one is not. */
-  const counted = (first: Partial<typeof stalled>) => {
-    const repeated = { ...stalled, stalledMs: 0 };
-    const rounds = [{ ...stalled, ...first }, repeated];
-    return untilSteady({ name: 'test' }, async () => rounds.shift() ?? stalled);
-  };
-
-  it('a round in which the process was stalled is repeated, but not if a token was active again', async () => {
-    expect((await counted({})).stalledMs).to.equal(0);
-    expect((await counted({ activeAgain: 1 })).activeAgain).to.equal(1);
   });
 });

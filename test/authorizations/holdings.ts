@@ -286,7 +286,7 @@ async function session(
 ): Promise<Credential> {
   const request = authorizationUrl(on.issuer, unconnected);
   const silent = authorizationUrl(on.issuer, unconnected, { prompt: 'none' });
-  const open = async (): Promise<Page> => browser.follow(await browser.get(request));
+  const open = async (): Promise<Page> => browser.open(request);
   const seen = await open();
   const answered = { deny: await open(), approve: await open() };
   let isAnswered = false;
@@ -312,7 +312,7 @@ async function session(
       // Each consent page accepts only one answer: skip those that were answered.
       if (isAnswered) return;
       isAnswered = true;
-      const shown = await browser.follow(await browser.get(seen.url));
+      const shown = await browser.open(seen.url);
       expect(shown.html).to.not.include(email).and.not.include(name);
       expect(await outcomeOf(browser, shown)).to.be.oneOf(['sign-in', 'page 410']);
       for (const [decision, page] of Object.entries(answered)) {

@@ -30,10 +30,7 @@ interface Chosen {
   readonly world: World;
 }
 
-/**
- * A step for an existing authorization. @param pick the position of the authorization, counted from
- * the latest one
- */
+/** A step for an existing authorization. @param pick the position of the authorization, counted from the latest one */
 const forOne = (name: string, pick: number, run: (chosen: Chosen) => Promise<void>): Step => ({
   name: `${name} of authorization -${pick}`,
   check: ({ authorizations }) => authorizations.length > 0,
@@ -56,8 +53,7 @@ const exchange = ([pick, times]: [number, number]): Step =>
     const issues = answers.filter(({ status }) => status === 200);
     expect(issues.length, texts(answers)).to.equal(expected === 'issued' ? 1 : 0);
     for (const answer of issues) store(given, answer, 0);
-    // All but one of the parallel requests are replays of the same code, which end the
-    // authorization.
+    // All but one of the parallel requests are replays of the same code, which end the authorization.
     if (expected === 'issued' && times > 1) model.end(chosen);
   });
 
@@ -332,10 +328,7 @@ export function describeRandomWalks(
   }
 }
 
-/**
- * Runs walks of at most `steps` steps. @throws an error with the seed and the shortest failing
- * walk.
- */
+/** Runs walks of at most `steps` steps. @throws an error with the seed and the shortest failing walk. */
 export async function walk(
   deployment: Deployment,
   { walks, steps, seed, redisUrl }: { walks: number; steps: number; seed: number; redisUrl?: string },

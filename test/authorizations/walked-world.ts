@@ -83,10 +83,7 @@ export class World {
     return browser;
   }
 
-  /**
-   * Replaces the service as after a crash. If its stores are servers, the old node is closed only
-   * later.
-   */
+  /** Replaces the service as after a crash. If its stores are servers, the old node is closed only later. */
   async restart(): Promise<void> {
     this.retired.push(this.service);
     const { settings } = this.service;

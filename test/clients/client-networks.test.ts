@@ -14,12 +14,17 @@ import { startSeeded } from '../support/seeded.ts';
 import { refusalOf } from './refusals.ts';
 
 const DAY = 86_400;
+/** More wrong secrets than an address may send. */
+const GUESSES = 10;
 const FOREIGN = 'the secret is correct, but the client may not be used from this network';
 
 describe('the networks of a client', () => {
-  const mail = startsWithMail('embedded');
+  const mail = startsWithMail();
   const on = startSeeded({
-    on: (options) => mail.start({ ...options, settings: { ...options?.settings, server: { proxyHops: 1 } } }),
+    on: (options) => {
+      const limits = { clientFailures: GUESSES - 1, clientFailuresPerAddress: GUESSES - 1 };
+      return mail.start({ ...options, settings: { ...options?.settings, server: { proxyHops: 1 }, limits } });
+    },
     clock: true,
   });
   let client: TestClient;
@@ -82,10 +87,6 @@ describe('the networks of a client', () => {
       isNew: false,
       isRefused: false,
     });
-    const page = textOf((await (await owner()).get(`${path}/secrets`)).html);
-    expect(page).to.include('203.0.113.0/24 First seen').and.include('2001:db8:1::/48');
-    const shown = await operatorFor(on.service)(['clients', 'show', client.id]);
-    expect(shown.output).to.match(/^Network {7}203\.0\.113\.0\/24, first seen/m);
     on.clock.advance(90 * DAY + 1);
     expect(await on.service.clientNetworks.removeExpired(1_000)).to.equal(2);
     expect(await seen()).to.deep.equal([]);
@@ -143,7 +144,7 @@ describe('the networks of a client', () => {
     expect(all).to.have.length(40);
     for (let round = 0; round < 3; round += 1) {
       on.clock.advance(301);
-      for (let number = 0; number < 100; number += 1) await useFrom(`2001:db8:${round}${number}::1`);
+      for (let number = 0; number < 20; number += 1) await useFrom(`2001:db8:${round}${number}::1`);
       const present = await networksSeen();
       expect(present).to.have.length(50).and.include.members(all);
     }
@@ -238,7 +239,7 @@ describe('the networks of a client', () => {
     expect((await save('203.0.113.0/24 2001:db8::/32')).status).to.equal(303);
     const exchange = { grant_type: 'authorization_code', code, redirect_uri: client.redirectUri };
     const [used] = (await on.service.clients.find(client.id))?.secrets ?? [];
-    for (let times = 0; times < 60; times += 1) {
+    for (let times = 0; times < GUESSES; times += 1) {
       const refused = await post(client, '198.51.100.7', exchange);
       expect(refused.status, 'no guess, so never 429').to.equal(401);
       expect(refused.body).to.include({ error: 'invalid_client', error_description: 'client authentication failed' });
@@ -325,11 +326,14 @@ describe('the networks of a client', () => {
     expect(page.html).to.include('value="192.0.2.0/24 300.1.1.1"').and.include('300.1.1.1 is not a network.');
     expect(await on.service.clients.find(client.id)).to.deep.include({ allowedNetworks: [] });
     const refused = (networks: readonly string[]) => refusalOf((async () => readNetworks(networks))());
-    for (const text of ['', 'x', '192.0.2.1/24', '192.0.2.0/33', '192.0.2.0/', '192.0.2.0/24/1', '192.0.2.0/2e1']) {
+    const malformed = ['', 'x', '192.0.2.1/24', '192.0.2.0/33', '192.0.2.0/', '192.0.2.0/24/1', '192.0.2.0/2e1'];
+    // Several of these could contain all addresses.
+    const large = ['0.0.0.0/0', '128.0.0.0/1', '10.0.0.0/7', '::/0', '8000::/1', '2000::/15'];
+    // In the form of IPv6, an IPv4 address would match no caller, and some networks contain all of these.
+    const mapped = ['::ffff:192.0.2.0/120', '::/64', '::/80'];
+    for (const text of [...malformed, ...large, ...mapped]) {
       expect(await refused([text]), text).to.equal('networks_invalid');
     }
-    // An IPv4 address in the form of IPv6 would match no caller.
-    expect(await refused(['::ffff:192.0.2.0/120'])).to.equal('networks_invalid');
     const many = Array.from({ length: 21 }, (_, number) => `10.0.${number}.0/24`);
     expect(await refused(many)).to.equal('networks_invalid');
     expect(readNetworks(['2001:DB8::/32', '2001:0db8:0:0::/32', '192.0.2.7'])).to.deep.equal([
@@ -337,12 +341,6 @@ describe('the networks of a client', () => {
       '192.0.2.7/32',
     ]);
     expect(readNetworks(['10.0.0.0/8', '2001::/16'])).to.deep.equal(['10.0.0.0/8', '2001::/16']);
-    // Several could contain all addresses.
-    for (const text of ['0.0.0.0/0', '128.0.0.0/1', '10.0.0.0/7', '::/0', '8000::/1', '2000::/15']) {
-      expect(await refused([text]), text).to.equal('networks_invalid');
-    }
-    // These contain every IPv4 address in the form of IPv6.
-    for (const text of ['::/64', '::/80']) expect(await refused([text]), text).to.equal('networks_invalid');
   });
 
   it('a restricted client is not tested by its page, which would call from this service', async () => {

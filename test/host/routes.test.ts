@@ -45,19 +45,19 @@ GET /: toProfile
 GET /profile: requireSignedIn show
 GET /profile/oauth-clients: requireSignedIn show
 GET /profile/oauth-clients/new: requireSignedIn show
-POST /profile/oauth-clients/new: OWN FORM check requireRecentSignIn create
+POST /profile/oauth-clients/new: OWN FORM checkForm requireRecentSignIn save
 GET /profile/oauth-clients/:id: requireSignedIn requireOwnClient show
 GET /profile/oauth-clients/:id/requests: requireSignedIn requireOwnClient openStream
 GET /profile/oauth-clients/:id/connect: requireSignedIn requireOwnClient show
 GET /profile/oauth-clients/:id/settings: requireSignedIn requireOwnClient show
-POST /profile/oauth-clients/:id/settings: OWN FORM requireOwnClient check requireRecentSignIn save
-GET /profile/oauth-clients/:id/redirect-uris: requireSignedIn requireOwnClient backToClient
+POST /profile/oauth-clients/:id/settings: OWN FORM requireOwnClient checkForm requireRecentSignIn save
+GET /profile/oauth-clients/:id/redirect-uris: requireSignedIn requireOwnClient show
+POST /profile/oauth-clients/:id/redirect-uris: OWN FORM requireOwnClient checkForm requireRecentSignIn save
 GET /profile/oauth-clients/:id/settings/always-ask: requireSignedIn requireOwnClient backToSettings
 POST /profile/oauth-clients/:id/settings/always-ask: OWN FORM requireOwnClient requireRecentSignIn setAlwaysAsks
-POST /profile/oauth-clients/:id/redirect-uris: OWN FORM requireOwnClient checkOneMore requireRecentSignIn register
 GET /profile/oauth-clients/:id/secrets: requireSignedIn requireOwnClient show
-GET /profile/oauth-clients/:id/networks: requireSignedIn requireOwnClient showNetworks
-POST /profile/oauth-clients/:id/networks: OWN FORM requireOwnClient requireRecentSignIn saveNetworks
+GET /profile/oauth-clients/:id/networks: requireSignedIn requireOwnClient show
+POST /profile/oauth-clients/:id/networks: OWN FORM requireOwnClient checkForm requireRecentSignIn save
 GET /profile/oauth-clients/:id/rotate-secret: requireSignedIn requireOwnClient backToSecrets
 POST /profile/oauth-clients/:id/rotate-secret: OWN FORM requireOwnClient drawRefusals requireRecentSignIn rotateSecret
 GET /profile/oauth-clients/:id/remove-secret: requireSignedIn requireOwnClient requireAnotherSecret showQuestion
@@ -74,7 +74,7 @@ POST /profile/oauth-clients/:id/test/join/:organization: OWN FORM requireOwnClie
 GET /profile/oauth-clients/:id/test/leave/:organization: requireSignedIn requireOwnClient backToTest
 POST /profile/oauth-clients/:id/test/leave/:organization: OWN FORM requireOwnClient requireRecentSignIn changeMembership
 GET /profile/oauth-clients/:id/links: requireSignedIn requireOwnClient show
-POST /profile/oauth-clients/:id/links: OWN FORM requireOwnClient check requireRecentSignIn save
+POST /profile/oauth-clients/:id/links: OWN FORM requireOwnClient checkForm requireRecentSignIn save
 GET /profile/oauth-clients/:id/delete: requireSignedIn requireOwnClient showQuestion
 POST /profile/oauth-clients/:id/delete: OWN FORM requireOwnClient requireTyped requireRecentSignIn endIt
 GET /profile/connections: requireSignedIn showAll
@@ -102,10 +102,10 @@ GET /profile/organizations/:id/policy: requireSignedIn sayOwnEnded requireAdmin 
 POST /profile/organizations/:id/policy: OWN FORM sayOwnEnded requireAdmin search requireRecentSignIn save
 GET /profile/organizations/:id/clients/:client: requireSignedIn sayOwnEnded requireAdmin show
 POST /profile/organizations/:id/clients/:client: OWN FORM sayOwnEnded requireAdmin requireRecentSignIn decide
-GET /profile/api-keys/:id/limit: requireSignedIn show
-POST /profile/api-keys/:id/limit: OWN FORM requireRecentSignIn save
+GET /profile/api-keys/:id/limit: requireSignedIn requireOwnKey show
+POST /profile/api-keys/:id/limit: OWN FORM requireOwnKey checkForm requireRecentSignIn save
 GET /profile/api-keys: requireSignedIn show
-POST /profile/api-keys: OWN FORM requireRecentSignIn create
+POST /profile/api-keys: OWN FORM checkForm requireRecentSignIn save
 GET /profile/api-keys/created: requireSignedIn showCreated
 GET /profile/api-keys/:id/revoke: requireSignedIn showQuestion
 POST /profile/api-keys/:id/revoke: OWN FORM requireTyped requireRecentSignIn endIt

@@ -27,7 +27,7 @@ describeInBrowser('the life of an OAuth client', (visit) => {
     await page.locator('[name=password]').fill(on.seeded.person.password);
     await press(page, 'Sign in');
     await page.getByRole('link', { name: 'Developer' }).click();
-    await page.getByText('You have no OAuth clients.').waitFor();
+    await page.getByText('You have no OAuth clients yet.').waitFor();
 
     // Create: the first try has an invalid redirect URI, which is corrected.
     await page.getByRole('link', { name: 'Create OAuth client' }).click();
@@ -107,7 +107,7 @@ describeInBrowser('the life of an OAuth client', (visit) => {
     await page.getByLabel(/ to confirm$/).fill('Stock Sync 2');
     await press(page, 'Delete client');
     await page.getByText('The client is deleted.').waitFor();
-    await page.getByText('You have no OAuth clients.').waitFor();
+    await page.getByText('You have no OAuth clients yet.').waitFor();
     const { resourceServer } = on.clients;
     expect((await introspect(issuer, resourceServer, accessToken)).body).to.deep.equal({
       active: false,

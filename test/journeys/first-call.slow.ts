@@ -8,18 +8,23 @@ import { addTestClient } from '../support/seed.ts';
 import { startSeeded } from '../support/seeded.ts';
 import { nameWarehouseApi } from '../support/warehouse-api.ts';
 
-/** The number of clicks that a new developer should need at most. */
+/** How many clicks a new developer should need at most, and how many words they meet before the answer. */
 const MAX_CLICKS = 9;
+const MAX_WORDS = 410;
 const PASSWORD = 'nine green pallets';
 
 describeInBrowser('a new developer', (visit) => {
   const on = startSeeded();
   let clicks = 0;
+  let words = 0;
 
   before(() => nameWarehouseApi(on));
 
   async function click(target: Locator): Promise<void> {
     clicks += 1;
+    // The last click may still be leaving its page.
+    await target.waitFor();
+    words += await target.page().evaluate<number>(WORDS_OF_PAGE);
     await target.click();
   }
   const button = (page: Page, name: string) => page.getByRole('main').getByRole('button', { name, exact: true });
@@ -51,6 +56,7 @@ describeInBrowser('a new developer', (visit) => {
     const answer = page.getByRole('region', { name: 'What the API answered' });
     await answer.getByText('"username": "new@example.test"').waitFor();
     expect(clicks, 'clicks').to.be.at.most(MAX_CLICKS);
+    expect(words, 'words').to.be.at.most(MAX_WORDS);
     await expectAccessible(page, 'the answer');
     await page.goto(`${issuer}/profile/oauth-clients/${id}`);
     await page.getByText('New ones appear by themselves.').waitFor();
@@ -96,5 +102,12 @@ describeInBrowser('a new developer', (visit) => {
     expect(dialogs).to.have.length(1);
   });
 });
+
+/** Counts the visible words of the page's main part; neither code nor navigation is read. Runs in the page. */
+const WORDS_OF_PAGE = String.raw`
+  [...document.querySelectorAll('main *:not(nav, nav *, code, code *, pre, pre *, .unseen, .visually-hidden)')]
+    .filter((element) => element.checkVisibility())
+    .flatMap((element) => [...element.childNodes].filter(({ nodeType }) => nodeType === Node.TEXT_NODE))
+    .reduce((count, { data }) => count + (data.match(/\S*[\p{L}\p{N}]\S*/gu)?.length ?? 0), 0)`;
 
 const ORIGIN = { address: '127.0.0.1', browser: 'test' };

@@ -68,17 +68,15 @@ describe('hostile input at the authorization endpoint', () => {
   const requestWith = (name: string, rawValue: string): string =>
     `${authorizationUrl(on.issuer, client, { [name]: undefined })}&${name}=${rawValue}`;
 
-  for (const [name, expected] of Object.entries(OUTCOMES)) {
-    it(`an authorization request with hostile bytes in ${name} is answered with: ${expected}`, async () => {
-      const outcomes = await Promise.all(
-        BYTES.map(async (bytes) => [short(bytes), await outcome(requestWith(name, bytes))]),
-      );
-      const isTooLong = (bytes: string): boolean => name === 'state' && bytes.length > 2_046;
-      expect(outcomes).to.deep.equal(
-        BYTES.map((bytes) => [short(bytes), isTooLong(bytes) ? 'invalid_request' : expected]),
-      );
-    });
-  }
+  it('hostile bytes in a parameter are refused as its other wrong values are, or ignored', async () => {
+    for (const [name, expected] of Object.entries(OUTCOMES)) {
+      for (const bytes of BYTES) {
+        const isTooLong = name === 'state' && bytes.length > 2_046;
+        const seen = await outcome(requestWith(name, bytes));
+        expect(seen, `${name}=${short(bytes)}`).to.equal(isTooLong ? 'invalid_request' : expected);
+      }
+    }
+  });
 
   it('an authorization parameter that is sent twice is refused or ignored', async () => {
     const known = new URLSearchParams(authorizationUrl(on.issuer, client).search);
@@ -98,11 +96,6 @@ describe('hostile input at the authorization endpoint', () => {
     }
   });
 
-  it('a state of 15,000 characters is refused with invalid_request, one of 20,000 with status 431', async () => {
-    expect(await outcome(requestWith('state', 'a'.repeat(15_000)))).to.equal('invalid_request');
-    expect(await outcome(requestWith('state', 'a'.repeat(20_000)))).to.equal('page 431');
-  });
-
   it('pages escape all values of the authorization request', async () => {
     const markup = '"><svg onload=alert(1)>\'<script>alert(1)</script>';
     const encoded = encodeURIComponent(markup);
@@ -116,14 +109,14 @@ describe('hostile input at the authorization endpoint', () => {
     ];
     for (const url of requests) {
       const person = createPerson(on.issuer);
-      const page = await person.follow(await person.get(url));
+      const page = await person.open(url);
       expect(page.status, url).to.be.oneOf([200, 400, 410]);
       expect(page.html.toLowerCase(), url).to.not.include('<svg onload').and.not.include('<script>');
       const policy = page.headers.get('content-security-policy');
       expect(policy, url).to.include("default-src 'none'").and.include("script-src 'self'");
     }
     const person = createPerson(on.issuer);
-    const page = await person.follow(await person.get(requestWith('login_hint', encoded)));
+    const page = await person.open(requestWith('login_hint', encoded));
     const [form] = page.forms;
     expect(form?.values).to.deep.include(['email', markup]);
   });

@@ -5,7 +5,14 @@ import { type Answer, ask, basic, type TestClient } from '../support/oauth.ts';
 import { startSeeded } from '../support/seeded.ts';
 import { expectRefusal } from './refusals.ts';
 
-const FAILURES = 50;
+const FAILURES = 5;
+
+let senders = 0;
+/** Returns an address that has sent no request yet. */
+function freshAddress(): string {
+  senders += 1;
+  return `192.0.2.${senders}`;
+}
 
 describe('client authentication', () => {
   const on = startSeeded({
@@ -47,7 +54,7 @@ describe('client authentication', () => {
   ];
 
   function send(endpoint: Endpoint, credentials: Credentials): Promise<Answer> {
-    const { form = {}, header, query = {}, from = '192.0.2.1' } = credentials;
+    const { form = {}, header, query = {}, from = freshAddress() } = credentials;
     const url = new URL(`${endpoint.path}?${new URLSearchParams(query)}`, on.issuer);
     const headers: Record<string, string> = { 'x-forwarded-for': from };
     if (header !== undefined) headers.authorization = header;
@@ -170,11 +177,10 @@ describe('client authentication', () => {
 
       it('wrong client secrets from one address are limited, but never a client with the right secret', async () => {
         const client = endpoint.client();
-        const guesser = { from: '198.51.100.7' };
+        const guesser = { from: freshAddress() };
         for (let attempt = 1; attempt <= FAILURES; attempt += 1) {
           const way = attempt % 2 === 0 ? inForm : inHeader;
-          // Only the last address counts, which our own proxy added; the attacker can forge the
-          // first one.
+          // Only the last address counts, which our own proxy added; the attacker can forge the first one.
           const from = `203.0.113.${attempt}, ${guesser.from}`;
           const { status } = await send(endpoint, { ...way(wrong(client)), from });
           expect(status, `attempt ${attempt}`).to.equal(401);
@@ -188,11 +194,10 @@ describe('client authentication', () => {
         // A client with the right secret may share its address with the attacker.
         for (const way of [inForm(client), inHeader(client)]) {
           expect((await send(endpoint, { ...way, ...guesser })).status).to.equal(200);
-          expect((await send(endpoint, { ...way, from: '192.0.2.9' })).status).to.equal(200);
         }
         const again = await send(endpoint, { ...inForm(wrong(client)), ...guesser });
         expect(again.status).to.equal(429);
-        const elsewhere = await send(endpoint, { ...inForm(wrong(client)), from: '192.0.2.9' });
+        const elsewhere = await send(endpoint, inForm(wrong(client)));
         expect(elsewhere.status).to.equal(401);
       });
     });

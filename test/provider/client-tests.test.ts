@@ -115,7 +115,7 @@ describe('the redirect URI of tests', () => {
 
   it('the request of a client test is refused after "Not you?" on its consent page', async () => {
     const browser = await testBrowser(on.service, on.seeded.other);
-    const question = await browser.follow(await browser.get(await browser.begin(client)));
+    const question = await browser.open(await browser.begin(client));
     const page = await browser.submit(question, { decision: 'switch-account' });
     await expectRefused(browser, page.location ?? '');
   });
@@ -126,7 +126,7 @@ describe('the redirect URI of tests', () => {
     await owner.authorize(authorizationUrl(issuer, client), on.seeded.other);
     const before = await connections.listOf(accountId);
     for (let times = 0; times < 2; times += 1) {
-      const question = await owner.follow(await owner.get(await owner.begin(client)));
+      const question = await owner.open(await owner.begin(client));
       expect(question.html).to.include(issuer + CALLBACK);
       await owner.submit(question, { decision: 'approve' });
     }
@@ -135,7 +135,7 @@ describe('the redirect URI of tests', () => {
   });
 
   it('a client test is asked again if everything of the client was ended while its page was open', async () => {
-    const question = await owner.follow(await owner.get(await owner.begin(client)));
+    const question = await owner.open(await owner.begin(client));
     await on.service.clients.revoke(client.id);
     const again = await owner.follow(await owner.submit(question, { decision: 'approve' }));
     expect([again.status, again.url.pathname.split('/')[1]]).to.deep.equal([200, 'interaction']);
@@ -189,7 +189,7 @@ describe('the redirect URI of tests', () => {
         expect(answer.body.error).to.equal('invalid_grant');
       }
       // The test itself can still exchange the code.
-      expect((await owner.follow(await owner.get(callback))).html).to.include('This client works.');
+      expect((await owner.open(callback)).html).to.include('This client works.');
     });
 
     it('a client test leaves no authorization, whether its code was exchanged or not', async () => {
@@ -206,8 +206,7 @@ describe('the redirect URI of tests', () => {
       const left = await owner.decide(await owner.begin(client));
       const { authorizationCodeSeconds, accessTokenSeconds } = on.service.settings.tokens;
       const longest = authorizationCodeSeconds + accessTokenSeconds;
-      // Check that the authorization expires by itself: a process may crash before it revokes the
-      // tokens.
+      // Check that the authorization expires by itself: a process may crash before it revokes the tokens.
       const { approvedAt = 0, endsAt } = (await find(left)) ?? {};
       expect(endsAt).to.equal(approvedAt + longest);
       on.clock.advance(longest);

@@ -27,8 +27,7 @@ describe('an approval counts only for what the page showed', () => {
     client = await addTestClient(on.service, 'Shown Name', owner);
   });
 
-  const open = async (parameters = {}): Promise<Page> =>
-    person.follow(await person.get(authorizationUrl(on.issuer, client, parameters)));
+  const open = async (parameters = {}): Promise<Page> => person.open(authorizationUrl(on.issuer, client, parameters));
   const approve = async (page: Page): Promise<Page> =>
     person.follow(await person.submit(page, { decision: 'approve' }));
   const edit = (name: string, redirectUris = [REDIRECT_URI]) =>
@@ -154,9 +153,6 @@ describe('an approval counts only for what the page showed', () => {
     await eventually(async () => expect(await reach()).to.equal(0));
     const text = textOf((await open({ prompt: 'consent' })).html);
     expect(text).to.include('The name was Shown Name , now it is Stock Sync');
-    expect(text).to.include(
-      said('since.organization-changed', { organization: 'Storm Logistics', former: 'admin', role: 'member' }),
-    );
     expect(text).to.include('No longer: Riga ( Storm Logistics )');
     expect((await open()).html)
       .to.include('<del>Riga</del>')
@@ -166,32 +162,19 @@ describe('an approval counts only for what the page showed', () => {
     expect(calm).to.include(said('consent.again')).and.not.include('What changed since then');
   });
 
-  it("the consent page names the client's owner, and a change of owner needs consent again", async () => {
+  it('a change of owner, or of the name of the owner, needs consent again', async () => {
     const page = await open();
     expect(textOf(page.html)).to.include('Made by Oscar Other');
     await on.service.clients.transfer(client.id, on.seeded.person.accountId);
     const again = await approve(page);
-    expect(await outcomeOf(person, again)).to.equal('consent');
-    expect(textOf(again.html)).to.include('It was made by Oscar Other .');
-    expect(textOf(again.html)).to.include('Made by Grace Person');
-    expect(await remembered()).to.equal(undefined);
-    // A renamed owner needs consent again, too.
+    expect(textOf(again.html)).to.include('It was made by Oscar Other .').and.include('Made by Grace Person');
     await on.service.accounts.rename(on.seeded.person.accountId, 'Gail Person');
     await eventually(async () => {
       expect(await on.service.clients.find(client.id)).to.include({ ownerName: 'Gail Person' });
     });
-    const renamed = await approve(again);
-    expect(textOf(renamed.html)).to.include('It was made by Grace Person .');
-    await on.service.accounts.rename(on.seeded.person.accountId, 'Grace Person');
-  });
-
-  it('a client whose links changed needs consent again', async () => {
-    const page = await open();
-    await on.service.clients.edit(client.id, { links: { homepage: 'https://b.example/' } });
-    const again = await approve(page);
-    expect(await outcomeOf(person, again)).to.equal('consent');
-    expect(textOf(again.html)).to.include(said('consent.links-changed'));
+    expect(await outcomeOf(person, await approve(again))).to.equal('consent');
     expect(await remembered()).to.equal(undefined);
+    await on.service.accounts.rename(on.seeded.person.accountId, 'Grace Person');
   });
 
   it('the consent page lists an organization that blocks the client as blocking, not as accessible', async () => {
@@ -206,8 +189,6 @@ describe('an approval counts only for what the page showed', () => {
     const reached = ({ html }: Page): string => /<ul class="reach">.*?<\/ul>/s.exec(html)?.[0] ?? '';
     const alone = await open();
     expect(textOf(alone.html)).to.include('Blocked in Closed Storage by an owner or admin');
-    expect(textOf(alone.html)).to.include('You are not in another organization');
-    expect(textOf(alone.html)).to.not.include('You belong to no organization');
     expect(reached(alone)).to.equal('');
     await memberships.setRole({ accountId }, another.id, 'owner');
     on.service.access.forget(accountId);
@@ -222,8 +203,7 @@ describe('an approval counts only for what the page showed', () => {
     await on.service.clients.edit(client.id, { ...shown, links });
     await on.service.clients.verify(client.id, true);
     const page = await open();
-    expect(textOf(page.html)).to.include('Verified').and.include('Website sync.example');
-    expect(page.html).to.include(`<a href="${links.privacy}" target="_blank" rel="noopener noreferrer">`);
+    expect(textOf(page.html)).to.include('Verified');
     await on.service.clients.verify(client.id, false);
     const again = await approve(page);
     expect(await outcomeOf(person, again)).to.equal('consent');

@@ -13,10 +13,9 @@ describe('a consent page that is left open', () => {
   const on = startSeeded();
 
   it('a consent page can be answered only with the session cookie; cookies of the interaction do not suffice', async () => {
-    const person = createPerson(on.issuer);
-    await person.signIn(on.seeded.person);
+    const person = await signedIn(on.service, on.seeded.person);
     const request = authorizationUrl(on.issuer, on.clients.otherConfidential);
-    const consent = await person.follow(await person.get(request));
+    const consent = await person.open(request);
     const session = person.cookieHeader('/profile').split('; ');
     const others = person
       .cookieHeader(consent.url.pathname)
@@ -24,10 +23,7 @@ describe('a consent page that is left open', () => {
       .filter((cookie) => !session.includes(cookie) || cookie.startsWith('gate_form'));
     const cookie = others.join('; ');
     expect((await createPerson(on.issuer).get(consent.url, { cookie })).status).to.equal(410);
-    const [[, token = ''] = []] = consent.forms.flatMap(({ values }) =>
-      values.filter(([name]) => name === 'form_token'),
-    );
-    const fields = { form_token: token, decision: 'approve' };
+    const fields = { form_token: fieldOf(consent, 'form_token'), decision: 'approve' };
     const sent = await createPerson(on.issuer).post(consent.url, fields, { cookie });
     expect(sent.status).to.equal(410);
     const { accountId } = on.seeded.person;
@@ -36,24 +32,23 @@ describe('a consent page that is left open', () => {
   });
 
   it('neither Approve nor Deny uses a redirect URI that was removed while the consent page was open', async () => {
-    const person = createPerson(on.issuer);
-    await person.signIn(on.seeded.person);
+    const person = await signedIn(on.service, on.seeded.person);
     const removed = 'https://removed.example/callback';
     const redirectUris = [removed, REDIRECT_URI];
     const client = await addTestClient(on.service, 'Two Doors', { redirectUris });
     const url = authorizationUrl(on.issuer, client);
-    const pages = [await person.follow(await person.get(url)), await person.follow(await person.get(url))];
     const clicked: Page[] = [];
+    const open: Page[] = [];
     for (const decision of ['approve', 'deny']) {
-      const page = await person.follow(await person.get(url));
-      clicked.push(await person.submit(page, { decision }));
+      open.push(await person.open(url));
+      clicked.push(await person.submit(await person.open(url), { decision }));
     }
     await on.service.clients.edit(client.id, { name: 'Two Doors', redirectUris: [REDIRECT_URI] });
-    for (const [index, decision] of ['approve', 'deny'].entries()) {
-      const page = pages[index];
-      if (!page) throw new Error('no page');
-      clicked.push(await person.submit(page, { decision }));
-    }
+    const [first, second] = open as [Page, Page];
+    clicked.push(
+      await person.submit(first, { decision: 'approve' }),
+      await person.submit(second, { decision: 'deny' }),
+    );
     for (const click of clicked) {
       const sent = await person.follow(click);
       expect(sent.location).to.equal(undefined);
@@ -67,8 +62,7 @@ describe('the stored record of a session that was signed out elsewhere', () => {
   const on = startSeeded({ clock: true });
 
   it('no request with its cookie lets it last longer', async () => {
-    const person = createPerson(on.issuer);
-    await person.signIn(on.seeded.person);
+    const person = await signedIn(on.service, on.seeded.person);
     const { database, sessionList, store } = on.service;
     const [{ uid = '' } = {}] = await database.query<{ uid: string }>('SELECT uid FROM browser_sessions');
     const authorize = authorizationUrl(on.issuer, on.clients.confidential, { prompt: 'none' });
@@ -90,10 +84,7 @@ describe('the stored record of a session that was signed out elsewhere', () => {
 describeOn([postgresServer], 'a form in flight', () => {
   const on = startSeeded({ on: 'postgres' });
 
-  /**
-   * Makes the change in a transaction, sends the request, and commits once the request waits for a
-   * lock.
-   */
+  /** Makes the change in a transaction, sends the request, and commits once the request waits for a lock. */
   async function duringChange(request: () => Promise<Page>, change: (tx: Queries) => Promise<unknown>): Promise<Page> {
     const { sent } = await on.service.database.transaction(async (tx) => {
       await change(tx);

@@ -2,13 +2,9 @@
 import { expect } from 'chai';
 import { Redis } from 'ioredis';
 import { withChecksum } from '../../src/base/random-id.ts';
-import { LEAK_SENDERS, reportLeaks } from '../authorizations/leak-reports.ts';
 import { type Answer, ask, basic, type TestClient } from '../support/oauth.ts';
-import { type RedisServer, startRedisServer } from '../support/redis-server.ts';
-import { describeOn, postgresServer, redisServer } from '../support/requirements.ts';
-import { seed } from '../support/seed.ts';
 import { startSeeded } from '../support/seeded.ts';
-import { type Deployment, startTestService, type TestService } from '../support/service.ts';
+import type { TestService } from '../support/service.ts';
 
 const PER_BOTH = 4;
 const PER_ADDRESS = 10;
@@ -161,50 +157,5 @@ describe('refused requests', () => {
     expect(honest).to.deep.equal(times(more, 400));
     const guessing = await statuses(PER_BOTH + 1, () => guess(on.clients.public, '192.0.2.21'));
     expect(guessing).to.deep.equal([...times(PER_BOTH, 400), 429]);
-  });
-});
-
-describeOn([postgresServer, redisServer], 'refused requests at several nodes', () => {
-  const places: readonly Deployment[] = ['postgres', 'postgres+redis'];
-  for (const deployment of places) {
-    it(`refused requests at all nodes are counted together (${deployment})`, async () => {
-      const one = await startTestService({ deployment, settings });
-      const two = await startTestService({ sharing: one });
-      try {
-        const { clients } = await seed(one);
-        const from = freshAddress();
-        const guess = wrong(clients.resourceServer);
-        const seen = await statuses(PER_BOTH + 2, (index) => introspect(index % 2 === 0 ? one : two, guess, from));
-        expect(seen).to.deep.equal([...times(PER_BOTH, 401), 429, 429]);
-        expect((await introspect(two, clients.resourceServer, from)).status).to.equal(200);
-      } finally {
-        await two.close();
-        await one.close();
-      }
-    });
-  }
-
-  it('refused requests are still limited while Redis, which stores the counts, is unavailable', async () => {
-    const redis: RedisServer = await startRedisServer();
-    const storage = { redisUrl: redis.url };
-    const service = await startTestService({
-      deployment: 'postgres+redis',
-      settings: { ...settings, storage, senders: LEAK_SENDERS },
-    });
-    try {
-      const { clients } = await seed(service);
-      const from = freshAddress();
-      await introspect(service, clients.resourceServer, from);
-      await redis.kill();
-      const guess = wrong(clients.resourceServer);
-      const seen = await statuses(PER_BOTH + 1, () => introspect(service, guess, from));
-      expect(seen).to.deep.equal([...times(PER_BOTH, 401), 429]);
-      expect((await introspect(service, clients.resourceServer, from)).status).to.equal(200);
-      const reports = await statuses(PER_ADDRESS + 1, () => reportLeaks(service, [], { secret: 'wrong' }));
-      expect(reports).to.deep.equal([...times(PER_ADDRESS, 401), 429]);
-    } finally {
-      await service.close();
-      await redis.stop();
-    }
   });
 });

@@ -2,6 +2,7 @@
 import { expect } from 'chai';
 import { said, textOf } from '../pages/client-owner.ts';
 import { testBrowser } from '../pages/oauth-clients/test-browser.ts';
+import { signedIn } from '../pages/signed-in-person.ts';
 import { authorizationUrl, pkce, refresh, type TestClient } from '../support/oauth.ts';
 import { createPerson, type Page, type Person } from '../support/person.ts';
 import { recordedProblems } from '../support/recorded-problems.ts';
@@ -31,15 +32,11 @@ describe('the limit of users of an unverified client', () => {
       ownerAccountId: on.seeded.other.accountId,
     });
     for (const place of [0, 1]) expect(await connect(place)).to.equal('code');
-    third = await signedIn(2);
+    third = await signInAt(2);
   });
 
   const who = (place: number): SeededPerson => people[place] as SeededPerson;
-  async function signedIn(place: number): Promise<Person> {
-    const person = createPerson(on.issuer);
-    await person.signIn(who(place));
-    return person;
-  }
+  const signInAt = (place: number) => signedIn(on.service, who(place));
   const request = (of = client, parameters = {}): URL =>
     authorizationUrl(on.issuer, of, { ...pkce().parameters, ...parameters });
   const outcome = (person: Person, parameters = {}): Promise<string> => outcomeOf(person, request(client, parameters));
@@ -74,8 +71,8 @@ describe('the limit of users of an unverified client', () => {
     const first = who(0);
     const tokens = await partnerTokens(on.issuer, { ...on.seeded, person: first }).tokens(client);
     expect((await refresh(on.issuer, client, tokens.refreshToken)).status).to.equal(200);
-    expect(await outcome(await signedIn(0))).to.equal('code');
-    const page = await (await signedIn(0)).open(request(client, { prompt: 'consent' }));
+    expect(await outcome(await signInAt(0))).to.equal('code');
+    const page = await (await signInAt(0)).open(request(client, { prompt: 'consent' }));
     expect(textOf(page.html)).to.include('Approve');
     expect(await connect(1)).to.equal('code');
   });
@@ -84,7 +81,7 @@ describe('the limit of users of an unverified client', () => {
     const first = { accountId: who(0).accountId, clientId: client.id };
     await on.service.connections.end(first, 'person_disconnected');
     expect(await connect(2)).to.equal('code');
-    expect(await outcome(await signedIn(0))).to.equal('page 403');
+    expect(await outcome(await signInAt(0))).to.equal('page 403');
   });
 
   it('the limit applies neither to verified clients, nor to clients of the operator, nor to client tests', async () => {

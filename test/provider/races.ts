@@ -189,10 +189,7 @@ async function refreshDuring(
   return answers.filter(({ status }) => status === 200).map(tokensOf);
 }
 
-/**
- * Expects that the node that made the change refuses immediately, and the other node once it is
- * notified.
- */
+/** Expects that the node that made the change refuses immediately, and the other node once it is notified. */
 async function expectRefusedEverywhere(
   { issuer, seeded, deployment }: Nodes,
   client: TestClient,

@@ -55,10 +55,7 @@ export function forEachRace(
       const start = (options: StartOptions): Promise<TestService> =>
         opened.add(startTestService(options), ({ close }) => close());
 
-      /**
-       * Start two nodes with different clocks on the same stores; the embedded deployment has only
-       * one node.
-       */
+      /** Start two nodes with different clocks on the same stores; the embedded deployment has only one node. */
       body(async (retryWindowSeconds) => {
         const settings = { tokens: { retryWindowSeconds }, limits };
         const begin: Start = (more) => start({ ...more, deployment, settings });

@@ -51,23 +51,10 @@ onPostgresAndRedis('renewing a robbed client', (start) => {
 
   /** What happened between the theft and the renewal. @returns the partner's tokens, and all that a thief may have */
   const THEFTS: Readonly<Record<string, (client: TestClient) => Promise<{ mine: Tokens; stolen: Tokens[] }>>> = {
-    'the thief never refreshed': async (client) => {
-      const mine = await on.partner.tokens(client);
-      return { mine, stolen: [mine] };
-    },
-    'the thief refreshed once': async (client) => {
-      const mine = await on.partner.tokens(client);
-      return { mine, stolen: [mine, await next(client, mine)] };
-    },
     'the thief refreshed, and then once more': async (client) => {
       const mine = await on.partner.tokens(client);
       const first = await next(client, mine);
       return { mine, stolen: [mine, first, await next(client, first)] };
-    },
-    'the thief refreshed after the partner': async (client) => {
-      const first = await on.partner.tokens(client);
-      const mine = await next(client, first);
-      return { mine, stolen: [first, mine, await next(client, mine)] };
     },
     'the partner refreshed after the thief': async (client) => {
       const first = await on.partner.tokens(client);
@@ -118,35 +105,15 @@ onPostgresAndRedis('renewing a robbed client', (start) => {
     expect(await isActive(lifted)).to.equal(false);
   });
 
-  it('a lost answer to the last refresh before the renewal costs the partner nothing', async () => {
+  it('two workers of the partner refresh at once with different tokens after the renewal, and get the same new token', async () => {
     const client = await addTestClient(on.service, 'Robbed Planner');
-    const mine = await on.partner.tokens(client);
-    await next(client, mine);
+    const first = await on.partner.tokens(client);
+    const mine = await next(client, first);
     const renewed = await renew(client);
-    const lifted = await next(renewed, mine);
-    on.clock.advance(WINDOW);
-    expect(await isActive(await next(renewed, lifted))).to.equal(true);
-  });
-
-  for (const what of ['one token', 'different tokens'] as const) {
-    it(`two workers of the partner refresh at once with ${what} after the renewal, and get the same new token`, async () => {
-      const client = await addTestClient(on.service, 'Robbed Planner');
-      const first = await on.partner.tokens(client);
-      const mine = await next(client, first);
-      const renewed = await renew(client);
-      const presented = Array.from({ length: 6 }, (_, index) => (what === 'one token' || index % 2 ? mine : first));
-      const answers = await Promise.all(presented.map((tokens) => next(renewed, tokens)));
-      expect(new Set(answers.map(({ refreshToken }) => refreshToken)).size).to.equal(1);
-      expect(await Promise.all(answers.map(isActive))).to.deep.equal(answers.map(() => true));
-    });
-  }
-
-  it('a refresh token that has expired stays expired', async () => {
-    const client = await addTestClient(on.service, 'Robbed Planner');
-    const mine = await on.partner.tokens(client);
-    on.clock.advance(30 * DAY + 60);
-    const renewed = await renew(client);
-    await refused(renewed, mine, 'refresh token has expired');
+    const presented = Array.from({ length: 6 }, (_, index) => (index % 2 ? mine : first));
+    const answers = await Promise.all(presented.map((tokens) => next(renewed, tokens)));
+    expect(new Set(answers.map(({ refreshToken }) => refreshToken)).size).to.equal(1);
+    expect(await Promise.all(answers.map(isActive))).to.deep.equal(answers.map(() => true));
   });
 
   it('a node that has not heard of the renewal neither refreshes what the partner has, nor ends it', async () => {
@@ -181,7 +148,7 @@ onPostgresAndRedis('renewing a robbed client', (start) => {
     const client = await addTestClient(on.service, 'Robbed Planner');
     const { browser } = on.partner;
     const code = await on.partner.code(client);
-    const page = await browser.follow(await browser.get(authorizationUrl(on.issuer, client, { prompt: 'consent' })));
+    const page = await browser.open(authorizationUrl(on.issuer, client, { prompt: 'consent' }));
     const renewed = await renew(client);
     for (const _ of [1, 2]) expectRefusal(await exchangeCode(on.issuer, renewed, code), 400, 'invalid_grant', OLD);
     const { location } = await browser.follow(await browser.submit(page, { decision: 'approve' }));

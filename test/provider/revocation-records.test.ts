@@ -1,11 +1,7 @@
 /** The activity log records why an authorization ended, before the request is answered. */
 import { expect } from 'chai';
-import { eventually } from '../support/eventually.ts';
 import { exchangeCode, postForm, refresh, revokeCurrent } from '../support/oauth.ts';
-import { type PostgresServer, startPostgresServer } from '../support/postgres-server.ts';
-import { describeOn, postgresServer, redisServer } from '../support/requirements.ts';
 import { startSeeded } from '../support/seeded.ts';
-import { startsOn } from '../support/service.ts';
 import { tokensOf } from './partner-tokens.ts';
 
 describe('the record of a revocation', () => {
@@ -57,37 +53,5 @@ describe('the record of a revocation', () => {
     const code = await on.partner.code(confidential);
     await Promise.all([1, 2, 3].map(() => exchangeCode(issuer, confidential, code)));
     expect(await recorded()).to.deep.equal([await record('service', 'code_replayed')]);
-  });
-});
-
-describeOn([postgresServer, redisServer], 'a revocation while PostgreSQL is unavailable', () => {
-  let postgres: PostgresServer;
-  const start = startsOn('postgres+redis');
-  const on = startSeeded({
-    async on(options) {
-      postgres = await startPostgresServer();
-      return start({ ...options, settings: { storage: { databaseUrl: postgres.url } } });
-    },
-  });
-  after(() => postgres?.stop());
-
-  it('during an outage of PostgreSQL a revocation is answered 503 and ends nothing, and can be repeated', async () => {
-    const { accessToken } = await on.partner.tokens(on.clients.confidential);
-    const [, id = ''] = /^gate_at_(.{22})/.exec(accessToken) ?? [];
-    await postgres.kill();
-    const answer = await revokeCurrent(on.issuer, accessToken);
-    expect(answer.status).to.equal(503);
-    expect(answer.headers.get('retry-after')).to.match(/^\d+$/);
-    await postgres.restart();
-    await eventually(() => on.service.database.ping());
-    expect(await on.service.revocations.find(id)).to.equal(undefined);
-    expect(await on.partner.isActive(accessToken)).to.equal(true);
-    const { confidential: client } = on.clients;
-    for (const attempt of ['the repetition', 'one more']) {
-      const again = await postForm(on.issuer, '/oauth/revoke', { token: accessToken }, { client });
-      expect(again.status, attempt).to.equal(200);
-    }
-    expect(await on.service.revocations.find(id)).to.include({ cause: 'client_revoked' });
-    expect(await on.partner.isActive(accessToken)).to.equal(false);
   });
 });

@@ -2,6 +2,7 @@
 import { expect } from 'chai';
 import { withChecksum } from '../../src/base/random-id.ts';
 import { listenForChanges } from '../../src/storage/change-feed.ts';
+import { apiKeyOf } from '../sandbox/called-api.ts';
 import { eventually } from '../support/eventually.ts';
 import { type Answer, ask, clientCredentials, postForm, refresh, type TestClient } from '../support/oauth.ts';
 import { describeOn, postgresServer } from '../support/requirements.ts';
@@ -45,9 +46,11 @@ describe('token revocation', () => {
   it('a revoked or unknown token is answered with 200 (RFC 7009 §2.2)', async () => {
     const { accessToken } = await on.partner.tokens(on.clients.confidential);
     expectDone(await revoke(accessToken));
-    for (const token of [accessToken, `gate_at_${'x'.repeat(65)}`, 'x', 'a.b.c', '☃']) {
+    const { value: key } = await apiKeyOf(on.service, on.seeded.person);
+    for (const token of [accessToken, `gate_at_${'x'.repeat(65)}`, 'x', 'a.b.c', '☃', key]) {
       expectDone(await revoke(token));
     }
+    expect(await on.partner.isActive(key), 'users revoke API keys on their page').to.equal(true);
   });
 
   it('a made-up machine token makes nodes and APIs forget only a machine client', async () => {

@@ -1,5 +1,6 @@
 /** `POST /oauth/token/revoke`: the bearer of an access token can end its authorization. */
 import { expect } from 'chai';
+import { apiKeyOf } from '../sandbox/called-api.ts';
 import { type Answer, ask, basic, refresh } from '../support/oauth.ts';
 import { startSeeded } from '../support/seeded.ts';
 import { type Tokens, tokensOf } from './partner-tokens.ts';
@@ -57,8 +58,7 @@ describe('revoking the current token', () => {
     expectUnauthorized(await revoke({ bearer: accessToken }));
     expectUnauthorized(await revoke({ bearer: `gate_at_${'x'.repeat(65)}` }));
     expectUnauthorized(await revoke({ bearer: `${expired.accessToken}x` }));
-    // Refuse a no-break space, which is neither white space of HTTP (RFC 9110 §5.6.3) nor part of
-    // any token.
+    // Refuse a no-break space, which is neither white space of HTTP (RFC 9110 §5.6.3) nor part of any token.
     expectUnauthorized(await revoke({ bearer: `${expired.accessToken}\xa0` }));
     expectUnauthorized(await revoke({ bearer: 'eyJhbGciOiJub25lIn0.e30.' }));
 
@@ -114,6 +114,7 @@ describe('revoking the current token', () => {
   it('a revocation accepts only an access token in the Authorization header', async () => {
     const tokens = await on.partner.tokens(on.clients.confidential);
     const { accessToken, refreshToken } = tokens;
+    const key = await apiKeyOf(on.service, on.seeded.person);
     const refused: [Request, number][] = [
       [{ query: `?access_token=${accessToken}` }, 401],
       [{ form: { access_token: accessToken } }, 401],
@@ -121,10 +122,13 @@ describe('revoking the current token', () => {
       [{ bearer: accessToken, form: { access_token: accessToken } }, 400],
       [{ bearer: refreshToken }, 401],
       [{ bearer: on.clients.confidential.secret ?? '' }, 401],
+      [{ bearer: key.value }, 401],
     ];
     for (const [request, status] of refused) {
       expect((await revoke(request)).status, JSON.stringify(request)).to.equal(status);
     }
     await expectActive(tokens);
+    expect(await on.partner.isActive(key.value)).to.equal(true);
+    expect((await revoke({ bearer: key.value })).body.error_description).to.include('profile page');
   });
 });

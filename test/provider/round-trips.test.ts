@@ -3,7 +3,6 @@ import { expect } from 'chai';
 import pg from 'pg';
 import { NO_LIMIT } from '../../src/accounts/access/access-limit.ts';
 import { eventually } from '../support/eventually.ts';
-import { counted, scrape } from '../support/metrics.ts';
 import { clientCredentials, exchangeCode, introspect, refresh } from '../support/oauth.ts';
 import { redisCommands } from '../support/redis-commands.ts';
 import { type RedisServer, startRedisServer } from '../support/redis-server.ts';
@@ -53,8 +52,7 @@ describeOn([postgresServer, redisServer], 'store round trips', () => {
   }
 
   /**
-   * Repeats the attempt, because during one of them background work may query, or an idle
-   * connection may be closed.
+   * Repeats the attempt, because during one of them background work may query, or an idle connection may be closed.
    */
   function expectNoQueryBy(work: () => Promise<unknown>): Promise<void> {
     return eventually(async () => {
@@ -142,51 +140,6 @@ describeOn([postgresServer, redisServer], 'store round trips', () => {
     await requests();
     expect(await lastQueries()).to.not.deep.equal(changed);
   });
-
-  const countQueries = async (): Promise<number> => {
-    const name = 'gatehouse_store_operation_duration_seconds_count';
-    const found = counted(await scrape(on.service), name);
-    return Number(Object.entries(found).find(([labels]) => labels.includes('"query"'))?.[1]);
-  };
-
-  /**
-   * Expects one query by two introspections, if the account is not cached. Reading the metrics
-   * queries PostgreSQL as well, and so does background work: the lowest of several counts is exact.
-   */
-  async function expectOneQueryBy(prepare: () => Promise<string>): Promise<void> {
-    const counts: { scrape: number; work: number }[] = [];
-    const seen: unknown[] = [];
-    for (let times = 0; times < 8; times += 1) {
-      const token = await prepare();
-      on.service.accounts.forget(on.seeded.person.accountId);
-      const [before, again] = [await countQueries(), await countQueries()];
-      for (const _ of ['first', 'next']) expect(await on.partner.isActive(token)).to.equal(true);
-      seen.push(await lastQueries());
-      counts.push({ scrape: again - before, work: (await countQueries()) - again });
-    }
-    const lowest = (what: 'scrape' | 'work') => Math.min(...counts.map((count) => count[what]));
-    // Not each time: background work may have used the same connection since.
-    expect(JSON.stringify(seen)).to.include('json_agg');
-    expect(lowest('work') - lowest('scrape'), JSON.stringify(counts)).to.equal(1);
-  }
-
-  const newApiKey = async (): Promise<string> => {
-    const draft = { accountId: on.seeded.person.accountId, name: 'Cold', expiresInDays: 30 };
-    return (await on.service.apiKeys.add(draft, { address: '::1', browser: '' })).value;
-  };
-
-  it('an introspection for an account that is not cached sends one PostgreSQL query', async () => {
-    const { accessToken } = await on.partner.tokens(on.clients.confidential);
-    await on.service.lastUsed.flush();
-    for (const token of [accessToken, await newApiKey()]) {
-      await expectOneQueryBy(async () => {
-        expect(await on.partner.isActive(token)).to.equal(true);
-        return token;
-      });
-    }
-  });
-
-  it('the first introspection of an API key sends one PostgreSQL query', () => expectOneQueryBy(newApiKey));
 
   it('introspecting an API key sends no Redis command, and with warm caches no PostgreSQL query', async () => {
     const origin = { address: '::1', browser: '' };

@@ -4,10 +4,10 @@ import { Redis } from 'ioredis';
 import { authorizationUrl, clientCredentials, exchangeCode, pkce, refresh } from '../support/oauth.ts';
 import { createPerson } from '../support/person.ts';
 import { type Seed, seed } from '../support/seed.ts';
-import { forEachDeploymentAndEmbedded, type TestService } from '../support/service.ts';
+import { forEachDeployment, type TestService } from '../support/service.ts';
 import { partnerTokens, tokensOf } from './partner-tokens.ts';
 
-forEachDeploymentAndEmbedded('a copy of the stores', (start) => {
+forEachDeployment('a copy of the stores', (start) => {
   let service: TestService;
   let seeded: Seed;
 
@@ -63,9 +63,9 @@ forEachDeploymentAndEmbedded('a copy of the stores', (start) => {
 
     // Start two interactions: one waits for a sign-in, one for the consent of a signed-in user.
     const visitor = createPerson(issuer);
-    await visitor.follow(await visitor.get(authorizationUrl(issuer, confidential)));
+    await visitor.open(authorizationUrl(issuer, confidential));
     const { browser } = partner;
-    await browser.follow(await browser.get(authorizationUrl(issuer, publicClient, parameters)));
+    await browser.open(authorizationUrl(issuer, publicClient, parameters));
     const [session = ''] = /(?<=gate_session=)[^;]+/.exec(browser.cookieHeader('/')) ?? [];
 
     const values: Record<string, string> = {

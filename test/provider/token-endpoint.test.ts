@@ -2,19 +2,7 @@
 import { connect } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { expect } from 'chai';
-import {
-  type Answer,
-  ask,
-  authorizationUrl,
-  basic,
-  clientCredentials,
-  exchangeCode,
-  introspect,
-  pkce,
-  postForm,
-  refresh,
-} from '../support/oauth.ts';
-import { createPerson } from '../support/person.ts';
+import { type Answer, ask, basic, exchangeCode, introspect, pkce, postForm, refresh } from '../support/oauth.ts';
 import { recordedProblems } from '../support/recorded-problems.ts';
 import { REDIRECT_URI } from '../support/seed.ts';
 import { startSeeded } from '../support/seeded.ts';
@@ -79,14 +67,6 @@ describe('the token endpoint', () => {
       }
     });
 
-    it('a machine client gets an access token and no refresh token', async () => {
-      const { status, body } = await clientCredentials(on.issuer, on.clients.machine);
-      expect(status).to.equal(200);
-      expect(body).to.have.all.keys('access_token', 'expires_in', 'token_type');
-      expect(body).to.include({ token_type: 'Bearer', expires_in: 3600 });
-      expect(body.access_token).to.match(/^gate_mt_[A-Za-z0-9_-]{49}$/);
-    });
-
     it('tokens and errors are JSON that must not be stored, whatever the Accept header says', async () => {
       const code = await on.partner.code(on.clients.confidential);
       const form = exchangeForm(code).toString();
@@ -99,8 +79,7 @@ describe('the token endpoint', () => {
       expect(errors).to.deep.equal([undefined, 'invalid_grant', 'invalid_client']);
       for (const { headers } of answers) {
         expect(headers.get('content-type')).to.match(/^application\/json\b/);
-        expect(headers.get('cache-control')).to.equal('no-store');
-        expect(headers.get('pragma')).to.equal('no-cache');
+        expect([headers.get('cache-control'), headers.get('pragma')]).to.deep.equal(['no-store', 'no-cache']);
       }
     });
   });
@@ -253,14 +232,6 @@ describe('the token endpoint', () => {
         const answer = await request;
         expect(answer.status, answer.text).to.equal(status);
         expect(answer.body.error, answer.text).to.equal(error);
-      }
-      const browser = createPerson(issuer);
-      const url = authorizationUrl(issuer, confidential);
-      for (const query of ['ui_locales=%ED%A0%80', 'state=a%00b', 'client_id=%00', 'x=%E0%A4%A']) {
-        const [name = ''] = query.split('=');
-        url.searchParams.delete(name);
-        const page = await browser.get(`${url.pathname}${url.search}&${query}`);
-        expect(page.status, query).to.be.below(500);
       }
     });
   });

@@ -3,16 +3,13 @@ import { expect } from 'chai';
 import { withChecksum } from '../../src/base/random-id.ts';
 import {
   type Answer,
-  ask,
   clientCredentials,
   exchangeCode,
-  introspect,
   type Parameters,
   pkce,
   postForm,
   refresh,
   revokeCurrent,
-  type TestClient,
 } from '../support/oauth.ts';
 import { createPerson } from '../support/person.ts';
 import { startSeeded } from '../support/seeded.ts';
@@ -188,30 +185,6 @@ describe('errors for clients', () => {
     expectRefusal(replayed, 401, 'invalid_client');
     await expectWellFormed(replayed);
     expect(await on.partner.isActive(accessToken)).to.equal(true);
-  });
-
-  it('all other endpoints send errors in the same format as the token endpoint', async () => {
-    const { issuer } = on;
-    const wrong = { ...on.clients.confidential, secret: withChecksum(`gate_cs_${'w'.repeat(43)}`) };
-    const { accessToken } = await on.partner.tokens(on.clients.confidential);
-    const token = accessToken;
-    const { otherConfidential, public: publicClient, resourceServer } = on.clients;
-    const post = (path: string, form: Parameters, client?: TestClient) => postForm(issuer, path, form, { client });
-    const answers: [number, string, Answer][] = [
-      [401, 'invalid_token', await revokeCurrent(issuer, 'unknown')],
-      [400, 'invalid_request', await post('/oauth/token/revoke', { token }, wrong)],
-      [401, 'invalid_client', await introspect(issuer, wrong, token)],
-      [401, 'invalid_client', await post('/oauth/introspect', { token }, publicClient)],
-      [400, 'invalid_request', await introspect(issuer, resourceServer, '')],
-      [401, 'invalid_client', await post('/oauth/revoke', { token })],
-      [405, 'invalid_request', await ask(new URL('/oauth/token', issuer), {})],
-      [401, 'invalid_client', await post('/oauth/token', {})],
-      [400, 'invalid_grant', await post('/oauth/revoke', { token }, otherConfidential)],
-    ];
-    for (const [status, error, answer] of answers) {
-      expectRefusal(answer, status, error);
-      await expectWellFormed(answer);
-    }
   });
 
   it('errors contain no unescaped text of the request, and all answers have a request id', async () => {

@@ -3,7 +3,6 @@ import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect } from 'chai';
 import { isMadeUp } from '../../modules/node/src/value-checksum.ts';
-import { bearer, introspectorOf, passOnTo, startStandIn } from '../../modules/node/test/stand-in.ts';
 import { FORMS, withChecksum, withoutChecksum } from '../../src/base/random-id.ts';
 import { operatorFor, valueFrom } from '../operator/run-operator.ts';
 import { eventually } from '../support/eventually.ts';
@@ -163,23 +162,5 @@ onPostgresAndRedis('issued values', (start) => {
     expect([renewed.body.error, exchanged.body.error]).to.deep.equal(Array(2).fill('invalid_grant'));
     expect(before.length).to.equal(1);
     expect(await reads()).to.deep.equal(before);
-  });
-
-  it('an API with the module refuses a made-up value without a request, and asks about another form', async () => {
-    const service = await startStandIn(passOnTo(on.issuer));
-    const { issuer } = on;
-    const { introspectionEndpoint } = service;
-    const api = introspectorOf(on.clients.resourceServer, { issuer, introspectionEndpoint });
-    const { values } = await issueAll(on, on.service);
-    for (const value of [values.accessToken, values.machineToken, values.apiKey]) {
-      const { refusal, decidedBy } = await api.identify(bearer(madeUp(value)));
-      expect(refusal).to.deep.equal((await api.identify(bearer(madeUp(value).slice(1)))).refusal);
-      expect(decidedBy).to.equal('request');
-    }
-    expect(service.asked.length).to.equal(3);
-    for (const value of [values.accessToken, values.machineToken, values.apiKey]) {
-      expect((await api.identify(bearer(value))).caller).to.not.equal(undefined);
-    }
-    expect((await api.identify(bearer(`gate_mt_${'x'.repeat(43)}`))).decidedBy).to.equal('service');
   });
 });

@@ -7,10 +7,7 @@ import { startSeeded } from '../support/seeded.ts';
 import { onPostgresAndRedis } from '../support/service.ts';
 import { partnerTokens, tokensOf } from './partner-tokens.ts';
 
-/**
- * Seconds in a little more than an hour, because the store's clock runs while the test clock stands
- * still.
- */
+/** Seconds in a little more than an hour, because the store's clock runs while the test clock stands still. */
 const HOUR = 3_700;
 
 onPostgresAndRedis('a wrong clock of the service', (start) => {
@@ -67,7 +64,7 @@ onPostgresAndRedis('a wrong clock of the service', (start) => {
       const answered = await partner.browser.submit(consent, { decision: 'approve' });
       expect(answered.status).to.equal(isAhead ? 410 : 303);
       for (const page of ['/profile', '/profile/connections', '/profile/api-keys', '/login']) {
-        const shown = await partner.browser.follow(await partner.browser.get(page));
+        const shown = await partner.browser.open(page);
         expect(shown.status, page).to.equal(200);
       }
       expect(await partner.code(confidential)).to.match(/^gate_ac_/);

@@ -6,17 +6,6 @@ import { type Answer, clientCredentials } from '../support/oauth.ts';
 import { startSeeded } from '../support/seeded.ts';
 import { apiKeyOf, type CalledApi, startCalledApi } from './called-api.ts';
 
-const EVERYTHING = `{
-  caller { method subject username clientId }
-  organizations { id name role warehouses { id name rights stock { article count } } }
-}`;
-
-const STOCK = [
-  { article: 'Euro pallets', count: 120 },
-  { article: 'Barrels, 200 l', count: 36 },
-  { article: 'Parcel crates', count: 84 },
-];
-
 describe('the warehouse API of the sandbox', () => {
   const on = startSeeded();
   let api: CalledApi;
@@ -53,35 +42,6 @@ describe('the warehouse API of the sandbox', () => {
   const look = (bearer: string, warehouse: string): Promise<Answer> =>
     api.query(bearer, `{ stock(warehouse: "${warehouse}") { article } }`);
 
-  it('the sandbox API answers a query in the same form for each authentication method', async () => {
-    const { person, clients, organization, warehouse } = on.seeded;
-    const organizations = [
-      {
-        id: organization.id,
-        name: organization.name,
-        role: 'member',
-        warehouses: [
-          { id: warehouse.id, name: warehouse.name, rights: ['read', 'write'], stock: STOCK },
-          { id: warehouses.readable, name: 'Zwolle', rights: ['read'], stock: STOCK },
-        ],
-      },
-    ];
-    const { accountId: subject, email: username } = person;
-    const clientId = clients.machine.id;
-    const callers = {
-      authorization_code: { subject, username, clientId: clients.confidential.id },
-      client_credentials: { subject: clientId, username: null, clientId },
-      api_key: { subject, username, clientId: null },
-    };
-    for (const method of ['authorization_code', 'client_credentials', 'api_key'] as const) {
-      const { status, body } = await api.query(bearers[method], EVERYTHING);
-      expect(status).to.equal(200);
-      expect(body).to.deep.equal({
-        data: { caller: { method, ...callers[method] }, organizations },
-      });
-    }
-  });
-
   it('each caller of the sandbox API can read and write only in warehouses where it has the right', async () => {
     let count = 84;
     for (const [method, bearer] of Object.entries(bearers)) {
@@ -99,37 +59,6 @@ describe('the warehouse API of the sandbox', () => {
         expectForbidden(await look(bearer, warehouses[place]), `${method} ${place}`);
       }
       expectForbidden(await look(bearer, 'wh_nowhere'), method);
-    }
-  });
-
-  it('the sandbox API applies changed rights and memberships at the next call', async () => {
-    const { person, clients, organization } = on.seeded;
-    const { memberships } = on.service;
-    const bearersOf = {
-      person: [bearers.authorization_code, bearers.api_key],
-      machine: [bearers.client_credentials],
-    };
-    for (const [who, values] of [
-      [{ accountId: person.accountId }, bearersOf.person],
-      [{ clientId: clients.machine.id }, bearersOf.machine],
-    ] as const) {
-      await memberships.setRights(who, warehouses.readable, ['read', 'write']);
-      await memberships.setRights(who, warehouses.writable, ['read']);
-      for (const bearer of values) {
-        // The database was changed directly, so the service learns of it a moment later.
-        await eventually(async () => {
-          expectForbidden(await adjust(bearer, warehouses.writable), 'taken');
-        });
-        expect((await adjust(bearer, warehouses.readable)).body).to.have.property('data');
-      }
-      await memberships.remove(who, organization.id);
-      for (const bearer of values) {
-        await eventually(async () => {
-          const { body } = await api.query(bearer, '{ organizations { id } }');
-          expect(body).to.deep.equal({ data: { organizations: [] } });
-        });
-        expectForbidden(await look(bearer, warehouses.writable), 'removed');
-      }
     }
   });
 

@@ -47,8 +47,7 @@ export async function startCalledApi({ issuer }: TestService, client: TestClient
     await query(bearer, '{ caller { subject } }');
     const before = asked.length;
     await query(bearer, '{ caller { subject } }');
-    // Advance the clock: answers from just after a change are not cached, because another node may
-    // not know of it yet.
+    // Advance the clock: answers from just after a change are not cached, because another node may not know of it yet.
     if (asked.length !== before) ahead += 6_000;
     expect(asked.length).to.equal(before);
   }

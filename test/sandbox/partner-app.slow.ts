@@ -108,8 +108,7 @@ describe('the partner app', () => {
       await press('Watch my stock');
       const watched = page.getByRole('log');
       await watched.getByText('The subscription is open.').first().waitFor();
-      // Repeat this: after a recent change the API identifies the caller again, which also ends a
-      // subscription.
+      // Repeat this: after a recent change the API identifies the caller again, which also ends a subscription.
       await eventually(async () => {
         await press('One of Euro pallets more in Riga');
         await says('Adjusted');

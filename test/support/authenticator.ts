@@ -30,10 +30,7 @@ export interface SoftPasskey {
 const PRESENT_VERIFIED_SYNCED = 0x01 | 0x04 | 0x08 | 0x10;
 const HAS_KEY = 0x40;
 
-/**
- * Makes a passkey. @param origin the origin whose host is the RP ID. @returns the passkey, and what
- * the page sends
- */
+/** Makes a passkey. @param origin the origin whose host is the RP ID. @returns the passkey, and what the page sends */
 export function makePasskey(
   origin: string,
   options: { readonly challenge: string; readonly user: { readonly id: string } },

@@ -5,10 +5,7 @@ export interface TestClock {
   readonly clock: Clock;
   advance(seconds: number): void;
   set(time: Date): void;
-  /**
-   * Restores the real time; without this call the time of this suite stays in force for every later
-   * suite.
-   */
+  /** Restores the real time; without this call the time of this suite stays in force for every later suite. */
   restore(): void;
 }
 
@@ -46,8 +43,5 @@ export function hurryTime(): () => void {
   };
 }
 
-/**
- * Returns the real time: that of the stores' clocks, even if a test has moved the clock of this
- * process.
- */
+/** Returns the real time: that of the stores' clocks, even if a test has moved the clock of this process. */
 export const realNow = Date.now;

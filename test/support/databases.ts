@@ -31,10 +31,9 @@ const suiteOn = (body: (open: () => Promise<OpenDatabase>) => void, kind: Databa
 };
 
 /**
- * Returns a database with the schema and no rows for the suite that calls this: on the server if
- * there is one, because it accepts the same queries as the embedded database, which takes a second
- * to open. Other parts may be created with the result immediately, but only hooks and tests may
- * query it.
+ * Returns a database with the schema and no rows for the suite that calls this: on the server if there is one, because
+ * it accepts the same queries as the embedded database, which takes a second to open. Other parts may be created with
+ * the result immediately, but only hooks and tests may query it.
  */
 export function testDatabase(): OpenDatabase {
   const opened = createOpened();

@@ -17,8 +17,7 @@ import { TIMEOUT_FACTOR } from './timeout-factor.ts';
  */
 export async function freshDataDirectory(directory = temporaryDirectory('data')): Promise<string> {
   const cluster = await template();
-  // A copy has 40 MB: clone the files if the file system can, and remove them before the end of the
-  // run.
+  // A copy has 40 MB: clone the files if the file system can, and remove them before the end of the run.
   const mode = constants.COPYFILE_FICLONE;
   cpSync(cluster, path.join(directory, CLUSTER), { recursive: true, mode });
   atEndOfFile(() => rm(directory, { recursive: true, force: true }));

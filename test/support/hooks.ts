@@ -1,21 +1,16 @@
 /** Mocha's hooks after the test files, in each process that runs some, and after the whole run. */
 import { setTimeout as delay } from 'node:timers/promises';
 import { endFile, endRun } from './end-of-run.ts';
-// Import this for its effect: the first process creates the folder of the run before it starts
-// others.
+// Import this for its effect: the first process creates the folder of the run before it starts others.
 import './temporary-directory.ts';
 import { PATIENCE_MS } from './timeout-factor.ts';
 
-/**
- * Number of listeners that earlier files left open, so that these listeners are not reported for
- * later files.
- */
+/** Number of listeners that earlier files left open, so that these listeners are not reported for later files. */
 let left = 0;
 
 /**
- * Throws if a test file did not close a service: once, and only for that file. The service could
- * answer tests of later files, and a process of a parallel run is ended from outside and would
- * never report it.
+ * Throws if a test file did not close a service: once, and only for that file. The service could answer tests of later
+ * files, and a process of a parallel run is ended from outside and would never report it.
  */
 async function expectNothingListens(this: Mocha.Context): Promise<void> {
   const files = new Set(this.test?.parent?.suites.map(({ file }) => file));

@@ -57,8 +57,7 @@ export function postForm(
 }
 
 /**
- * The Basic header of a client, without the escaping of RFC 6749 §2.3.1: Gatehouse promises that
- * its values need none.
+ * The Basic header of a client, without the escaping of RFC 6749 §2.3.1: Gatehouse promises that its values need none.
  */
 export const basic = ({ id, secret = '' }: TestClient): string =>
   `Basic ${Buffer.from(`${id}:${secret}`).toString('base64')}`;

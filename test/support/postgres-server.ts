@@ -181,8 +181,7 @@ function databasesOf(
     async createDatabase(template = 'template1') {
       databases += 1;
       const name = `test_${databases}`;
-      // For databases of this size, this strategy takes a fifth of the time of the default, which
-      // writes to the log.
+      // For databases of this size, this strategy takes a fifth of the time of the default, which writes to the log.
       await run(`CREATE DATABASE ${name} TEMPLATE ${template} STRATEGY FILE_COPY`);
       return databaseUrl(url, name);
     },

@@ -169,10 +169,7 @@ process.on('exit', () => {
 
 const setpriv = findProgram('setpriv');
 
-/**
- * Runs a program with setpriv, which changes the account and asks the kernel to end the program
- * with this process.
- */
+/** Runs a program with setpriv, which changes the account and asks the kernel to end the program with this process. */
 function boundToThisProcess(command: string, args: readonly string[], unprivileged: string | undefined): string[] {
   if (setpriv === undefined) return [command, ...args];
   const account =
@@ -183,8 +180,7 @@ function boundToThisProcess(command: string, args: readonly string[], unprivileg
 }
 
 /**
- * Signals a process and its children. These are looked up, because PostgreSQL's are in process
- * groups of their own.
+ * Signals a process and its children. These are looked up, because PostgreSQL's are in process groups of their own.
  */
 function signalTree(child: ChildProcess, signal: NodeJS.Signals): void {
   for (const pid of [child.pid, ...childrenOf(child.pid)]) {

@@ -16,8 +16,7 @@ export const ask = (server: RedisServer, command: string, ...values: string[]): 
   callOnce(Number(portOf(server)), command, ...values);
 
 /**
- * Makes the replica hang, and ends its connection: after `resume` it would read what the system has
- * received for it.
+ * Makes the replica hang, and ends its connection: after `resume` it would read what the system has received for it.
  */
 export async function cutOff(replica: RedisServer, master: RedisServer): Promise<void> {
   replica.pause();
@@ -56,8 +55,7 @@ async function startClusterNode() {
     'cluster-port': String(busPort),
     'cluster-node-timeout': '2000',
     'repl-diskless-sync-delay': '0',
-    // Write to the disk always: otherwise the writes of the last second may be lost with the
-    // process.
+    // Write to the disk always: otherwise the writes of the last second may be lost with the process.
     appendfsync: 'always',
   });
   return { server, busPort };
@@ -148,8 +146,7 @@ export const askSentinel = (sentinel: Sentinel, question: string, ...values: str
   callOnce(sentinel.port, 'SENTINEL', question, ...values);
 
 /**
- * Waits until the Sentinel has announced this master, which happens a moment after its answers
- * first name the master.
+ * Waits until the Sentinel has announced this master, which happens a moment after its answers first name the master.
  */
 export const untilMaster = (sentinel: Sentinel, expected: RedisServer): Promise<void> =>
   eventually(async () => {

@@ -45,8 +45,7 @@ export async function freshRedisUrl(): Promise<string> {
 }
 
 /**
- * Starts a separate server, for a test that pauses or kills it, or needs settings that a deployment
- * must not have.
+ * Starts a separate server, for a test that pauses or kills it, or needs settings that a deployment must not have.
  *
  * @param settings directives of redis.conf that replace or follow those of `DURABLE`
  * @param atEnd registers when to stop it, if the test has not done so
@@ -88,8 +87,7 @@ export async function startRedisServer(
     resume: () => program.resume(),
     kill: () => end('SIGKILL'),
     async stop() {
-      // Repeat the signal: Redis ignores SIGTERM while it writes its first append-only file after
-      // becoming a replica.
+      // Repeat the signal: Redis ignores SIGTERM while it writes its first append-only file after becoming a replica.
       const again = setInterval(() => void program.end('SIGTERM'), 1_000);
       await end('SIGTERM');
       clearInterval(again);

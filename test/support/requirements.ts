@@ -26,10 +26,7 @@ export function describeOn(requirements: readonly Requirement[], title: string, 
   });
 }
 
-/**
- * Returns the program's path. @throws Error if the program is missing, because the suite does not
- * use `describeOn`
- */
+/** Returns the program's path. @throws Error if the program is missing, because the suite does not use `describeOn` */
 export function required(requirement: Requirement): string {
   if (requirement.program === undefined) throw new Error(`needs ${requirement.remedy}`);
   return requirement.program;

@@ -13,9 +13,7 @@ export interface SeededPerson extends Credentials {
 }
 
 export interface Seed {
-  /**
-   * A user who works in `organization` as a member, with the rights read and write in `warehouse`.
-   */
+  /** A user who works in `organization` as a member, with the rights read and write in `warehouse`. */
   readonly person: SeededPerson;
   /** A user who owns the organization `elsewhere`, and the clients that users own. */
   readonly other: SeededPerson;
@@ -41,10 +39,7 @@ export type Registries = Pick<TestService, 'database' | 'accounts' | 'organizati
 export const REDIRECT_URI = 'https://partner.example/callback';
 export const NATIVE_REDIRECT_URI = 'com.example.warehouse:/callback';
 
-/**
- * Fills an empty database. @param options `redirectUris`: for each client that has any; tests use
- * the first one
- */
+/** Fills an empty database. @param options `redirectUris`: for each client that has any; tests use the first one */
 export async function seed(
   service: Registries,
   { redirectUris = [REDIRECT_URI] }: { redirectUris?: readonly string[] } = {},

@@ -64,7 +64,6 @@ export interface StartOptions {
   readonly timeoutFactor?: number;
   /** How long `reload` waits for the answers of nodes. Default: as in production. */
   readonly reloadWaitMs?: number;
-  /** Default: an hour, so only the look at the start happens, and tests can count queries. */
   /** Changes that a reload finds, on top of the settings of the start. Default: none. */
   readonly reloaded?: () => Overrides;
 }

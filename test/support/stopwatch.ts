@@ -4,10 +4,9 @@ import { createHook } from 'node:async_hooks';
 const TICK_MS = 10;
 
 /**
- * Returns the milliseconds until `work` settled, counted in ticks of this process. While the
- * process cannot run or is too busy, no tick passes, and no timer of the service under test fires.
- * So a working timeout is never exceeded, however slow the machine, and a missing timeout is still
- * noticed.
+ * Returns the milliseconds until `work` settled, counted in ticks of this process. While the process cannot run or is
+ * too busy, no tick passes, and no timer of the service under test fires. So a working timeout is never exceeded,
+ * however slow the machine, and a missing timeout is still noticed.
  */
 export async function ticksOf(work: Promise<unknown>): Promise<number> {
   let ticks = 0;
@@ -21,9 +20,7 @@ export async function ticksOf(work: Promise<unknown>): Promise<number> {
 
 const ignore = (): void => {};
 
-/**
- * Returns the processor time of `task` in microseconds, which does not depend on other programs.
- */
+/** Returns the processor time of `task` in microseconds, which does not depend on other programs. */
 export async function workOf(task: () => Promise<unknown>): Promise<number> {
   const before = process.cpuUsage();
   await task();

@@ -54,10 +54,7 @@ async function embeddedPostgres(): Promise<Place> {
   return (clock) => connectPostgres({ dataDirectory }, clock);
 }
 
-/**
- * Returns by how many milliseconds a suite has moved the time, which the stores' servers must
- * follow.
- */
+/** Returns by how many milliseconds a suite has moved the time, which the stores' servers must follow. */
 export const timeShift = (): number => systemClock() - realNow();
 
 async function postgres(): Promise<Place> {

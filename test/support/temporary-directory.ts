@@ -3,10 +3,7 @@ import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync, statfsSync } 
 import { freemem, tmpdir } from 'node:os';
 import path from 'node:path';
 
-/**
- * The variable that passes the folder to all processes of a run. The first process creates and
- * removes the folder.
- */
+/** The variable that passes the folder to all processes of a run. The first process creates and removes the folder. */
 const VARIABLE = 'TEST_RUN_FOLDER';
 
 /** A run writes some gigabytes; memory for twice as much is free where a folder in memory is used. */

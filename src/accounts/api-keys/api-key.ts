@@ -210,11 +210,10 @@ function acceptableName(entered: string, expiresInDays: number | undefined, maxD
 }
 
 function tooMany(limit: number): Refusal {
-  return new Refusal(
-    'too_many_api_keys',
+  const [said, remedy] =
     limit === 0
-      ? 'The operator of this service does not allow new API keys.'
-      : `You have reached the limit of ${limit} API keys.`,
-    limit === 0 ? 'Ask the operator.' : 'Revoke one that you no longer use.',
-  );
+      ? ['The operator of this service does not allow new API keys.', 'Ask the operator.']
+      : [`You have reached the limit of ${limit} API keys.`, 'Revoke one that you no longer use.'];
+  const problems = [{ code: 'too_many_api_keys', message: said, text: message('api-keys.full', { limit }) }];
+  return new Refusal('too_many_api_keys', said, remedy, { problems });
 }

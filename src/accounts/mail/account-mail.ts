@@ -177,7 +177,7 @@ export function leakMail(
   const place = foundAt.replace(/[.:@]/g, '[$&]') || message('mail.place-unknown');
   return letter(
     to,
-    message('mail.leak-subject'),
+    message('mail.leak-subject', { what }),
     message(`mail.leak-${what}`, { about }),
     {
       facts: [[message('mail.found-at'), place], accountFact(to, issuer)],

@@ -52,8 +52,8 @@ export async function writeLetter(mail: Letter, brand: MailBrand) {
   const page = {
     subject: t(subject),
     brand: name,
-    // What lists of mails show after the subject: the first sentence after the greeting.
-    preheader: blocks.slice(1).find((block) => 'key' in block),
+    // What lists of mails show after the subject: the first sentence after the greeting, and what it lists.
+    preheader: blocks.slice(1, 3).flatMap((block) => ('key' in block ? block : 'items' in block ? block.items : [])),
     blocks,
     colour: brand.colour,
     logo: brand.logo && { cid: LOGO, ...scaled(brand.logo) },

@@ -1,7 +1,6 @@
 /** Reads and renders the form for the name and the redirect URIs of a client. */
 import { createHash } from 'node:crypto';
-import { type Message, message, type Text, type Values } from '../../base/message.ts';
-import type { Problem, Refusal } from '../../base/refusal.ts';
+import { type Message, message } from '../../base/message.ts';
 import { type Client, redirectsPeople } from '../../clients/client.ts';
 import type { ClientChanges } from '../../clients/client-edits.ts';
 import {
@@ -10,7 +9,7 @@ import {
   MAX_REDIRECT_URIS,
   normalizeClientName,
 } from '../../clients/client-rules.ts';
-import { isUnknown } from '../../texts/texts.ts';
+import { type Answer, type Form, problemText } from '../form-step.ts';
 import type { ClientFormView, RedirectUriRow } from './view.ts';
 
 /** The entered values, without empty rows. */
@@ -81,104 +80,57 @@ export function mergeChanges(
   };
 }
 
-/** The problems of a form, by the rules of the client's kind. */
-export interface ClientFormFindings {
-  readonly name: readonly Problem[];
-  /** Problems without `index` are about the whole list. */
-  readonly redirectUris: readonly Problem[];
-}
+/** The problems of the whole list of redirect URIs. */
+const LIST_CODES = ['none', 'too_many'];
 
-export const NO_FINDINGS: ClientFormFindings = { name: [], redirectUris: [] };
+/** Finds where the form shows a problem of a client. */
+export const fieldOfClient: NonNullable<Form<TypedClient>['fieldOf']> = (problem) => {
+  const { code, index } = problem;
+  if (code.startsWith('name_')) return { field: 'name' };
+  if (index === undefined) return LIST_CODES.includes(code) ? { field: 'redirect-uri-1' } : undefined;
+  const row = index + 1;
+  const summary = message('client-form.uri-problem', { row, problem: problemText(problem) });
+  return { field: `redirect-uri-${row}`, summary };
+};
 
+/**
+ * Checks the entered values by the rules of the client's kind; shows the form again, without a word, after a button
+ * that adds or removes a row.
+ */
 export function checkClientForm(
-  typed: ClientChanges,
-  client: Pick<Client, 'kind' | 'isNative'> & Partial<Pick<Client, 'name'>>,
-): ClientFormFindings {
-  const { kind, isNative, name } = client;
-  const uris = checkRedirectUris(typed.redirectUris, { native: isNative });
-  const isSame = normalizeClientName(typed.name) === name;
-  return {
-    name: checkClientName(typed.name, isSame ? 'as before' : 'by its owner'),
-    redirectUris: redirectsPeople(kind) ? uris.problems : [],
-  };
+  typed: TypedClient,
+  { kind, isNative, name }: Pick<Client, 'kind' | 'isNative'> & Partial<Pick<Client, 'name'>>,
+): Answer<TypedClient> | undefined {
+  if (typed.rows !== 'sent') return {};
+  const isSame = name !== undefined && normalizeClientName(typed.name) === name;
+  const problems = [
+    ...checkClientName(typed.name, isSame ? 'as before' : 'by its owner'),
+    ...(redirectsPeople(kind) ? checkRedirectUris(typed.redirectUris, { native: isNative }).problems : []),
+  ];
+  return problems.length > 0 ? { problems } : undefined;
 }
-
-/** Assigns a refusal that is only about the name to the name's field. */
-export function refusedForm(refusal: Refusal, values?: Values): RefusedForm {
-  const { problems } = refusal;
-  const name = problems.filter(({ code }) => code.startsWith('name_'));
-  if (name.length === 0 || name.length < problems.length) return { problem: refusalText(refusal, values) };
-  return { findings: { name, redirectUris: [] } };
-}
-
-const textOf = (problem: Problem): Text => problem.text ?? problem.message;
-
-/** Returns a refusal in the language of the page; one that no page expects is in English. */
-export function refusalText({ code, message: said, remedy, problems: [problem] }: Refusal, values?: Values): Text {
-  if (problem) return textOf(problem);
-  const text = message(`client-refusals.${code}`, values);
-  return isUnknown(text) ? `${said} ${remedy}` : text;
-}
-
-interface RefusedForm {
-  readonly findings?: ClientFormFindings;
-  readonly problem?: Text;
-}
-
-export const isFine = ({ name, redirectUris }: ClientFormFindings): boolean =>
-  name.length === 0 && redirectUris.length === 0;
 
 export function clientFormView(
   typed: TypedClient,
   { kind, isNative }: Pick<Client, 'kind' | 'isNative'>,
-  frame: Pick<ClientFormView, 'action' | 'button'> & {
-    readonly findings?: ClientFormFindings;
-    /** A problem that belongs to no field. */
-    readonly problem?: Text | undefined;
-    /** Changes from another tab or user, listed below the problem. */
-    readonly changes?: readonly Text[];
-  },
+  frame: Pick<ClientFormView, 'action' | 'button' | 'problems'>,
 ): ClientFormView {
-  const { findings = NO_FINDINGS, problem, changes = [], ...rest } = frame;
-  const [nameProblem] = findings.name;
-  const hasRows = redirectsPeople(kind);
-  const rows = hasRows ? rowsOf(typed, findings.redirectUris, isNative) : undefined;
-  return {
-    ...rest,
-    problems: [
-      ...(problem === undefined ? [] : [{ message: problem }]),
-      ...changes.map((message) => ({ message })),
-      ...findings.name.map((one) => ({ field: 'name', message: textOf(one) })),
-      ...findings.redirectUris.map((one) => {
-        const row = (one.index ?? 0) + 1;
-        const problem = textOf(one);
-        const inRow = message('client-form.uri-problem', { row, problem });
-        return { field: `redirect-uri-${row}`, message: one.index === undefined ? problem : inRow };
-      }),
-    ],
-    drawnFrom: typed.drawnFrom,
-    name: typed.name,
-    nameProblem: nameProblem && textOf(nameProblem),
-    rows,
-    canAddRow: rows !== undefined && rows.length < MAX_REDIRECT_URIS,
-  };
-}
-
-function rowsOf(
-  { redirectUris, rows }: TypedClient,
-  problems: readonly Problem[],
-  isNative: boolean,
-): RedirectUriRow[] {
+  const { redirectUris, drawnFrom, name } = typed;
   const { warnings } = checkRedirectUris(redirectUris, { native: isNative });
-  const at = (found: readonly Problem[], row: number): Text[] => found.filter(({ index }) => index === row).map(textOf);
-  const typed = redirectUris.map((uri, row) => ({
+  const entered: RedirectUriRow[] = redirectUris.map((uri, row) => ({
     uri,
-    problem: at(problems, row)[0],
-    warnings: at(warnings, row),
+    warnings: warnings.filter(({ index }) => index === row).map(problemText),
     isNew: false,
   }));
-  const [problem] = problems.filter(({ code }) => code === 'none').map(textOf);
-  const empty = { uri: '', problem, warnings: [], isNew: rows === 'one more' };
-  const needsEmpty = rows === 'one more' && redirectUris.length < MAX_REDIRECT_URIS;
-  return needsEmpty || typed.length === 0 ? [...typed, empty] : typed;
+  const isOneMore = typed.rows === 'one more' && redirectUris.length < MAX_REDIRECT_URIS;
+  const empty = { uri: '', warnings: [], isNew: typed.rows === 'one more' };
+  const rows = isOneMore || entered.length === 0 ? [...entered, empty] : entered;
+  const hasRows = redirectsPeople(kind);
+  return {
+    ...frame,
+    drawnFrom,
+    name,
+    rows: hasRows ? rows : undefined,
+    canAddRow: hasRows && rows.length < MAX_REDIRECT_URIS,
+  };
 }

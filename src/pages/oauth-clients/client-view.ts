@@ -68,8 +68,8 @@ declare module '../view-data.ts' {
       readonly deleteUrl: string;
     };
     readonly 'oauth-client-secrets': ClientPage & {
-      /** The reason why a change was refused. */
-      readonly problem: Text | undefined;
+      /** Why a change was refused. */
+      readonly problems: readonly FormProblem[];
       readonly live: readonly SecretRow[];
       /** The page to add a secret; undefined while the client has the maximum number. */
       readonly rotateUrl: string | undefined;
@@ -177,7 +177,6 @@ export interface ClientNetworksView {
   readonly allowed: string;
   readonly isRestricted: boolean;
   readonly isMailed: boolean;
-  readonly problem: Text | undefined;
 }
 
 /** Refused requests with the same cause. */

@@ -9,12 +9,12 @@ import type { OwnedClient } from '../../clients/client-row.ts';
 import { isRenewable } from '../../clients/client-secrets.ts';
 import { formOf } from '../../provider/form.ts';
 import { type Ended, endingRoutes } from '../ending.ts';
+import { refusalText } from '../form-step.ts';
 import { sentFormFrom } from '../forms/sent-form.ts';
 import type { PageKit } from '../page-kit.ts';
 import type { Route } from '../routes.ts';
 import { accountOf } from '../signed-in.ts';
 import { browserDetails } from '../words/browser-details.ts';
-import { refusalText } from './client-form.ts';
 import { CLIENT, type OwnClientPages, ownClientOf, urlOf } from './own-client.ts';
 import type { ShownSecret } from './secrets.ts';
 

@@ -2,7 +2,7 @@
 import type { Context, Next } from 'koa';
 import type { OneTimeValues } from '../../accounts/one-time-values.ts';
 import type { Clock } from '../../base/clock.ts';
-import { message, type Text } from '../../base/message.ts';
+import { message } from '../../base/message.ts';
 import { Refusal } from '../../base/refusal.ts';
 import { type ClientKind, type ClientSecret, hasSecret } from '../../clients/client.ts';
 import { hasNetworks } from '../../clients/client-network-rules.ts';
@@ -12,13 +12,13 @@ import { formerSecretsOf, type OwnedClient } from '../../clients/client-row.ts';
 import { isRenewable, MAX_SECRETS, refusedFrom } from '../../clients/client-secrets.ts';
 import { formOf } from '../../provider/form.ts';
 import { endingRoutes } from '../ending.ts';
+import { formRoutes, refusalText, type Said } from '../form-step.ts';
 import { seeOther } from '../page.ts';
 import type { PageKit } from '../page-kit.ts';
-import { get, post, type Redraw, type Route, type ShownApi } from '../routes.ts';
-import { accountOf, NOTHING_SENT, typedOf } from '../signed-in.ts';
+import { get, post, type Route, type ShownApi } from '../routes.ts';
+import { accountOf } from '../signed-in.ts';
 import type { ConfirmView } from '../view-data.ts';
 import { momentOrNothing, toMoment } from '../words/moment.ts';
-import { refusalText } from './client-form.ts';
 import type { SecretRow } from './client-view.ts';
 import { environmentAround } from './connect.ts';
 import { CLIENT, type OwnClientPages, ownClientOf, urlOf } from './own-client.ts';
@@ -26,7 +26,6 @@ import { CLIENT, type OwnClientPages, ownClientOf, urlOf } from './own-client.ts
 const PATH = `${CLIENT}/secrets`;
 const ROTATE = `${CLIENT}/rotate-secret`;
 const REMOVE = `${CLIENT}/remove-secret`;
-const NETWORKS = `${CLIENT}/networks`;
 const partOf = (client: OwnedClient): string => urlOf(client, 'secrets');
 const partOfNetworks = (client: OwnedClient): string => `${urlOf(client)}/networks`;
 
@@ -34,11 +33,6 @@ interface TypedNetworks {
   readonly allowed: string;
   readonly isMailed: boolean;
 }
-
-const networksIn = (form: URLSearchParams): TypedNetworks => ({
-  allowed: form.get('networks') ?? '',
-  isMailed: form.has('mail'),
-});
 
 export function clientSecretsPage(parts: {
   readonly kit: PageKit;
@@ -52,23 +46,23 @@ export function clientSecretsPage(parts: {
 }): Route[] {
   const { kit, own, clock, clients, clientNetworks, oneTimeValues, graceSeconds } = parts;
 
-  async function draw(ctx: Context, problem?: Text, typed?: TypedNetworks): Promise<void> {
+  async function draw(ctx: Context, { notice, problems }: Said, typed?: TypedNetworks): Promise<void> {
     const client = ownClientOf(ctx);
     const count = client.secrets.filter(({ leakedAt }) => !leakedAt).length;
     await kit.render(ctx, 'oauth-client-secrets', {
       head: await own.head(ctx, 'secrets'),
-      notice: typedOf(ctx) ? NOTHING_SENT : await kit.notices.take(ctx),
-      problem: typed ? undefined : problem,
+      notice,
+      problems,
       live: secretRowsOf(client, clock(), graceSeconds),
       rotateUrl: hasSecret(client.kind) && count < MAX_SECRETS ? `${urlOf(client)}/rotate-secret` : undefined,
       removeUrl: client.secrets.length > 1 ? `${urlOf(client)}/remove-secret` : undefined,
       renewUrl: isRenewable(client.kind) ? `${urlOf(client)}/renew` : undefined,
       renewed: momentOrNothing(client.renewedAt),
-      networks: hasNetworks(client) ? await networksView(client, typed, problem) : undefined,
+      networks: hasNetworks(client) ? await networksView(client, typed) : undefined,
     });
   }
 
-  async function networksView(client: OwnedClient, typed: TypedNetworks | undefined, problem: Text | undefined) {
+  async function networksView(client: OwnedClient, typed: TypedNetworks | undefined) {
     return {
       action: partOfNetworks(client),
       seen: (await clientNetworks.list(client)).map(({ firstSeenAt, lastSeenAt, ...seen }) => ({
@@ -79,40 +73,31 @@ export function clientSecretsPage(parts: {
       allowed: typed?.allowed ?? client.allowedNetworks.join(' '),
       isRestricted: client.allowedNetworks.length > 0,
       isMailed: typed?.isMailed ?? client.mailsNetworks,
-      problem: typed && problem,
     };
   }
 
-  const redrawNetworks: Redraw = {
+  const networks = formRoutes<TypedNetworks>(kit, {
+    path: `${CLIENT}/networks`,
+    admit: own.requireOwnClient,
     isForEverybody: false,
-    draw: (ctx, problem) => own.requireOwnClient(ctx, () => draw(ctx, problem, networksIn(formOf(ctx)))),
-  };
-
-  function showNetworks(ctx: Context): Promise<void> | void {
-    const typed = typedOf(ctx);
-    return typed ? draw(ctx, undefined, networksIn(typed)) : backToSecrets(ctx);
-  }
-
-  async function saveNetworks(ctx: Context): Promise<void> {
-    const client = ownClientOf(ctx);
-    const typed = networksIn(formOf(ctx));
-    const given = { networks: typed.allowed.split(/[\s,]+/).filter(Boolean), mailsNew: typed.isMailed };
-    try {
-      await clients.restrict(client, given, (tx, networks) =>
-        own.record(ctx, 'client_changed', { allowed_networks: networks, mails_networks: `${typed.isMailed}` }, tx),
+    read: (form) => ({ allowed: form.get('networks') ?? '', isMailed: form.has('mail') }),
+    stored: (ctx) => ({ page: partOf(ownClientOf(ctx)) }),
+    draw: (ctx, typed, said) => draw(ctx, said, typed),
+    fieldOf: () => ({ field: 'allowed-networks' }),
+    async save(ctx, { allowed, isMailed }) {
+      const client = ownClientOf(ctx);
+      const given = { networks: allowed.split(/[\s,]+/).filter(Boolean), mailsNew: isMailed };
+      await clients.restrict(client, given, (tx, restricted) =>
+        own.record(ctx, 'client_changed', { allowed_networks: restricted, mails_networks: `${isMailed}` }, tx),
       );
-      await kit.notices.redirect(ctx, partOf(client), message('client-secrets.saved-networks'));
-    } catch (error) {
-      if (!(error instanceof Refusal)) throw error;
-      ctx.status = 422;
-      await draw(ctx, refusalText(error), typed);
-    }
-  }
+      return { url: partOf(client), said: message('client-secrets.saved-networks') };
+    },
+  });
 
-  const show = (ctx: Context): Promise<void> => {
+  async function show(ctx: Context): Promise<void> {
     if (!hasSecret(ownClientOf(ctx).kind)) ctx.throw(404, 'this client has no secrets');
-    return draw(ctx);
-  };
+    await draw(ctx, { notice: await kit.notices.take(ctx), problems: [] });
+  }
 
   /** Shows a refusal above the page; nothing was changed. */
   async function drawRefusals(ctx: Context, next: Next): Promise<void> {
@@ -121,7 +106,7 @@ export function clientSecretsPage(parts: {
     } catch (error) {
       if (!(error instanceof Refusal)) throw error;
       ctx.status = 422;
-      await draw(ctx, refusalText(error, { max: MAX_SECRETS }));
+      await draw(ctx, { notice: undefined, problems: [{ message: refusalText(error) }] });
     }
   }
 
@@ -184,8 +169,7 @@ export function clientSecretsPage(parts: {
 
   return [
     get(PATH, ...own.page, show),
-    get(NETWORKS, ...own.page, showNetworks),
-    post(NETWORKS, ...own.form(redrawNetworks), kit.requireRecentSignIn, saveNetworks),
+    ...networks,
     get(ROTATE, ...own.page, backToSecrets),
     post(ROTATE, ...form, kit.requireRecentSignIn, rotateSecret),
     ...removing,

@@ -47,7 +47,6 @@ export interface ClientFormView {
   /** Shown above the form; a problem with a field is also shown next to the field. */
   readonly problems: readonly FormProblem[];
   readonly name: string;
-  readonly nameProblem: Text | undefined;
   /** Undefined for a client to which users are never redirected. */
   readonly rows: readonly RedirectUriRow[] | undefined;
   readonly canAddRow: boolean;
@@ -56,7 +55,6 @@ export interface ClientFormView {
 
 export interface RedirectUriRow {
   readonly uri: string;
-  readonly problem: Text | undefined;
   /** Warnings about a URI that is allowed but worth checking. */
   readonly warnings: readonly Text[];
   /** True for an empty row that the user has just added. */

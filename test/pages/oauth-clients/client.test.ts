@@ -358,9 +358,7 @@ describe('the page of an OAuth client', () => {
     expect(textOf(page.html)).not.to.include('before you approve');
     await owner.follow(await owner.submit(page, { redirect_uri: 'http://127.0.0.1:4000/callback' }));
     const registered = await owner.get(`${path}/connect`);
-    expect(textOf(registered.html)).to.include(
-      'Start your program before you approve: 127.0.0.1:4000 is your own computer',
-    );
+    expect(textOf(registered.html)).to.include('Start your program before you approve: without one at 127.0.0.1:4000');
     expect(registered.html).not.to.include('Register this URI');
   });
 

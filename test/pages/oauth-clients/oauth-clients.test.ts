@@ -15,7 +15,7 @@ describe('the list of OAuth clients', () => {
   it('the page of OAuth clients explains what to do if the user has none', async () => {
     const { status, html } = await newcomer.get(LIST);
     expect(status).to.equal(200);
-    expect(textOf(html)).to.include('You have no OAuth clients.');
+    expect(textOf(html)).to.include('You have no OAuth clients yet.');
     expect(html).to.include(`href="${LIST}/new"`);
   });
 

@@ -2,6 +2,7 @@
 import type { ServerResponse } from 'node:http';
 import { expect } from 'chai';
 import { listen } from '../../../examples/sandbox/listening.ts';
+import { message } from '../../../src/base/message.ts';
 import type { ClientKind } from '../../../src/clients/client.ts';
 import { createApiCalls } from '../../../src/host/api-calls.ts';
 import { counted, scrape } from '../../support/metrics.ts';
@@ -126,7 +127,7 @@ describe('the test of a client', () => {
     const api = await listen((_, response) => response.write('{'), { host: '127.0.0.1', port: 0 });
     const graphqlUrl = `http://127.0.0.1:${api.port}/`;
     const answer = await createApiCalls({ graphqlUrl, exampleQuery: '{a}' }, 50)('token');
-    expect(answer).to.deep.equal({ failure: 'it took too long to answer' });
+    expect(answer).to.deep.equal({ failure: message('client-test.api-slow') });
     await api.close();
   });
 

@@ -1,0 +1,116 @@
+/** The life of a form: its page, with what was typed before a sign-in; its checks; and the answer to it. */
+import type { Context, Middleware, Next } from 'koa';
+import { type Message, message, type Text } from '../base/message.ts';
+import { type Problem, Refusal } from '../base/refusal.ts';
+import { formOf } from '../provider/form.ts';
+import { isUnknown } from '../texts/texts.ts';
+import { seeOther } from './page.ts';
+import type { PageKit } from './page-kit.ts';
+import { get, post, type Redraw, type Route } from './routes.ts';
+import { NOTHING_SENT, typedOf } from './signed-in.ts';
+import type { FormProblem } from './view-data.ts';
+
+/** @typeParam Typed what the form contains, valid or not */
+export interface Form<Typed> extends Pick<Redraw, 'isForEverybody'> {
+  readonly path: string;
+  /** Admits a signed-in user to the page and, last, to its form. */
+  readonly admit?: Middleware;
+  read(form: URLSearchParams, ctx: Context): Typed | Promise<Typed>;
+  /** Returns what the form contains before anything is typed, or the URL of the page that has the form. */
+  stored(ctx: Context): Typed | { readonly page: string };
+  draw(ctx: Context, typed: Typed, said: Said): Promise<void>;
+  /** Returns the id of the field with the problem, and the sentence above the form; undefined if it is of no field. */
+  fieldOf?(problem: Problem): { readonly field: string; readonly summary?: Message } | undefined;
+  /** Runs before the user must confirm a sign-in that is not recent. Returns undefined to continue. */
+  check?(ctx: Context, typed: Typed): Answer<Typed> | undefined | Promise<Answer<Typed> | undefined>;
+  /** @throws Refusal, which is shown with what was typed */
+  save(ctx: Context, typed: Typed): Promise<Answer<Typed>>;
+}
+
+/** What a page says about a form: once, or above it and next to its fields. */
+export interface Said {
+  readonly notice: Text | undefined;
+  readonly problems: readonly FormProblem[];
+}
+
+/** The next page, with a sentence if there is one; or the form again. */
+export type Answer<Typed> = { readonly url: string; readonly said?: Text } | Again<Typed>;
+
+interface Again<Typed> {
+  /** 422 if there are problems. */
+  readonly status?: number;
+  /** In place of what was typed. */
+  readonly typed?: Typed;
+  readonly problems?: readonly Problem[];
+  /** What belongs to no field. */
+  readonly said?: readonly Text[];
+}
+
+/** Returns the routes of the page and its form. Nothing is saved by the form of another user or session. */
+export function formRoutes<Typed extends object>(kit: PageKit, form: Form<Typed>): Route[] {
+  const { path, admit, fieldOf } = form;
+  const admitting = admit ? [admit] : [];
+
+  const shown = (problem: Problem): FormProblem => {
+    const inField = problemText(problem);
+    const found = fieldOf?.(problem);
+    return found ? { field: found.field, message: found.summary ?? inField, inField } : { message: inField };
+  };
+
+  async function show(ctx: Context): Promise<void> {
+    const typed = typedOf(ctx);
+    const drawn = typed ? await form.read(typed, ctx) : form.stored(ctx);
+    if ('page' in drawn) return seeOther(ctx, drawn.page);
+    await form.draw(ctx, drawn, { notice: typed ? NOTHING_SENT : await kit.notices.take(ctx), problems: [] });
+  }
+
+  async function answer(ctx: Context, typed: Typed, given: Answer<Typed>): Promise<void> {
+    if ('url' in given) return given.said ? kit.notices.redirect(ctx, given.url, given.said) : seeOther(ctx, given.url);
+    const { said = [], problems = [] } = given;
+    const all = [...said.map((text) => ({ message: text })), ...problems.map(shown)];
+    const status = given.status ?? (all.length > 0 ? 422 : undefined);
+    if (status !== undefined) ctx.status = status;
+    await form.draw(ctx, given.typed ?? typed, { notice: undefined, problems: all });
+  }
+
+  const redraw: Redraw = {
+    isForEverybody: form.isForEverybody,
+    draw: async (ctx, problem) => {
+      const { status } = ctx;
+      const again = async () => answer(ctx, await form.read(formOf(ctx), ctx), { status, said: [problem] });
+      await (admit ? admit(ctx, again) : again());
+    },
+  };
+
+  async function checkForm(ctx: Context, next: Next): Promise<void> {
+    const typed = await form.read(formOf(ctx), ctx);
+    const found = await form.check?.(ctx, typed);
+    return found ? answer(ctx, typed, found) : next();
+  }
+
+  async function save(ctx: Context): Promise<void> {
+    const typed = await form.read(formOf(ctx), ctx);
+    await answer(ctx, typed, await form.save(ctx, typed).catch(refusedBy));
+  }
+
+  return [
+    get(path, kit.requireSignedIn, ...admitting, show),
+    post(path, ...kit.ownForm(redraw), ...admitting, checkForm, kit.requireRecentSignIn, save),
+  ];
+}
+
+export const problemText = (problem: Problem): Text => problem.text ?? problem.message;
+
+/** Returns the answer for a refusal; any other error is thrown again. */
+function refusedBy(error: unknown) {
+  if (!(error instanceof Refusal)) throw error;
+  const { problems } = error;
+  return problems.length > 0 ? { problems } : { said: [refusalText(error)] };
+}
+
+/** Returns a refusal in the language of the page; one that no page expects is in English. */
+export function refusalText({ code, message: said, remedy, problems: [problem] }: Refusal): Text {
+  if (problem) return problemText(problem);
+  const text = message(`client-refusals.${code}`);
+  return isUnknown(text) ? `${said} ${remedy}` : text;
+}

@@ -1,4 +1,0 @@
-/** Approve and Deny in parallel, a few times. */
-import { defineDecisions } from './decisions.ts';
-
-defineDecisions(3);
