@@ -239,7 +239,7 @@ export function createDeparture() {
      * @param options.onClosed called when the ports are closed: new connections go to other nodes
      * @param options.onUnreachable called each second once the ports are closed and requests have
      *   ceased (or after four seconds): new ones go to other nodes, so streams should end then
-     * @param options.timeoutFactor factor for the time after which the remaining connections are cut
+     * @param options.timeoutFactor factor for the times after which waiting and remaining connections are cut
      */
     async leave(
       servers: readonly Server[],
@@ -256,7 +256,7 @@ export function createDeparture() {
       }
       phase = 'closing soon';
       await delay(Math.min(delayMs, REUSE_MS));
-      await untilNoneWaits(servers);
+      await untilNoneWaits(servers, MAX_WAIT_FOR_QUIET_MS * timeoutFactor);
       // `close` of http.Server would also close the idle connections.
       const left = Promise.all(
         servers.map((server) => new Promise((resolve) => NetServer.prototype.close.call(server, resolve))),
@@ -325,8 +325,8 @@ function closeIdleConnections(servers: readonly Server[], answers: Answers): voi
  * Resolves when every connection that reached the ports is accepted, because closing a port resets
  * those that still wait.
  */
-async function untilNoneWaits(servers: readonly Server[]): Promise<void> {
-  const limit = performance.now() + MAX_WAIT_FOR_QUIET_MS;
+async function untilNoneWaits(servers: readonly Server[], limitMs: number): Promise<void> {
+  const limit = performance.now() + limitMs;
   let hasAccepted = true;
   let turnMs = 0;
   const markAccepted = (): void => {

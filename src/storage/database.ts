@@ -22,7 +22,7 @@ export interface DatabaseOptions {
   readonly databaseConnections?: number;
   /** Multiplies the timeouts of a call. Only for callers that need no answer within 2 s. */
   readonly timeoutFactor?: number;
-  /** How long a transaction may wait for this process; by default as long as a statement may take. */
+  /** How long a transaction may wait for its process; by default as long as a statement may take, embedded 10 s. */
   readonly maxIdleMs?: number;
   /** Returns the milliseconds to add to the clock of the server; only tests add any. */
   readonly timeShift?: () => number;
@@ -51,7 +51,7 @@ export interface OpenDatabase extends Database {
 export async function openDatabase(options: DatabaseOptions): Promise<OpenDatabase> {
   const embedded =
     options.databaseUrl === undefined
-      ? await serveEmbeddedPostgres(options.dataDirectory, options.sharing ?? 'share')
+      ? await serveEmbeddedPostgres(options.dataDirectory, options.sharing ?? 'share', options.maxIdleMs)
       : undefined;
   const connection: pg.ClientConfig = embedded
     ? { host: embedded.socketDirectory, database: 'postgres', user: 'postgres' }

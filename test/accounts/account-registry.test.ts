@@ -4,10 +4,7 @@ import { refusalOf } from '../clients/refusals.ts';
 import { createAccounts } from '../support/accounts.ts';
 import { testDatabase } from '../support/databases.ts';
 
-/**
- * A change feed that announces nothing: only the registry that changes a value removes it from the
- * cache.
- */
+/** A change feed that announces nothing: only the registry that changes a value removes it from the cache. */
 const liveAndSilent: ChangeFeed = { ...silentChangeFeed, isLive: true };
 
 describe('account registry', () => {

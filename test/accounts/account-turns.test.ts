@@ -27,10 +27,7 @@ const LOCKS = [
 describeOn([postgresServer, redisServer], 'parallel requests of one user', () => {
   const on = startSeeded({ on: 'postgres+redis' });
   let holder: pg.Client;
-  /**
-   * A separate connection for observations: within the holder's transaction, pg_stat_activity shows
-   * no changes.
-   */
+  /** A separate connection for observations: within the holder's transaction, pg_stat_activity shows no changes. */
   let observer: pg.Client;
   let ada: SignedInPerson & SeededPerson;
   let grace: SignedInPerson;

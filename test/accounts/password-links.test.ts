@@ -120,8 +120,7 @@ describe('links to set a password', () => {
   it('a password link for an email address is invalid once the account has another address', async () => {
     const before = await make();
     await accounts.changeEmail(account.id, 'king@demo.test');
-    // Make the link for an account that was read before the change: it is mailed to the former
-    // address.
+    // Make the link for an account that was read before the change: it is mailed to the former address.
     const meanwhile = await make();
     for (const token of [before, meanwhile]) {
       expect(await changes.changeByLink(token, PASSWORD, origin)).to.equal(undefined);

@@ -1,7 +1,6 @@
 import { expect } from 'chai';
 import { unknownVariables } from '../../src/config/environment.ts';
 import { inspectSettings, loadSettings } from '../../src/config/load.ts';
-import type { ConfigurationProblem } from '../../src/config/problems.ts';
 import { fileWith, keysOfEnvironment, problemsOf, refusalOf, settingsOf } from './configuration.ts';
 
 const production = {
@@ -42,11 +41,6 @@ describe('environment variables', () => {
     expect(settingsOf('{}', { PORT: '80' }).issuer).to.equal('http://localhost');
   });
 
-  it('an empty environment variable is treated as unset', () => {
-    const settings = settingsOf('{}', { PORT: '', DATABASE_URL: ' ', GATEHOUSE_COOKIE_KEYS: '' });
-    expect(settings.storage).not.to.have.property('databaseUrl');
-  });
-
   it('a variable for keys is a list, current key first; variables can name files with keys or URLs', () => {
     const [current, older] = ['a'.repeat(32), 'b'.repeat(40)];
     const smtpUrl = 'smtps://gate:secret@mail.example.com';
@@ -84,27 +78,6 @@ describe('environment variables', () => {
     expect(message).not.to.match(/hunter2|swordfish|tiger|kkkk/);
     expect(message).to.contain('GATEHOUSE_COOKIE_KEYS, key 2 of 2');
     expect(message).to.contain('has 9 characters, but needs at least 32');
-  });
-
-  it('an environment variable is validated like its setting in the file, with the same error', () => {
-    const refused: readonly [string, string, string][] = [
-      ['GATEHOUSE_ISSUER', 'ftp://auth.example.com', 'issuer'],
-      ['PORT', 'http', 'server.port'],
-      ['GATEHOUSE_OPERATORS_PORT', '70000', 'server.operators_port'],
-      ['DATABASE_URL', 'mysql://db/gatehouse', 'storage.database_url'],
-      ['REDIS_URL', 'http://redis', 'storage.redis_url'],
-      ['SMTP_URL', 'mail.example.com', 'mail.smtp_url'],
-      ['GATEHOUSE_LOG_LEVEL', 'loud', 'log.level'],
-    ];
-    for (const [variable, value, setting] of refused) {
-      const [heading, key] = setting.split('.');
-      const yaml = key ? `${heading}: { ${key}: ${value} }` : `${heading}: ${value}`;
-      const [{ file: _, line, ...inFile } = {}] = problemsOf(yaml) as Partial<ConfigurationProblem>[];
-      expect(line, yaml).to.equal(1);
-      const [inVariable] = problemsOf('{}', { [variable]: value });
-      expect(inFile.path).to.equal(setting);
-      expect(inVariable).to.deep.equal({ ...inFile, path: `${setting} (from ${variable})` });
-    }
   });
 
   it('the error for an invalid URL names the variable or file that contains it', () => {

@@ -74,8 +74,7 @@ describe('the settings file', () => {
       const [refused] = problemsOf(fileOf(name, '{ no: value }'));
       expect(refused?.path, name).to.equal(name);
       for (const [, value = ''] of refused?.remedy.matchAll(/`([^`]+)`/g) ?? []) {
-        // Accept a refusal by another rule, for the combination of the suggested value with the
-        // defaults.
+        // Accept a refusal by another rule, for the combination of the suggested value with the defaults.
         const problems = problemsIfRefused(fileOf(name, JSON.stringify(parse(value))));
         expect(problems, value).not.to.include(`${name} ${refused?.message}`);
         tried += 1;

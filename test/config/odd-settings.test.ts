@@ -156,6 +156,9 @@ const REFUSED: readonly Refused[] = [
     'name a file that exists and that this process may ',
     { DATABASE_URL_FILE: '/nonexistent' },
   ],
+  ['{}', 'server.operators_port (from GATEHOUSE_OPERATORS_PORT)', '65535', { GATEHOUSE_OPERATORS_PORT: '70000' }],
+  ['{}', 'storage.redis_url (from REDIS_URL)', '`redis://host:6379`', { REDIS_URL: 'http://redis' }],
+  ['{}', 'mail.smtp_url (from SMTP_URL)', '`smtp://mail.example.com:587`', { SMTP_URL: 'mail.example.com' }],
   ['{}', 'log.level (from GATEHOUSE_LOG_LEVEL)', '`debug`', { GATEHOUSE_LOG_LEVEL: 'trace' }],
   ['{}', 'issuer (from GATEHOUSE_ISSUER)', '`https://example.com`', { GATEHOUSE_ISSUER: 'http://example.com' }],
   [
@@ -261,7 +264,7 @@ const ACCEPTED: readonly Accepted[] = [
   ],
   ['{}', {}, ''],
   ['{}', { 'server.port': 3000 }, '', { PORT: ' 3000 ' }],
-  ['{}', {}, '', { PORT: '' }],
+  ['{}', {}, '', { PORT: '', DATABASE_URL: ' ', GATEHOUSE_COOKIE_KEYS: '' }],
   [
     '{}',
     { 'storage.database_url': 'postgres://db/x' },

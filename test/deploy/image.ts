@@ -123,15 +123,10 @@ function npmFolder(): string {
   return program ? path.join(program, '../..') : path.join(npmSays('root', '--global').trim(), 'npm');
 }
 
-/**
- * The file in the base with the CA certificates with which this machine trusts its npm registry.
- */
+/** The file in the base with the CA certificates with which this machine trusts its npm registry. */
 const AUTHORITIES = '/usr/local/etc/authorities.pem';
 
-/**
- * Returns the npm settings with which this machine reaches its registry: the build secret of the
- * Dockerfile.
- */
+/** Returns the npm settings with which this machine reaches its registry: the build secret of the Dockerfile. */
 function npmSettings(): string {
   const known = npmConfig();
   const passed = ['registry', 'proxy', 'https-proxy', 'noproxy', 'strict-ssl']

@@ -62,8 +62,7 @@ describe('deploy/kubernetes', () => {
   it('the folder contains only manifests that the Kubernetes API accepts', () => {
     const files = ['kustomization.yaml', 'restore-redis.yaml', ...kustomization.resources, ...generated.files];
     expect(readdirSync(folder)).to.have.members(files);
-    // Check against the types of the API, which refuse missing fields, wrong types and unknown
-    // fields.
+    // Check against the types of the API, which refuse missing fields, wrong types and unknown fields.
     const checked = temporaryDirectory('kubernetes');
     symlinkSync(path.join(ROOT, 'node_modules'), path.join(checked, 'node_modules'));
     const lines = [...manifests, ...read('restore-redis.yaml')].map((manifest, index) => {
@@ -170,8 +169,7 @@ describe('deploy/kubernetes', () => {
         for (const { ipBlock, namespaceSelector, podSelector } of peers) {
           if (ipBlock) continue;
           expect(namespaceSelector?.matchLabels).to.have.key('kubernetes.io/metadata.name');
-          // Use matchExpressions: kustomize would add our own label to matchLabels, which pods of
-          // other software lack.
+          // Use matchExpressions: kustomize would add our own label to matchLabels, which pods of other software lack.
           expect(podSelector).to.have.all.keys('matchExpressions');
         }
       }

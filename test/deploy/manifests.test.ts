@@ -74,8 +74,7 @@ describe('compose.yaml', () => {
       });
       expect(service.cap_add, name).to.deep.equal(CAPABILITIES[name]);
       expect(service.mem_limit, name).to.match(/^\d+[mg]$/);
-      // This container runs once as root, without a network, to give each secret file to the user
-      // who reads it.
+      // This container runs once as root, without a network, to give each secret file to the user who reads it.
       if (name === 'secrets') expect(service).to.include({ user: '0:0', network_mode: 'none' });
       else expect(service.user, name).to.match(/^(\d{3,4}):\1$/);
       for (const place of service.tmpfs ?? []) {
@@ -166,8 +165,7 @@ describeOn([systemdAnalyze], 'deploy/systemd', () => {
   it('systemd accepts the unit files without a warning', () => {
     const folder = temporaryDirectory('systemd');
     for (const name of units) {
-      // Replace the path: systemd checks that the program exists, but it may be elsewhere on this
-      // machine.
+      // Replace the path: systemd checks that the program exists, but it may be elsewhere on this machine.
       const here = unitText(name).replace('ExecStart=/usr/bin/node', `ExecStart=${process.execPath}`);
       writeFileSync(path.join(folder, name), here);
     }

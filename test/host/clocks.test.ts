@@ -13,10 +13,7 @@ const deployment = 'postgres+redis';
 describeOn([postgresServer, redisServer], 'a clock that differs from those of the stores', () => {
   const start = startsOn(deployment);
   let service: TestService;
-  /**
-   * Milliseconds by which this node's clock is wrong; unlike with `createTestClock`, the clock
-   * keeps running.
-   */
+  /** Milliseconds by which this node's clock is wrong; unlike with `createTestClock`, the clock keeps running. */
   let wrongBy = 0;
 
   before(async () => {

@@ -24,8 +24,7 @@ describe('paths and methods', () => {
   };
   const pages = {
     '/': 'HEAD, GET',
-    // Allow only GET: HEAD would begin or answer an authorization request, and the code would be
-    // lost.
+    // Allow only GET: HEAD would begin or answer an authorization request, and the code would be lost.
     '/oauth/authorize': 'GET',
     '/oauth/authorize/some-uid': 'GET',
     '/interaction/some-uid': 'HEAD, GET, POST',

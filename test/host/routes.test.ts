@@ -1,8 +1,8 @@
 import { expect } from 'chai';
-import type { SignInProvider } from '../../src/config/sign-in-providers.ts';
 import type { Route } from '../../src/pages/routes.ts';
 import { signedIn } from '../pages/signed-in-person.ts';
 import { startSeeded } from '../support/seeded.ts';
+import { providerSettings } from '../support/upstream.ts';
 
 /** Steps that many paths share, which the table abbreviates. */
 const FORM = 'readForm requireFormToken keepResult';
@@ -147,24 +147,7 @@ GET /apple-touch-icon.png: serveIcon
 
 describe('routes', () => {
   const mail = { smtpUrl: 'smtp://127.0.0.1:1', from: 'gatehouse@localhost' };
-  const provider: SignInProvider = {
-    id: 'platform',
-    label: 'Platform',
-    issuer: 'https://id.example',
-    clientId: 'gatehouse',
-    match: 'none',
-    accountClaim: 'sub',
-    scopes: ['openid'],
-    endpointHosts: [],
-    acrValues: [],
-    isStrong: true,
-    strongAcr: [],
-    strongAmr: [],
-    hintDomains: [],
-    create: false,
-    endConnections: false,
-  };
-  const on = startSeeded({ settings: { mail, signIn: { providers: [provider] } } });
+  const on = startSeeded({ settings: { mail, signIn: { providers: [providerSettings()] } } });
 
   const row = ({ method, path, steps }: Route): string =>
     `${method} ${path}: ${steps.map(({ name }) => name).join(' ')}`;

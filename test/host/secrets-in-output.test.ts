@@ -26,8 +26,7 @@ import { startsOn } from '../support/service.ts';
 /** All forms in which a value may have been written, whole or in part. */
 function spellings(secret: string): string[] {
   const base64 = (text: string) => Buffer.from(text).toString('base64');
-  // In the Base64 of a longer text a secret has one of three forms, whose ends depend on the
-  // characters next to it.
+  // In the Base64 of a longer text a secret has one of three forms, whose ends depend on the characters next to it.
   const within = ['', 'x', 'xx'].map((before) => base64(before + secret).slice(4, -4));
   const spelled = [secret, encodeURIComponent(secret), secret.slice(0, -4), base64(secret)];
   return [...spelled, ...within, Buffer.from(secret).toString('hex'), secret.slice(-16)];
@@ -37,8 +36,7 @@ describeOn([postgresServer, redisServer], 'the log and the metrics', () => {
   const start = startsOn();
 
   it('log and metrics contain no secret after every kind of secret was used, correctly and incorrectly', async () => {
-    // Any password works: Redis accepts any for its default user, and PostgreSQL trusts this
-    // machine.
+    // Any password works: Redis accepts any for its default user, and PostgreSQL trusts this machine.
     const redisPassword = randomId('', 24);
     const redis = await startRedisServer();
     const databasePassword = randomId('', 24);

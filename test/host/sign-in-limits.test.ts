@@ -86,10 +86,7 @@ describe('sign-in limits', () => {
   });
 });
 
-/**
- * The X-Forwarded-For header for a caller's address, by the number of our own proxies that add to
- * it.
- */
+/** The X-Forwarded-For header for a caller's address, by the number of our own proxies that add to it. */
 const proxies = {
   1: (caller: string) => caller,
   2: (caller: string) => `${caller}, 198.51.100.1`,

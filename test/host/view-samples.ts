@@ -22,9 +22,8 @@ export type ViewSamples = {
 };
 
 /**
- * Reads the types of all views. Samples with `count` 0 have no optional values and empty lists.
- * Others have lists of `count` items, whose samples have a `count` of 0, 1 and 2 in turn. A flag is
- * set if the count is odd.
+ * Reads the types of all views. Samples with `count` 0 have no optional values and empty lists. Others have lists of
+ * `count` items, whose samples have a `count` of 0, 1 and 2 in turn. A flag is set if the count is odd.
  */
 export function readViewSamples(): ViewSamples {
   const api = new API({ cwd: ROOT });

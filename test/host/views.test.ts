@@ -175,8 +175,7 @@ describe('views', () => {
         expect(rest, code).to.deep.equal({});
         return [cause, remedy];
       });
-      // The text contains no HTML, and each lifetime was inserted: a misspelled name of one would
-      // print NaN.
+      // The text contains no HTML, and each lifetime was inserted: a misspelled name of one would print NaN.
       for (const text of [title, meaning, ...texts.flat()]) {
         expect(inEnglish(text), code)
           .to.match(/^[^{}]{10,}$/)

@@ -48,10 +48,7 @@ onPostgres('operator import --prune', (open) => {
   it('`--prune` removes organizations, warehouses, memberships and rights that are missing from the file, suspends accounts, and records it', async () => {
     await query('DELETE FROM activity');
     const file = without('O4', 'W3', 'A2');
-    const planned = await prune(file, '--prune-at-most 50% --dry-run');
-    const done = await prune(file);
-    expect(removedIn(done)).to.deep.equal([1, 1, 1, 2, 1]);
-    expect(done).to.deep.equal({ ...planned, dry_run: false, import_id: done.import_id });
+    expect(removedIn(await prune(file))).to.deep.equal([1, 1, 1, 2, 1]);
     expect(await idsIn('organizations')).to.deep.equal(['O1', 'O2', 'O3']);
     expect(await idsIn('warehouses')).to.deep.equal(['W1', 'W2']);
     expect(await idsIn('accounts')).to.have.length(4);
@@ -145,10 +142,8 @@ onPostgres('operator import --prune', (open) => {
   it('`import --prune` is refused without a confirmation if it removes something, and above its limit unless an option raises it', async () => {
     const before = await databaseSnapshot(parts().database);
     for (const [options, code] of [
-      [`${fileOf('')} --yes`, 'prune_over_limit'],
       [`${fileOf('')} --yes --prune-at-most 99%`, 'prune_over_limit'],
       [`${fileOf('')} --yes --prune-at-most 999`, 'prune_over_limit'],
-      [`${without('W2', 'W3')} --yes`, 'prune_over_limit'],
       [`${without('W2', 'W3')} --yes --prune-at-most 1`, 'prune_over_limit'],
       [`${without('O4')} --yes --prune-at-most 0%`, 'prune_over_limit'],
       [`${without('O4')} --yes --prune-at-most 0`, 'prune_over_limit'],
@@ -165,37 +160,30 @@ onPostgres('operator import --prune', (open) => {
     expect(removedIn(await prune(fileOf(''), '--prune-at-most 100%'))).to.deep.equal([4, 1, 4, 5, 0]);
   });
 
-  it('`--prune` by default removes at most 3 of 30 accounts; removing 4 needs the option that the refusal names', async () => {
-    const thirty = Array.from({ length: 30 }, (_, at) => account(`N${at}`));
-    const file = (left: number) => fileOf(organization('O1'), ...thirty.slice(0, left));
-    await emptyDatabase(parts().database);
-    await value(`import ${file(30)}`);
-    const nightly = (left: number) => `import ${file(left)} --prune --yes`;
-    const error = await refusal(nightly(26));
-    expect(error.message).to.contain('would remove 4 of 30 accounts; the limit is 10% of each kind');
-    expect(error.remedy).to.contain('add --prune-at-most 14%.');
-    expect(await value(`${nightly(26)} --dry-run`)).to.include({ needs_prune_at_most: '14%' });
-    const { output } = await run(`${nightly(26)} --dry-run`);
-    expect(output).to.contain('The import needs --prune-at-most 14%.');
-    expect(removedIn(await value(nightly(27)))[2]).to.equal(3);
-    const again = await value(`${nightly(23)} --prune-at-most 15%`);
-    expect(again.counts.accounts).to.include({ removed: 4 });
-    expect(again).to.include({ needs_prune_at_most: null });
-  });
-
-  it('the limit of removals by `--prune` comes from the settings, unless an option sets another', async () => {
+  it('`--prune` by default removes at most 10 % of a kind; the settings set another limit, and an option another for one import', async () => {
     const GATEHOUSE_CONFIG = path.join(temporaryDirectory('import'), 'gatehouse.yaml');
     const asked = `import ${without('W2', 'W3')} --prune --yes`;
     for (const [setting, option, limit] of [
+      ['', '', '10%'],
       ['30%', '', '30%'],
       ['1', '', '1'],
       ['50%', ' --prune-at-most 0', '0'],
       ['50%', '', undefined],
     ] as const) {
-      writeFileSync(GATEHOUSE_CONFIG, `import: { prune_at_most: ${setting} }\n`);
-      const runWith = operatorWith({ ...variablesOf(parts().database), GATEHOUSE_CONFIG });
+      writeFileSync(GATEHOUSE_CONFIG, setting && `import: { prune_at_most: ${setting} }\n`);
+      const runWith = operatorWith({ ...variablesOf(parts().database), ...(setting && { GATEHOUSE_CONFIG }) });
       if (limit === undefined) expect(removedIn(await valueFrom(runWith, asked))[1]).to.equal(2);
       else expect((await refusalFrom(runWith, asked + option)).message).to.contain(`limit is ${limit} of each`);
     }
+  });
+
+  it('the refusal of a removal, and a dry run, name the limit that it needs', async () => {
+    const asked = `import ${without('W2', 'W3')} --prune --yes`;
+    const { message, remedy } = await refusal(asked);
+    expect(message).to.contain('would remove 2 of 3 warehouses');
+    expect(remedy).to.contain('add --prune-at-most 67%.');
+    expect((await run(`${asked} --dry-run`)).output).to.contain('The import needs --prune-at-most 67%.');
+    expect(await value(`${asked} --dry-run`)).to.include({ needs_prune_at_most: '67%' });
+    expect(await value(`${asked} --prune-at-most 67%`)).to.include({ needs_prune_at_most: null });
   });
 });

@@ -179,17 +179,6 @@ describe('lines of pushed changes', () => {
     expect(got).to.deep.equal(['ok', 'ok', 'unchanged']);
   });
 
-  it('a line with former_organization moves a warehouse, and ends the rights of people who are not members there', async () => {
-    await send(...PLACES, organization('O2'), ...PERSON);
-    const { answers } = await send(warehouse('W1', 'O2'));
-    expect(answers[0]?.message).to.contain('organization: the warehouse belongs to "O1"');
-    expect(await results(warehouse('W1', 'O2', { former_organization: 'O1' }))).to.deep.equal(['ok']);
-    expect(await state()).to.deep.equal(['a1 member']);
-    const report = await run(`import ${fileOf(...PLACES, organization('O2'), ...PERSON)} --as-of 2026-01-01T00:00Z`);
-    expect(report.newer).to.be.above(2);
-    expect(await state()).to.deep.equal(['a1 member']);
-  });
-
   it('by default, pushed lines may remove 50 records within an hour, or 10 % of the people if this is more; an operator may allow more', async () => {
     const people = Array.from({ length: 60 }, (_, index) => `P${index}`);
     await send(...people.map((id) => account(id)));

@@ -76,8 +76,7 @@ describeInBrowser('connecting a client in the browser', (visit) => {
     problems.filter((problem) => !problem.startsWith('Failed to load resource'));
 
   it('after a wrong password the page explains the error, and the correct password continues the sign-in', async () => {
-    // Disable JavaScript: a script that loads late would rebuild the field, which would then lose
-    // the focus.
+    // Disable JavaScript: a script that loads late would rebuild the field, which would then lose the focus.
     const { page } = await visit({ javaScript: false });
     await page.goto(requestUrl());
     await signIn(page, { ...on.seeded.person, password: 'seven red forklifts' });

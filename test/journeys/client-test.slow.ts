@@ -38,7 +38,7 @@ describeInBrowser('testing a client in the browser', (visit) => {
     await test(page);
     await page.getByRole('alert').getByRole('link').click();
     expect(await secretField(page).inputValue()).to.equal('');
-    expect(await page.locator(':focus').getAttribute('name')).to.equal('client_secret');
+    await page.locator('[name=client_secret]:focus').waitFor();
     await expectAccessible(page, 'the wrong secret');
 
     await page.locator(':focus').fill(client.secret ?? '');

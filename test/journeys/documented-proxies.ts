@@ -66,10 +66,7 @@ const documentedNginx: DocumentedProxy = {
 const [, caddyMinor = '8'] =
   /2\.(\d+)/.exec(caddy.program ? execFileSync(caddy.program, ['version']).toString() : '') ?? [];
 const REQUEST_BUFFERS = /\n *request_buffers .*/;
-/**
- * Before 2.8, Caddy loses the body of a POST that a node refused, more often if Caddy buffers
- * requests.
- */
+/** Before 2.8, Caddy loses the body of a POST that a node refused, more often if Caddy buffers requests. */
 const buffersRequests = Number(caddyMinor) >= 8;
 
 const documentedCaddy: DocumentedProxy = {
@@ -77,8 +74,7 @@ const documentedCaddy: DocumentedProxy = {
   serverSettings: { shutdown_delay: '3s' },
   // Allow two intervals of Caddy's health check, which runs once a second.
   failsRefusedPostsForMs: buffersRequests ? 0 : 2_000,
-  // Wait: if Caddy notices the stop of one node before the start of the other one, it refuses
-  // POSTs.
+  // Wait: if Caddy notices the stop of one node before the start of the other one, it refuses POSTs.
   pauseBetweenNodesMs: buffersRequests ? 0 : 2_000,
   configure({ folder, certificate, key, ports: { tls, plain }, nodes: [one, another] }) {
     const block = replaced(supportedConfiguration('Caddyfile'), {

@@ -91,11 +91,15 @@ describeInBrowser('a new developer', (visit) => {
     await page.getByRole('heading', { name: 'Connect', exact: true }).waitFor();
     expect(dialogs, 'nothing was typed').to.deep.equal([]);
     await page.getByRole('link', { name: 'Settings' }).click();
+    // Also for the script, which asks before the page is left.
+    await page.waitForURL('**/settings');
     await page.getByLabel('Name').fill('Typed');
     await page.getByRole('link', { name: 'Connect', exact: true }).click();
     await page.getByRole('heading', { name: 'Connect', exact: true }).waitFor();
     expect(dialogs).to.deep.equal(['beforeunload']);
     await page.getByRole('link', { name: 'Settings' }).click();
+    // Also for the script, which asks before the page is left.
+    await page.waitForURL('**/settings');
     await page.getByLabel('Name').fill('Typed');
     await button(page, 'Save changes').last().click();
     await page.getByText('The changes are saved.').waitFor();

@@ -86,7 +86,7 @@ describeInBrowser('pages in the browser', (visit) => {
     await press(page, 'Create API key');
     await page.getByRole('alert').getByRole('link').click();
     const field = page.getByLabel('Name');
-    expect(await field.evaluate('document.activeElement.id')).to.equal('name');
+    await page.locator('#name:focus').waitFor();
     expect(await field.getAttribute('aria-invalid')).to.equal('true');
     const described = (await field.getAttribute('aria-describedby')) ?? '';
     const texts = described.split(' ').map((id) => page.locator(`#${id}`).textContent());
@@ -98,7 +98,7 @@ describeInBrowser('pages in the browser', (visit) => {
     const { page } = await visit();
     await page.goto(requestUrl(client));
     // The first field has the focus from the start.
-    expect(await page.evaluate('document.activeElement.name')).to.equal('email');
+    await page.locator('[name=email]:focus').waitFor();
     await page.keyboard.type(on.seeded.person.email);
     await tabTo(page, '[name=password]');
     await page.keyboard.type(on.seeded.person.password);

@@ -41,10 +41,7 @@ function commandsBehind(section: string, words: string, docs = DOCS): string[] {
   return lines;
 }
 
-/**
- * Removes the last command, which waits about ten seconds for a heartbeat: only one deployment runs
- * it.
- */
+/** Removes the last command, which waits about ten seconds for a heartbeat: only one deployment runs it. */
 function withoutWait(commands: readonly string[]): readonly string[] {
   expect(commands.at(-1)).to.match(/gatehouse nodes --wait 2$/);
   return commands.slice(0, -1);
@@ -206,8 +203,7 @@ function testRestores(which: 'systemd' | 'others'): void {
     await service.clients.revoke(machine.id);
     await partner.browser.submit(await partner.browser.get('/logout'), {});
     await service.accounts.endSessions(seeded.other.accountId);
-    // Connect again: this access has later generations than the revocations that an older
-    // PostgreSQL lacks.
+    // Connect again: this access has later generations than the revocations that an older PostgreSQL lacks.
     const connectedAgain = await connect(otherConfidential);
     const laterMachineToken = await machineToken();
     await elsewhere.signIn(seeded.other);
@@ -233,10 +229,7 @@ function testRestores(which: 'systemd' | 'others'): void {
         expect(await partner.isActive(machineTokenBefore)).to.equal(false);
         for (const cookie of cookies) await isSignedOut(cookie);
       },
-      /**
-       * Expects that access granted after the backup is lost (older Redis) or revoked (older
-       * PostgreSQL).
-       */
+      /** Expects that access granted after the backup is lost (older Redis) or revoked (older PostgreSQL). */
       async expectLaterRevoked() {
         await expectEnded(later);
         await expectEnded(connectedAgain, otherConfidential);

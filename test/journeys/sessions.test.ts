@@ -96,8 +96,7 @@ describe('browser sessions', () => {
   it('signing out clears the browser’s cache and storage, but no cookies of other sites', async () => {
     const person = await signedIn();
     const answer = await person.submit(await person.get('/logout'), {});
-    // Expect no `"cookies"`: that would delete the cookies of every site of the same registered
-    // domain.
+    // Expect no `"cookies"`: that would delete the cookies of every site of the same registered domain.
     expect(answer.headers.get('clear-site-data')).to.equal('"cache", "storage"');
     expect(person.cookieNames).to.include('gate_device').and.not.include('gate_session');
     expect((await person.get('/logout')).headers.get('clear-site-data')).to.equal(null);

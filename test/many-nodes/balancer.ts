@@ -1,4 +1,4 @@
-/** A load balancer in front of nodes, which counts lost and retried requests. */
+/** A load balancer in front of nodes. */
 import { Agent, createServer, type IncomingMessage, request } from 'node:http';
 import { text } from 'node:stream/consumers';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -8,10 +8,6 @@ export interface Balancer {
   readonly issuer: string;
   /** Replaces the nodes among which it distributes requests in turn. */
   serve(nodes: readonly RunningNode[]): void;
-  /** Requests that no node answered. The caller got a 502. */
-  readonly lost: number;
-  /** Connections refused by a node, after which the request went to the next one. */
-  readonly retried: number;
   close(): Promise<void>;
 }
 
@@ -25,8 +21,6 @@ export async function startBalancer(port: number): Promise<Balancer> {
   const stopping = new AbortController();
   let served: readonly RunningNode[] = [];
   let turn = 0;
-  let lost = 0;
-  let retried = 0;
 
   const server = createServer(async (incoming, outgoing) => {
     const body = await text(incoming);
@@ -42,10 +36,8 @@ export async function startBalancer(port: number): Promise<Balancer> {
         return;
       } catch (error) {
         if ((error as NodeJS.ErrnoException).code !== 'ECONNREFUSED') break;
-        retried += 1;
       }
     }
-    lost += 1;
     outgoing.writeHead(502).end('no node answered');
   });
   await new Promise<void>((resolve) => server.listen(port, 'localhost', resolve));
@@ -90,12 +82,6 @@ export async function startBalancer(port: number): Promise<Balancer> {
       served = [...nodes];
       ready.clear();
       for (const node of nodes) ready.add(node);
-    },
-    get lost() {
-      return lost;
-    },
-    get retried() {
-      return retried;
     },
     async close() {
       stopping.abort();

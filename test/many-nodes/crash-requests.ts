@@ -19,9 +19,7 @@ export const expectStatus = async (
   ...wanted: readonly number[]
 ): Promise<void> => void expect((await answer).status).to.be.oneOf(wanted);
 
-/**
- * The checks of an operation that ends an authorization: it is inactive, and refreshes are refused.
- */
+/** The checks of an operation that ends an authorization: it is inactive, and refreshes are refused. */
 export function ending(
   world: CrashWorld,
   client: TestClient,
@@ -110,10 +108,7 @@ const revocationOfMachineToken: Operation = async (world) => {
   };
 };
 
-/**
- * Exchanges a code. If the answer was lost, the code may be consumed: then a new authorization must
- * succeed.
- */
+/** Exchanges a code. If the answer was lost, the code may be consumed: then a new authorization must succeed. */
 const exchange: Operation = async (world) => {
   const { issuer } = world.node;
   const { confidential: client } = world.seeded.clients;

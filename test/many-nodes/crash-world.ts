@@ -113,10 +113,7 @@ export class CrashWorld {
     return (await this.introspect(value, node)).active === true;
   }
 
-  /**
-   * Calls the API. @returns whether the API accepts the caller, and whether it did so from its
-   * cache.
-   */
+  /** Calls the API. @returns whether the API accepts the caller, and whether it did so from its cache. */
   async call(value: string): Promise<{ isAccepted: boolean; isRemembered: boolean; organizations: unknown }> {
     const { caller, refusal, decidedBy } = await this.#api.identify(bearer(value));
     if (refusal) expect(refusal.status, JSON.stringify(refusal)).to.equal(401);

@@ -22,13 +22,9 @@ function drawn(operations: Operations, count: number): Operations {
 
 const DEPLOYMENTS = {
   // Few: here a restart takes a second, and no second node exists that could see a partial result.
-  embedded: { needed: [], kills: 1, operations: drawn({ ...REQUESTS, ...CHANGES }, repeated(6)) },
+  embedded: { needed: [], kills: 1, operations: drawn({ ...REQUESTS, ...CHANGES }, repeated(3)) },
   // A change is the same transaction on either deployment, and with Redis it has further steps.
-  postgres: {
-    needed: [postgresServer],
-    kills: undefined,
-    operations: { ...REQUESTS, ...drawn(CHANGES, repeated(3)) },
-  },
+  postgres: { needed: [postgresServer], kills: 1, operations: REQUESTS },
   'postgres+redis': { needed: [postgresServer, redisServer], kills: undefined, operations: CHANGES },
 } as const;
 

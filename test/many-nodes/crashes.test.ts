@@ -1,4 +1,4 @@
-/** A node is killed at every step of each request of a client. For users, operators and other deployments see `crashes.slow.ts`. */
+/** A node is killed at a drawn step of each request of a client. For users, operators and other deployments see `crashes.slow.ts`. */
 import { describeOn, postgresServer, redisServer } from '../support/requirements.ts';
 import { REQUESTS } from './crash-requests.ts';
 import { CrashWorld } from './crash-world.ts';
@@ -13,7 +13,7 @@ describeOn([postgresServer, redisServer], 'a node killed after any call of a sto
 
   for (const [name, operation] of Object.entries(REQUESTS)) {
     it(`if a node is killed, ${name} is never half done, and never lost once it was answered`, async () => {
-      await crashAtCalls(world, operation);
+      await crashAtCalls(world, operation, 1);
     });
   }
 });

@@ -2,7 +2,6 @@
 import { once } from 'node:events';
 import { Agent, request } from 'node:http';
 import { text } from 'node:stream/consumers';
-import { setTimeout as delay } from 'node:timers/promises';
 import { expect } from 'chai';
 import pg from 'pg';
 import { eventually } from '../support/eventually.ts';
@@ -66,34 +65,6 @@ describeOn([postgresServer, redisServer], 'a node that receives SIGTERM', () => 
     process.kill(node.pid, 'SIGTERM');
     expect(await node.exitCode, node.output()).to.equal(0);
   });
-
-  it('a node without a shutdown delay answers the requests on existing connections, then refuses new ones', async () => {
-    const node = await startNode({ sharing: service });
-    const agent = new Agent({ keepAlive: true, maxSockets: 16 });
-    const counts = { answered: 0, lost: 0, refused: 0 };
-    let isSignalled = false;
-    let isOver = false;
-
-    async function call(): Promise<void> {
-      while (!isOver) {
-        const outcome = await attempt(node, agent);
-        if (outcome.status === 200) counts.answered += 1;
-        // Accept a refused new connection after SIGTERM: the node has accepted no request on it.
-        else if (isSignalled && outcome.isNew) counts.refused += 1;
-        else counts.lost += 1;
-        await delay(50);
-      }
-    }
-    const callers = Array.from({ length: 16 }, call);
-    while (counts.answered < 200) await delay(10);
-    isSignalled = true;
-    await node.end('SIGTERM');
-    while (counts.refused < 16) await delay(10);
-    isOver = true;
-    await Promise.all(callers);
-    expect(counts.lost).to.equal(0);
-    expect(await node.exitCode, node.output()).to.equal(0);
-  });
 });
 
 async function get({ port }: RunningNode, agent?: Agent) {
@@ -101,25 +72,6 @@ async function get({ port }: RunningNode, agent?: Agent) {
   const [response] = await once(request({ ...options, ...(agent && { agent }) }).end(), 'response');
   await text(response);
   return { status: response.statusCode, connection: response.headers.connection };
-}
-
-/**
- * Sends a request. A status of 0 means that no answer arrived, `isNew` that no earlier request on
- * this connection was answered.
- */
-function attempt({ port }: RunningNode, agent: Agent): Promise<{ readonly status: number; readonly isNew: boolean }> {
-  return new Promise((resolve) => {
-    const asked = request({ host: 'localhost', port, path: PAGE, agent }, (response) => {
-      const { statusCode: status = 0 } = response;
-      const isNew = !asked.reusedSocket;
-      text(response).then(
-        () => resolve({ status, isNew }),
-        () => resolve({ status: 0, isNew: false }),
-      );
-    });
-    asked.on('error', () => resolve({ status: 0, isNew: !asked.reusedSocket }));
-    asked.end();
-  });
 }
 
 /** Sends a request that the node has started to process, and that waits for its body. */

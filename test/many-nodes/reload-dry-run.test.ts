@@ -1,26 +1,10 @@
 /** `operator reload --dry-run`: what a reload would change, and for how many people. */
 import { expect } from 'chai';
-import type { SignInProvider } from '../../src/config/sign-in-providers.ts';
 import { operatorWith, valueFrom } from '../operator/run-operator.ts';
 import { type Overrides, onPostgresAndRedis, type TestService } from '../support/service.ts';
+import { providerSettings } from '../support/upstream.ts';
 
-const provider = (id: string): SignInProvider => ({
-  id,
-  label: id,
-  issuer: `https://${id}.example`,
-  clientId: 'x',
-  match: 'none',
-  accountClaim: 'sub',
-  scopes: ['openid'],
-  endpointHosts: [],
-  acrValues: [],
-  isStrong: true,
-  strongAcr: [],
-  strongAmr: [],
-  hintDomains: [],
-  create: false,
-  endConnections: false,
-});
+const provider = (id: string) => providerSettings({ id, label: id, issuer: `https://${id}.example` });
 
 onPostgresAndRedis('a dry run of a reload', (start) => {
   const providers = [provider('one'), provider('two')];

@@ -28,19 +28,14 @@ export interface NodeOptions {
   readonly issuer?: string;
   readonly settings?: string;
   readonly environment?: Environment;
-  /**
-   * The address of the node, to restart a node at the same address. Default: free ports of
-   * localhost.
-   */
+  /** The address of the node, to restart a node at the same address. Default: free ports of localhost. */
   readonly address?: NodeAddress;
   /** A file to which the log is written instead of to `output()`. */
   readonly logFile?: string;
 }
 
 export interface NodeAddress {
-  /**
-   * The host on which the node listens, localhost by default. `settings` must contain it as well.
-   */
+  /** The host on which the node listens, localhost by default. `settings` must contain it as well. */
   readonly host: string;
   readonly port: number;
   readonly operatorsPort: number;

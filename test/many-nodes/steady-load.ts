@@ -16,9 +16,7 @@ export interface SteadyLoad {
 const PAUSE = 50;
 const CALLERS = 15;
 
-/**
- * @param requests sent by every caller in turn. If a request throws, this counts as a failure.
- */
+/** @param requests sent by every caller in turn. If a request throws, this counts as a failure. */
 export function startLoad(requests: readonly (() => Promise<void>)[]): SteadyLoad {
   let isStopped = false;
   let answered = 0;

@@ -1,11 +1,9 @@
 /** The endpoints of a provider's discovery document to which the service connects. */
-import { execFileSync } from 'node:child_process';
-import { mkdtempSync, readFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { createServer as createHttpServer, type Server } from 'node:http';
 import { createServer as createHttpsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
-import { hostname, tmpdir } from 'node:os';
-import path from 'node:path';
+import { hostname } from 'node:os';
 import { getCACertificates, setDefaultCACertificates } from 'node:tls';
 import { expect } from 'chai';
 import { unknownHosts } from '../../src/upstream/endpoint-hosts.ts';
@@ -13,7 +11,9 @@ import { createProviderFetch } from '../../src/upstream/fetching.ts';
 import { createUpstreamProvider, newFlow } from '../../src/upstream/upstream-provider.ts';
 import { atEndOfFile } from '../support/end-of-run.ts';
 import { describeOn, openssl } from '../support/requirements.ts';
-import { startUpstream, type Upstream } from '../support/upstream.ts';
+import { writeCertificate } from '../support/reverse-proxies.ts';
+import { temporaryDirectory } from '../support/temporary-directory.ts';
+import { providerSettings, startUpstream, type Upstream } from '../support/upstream.ts';
 import { GRACE, startWithUpstream, WITH_PLATFORM } from './service.ts';
 
 const DISCOVERY = '/.well-known/openid-configuration';
@@ -162,7 +162,7 @@ describe('endpoints in an internal network', () => {
 });
 
 describeOn([openssl], 'a provider with https', () => {
-  const folder = mkdtempSync(path.join(tmpdir(), 'gatehouse-https-provider-'));
+  const folder = temporaryDirectory('https-provider');
   const authorities = getCACertificates('default');
   let issuer = '';
   let plain = '';
@@ -170,10 +170,9 @@ describeOn([openssl], 'a provider with https', () => {
   let document: Record<string, unknown> = {};
 
   before('a self-signed certificate that this process trusts', async () => {
-    const args =
-      'req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -keyout key.pem -out cert.pem -days 1 -subj /CN=localhost -addext subjectAltName=IP:127.0.0.1';
-    execFileSync(openssl.program ?? '', args.split(' '), { cwd: folder, stdio: 'pipe' });
-    const [key, cert] = ['key.pem', 'cert.pem'].map((name) => readFileSync(path.join(folder, name)));
+    const [key, cert] = writeCertificate(folder, 'IP:127.0.0.1')
+      .toReversed()
+      .map((file) => readFileSync(file));
     setDefaultCACertificates(authorities.concat(`${cert}`));
     const server = createHttpsServer({ key, cert }, (_, response) => {
       response.setHeader('content-type', 'application/json');
@@ -200,7 +199,7 @@ describeOn([openssl], 'a provider with https', () => {
       id_token_signing_alg_values_supported: ['RS256'],
       ...changes,
     };
-    const settings = provider(issuer);
+    const settings = providerSettings({ issuer });
     const ours = { issuer: 'http://localhost:3000', settings, clock: Date.now };
     const flow = newFlow(Date.now, { isFresh: false });
     return createUpstreamProvider(ours)
@@ -218,24 +217,6 @@ describeOn([openssl], 'a provider with https', () => {
     }
     expect(asked).to.equal(0);
   });
-});
-
-const provider = (issuer: string) => ({
-  id: 'platform',
-  label: 'Warehouse platform',
-  issuer,
-  clientId: 'gatehouse',
-  match: 'none' as const,
-  accountClaim: 'sub',
-  scopes: ['openid'],
-  endpointHosts: [],
-  acrValues: [],
-  isStrong: true,
-  strongAcr: [],
-  strongAmr: [],
-  hintDomains: [],
-  create: false,
-  endConnections: false,
 });
 
 async function listen(server: Server, address: string): Promise<number> {

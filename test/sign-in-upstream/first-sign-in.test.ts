@@ -25,9 +25,7 @@ describe('the first sign-in with a provider', () => {
     on.upstream.account = atProvider;
   });
 
-  /**
-   * Opens the page of a one-time link in another browser. @returns a function that sends its form.
-   */
+  /** Opens the page of a one-time link in another browser. @returns a function that sends its form. */
   async function openLink(purpose: LinkPurpose = 'invitation') {
     const browser = createPerson(on.service.issuer);
     const form = await browser.open(await passwordLink(on.service, person, purpose));
@@ -118,8 +116,7 @@ describe('the first sign-in with a provider', () => {
     }
     expect(page.html).not.to.include('Sign-in with');
     const ticked = { remove_password: 'yes', end_sessions: 'yes', revoke_api_keys: 'yes' };
-    // The provider sends no auth_time, so a confirmation is required; afterwards the page restores
-    // the ticks.
+    // The provider sends no auth_time, so a confirmation is required; afterwards the page restores the ticks.
     const asked = await owner.submit(page, ticked);
     const again = await owner.arrive(await owner.submit(asked, WITH_PLATFORM));
     expect(again.url.pathname).to.equal(QUESTION);

@@ -140,8 +140,7 @@ describe('an account that an attacker had access to', () => {
     const asked = await owner.get(`${REMOVE}?${query}`);
     expect(asked.html).to.include('Remove <bdi>Platform &amp; Co</bdi>?');
     expect([await isSignedIn(owner), await isSignedIn(elsewhere)]).to.deep.equal([true, true]);
-    // The provider sends no auth_time, so the user must sign in there again; then the page
-    // repeats its question.
+    // The provider sends no auth_time, so the user must sign in there again; then the page repeats its question.
     const confirm = await elsewhere.submit(await elsewhere.get(`${REMOVE}?${query}`), {
       remove_way: value,
     });

@@ -10,10 +10,7 @@ import { rawRequest } from '../support/raw-request.ts';
 import { addPerson, REDIRECT_URI, type SeededPerson } from '../support/seed.ts';
 import { startWithUpstream } from './service.ts';
 
-/**
- * Seconds of the grace period: shorter than everything that waits for a user, such as a client test
- * or a sign-in.
- */
+/** Seconds of the grace period: shorter than everything that waits for a user, such as a client test or a sign-in. */
 const GRACE_SECONDS = 120;
 const IDLE_SECONDS = 3_600;
 const STRONG_SIGN_IN = '/profile/stronger-sign-in';

@@ -2,7 +2,7 @@
 import { expect } from 'chai';
 import { type Proof, withProof } from '../../src/accounts/sign-in-strength.ts';
 import { type StoredSession, sessionFrom } from '../../src/provider/browser-sessions.ts';
-import { forEachDeploymentAndEmbedded, onPostgresAndRedis, startsOn } from '../support/service.ts';
+import { onPostgresAndRedis, startsOn } from '../support/service.ts';
 import { driver } from './driver.ts';
 import { AT_ONCE, ENDS_OF_A_COOKIE, ROWS, type Row, RULES } from './table.ts';
 
@@ -43,7 +43,7 @@ onPostgresAndRedis('a session that two providers proved', (start) => {
   }
 });
 
-forEachDeploymentAndEmbedded('first methods that several browsers add at once', (start) => {
+onPostgresAndRedis('first methods that several browsers add at once', (start) => {
   const { addAtOnce } = driver(start);
   for (const methods of AT_ONCE) {
     it(`of ${methods.join(', ')} at once, a password stores one`, async () => {
@@ -65,25 +65,25 @@ describe('the stored proofs of a session', () => {
     ]);
   });
 
-  for (const amr of [
-    undefined,
-    [],
-    ['password'],
-    ['upstream', '0'],
-    ['{'],
-    ['null'],
-    ['"passkey"'],
-    ['{"by":"passkey"}'],
-    ['{"by":"passkey","at":"1"}'],
-    ['{"by":"fingerprint","at":1}'],
-    ['{"by":"provider","at":1,"issuer":"https://a.example","amr":"otp"}'],
-    ['{"by":"password","at":1}', '{"by":"passkey","at":1'],
-    ['{"by":"passkey","at":1}', '{"by":"fingerprint","at":1}'],
-  ]) {
-    it(`a session with the proofs ${JSON.stringify(amr)} is that of no user`, () => {
-      expect(sessionFrom({ ...stored, amr } as StoredSession)).to.equal(undefined);
-    });
-  }
+  it('a session whose proofs cannot be read is that of no user', () => {
+    for (const amr of [
+      undefined,
+      [],
+      ['password'],
+      ['upstream', '0'],
+      ['{'],
+      ['null'],
+      ['"passkey"'],
+      ['{"by":"passkey"}'],
+      ['{"by":"passkey","at":"1"}'],
+      ['{"by":"fingerprint","at":1}'],
+      ['{"by":"provider","at":1,"issuer":"https://a.example","amr":"otp"}'],
+      ['{"by":"password","at":1}', '{"by":"passkey","at":1'],
+      ['{"by":"passkey","at":1}', '{"by":"fingerprint","at":1}'],
+    ]) {
+      expect(sessionFrom({ ...stored, amr } as StoredSession), JSON.stringify(amr)).to.equal(undefined);
+    }
+  });
 
   it('a weaker proof takes no stronger one away, and an equal one is renewed', () => {
     const weak = { ...proof, by: 'provider', amr: [], at: 5 } as const;

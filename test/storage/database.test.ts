@@ -196,8 +196,7 @@ describeOn([postgresServer], 'database on a failing server', () => {
     await eventually(async () => {
       const left = await operator.query(`SELECT pid FROM pg_stat_activity WHERE ${others}`);
       expect(left).to.deep.equal([]);
-      // Wait until this process has noticed that the server ended the connections: before, it may
-      // reuse one.
+      // Wait until this process has noticed that the server ended the connections: before, it may reuse one.
       expect(database.connections().idle).to.equal(0);
     });
   }

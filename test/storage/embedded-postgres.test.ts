@@ -5,11 +5,14 @@ import { connect } from 'node:net';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { expect } from 'chai';
+import { failureOf as operatorFailure } from '../../src/operator/program/failure.ts';
 import { type OpenDatabase, openDatabase } from '../../src/storage/database.ts';
 import { type DirectoryLock, takeDirectoryLock } from '../../src/storage/embedded/directory-lock.ts';
 import { freshDataDirectory } from '../support/embedded-postgres.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
+import { TIMEOUT_FACTOR } from '../support/timeout-factor.ts';
 import { type OtherProcess, startOtherProcess } from './other-process.ts';
+import { failureOf } from './waiting.ts';
 
 const IDS = 'SELECT id FROM organizations ORDER BY created_at, id';
 const insert = (id: string) => `INSERT INTO organizations (id, name, created_at) VALUES ('${id}', '', '2030-01-01')`;
@@ -82,6 +85,32 @@ describe('embedded PostgreSQL, a data directory used by several processes', () =
     await guest.kill();
     expect(await owner?.query(IDS)).to.deep.equal(before);
     expect(await owner?.query(insert('after the guest'))).to.deep.equal([]);
+  });
+});
+
+describe('embedded PostgreSQL, a process that is stopped during a transaction', () => {
+  it('the process loses the transaction and blocks no other, and its error says why', async () => {
+    const dataDirectory = await freshDataDirectory();
+    const options = { dataDirectory, timeoutFactor: TIMEOUT_FACTOR };
+    const owner = await openDatabase({ ...options, sharing: 'own', maxIdleMs: 100 });
+    const guest = await openDatabase({ ...options, sharing: 'share' });
+    const { promise: goesOn, resolve: goOn } = Promise.withResolvers<void>();
+    const { promise: stopped, resolve: stop } = Promise.withResolvers<void>();
+    const transaction = guest.transaction(async (tx) => {
+      await tx.query(insert('half'));
+      stop();
+      await goesOn;
+      await tx.query(insert('the rest'));
+    });
+    const failed = failureOf(transaction);
+    // On a busy machine the transaction may be lost before.
+    await Promise.race([stopped, failed]);
+    expect(await owner.query(IDS)).to.deep.equal([]);
+    goOn();
+    expect(operatorFailure(await failed).text).to.match(/was stopped in the middle of it \(.*idle-in-transaction/);
+    expect(await guest.query(IDS)).to.deep.equal([]);
+    await guest.close();
+    await owner.close();
   });
 });
 

@@ -98,9 +98,8 @@ for (const { title, harmed, tokens } of SCENARIOS) {
       // Start a new node, whose caches are empty.
       const node = await start({ timeoutFactor: 1, sharing: service });
       const requests = await requestsTo(node, seeded, prior);
-      // Open all allowed connections, so that some requests wait for an answer on a hanging
-      // connection. A busy
-      // machine may take longer to open one than the limit of production allows.
+      // Open all allowed connections, so that some requests wait for an answer on a hanging connection. A busy machine
+      // may take longer to open one than the limit of production allows.
       await eventually(() =>
         Promise.all(Array.from({ length: 10 }, () => node.database.query('SELECT pg_sleep(0.05)'))),
       );
@@ -117,8 +116,7 @@ for (const { title, harmed, tokens } of SCENARIOS) {
         const { status } = await fetch(`${node.operatorsUrl}/readyz`);
         expect(status).to.equal(200);
       });
-      // Retry: this node has the time limits of production, and on a slow machine may answer 503
-      // first.
+      // Retry: this node has the time limits of production, and on a slow machine may answer 503 first.
       await eventually(async () => {
         const issued = await clientCredentials(node.issuer, seeded.clients.machine);
         expect(issued).to.include({ status: 200 });

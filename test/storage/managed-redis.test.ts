@@ -1,7 +1,5 @@
 /** A managed Redis: TLS, an account with few rights, and an INFO that does not show everything. */
-import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
-import path from 'node:path';
 import { getCACertificates, setDefaultCACertificates } from 'node:tls';
 import { expect } from 'chai';
 import { explained } from '../../src/service/startup-errors.ts';
@@ -15,7 +13,8 @@ import { freshMigratedDatabaseUrl } from '../support/postgres-server.ts';
 import { freePort } from '../support/programs.ts';
 import { ask, portOf } from '../support/redis-groups.ts';
 import { type RedisServer, startRedisServer } from '../support/redis-server.ts';
-import { describeOn, openssl, postgresServer, redisServer, required } from '../support/requirements.ts';
+import { describeOn, openssl, postgresServer, redisServer } from '../support/requirements.ts';
+import { writeCertificate } from '../support/reverse-proxies.ts';
 import { type Seeded, startSeeded } from '../support/seeded.ts';
 import { startsOn } from '../support/service.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
@@ -50,34 +49,14 @@ describeOn([postgresServer, redisServer, openssl], 'a Redis with TLS and few rig
   let redisUrl: string;
   const trusted = getCACertificates();
   before(async () => {
-    const folder = temporaryDirectory('managed-redis');
-    const [certificate, key] = ['server.crt', 'server.key'].map((name) => path.join(folder, name));
-    execFileSync(required(openssl), [
-      'req',
-      '-x509',
-      '-newkey',
-      'ec',
-      '-pkeyopt',
-      'ec_paramgen_curve:prime256v1',
-      '-nodes',
-      '-subj',
-      '/CN=managed',
-      '-addext',
-      'subjectAltName=DNS:localhost',
-      '-days',
-      '2',
-      '-keyout',
-      `${key}`,
-      '-out',
-      `${certificate}`,
-    ]);
-    setDefaultCACertificates([...trusted, readFileSync(`${certificate}`, 'utf8')]);
+    const [certificate, key] = writeCertificate(temporaryDirectory('managed-redis'));
+    setDefaultCACertificates([...trusted, readFileSync(certificate, 'utf8')]);
     const tlsPort = await freePort();
     redis = await startRedisServer({
       'tls-port': String(tlsPort),
       'tls-auth-clients': 'no',
-      'tls-cert-file': `${certificate}`,
-      'tls-key-file': `${key}`,
+      'tls-cert-file': certificate,
+      'tls-key-file': key,
     });
     const [, rule = ''] = /^user gatehouse (.*)$/m.exec(readFileSync(DEPLOYMENT_GUIDE, 'utf8')) ?? [];
     const rights = rule.split(' ').map((word) => (word.startsWith('>') ? `>${PASSWORD}` : word));

@@ -81,8 +81,7 @@ onPostgres('announced changes', (open) => {
 
   before(async () => {
     database = await open();
-    // Use long timeouts: on a busy machine a late round trip would restart the feed, which
-    // announces `everything`.
+    // Use long timeouts: on a busy machine a late round trip would restart the feed, which announces `everything`.
     feed = await listenForChanges(database, TIMEOUT_FACTOR);
     feed.onChange((...change) => announced.push(change.join(' ').trim()));
   });

@@ -22,7 +22,6 @@ import {
   moveSlot,
   portOf,
   type Sentinel,
-  SLOTS,
   startCluster,
   startSentinel,
   untilMaster,
@@ -78,26 +77,6 @@ describeOn([redisServer], 'Redis Cluster of three masters', () => {
       }
     } finally {
       redis.disconnect();
-    }
-  });
-
-  it('in a Redis Cluster parallel requests are answered, whichever node has the keys', async () => {
-    const store = await open();
-    const ids = Array.from({ length: 200 }, newId);
-    const lifetimes = { codeSeconds: 600, absoluteSeconds: undefined };
-    const step = { attempt: 'mine', refreshSeconds: 3_600 };
-    await Promise.all(ids.map((id) => store.beginAuthorization(id, { ...FACTS, accountId: id }, lifetimes)));
-    await Promise.all(
-      ids.map(async (id) => {
-        const rotation = { ...step, from: 0, retryWindowSeconds: 60 };
-        expect(await store.exchangeCode(id, step)).to.include({ outcome: 'issued' });
-        expect(await store.rotate(id, rotation)).to.include({ outcome: 'issued' });
-        await store.writeSession(id, `${id}_uid`, {}, inAnHour());
-        expect(await store.readAuthorization(id)).to.include({ accountId: id, rotation: 1 });
-      }),
-    );
-    for (const master of masters) {
-      expect(await ask(master, 'DBSIZE'), 'keys of one node').to.be.above(100);
     }
   });
 
@@ -217,23 +196,6 @@ describeOn([redisServer], 'Redis Cluster of three masters', () => {
     for (const slot of slots) await moveSlot(slot, second, first);
   });
 
-  it('keys of a Redis Cluster are used at the new node once their slots have moved', async () => {
-    const { expectAllRead } = await openWithRecords();
-    const [, second, third] = masters;
-    const store = opened.at(-1);
-    if (!second || !third || !store) throw new Error('no cluster');
-    await expectAllRead();
-    const ids = Array.from({ length: 60 }, newId);
-    await ask(third, 'FLUSHALL');
-    for (const master of masters) await ask(master, 'CLUSTER', 'DELSLOTSRANGE', ...SLOTS[2]);
-    await ask(second, 'CLUSTER', 'ADDSLOTSRANGE', ...SLOTS[2]);
-    await ask(second, 'CLUSTER', 'BUMPEPOCH');
-    await eventually(() => expectState(masters, 'ok'));
-    await writeAll(store, ids);
-    const read = await eventually(() => Promise.all(ids.map((id) => store.read('session', id))));
-    expect(read.map((record) => record?.data)).to.deep.equal(ids);
-  });
-
   /** Returns at most `count` slots of this master that have keys. */
   async function slotsWithKeys(master: RedisServer, count: number): Promise<readonly number[]> {
     const keys = (await ask(master, 'KEYS', '*')) as string[];
@@ -345,59 +307,30 @@ describeOn([redisServer], 'Redis behind a Sentinel', () => {
   });
 
   it('after a failover of Redis, nodes switch from the old master to the new one at once', async () => {
-    // Keep the old master from being demoted, as in the first 10 seconds of a failover: clients
-    // must leave it.
+    // Keep the old master from being demoted, as in the first 10 seconds of a failover: clients must leave it.
     await ask(master, 'ACL', 'SETUSER', 'default', '-replicaof', '-slaveof');
     const load = await startLoad(`redis+sentinel://127.0.0.1:${sentinel.port}/warehouse`);
     await eventually(() => askSentinel(sentinel, 'failover', 'warehouse'));
     await load.until(() => load.ports().every((port) => port === portOf(replica)));
     await load.stop();
   });
-
-  it('a planned failover of Redis neither loses nor revives keys if writes are paused for it', async () => {
-    const load = await startLoad(`redis+sentinel://127.0.0.1:${sentinel.port}/warehouse`);
-    await load.until(() => load.written.size > 50);
-    await ask(master, 'CLIENT', 'PAUSE', '60000', 'WRITE');
-    await eventually(() => askSentinel(sentinel, 'failover', 'warehouse'));
-    await untilMaster(sentinel, replica);
-    const known = load.written.size;
-    await load.until(() => load.written.size > known + 50);
-    await load.stop();
-    const stored = new Set((await ask(replica, 'KEYS', '*')) as string[]);
-    const lost = [...load.written].filter((key) => !stored.has(key));
-    const revived = [...load.removed].filter((key) => stored.has(key));
-    expect({ lost, revived }).to.deep.equal({ lost: [], revived: [] });
-  });
 });
 
-/** Two nodes that write keys and remove every other one. Acknowledged changes are recorded. */
+/** Two nodes that write keys. */
 async function startLoad(url: string) {
   const nodes = [createRedis(url) as Redis, createRedis(url) as Redis];
   await Promise.all(nodes.map((node) => node.connect()));
-  const written = new Set<string>();
-  const removed = new Set<string>();
   let isDone = false;
 
   async function work(node: (typeof nodes)[number], name: number): Promise<void> {
     for (let count = 0; !isDone; count += 1) {
-      const key = `${name}-${count}`;
-      try {
-        await node.set(key, 'kept');
-        if (count % 2 === 0) written.add(key);
-        // Count only a reply of 1: any other means that the command was sent twice, or to a server
-        // without the key.
-        else if ((await node.del(key)) === 1) removed.add(key);
-      } catch {
-        await delay(20);
-      }
+      await node.set(`${name}-${count}`, 'kept').catch(() => delay(20));
       await delay(1);
     }
   }
 
   const done = Promise.all(nodes.map(work));
   return {
-    written,
-    removed,
     /** Returns the port to which each node is connected. */
     ports: () => nodes.map((node) => String((node.stream as Socket | undefined)?.remotePort)),
     until: (isEnough: () => boolean) => eventually(async () => expect(isEnough()).to.equal(true)),

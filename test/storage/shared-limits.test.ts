@@ -8,7 +8,6 @@ import { createRedis } from '../../src/storage/redis/redis.ts';
 import { postgresLimits, redisLimits, type SharedLimits } from '../../src/storage/shared-limits.ts';
 import { StorageUnavailable } from '../../src/storage/storage-unavailable.ts';
 import { createTestClock, type TestClock } from '../support/clock.ts';
-import { freshDataDirectory } from '../support/embedded-postgres.ts';
 import { createOpened } from '../support/opened.ts';
 import { freshMigratedDatabaseUrl, startPostgresServer } from '../support/postgres-server.ts';
 import { freshRedisUrl, startRedisServer } from '../support/redis-server.ts';
@@ -39,10 +38,7 @@ const limitOf = ({ limits }: Node, attempts: number, name = 'test'): AttemptLimi
     onStoreUnavailable: 'count here',
   });
 
-/**
- * Defines the suite. @param open opens an empty store, and returns a function that connects a node
- * to it.
- */
+/** Defines the suite. @param open opens an empty store, and returns a function that connects a node to it. */
 function limitsSuite(open: () => Promise<() => Promise<{ node: Node; close(): Promise<void> }>>) {
   return () => {
     const opened = createOpened();
@@ -191,10 +187,6 @@ afterEach('restore the real time', () => {
   time = undefined;
 });
 
-const embedded = limitsSuite(async () => {
-  const dataDirectory = await freshDataDirectory();
-  return () => postgresNode({ dataDirectory });
-});
 const postgres = limitsSuite(async () => {
   const databaseUrl = await freshMigratedDatabaseUrl();
   return () => postgresNode({ databaseUrl, dataDirectory: '' });
@@ -203,7 +195,6 @@ const redis = limitsSuite(async () => {
   const url = await freshRedisUrl();
   return () => redisNode(url);
 });
-describe('shared limits, embedded PostgreSQL', embedded);
 describeOn([postgresServer], 'shared limits, PostgreSQL', postgres);
 describeOn([redisServer], 'shared limits, Redis', redis);
 

@@ -91,10 +91,7 @@ export function tokenStoreContract(open: () => Promise<StoreUnderTest>): void {
     expect(await exchange(id)).to.equal('issued');
     return id;
   };
-  /**
-   * Expects that `seconds` is the present time plus `after`, as the store set it while the test
-   * clock stands still.
-   */
+  /** Expects that `seconds` is the present time plus `after`, as the store set it while the test clock stands still. */
   const expectNow = (seconds: number | undefined, after = 0): void => {
     expect(seconds).to.be.within(now() + after, now() + after + SLACK);
   };

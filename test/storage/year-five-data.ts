@@ -7,17 +7,16 @@
 import pg from 'pg';
 import type { Seed } from '../support/seed.ts';
 
-/** Of fewer accounts, PostgreSQL reads all to join them with a list for programs. */
-const ACCOUNTS = 250_000;
+const ACCOUNTS = 60_000;
 /** Users of the popular client. */
-const PEOPLE = 60_000;
-const CLIENTS = 5_000;
+const PEOPLE = 25_000;
+const CLIENTS = 1_000;
 /** Organizations with a warehouse and owners of their own. */
-const PLACES = 20_000;
-const MEMBERS = 60_000;
+const PLACES = 8_000;
+const MEMBERS = 25_000;
 /** Sessions and API keys of the heavy user. */
 const OF_ONE = 10_000;
-const ENDED = 40_000;
+const ENDED = 25_000;
 
 /** SQL: the id of the account, client, … with this number. */
 const account = (n: string): string => `'acc_' || lpad((${n})::text, 16, '0')`;
@@ -31,7 +30,7 @@ export const IDS = {
   /** A client whose users have all disconnected it. */
   leftClient: 'gate_ci_0000000000000000000007',
   /** A client with few connections. */
-  client: 'gate_ci_0000000000000000004011',
+  client: 'gate_ci_0000000000000000000911',
   /** An organization with `MEMBERS` members. */
   organization: `org_${'1'.repeat(16)}`,
   warehouse: `wh_${'1'.repeat(16)}`,
@@ -71,7 +70,7 @@ const tables = (popular: string, heavy: string, owner: string): string[][] => [
       UNION ALL VALUES ('${owner}', '${IDS.organization}', 'owner', now()), ('${heavy}', '${IDS.organization}', 'member', now())
       UNION ALL SELECT ${account('n')}, 'org_' || lpad((1 + n % ${PLACES})::text, 16, '0'), 'owner', now()
         -- If an organization had half of all members, PostgreSQL would read them all to delete its own.
-        FROM generate_series(1, 75000) AS n`,
+        FROM generate_series(1, 30000) AS n`,
     `INSERT INTO warehouse_rights (account_id, organization_id, warehouse_id, rights)
       SELECT ${account('n')}, '${IDS.organization}', '${IDS.warehouse}', '{read}' FROM generate_series(1, ${MEMBERS}) AS n`,
     "INSERT INTO known_files VALUES ('nightly', now() - interval '1 hour')",
@@ -89,21 +88,21 @@ const tables = (popular: string, heavy: string, owner: string): string[][] => [
       SELECT 'session-' || n, '${heavy}', 'hash', 0, ${ago('n', 'minute')}, '192.0.2.1', 'Firefox'
         FROM generate_series(1, ${OF_ONE}) AS n
       UNION ALL SELECT 'other-' || n, ${account('n')}, 'hash', 0, ${ago('n', 'second')}, '192.0.2.1', 'Firefox'
-        FROM generate_series(1, 40000) AS n`,
+        FROM generate_series(1, 30000) AS n`,
     // Of the keys that end within seven days, all are mailed.
     `INSERT INTO api_keys (id, account_id, name, key_hash, last_four, created_at, expires_at,
         expiry_mailed_at)
       SELECT 'key_' || lpad(n::text, 16, '0'),
           CASE WHEN n <= ${OF_ONE} THEN '${heavy}' ELSE ${account(`1 + n % ${PEOPLE}`)} END,
           'Key ' || n, 'hash-' || n, lpad((n % 10000)::text, 4, '0'), ${ago('n', 'second')},
-          now() + (n % 100000) * interval '43 seconds' - interval '732 hours',
-          CASE WHEN n % 100000 < 76000 THEN now() END
-        FROM generate_series(1, 200000) AS n`,
+          now() + n * interval '43 seconds' - interval '732 hours',
+          CASE WHEN n < 76000 THEN now() END
+        FROM generate_series(1, 100000) AS n`,
     // Users with 50 problems of each of their clients, half as many as are kept.
     `INSERT INTO client_requests (client_id, at, step, error, cause, auth_method, request_id, share)
       SELECT ${client(`1 + n % ${CLIENTS}`)}, ${ago('n', 'second')}, 'token', 'invalid_grant',
           'cause ' || n % 7, 'basic', ${request('n')}, 'client'
-        FROM generate_series(1, 250000) AS n`,
+        FROM generate_series(1, ${CLIENTS * 50}) AS n`,
   ],
   [
     // One client that everyone uses, one that `ENDED` users have left, and the rest.
@@ -114,18 +113,18 @@ const tables = (popular: string, heavy: string, owner: string): string[][] => [
         FROM generate_series(1, ${PEOPLE}) AS n
       UNION ALL SELECT ${account('n')}, '${IDS.leftClient}', ${ago('n', 'minute')}, ${ago('n', 'minute')}, 'Client 7',
           '{many.test}', now(), 'person_disconnected', NULL FROM generate_series(1, ${ENDED}) AS n
-      UNION ALL SELECT ${account(`1 + n % ${PEOPLE}`)}, ${client(`100 + n / ${PEOPLE} * 500 + n % 4000`)},
+      UNION ALL SELECT ${account(`1 + n % ${PEOPLE}`)}, ${client(`100 + n / ${PEOPLE} * 500 + n % 400`)},
           ${ago('n', 'second')}, ${ago('n', 'second')}, 'Client', '{many.test}',
           CASE WHEN n % 5 = 0 THEN now() END, CASE WHEN n % 5 = 0 THEN 'person_disconnected' END, NULL
-        FROM generate_series(0, 119999) AS n
+        FROM generate_series(0, ${2 * PEOPLE - 1}) AS n
       UNION ALL SELECT '${heavy}', ${client('n')}, now(), now(), 'Client', '{many.test}', NULL, NULL, NULL
         FROM generate_series(1, 300) AS n
       UNION ALL SELECT '${heavy}', '${popular}', now(), now(), 'Route Planner', '{many.test}', NULL, NULL, NULL`,
     `INSERT INTO ended_authorizations (id, at, cause, account_id, client_id, forgotten_at)
-      SELECT lpad(n::text, 22, '0'), ${ago('n * 30', 'second')}, 'client_revoked',
+      SELECT lpad(n::text, 22, '0'), ${ago('n * 75', 'second')}, 'client_revoked',
           CASE WHEN n % 5 = 0 THEN '${heavy}' ELSE ${account(`1 + n % ${PEOPLE}`)} END, '${popular}',
-          ${ago('n * 30', 'second')} + interval '31 days'
-        FROM generate_series(1, 200000) AS n`,
+          ${ago('n * 75', 'second')} + interval '31 days'
+        FROM generate_series(1, 80000) AS n`,
     `INSERT INTO activity (at, account_id, actor, action, details, address, browser, request_id)
       SELECT ${ago('300000 - n', 'second')} - interval '1 minute',
           CASE WHEN n % 5 = 0 THEN '${heavy}' ELSE ${account(`1 + n % ${PEOPLE}`)} END,
@@ -142,7 +141,7 @@ const tables = (popular: string, heavy: string, owner: string): string[][] => [
         rotation, attempt, rotated_at, confirmed, usable_until, forgotten_at)
       SELECT 'authorization-' || n, ${account(`1 + n % ${PEOPLE}`)}, '${popular}', 1, 's', 'h', 0, 1, 'a', 0, true,
           4000000000, CASE WHEN n % 50 = 0 THEN 1 ELSE 4000000000 END
-        FROM generate_series(1, 60000) AS n`,
+        FROM generate_series(1, ${PEOPLE}) AS n`,
   ],
 ];
 

@@ -17,7 +17,7 @@ import { largeReads, startExplainingServer } from './statement-reads.ts';
 import { fill, IDS } from './year-five-data.ts';
 
 /** More than one page of a list for programs, and little enough for each time limit. */
-const MAX_ROWS = 25_000;
+const MAX_ROWS = 21_000;
 
 /** Event streams, which do not end. */
 const STREAMS = ['/oauth/introspect/changes', '/profile/oauth-clients/:id/requests'];
@@ -27,7 +27,7 @@ const UNKNOWN_KEY = 'key_unknown000000000';
 
 /** Options for each command, in the order of the steps; POPULAR is the client that everyone uses. */
 const COMMANDS: Readonly<Record<string, readonly string[]>> = {
-  'accounts list': ['', '--match 249999@many', '--state suspended', '--owing-a-passkey', '--json'],
+  'accounts list': ['', '--match 59999@many', '--state suspended', '--owing-a-passkey', '--json'],
   'accounts add': ['--email new@many.test --name New --invite'],
   'accounts invite': [account],
   'accounts update': [`${account} --new-email changed@many.test`],
@@ -37,14 +37,14 @@ const COMMANDS: Readonly<Record<string, readonly string[]>> = {
   'links remove': [`${account} --provider platform --yes`],
   'passkeys list': [account],
   'passkeys remove': [`${account} --passkey pk_VcX0bq7mWcXk2f1S --yes`],
-  'organizations list': ['', '--match 19999', '--json'],
+  'organizations list': ['', '--match 7999', '--json'],
   'organizations show': [organization],
   'organizations add': ['--name Freshly-Named'],
   'organizations update': [`${organization} --name Renamed`],
   'organizations policy': [organization, `${organization} ask`],
   'organizations block': [`${organization} POPULAR`],
   'organizations unblock': [`${organization} POPULAR`],
-  'warehouses list': ['', `--organization ${organization}`, '--match 19999', '--json'],
+  'warehouses list': ['', `--organization ${organization}`, '--match 7999', '--json'],
   'warehouses show': [warehouse],
   'warehouses add': [`--organization ${organization} --name Second`],
   'warehouses update': [`${warehouse} --name Renamed`],

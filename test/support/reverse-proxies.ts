@@ -11,10 +11,10 @@ export interface ReverseProxy extends Requirement {
   write(folder: string, configuration: string): readonly string[];
 }
 
-/** Writes a certificate for localhost into the folder. @returns the files of the certificate and of its key */
-export function writeCertificate(folder: string): readonly [certificate: string, key: string] {
+/** Writes a certificate, for localhost or this name, into the folder. @returns the files of the certificate and its key */
+export function writeCertificate(folder: string, name = 'DNS:localhost'): readonly [certificate: string, key: string] {
   const [certificate, key] = [path.join(folder, 'host.pem'), path.join(folder, 'host.key')];
-  const words = 'req -x509 -newkey rsa:2048 -nodes -days 60 -subj /CN=localhost -addext subjectAltName=DNS:localhost';
+  const words = `req -x509 -newkey rsa:2048 -nodes -days 60 -subj /CN=localhost -addext subjectAltName=${name}`;
   execFileSync(required(openssl), [...words.split(' '), '-keyout', key, '-out', certificate], { stdio: 'pipe' });
   return [certificate, key];
 }

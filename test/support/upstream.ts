@@ -50,6 +50,26 @@ type Interaction = InstanceType<Provider['Interaction']>;
 
 const CLIENT_SECRET = 'secret-of-gatehouse-at-the-provider';
 
+/** Settings of a provider, which need not run, as the file has them by default. */
+export const providerSettings = (changes: Partial<SignInProvider> = {}): SignInProvider => ({
+  id: 'platform',
+  label: 'Platform',
+  issuer: 'https://id.example',
+  clientId: 'gatehouse',
+  match: 'none',
+  accountClaim: 'sub',
+  scopes: ['openid'],
+  endpointHosts: [],
+  acrValues: [],
+  isStrong: true,
+  strongAcr: [],
+  strongAmr: [],
+  hintDomains: [],
+  create: false,
+  endConnections: false,
+  ...changes,
+});
+
 /**
  * Starts a provider.
  *
@@ -146,25 +166,16 @@ export async function startUpstream(ours: string, id = 'platform'): Promise<Upst
     lie: {},
     state: 'up',
     isCancelling: false,
-    settings: (changes) => ({
-      id,
-      label: 'Warehouse platform',
-      issuer,
-      clientId: 'gatehouse',
-      clientSecret: CLIENT_SECRET,
-      match: 'verified_email',
-      accountClaim: 'sub',
-      scopes: ['openid', 'email', 'profile'],
-      endpointHosts: [],
-      acrValues: [],
-      isStrong: true,
-      strongAcr: [],
-      strongAmr: [],
-      hintDomains: [],
-      create: false,
-      endConnections: false,
-      ...changes,
-    }),
+    settings: (changes) =>
+      providerSettings({
+        id,
+        label: 'Warehouse platform',
+        issuer,
+        clientSecret: CLIENT_SECRET,
+        match: 'verified_email',
+        scopes: ['openid', 'email', 'profile'],
+        ...changes,
+      }),
     async rotateKeys() {
       key = await newKey(`${Number(key.kid) + 1}`);
     },

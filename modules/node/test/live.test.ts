@@ -1,4 +1,4 @@
-/** An API that caches its callers, and that the service notifies of changes at once. */
+/** What the vectors of the cache do not say: objects and signals of callers, introspections in the background, limits. */
 import type { ServerResponse } from 'node:http';
 import { mock } from 'node:test';
 import { expect } from 'chai';
@@ -21,7 +21,6 @@ const ANSWERS: Record<string, object> = {
   [ROBOT]: { ...person, sub: 'gate_ci_robot', client_id: 'gate_ci_robot', organizations: [] },
   [KEY]: { token_type: 'api_key', sub: 'acc_ada', api_key: 'key_a', organizations: [] },
 };
-const TOKENS = [ADA, BOB, ROBOT, KEY];
 
 describe('a cached caller', () => {
   let time: TestClock;
@@ -29,17 +28,13 @@ describe('a cached caller', () => {
   let api: Introspector;
   let streams: ServerResponse[];
   let answers: Record<string, object>;
-  let isOpening: boolean;
-  let isBeating: boolean;
-  let streamTime: number;
 
   before(async () => {
     service = await startStandIn((answer, form, asked) => {
       if (asked.method === 'GET') {
-        if (!isOpening) return answer.writeHead(503).end();
         answer.writeHead(200, { 'content-type': 'text/event-stream' });
         streams.push(answer);
-        const beat = () => isBeating && answer.write(':\n\n');
+        const beat = () => answer.write(':\n\n');
         const beating = setInterval(beat, 1_000);
         answer.on('close', () => clearInterval(beating));
         return beat();
@@ -52,14 +47,10 @@ describe('a cached caller', () => {
   const { now } = performance;
   beforeEach(async () => {
     time = createTestClock();
-    // Begin with an integer, so that sums of times are exact.
-    streamTime = Math.floor(now.call(performance));
-    // The test decides how long a silence lasts, however slow the machine is.
-    performance.now = () => streamTime;
+    // No silence lasts too long, however slow the machine is.
+    performance.now = () => 0;
     streams = [];
     answers = { ...ANSWERS };
-    isOpening = true;
-    isBeating = true;
     api = await live();
   });
   afterEach(() => {
@@ -105,39 +96,6 @@ describe('a cached caller', () => {
   }
   const tokenIn = (form: URLSearchParams) => form.get('token');
   const announce = (what: string) => streams.at(-1)?.write(`data: ${what}\n\n`);
-
-  it('a cached caller, and no other, is evicted when the service announces a change of the caller', async () => {
-    for (const [what, ...dropped] of [
-      ['of-ada', ADA],
-      ['acc_ada', ADA, KEY],
-      ['gate_ci_a', ADA, BOB],
-      ['gate_ci_robot', ROBOT],
-      ['key_a', KEY],
-      ['org_a', ADA, BOB],
-      ['acc_bob gate_ci_a', BOB],
-      ['acc_bob gate_ci_other'],
-      ['acc_stranger'],
-      ['everything', ...TOKENS],
-    ] as const) {
-      await remember(...TOKENS);
-      const signals = await Promise.all(TOKENS.map(async (token) => (await callerOf(token)).signal));
-      announce(what);
-      // Wait for this event: events on the same stream arrive in order, so earlier ones have
-      // arrived.
-      const marker = (await callerOf(KEY)).signal;
-      if (!dropped.some((token) => token === KEY)) announce('key_a');
-      await eventually(() => expect(marker?.aborted).to.equal(true));
-      const isDropped = TOKENS.map((token) => token === KEY || dropped.some((one) => one === token));
-      expect(
-        signals.map((signal) => signal?.aborted),
-        what,
-      ).to.deep.equal(isDropped);
-      for (const [at, token] of TOKENS.entries()) {
-        expect(await isAsked(token), `${what}: ${token}`).to.equal(isDropped[at]);
-      }
-      time.advance(6);
-    }
-  });
 
   it('a cached caller is the same object with the same abort signal in every call', async () => {
     await remember(ADA);
@@ -244,17 +202,6 @@ describe('a cached caller', () => {
     expect(await callerOf(ADA)).to.equal(next);
   });
 
-  it('a cached caller is not used after the clock was set back', async () => {
-    await remember(ADA);
-    time.advance(-3_600);
-    expect(await isAsked(ADA)).to.equal(true);
-  });
-
-  it('a refused caller is never cached', async () => {
-    const unknown = `${TOKEN}unknown`;
-    expect([await isAsked(unknown), await isAsked(unknown)]).to.deep.equal([true, true]);
-  });
-
   it('a full cache evicts the caller that was cached first', async () => {
     api.close();
     api = await live(2);
@@ -292,36 +239,5 @@ describe('a cached caller', () => {
     await eventually(() => expect(over?.aborted).to.equal(true));
     expect((await callerOf(ADA)).signal?.aborted).to.equal(false);
     expect(await isAsked(ADA)).to.equal(false);
-  });
-
-  it('a cached caller is not used while the change stream is broken, nor after a new one opens', async () => {
-    await remember(ADA);
-    const { signal } = await callerOf(ADA);
-    isOpening = false;
-    streams.at(-1)?.destroy();
-    await eventually(() => expect(signal?.aborted).to.equal(true));
-    expect([await isAsked(ADA), await isAsked(ADA)]).to.deep.equal([true, true]);
-    // Without a stream no revocation would be announced, so the signal has already fired.
-    expect((await callerOf(ADA)).signal?.aborted).to.equal(true);
-    isOpening = true;
-    await streaming(api, 2);
-    expect((await callerOf(ADA)).signal?.aborted).to.equal(false);
-  });
-
-  it('a cached caller is not used after two seconds without a heartbeat of the change stream', async () => {
-    await remember(ADA, KEY);
-    const [{ signal }, marker] = [await callerOf(ADA), (await callerOf(KEY)).signal];
-    isBeating = false;
-    announce('key_a');
-    await eventually(() => expect(marker?.aborted).to.equal(true));
-    streamTime += 1_999;
-    expect(await isAsked(ADA)).to.equal(false);
-    streamTime += 1;
-    expect([await isAsked(ADA), await isAsked(ADA)]).to.deep.equal([true, true]);
-    await eventually(() => expect(signal?.aborted).to.equal(true));
-    // Events on the former stream are ignored; the new stream is trusted.
-    announce('acc_bob');
-    isBeating = true;
-    await streaming(api, 2);
   });
 });

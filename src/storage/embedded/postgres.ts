@@ -66,7 +66,11 @@ const CLOSE_TIMEOUT_MS = 5_000;
  *   `share` only if that process does not serve the database by then.
  * @throws DataDirectoryRefused
  */
-export async function serveEmbeddedPostgres(dataDirectory: string, sharing: Sharing): Promise<EmbeddedPostgres> {
+export async function serveEmbeddedPostgres(
+  dataDirectory: string,
+  sharing: Sharing,
+  maxIdleMs?: number,
+): Promise<EmbeddedPostgres> {
   await mkdir(dataDirectory, { recursive: true, mode: 0o700 });
   // Resolve links: every process must find the same lock and socket by any path to the folder.
   const folder = await openFolder(await realpath(dataDirectory));
@@ -76,7 +80,7 @@ export async function serveEmbeddedPostgres(dataDirectory: string, sharing: Shar
       const lock = await takeDirectoryLock(folder.path);
       // A process still serves the database if the file that it has locked was removed.
       const isServed = await accepts(path.join(folder.path, SOCKET_NAME));
-      if (lock && !isServed) return await serve(folder, lock);
+      if (lock && !isServed) return await serve(folder, lock, maxIdleMs);
       lock?.release();
       if (sharing === 'share' && isServed) {
         const { path: socketDirectory, close } = folder;
@@ -92,12 +96,12 @@ export async function serveEmbeddedPostgres(dataDirectory: string, sharing: Shar
   }
 }
 
-async function serve(folder: DataFolder, lock: DirectoryLock): Promise<EmbeddedPostgres> {
+async function serve(folder: DataFolder, lock: DirectoryLock, maxIdleMs?: number): Promise<EmbeddedPostgres> {
   const socketPath = path.join(folder.path, SOCKET_NAME);
   try {
     const db = await openDatabaseIn(folder.realPath);
     await rm(socketPath, { force: true });
-    const server = await serveOnSocket(db, socketPath);
+    const server = await serveOnSocket(db, socketPath, maxIdleMs);
     return {
       socketDirectory: folder.path,
       listen: server.listen,

@@ -1,6 +1,7 @@
 /** Serves PostgreSQL on a Unix socket: its connections take turns to use the one PGlite session. */
 import { createServer, type Socket } from 'node:net';
 import type { PGlite } from '@electric-sql/pglite';
+import { STOPPED_INSIDE } from '../storage-unavailable.ts';
 
 /** Calls `listener` with the payload of each NOTIFY on `channel`, as soon as it is committed. */
 export type Listen = (channel: string, listener: (payload: string) => void) => Promise<void>;
@@ -11,6 +12,12 @@ export type EmbeddedServer = Awaited<ReturnType<typeof serveOnSocket>>;
 const MAX_CONNECTIONS = 40;
 
 /**
+ * How long a transaction may wait for its process: one that was stopped (Ctrl-Z) would block all others. Long, because a
+ * busy process counts as well.
+ */
+const MAX_IDLE_MS = 10_000;
+
+/**
  * Serves the database to every process with permission to open the socket.
  *
  * All connections share one unnamed statement and one transaction. So a connection keeps its turn
@@ -18,13 +25,13 @@ const MAX_CONNECTIONS = 40;
  * none of another connection in between. (The package pglite-socket forwards messages one by one,
  * so one connection's statement can run with another's values: electric-sql/pglite#1046.)
  */
-export async function serveOnSocket(db: PGlite, socketPath: string) {
+export async function serveOnSocket(db: PGlite, socketPath: string, maxIdleMs = MAX_IDLE_MS) {
   const session = createSession(db);
   const sockets = new Set<Socket>();
   const server = createServer((socket) => {
     sockets.add(socket);
     socket.on('close', () => sockets.delete(socket));
-    attend(socket, session);
+    attend(socket, session, maxIdleMs);
   });
   server.maxConnections = MAX_CONNECTIONS;
   await new Promise<void>((resolve, reject) => {
@@ -87,6 +94,7 @@ function createSession(db: PGlite) {
   return {
     takeTurn,
     run,
+    isHeldBy: (connection: symbol): boolean => holder === connection,
 
     async listen(channel: string, listener: (payload: string) => void): Promise<void> {
       listeners.set(channel, listener);
@@ -108,10 +116,11 @@ function createSession(db: PGlite) {
   };
 }
 
-function attend(socket: Socket, session: Session): void {
+function attend(socket: Socket, session: Session, maxIdleMs: number): void {
   const connection = Symbol('connection');
   const read = createReader();
   let work = Promise.resolve();
+  let idle: NodeJS.Timeout | undefined;
   const next = (step: () => Promise<void>): void => {
     // If a step fails, PGlite itself has failed: close the connection of the client.
     work = work.then(step).catch(() => void socket.destroy());
@@ -123,12 +132,26 @@ function attend(socket: Socket, session: Session): void {
       return;
     }
     await session.takeTurn(connection);
+    watch(false);
     // Do not run the messages of a client that has disconnected; `leave` ends the client's turn.
     if (!socket.destroyed) socket.write(await session.run(connection, messages));
+    watch(session.isHeldBy(connection) && !socket.destroyed);
+  }
+
+  function watch(isInTransaction: boolean): void {
+    clearTimeout(idle);
+    idle = isInTransaction ? setTimeout(giveUp, maxIdleMs).unref() : undefined;
+  }
+
+  /** Says why, as PostgreSQL does: the client reads it when it continues. */
+  function giveUp(): void {
+    socket.write(STOPPED_TOO_LONG);
+    socket.destroy();
   }
 
   socket.on('error', () => {});
   socket.on('data', (bytes) => {
+    if (idle) watch(true);
     try {
       for (const messages of read(bytes)) next(() => answer(messages));
     } catch {
@@ -136,7 +159,10 @@ function attend(socket: Socket, session: Session): void {
       socket.destroy();
     }
   });
-  socket.on('close', () => next(() => session.leave(connection)));
+  socket.on('close', () => {
+    watch(false);
+    next(() => session.leave(connection));
+  });
 }
 
 /** Stands for an encryption request, which a client may send before it opens the connection. */
@@ -192,11 +218,18 @@ function messageAt(bytes: Buffer, start: number, typeLength: 0 | 1): Buffer | un
   return end <= bytes.length ? bytes.subarray(start, end) : undefined;
 }
 
-function simpleQuery(sql: string): Buffer {
-  const message = Buffer.from(`Q\0\0\0\0${sql}\0`, 'latin1');
+function messageOf(type: string, text: string): Buffer {
+  const message = Buffer.from(`${type}\0\0\0\0${text}\0`, 'latin1');
   message.writeUInt32BE(message.length - 1, 1);
   return message;
 }
+
+const simpleQuery = (sql: string): Buffer => messageOf('Q', sql);
+
+const STOPPED_TOO_LONG = messageOf(
+  'E',
+  `SFATAL\0C${STOPPED_INSIDE}\0Mterminating connection due to idle-in-transaction timeout\0`,
+);
 
 /** A Sync, in case the client sent only part of an exchange, and a ROLLBACK of its transaction. */
 const ABANDON = Buffer.concat([Buffer.from('S\0\0\0\x04', 'latin1'), simpleQuery('ROLLBACK')]);

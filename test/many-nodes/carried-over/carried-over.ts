@@ -46,7 +46,6 @@ export interface CarriedOver {
 }
 
 /**
- * All things, in the order in which they are started. The last ones live for only two minutes, and
- * are finished first.
+ * All things, in the order in which they are started. The last ones live for only two minutes, and are finished first.
  */
 export const CARRIED_OVER: readonly CarriedOver[] = [VALUES, SIGN_INS, PAGES].flat();
