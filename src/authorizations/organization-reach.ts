@@ -10,7 +10,15 @@ import { isClientId } from '../base/random-id.ts';
 import { createTurns } from '../storage/account-turns.ts';
 import type { Database } from '../storage/queries.ts';
 import { hasEndedAt } from './consents.ts';
-import type { Reaching, ReachingClient, ReachingKey, ReachingMachine, ReachingPerson, Step } from './reaching.ts';
+import type {
+  ConnectingPerson,
+  Reaching,
+  ReachingClient,
+  ReachingKey,
+  ReachingMachine,
+  ReachingPerson,
+  Step,
+} from './reaching.ts';
 
 export type OrganizationReach = ReturnType<typeof createOrganizationReach>;
 
@@ -92,7 +100,7 @@ function createReach(parts: {
   /** Returns the latest connections of each client, the latest used first. @param held join of the column `held` */
   const connectionsOf = (clients: readonly { readonly id: string }[], held: string): Promise<ConnectionRow[]> =>
     database.query<ConnectionRow>(
-      `SELECT n.client_id AS "clientId", n.last_used_at AS "lastUsedAt", a.name AS person,
+      `SELECT n.client_id AS "clientId", n.account_id AS "accountId", n.last_used_at AS "lastUsedAt", a.name AS person,
           a.suspended_at IS NOT NULL AS "isSuspended", m.role, h.held, ${limitOf('n')} AS limit
         FROM unnest($3::text[]) AS c (id)
         CROSS JOIN LATERAL (SELECT account_id FROM member_connections
@@ -113,9 +121,11 @@ function createReach(parts: {
         SELECT c.id AS at, c.id, c.name, o.name AS "ownerName",
           c.kind, c.suspended_at IS NOT NULL AS "isSuspended", ${BLOCKS},
           coalesce(there.barred_at, b.barred_at) AS "blockedAt", a.name AS "blockedBy",
-          ARRAY(SELECT w.name FROM barred_in_warehouses n JOIN warehouses w ON w.id = n.warehouse_id
-            WHERE n.client_id = c.id AND w.organization_id = $1 AND w.ended_at IS NULL
-            ORDER BY w.name, w.id) AS "blockedIn",
+          (SELECT coalesce(json_agg(json_build_object('id', w.id, 'name', w.name, 'at', n.barred_at, 'by', a.name)
+              ORDER BY w.name, w.id), '[]')
+            FROM barred_in_warehouses n JOIN warehouses w ON w.id = n.warehouse_id
+            LEFT JOIN accounts a ON a.id = n.barred_by
+            WHERE n.client_id = c.id AND w.organization_id = $1 AND w.ended_at IS NULL) AS "blockedIn",
           d.decided_at AS "decidedAt", by.name AS "decidedBy", d.sentence,
           CASE WHEN b.client_id IS NOT NULL THEN 'blocked'
             WHEN c.kind = 'machine' OR NOT own.asks_first OR d.is_approved THEN 'admitted'
@@ -222,17 +232,18 @@ function createReach(parts: {
       (await readClients(CLIENTS_NAMED, ids.filter(isClientId))).rows,
 
     /**
-     * Returns the rights that the client has, or would have without a policy or block, in each
-     * warehouse, through the latest members to connect it.
+     * Returns the latest members to connect the client, the latest used first, with the rights that the
+     * client has through them, or would have without a policy or block.
      */
-    async rightsThrough(clientId: string): Promise<ReadonlyMap<string, ReadonlySet<Right>>> {
-      const rights = new Map<string, Set<Right>>();
-      for (const row of await connectionsOf([{ id: clientId }], heldWithin('n', 'every warehouse'))) {
-        for (const one of row.isSuspended ? [] : (warehousesWithin(row)?.warehouses ?? [])) {
-          rights.set(one.id, new Set([...(rights.get(one.id) ?? []), ...one.rights]));
-        }
-      }
-      return rights;
+    async through(clientId: string): Promise<readonly ConnectingPerson[]> {
+      const rows = await connectionsOf([{ id: clientId }], heldWithin('n', 'every warehouse'));
+      return rows.map((row) => ({
+        id: row.accountId,
+        name: row.person,
+        isSuspended: row.isSuspended,
+        lastUsedAt: row.lastUsedAt,
+        reaches: row.isSuspended ? [] : (warehousesWithin(row)?.warehouses ?? []),
+      }));
     },
 
     /** Returns the member, or undefined. */
@@ -295,7 +306,7 @@ interface CredentialRow {
   readonly held: readonly { readonly id: string; readonly rights: readonly Right[] | null }[] | null;
 }
 
-type ConnectionRow = CredentialRow & Pick<KeyRow, 'person' | 'lastUsedAt'> & { clientId: string };
+type ConnectionRow = CredentialRow & Pick<KeyRow, 'person' | 'lastUsedAt'> & { clientId: string; accountId: string };
 
 /** `id` is null for a member without API keys. */
 type KeyRow = Omit<ReachingKey, 'id' | 'rights'> & CredentialRow & { readonly id: string | null };

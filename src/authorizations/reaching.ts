@@ -55,13 +55,28 @@ export interface ReachingClient extends Reaching, Blockable {
   /** When and by whom the client was blocked, in the chosen warehouse or else in the organization; null if it is not. */
   readonly blockedAt: Date | null;
   readonly blockedBy: string | null;
-  /** The names of the organization's warehouses in which the client is blocked. */
-  readonly blockedIn: readonly string[];
+  /** The organization's warehouses in which the client is blocked; `at` is in ISO 8601. */
+  readonly blockedIn: readonly {
+    readonly id: string;
+    readonly name: string;
+    readonly at: string;
+    readonly by: string | null;
+  }[];
   /** The time of the stored decision, even if the organization is open now; null if undecided. */
   readonly decidedAt: Date | null;
   readonly decidedBy: string | null;
   /** Why the client was declined, for the people who connected the client. */
   readonly sentence: string | null;
+}
+
+/** A member who has connected a client, and what the client reaches through them. */
+export interface ConnectingPerson {
+  readonly id: string;
+  readonly name: string;
+  readonly isSuspended: boolean;
+  readonly lastUsedAt: Date | null;
+  /** The warehouses; empty for a suspended person. */
+  readonly reaches: readonly { readonly id: string; readonly rights: readonly Right[] }[];
 }
 
 export type ReachingMachine = Pick<ReachingPerson, keyof Reaching | 'role' | 'isSuspended' | 'since' | 'warehouses'> &

@@ -1,10 +1,10 @@
 /** `/profile/activity`: what happened to the signed-in user's account, newest first. */
 import type { Context } from 'koa';
 import type { Activity, ActivityRecord } from '../accounts/activity/activity.ts';
-import { ACTIONS, type Action, describeAction } from '../accounts/activity/activity-words.ts';
+import { ACTIONS, describeAction } from '../accounts/activity/activity-words.ts';
 import { browserText, deviceIcon } from '../accounts/browser-names.ts';
 import { type Message, message, type Text } from '../base/message.ts';
-import type { ListTools } from './lists.ts';
+import { choiceOf, type ListTools, urlWith } from './lists.ts';
 import type { PageKit } from './page-kit.ts';
 import { get, type Route } from './routes.ts';
 import { accountOf } from './signed-in.ts';
@@ -51,21 +51,17 @@ export function activityPage(parts: { readonly kit: PageKit; readonly activity: 
   async function show(ctx: Context): Promise<void> {
     const before = numberFrom(ctx.query.before);
     const text = textFrom(ctx.query.q);
-    const kind = KINDS.find(({ value }) => value === ctx.query.only);
+    const kind = KINDS.find(({ name }) => name === ctx.query.only);
     // Load one more entry than fits on the page, to find out whether there is a next page.
     const found = await activity.of(accountOf(ctx).id, {
       limit: PAGE_SIZE + 1,
       ...(before !== undefined && { before }),
-      actions: kind && ACTIONS.filter((action) => kind.has(action)),
+      actions: kind && ACTIONS.filter((action) => kind.actions.test(action)),
       text: text || undefined,
     });
     const shown = found.slice(0, PAGE_SIZE);
     const last = found.length > PAGE_SIZE ? shown.at(-1) : undefined;
-    const asked = { ...(text && { q: text }), ...(kind && { only: kind.value }) };
-    const urlWith = (more: Readonly<Record<string, string>>): string => {
-      const query = new URLSearchParams({ ...asked, ...more });
-      return query.size === 0 ? PATH : `${PATH}?${query}`;
-    };
+    const asked = { ...(text && { q: text }), ...(kind && { only: kind.name }) };
     await kit.render(ctx, 'activity', {
       entries: shown.map((record) => describeActivity(record, kit.rightsInWords(ctx))),
       tools: {
@@ -74,15 +70,13 @@ export function activityPage(parts: { readonly kit: PageKit; readonly activity: 
         search: text,
         orders: [],
         hasTools: true,
-        filters: [{ value: '', label: message('activity.all') }, ...KINDS].map(({ value, label }) => ({
-          value,
-          label,
-          isChosen: value === (kind?.value ?? ''),
-        })),
+        filters: [{ name: '', label: message('activity.all') }, ...KINDS].map((one) =>
+          choiceOf(one, one.name === (kind?.name ?? '')),
+        ),
       },
       isPart: text !== '' || kind !== undefined,
-      olderUrl: last && urlWith({ before: String(last.id) }),
-      newestUrl: before === undefined ? undefined : urlWith({}),
+      olderUrl: last && urlWith(PATH, { ...asked, before: String(last.id) }),
+      newestUrl: before === undefined ? undefined : urlWith(PATH, asked),
     });
   }
 
@@ -90,36 +84,12 @@ export function activityPage(parts: { readonly kit: PageKit; readonly activity: 
 }
 
 /** The filters; each selects a group of actions. */
-const KINDS: readonly {
-  readonly value: string;
-  readonly label: Message;
-  has(action: Action): boolean;
-}[] = [
-  {
-    value: 'signing-in',
-    label: message('activity.kind-signing-in'),
-    has: (action) => /^(sign|password)/.test(action),
-  },
-  {
-    value: 'connections',
-    label: message('activity.kind-connections'),
-    has: (action) => /connected|tokens_/.test(action),
-  },
-  {
-    value: 'api-keys',
-    label: message('activity.kind-api-keys'),
-    has: (action) => action.startsWith('api_key'),
-  },
-  {
-    value: 'clients',
-    label: message('activity.kind-clients'),
-    has: (action) => action.startsWith('client_'),
-  },
-  {
-    value: 'access',
-    label: message('activity.kind-access'),
-    has: (action) => action.startsWith('member'),
-  },
+const KINDS: readonly { readonly name: string; readonly label: Message; readonly actions: RegExp }[] = [
+  { name: 'signing-in', label: message('activity.kind-signing-in'), actions: /^(sign|password)/ },
+  { name: 'connections', label: message('activity.kind-connections'), actions: /connected|tokens_/ },
+  { name: 'api-keys', label: message('activity.kind-api-keys'), actions: /^api_key/ },
+  { name: 'clients', label: message('activity.kind-clients'), actions: /^client_/ },
+  { name: 'access', label: message('activity.kind-access'), actions: /^member/ },
 ];
 
 const MAX_SEARCH_LENGTH = 100;

@@ -91,16 +91,13 @@ interface ConnectionRow {
 }
 
 const PATH = '/profile/connections';
-const ALL = `${PATH}/disconnect-all`;
-const UNUSED = `${PATH}/disconnect-unused`;
-/** The apps that the page proposed: those that the user has not seen stay connected. */
+/** The apps that the page proposed. */
 const SHOWN_FIELD = 'client_id';
 /** The user who disconnects more than this many apps at once types their number. */
 const MAX_UNTYPED = 10;
 /** The organization whose button *Add* was pressed. */
 const ADDED_FIELD = 'add_place';
-const NOT_CONNECTED = message('connections.not-connected');
-const DISCONNECTED = message('connections.disconnected');
+const NOT_CONNECTED = message('connections.one-already');
 const NOT_LIMITED = message('limit.not-saved');
 
 export function connectionsPage(parts: {
@@ -154,8 +151,8 @@ export function connectionsPage(parts: {
       list,
       connections: rows.map((client) => rowOf(client, compared(client, reach), reach)),
       ...countReached(connected, reach),
-      disconnectAllUrl: ALL,
-      unused: unused > 0 ? { count: unused, url: UNUSED } : undefined,
+      disconnectAllUrl: `${PATH}/disconnect-all`,
+      unused: unused > 0 ? { count: unused, url: `${PATH}/disconnect-unused` } : undefined,
     });
   }
 
@@ -226,53 +223,33 @@ export function connectionsPage(parts: {
     await changeLimit(ctx, client, { ...limit, places: [...others, added.id] });
   }
 
-  const disconnecting = endingRoutes<ConnectedClient>(kit, {
-    path: `${PATH}/:id/disconnect`,
-    page: [kit.requireSignedIn],
-    form: kit.ownForm(),
-    needsRecentSignIn: false,
-    find: ownConnection,
-    ask: (_ctx, client) => ({
-      section: 'connections',
-      heading: message('connections.disconnect-heading', { app: client.name }),
-      consequences: [message('connections.disconnect-effect'), message('connections.can-ask-again')],
-      button: message('connections.disconnect'),
-    }),
-    async end(ctx, { clientId }) {
-      await disconnect({ accountId: accountOf(ctx).id, clientId }, requestOrigin(ctx));
-      return { said: DISCONNECTED };
-    },
-    already: NOT_CONNECTED,
-    back: () => PATH,
-  });
-
-  /** Disconnects several apps after one question; `whose` returns those of the user's apps. */
-  const disconnectingMany = (
-    path: string,
-    name: 'all' | 'unused',
-    whose: (all: readonly ConnectedClient[]) => readonly ConnectedClient[],
+  /** Disconnects apps after a question; `whose` returns which of the user's apps. */
+  const disconnecting = (
+    name: 'one' | 'all' | 'unused',
+    whose: (ctx: Context, all: readonly ConnectedClient[]) => readonly ConnectedClient[],
   ): Route[] =>
     endingRoutes<readonly ConnectedClient[]>(kit, {
-      path,
+      path: name === 'one' ? `${PATH}/:id/disconnect` : `${PATH}/disconnect-${name}`,
       page: [kit.requireSignedIn],
       form: kit.ownForm(),
       needsRecentSignIn: false,
       async find(ctx) {
-        const found = whose(await connections.listOf(accountOf(ctx).id));
-        const shown = name === 'unused' && ctx.method === 'POST' ? formOf(ctx).getAll(SHOWN_FIELD) : undefined;
-        const clients = shown ? found.filter(({ clientId }) => shown.includes(clientId)) : found;
+        const clients = whose(ctx, await connections.listOf(accountOf(ctx).id));
         return clients.length > 0 ? clients : undefined;
       },
       ask: (_ctx, clients) => ({
         section: 'connections',
-        heading: message(`connections.disconnect-${name}-heading`, { count: clients.length }),
+        heading: message(`connections.disconnect-${name}-heading`, {
+          count: clients.length,
+          app: clients[0]?.name ?? '',
+        }),
         consequences: [
-          ...(name === 'all' ? [] : [namesOf(clients)]),
+          ...(name === 'unused' ? [namesOf(clients)] : []),
           message(`connections.disconnect-${name}-effect`, { count: clients.length }),
-          message('connections.all-can-ask-again'),
+          message(name === 'one' ? 'connections.can-ask-again' : 'connections.all-can-ask-again'),
         ],
-        fields: name === 'all' ? [] : clients.map(({ clientId }) => ({ name: SHOWN_FIELD, value: clientId })),
-        button: name === 'all' ? message('connections.disconnect-all') : message('connections.disconnect'),
+        fields: name === 'unused' ? clients.map(({ clientId }) => ({ name: SHOWN_FIELD, value: clientId })) : [],
+        button: message(name === 'all' ? 'connections.disconnect-all' : 'connections.disconnect'),
         toType: clients.length > MAX_UNTYPED ? String(clients.length) : undefined,
       }),
       async end(ctx, clients) {
@@ -281,16 +258,21 @@ export function connectionsPage(parts: {
         else for (const { clientId } of clients) await disconnect({ accountId, clientId }, requestOrigin(ctx));
         return { said: message(`connections.${name}-disconnected`, { count: clients.length }) };
       },
-      already: message(name === 'all' ? 'connections.all-disconnected' : 'connections.unused-already'),
+      already: message(name === 'all' ? 'connections.all-disconnected' : `connections.${name}-already`),
       back: () => PATH,
     });
 
   return [
     get(PATH, kit.requireSignedIn, showAll),
-    ...disconnectingMany(ALL, 'all', (all) => all),
-    ...disconnectingMany(UNUSED, 'unused', (all) => all.filter(unusedFilter(clock()).has)),
+    ...disconnecting('all', (_ctx, all) => all),
+    ...disconnecting('unused', (ctx, all) => {
+      const unused = all.filter(unusedFilter(clock()).has);
+      // The apps that the user has not seen on the page stay connected.
+      const shown = ctx.method === 'POST' ? formOf(ctx).getAll(SHOWN_FIELD) : undefined;
+      return shown ? unused.filter(({ clientId }) => shown.includes(clientId)) : unused;
+    }),
     get(`${PATH}/:id`, kit.requireSignedIn, show),
-    ...disconnecting,
+    ...disconnecting('one', (ctx, all) => all.filter(({ clientId }) => clientId === ctx.params.id)),
     post(`${PATH}/:id`, ...kit.ownForm(), kit.requireRecentSignIn, saveLimit),
   ];
 }

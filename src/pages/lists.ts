@@ -170,6 +170,12 @@ export async function stepListOf<Row extends { readonly at: string }>(
   };
 }
 
+/** Returns the path with these parameters, if there are any. */
+export const urlWith = (path: string, parameters: Readonly<Record<string, string>>): string => {
+  const query = new URLSearchParams(parameters);
+  return query.size === 0 ? path : `${path}?${query}`;
+};
+
 interface ListPage<Row> {
   readonly rows: readonly Row[];
   /** True if the list is longer than what was counted. */
@@ -184,10 +190,6 @@ function askedOf<Row>(query: ParsedUrlQuery, { path, orders, filters = [], kept 
   const words = normalized(search).split(/\s+/);
   const order = orders.find(({ name }) => name === asked('order')) ?? orders[0];
   const filter = filters.find(({ name }) => name === asked('only'));
-  const urlWith = (parameters: Readonly<Record<string, string>>): string => {
-    const query = new URLSearchParams(parameters);
-    return query.size === 0 ? path : `${path}?${query}`;
-  };
   const everything = { name: '', label: message('lists.all') };
   const chosen: Readonly<Record<string, string>> = {
     ...kept,
@@ -199,7 +201,7 @@ function askedOf<Row>(query: ParsedUrlQuery, { path, orders, filters = [], kept 
     asked,
     order,
     chosen,
-    urlWith,
+    urlWith: (parameters: Readonly<Record<string, string>>): string => urlWith(path, parameters),
     matches: (row: Row): boolean =>
       (!filter || filter.has(row)) && (search === '' || hasAll(normalized(textOf(row)), words)),
     tools: {
@@ -210,7 +212,7 @@ function askedOf<Row>(query: ParsedUrlQuery, { path, orders, filters = [], kept 
       filters: (filters.length > 0 ? [everything, ...filters] : []).map((one) =>
         choiceOf(one, one.name === (filter?.name ?? '')),
       ),
-      allUrl: urlWith(kept),
+      allUrl: urlWith(path, kept),
     },
   };
 }
@@ -230,8 +232,8 @@ export const containsText = (text: string, search: string): boolean =>
 
 const hasAll = (text: string, words: readonly string[]): boolean => words.every((word) => text.includes(word));
 
-const choiceOf = ({ name, label }: { readonly name: string; readonly label: Text }, isChosen: boolean): ListChoice => ({
-  value: name,
-  label,
-  isChosen,
-});
+/** Returns an option of a list's filters or orders. */
+export const choiceOf = (
+  { name: value, label }: { readonly name: string; readonly label: Text },
+  isChosen: boolean,
+): ListChoice => ({ value, label, isChosen });

@@ -260,17 +260,7 @@ export function listPages(parts: {
     }),
     firstSignInPage({ kit, signInMethods, endingChoices, formDrafts, signIns, passwords }),
     strongSignInPage({ kit, signInMethods, enabled }),
-    enabled.passkeys
-      ? passkeysPage({
-          kit,
-          passkeySignIns: enabled.passkeys,
-          passkeys,
-          signInMethods,
-          continueIfSatisfied,
-          signIns,
-          passwords,
-        })
-      : [],
+    enabled.passkeys ? passkeysPage({ kit, passkeySignIns: enabled.passkeys, passkeys, continueIfSatisfied }) : [],
     errorReferencePage({ kit, issuer, lifetimes }),
   ].flat();
 }

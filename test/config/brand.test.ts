@@ -140,7 +140,6 @@ describe('the texts and links of the brand', () => {
     expect(rights).to.deep.equal({
       read: { de: 'Bestand sehen' },
       write: 'change stock',
-      manage: 'manage',
     });
     for (const wrong of ['{ fr: voir }', '{ de: 5 }', '{ de: "" }', '""', '[see]']) {
       expect(problemsOf(`rights: { read: ${wrong} }`)[0]?.path, wrong).to.equal('rights.read');

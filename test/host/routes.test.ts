@@ -99,9 +99,9 @@ POST /profile/organizations/:id/warehouses/:warehouse/clients/:client/end: OWN F
 GET /profile/organizations/:id/warehouses/:warehouse/clients/:client/let-in: requireSignedIn sayOwnEnded requireAdmin showQuestion
 POST /profile/organizations/:id/warehouses/:warehouse/clients/:client/let-in: OWN FORM sayOwnEnded requireAdmin drawRefusals requireTyped requireRecentSignIn endIt
 GET /profile/organizations/:id/policy: requireSignedIn sayOwnEnded requireAdmin showPolicy
-POST /profile/organizations/:id/policy: OWN FORM sayOwnEnded requireAdmin requireRecentSignIn save
-GET /profile/organizations/:id/clients/:client/decide: requireSignedIn sayOwnEnded requireAdmin askToDecide
-POST /profile/organizations/:id/clients/:client/decide: OWN FORM sayOwnEnded requireAdmin requireRecentSignIn decide
+POST /profile/organizations/:id/policy: OWN FORM sayOwnEnded requireAdmin search requireRecentSignIn save
+GET /profile/organizations/:id/clients/:client: requireSignedIn sayOwnEnded requireAdmin show
+POST /profile/organizations/:id/clients/:client: OWN FORM sayOwnEnded requireAdmin requireRecentSignIn decide
 GET /profile/api-keys/:id/limit: requireSignedIn requireOwnKey show
 POST /profile/api-keys/:id/limit: OWN FORM requireOwnKey checkForm requireRecentSignIn save
 GET /profile/api-keys: requireSignedIn show
@@ -116,8 +116,10 @@ GET /profile/security/password: requireSignedIn backToPage
 POST /profile/security/password: OWN FORM changePassword
 GET /profile/security/ways: requireSignedIn backToPage
 POST /profile/security/ways: OWN FORM requireRecentSignIn link
-GET /profile/security/ways/remove: requireSignedIn askToRemove
-POST /profile/security/ways/remove: OWN FORM requireRecentSignIn remove
+GET /profile/security/ways/remove: requireSignedIn showQuestion
+POST /profile/security/ways/remove: OWN FORM requireTyped requireRecentSignIn endIt
+GET /profile/security/passkeys/:id/remove: requireSignedIn showQuestion
+POST /profile/security/passkeys/:id/remove: OWN FORM requireTyped requireRecentSignIn endIt
 GET /profile/security/password/reset: requireSignedIn backToPage
 POST /profile/security/password/reset: OWN FORM reset
 GET /profile/security/sessions/:uid/sign-out: requireSignedIn backToPage
@@ -136,8 +138,6 @@ GET /profile/security/passkeys/new: requireSignedIn requireRecentSignIn showNew
 POST /profile/security/passkeys/new: OWN FORM requireRecentSignIn add
 GET /profile/security/passkeys/:id: requireSignedIn show
 POST /profile/security/passkeys/:id: OWN FORM requireRecentSignIn rename
-GET /profile/security/passkeys/:id/remove: requireSignedIn askToRemove
-POST /profile/security/passkeys/:id/remove: OWN FORM requireRecentSignIn remove
 GET /errors: index
 GET /errors/:code: show
 GET /assets/:name: serveAsset

@@ -131,7 +131,7 @@ describeInBrowser('pages in the browser', (visit) => {
       const { page: plain } = await visit({ javaScript: false });
       await enterAs(page, on.issuer, session);
       await enterAs(plain, on.issuer, session);
-      const decision = `${organizationUrl}/clients/${client.id}/decide`;
+      const decision = `${organizationUrl}/clients/${client.id}`;
       await expectPages(page, { [`${organizationUrl}/policy`]: 200 });
       await plain.goto(`${on.issuer}${organizationUrl}/policy`);
       await plain.getByLabel('Require approval').check();
@@ -175,7 +175,7 @@ describeInBrowser('pages in the browser', (visit) => {
       await enterAs(plain, on.issuer, session);
       await plain.goto(on.issuer + organizationUrl);
       await plain.getByRole('link', { name: 'Riga', exact: true }).click();
-      await plain.getByText('Rights in Riga').first().waitFor();
+      await plain.locator('.parts [aria-current=page]', { hasText: 'Riga' }).waitFor();
       const { pathname, search } = new URL(plain.url());
       await expectPages(page, { [pathname + search]: 200 });
     });
@@ -193,6 +193,7 @@ describeInBrowser('pages in the browser', (visit) => {
         [`/profile/oauth-clients/${client.id}/links`]: 200,
         '/profile/organizations': 200,
         [`${organizationUrl}?show=clients`]: 200,
+        [`${organizationUrl}/clients/${client.id}`]: 200,
         '/profile/activity': 200,
         '/profile/security': 200,
         '/profile/api-keys': 200,

@@ -26,7 +26,7 @@ describeInBrowser('the life of an OAuth client', (visit) => {
     await page.getByLabel('Email address').fill(on.seeded.person.email);
     await page.locator('[name=password]').fill(on.seeded.person.password);
     await press(page, 'Sign in');
-    await page.getByRole('link', { name: 'OAuth Clients' }).first().click();
+    await page.getByRole('link', { name: 'Developer' }).click();
     await page.getByText('You have no OAuth clients yet.').waitFor();
 
     // Create: the first try has an invalid redirect URI, which is corrected.

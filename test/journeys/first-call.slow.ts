@@ -37,7 +37,7 @@ describeInBrowser('a new developer', (visit) => {
     await page.goto(`${issuer}/password?token=${token}`);
     await page.getByLabel('New password').fill(PASSWORD);
     await click(button(page, 'Set password'));
-    await click(page.getByRole('link', { name: 'OAuth Clients' }));
+    await click(page.getByRole('link', { name: 'Developer' }));
     await click(page.getByRole('link', { name: 'Create OAuth Client' }));
     await page.getByLabel('Name').fill('Stock Sync');
     await page.getByLabel('Redirect URI 1').fill('http://127.0.0.1:4000/callback');

@@ -23,7 +23,7 @@ onPostgresAndRedis('an approval of an organization', (start) => {
   let token: string;
 
   const url = (more = '') => `/profile/organizations/${on.seeded.organization.id}${more}`;
-  const decision = ({ id } = client) => url(`/clients/${id}/decide`);
+  const decision = ({ id } = client) => url(`/clients/${id}`);
   const approve = async () => admin.submit(await admin.get(decision()), { decision: 'approve' });
   const addUri = (uri: string) => on.service.clients.addRedirectUri(client.id, uri);
   const reached = async (value = token): Promise<unknown> => {
@@ -192,7 +192,7 @@ describe('mail about approved clients that changed', () => {
   });
 
   const approve = async () => {
-    const path = `/profile/organizations/${on.seeded.organization.id}/clients/${client.id}/decide`;
+    const path = `/profile/organizations/${on.seeded.organization.id}/clients/${client.id}`;
     // The clock has moved on by days: an earlier session has expired.
     const { status } = await (await signedIn(on.service, admin)).fillIn(path, { decision: 'approve' });
     expect(status).to.equal(200);

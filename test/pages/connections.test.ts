@@ -91,7 +91,7 @@ describe('the page of connections', () => {
       expect(await textAt(PATH, newcomer)).to.include('2 added, 1 changed');
     });
     expect(await text()).to.match(/Elsewhere Storage admin added/);
-    expect(await text()).to.match(/Riga added read .*Rotterdam was read, write read/);
+    expect(await text()).to.match(/Riga added see .*Rotterdam was see, change see/);
 
     await memberships.remove(subject, organizationId);
     await eventually(async () => {
@@ -119,11 +119,11 @@ describe('the page of connections', () => {
     const tokens = [await connect(confidential), await connect(confidential)];
     const others = await connect(otherConfidential);
     const asked = await person.get(pathOf(confidential, '/disconnect'));
-    expect(textOf(asked.html)).to.include(said('connections.disconnect-heading', { app: 'Route Planner' }));
+    expect(textOf(asked.html)).to.include(said('connections.disconnect-one-heading', { app: 'Route Planner' }));
     expect(await isActive(tokens[0]?.accessToken ?? '')).to.equal(true);
 
     const list = await person.follow(await person.submit(asked, {}));
-    expect(textOf(list.html)).to.include(said('connections.disconnected'));
+    expect(textOf(list.html)).to.include(said('connections.one-disconnected'));
     expect(textOf(list.html)).not.to.include('Route Planner');
     for (const { accessToken, refreshToken } of tokens) {
       expect(await isActive(accessToken)).to.equal(false);
@@ -165,7 +165,7 @@ describe('the page of connections', () => {
     for (const attempt of attempts) {
       const answer = await attempt();
       expect(answer.location?.pathname).to.equal(PATH);
-      expect(textOf((await person.follow(answer)).html)).to.include(said('connections.not-connected'));
+      expect(textOf((await person.follow(answer)).html)).to.include(said('connections.one-already'));
     }
   });
 

@@ -5,8 +5,8 @@ import { operatorFor, valueFrom } from '../operator/run-operator.ts';
 import { partnerTokens } from '../provider/partner-tokens.ts';
 import { eventually } from '../support/eventually.ts';
 import { authorizationUrl, basic, clientCredentials, exchangeCode, introspect } from '../support/oauth.ts';
-import type { Fields } from '../support/person.ts';
-import { addPerson } from '../support/seed.ts';
+import type { Fields, Page } from '../support/person.ts';
+import { addPerson, addTestClient } from '../support/seed.ts';
 import { startSeeded } from '../support/seeded.ts';
 import { onPostgresAndRedis, startTestService } from '../support/service.ts';
 import { said, textOf } from './client-owner.ts';
@@ -41,7 +41,7 @@ onPostgresAndRedis('the policy of an organization', (start) => {
   const url = (more = '') => `/profile/organizations/${on.seeded.organization.id}${more}`;
   const setPolicy = (fields: Fields) => owner.send(url('/policy'), fields);
   const decide = async (fields: Fields, id = client().id) => {
-    const path = url(`/clients/${id}/decide`);
+    const path = url(`/clients/${id}`);
     return owner.send(path, { shown: fieldOf(await owner.get(path), 'shown'), ...fields });
   };
   const connect = async (one = client()) => (await partnerTokens(on.issuer, on.seeded, person).tokens(one)).accessToken;
@@ -93,6 +93,38 @@ onPostgresAndRedis('the policy of an organization', (start) => {
     expect(await reachedWith(waiting)).to.deep.equal([]);
   });
 
+  it('above 20 connected clients, a search finds them, and keeps the ticks of those that it does not list', async () => {
+    const { service, seeded } = on;
+    const added = [];
+    for (let number = 1; number <= 23; number += 1) {
+      const name = `Many ${number}`;
+      const { id: clientId } = await addTestClient(service, name);
+      const { accountId } = seeded.person;
+      await service.connections.rememberConsent({ accountId, clientId, name, hosts: [], access: [] });
+      added.push({ id: clientId, name });
+    }
+    const chosenIn = ({ forms }: Page): string[] =>
+      forms.flatMap(({ values }) => values.filter(([field]) => field === 'approve').map(([, id]) => id));
+    const page = await owner.get(url('/policy'));
+    expect(page.html.match(/type="checkbox"/g)).to.have.length(20);
+    expect(chosenIn(page)).to.have.members(added.map(({ id }) => id));
+    const [dropped, ...kept] = added.map(({ id }) => id);
+    const found = await owner.submit(page, { ...ASK, approve: kept, search: 'yes', find: 'many 17' });
+    expect(found.status).to.equal(200);
+    expect(await policyIn()).to.equal('open allow');
+    expect(found.html.match(/type="checkbox"/g)).to.have.length(1);
+    expect(chosenIn(found)).to.have.members(kept);
+    const saved = await owner.submit(found, { ...ASK, approve: chosenIn(found) });
+    expect(saved.status).to.equal(303);
+    const approved = await service.database.query<{ id: string }>('SELECT client_id AS id FROM client_decisions');
+    expect(approved.map(({ id }) => id))
+      .to.have.members(kept)
+      .and.not.include(dropped);
+    await service.database.query(
+      "DELETE FROM connections WHERE client_id IN (SELECT id FROM clients WHERE name LIKE 'Many %')",
+    );
+  });
+
   it('a policy form with a client that was not listed, or without a known choice, changes nothing', async () => {
     await connect();
     for (const fields of [
@@ -111,7 +143,7 @@ onPostgresAndRedis('the policy of an organization', (start) => {
   });
 
   it('only owners and admins of the organization see or change its policy', async () => {
-    for (const path of ['/policy', `/clients/${client().id}/decide`]) {
+    for (const path of ['/policy', `/clients/${client().id}`]) {
       expect((await person.get(url(path))).status).to.equal(404);
       expect((await person.send(url(path), ASK)).status).to.equal(404);
     }
@@ -122,7 +154,7 @@ onPostgresAndRedis('the policy of an organization', (start) => {
     await setPolicy(ASK);
     const token = await connect();
     expect(await reachedWith(token)).to.deep.equal([]);
-    const page = await owner.get(url(`/clients/${client().id}/decide`));
+    const page = await owner.get(url(`/clients/${client().id}`));
     expect(textOf(page.html)).to.match(/Approve Route Planner for Northern Logistics \?/);
     expect(textOf(page.html)).to.match(/Registered .* connected by 1 person/);
     const answer = await owner.follow(await decide({ decision: 'approve' }));
@@ -152,7 +184,8 @@ onPostgresAndRedis('the policy of an organization', (start) => {
       expect(page.html).to.include('Use &lt;b&gt;Stock Reports&lt;/b&gt; instead.');
       expect(textOf(page.html)).to.include('Northern Logistics declined it');
     }
-    expect(textOf((await owner.get(url())).html)).to.match(/Route Planner declined .*Declined on .* Use/);
+    expect(textOf((await owner.get(url())).html)).to.include('Route Planner declined');
+    expect(textOf((await owner.get(url(`/clients/${client().id}`))).html)).to.match(/Declined on .* by Olga .*Use/);
     expect((await decide({ decision: 'approve' })).status).to.equal(303);
     expect(await reachedWith(token)).to.deep.equal(NORTHERN);
   });
@@ -175,7 +208,7 @@ onPostgresAndRedis('the policy of an organization', (start) => {
     await decide({ decision: 'approve' });
     await decide({ decision: 'block' });
     expect(await reachedWith(token)).to.deep.equal([]);
-    expect((await decide({ decision: 'approve' })).status).to.equal(404);
+    expect((await decide({ decision: 'approve' })).status).to.equal(409);
     await operatorFor(on.service)(`organizations unblock ${on.seeded.organization.id} ${client().id}`);
     await eventually(async () => expect(await reachedWith(token)).to.deep.equal(NORTHERN));
   });
@@ -325,7 +358,7 @@ describe('the policy of an organization, on two nodes', () => {
       const path = `/profile/organizations/${id}`;
       await owner.send(`${path}/policy`, { clients: 'ask', api_keys: 'refuse' });
       await expectThere(0, 0);
-      await owner.fillIn(`${path}/clients/${confidential.id}/decide`, { decision: 'approve' });
+      await owner.fillIn(`${path}/clients/${confidential.id}`, { decision: 'approve' });
       await expectThere(1, 0);
       await owner.send(`${path}/clients/${confidential.id}/end`);
       await expectThere(0, 0);
@@ -373,7 +406,7 @@ describe('the policy of an organization, on two nodes', () => {
         });
       };
       const path = `/profile/organizations/${id}`;
-      const decide = (decision: string) => owner.fillIn(`${path}/clients/${confidential.id}/decide`, { decision });
+      const decide = (decision: string) => owner.fillIn(`${path}/clients/${confidential.id}`, { decision });
       const setPolicy = (clients: string) => owner.send(`${path}/policy`, { clients, api_keys: 'allow' });
       await expectCaller(1);
       await setPolicy('ask');
@@ -385,7 +418,7 @@ describe('the policy of an organization, on two nodes', () => {
       await expectCaller(0);
       await decide('approve');
       await expectCaller(1);
-      await decide('block');
+      await owner.fillIn(`${path}/clients/${confidential.id}/end`);
       await expectCaller(0);
     } finally {
       api.close();

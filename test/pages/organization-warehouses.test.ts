@@ -45,8 +45,8 @@ onPostgresAndRedis('the page of an organization, by warehouse', (start) => {
     const rows = html.split('<li class="entry').slice(1);
     return new Map(
       rows.map((row) => {
-        const [, name = ''] = /<strong><bdi>([^<]*)/.exec(row) ?? [];
-        const [, rights = ''] = /Rights in .*?<dd>\s*(?:<bdi>)?([^<]*)/s.exec(row) ?? [];
+        const [, name = ''] = /<strong>(?:<a [^>]*>)?<bdi>([^<]*)/.exec(row) ?? [];
+        const [, rights = ''] = /<dt>Rights<.*?<dd>\s*(?:<bdi>)?([^<]*)/s.exec(row) ?? [];
         return [name, rights];
       }),
     );
@@ -83,7 +83,7 @@ onPostgresAndRedis('the page of an organization, by warehouse', (start) => {
     const all = textOf(await pageOf({}));
     expect(all).to.match(/Vera Viewer viewer \S+ Warehouses 1 of 2/);
     expect(all).to.match(/Olga Owner owner you \S+ Warehouses All 2/);
-    expect(all).to.not.include('Rights in');
+    expect(all).to.not.include('Rights');
   });
 
   it('states for each client and API key the rights that introspection answers, after its limit', async () => {
@@ -141,6 +141,43 @@ onPostgresAndRedis('the page of an organization, by warehouse', (start) => {
     expect(row).to.include('Rita Reader').and.include('Walt Writer').and.not.include('Otto Other');
   });
 
+  it('the page of an app names its warehouses and rights, through whom, and the last use of each person', async () => {
+    const { organization, warehouse } = on.seeded;
+    const client = await addTestClient(on.service, 'Page App');
+    const [reader, writer] = [
+      await join('Rika Reader', 'viewer', ['read']),
+      await join('Wout Writer', 'member', ['read', 'write']),
+    ];
+    await connect(writer, client);
+    await introspected(await connect(reader, client), rigaId);
+    await on.service.lastUsed.flush();
+    const path = `/profile/organizations/${organization.id}/clients/${client.id}`;
+    expect((await owner.get(url({ show: 'clients' }))).html).to.include(`href="${path}"`);
+    const html = (await owner.get(path)).html;
+    const text = textOf(html);
+    expect(text).to.match(/Riga Rights see stock, change stock Through Rika Reader, Wout Writer Block here/);
+    expect(text).to.match(/Rika Reader Access Riga \(see stock\) Last used \d/);
+    expect(text).to.match(/Wout Writer Access Riga \(see stock, change stock\) Last used Never/);
+    expect(text).to.not.include('Rotterdam');
+    const block = (id: string) => `/profile/organizations/${organization.id}/warehouses/${id}/clients/${client.id}`;
+    expect(html)
+      .to.include(`href="${block(rigaId)}/end"`)
+      .and.include(`href="${path}/end"`);
+
+    for (const id of [rigaId, warehouse.id]) await owner.fillIn(`${block(id)}/end`).catch(() => {});
+    expect((await owner.get(path)).html)
+      .to.include(`href="${block(rigaId)}/let-in"`)
+      .and.match(/Riga<.*Blocked on .* by <bdi>Olga Owner.*Wout Writer/s);
+    await owner.fillIn(`${path}/end`);
+    const blocked = await owner.get(path);
+    expect(textOf(blocked.html)).to.match(/Page App Blocked on .* by Olga Owner/);
+    expect(blocked.html).to.include(`href="${path}/let-in"`);
+    // What it could access without the block is what an unblocked app gets back.
+    expect(textOf(blocked.html)).to.include('Riga (see stock, change stock)');
+    await owner.fillIn(`${path}/let-in`);
+    await owner.fillIn(`${block(rigaId)}/let-in`);
+  });
+
   it('leaves out clients and API keys of a suspended person, and keeps a blocked client in view, without rights', async () => {
     const blocked = await addTestClient(on.service, 'Blocked App');
     const gone = await addTestClient(on.service, 'App of a suspended person');
@@ -186,7 +223,7 @@ onPostgresAndRedis('the page of an organization, by warehouse', (start) => {
     const html = await pageOf({ warehouse: rigaId });
     expect(html).to.not.include('id="requests"').and.not.include('Waiting App');
     expect(textOf(html)).to.not.include('Key of Ada Admin');
-    await owner.fillIn(`${path}/clients/${client.id}/decide`, {
+    await owner.fillIn(`${path}/clients/${client.id}`, {
       decision: 'approve',
       sentence: '',
     });

@@ -72,7 +72,12 @@ describe('the page of an organization', () => {
 
   it('only owners and admins see the page of an organization; others get 404, as for an unknown one', async () => {
     const bystander = Object.assign(await signedIn(on.service, on.seeded.other), on.seeded.other);
-    const paths = ['', `/people/${owner.accountId}/end`, `/clients/${on.clients.public.id}/end`];
+    const paths = [
+      '',
+      `/people/${owner.accountId}/end`,
+      `/clients/${on.clients.public.id}/end`,
+      `/clients/${on.clients.public.id}`,
+    ];
     for (const who of [member, bystander]) {
       for (const more of paths) {
         const unknown = await who.get(url(more, `org_${'x'.repeat(16)}`));
@@ -333,7 +338,9 @@ describe('the page of an organization', () => {
       const [row = ''] = (await owner.get(url('?show=clients&sort=name'))).html
         .split('<li')
         .filter((entry) => entry.includes(next.name));
-      expect(textOf(row)).to.include('blocked').and.include('Olga Owner');
+      expect(textOf(row)).to.include('blocked');
+      const page = await owner.get(url(`/clients/${next.id}`));
+      expect(textOf(page.html)).to.match(/Blocked on .* by Olga Owner/);
       expect(textOf(row), 'it may have been used before').to.not.include(said('organization.never'));
       const token = await on.service.access.accessThrough(member.accountId, {
         clientId: next.id,

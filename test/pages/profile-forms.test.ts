@@ -127,7 +127,7 @@ const forms: Readonly<Record<string, FormUnderTest>> = {
     open: async (on) => [`${await newConnection(on)}/${on.clients.confidential.id}/disconnect`],
     action: 'disconnected',
     isSingleObject: true,
-    already: said('connections.not-connected'),
+    already: said('connections.one-already'),
   },
   'the end of all connections': {
     open: async (on) => [`${await newConnection(on)}/disconnect-all`],

@@ -86,7 +86,7 @@ onPostgresAndRedis('the home of a user', (start) => {
   it('the profile says how the account is protected, in words and not by color alone', async () => {
     const protection = async () => textOf(sectionOf(await home(), 'protection'));
     expect(await protection()).to.include(said('profile.by-password'));
-    expect(await home()).to.include('<a href="/profile/security">See how you sign in</a>');
+    expect(await home()).to.include('<a href="/profile/security">Sign-in methods</a>');
     await query('UPDATE accounts SET password_hash = NULL WHERE id = $1', [credentials.accountId]);
     on.service.accounts.forget(credentials.accountId);
     expect(await protection()).to.include(said('profile.by-nothing'));
@@ -162,15 +162,8 @@ onPostgresAndRedis('the home of a user', (start) => {
   it('the profile puts first what to do, then protection, apps, activity and access', async () => {
     await join();
     await connect('Sorter', 1);
-    expect(await headingsOn('/profile')).to.deep.equal([
-      'next',
-      'protection',
-      'acting',
-      'latest',
-      'reach',
-      'developers',
-    ]);
-    expect(await home()).to.include('<a href="/profile/oauth-clients">OAuth Clients</a>');
+    expect(await headingsOn('/profile')).to.deep.equal(['next', 'protection', 'acting', 'latest', 'reach']);
+    expect(await home()).to.include('<a href="/profile/oauth-clients">Developer</a>');
   });
 
   it('the profile sends four queries, also for a user with 1,000 apps', async () => {

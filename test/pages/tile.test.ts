@@ -127,11 +127,11 @@ describeInBrowser('the consent page in a browser', (visit) => {
   });
 
   for (const [language, words] of Object.entries({
-    en: { role: 'member', rights: '(read, write)', limited: '(read)', changed: 'Changed since you approved it: 2' },
+    en: { role: 'member', rights: '(see, change)', limited: '(see)', changed: 'Changed since you approved it: 2' },
     de: {
       role: 'Mitglied',
-      rights: '(lesen, schreiben)',
-      limited: '(lesen)',
+      rights: '(ansehen, ändern)',
+      limited: '(ansehen)',
       changed: 'Seit Ihrer Zustimmung geändert: 2',
     },
   })) {

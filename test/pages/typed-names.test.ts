@@ -25,12 +25,13 @@ describe('a name typed into a form', () => {
     const [passkey] = await on.service.passkeys.of(accountId);
     const asked = on.clients.confidential;
     await on.partner.tokens(asked);
+    await owner.send(`/profile/organizations/${organization.id}/policy`, { clients: 'ask', api_keys: 'allow' });
     forms = [
       [`${LIST}/new`, 'name', { redirect_uris: REDIRECT_URI }],
       [client, 'name', { redirect_uris: REDIRECT_URI }],
       ['/profile/api-keys', 'name', { expires_in_days: '30' }],
       [`/profile/security/passkeys/${passkey?.id}`, 'name'],
-      [`/profile/organizations/${organization.id}/clients/${asked.id}/decide`, 'sentence', { decision: 'decline' }],
+      [`/profile/organizations/${organization.id}/clients/${asked.id}`, 'sentence', { decision: 'decline' }],
     ];
   });
 

@@ -67,13 +67,13 @@ export const brand = section('Whose service this is, for users (docs/operations/
   terms_url: page('terms', 'Your terms of service'),
 });
 
-const right = (name: string) =>
-  reloadable(inLanguages([LINE, '`see stock` or `{ en: see stock, de: Bestand sehen }`'], isLine).default(name), {
-    about: `Words for the right \`${name}\`.`,
+const right = (name: string, en: string, de: string) =>
+  reloadable(inLanguages([LINE, `\`${en}\` or \`{ en: ${en}, de: ${de} }\``], isLine).exactOptional(), {
+    about: `Words for the right \`${name}\`. Default: ${en}, in German ${de}.`,
   });
 
 export const rights = section('What users read in place of the names of rights. Tokens and commands keep the names.', {
-  read: right('read'),
-  write: right('write'),
-  manage: right('manage'),
+  read: right('read', 'see', 'ansehen'),
+  write: right('write', 'change', 'ändern'),
+  manage: right('manage', 'manage', 'verwalten'),
 });

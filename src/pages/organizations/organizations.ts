@@ -9,24 +9,25 @@ import type { ActingAdmin, OrganizationEndings } from '../../authorizations/orga
 import type { OrganizationReach } from '../../authorizations/organization-reach.ts';
 import type { ReachingClient, ReachingPerson } from '../../authorizations/reaching.ts';
 import type { Clock } from '../../base/clock.ts';
-import { message, type Text } from '../../base/message.ts';
+import { type Message, message, type Text } from '../../base/message.ts';
 import { Refusal } from '../../base/refusal.ts';
 import { requestState } from '../../base/request-state.ts';
 import type { Seals } from '../../base/seals.ts';
 import { isUnknown } from '../../texts/texts.ts';
 import { type Ending, endingRoutes } from '../ending.ts';
-import { byText, containsText, type ListForm, listOf } from '../lists.ts';
+import { byText, containsText, type ListForm, listOf, urlWith } from '../lists.ts';
 import { originInSession } from '../page.ts';
 import type { PageKit } from '../page-kit.ts';
 import { get, post, type Route } from '../routes.ts';
 import { accountOf } from '../signed-in.ts';
+import { createClientSteps, createMarks } from './client.ts';
 import { createPolicySteps } from './policy.ts';
 import { reachParts } from './reach-parts.ts';
 import type { WarehouseFilter } from './view.ts';
 
 const PATH = '/profile/organizations';
 const ONE = `${PATH}/:id`;
-const DECIDE = `${ONE}/clients/:client/decide`;
+const CLIENT = `${ONE}/clients/:client`;
 const POLICY = `${ONE}/policy`;
 
 const admin = requestState<Organization>('requireAdmin');
@@ -59,7 +60,7 @@ export function organizationsPage(parts: {
     await kit.notices.redirect(ctx, PATH, message('organizations.already-ended-own'));
   }
 
-  const actor = (ctx: Context): ActingAdmin => ({
+  const actor = (ctx: Context): ActingAdmin & { readonly organization: Organization } => ({
     admin: { account: accountOf(ctx), origin: originInSession(ctx) },
     organization: admin.get(ctx),
   });
@@ -173,83 +174,50 @@ export function organizationsPage(parts: {
     already: message('organizations.already-ended'),
   });
 
-  /** Returns the listed client that the path names, and the warehouse if it names one, if it is blocked there or not. */
-  async function client(ctx: Context, isBlocked: boolean): Promise<BlockedOrNot | undefined> {
-    const { id, warehouses } = admin.get(ctx);
-    const warehouse = warehouses.find((one) => one.id === ctx.params.warehouse);
-    const [client] = await organizationReach.of(id, warehouse?.id).clientsNamed([`${ctx.params.client}`]);
-    if (!client || (ctx.params.warehouse !== undefined && !warehouse)) return undefined;
-    return (warehouse ? client.isBlockedThere : client.isBlocked) === isBlocked ? { client, warehouse } : undefined;
-  }
-
   /** The routes that block, or unblock, a client in the place of the path: the organization, or a warehouse. */
-  const deciding = (place: string): Route[] => [
-    ...ending<BlockedOrNot>({
-      path: `${place}/clients/:client/end`,
-      find: (ctx) => client(ctx, false),
-      ask(ctx, { client: { name: app, count, kind, ownerName }, warehouse }) {
-        const { name: organization } = admin.get(ctx);
-        const where = (warehouse ?? admin.get(ctx)).name;
-        return {
-          section: 'organizations',
-          heading: message('organizations.block-heading', { app, organization: where }),
-          consequences: [
-            message('organizations.block-effect', { organization: where }),
-            ...(warehouse
-              ? [message('organizations.block-only-there', { warehouse: where, organization })]
-              : [
-                  message('organizations.block-elsewhere'),
-                  ...(ownerName === null ? [] : [message('organizations.block-later', { maker: ownerName })]),
-                ]),
-            ...(kind === 'machine' ? [] : [message('organizations.block-people', { count })]),
-          ],
-          button: message('organizations.block'),
-        };
+  const deciding = (place: string, act: 'block' | 'unblock'): Route[] =>
+    ending<BlockedOrNot>({
+      path: `${place}/clients/:client/${act === 'block' ? 'end' : 'let-in'}`,
+      async find(ctx) {
+        const { id, name, warehouses } = admin.get(ctx);
+        const warehouse = warehouses.find((one) => one.id === ctx.params.warehouse);
+        const [client] = await organizationReach.of(id, warehouse?.id).clientsNamed([`${ctx.params.client}`]);
+        if (!client || (ctx.params.warehouse !== undefined && !warehouse)) return undefined;
+        const isBlocked = warehouse ? client.isBlockedThere : client.isBlocked;
+        return isBlocked === (act === 'block') ? undefined : { client, warehouse, place: warehouse?.name ?? name };
       },
-      async end(ctx, { client, warehouse }) {
-        if (!(await organizationEndings.block(actor(ctx), client, warehouse))) return undefined;
-        const { name: place } = warehouse ?? admin.get(ctx);
-        return { said: message('organizations.blocked', { app: client.name, place }) };
+      ask: (ctx, { client, warehouse, place }) => ({
+        section: 'organizations',
+        heading: message(`organizations.${act}-heading`, { app: client.name, organization: place }),
+        consequences: (act === 'block' ? blockEffects : unblockEffects)(
+          client,
+          warehouse && admin.get(ctx).name,
+          place,
+        ),
+        button: message(`organizations.${act}`),
+      }),
+      async end(ctx, { client, warehouse, place }) {
+        if (!(await organizationEndings[act](actor(ctx), client, warehouse))) return undefined;
+        return { said: message(`organizations.${act}ed`, { app: client.name, place }) };
       },
-      already: message('organizations.already-blocked'),
-    }),
-    ...ending<BlockedOrNot>({
-      path: `${place}/clients/:client/let-in`,
-      find: (ctx) => client(ctx, true),
-      ask(ctx, { client: { name: app, isBlocked }, warehouse }) {
-        const { name: organization } = admin.get(ctx);
-        const isOutAnyway = warehouse !== undefined && isBlocked;
-        return {
-          section: 'organizations',
-          heading: message('organizations.unblock-heading', { app, organization: warehouse?.name ?? organization }),
-          consequences: [
-            isOutAnyway
-              ? message('organizations.unblock-still-blocked', { organization })
-              : message('organizations.unblock-effect'),
-          ],
-          button: message('organizations.unblock'),
-        };
-      },
-      async end(ctx, { client, warehouse }) {
-        if (!(await organizationEndings.unblock(actor(ctx), client, warehouse))) return undefined;
-        const { name: place } = warehouse ?? admin.get(ctx);
-        return { said: message('organizations.unblocked', { app: client.name, place }) };
-      },
-      already: message('organizations.already-unblocked'),
-    }),
-  ];
+      already: message(`organizations.already-${act}ed`),
+    });
 
-  const policy = createPolicySteps({ ...parts, actor, warehousesOf: (ctx) => admin.get(ctx).warehouses, urlOf });
+  const deciders = { ...parts, marks: createMarks(parts.seals), actor, urlOf };
+  const policy = createPolicySteps(deciders);
+  const app = createClientSteps(deciders);
   return [
     get(PATH, kit.requireSignedIn, list),
     get(ONE, ...page, show),
     ...endMembership,
-    ...deciding(ONE),
-    ...deciding(`${ONE}/warehouses/:warehouse`),
+    ...[ONE, `${ONE}/warehouses/:warehouse`].flatMap((place) => [
+      ...deciding(place, 'block'),
+      ...deciding(place, 'unblock'),
+    ]),
     get(POLICY, ...page, policy.showPolicy),
-    post(POLICY, ...form, kit.requireRecentSignIn, policy.savePolicy),
-    get(DECIDE, ...page, policy.askToDecide),
-    post(DECIDE, ...form, kit.requireRecentSignIn, policy.decide),
+    post(POLICY, ...form, policy.searchClients, kit.requireRecentSignIn, policy.savePolicy),
+    get(CLIENT, ...page, app.show),
+    post(CLIENT, ...form, kit.requireRecentSignIn, app.decide),
   ];
 }
 
@@ -289,16 +257,35 @@ function warehouseFilter(
   };
 }
 
-const urlWith = (url: string, query: Readonly<Record<string, string>>): string => {
-  const parameters = new URLSearchParams(query);
-  return parameters.size === 0 ? url : `${url}?${parameters}`;
-};
-
 /** What a path names: a client, and the warehouse in which it is or will be blocked; undefined for all of them. */
 interface BlockedOrNot {
   readonly client: ReachingClient;
   readonly warehouse: Organization['warehouses'][number] | undefined;
+  /** The name of the warehouse, or of the organization. */
+  readonly place: string;
 }
+
+/** @param organization its name, if the client is blocked only in a warehouse, the place */
+const blockEffects = (
+  { count, kind, ownerName }: ReachingClient,
+  organization: string | undefined,
+  place: string,
+): Message[] => [
+  message('organizations.block-effect', { organization: place }),
+  organization === undefined
+    ? message('organizations.block-elsewhere')
+    : message('organizations.block-only-there', { warehouse: place, organization }),
+  ...(organization !== undefined || ownerName === null
+    ? []
+    : [message('organizations.block-later', { maker: ownerName })]),
+  ...(kind === 'machine' ? [] : [message('organizations.block-people', { count })]),
+];
+
+const unblockEffects = ({ isBlocked }: ReachingClient, organization: string | undefined): Message[] => [
+  organization !== undefined && isBlocked
+    ? message('organizations.unblock-still-blocked', { organization })
+    : message('organizations.unblock-effect'),
+];
 
 const ORGANIZATIONS: ListForm<Organization> = {
   path: PATH,

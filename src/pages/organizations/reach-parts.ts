@@ -5,6 +5,7 @@ import type { OrganizationPolicy } from '../../accounts/organizations/organizati
 import { isUnused } from '../../authorizations/connected-clients.ts';
 import { MAX_COUNTED, MAX_EXAMINED, type Reach } from '../../authorizations/organization-reach.ts';
 import type {
+  Reaching,
   ReachingClient,
   ReachingKey,
   ReachingMachine,
@@ -23,7 +24,7 @@ const MAX_ROWS_PER_PART = 10;
 const MAX_STEPS_PER_PART = 3;
 const MAX_STEPS = 60;
 /** Maximum number of listed users through whom a client has access. */
-const MAX_NAMES = 3;
+export const MAX_NAMES = 3;
 
 /** The user who views the page, and the request. */
 export interface Looking {
@@ -49,7 +50,7 @@ export async function reachParts(
     const { rows, next } = await reach.clients(from);
     return { rows: rows.filter(({ state }) => (state === 'waiting') === isRequest), next };
   };
-  const row = (client: ReachingClient) => clientRow(client, asksFirst, looking);
+  const row = (client: ReachingClient) => clientRow(client, looking);
   const keys = allowsApiKeys
     ? partOf(KEYS, reach.apiKeys, looking, keyRow)
     : partOf({ ...KEYS, empty: message('organization.api-keys-refused') }, none, looking, keyRow);
@@ -69,20 +70,20 @@ export async function reachParts(
 const none = async (): Promise<Step<ReachingKey>> => ({ rows: [], next: undefined });
 
 /** The texts of a part, and how its rows are searched, filtered and sorted. */
-interface Kind<Row> extends Omit<ListForm<Row>, 'path' | 'kept' | 'idOf'> {
+export interface Kind<Row> extends Omit<ListForm<Row>, 'path' | 'kept' | 'idOf'> {
   readonly id: string;
   readonly heading: Message;
-  readonly note: Message;
+  readonly note?: Message | undefined;
   readonly empty: Message;
   /** True for a row that is proposed for ending, because its access was not used for 90 days. */
   readonly isUnused?: (row: Row, now: number) => boolean;
 }
 
-const partOf = <Row extends Reached>(
+export const partOf = <Row extends Reached>(
   { id, heading, note, empty, isUnused, filters = [], ...form }: Kind<Row>,
   step: (from?: string) => Promise<Step<Row>>,
   looking: Looking,
-  rowOf: (row: Row) => Omit<ReachRow, 'id' | 'notes'> & Partial<Pick<ReachRow, 'notes'>>,
+  rowOf: (row: Row) => Omit<ReachRow, 'id'>,
 ) => ({
   id,
   async read(): Promise<ReachPart> {
@@ -98,7 +99,7 @@ const partOf = <Row extends Reached>(
     const rows = (isAlone ? found : found.slice(0, MAX_ROWS_PER_PART)).map((row) => {
       const { facts, marks, ...more } = rowOf(row);
       const all = has(row) ? [...marks, { text: message('organization.unused'), isWarning: true }] : marks;
-      return { id: row.id, notes: [], ...more, marks: all, facts: [...reached(row, looking), ...facts] };
+      return { id: row.id, ...more, marks: all, facts: [...reached(row, looking), ...facts] };
     });
     const count = isAlone ? 0 : found.filter(has).length;
     return {
@@ -117,13 +118,14 @@ const partOf = <Row extends Reached>(
   },
 });
 
-type Reached = Pick<ReachingPerson, 'at' | 'id' | 'rights'> & {
+/** A row of a part, and how many warehouses it reaches if that is shown. */
+export type Reached = Pick<Reaching, 'at' | 'id' | 'rights'> & {
   readonly warehouses?: number | null;
 };
 
 const idOf = ({ id }: { readonly id: string }): string => id;
-const byName = byText('name', message('organization.name'), ({ name }: { readonly name: string }) => name);
-const byLastUse = byTime(
+export const byName = byText('name', message('organization.name'), ({ name }: { readonly name: string }) => name);
+export const byLastUse = byTime(
   'used',
   message('organization.last-used'),
   ({ lastUsedAt }: { readonly lastUsedAt: Date | null }) => lastUsedAt,
@@ -197,7 +199,8 @@ const MACHINES: Kind<ReachingMachine> = {
   empty: message('organization.machines-empty'),
   textOf: ({ name, role }) => `${name} ${role}`,
   orders: [byName, byLastUse],
-  isUnused: ({ lastUsedAt, since }, now) => isUnused(lastUsedAt, since, now),
+  isUnused: ({ lastUsedAt, since, isBlocked, isBlockedThere }, now) =>
+    !isBlocked && !isBlockedThere && isUnused(lastUsedAt, since, now),
 };
 
 const KEYS: Kind<ReachingKey> = {
@@ -237,92 +240,73 @@ function personRow(owners: readonly string[], looking: Looking) {
 }
 
 /** Returns the link that blocks or unblocks a client: in the chosen warehouse, unless only the organization blocks it. */
-function blockAction({ id, isBlocked, isBlockedThere }: Blocked, { url, warehouse }: Looking) {
+export function blockAction(
+  { id, isBlocked, isBlockedThere }: Blocked,
+  { url, warehouse }: { readonly url: string; readonly warehouse: { readonly id: string } | undefined },
+  block = message('organizations.block'),
+) {
   const isEverywhere = isBlocked && !isBlockedThere;
   const isEnd = !isBlocked && !isBlockedThere;
   const place = warehouse && !isEverywhere ? `${url}/warehouses/${warehouse.id}` : url;
-  const label = isEnd ? message('organizations.block') : message('organizations.unblock');
+  const label = isEnd ? block : message('organizations.unblock');
   return { url: `${place}/clients/${id}/${isEnd ? 'end' : 'let-in'}`, label, isEnd };
 }
 
 type Blocked = Pick<ReachingClient, 'id' | 'isBlocked' | 'isBlockedThere'>;
 
-/** Returns the marks of the blocks: in the organization, in the chosen warehouse, or in some warehouses. */
-function blocks(
-  { isBlocked, isBlockedThere }: Blocked,
-  { organization, warehouse }: Looking,
-  blockedIn: readonly string[],
-) {
+/** Returns the mark of the blocks: in the organization, in the chosen warehouse, or in some warehouses. */
+function blocks({ isBlocked, isBlockedThere, blockedIn = [] }: Blocked & Partial<ReachingClient>, looking: Looking) {
+  const { organization, warehouse } = looking;
   const places = [
     ...(isBlockedThere && warehouse ? [warehouse.name] : []),
     ...(isBlocked ? [organization.name] : []),
-    ...(warehouse || isBlocked ? [] : blockedIn),
+    ...(warehouse || isBlocked ? [] : blockedIn.map(({ name }) => name)),
   ];
   if (places.length === 0) return [];
   // In the view of a warehouse, a block there needs no name.
-  if (isBlockedThere && !isBlocked) return [{ text: message('organization.blocked'), isWarning: true }];
+  if (isBlockedThere && !isBlocked) return [warning('blocked')];
   const names = places.slice(0, MAX_NAMES).join(', ');
   const others = Math.max(0, places.length - MAX_NAMES);
   return [{ text: message('organization.blocked-in', { names, others }), isWarning: true }];
 }
 
-function clientRow({ id, name, ...client }: ReachingClient, asksFirst: boolean, looking: Looking) {
-  const { state } = client;
+export const warning = (what: 'blocked' | 'declined' | 'suspended') => ({
+  text: message(`organization.${what}`),
+  isWarning: true,
+});
+
+function clientRow(client: ReachingClient, looking: Looking) {
+  const { id, name, state } = client;
   const isOpen = state === 'waiting' || state === 'declined';
-  const deciding = {
-    url: `${looking.url}/clients/${id}/decide`,
-    label: message('organization.decide'),
-    isEnd: false,
-  };
+  const url = `${looking.url}/clients/${id}`;
+  const lastUse =
+    client.people.length > 0
+      ? last(message('organization.last-used'), client.lastUsedAt)
+      : // Ended connections are not looked at: without a present one, *never* could be untrue.
+        { label: message('organization.last-used'), text: message('organization.unknown') };
   return {
     name,
+    url,
     tile: tileOf({ id, name }),
     role: undefined,
     detail: message('organization.made-by', { maker: makerOf(client.ownerName) }),
-    marks: [
-      ...suspended(client),
-      ...blocks({ id, ...client }, looking, client.blockedIn),
-      ...(state === 'declined' ? [{ text: message('organization.declined'), isWarning: true }] : []),
-    ],
+    marks: [...suspended(client), ...blocks(client, looking), ...(state === 'declined' ? [warning('declined')] : [])],
     facts: [
       { label: message('organization.connected-by'), text: through(client) },
-      ...(state === 'waiting' ? [last(message('organization.requested'), client.requestedAt)] : []),
-      // Ended connections are not looked at: without a present one, *never* could be untrue.
-      ...(state === 'waiting' || client.people.length === 0
-        ? []
-        : [last(message('organization.last-used'), client.lastUsedAt)]),
+      state === 'waiting' ? last(message('organization.requested'), client.requestedAt) : lastUse,
     ],
-    notes: asksFirst || client.blockedAt ? decisions(client) : [],
-    action: isOpen && !client.isBlockedThere ? deciding : blockAction({ id, ...client }, looking),
+    action:
+      isOpen && !client.isBlockedThere
+        ? { url, label: message('organization.decide'), isEnd: false }
+        : blockAction(client, looking),
   };
-}
-
-/** Says since when a client is blocked, or else approved or declined; nothing if it is undecided. */
-function decisions({
-  state,
-  blockedAt,
-  blockedBy,
-  decidedAt,
-  decidedBy,
-  sentence,
-}: Omit<ReachingClient, 'id' | 'name'>) {
-  const said = (what: 'blocked' | 'approved' | 'declined', at: Date, by: string | null) =>
-    message(`organization.${what}-note`, {
-      at: toMoment(at),
-      by: by ?? '',
-      isKnown: String(by !== null),
-      reason: sentence ?? '',
-      hasReason: String(what === 'declined' && sentence !== null),
-    });
-  if (blockedAt !== null) return [said('blocked', blockedAt, blockedBy)];
-  return decidedAt === null ? [] : [said(state === 'declined' ? 'declined' : 'approved', decidedAt, decidedBy)];
 }
 
 const machineRow = ({ name, role, ...machine }: ReachingMachine, looking: Looking) => ({
   name,
   role: message(`roles.${role}`),
   detail: message('organization.made-by', { maker: makerOf(null) }),
-  marks: [...suspended(machine), ...blocks(machine, looking, [])],
+  marks: [...suspended(machine), ...blocks(machine, looking)],
   facts: [last(message('organization.last-used'), machine.lastUsedAt)],
   action: blockAction(machine, looking),
 });
@@ -340,10 +324,10 @@ const keyRow = ({ name, lastFour, person, createdAt, lastUsedAt }: ReachingKey) 
   ],
 });
 
-const suspended = ({ isSuspended }: { readonly isSuspended: boolean }): ReachRow['marks'] =>
-  isSuspended ? [{ text: message('organization.suspended'), isWarning: true }] : [];
+export const suspended = ({ isSuspended }: { readonly isSuspended: boolean }): ReachRow['marks'] =>
+  isSuspended ? [warning('suspended')] : [];
 
-function last(label: Message, at: Date | null): ReachFact {
+export function last(label: Message, at: Date | null): ReachFact {
   const moment = momentOrNothing(at);
   return moment ? { label, moment } : { label, text: message('organization.never') };
 }
@@ -352,7 +336,7 @@ function last(label: Message, at: Date | null): ReachFact {
 function reached(row: Reached, { organization, warehouse, inWords }: Looking): ReachFact[] {
   if (warehouse) {
     const text = inWords(RIGHTS.filter((right) => row.rights.includes(right))) || message('organization.no-rights');
-    return [{ label: message('organization.rights-in', { warehouse: warehouse.name }), text }];
+    return [{ label: message('organization-client.rights'), text }];
   }
   if (row.warehouses === undefined) return [];
   const all = organization.warehouses.length;

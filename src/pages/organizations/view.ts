@@ -42,28 +42,42 @@ declare module '../view-data.ts' {
         readonly detail: Message;
         readonly isChosen: boolean;
       }[];
+      readonly total: number;
+      readonly found: number;
+      /** Undefined if all clients are listed. */
+      readonly search: string | undefined;
+      /** The ids of the chosen clients that are not listed. */
+      readonly others: readonly string[];
     };
-    readonly 'organization-decision': {
-      /** A mark of what the page shows: the *Approve* button approves exactly this. */
-      readonly shown: string;
-      /** The hosts to which the client sends people, separated by commas. */
-      readonly hosts: string;
+    readonly 'organization-client': {
       readonly name: string;
+      readonly tile: Tile;
+      readonly marks: ReachRow['marks'];
       readonly organization: string;
       readonly url: string;
-      readonly action: string;
-      /** Undefined if the operator provides the client. */
-      readonly ownerName: string | undefined;
+      readonly maker: Text;
+      /** The hosts to which the client sends people, separated by commas. */
+      readonly hosts: string;
       readonly standing: DescribedStanding | undefined;
-      /** What it could access, through those who connected it; and how many warehouses more. */
-      readonly warehouses: readonly { readonly name: string; readonly rights: string }[];
-      readonly otherWarehouses: number;
-      readonly links: readonly ClientLink[];
-      readonly wantedBy: Text;
+      /** When the first member connected it. */
       readonly requested: Moment | undefined;
+      /** Since when, and by whom, it is approved, declined or blocked. */
+      readonly decided: Message | undefined;
+      readonly parts: readonly ReachPart[];
+      readonly links: readonly ClientLink[];
+      /** The form of the decision; undefined unless the client waits for one, or was declined. */
+      readonly decision:
+        | {
+            readonly action: string;
+            /** A mark of what the page shows: the *Approve* button approves exactly this. */
+            readonly shown: string;
+            readonly sentence: string;
+            readonly maxLength: number;
+          }
+        | undefined;
+      /** Blocks or unblocks it in the whole organization. */
+      readonly block: ReachRow['action'];
       readonly problem: Text | undefined;
-      readonly sentence: string;
-      readonly maxLength: number;
     };
   }
 }
@@ -96,7 +110,7 @@ export interface ReachPart {
   readonly id: string;
   readonly heading: Message;
   /** A remark that applies to all rows. */
-  readonly note: Message;
+  readonly note: Message | undefined;
   /** Shown if there are no rows. */
   readonly empty: Message;
   readonly rows: readonly ReachRow[];
@@ -116,15 +130,15 @@ export interface ReachPart {
 export interface ReachRow {
   readonly id: string;
   readonly name: string;
+  /** The page of what the row is about. */
+  readonly url?: string;
   readonly tile?: Tile;
-  /** Identifies the row: an email address, the provider of a client, or the end of a key. */
+  /** Identifies the row: an email address, the provider of a client, or the end of a key; may be empty. */
   readonly detail: Text;
   readonly role: Message | undefined;
   /** Marks such as `suspended`, `blocked`, `you`. */
   readonly marks: readonly { readonly text: Message; readonly isWarning: boolean }[];
   readonly facts: readonly ReachFact[];
-  /** What was decided about it, when and by whom. */
-  readonly notes: readonly Message[];
   /** Where to end this access; undefined if the user may not end it. */
   readonly action: { readonly url: string; readonly label: Message; readonly isEnd: boolean } | undefined;
 }

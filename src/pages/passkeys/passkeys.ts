@@ -4,15 +4,13 @@ import { describeBrowser } from '../../accounts/browser-names.ts';
 import { displayName } from '../../accounts/display-name.ts';
 import type { Passkey } from '../../accounts/passkeys/passkey.ts';
 import { MAX_PASSKEYS, type Passkeys } from '../../accounts/passkeys/passkeys.ts';
-import type { SignInMethods } from '../../accounts/sign-in-methods.ts';
 import { isMessage, type Message, message, type Text } from '../../base/message.ts';
 import { holdsSecret } from '../../base/random-id.ts';
 import { Refusal } from '../../base/refusal.ts';
 import { formOf } from '../../provider/form.ts';
-import { originInSession, requestOrigin, seeOther } from '../page.ts';
+import { requestOrigin, seeOther } from '../page.ts';
 import type { PageKit } from '../page-kit.ts';
 import { get, post, type Route, SECURITY } from '../routes.ts';
-import type { BrowserSignIns } from '../sign-in/browser-sign-ins.ts';
 import { PASSKEY_OPTIONS, type PasskeySignIns } from '../sign-in/passkey-sign-ins.ts';
 import { isPaused } from '../sign-in/password-check.ts';
 import type { ContinueIfSatisfied } from '../sign-in/sign-in-policy.ts';
@@ -84,12 +82,9 @@ export function passkeysPage(parts: {
   readonly kit: PageKit;
   readonly passkeySignIns: PasskeySignIns;
   readonly passkeys: Pick<Passkeys, 'of' | 'rename'>;
-  readonly signInMethods: Pick<SignInMethods, 'remove'>;
   readonly continueIfSatisfied: ContinueIfSatisfied;
-  readonly signIns: Pick<BrowserSignIns, 'keep'>;
-  readonly passwords: boolean;
 }): Route[] {
-  const { kit, passkeySignIns, passkeys, signInMethods, continueIfSatisfied, signIns, passwords } = parts;
+  const { kit, passkeySignIns, passkeys, continueIfSatisfied } = parts;
 
   /** Returns the user's passkey that the path names. For any other Koa answers 404. */
   const ownPasskey = async (ctx: Context): Promise<Passkey | undefined> =>
@@ -175,30 +170,6 @@ export function passkeysPage(parts: {
     if (isRenamed) await kit.notices.redirect(ctx, SECURITY, message('passkey.renamed'));
   }
 
-  async function askToRemove(ctx: Context): Promise<void> {
-    const passkey = await ownPasskey(ctx);
-    if (!passkey) return;
-    await kit.render(ctx, 'confirm', {
-      section: 'security',
-      heading: message('security.remove-heading', { method: passkey.name }),
-      consequences: [message('passkey.remove-consequence')],
-      action: ctx.path,
-      button: message('security.remove'),
-      cancel: SECURITY,
-    });
-  }
-
-  async function remove(ctx: Context): Promise<void> {
-    const passkey = await ownPasskey(ctx);
-    if (!passkey) return;
-    const origin = originInSession(ctx);
-    const left = await signInMethods.remove(accountOf(ctx).id, passkey.id, { origin, passwords });
-    if (left === undefined) return;
-    if (left === 'last') return kit.notices.redirect(ctx, SECURITY, message('security.only-method'));
-    await signIns.keep(ctx, left, { what: 'passkey_removed', about: passkey.name });
-    await kit.notices.redirect(ctx, SECURITY, message('passkey.removed'));
-  }
-
   return [
     get(PASSKEY_OPTIONS.signIn, optionsToSignIn),
     get(PASSKEY_OPTIONS.confirm, kit.requireSignedIn, optionsToConfirm),
@@ -207,8 +178,6 @@ export function passkeysPage(parts: {
     post(NEW, ...kit.ownForm(), kit.requireRecentSignIn, add),
     get(`${PATH}/:id`, kit.requireSignedIn, show),
     post(`${PATH}/:id`, ...kit.ownForm(), kit.requireRecentSignIn, rename),
-    get(`${PATH}/:id/remove`, kit.requireSignedIn, askToRemove),
-    post(`${PATH}/:id/remove`, ...kit.ownForm(), kit.requireRecentSignIn, remove),
   ];
 }
 

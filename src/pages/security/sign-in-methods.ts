@@ -4,10 +4,11 @@ import type { Passkeys } from '../../accounts/passkeys/passkeys.ts';
 import type { LinkedMethod, SignInMethods } from '../../accounts/sign-in-methods.ts';
 import { message } from '../../base/message.ts';
 import { formOf } from '../../provider/form.ts';
-import { backTo, originInSession, ownSession, seeOther } from '../page.ts';
+import { endingRoutes } from '../ending.ts';
+import { backTo, originInSession, ownSession } from '../page.ts';
 import type { PageKit } from '../page-kit.ts';
 import { passkeyRows } from '../passkeys/passkeys.ts';
-import { get, post, SECURITY } from '../routes.ts';
+import { get, post, type Route, SECURITY } from '../routes.ts';
 import type { BrowserSignIns } from '../sign-in/browser-sign-ins.ts';
 import type { EnabledMethods } from '../sign-in/enabled-methods.ts';
 import type { NamedProvider } from '../sign-in/upstream-providers.ts';
@@ -99,34 +100,43 @@ export function createSignInMethodsPart(parts: {
       ...ownSession(ctx),
     });
 
-  const linkedMethod = async (ctx: Context, id: unknown): Promise<LinkedMethod | undefined> =>
-    (await signInMethods.of(accountOf(ctx).id)).find((method) => method.kind === 'provider' && method.id === id);
-
-  async function askToRemove(ctx: Context): Promise<void> {
-    const method = await linkedMethod(ctx, typedOf(ctx)?.get(REMOVED_FIELD) ?? ctx.query[REMOVED_FIELD]);
-    if (!method) return back(ctx);
-    await kit.render(ctx, 'confirm', {
-      section: 'security',
-      heading: message('security.remove-heading', { method: method.label }),
-      consequences: [message('security.remove-consequence'), message('security.remove-add-again')],
-      action: REMOVE,
-      fields: [{ name: REMOVED_FIELD, value: method.id }],
-      button: message('security.remove'),
-      cancel: SECURITY,
+  /** The routes that remove a sign-in method of this kind. @param idIn returns the id of the method */
+  const removing = (kind: LinkedMethod['kind'], path: string, idIn: (ctx: Context) => unknown): Route[] =>
+    endingRoutes<LinkedMethod>(kit, {
+      path,
+      page: [kit.requireSignedIn],
+      form: kit.ownForm(),
+      needsRecentSignIn: true,
+      find: async (ctx) =>
+        (await signInMethods.of(accountOf(ctx).id)).find((method) => method.kind === kind && method.id === idIn(ctx)),
+      ask: (_ctx, { id, label }) => ({
+        section: 'security',
+        heading: message('security.remove-heading', { method: label }),
+        consequences:
+          kind === 'passkey'
+            ? [message('passkey.remove-consequence')]
+            : [message('security.remove-consequence'), message('security.remove-add-again')],
+        fields: [{ name: REMOVED_FIELD, value: id }],
+        button: message('security.remove'),
+      }),
+      async end(ctx, { id, label: about }) {
+        const left = await signInMethods.remove(accountOf(ctx).id, id, { origin: originInSession(ctx), passwords });
+        if (!left) return undefined;
+        if (left === 'last') return { said: message('security.only-method') };
+        const [what, said] =
+          kind === 'passkey'
+            ? (['passkey_removed', message('passkey.removed')] as const)
+            : (['method_removed', message('security.method-removed', { method: about })] as const);
+        await signIns.keep(ctx, left, { what, about });
+        return { said };
+      },
+      already: message('security.already-removed'),
+      back: () => SECURITY,
     });
-  }
 
-  async function remove(ctx: Context): Promise<void> {
-    const id = formOf(ctx).get(REMOVED_FIELD) ?? '';
-    const method = await linkedMethod(ctx, id);
-    const origin = originInSession(ctx);
-    const left = method && (await signInMethods.remove(accountOf(ctx).id, id, { origin, passwords }));
-    if (left === 'last') return kit.notices.redirect(ctx, SECURITY, message('security.only-method'));
-    if (!left) return seeOther(ctx, SECURITY);
-    await signIns.keep(ctx, left, { what: 'method_removed', about: method.label });
-    const { label } = method;
-    await kit.notices.redirect(ctx, SECURITY, message('security.method-removed', { method: label }));
-  }
+  /** Returns the provider that the form, the form before a sign-in, or the link names. */
+  const providerIn = (ctx: Context): unknown =>
+    (ctx.method === 'POST' ? formOf(ctx) : typedOf(ctx))?.get(REMOVED_FIELD) ?? ctx.query[REMOVED_FIELD];
 
   /** Asks even after a recent sign-in: a stolen session must not be able to change the password. */
   const reset = (ctx: Context): Promise<void> =>
@@ -139,8 +149,8 @@ export function createSignInMethodsPart(parts: {
   const linking = [
     get(WAYS, kit.requireSignedIn, back),
     post(WAYS, ...kit.ownForm(), kit.requireRecentSignIn, link),
-    get(REMOVE, kit.requireSignedIn, askToRemove),
-    post(REMOVE, ...kit.ownForm(), kit.requireRecentSignIn, remove),
+    ...removing('provider', REMOVE, providerIn),
+    ...(enabled.passkeys ? removing('passkey', `${SECURITY}/passkeys/:id/remove`, (ctx) => ctx.params.id) : []),
   ];
   const resets = [get(RESET, kit.requireSignedIn, back), post(RESET, ...kit.ownForm(), reset)];
   return { view, routes: [...linking, ...(passwords && upstream.providers.length > 0 ? resets : [])] };

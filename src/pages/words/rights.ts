@@ -1,9 +1,9 @@
 /** Names rights in the operator's words. */
-import type { Right } from '../../accounts/access/reach.ts';
+import { RIGHTS, type Right } from '../../accounts/access/reach.ts';
 import { textsFor } from '../../texts/texts.ts';
 
-/** The setting `rights`: for each right one text, or one per language. */
-type RightTexts = Readonly<Record<Right, string | Readonly<Record<string, string>>>>;
+/** The setting `rights`: for some rights one text, or one per language. */
+type RightTexts = Readonly<Partial<Record<Right, string | Readonly<Record<string, string>>>>>;
 
 /** Returns, for example, `see stock, change stock`. */
 export type RightsInWords = (rights: readonly string[], language: string) => string;
@@ -14,9 +14,10 @@ export const createRightsInWords =
   (rights, language) =>
     rights
       .map((right) => {
-        if (!Object.hasOwn(texts, right)) return right;
-        const own = texts[right as Right];
-        const text = typeof own === 'string' ? own : own[language];
-        return text === undefined || text === right ? textsFor(language)(`rights.${right}`) : text;
+        if (!isRight(right)) return right;
+        const own = texts[right];
+        return (typeof own === 'string' ? own : own?.[language]) ?? textsFor(language)(`rights.${right}`);
       })
       .join(', ');
+
+const isRight = (right: string): right is Right => RIGHTS.some((one) => one === right);

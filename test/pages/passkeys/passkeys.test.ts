@@ -90,9 +90,11 @@ describe('passkeys', () => {
     await eventually(() => expect(subjects()).to.include.members(wanted));
     // Other users cannot see or change these passkeys.
     const stranger = await signedIn(on.service, on.seeded.other);
-    for (const address of [path, `${path}/remove`]) {
-      expect((await stranger.get(address)).status).to.equal(404);
-      expect((await stranger.send(address, { name: 'Mine' })).status).to.equal(404);
+    expect((await stranger.get(path)).status).to.equal(404);
+    expect((await stranger.send(path, { name: 'Mine' })).status).to.equal(404);
+    for (const ask of [stranger.get, stranger.send]) {
+      const answer = await stranger.follow(await ask(`${path}/remove`));
+      expect(textOf(answer.html)).to.include(said('security.already-removed'));
     }
     expect((await passkeys()).map(({ name }) => name)).to.have.members(['Phone', 'An unknown browser']);
   });
@@ -183,6 +185,8 @@ describe('passkeys', () => {
     expect(textOf(removed.html)).to.include(said('passkey.removed')).and.not.include('Laptop');
     expect(textOf(removed.html)).to.include(said('security.only-method'));
     expect(removed.html).not.to.include(other);
+    const secondTab = await person.follow(await person.send(first ?? ''));
+    expect(textOf(secondTab.html)).to.include(said('security.already-removed'));
     const refused = await signInWith(createPerson(on.issuer), passkey);
     expect([refused.status, refused.html.includes(said('passkey.gone'))]).to.deep.equal([401, true]);
     const page = await person.follow(await person.send(other ?? ''));

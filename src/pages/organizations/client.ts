@@ -1,0 +1,295 @@
+/** `/profile/organizations/:id/clients/:client`: what an app can access, through whom, and the decision about it. */
+import type { Context } from 'koa';
+import { type Organization, RIGHTS, type Right } from '../../accounts/access/reach.ts';
+import { visibleText } from '../../accounts/display-name.ts';
+import type { ApprovableClient, ClientStandings } from '../../authorizations/client-standing.ts';
+import type { ActingAdmin, IsAsShown, OrganizationEndings } from '../../authorizations/organization-endings.ts';
+import type { OrganizationReach } from '../../authorizations/organization-reach.ts';
+import type { ConnectingPerson, ReachingClient } from '../../authorizations/reaching.ts';
+import type { Clock } from '../../base/clock.ts';
+import { type Message, message, type Text } from '../../base/message.ts';
+import { holdsSecret } from '../../base/random-id.ts';
+import { Refusal } from '../../base/refusal.ts';
+import type { Seals } from '../../base/seals.ts';
+import { formOf } from '../../provider/form.ts';
+import type { PageKit } from '../page-kit.ts';
+import { accountOf, NOTHING_SENT, typedOf } from '../signed-in.ts';
+import { describeStanding, linksOf } from '../words/client-standing.ts';
+import { momentOrNothing, toMoment } from '../words/moment.ts';
+import { tileOf } from '../words/tile.ts';
+import {
+  blockAction,
+  byLastUse,
+  byName,
+  type Kind,
+  type Looking,
+  last,
+  MAX_NAMES,
+  makerOf,
+  partOf,
+  type Reached,
+  suspended,
+  through,
+  warning,
+} from './reach-parts.ts';
+
+const MAX_SENTENCE_LENGTH = 200;
+/** The hidden field with a mark of each client that a page showed. */
+const SHOWN_FIELD = 'shown';
+/** Characters of a mark, of which only this service can make one: more would make long forms. */
+const MARK_LENGTH = 16;
+const NOT_CHANGED = message('organization-policy.not-changed');
+
+export type Marks = ReturnType<typeof createMarks>;
+
+/** Marks clients as pages show them, because an approval is of what the page showed. */
+export function createMarks(seals: Pick<Seals, 'macsOf'>) {
+  /** Returns the marks of the client under all keys, the current one first. */
+  const marksOf = (organizationId: string, { links: _, ...client }: ApprovableClient): string[] =>
+    seals
+      // Not the links, which change no earlier approval either.
+      .macsOf(JSON.stringify(['approval', organizationId, client]))
+      .map((mac) => mac.slice(0, MARK_LENGTH));
+  return {
+    /** Returns the value of the hidden field. */
+    of: (organizationId: string, clients: readonly ApprovableClient[]): string =>
+      clients.map((client) => marksOf(organizationId, client)[0]).join('.'),
+
+    /** Compares clients with the marks in a sent form. */
+    in(organizationId: string, form: URLSearchParams): IsAsShown {
+      const marks = new Set((form.get(SHOWN_FIELD) ?? '').split('.'));
+      return (client) => marksOf(organizationId, client).some((mark) => marks.has(mark));
+    },
+  };
+}
+
+export function createClientSteps(parts: {
+  readonly kit: PageKit;
+  readonly clock: Clock;
+  readonly clientStandings: Pick<ClientStandings, 'find' | 'approvable'>;
+  readonly organizationEndings: OrganizationEndings;
+  readonly organizationReach: OrganizationReach;
+  readonly marks: Marks;
+  /** Returns the user, and the organization that the path names. */
+  readonly actor: (ctx: Context) => ActingAdmin & { readonly organization: Organization };
+  readonly urlOf: (organization: { readonly id: string }) => string;
+}) {
+  const { kit, clock, clientStandings, organizationEndings, organizationReach, marks, actor, urlOf } = parts;
+
+  /** Returns the client that the path names; undefined (a 404) if it is a machine client, or not connected. */
+  async function clientIn(ctx: Context): Promise<ReachingClient | undefined> {
+    const reach = organizationReach.of(actor(ctx).organization.id);
+    const clients = await reach.clientsNamed([`${ctx.params.client}`]);
+    return clients.find(({ kind }) => kind !== 'machine');
+  }
+
+  async function draw(ctx: Context, sentence: string, problem?: Text): Promise<void> {
+    const client = await clientIn(ctx);
+    if (!client) return;
+    const { organization } = actor(ctx);
+    const accountId = accountOf(ctx).id;
+    const url = urlOf(organization);
+    const own = { url: ctx.path, inWords: kit.rightsInWords(ctx), query: ctx.query, now: clock() };
+    const looking = { ...own, accountId, organization, warehouse: undefined };
+    const [{ asksFirst }, connected, [shown], standing] = await organizationReach.forPage(
+      accountId,
+      // One after another, because a page uses one connection.
+      async () =>
+        [
+          await organizationReach.policyOf(organization.id),
+          await organizationReach.of(organization.id).through(client.id),
+          await clientStandings.approvable([client.id]),
+          await clientStandings.find(client.id, accountId),
+        ] as const,
+    );
+    if (!shown) return;
+    const everywhere = message('organization-client.block-everywhere', { organization: organization.name });
+    const isOpen = client.state === 'waiting' || client.state === 'declined';
+    await kit.render(ctx, 'organization-client', {
+      name: shown.name,
+      tile: tileOf(shown),
+      marks: suspended(client),
+      organization: organization.name,
+      url,
+      maker: makerOf(shown.ownerName),
+      hosts: shown.hosts.join(', '),
+      standing: standing && describeStanding(standing, clock()),
+      requested: momentOrNothing(client.requestedAt),
+      decided: asksFirst || client.isBlocked ? decisionOf(client) : undefined,
+      parts: await Promise.all(
+        [warehousePart(client, connected, looking, url), peoplePart(client, connected, looking)].map(({ read }) =>
+          read(),
+        ),
+      ),
+      links: linksOf(shown),
+      decision: isOpen
+        ? { action: ctx.path, shown: marks.of(organization.id, [shown]), sentence, maxLength: MAX_SENTENCE_LENGTH }
+        : undefined,
+      block: isOpen ? undefined : blockAction(client, { warehouse: undefined, url }, everywhere),
+      problem,
+    });
+  }
+
+  async function decide(ctx: Context): Promise<void> {
+    const client = await clientIn(ctx);
+    if (!client) return;
+    const form = formOf(ctx);
+    const by = actor(ctx);
+    const typed = form.get('sentence') ?? '';
+    const sentence = holdsSecret(typed) ? undefined : visibleText(typed);
+    const decision = form.get('decision');
+    if (decision === 'decline' && typed.trim() !== '' && sentence === undefined) {
+      ctx.status = 422;
+      const problem = holdsSecret(typed)
+        ? message('names.secret')
+        : message('organization-decision.too-long', { max: MAX_SENTENCE_LENGTH });
+      return draw(ctx, typed, problem);
+    }
+    const decisions = {
+      approve: () => organizationEndings.approve(by, client, marks.in(by.organization.id, form)),
+      decline: () => organizationEndings.decline(by, client, sentence),
+      block: () => organizationEndings.block(by, client),
+    };
+    const chosen = Object.hasOwn(decisions, decision ?? '') && (decision as keyof typeof decisions);
+    let problem = NOT_CHANGED;
+    try {
+      // A block is ended only by itself.
+      if (chosen && !client.isBlocked && (await decisions[chosen]())) {
+        const said = message(`organization-decision.done-${chosen}`, { app: client.name });
+        return await kit.notices.redirect(ctx, urlOf(by.organization), said);
+      }
+    } catch (error) {
+      if (!(error instanceof Refusal && error.code === 'client_changed')) throw error;
+      problem = message('organization-decision.changed');
+    }
+    ctx.status = 409;
+    await draw(ctx, typed, problem);
+  }
+
+  return {
+    show(ctx: Context): Promise<void> {
+      const typed = typedOf(ctx);
+      return draw(ctx, typed?.get('sentence') ?? '', typed && NOTHING_SENT);
+    },
+    decide,
+  };
+}
+
+type App = Pick<ReachingClient, 'id' | 'isBlocked' | 'blockedIn' | 'count'>;
+
+interface WarehouseRow extends Reached {
+  readonly name: string;
+  readonly people: readonly string[];
+  readonly block: ReachingClient['blockedIn'][number] | undefined;
+}
+
+type PersonRow = Reached & ConnectingPerson;
+
+/** The warehouses that the app can access, or is blocked in, each with what blocks or unblocks it there. */
+function warehousePart(app: App, connected: readonly ConnectingPerson[], looking: Looking, url: string) {
+  const rows = looking.organization.warehouses.flatMap(({ id, name }): WarehouseRow[] => {
+    const block = app.blockedIn.find((one) => one.id === id);
+    const by = connected.flatMap(({ name, reaches }) =>
+      reaches.filter((one) => one.id === id).map(({ rights }) => ({ name, rights })),
+    );
+    if (by.length === 0 && !block) return [];
+    const rights = by.flatMap((one) => one.rights);
+    return [{ at: id, id, name, rights, people: by.map((one) => one.name), block }];
+  });
+  return partOf(WAREHOUSES, whole(rows), looking, ({ id, name, rights, people, block }) => ({
+    name,
+    url: `${url}?warehouse=${id}`,
+    role: undefined,
+    detail: block ? blockedBy(new Date(block.at), block.by) : '',
+    marks: block ? [warning('blocked')] : [],
+    facts: [
+      {
+        label: message('organization-client.rights'),
+        text: rightsOf(rights, looking) || message('organization.no-rights'),
+      },
+      { label: message('organization-client.through'), text: through({ people, count: people.length }) },
+    ],
+    action:
+      app.isBlocked && !block
+        ? undefined
+        : blockAction(
+            { id: app.id, isBlocked: false, isBlockedThere: block !== undefined },
+            { url, warehouse: { id } },
+            message('organization-client.block-here'),
+          ),
+  }));
+}
+
+/** The members who connected it, each with what it can access through them. */
+function peoplePart({ count }: App, connected: readonly ConnectingPerson[], looking: Looking) {
+  const names = new Map(looking.organization.warehouses.map(({ id, name }) => [id, name]));
+  /** Returns, for example, `Hamburg, Riga (see, change)`: warehouses of the same rights together. */
+  const placesOf = ({ reaches }: PersonRow): string[] =>
+    [...Map.groupBy(reaches, ({ rights }) => rightsOf(rights, looking))].map(([rights, all]) => {
+      const shown = all.slice(0, MAX_NAMES).map(({ id }) => names.get(id) ?? '');
+      return `${shown.join(', ')}${all.length > MAX_NAMES ? ` +${all.length - MAX_NAMES}` : ''} (${rights})`;
+    });
+  return partOf<PersonRow>(
+    {
+      ...PEOPLE,
+      note: count > connected.length ? message('organization-client.latest', { count: connected.length }) : undefined,
+    },
+    whole(connected.map((person) => ({ at: person.id, rights: [], ...person }))),
+    looking,
+    (person) => ({
+      name: person.name,
+      role: undefined,
+      detail: '',
+      marks: suspended(person),
+      facts: [
+        {
+          label: message('organization-client.access'),
+          text: placesOf(person).join(', ') || message('organization.no-rights'),
+        },
+        last(message('organization.last-used'), person.lastUsedAt),
+      ],
+      action: undefined,
+    }),
+  );
+}
+
+const whole =
+  <Row>(rows: readonly Row[]) =>
+  async () => ({ rows, next: undefined });
+
+/** Returns the rights in the operator's words, each once. */
+const rightsOf = (rights: readonly Right[], { inWords }: Looking): string =>
+  inWords(RIGHTS.filter((right) => rights.includes(right)));
+
+const WAREHOUSES: Kind<WarehouseRow> = {
+  id: 'warehouses',
+  heading: message('organization-client.warehouses'),
+  empty: message('organization-client.no-access'),
+  textOf: ({ name }) => name,
+  orders: [byName],
+};
+
+const PEOPLE: Kind<PersonRow> = {
+  id: 'people',
+  heading: message('organization.connected-by'),
+  empty: message('organization.no-one'),
+  textOf: ({ name }) => name,
+  orders: [byLastUse, byName],
+};
+
+const blockedBy = (at: Date, by: string | null): Message =>
+  message('organization-client.blocked', { at: toMoment(at), by: by ?? '', isKnown: String(by !== null) });
+
+/** Says since when a client is blocked, or else approved or declined; nothing if it is undecided. */
+function decisionOf({ state, blockedAt, blockedBy: by, decidedAt, decidedBy, sentence }: ReachingClient) {
+  if (blockedAt !== null) return blockedBy(blockedAt, by);
+  if (decidedAt === null) return undefined;
+  const what = state === 'declined' ? state : 'approved';
+  return message(`organization-client.${what}`, {
+    at: toMoment(decidedAt),
+    by: decidedBy ?? '',
+    isKnown: String(decidedBy !== null),
+    reason: sentence ?? '',
+    hasReason: String(sentence !== null),
+  });
+}
