@@ -45,6 +45,6 @@ module.exports = {
     : {
         spec: [...new Set([...LONGEST.filter((file) => files.includes(file)), ...files])],
         parallel: true,
-        jobs: 3,
+        jobs: 4,
       }),
 };
