@@ -19,14 +19,21 @@ export function createProblemMails(parts: {
     const open = (await requests.groups(undefined, ownerId)).filter(({ isMailed, isMended }) => isMailed && !isMended);
     if (open.length === 0 || !mail()) return;
     // Any caller can send an authorization request: these have a mail of the day of their own.
-    if (await perOwner.count(`${ownerId} ${step}`)) return;
+    const key = `${ownerId} ${step}`;
+    if (await perOwner.count(key)) return;
     // Use our own words for each error: a caller may have chosen the words of a cause.
     const items = open.map(({ clientId, clientName: client, error }) => {
       return [clientId + error, message('mail.client_problem-item', { client, error })] as const;
     });
     const [one, ...others] = new Set(open.map(({ clientId }) => clientId));
     const path = `/profile/oauth-clients${others.length > 0 ? '' : `/${one}/problems`}`;
-    await mail()?.reportProblems(ownerId, { items: [...new Map(items).values()], path });
+    try {
+      await mail()?.reportProblems(ownerId, { items: [...new Map(items).values()], path });
+    } catch (error) {
+      // The mail of the next new problem names these, too.
+      await perOwner.refund(key);
+      throw error;
+    }
   }
 
   /** Sends one mail after another: many at once would exceed the maximum for other mails. */

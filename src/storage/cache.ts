@@ -140,12 +140,11 @@ export function createCache<Value extends Cacheable>(parts: CacheOptions<Value>)
     use(key, entry, value);
   }
 
-  function isCurrent(entry: Entry<Value>): boolean {
+  function isCurrent(entry: Entry<Value>, value: NonNullable<Value> | undefined): boolean {
     const age = clock() - entry.startedAt;
     // A negative age means that the clock was set back, so the real age is unknown.
     if (!(age >= 0 && age < MAX_AGE_MS)) return false;
     if (entry.changesSeen === nameChangeCount) return true;
-    const value = valueIn(entry);
     // The entry is loading, or it is a miss: its data may have been read before the latest change.
     if (value === undefined) return false;
     const hasChanged = (name: string) => (nameChanges.get(name) ?? 0) > entry.changesSeen;
@@ -166,7 +165,7 @@ export function createCache<Value extends Cacheable>(parts: CacheOptions<Value>)
       const began = { startedAt: clock(), changesSeen: nameChangeCount };
       return (key, value) => {
         const cached = entries.get(key);
-        if (!changes.isLive || changeCount !== seen || (cached && isCurrent(cached))) return;
+        if (!changes.isLive || changeCount !== seen || (cached && isCurrent(cached, valueIn(cached)))) return;
         keep(key, { ...began, promise: undefined, size: 0 }, value);
       };
     },
@@ -177,10 +176,10 @@ export function createCache<Value extends Cacheable>(parts: CacheOptions<Value>)
         return load();
       }
       const cached = entries.get(key) ?? misses.get(key);
-      if (cached && isCurrent(cached)) {
+      const value = cached && valueIn(cached);
+      if (cached && isCurrent(cached, value)) {
         if (cached.promise) return cached.promise;
-        const value = valueIn(cached) as NonNullable<Value>;
-        if (!isUsable || isUsable(value)) {
+        if (value !== undefined && (!isUsable || isUsable(value))) {
           use(key, cached, value);
           return Promise.resolve(value);
         }
