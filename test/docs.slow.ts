@@ -118,6 +118,8 @@ describe('the documentation', () => {
           'report.json': file('report.json', JSON.stringify([{ token: UNKNOWN_KEY }])),
           'copy.yaml': path.join(ROOT, 'config/gatehouse.yaml'),
           'http://10.0.0.2:3000': service.issuer,
+          'http://localhost:3000': service.issuer,
+          'acc_…/gate_ci_…': `${accountId}/${client.id}`,
         };
         const restoring = { GATEHOUSE_CONFIG: file('restored.yaml', '{}') };
         for (const command of new Set(commands)) {

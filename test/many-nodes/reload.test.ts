@@ -211,7 +211,9 @@ describe('the effect of each setting in the schema', () => {
   const link = 'https://brand.example/';
   const links = { homeUrl: link, support: link, privacyUrl: link, termsUrl: link };
   const brand = { ...before.brand, name: 'Acme', logo, logoDark: logo, colour: '0b5cad', ...links };
-  const after = { ...mapped(before), brand } as unknown as Settings;
+  // Neither do the words of rights.
+  const rights = { read: 'view', write: 'edit', manage: 'run' };
+  const after = { ...mapped(before), brand, rights } as unknown as Settings;
 
   it('the JSON Schema says correctly which settings a reload applies and which need a restart', () => {
     const named = (wanted: Effect): string[] =>

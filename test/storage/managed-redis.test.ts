@@ -175,14 +175,9 @@ describeOn([postgresServer, redisServer], 'a Redis whose INFO does not show ever
       DATABASE_URL: databaseUrl,
       REDIS_URL: managed.url,
     });
-    for (const [check, field] of [
-      ['redis_version', 'redis_version'],
-      ['redis_eviction', 'maxmemory_policy'],
-      ['redis_memory', 'used_memory'],
-      ['redis_replication', 'connected_slaves'],
-    ] as const) {
+    for (const check of ['redis_version', 'redis_eviction', 'redis_memory', 'redis_replication']) {
       expect(of(check).status, check).to.equal('not_checked');
-      expect(of(check).message).to.contain(field);
+      expect(of(check).message).to.contain('INFO of Redis does not show');
     }
     expect(of('redis_persistence').status).to.equal('ok');
     expect(troubles.filter(({ check }) => check.startsWith('redis'))).to.deep.equal([]);
