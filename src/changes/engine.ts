@@ -247,8 +247,7 @@ async function compare(
     // By hand a name may have been changed without its key.
     const isSame = ['suspended_by_import', 'name_key'].every((column) => before?.[column] === after[column]);
     if (before && Object.keys(fields).length === 0 && isSame) return [];
-    const kind = before ? (change.end ? 'removed' : 'changed') : 'added';
-    return [{ change, kind, fields, before, after }];
+    return [{ change, kind: before ? (change.end ? 'removed' : 'changed') : 'added', fields, before, after }];
   });
   const lost = await lostRights(tx, found, file);
   const movedOut = [...holders].flatMap(([id, holder]) => (holder === 'moves' ? [id] : []));

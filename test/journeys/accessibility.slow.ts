@@ -67,7 +67,7 @@ describeInBrowser('pages in the browser', (visit) => {
 
   async function expectAccessible(page: Page, name = page.url()): Promise<void> {
     const found = await page.evaluate<string[]>(
-      '[...document.querySelectorAll("body *")].map(({ tagName, className }) => `${tagName} ${className}`)',
+      '[...document.querySelectorAll("body *")].map(({ tagName, className }) => tagName + " " + className)',
     );
     const dark = found.some((kind) => !seenInDark.has(kind));
     for (const kind of found) seenInDark.add(kind);
