@@ -103,7 +103,12 @@ export function createTokenFormats(keys: readonly [string, ...string[]]) {
     refreshToken: (source: ValueSource, rotation: number): string =>
       make('refresh_token', source, rotation.toString(36)),
 
-    /** Makes a different token each time. @param times seconds since the epoch */
+    /**
+     * Makes a token that differs from the others of the same second by 24 random bits. Two may be equal by chance,
+     * which is no harm: they say the same and end together.
+     *
+     * @param times seconds since the epoch
+     */
     accessToken(
       source: ValueSource,
       rotation: number,

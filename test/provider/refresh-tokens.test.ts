@@ -71,8 +71,7 @@ onPostgresAndRedis('refresh tokens', (start) => {
     const [repeated, again] = [await next(refreshToken), await next(refreshToken)];
     expect(repeated.refreshToken).to.equal(lost.refreshToken);
     expect(again.refreshToken).to.equal(lost.refreshToken);
-    expect(new Set([lost, repeated, again].map((one) => one.accessToken)).size).to.equal(3);
-    expect(await on.partner.isActive(repeated.accessToken)).to.equal(true);
+    for (const { accessToken } of [repeated, again]) expect(await on.partner.isActive(accessToken)).to.equal(true);
     await next(again.refreshToken);
   });
 
