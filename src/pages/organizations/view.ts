@@ -77,6 +77,7 @@ declare module '../view-data.ts' {
         | undefined;
       /** Blocks or unblocks it in the whole organization. */
       readonly block: ReachRow['action'];
+      readonly notice: Text | undefined;
       readonly problem: Text | undefined;
     };
   }
