@@ -1,0 +1,32 @@
+/** `npm run proofs -- NAME`: runs on demand what docs/proofs.md reports, and never in CI. */
+import { parseArgs } from 'node:util';
+import { observeMachine } from '../../bench/machine.ts';
+import { endRun } from '../support/end-of-run.ts';
+import { proveHistories } from './histories.ts';
+
+const HELP = `npm run proofs -- histories --out FOLDER   records 1,008 histories on two nodes during each fault, keeps them in
+                                          the folder, and checks that they are linearizable; --rounds N for 24
+                                          histories of each fault as often, --fault NAME for some of the faults
+`;
+
+async function main(): Promise<boolean> {
+  const { values, positionals } = parseArgs({
+    allowPositionals: true,
+    options: { out: { type: 'string' }, rounds: { type: 'string', default: '3' }, fault: { type: 'string' } },
+  });
+  const [name, ...rest] = positionals;
+  if (name === 'histories' && values.out !== undefined && rest.length === 0) {
+    const describeMachine = observeMachine();
+    const { report, isHeld } = await proveHistories(values.out, Number(values.rounds), values.fault);
+    console.log(`\n${report}\n\n${describeMachine()}`);
+    return isHeld;
+  }
+  console.error(HELP);
+  return false;
+}
+
+try {
+  if (!(await main())) process.exitCode = 1;
+} finally {
+  await endRun();
+}
