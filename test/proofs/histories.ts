@@ -190,7 +190,7 @@ function createRecorder({ issuers, client, resourceServer }: Setup, code: string
       await Promise.all(Array.from({ length: WORKERS }, (_, worker) => work(worker)));
     },
 
-    /** What both nodes say when the fault is over. */
+    /** What both nodes say after the fault. */
     async finish(): Promise<void> {
       for (const node of issuers.keys()) await look(node);
       await rotate(1, 0);

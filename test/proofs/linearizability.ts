@@ -18,7 +18,7 @@ export type Output = number | 'refused' | 'active' | 'inactive' | 'ended' | 'for
 
 export interface Operation {
   readonly input: Input;
-  /** Absent if nobody knows whether it was carried out: no answer, or 503. */
+  /** Absent if the client cannot know whether it was carried out: no answer, or 503. */
   readonly output?: Output;
   /** Milliseconds of any one clock. */
   readonly start: number;

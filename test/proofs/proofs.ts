@@ -5,7 +5,7 @@ import { endRun } from '../support/end-of-run.ts';
 import { proveHistories } from './histories.ts';
 import { proveMutants } from './mutants.ts';
 
-const HELP = `npm run proofs -- histories --out FOLDER   records 1,008 histories on two nodes during each fault, keeps them in
+const HELP = `npm run proofs -- histories --out FOLDER   records 1,080 histories on two nodes during each fault, keeps them in
                                           the folder, and checks that they are linearizable; --rounds N for 24
                                           histories of each fault as often, --fault NAME for some of the faults
 npm run proofs -- mutants FOLDER TESTS…   which mutants of the folder these test files notice, at most --most of those
