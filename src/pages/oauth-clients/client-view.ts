@@ -65,6 +65,7 @@ declare module '../view-data.ts' {
       readonly alwaysAsk: boolean | undefined;
       /** True if the operator set it, so that the owner cannot change it. */
       readonly isAskedForOperator: boolean;
+      readonly linksUrl: string;
       readonly deleteUrl: string;
     };
     readonly 'oauth-client-secrets': ClientPage & {

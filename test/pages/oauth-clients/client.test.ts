@@ -1,5 +1,6 @@
 import { expect } from 'chai';
 import { textsFor } from '../../../src/texts/texts.ts';
+import { operatorFor } from '../../operator/run-operator.ts';
 import { authorizationUrl, exchangeCode, refresh, type TestClient } from '../../support/oauth.ts';
 import type { Page } from '../../support/person.ts';
 import { addTestClient } from '../../support/seed.ts';
@@ -102,7 +103,10 @@ describe('the page of an OAuth client', () => {
     const asks = async () => (await stored())?.alwaysAsks;
     await on.service.clients.setAlwaysAsks(client.id, true, 'operator');
     expect(textOf((await owner.get(`${path}/settings`)).html)).to.include('Only they can change it.');
-    const refused = await owner.follow(await owner.send(`${path}/settings/always-ask`, { always_ask: 'no' }));
+    const refused = await owner.send(`${path}/settings/always-ask`, { always_ask: 'no' });
+    expect(refused.status).to.equal(422);
+    const { output } = await operatorFor(on.service)(`clients show ${client.id}`);
+    expect(output).to.include('asked for each request, set by the operator');
     expect(textOf(refused.html)).to.include('The operator of this service has set this.');
     expect(await asks()).to.equal(true);
     await on.service.clients.setAlwaysAsks(client.id, false, 'operator');
