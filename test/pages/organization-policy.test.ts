@@ -93,6 +93,17 @@ onPostgresAndRedis('the policy of an organization', (start) => {
     expect(await reachedWith(waiting)).to.deep.equal([]);
   });
 
+  it('the command that makes an organization ask first says how many connected clients it keeps out', async () => {
+    const token = await connect();
+    await connect(on.clients.otherConfidential);
+    const command = `organizations policy ${on.seeded.organization.id} ask`;
+    const { output } = await operatorFor(on.service)(command);
+    expect(output).to.include('ask. 2 connected clients are not approved, and are kept out.');
+    expect(await reachedWith(token)).to.deep.equal([]);
+    await decide({ decision: 'approve' });
+    expect(await valueFrom(operatorFor(on.service), command)).to.include({ clients_without_approval: 1 });
+  });
+
   describe('above 20 connected clients', () => {
     const added: { id: string; name: string }[] = [];
     before(async () => {

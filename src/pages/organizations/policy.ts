@@ -15,7 +15,7 @@ import { MAX_NAMES, makerOf, through } from './reach-parts.ts';
 
 /** Above this number, the clients to approve are found by a search. */
 const MAX_LISTED = 20;
-/** The button that searches. */
+/** The name of the search button, which is sent only if that button was pressed. */
 const SEARCHES = 'search';
 const NOT_CHANGED = message('organization-policy.not-changed');
 

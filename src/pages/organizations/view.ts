@@ -76,7 +76,7 @@ declare module '../view-data.ts' {
             readonly maxLength: number;
           }
         | undefined;
-      /** Blocks or unblocks it in the whole organization. */
+      /** The link that blocks or unblocks the client in the whole organization. */
       readonly block: ReachRow['action'];
       readonly problem: Text | undefined;
     };
@@ -131,7 +131,7 @@ export interface ReachPart {
 export interface ReachRow {
   readonly id: string;
   readonly name: string;
-  /** The page of what the row is about. */
+  /** The page of the client; absent for other rows. */
   readonly url?: string;
   readonly tile?: Tile;
   /** Identifies the row: an email address, the provider of a client, or the end of a key; may be empty. */
