@@ -223,8 +223,14 @@ function createReach(parts: {
     },
 
     /** Returns those of these clients that `clients` or `machines` lists, each found by its id. */
-    clientsNamed: async (ids: readonly string[]): Promise<readonly ReachingClient[]> =>
-      (await readClients(CLIENTS_NAMED, ids.filter(isClientId))).rows,
+    async clientsNamed(ids: readonly string[]): Promise<readonly ReachingClient[]> {
+      const named = ids.filter(isClientId);
+      const clients: ReachingClient[] = [];
+      for (let at = 0; at < named.length; at += CLIENTS_AT_ONCE) {
+        clients.push(...(await readClients(CLIENTS_NAMED, named.slice(at, at + CLIENTS_AT_ONCE))).rows);
+      }
+      return clients;
+    },
 
     /**
      * Returns the latest members to connect the client, the latest used first, with the rights that the

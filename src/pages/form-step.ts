@@ -38,7 +38,7 @@ export interface Said {
 export type Answer<Typed> = { readonly url: string; readonly said?: Text } | Again<Typed>;
 
 interface Again<Typed> {
-  /** 422 if there are problems. */
+  /** The HTTP status; by default 422 if there are problems, otherwise 200. */
   readonly status?: number;
   /** In place of what was typed. */
   readonly typed?: Typed;

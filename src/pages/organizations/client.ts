@@ -47,7 +47,7 @@ export function createMarks(seals: Pick<Seals, 'macsOf'>) {
   /** Returns the marks of the client under all keys, the current one first. */
   const marksOf = (organizationId: string, { links: _, ...client }: ApprovableClient): string[] =>
     seals
-      // Without the links: an approval stays when they change.
+      // Leave the links out: changed links do not undo an earlier approval either.
       .macsOf(JSON.stringify(['approval', organizationId, client]))
       .map((mac) => mac.slice(0, MARK_LENGTH));
   return {

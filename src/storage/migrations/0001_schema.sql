@@ -643,6 +643,16 @@ create index client_requests_client_id on client_requests (client_id, id desc);
 create index client_requests_at on client_requests (at);
 create index client_requests_request_id on client_requests (request_id);
 
+-- A row is the number of a client's requests in an hour, which is its start.
+create table client_hours (
+  client_id text not null references clients on delete cascade,
+  hour timestamptz not null,
+  refreshes integer not null, -- Answered with tokens.
+  refusals integer not null, -- Those of which a row of `client_requests` may be a problem.
+  primary key (client_id, hour)
+);
+create index client_hours_hour on client_hours (hour);
+
 -- A row is a network from which a secret of a client was used: 24 bits of IPv4, 48 bits of IPv6.
 create table client_networks (
   client_id text not null references clients on delete cascade,
