@@ -173,15 +173,17 @@ export function createClientRequests(parts: {
   async function write(requests: readonly WaitingRequest[]): Promise<readonly WaitingRequest[]> {
     tailWaiting = 0;
     const batch = requests.map((request, place) => ({ ...request, place }));
+    let lost = batch.length;
     try {
       const owners = await database.query<MailedOwner>(ADD, [JSON.stringify(batch), oldest()]);
+      lost = 0;
       if (owners.length > 0 && !isClosed) onNewProblems?.(owners);
       const ids = [...new Set(requests.map(({ clientId }) => clientId))];
       const shown = ids.filter(isWatched);
       if (shown.length > 0) await send(LOGGED + shown.slice(0, MAX_ANNOUNCED).join(' '));
       await database.query(TRIM, [ids]);
     } catch (err) {
-      log.warn({ err, lost: batch.length }, 'requests of clients could not be recorded');
+      log.warn({ err, lost }, 'the log of requests of clients could not be written or shortened');
     }
     return [];
   }
