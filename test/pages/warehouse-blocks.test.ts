@@ -161,6 +161,7 @@ onPostgresAndRedis('a block of a client in one warehouse', (start) => {
     expect((await owner.get(page(`?warehouse=${riga}`))).html).to.include(
       `href="${pathOf('let-in', riga, machine.id)}"`,
     );
+    expect(textOf((await owner.get(page('?show=machines'))).html)).to.include('blocked in Riga');
     await owner.fillIn(pathOf('end', undefined, machine.id));
     expect(await answerTo(value)).to.deep.equal([]);
     await owner.fillIn(pathOf('let-in', undefined, machine.id));
