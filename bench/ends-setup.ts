@@ -10,7 +10,7 @@ import { freePort } from '../test/support/programs.ts';
 import { ask, askSentinel, portOf, type Sentinel, startSentinel } from '../test/support/redis-groups.ts';
 import { type RedisServer, startRedisServer } from '../test/support/redis-server.ts';
 import { seed } from '../test/support/seed.ts';
-import { startTestService, type TestService } from '../test/support/service.ts';
+import { type Overrides, startTestService, type TestService } from '../test/support/service.ts';
 
 /** `volatile`: a single Redis that stores nothing on a disk. */
 export type RedisKind = 'single' | 'volatile' | 'sentinel';
@@ -76,8 +76,12 @@ export async function startRedis(kind: RedisKind): Promise<RedisGroup> {
   return group;
 }
 
-/** A node to which revocations are sent, and a second node with an API that remembers its callers. */
-export async function startSetup(kind: RedisKind) {
+/**
+ * A node to which revocations are sent, and a second node with an API that remembers its callers.
+ *
+ * @param more settings of both nodes
+ */
+export async function startSetup(kind: RedisKind, more: Overrides = {}) {
   const postgres = await startPostgresServer();
   const redis = await startRedis(kind);
   const links = await Promise.all([1, 2].map(() => startTcpProxy(Number(new URL(postgres.url).port))));
@@ -89,7 +93,8 @@ export async function startSetup(kind: RedisKind) {
     settings: {
       storage: { databaseUrl: feedUrl, redisUrl: redis.url },
       // In a long run the clock of the API is advanced by hours.
-      tokens: { accessTokenSeconds: YEAR },
+      tokens: { accessTokenSeconds: YEAR, ...more.tokens },
+      limits: { ...more.limits },
     },
   });
   const port = await freePort();
@@ -116,6 +121,14 @@ export async function startSetup(kind: RedisKind) {
   const isAccepted = async (token: string): Promise<boolean> =>
     (await api.identify(bearer(token))).caller !== undefined;
 
+  const untilReady = (): Promise<void> =>
+    eventually(async () => {
+      for (const { database, store } of [node, other]) {
+        await database.ping();
+        await store.ping();
+      }
+    });
+
   return {
     postgres,
     redis,
@@ -124,6 +137,10 @@ export async function startSetup(kind: RedisKind) {
     stream,
     lifeline,
     isAccepted,
+    issuers: [issuer, other.issuer],
+    client,
+    resourceServer,
+    partner,
 
     async restartNode() {
       await node.close();
@@ -155,15 +172,13 @@ export async function startSetup(kind: RedisKind) {
       return tokens;
     },
 
+    /** Waits until both nodes reach their stores. */
+    untilReady,
+
     /** Counts the tokens that are active at a node, after the task that each node runs every minute. */
     async countActive(tokens: readonly string[]): Promise<number> {
+      await untilReady();
       const nodes = [node, other];
-      await eventually(async () => {
-        for (const { database, store } of nodes) {
-          await database.ping();
-          await store.ping();
-        }
-      });
       let active = 0;
       for (const one of nodes) await one.clean();
       for (const token of tokens) {

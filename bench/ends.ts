@@ -39,9 +39,11 @@ export interface FaultResult {
   readonly unavailable: number;
 }
 
-interface Fault {
+export interface Fault {
   readonly name: string;
   readonly redis: RedisKind;
+  /** True if Redis may lose records, or get back earlier ones. */
+  readonly isLossy?: true;
   /** Called before the revocations are sent. @returns a function that ends the fault. */
   begin?(setup: Setup): Promise<() => Promise<unknown>>;
   /** If undefined, the fault lasts until every revocation is answered. */
@@ -50,7 +52,7 @@ interface Fault {
   afterAnswer?(setup: Setup): Promise<() => Promise<unknown>>;
 }
 
-const FAULTS: readonly Fault[] = [
+export const FAULTS: readonly Fault[] = [
   { name: 'no fault', redis: 'single' },
   {
     name: 'node killed after its answer',
@@ -108,6 +110,7 @@ const FAULTS: readonly Fault[] = [
   {
     name: 'Redis restored from a backup',
     redis: 'single',
+    isLossy: true,
     async begin({ redis: { master } }) {
       const [, directory] = (await ask(master, 'CONFIG', 'GET', 'dir')) as [string, string];
       const backup = `${directory}-backup`;
@@ -126,6 +129,7 @@ const FAULTS: readonly Fault[] = [
   {
     name: 'records put back by hand',
     redis: 'single',
+    isLossy: true,
     async begin({ redis: { master } }) {
       const records = await recordsOf(master);
       return async () => {
@@ -136,6 +140,7 @@ const FAULTS: readonly Fault[] = [
   {
     name: 'older dump, same replication id',
     redis: 'single',
+    isLossy: true,
     async begin({ redis: { master } }) {
       const replicationId = await replicationIdOf(master);
       await ask(master, 'SAVE');
@@ -149,6 +154,7 @@ const FAULTS: readonly Fault[] = [
   {
     name: 'Redis flushed',
     redis: 'single',
+    isLossy: true,
     async begin({ redis: { master } }) {
       await ask(master, 'FLUSHALL');
       return async () => {};
@@ -157,6 +163,7 @@ const FAULTS: readonly Fault[] = [
   {
     name: 'Redis restarted, no persistence',
     redis: 'volatile',
+    isLossy: true,
     async begin({ redis: { master } }) {
       await master.kill();
       await master.restart();
@@ -177,6 +184,7 @@ const FAULTS: readonly Fault[] = [
   {
     name: 'planned failover without a pause',
     redis: 'sentinel',
+    isLossy: true,
     async begin({ redis }) {
       const { sentinel, replica } = groupOf(redis);
       // Sentinel answers before the failover is done, so the revocations are sent during it.
@@ -192,6 +200,7 @@ const FAULTS: readonly Fault[] = [
   {
     name: 'master killed with its node',
     redis: 'sentinel',
+    isLossy: true,
     async afterAnswer({ lifeline, redis, restartNode }) {
       const { sentinel, replica } = groupOf(redis);
       const { master } = redis;

@@ -1,9 +1,11 @@
 /** Measures how long one client waits for its answers while another one sends requests in an endless loop. */
 import { once } from 'node:events';
 import http from 'node:http';
+import os from 'node:os';
 import { setTimeout as delay } from 'node:timers/promises';
 import { isMainThread, Worker, workerData } from 'node:worker_threads';
 import { partnerTokens } from '../test/provider/partner-tokens.ts';
+import { authorizationUrl } from '../test/support/oauth.ts';
 import { postgresServer, redisServer } from '../test/support/requirements.ts';
 import { startDeployment } from './deployment.ts';
 import type { LoadRequest } from './load.ts';
@@ -37,15 +39,18 @@ export async function measureFair(seconds: number): Promise<void> {
   const deployment = await startDeployment(hasServers ? 'postgres+redis' : 'embedded');
   const { issuer, seed } = deployment;
   const { confidential, otherConfidential, resourceServer } = seed.clients;
+  const authorize = authorizationUrl(issuer, confidential);
   const partner = partnerTokens(issuer, seed);
   const own = await partner.tokens(confidential);
   const others = await partner.tokens(otherConfidential);
+  // Of a person who has approved before: the answer is a code.
+  const cookie = partner.browser.cookieHeader('/oauth/authorize');
   const sender = { url: issuer, agent: new http.Agent({ keepAlive: true }) };
   let { refreshToken } = own;
   const kinds: Record<string, () => LoadRequest> = {
     introspection: () => introspectionOf(resourceServer, own.accessToken),
     refresh: () => refreshOf(confidential, refreshToken),
-    'sign-in page': () => ({ method: 'GET', path: '/login' }),
+    consent: () => ({ method: 'GET', path: authorize.pathname + authorize.search, headers: { cookie } }),
   };
 
   async function durationsOf(next: () => LoadRequest): Promise<number[]> {
@@ -55,7 +60,7 @@ export async function measureFair(seconds: number): Promise<void> {
       const begin = performance.now();
       const { status, text } = await send(sender, next());
       durations.push(performance.now() - begin);
-      if (status !== 200) throw new Error(`${status}: ${text}`);
+      if (status !== 200 && status !== 303) throw new Error(`${status}: ${text}`);
       if (text.startsWith('{')) refreshToken = JSON.parse(text).refresh_token ?? refreshToken;
       await delay(PAUSE_MS);
     }
@@ -98,6 +103,8 @@ async function loop(sender: Sender, request: LoadRequest): Promise<never> {
 }
 
 if (!isMainThread && workerData?.request) {
+  // In Linux that is this thread: it must not take the processor from the one that measures.
+  os.setPriority(os.constants.priority.PRIORITY_LOW);
   const agent = new http.Agent({ keepAlive: true });
   for (let count = 0; count < CONNECTIONS; count += 1) void loop({ url: workerData.url, agent }, workerData.request);
 }

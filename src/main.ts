@@ -133,7 +133,7 @@ process.stderr.on('error', () => {});
 await main().catch((error: unknown) => {
   const why = explained(error);
   say(why);
-  log ??= createProcessLog({ level: 'info', format: 'numbers' });
+  log ??= createProcessLog({ level: 'info' });
   const { code } = troubleOf(error) ?? (error as { code?: string });
   log.fatal({ code, problems: (error as { problems?: unknown }).problems }, `not started: ${why}`);
   process.exit(error instanceof ConfigurationProblems ? WRONG_SETTINGS : 1);

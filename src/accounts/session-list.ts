@@ -236,9 +236,11 @@ export function createSessionList({ database }: { readonly database: Database })
       const tokenHash = sha256(`${issuer} ${token.id}`);
       const values = [issuer, subject ?? null, sid ?? null];
       // Not in the transaction: a session that is recorded now finds the token, or the transaction finds the session.
+      // One after another: a token with a lower number than `latestLogout` must not appear later.
       await database.query(
-        `INSERT INTO logout_tokens (issuer, subject, sid, token_hash, expires_at)
-          VALUES ($1, $2, $3, $4, ${database.now()} + $5 * interval '1 second') ON CONFLICT DO NOTHING`,
+        `WITH turn AS MATERIALIZED (SELECT pg_advisory_xact_lock(hashtext('gatehouse logout tokens')))
+          INSERT INTO logout_tokens (issuer, subject, sid, token_hash, expires_at)
+            SELECT $1, $2, $3, $4, ${database.now()} + $5 * interval '1 second' FROM turn ON CONFLICT DO NOTHING`,
         [...values, tokenHash, token.seconds],
       );
       return database.transaction(async (tx) => {

@@ -130,7 +130,7 @@ export function createOrganizationEndings(parts: { readonly activity: Activity; 
       }),
 
     /**
-     * See `OrganizationEnds.setPolicy`.
+     * Changes which clients and API keys reach the organization, and records it.
      *
      * @param approved clients to approve in this transaction, with `isAsShown`
      */

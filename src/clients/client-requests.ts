@@ -9,6 +9,7 @@ import { createBackgroundWriter } from '../storage/background-writer.ts';
 import { type ChangeFeed, sendToAllNodes } from '../storage/change-feed.ts';
 import { expiryJob } from '../storage/cleaning.ts';
 import type { Queries } from '../storage/queries.ts';
+import { type ClientDay, createClientCounts } from './client-counts.ts';
 import { FOREIGN_NETWORK } from './client-network-rules.ts';
 import type { ClientRegistry } from './client-registry.ts';
 import { cut, withoutSecrets, withoutValues } from './storable-text.ts';
@@ -84,6 +85,10 @@ const MAX_PER_MINUTE = 60;
 export const MAX_EQUAL = 5;
 const MINUTE_MS = 60_000;
 const LIFETIME_MS = 7 * 86_400_000;
+const EXPIRING = [
+  { table: 'client_requests', column: 'at' },
+  { table: 'client_hours', column: 'hour' },
+];
 /** Time from the first request to the write, which includes all later requests. */
 const PAUSE_MS = 500;
 /** Maximum number of requests of all clients that wait to be written. */
@@ -182,12 +187,15 @@ export function createClientRequests(parts: {
   }
 
   const writer = createBackgroundWriter({ pauseMs: PAUSE_MS, maxWaiting: MAX_WAITING, write });
+  const counts = createClientCounts(parts);
   const enqueuing = new Set<Promise<void>>();
 
   async function enqueue(request: WaitingRequest): Promise<void> {
     const { clientId } = request;
     // Made-up client IDs could fill the queue of all clients. No query, if the request has just cached the client.
-    if (!(await clients.find(clientId).catch(() => undefined)) || writer.isFull()) return;
+    if (!(await clients.find(clientId).catch(() => undefined))) return;
+    if (request.share !== 'tail') counts.add(clientId, 'refusals');
+    if (writer.isFull()) return;
     const problem = withoutHarm(request);
     const share = request.share !== 'tail' && isFlood(problem) ? 'tail' : request.share;
     if (share === 'tail') {
@@ -205,11 +213,15 @@ export function createClientRequests(parts: {
     /**
      * Enqueues the request and does nothing else, so a request never waits for it. It is written half a
      * second later, and lost if the database is unavailable. A successful request of a client whose page
-     * is not open costs one look-up in memory.
+     * is not open costs one look-up in memory, and a refresh also one count there.
      */
     record(request: ClientRequest): void {
       const share = shareOf(request);
-      if (isClosed || !isClientId(request.clientId) || (share === 'tail' && !isWatched(request.clientId))) return;
+      if (isClosed || !isClientId(request.clientId)) return;
+      if (request.grantType === 'refresh_token' && request.error === undefined) {
+        counts.add(request.clientId, 'refreshes');
+      }
+      if (share === 'tail' && !isWatched(request.clientId)) return;
       // The look-ups of made-up client IDs must not delay the reader of the log, or the stop of a node, without end.
       if (enqueuing.size >= MAX_LOOKED_UP) return;
       const enqueued = enqueue({ ...request, share, at: new Date(clock()) }).finally(() => enqueuing.delete(enqueued));
@@ -236,6 +248,12 @@ export function createClientRequests(parts: {
     ofRequest: async (requestId: string): Promise<ClientProblemGroup | undefined> =>
       (await database.query<ClientProblemGroup>(GROUPS, selecting(undefined, undefined, requestId)))[0],
 
+    /** Counts the client's requests of the last 24 hours; see `createClientCounts`. */
+    async lastDay(clientId: string): Promise<ClientDay> {
+      await Promise.all(enqueuing);
+      return counts.lastDay(clientId);
+    },
+
     /** Makes every node record all of this client's requests for the next ten minutes. */
     async watch(clientId: string): Promise<void> {
       if ((watched.get(clientId) ?? 0) - clock() > WATCH_MS - RENEWAL_MS) return;
@@ -254,13 +272,14 @@ export function createClientRequests(parts: {
       });
     },
 
-    removeExpired: expiryJob(parts, [{ table: 'client_requests', column: 'at' }], LIFETIME_MS),
+    removeExpired: expiryJob(parts, EXPIRING, LIFETIME_MS),
 
     /** Writes the waiting requests and accepts no more. */
     async close(): Promise<void> {
       isClosed = true;
       await Promise.all(enqueuing);
       await writer.close();
+      await counts.close();
     },
   };
 }

@@ -1,16 +1,12 @@
 /** The doctor's checks of the public address: does the service answer there, and safely? */
 import { BOGUS_ADDRESS, createNetworkCheck } from '../base/network-address.ts';
-import { ENDPOINT } from '../provider/endpoints.ts';
 import { listNodes } from '../storage/nodes.ts';
 import { type Check, check, PUBLIC } from './check.ts';
-import { described, explainConnectionError, PROXY_HELP, unreachable } from './connection-errors.ts';
-import { notChecked, ok, problem, trouble, type Verdict, warning } from './findings.ts';
+import { PROXY_HELP } from './connection-errors.ts';
+import { notChecked, ok, problem, type Verdict, warning } from './findings.ts';
 import { runningOf } from './needs.ts';
-import { createRequests, type DoctorAnswer } from './requests.ts';
+import type { DoctorAnswer } from './requests.ts';
 
-/** A client may send a `state` of some thousand characters, a user a form of 40 redirect URIs. */
-const LONG_QUERY_BYTES = 6_000;
-const LARGE_BODY_BYTES = 40_000;
 const MIN_CERTIFICATE_DAYS = 14;
 const DAY_MS = 86_400_000;
 const BYPASSED = notChecked('--address bypasses the proxy');
@@ -84,33 +80,6 @@ export const ADDRESS_CHECKS: readonly Check[] = [
     if (policy) return ok(`Strict-Transport-Security: ${policy}`);
     return warning`the header Strict-Transport-Security does not arrive →
       make the proxy pass this header of the service on; ${PROXY_HELP}`;
-  }),
-
-  check('plain_http', ['service', 'settings'], PUBLIC, async ({ settings: { issuer }, address, signal }) => {
-    const { protocol, port } = new URL(issuer);
-    if (address !== undefined) return BYPASSED;
-    if (protocol !== 'https:') return notChecked('the issuer is http');
-    if (port !== '') return [];
-    // No user may type a password on a page that was loaded without TLS.
-    const plain = issuer.replace(/^https:/, 'http:');
-    const { send } = createRequests({ issuer, address: plain, signal });
-    const answer = await send({ path: '/login' }).catch(() => undefined);
-    signal.throwIfAborted();
-    if (!answer) return ok(`no server answers at ${plain}`);
-    if (answer.headers.get('location')?.startsWith('https://')) return ok(`${plain} redirects to https`);
-    return trouble('warning', plain)`without TLS the answer is ${described(answer)} →
-      make the proxy answer http only with a redirect to https; ${PROXY_HELP}`;
-  }),
-
-  check('request_sizes', ['service'], PUBLIC, async ({ service: { send } }) => {
-    const query = { path: `${ENDPOINT.metadata}?${'x'.repeat(LONG_QUERY_BYTES)}` };
-    const body = { path: ENDPOINT.token, form: { filler: 'x'.repeat(LARGE_BODY_BYTES) } };
-    const sizes = [`a query of ${LONG_QUERY_BYTES} characters`, `a body of ${LARGE_BODY_BYTES} bytes`];
-    for (const [index, request] of [query, body].entries()) {
-      const trouble = await send(request).then(explainConnectionError, unreachable);
-      if (trouble) return { ...trouble, message: `${sizes[index]}: ${trouble.message}` };
-    }
-    return ok(`${sizes.join(' and ')} arrive`);
   }),
 
   check('caching', ['service'], PUBLIC, async ({ service: { send }, signal }) => {

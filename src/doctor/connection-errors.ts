@@ -52,14 +52,9 @@ function proxyRemedy({ status, text }: DoctorAnswer): string {
 const OTHER_SERVER =
   'check which server answers there: the proxy must forward every path of the issuer to the nodes, and keep ' +
   'X-Request-Id in the answers';
-const TOO_LONG = 'the proxy refuses long request lines or headers';
 const CHECK_NODES = 'check with `gatehouse nodes` that they run';
 const AWAY = `the proxy cannot reach a node: ${CHECK_NODES}`;
 const PROXY_CAUSES: Readonly<Record<number, string>> = {
-  400: TOO_LONG,
-  413: 'the proxy refuses large bodies',
-  414: TOO_LONG,
-  431: TOO_LONG,
   502: AWAY,
   503: AWAY,
   504: `the proxy did not wait for the answer of a node: ${CHECK_NODES}`,

@@ -133,7 +133,7 @@ async function openServer({ add, defer }: Context, { storage }: SettingsWithoutS
     requireEmbeddedDatabase(storage);
     const database = await openDatabase({ ...storage, timeoutFactor: TIMEOUT_FACTOR });
     defer(() => database.close());
-    const report = await reportDatabase(database, systemClock);
+    const report = await reportDatabase(database);
     const name = `${isEmbedded ? 'embedded PostgreSQL' : 'PostgreSQL'} ${report.version}`;
     const took = `${report.milliseconds.toFixed(1)} ms`;
     const slow = warning`${name} takes ${took} for a simple query, and a request needs several →
@@ -143,7 +143,7 @@ async function openServer({ add, defer }: Context, { storage }: SettingsWithoutS
       where,
       report.milliseconds > SLOW_QUERY_MS ? slow : ok(`${name} answers a simple query in ${took}`),
     );
-    return { database, report, where, fail };
+    return { database, where, fail };
   } catch (error) {
     return fail('database', error);
   }

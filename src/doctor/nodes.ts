@@ -146,8 +146,8 @@ export const NODE_CHECKS: readonly Check[] = [
     // Use the nodes' own records, because tokens expire by their clocks, not this machine's.
     const clocks = await nodeClocks(database);
     if (clocks.length === 0) return notChecked('no node is recorded');
-    const verdicts = clocks.map(({ node, aheadMs: clockAheadMs }) => ({
-      ...clockVerdict({ clockAheadMs }, `the clock of node ${node}`, "the database's"),
+    const verdicts = clocks.map(({ node, aheadMs }) => ({
+      ...clockVerdict(aheadMs, `the clock of node ${node}`, "the database's"),
       where: node,
     }));
     const wrong = verdicts.filter(({ status }) => status !== 'ok');

@@ -8,14 +8,9 @@ import { runningOf } from './needs.ts';
 
 const CLOCK_WARNING_MS = 1_000;
 const CLOCK_PROBLEM_MS = 5_000;
-const MIN_REDIS_VERSION = '6.2';
 
 /** @param clockAheadMs negative if the clock is behind */
-export function clockVerdict(
-  { clockAheadMs }: { readonly clockAheadMs: number },
-  whose = 'its clock',
-  than = "this machine's",
-): Verdict {
+export function clockVerdict(clockAheadMs: number, whose = 'its clock', than = "this machine's"): Verdict {
   const size = Math.abs(clockAheadMs);
   if (size <= CLOCK_WARNING_MS) return ok(`differs from ${than} by ${Math.round(size)} ms`);
   const status = size > CLOCK_PROBLEM_MS ? problem : warning;
@@ -23,35 +18,21 @@ export function clockVerdict(
     synchronize both clocks with chrony or systemd-timesyncd: token lifetimes depend on them`;
 }
 
-type Shown<Field extends keyof RedisReport> = RedisReport & {
-  readonly [Name in Field]: NonNullable<RedisReport[Name]>;
-};
-
-/**
- * A check of the Redis that stores the tokens; does not apply without Redis.
- *
- * @param fields what INFO of each master has to show, which a managed service may hide
- */
-const redisCheck = <Field extends keyof RedisReport = never>(
+/** A check of the Redis that stores the tokens; does not apply without Redis. */
+const redisCheck = (
   name: string,
-  fields: readonly Field[],
-  verdict: (reports: readonly Shown<Field>[], problems: readonly RedisProblem[]) => Verdict,
+  verdict: (reports: readonly RedisReport[], problems: readonly RedisProblem[]) => Verdict,
 ): Check =>
-  check(`redis_${name}`, ['tokens'], 'REDIS_URL', ({ tokens: { redis } }) => {
-    if (!redis) return [];
-    const isShown = redis.reports.every((report) => fields.every((field) => report[field] !== undefined));
-    return isShown ? verdict(redis.reports as readonly Shown<Field>[], redis.problems) : HIDDEN;
-  });
+  check(`redis_${name}`, ['tokens'], 'REDIS_URL', ({ tokens: { redis } }) =>
+    redis ? verdict(redis.reports, redis.problems) : [],
+  );
 
-const HIDDEN = notChecked('INFO of Redis does not show it');
+/** A managed service may hide fields of INFO. */
+const hidden = (fields: string): Verdict => notChecked(`INFO of Redis does not show ${fields}`);
 
 export const STORE_CHECKS: readonly Check[] = [
   // The opening of the database reports them, unless the server does not answer.
   check('migrations', ['server'], '', () => []),
-
-  check('database_clock', ['server', 'database'], 'DATABASE_URL', ({ server: { database, report } }) =>
-    database.embedded ? [] : clockVerdict(report),
-  ),
 
   check('notifications', ['database'], 'DATABASE_URL', async ({ database }) => {
     if (database.embedded) return ok('not needed: an embedded database has one node');
@@ -75,22 +56,15 @@ export const STORE_CHECKS: readonly Check[] = [
       raise the limit (${lowest.remedy}), or lower storage.database_connections`;
   }),
 
-  redisCheck('version', ['version'], (reports) => {
-    const versions = [...new Set(reports.map(({ version }) => version))].join(', ');
-    const order = new Intl.Collator('en', { numeric: true });
-    if (reports.every(({ version }) => order.compare(version, MIN_REDIS_VERSION) >= 0)) return ok(versions);
-    return problem`the version is Redis ${versions} → upgrade Redis to ${MIN_REDIS_VERSION} or later`;
-  }),
-
-  redisCheck('eviction', [], (_reports, problems) => {
+  redisCheck('eviction', (_reports, problems) => {
     const found = problems.find(({ setting }) => setting === 'maxmemory-policy');
-    if (found?.isUnknown) return notChecked('INFO of Redis does not show maxmemory_policy, which must be noeviction');
+    if (found?.isUnknown) return hidden('maxmemory_policy, which must be noeviction');
     return found ? problem`${found.message} → ${found.remedy}` : ok('eviction is off (maxmemory-policy noeviction)');
   }),
 
-  redisCheck('persistence', [], (reports, problems) => {
+  redisCheck('persistence', (reports, problems) => {
     const found = problems.find(({ setting }) => setting === 'appendonly');
-    if (found?.isUnknown) return HIDDEN;
+    if (found?.isUnknown) return hidden('aof_enabled');
     if (found) return warning`${found.message} → ${found.remedy}`;
     if (reports.some(({ isDiskFailing }) => isDiskFailing)) {
       return problem`the last write to the append-only file failed →
@@ -103,35 +77,21 @@ export const STORE_CHECKS: readonly Check[] = [
       auto-aof-rewrite-percentage 100\``;
   }),
 
-  redisCheck('memory', ['usedMemory', 'maxMemory'], (reports) => {
-    const parts = reports.flatMap(({ usedMemory, maxMemory }) => (maxMemory ? usedMemory / maxMemory : []));
-    const fullest = Math.max(0, ...parts);
-    const share = parts.length > 0 ? `${Math.round(fullest * 100)} % of maxmemory` : 'no maxmemory';
-    const amount = `${(Math.max(...reports.map(({ usedMemory }) => usedMemory)) / 1024 ** 2).toFixed(1)} MiB in use, ${share}`;
+  redisCheck('memory', (reports) => {
+    const parts = reports.map(({ usedMemory = NaN, maxMemory = NaN }) =>
+      maxMemory === 0 ? 0 : usedMemory / maxMemory,
+    );
+    const fullest = Math.max(...parts);
+    if (Number.isNaN(fullest)) return hidden('used_memory or maxmemory');
+    const amount = fullest > 0 ? `${Math.round(fullest * 100)} % of maxmemory in use` : 'no maxmemory';
     if (fullest < 0.8) return ok(amount);
     const status = fullest < 0.95 ? warning : problem;
     return status`${amount}: when memory is full, no token can be issued →
       raise maxmemory, or move Redis to a machine with more memory`;
   }),
 
-  redisCheck('replication', ['role', 'replicas'], (reports) => {
-    if (reports.some(({ role }) => role !== 'master')) {
-      return problem`the URL leads to a replica, which refuses writes →
-        point the URL to the master, or use Sentinel: redis+sentinel://host1,host2/name`;
-    }
-    const replicas = Math.min(...reports.map(({ replicas }) => replicas));
-    if (reports.every(({ needsReplicas }) => needsReplicas)) {
-      return ok(`${replicas} replica(s) connected; without a replica the master refuses writes`);
-    }
-    if (replicas === 0) return ok('no replica is connected');
-    // After a failover the only replica is the master; requiring one would stop its writes.
-    if (replicas === 1) return ok('1 replica is connected, which is too few for min-replicas-to-write');
-    return warning`${replicas} replica(s) connected, but a master cut off from them accepts writes, which a failover loses
-      → set \`min-replicas-to-write 1\` and \`min-replicas-max-lag 10\` in redis.conf`;
-  }),
-
-  redisCheck('clock', [], (reports) => {
+  redisCheck('clock', (reports) => {
     const [furthest] = reports.toSorted((a, b) => Math.abs(b.clockAheadMs) - Math.abs(a.clockAheadMs));
-    return furthest ? clockVerdict(furthest) : HIDDEN;
+    return furthest ? clockVerdict(furthest.clockAheadMs) : notChecked('Redis has no master');
   }),
 ];

@@ -1,22 +1,11 @@
 /** Logs on standard output: in batches, but lines from `warn` on are written immediately. */
-import { type Logger, pino, stdTimeFunctions } from 'pino';
+import { type Logger, pino } from 'pino';
 import { logMixin } from '../base/current-request.ts';
 
 const BATCH_BYTES = 3_072;
 const FLUSH_INTERVAL_MS = 250;
 /** pino's number for the level `warn`. */
 const WARN = 40;
-
-interface ProcessLogOptions {
-  readonly level: string;
-  /** How level and time are written: pino's numbers, or the level's name and an ISO 8601 time. */
-  readonly format: 'numbers' | 'words';
-}
-
-const WORDS = {
-  formatters: { level: (level: string) => ({ level }) },
-  timestamp: stdTimeFunctions.isoTime,
-};
 
 /** Lines wait for up to this many bytes while they cannot be written; further lines are dropped. */
 const MAX_WAITING_BYTES = 1_048_576;
@@ -33,7 +22,7 @@ export const droppedLogLines = (): number => dropped;
  * the lines of its last quarter of a second at most. Never throws: if the lines cannot be written,
  * because a disk is full or the reader has gone, requests are answered without them.
  */
-export function createProcessLog({ level, format }: ProcessLogOptions): Logger {
+export function createProcessLog({ level }: { readonly level: string }): Logger {
   // Write synchronously: an asynchronous write that is pending at the exit may never happen.
   const output = pino.destination({
     fd: 1,
@@ -75,7 +64,7 @@ export function createProcessLog({ level, format }: ProcessLogOptions): Logger {
     // reader of the output is gone.
     flushSync: () => output.flush(),
   };
-  const log = pino({ level, mixin: logMixin, ...(format === 'words' && WORDS) }, stream);
+  const log = pino({ level, mixin: logMixin }, stream);
   process.on('exit', stream.flushSync);
   process.on('uncaughtExceptionMonitor', (err) => {
     // The listener that main.ts adds after the start keeps the process running, and logs the error.

@@ -49,7 +49,7 @@ export interface Opening {
 
 /** Multiplies the service's database timeouts: no page waits for a command. */
 export const TIMEOUT_FACTOR = 10;
-/** But pages would wait for the locks of a command that its operator has stopped (Ctrl-Z). */
+/** The database ends an idle transaction after this time: a command stopped with Ctrl-Z would keep its locks. */
 const MAX_IDLE_MS = 2_000;
 
 const newerSchema = (names: readonly string[]): string =>

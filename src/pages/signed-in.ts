@@ -68,6 +68,7 @@ const RECENT_SECONDS = 600;
 const TYPED_FIELDS = [
   'name',
   'redirect_uris',
+  'drawn_from',
   'expires_in_days',
   'confirm_name',
   'end_connections',
@@ -85,6 +86,8 @@ const TYPED_FIELDS = [
   'clients',
   'api_keys',
   'approve',
+  'shown',
+  'find',
 ];
 /** Not sent again: these fields are valid only for the request that sent them. */
 const NOT_CARRIED = ['form_token', 'current_password', PASSKEY_FIELD];

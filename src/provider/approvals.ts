@@ -11,7 +11,6 @@ import {
 } from '../accounts/access/access-limit.ts';
 import type { Account } from '../accounts/account.ts';
 import type { Activity } from '../accounts/activity/activity.ts';
-import type { ConnectedNow } from '../authorizations/approval-requests.ts';
 import type { ConnectedConsent, Connections } from '../authorizations/connections.ts';
 import { requestOrigin } from '../base/request-state.ts';
 import { type Client, type ClientLinks, isSameLinks, redirectHosts } from '../clients/client.ts';
@@ -90,7 +89,7 @@ export interface ApprovalsParts {
   /** Absent if the service sends no mail. */
   readonly mail?:
     | {
-        notify(ctx: Context, client: ConnectedNow): void;
+        notifyNew(ctx: Context, accountId: string, client: Pick<Client, 'name'>): void;
         /** Called if a client was authorized without a click, in a browser that is not known. */
         notifySilent(ctx: Context, accountId: string, client: Pick<Client, 'name'>): void;
       }
@@ -151,7 +150,7 @@ export function createApprovals(parts: ApprovalsParts) {
         ),
       );
       if (connected === undefined) return undefined;
-      if (connected.isNew) mail?.notify(ctx, { accountId, client: { id: clientId, name }, limit });
+      if (connected.isNew) mail?.notifyNew(ctx, accountId, { name });
       return connected;
     },
 

@@ -6,7 +6,6 @@ import { createBackgroundMail, createSendMail } from '../accounts/mail/mail.ts';
 import { createOneTimeValues } from '../accounts/one-time-values.ts';
 import { createPasswordLinkRequests, MAX_LINKS_AN_HOUR } from '../accounts/password-links/link-mail.ts';
 import { createStrongSignIns } from '../accounts/strong-sign-ins.ts';
-import { createApprovalRequests } from '../authorizations/approval-requests.ts';
 import type { Endings } from '../authorizations/endings.ts';
 import type { CreateAttemptLimit } from '../base/attempt-limits.ts';
 import type { Clock } from '../base/clock.ts';
@@ -92,22 +91,6 @@ export function createApplication(parts: ApplicationParts) {
   const background = createBackgroundMail({ log, outcomes });
   const sendMail = settings.mail && createSendMail(settings.mail, settings.brand);
   const mail = sendMail && createAccountMail({ issuer, accounts, sendMail, background, clock });
-  const requests =
-    mail &&
-    createApprovalRequests({
-      database,
-      clock,
-      people: registries.people,
-      access: registries.access,
-      mail,
-      perOrganization: createAttemptLimit({
-        name: 'approval_requests',
-        attempts: 1,
-        windowSeconds: 3_600,
-        onStoreUnavailable: 'count here',
-        log,
-      }),
-    });
 
   // Create the OAuth endpoints.
   const isShared = createNetworkCheck(settings.sessions.sharedTerminals);
@@ -144,13 +127,8 @@ export function createApplication(parts: ApplicationParts) {
         if (isShared(ctx.ip)) return;
         mail.notify(accountId, 'silent_authorization', { ...browserDetails(ctx), about: name });
       },
-      notify(ctx, connected) {
-        const { accountId, client } = connected;
-        mail.notify(accountId, 'new_connection', { ...browserDetails(ctx), about: client.name });
-        background.begin('requests for approvals', async () => {
-          await requests?.announce(connected);
-          return false;
-        });
+      notifyNew(ctx, accountId, { name }) {
+        mail.notify(accountId, 'new_connection', { ...browserDetails(ctx), about: name });
       },
     },
     showError: errorPage.showAuthorizationError,
@@ -252,8 +230,6 @@ export function createApplication(parts: ApplicationParts) {
     routes,
     /** Undefined if the service sends no mail. */
     mail,
-    /** Undefined if the service sends no mail. */
-    approvalRequests: requests,
     /** Counts wrong secrets of senders at the operators' listener. */
     wrongSecrets: createWrongSecretLimit(createAttemptLimit, settings.limits, log),
     /** Finishes the background work. Requests in progress can still be answered. */

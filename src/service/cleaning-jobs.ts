@@ -1,6 +1,5 @@
 /** The background jobs: they remove expired data and finish interrupted work. */
 import { createErasureJob } from '../accounts/erasure.ts';
-import { approvalMailsExpiry } from '../authorizations/approval-requests.ts';
 import { createTimeLimitJob } from '../authorizations/endings.ts';
 import type { LeakedValues } from '../authorizations/leaked-values.ts';
 import type { Clock } from '../base/clock.ts';
@@ -20,7 +19,7 @@ const MAIL_RETRY_MS = 3_600_000;
 /** @param parts.settings returns the settings in force, as `application` does for its parts */
 export function cleaningJobs(parts: {
   readonly settings: () => Settings;
-  readonly application: () => Pick<Application, 'mail' | 'approvalRequests'>;
+  readonly application: () => Pick<Application, 'mail'>;
   readonly database: Database;
   readonly clock: Clock;
   readonly store: TokenStore;
@@ -37,34 +36,20 @@ export function cleaningJobs(parts: {
   const retainedSince = (): Date => before(settings().activity.retentionSeconds);
   const oldestSignIn = (): Date => before(settings().sessions.absoluteSeconds);
 
-  const failedKeys = createFailedMails(clock);
-  const failedNetworks = createFailedMails(clock);
+  /** When this node tries again, for each client about which it sent no mail because that failed. */
+  const nextTries = new Map<string, number>();
 
   /** Begins few mails and does not wait for them: no other job may wait for the mail server. */
-  async function announceExpiry(): Promise<number> {
-    const { mail } = parts.application();
-    if (!mail) return 0;
-    const again = failedKeys.due().slice(0, MAILS_AT_ONCE);
-    const keys = await apiKeys.takeExpiring(MAILS_AT_ONCE, again);
-    failedKeys.forget(again);
-    for (const key of keys) {
-      void mail.announceExpiry(key).then((isSent) => {
-        if (isSent === false) failedKeys.add(key.id);
-      });
-    }
-    return keys.length;
-  }
-
   async function mailNetworks(): Promise<number> {
     const { mail } = parts.application();
     if (!mail) return 0;
-    failedNetworks.forget(failedNetworks.due());
-    const all = await clientNetworks.takeUnmailed(MAILS_AT_ONCE, failedNetworks.ids());
+    for (const [id, at] of nextTries) if (at <= clock()) nextTries.delete(id);
+    const all = await clientNetworks.takeUnmailed(MAILS_AT_ONCE, [...nextTries.keys()]);
     for (const one of all) {
       const path = `/profile/oauth-clients/${one.clientId}/secrets`;
       void mail.reportNetworks(one.ownerAccountId, { ...one, path }).then((isSent) => {
         if (isSent !== false) return;
-        failedNetworks.add(one.clientId);
+        nextTries.set(one.clientId, clock() + MAIL_RETRY_MS);
         // If this fails as well, the page of the client still marks them as new.
         return clientNetworks.putBack(one).catch(() => {});
       });
@@ -78,11 +63,7 @@ export function cleaningJobs(parts: {
     client_requests: clientRequests.removeExpired,
     client_networks: clientNetworks.removeExpired,
     network_mails: mailNetworks,
-    // Few, because no other job may wait for the mails. Before the job that forgets them.
-    due_approval_mails: async () => (await parts.application().approvalRequests?.announceDue(MAILS_AT_ONCE)) ?? 0,
-    approval_mails: approvalMailsExpiry({ database, clock }),
     api_keys: apiKeys.removeExpired,
-    api_key_expiry_mails: announceExpiry,
     password_links: passwordLinks.removeExpired,
     browser_sessions: (limit) => sessionList.removeOlderThan(oldestSignIn(), limit),
     logout_tokens: sessionList.removeUsedTokens,
@@ -99,19 +80,5 @@ export function cleaningJobs(parts: {
     ended_places: endedPlacesCleaning({ database, engine: parts.registries.engine }),
     // Last, so that the space of the rows that the other jobs removed can be used again.
     ...(database.embedded && { vacuum: vacuumJob(database) }),
-  };
-}
-
-/** The keys or clients about which this node sent no mail because that failed: it tries again an hour later. */
-function createFailedMails(clock: Clock) {
-  const nextTries = new Map<string, number>();
-  return {
-    add: (id: string) => nextTries.set(id, clock() + MAIL_RETRY_MS),
-    ids: () => [...nextTries.keys()],
-    /** Returns the ids whose hour has ended. */
-    due: () => [...nextTries].flatMap(([id, at]) => (at <= clock() ? [id] : [])),
-    forget(ids: readonly string[]): void {
-      for (const id of ids) nextTries.delete(id);
-    },
   };
 }

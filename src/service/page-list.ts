@@ -204,7 +204,7 @@ export function listPages(parts: {
     profilePage({ kit, access, activity, connections, enabled, signInMethods }),
     clientListPage({ kit, clients, clientRequests, limit: clientsPerPerson }),
     newClientPage({ kit, clients, activity, oneTimeValues, limit: clientsPerPerson }),
-    clientPage({ kit, own, clock, clientRequests }),
+    clientPage({ kit, own, clientRequests }),
     clientRequestsPage({
       kit,
       own,

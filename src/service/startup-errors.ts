@@ -107,6 +107,13 @@ const STORE_REMEDIES: readonly (readonly [cause: RegExp, remedy: (store: Store) 
       'see the log of Redis for the cause',
     true,
   ],
+  [
+    /READONLY/,
+    ({ variable }) =>
+      `point ${variable} to the master, because this Redis is a replica; or use Sentinel: redis+sentinel://host1,host2/name`,
+    // This may end by itself: a failover may make the replica the master.
+    true,
+  ],
   [/\bOOM\b/, () => 'Redis has reached its maxmemory: raise maxmemory, or give its machine more memory', true],
   [
     /^53300/,

@@ -1,7 +1,6 @@
-/** Reports the state of PostgreSQL to operators: how fast it answers, its clock, and NOTIFY. */
+/** Reports the state of PostgreSQL to operators: how fast it answers, and NOTIFY. */
 import { setTimeout as delay } from 'node:timers/promises';
 import pg from 'pg';
-import type { Clock } from '../base/clock.ts';
 import { randomId } from '../base/random-id.ts';
 import type { OpenDatabase } from './database.ts';
 import type { Queries } from './queries.ts';
@@ -10,8 +9,6 @@ export interface DatabaseReport {
   readonly version: string;
   /** Duration of a simple query in milliseconds, the shortest of several measurements. */
   readonly milliseconds: number;
-  /** Negative if the clock of PostgreSQL is behind the clock of this machine. */
-  readonly clockAheadMs: number;
 }
 
 const ATTEMPTS = 5;
@@ -20,21 +17,12 @@ const CHANNEL = 'gatehouse_doctor';
 const NOTIFY_TIMEOUT_MS = 5_000;
 
 /** @throws StorageUnavailable */
-export async function reportDatabase(database: OpenDatabase, clock: Clock) {
+export async function reportDatabase(database: OpenDatabase) {
   const samples: DatabaseReport[] = [];
   for (let attempt = 0; attempt < ATTEMPTS; attempt += 1) {
     const startedAt = performance.now();
-    const ourTime = clock();
-    const [row] = await database.query<{ version: string; now: string }>(
-      `SELECT current_setting('server_version') AS version,
-        (extract(epoch FROM clock_timestamp()) * 1000)::text AS now`,
-    );
-    const milliseconds = performance.now() - startedAt;
-    samples.push({
-      version: row?.version ?? '',
-      milliseconds,
-      clockAheadMs: Number(row?.now) - ourTime - milliseconds / 2,
-    });
+    const [row] = await database.query<{ version: string }>("SELECT current_setting('server_version') AS version");
+    samples.push({ version: row?.version ?? '', milliseconds: performance.now() - startedAt });
   }
   samples.sort((a, b) => a.milliseconds - b.milliseconds);
   return samples[0] as DatabaseReport;

@@ -177,39 +177,6 @@ export function createUpstreamProvider({
     },
 
     /**
-     * Sends a request with `prompt=none`: a provider redirects to a registered redirect URI (OpenID
-     * Connect Core §3.1.2.6), and must not redirect to others (RFC 6749 §4.1.2.1). Some do neither.
-     *
-     * @throws UpstreamAway
-     */
-    async checkRedirectUri(): Promise<'registered' | 'refused' | 'unknown'> {
-      const { authorization_endpoint: endpoint = '' } = await metadata();
-      const query = new URLSearchParams({
-        client_id: settings.clientId,
-        redirect_uri: redirectUri,
-        response_type: 'code',
-        scope: settings.scopes.join(' '),
-        prompt: 'none',
-        state: randomNonce(),
-        nonce: randomNonce(),
-        code_challenge: await calculatePKCECodeChallenge(randomPKCECodeVerifier()),
-        code_challenge_method: 'S256',
-      });
-      const url = new URL(endpoint);
-      for (const [name, value] of query) url.searchParams.set(name, value);
-      const { status, headers } = await fetchFromProvider(url.href, {
-        method: 'GET',
-        headers: {},
-      }).catch((error: unknown) => {
-        throw new UpstreamAway(error);
-      });
-      const location = URL.parse(headers.get('location') ?? '', url.href);
-      if (location && location.origin + location.pathname === redirectUri) return 'registered';
-      if (status === 400) return 'refused';
-      return 'unknown';
-    },
-
-    /**
      * Checks our client with an invalid code: the provider may refuse only that.
      *
      * @throws UpstreamAway, or UpstreamRefusal if the provider refuses our client ID or secret

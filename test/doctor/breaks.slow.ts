@@ -218,6 +218,13 @@ const BREAKS: Readonly<Record<string, Readonly<Record<string, Row>>>> = {
       },
     ],
     'a full Redis': [/raise maxmemory/, () => redisWith({ maxmemory: '1mb' })],
+    'a replica in REDIS_URL': [
+      /point REDIS_URL to the master/,
+      async () => {
+        const master = await opened.add(startRedisServer(), (one) => one.stop());
+        return redisWith({ replicaof: `127.0.0.1 ${new URL(master.url).port}` });
+      },
+    ],
     'a database number that Redis does not have': [
       /correct the database number/,
       async () => {
@@ -235,15 +242,6 @@ const BREAKS: Readonly<Record<string, Readonly<Record<string, Row>>>> = {
       /auto-aof-rewrite-percentage 100/,
       () => redisWith({ 'auto-aof-rewrite-percentage': '0' }),
       WARNING,
-    ],
-  },
-  redis_replication: {
-    'a replica in REDIS_URL': [
-      /point the URL to the master/,
-      async () => {
-        const master = await opened.add(startRedisServer(), (one) => one.stop());
-        return redisWith({ replicaof: `127.0.0.1 ${new URL(master.url).port}` });
-      },
     ],
   },
   nodes: {

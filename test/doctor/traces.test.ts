@@ -97,7 +97,7 @@ onPostgresAndRedis('operator doctor, on a running service', (start) => {
     );
     const { healthy, output, of } = await examine({ ...environmentOf(service), GATEHOUSE_CONFIG });
     expect(healthy, output).to.equal(true);
-    expect(of('sign_in_providers').message).to.contain('and the redirect URI');
+    expect(of('sign_in_providers').message).to.contain('that it has the redirect URI');
     expect(of('test_organizations')).to.include({
       status: 'warning',
       where: 'api.test_organizations',

@@ -2,11 +2,10 @@
 import { expect } from 'chai';
 import { partnerTokens } from '../provider/partner-tokens.ts';
 import { eventually } from '../support/eventually.ts';
-import { startsWithMail } from '../support/mail-server.ts';
 import { introspect, type TestClient } from '../support/oauth.ts';
 import { addPerson, addTestClient, REDIRECT_URI, type SeededPerson } from '../support/seed.ts';
 import { startSeeded } from '../support/seeded.ts';
-import { onPostgresAndRedis, startTestService } from '../support/service.ts';
+import { onPostgresAndRedis } from '../support/service.ts';
 import { said, textOf } from './client-owner.ts';
 import { fieldOf, type SignedInPerson, signedIn } from './signed-in-person.ts';
 
@@ -168,117 +167,5 @@ onPostgresAndRedis('an approval of an organization', (start) => {
       await Promise.all([admin.submit(page, { decision: 'approve' }), addUri(uri)]);
       expect(await approvals(), uri).to.deep.equal([]);
     }
-  });
-});
-
-describe('mail about approved clients that changed', () => {
-  const mail = startsWithMail();
-  const on = startSeeded({ on: mail.start, clock: true });
-  const DAY_SECONDS = 86_400;
-
-  let admin: SeededPerson;
-  let browser: SignedInPerson;
-  let client: TestClient;
-  let hosts = 0;
-
-  before(async () => {
-    const { id } = on.seeded.organization;
-    admin = await addPerson(on.service, 'Olga', 'olga@example.test');
-    await on.service.memberships.setRole(admin, id, 'owner');
-    browser = await signedIn(on.service, admin);
-    await browser.fillIn(`/profile/organizations/${id}/policy`, ASK);
-    client = await addTestClient(on.service, 'Dock Planner');
-    await on.partner.tokens(client);
-  });
-
-  const approve = async () => {
-    const path = `/profile/organizations/${on.seeded.organization.id}/clients/${client.id}`;
-    // The clock has moved on by days: an earlier session has expired.
-    const { status } = await (await signedIn(on.service, admin)).fillIn(path, { decision: 'approve' });
-    expect(status).to.equal(200);
-  };
-  async function change(): Promise<void> {
-    hosts += 1;
-    await on.service.clients.addRedirectUri(client.id, `https://host-${hosts}.example/`);
-  }
-  const mails = () => mail.received.filter(({ text }) => text.includes('Dock Planner'));
-  const again = () => mails().filter(({ text }) => text.includes('new owner or a new address'));
-
-  it('owners and admins get one mail a day for an organization and client, from whichever node', async () => {
-    const { service } = on;
-    const settings = service.settings.mail && { mail: service.settings.mail };
-    const another = { sharing: service, clock: on.clock.clock, ...(settings && { settings }) };
-    const nodes = service.database.embedded ? [service] : [service, await startTestService(another)];
-    const cleanAll = () => Promise.all(nodes.flatMap((node) => [node.clean(), node.clean()]));
-    try {
-      // The mail about the request of the member was the first one of the day.
-      await eventually(() => expect(mails().length).to.be.at.least(1));
-      await approve();
-      await change();
-      await cleanAll();
-      expect(again()).to.deep.equal([]);
-      on.clock.advance(DAY_SECONDS);
-      await cleanAll();
-      await eventually(() => expect(again()).to.have.length(1));
-      expect(again()[0]?.to).to.deep.equal([admin.email]);
-      expect(again()[0]?.text)
-        .to.include('Dock Planner has a new owner or a new address')
-        .and.include('Northern Logistics')
-        .and.include(`/profile/organizations/${on.seeded.organization.id}`);
-
-      for (const _ of [1, 2, 3]) {
-        await approve();
-        await change();
-        await cleanAll();
-      }
-      // Approved within the day: there is nothing to decide.
-      await approve();
-      on.clock.advance(DAY_SECONDS);
-      await cleanAll();
-      await change();
-      on.clock.advance(DAY_SECONDS);
-      await cleanAll();
-      await eventually(() => expect(again()).to.have.length(2));
-      on.clock.advance(30 * DAY_SECONDS);
-      await cleanAll();
-      expect(await service.database.query('SELECT FROM approval_mails')).to.deep.equal([]);
-    } finally {
-      for (const node of nodes.slice(1)) await node.close();
-    }
-    expect(again()).to.have.length(2);
-  });
-
-  it('a mail that could not be sent is sent later, and none about a client without connections or for an organization that is being deleted', async () => {
-    const { database } = on.service;
-    const before = again().length;
-    await approve();
-    await change();
-    on.clock.advance(DAY_SECONDS);
-    await database.query('ALTER TABLE client_decisions RENAME TO hidden');
-    await on.service.clean();
-    await database.query('ALTER TABLE hidden RENAME TO client_decisions');
-    expect(on.service.logLines.join('')).to.include('"job":"due_approval_mails"');
-    on.clock.advance(1_000);
-    await on.service.clean();
-    await eventually(() => expect(again()).to.have.length(before + 1));
-
-    const due = () => database.query('SELECT FROM approval_mails WHERE is_due');
-    await approve();
-    await change();
-    expect(await due()).to.have.length(1);
-    await database.query('UPDATE organizations SET ended_at = clock_timestamp()');
-    on.clock.advance(DAY_SECONDS);
-    await on.service.clean();
-    expect(await due()).to.deep.equal([]);
-    await database.query('UPDATE organizations SET ended_at = NULL');
-
-    await approve();
-    await change();
-    const person = await signedIn(on.service, on.seeded.person);
-    await person.send('/profile/connections/disconnect-all');
-    on.clock.advance(DAY_SECONDS);
-    await on.service.clean();
-    expect(await due()).to.deep.equal([]);
-    expect(again()).to.have.length(before + 1);
   });
 });

@@ -93,36 +93,129 @@ onPostgresAndRedis('the policy of an organization', (start) => {
     expect(await reachedWith(waiting)).to.deep.equal([]);
   });
 
-  it('above 20 connected clients, a search finds them, and keeps the ticks of those that it does not list', async () => {
-    const { service, seeded } = on;
-    const added = [];
-    for (let number = 1; number <= 23; number += 1) {
-      const name = `Many ${number}`;
-      const { id: clientId } = await addTestClient(service, name);
-      const { accountId } = seeded.person;
-      await service.connections.rememberConsent({ accountId, clientId, name, hosts: [], access: [] });
-      added.push({ id: clientId, name });
-    }
-    const chosenIn = ({ forms }: Page): string[] =>
+  it('the command that makes an organization ask first says how many connected clients it keeps out', async () => {
+    const token = await connect();
+    await connect(on.clients.otherConfidential);
+    const command = `organizations policy ${on.seeded.organization.id} ask`;
+    const { output } = await operatorFor(on.service)(command);
+    expect(output).to.include('ask. 2 connected clients are not approved, and are kept out.');
+    expect(await reachedWith(token)).to.deep.equal([]);
+    await decide({ decision: 'approve' });
+    expect(await valueFrom(operatorFor(on.service), command)).to.include({ clients_without_approval: 1 });
+  });
+
+  describe('above 20 connected clients', () => {
+    const added: { id: string; name: string }[] = [];
+    before(async () => {
+      for (let number = 1; number <= 23; number += 1) {
+        const name = `Many ${String(number).padStart(2, '0')}`;
+        const { id } = await addTestClient(on.service, name);
+        added.push({ id, name });
+      }
+    });
+    beforeEach(async () => {
+      const { accountId } = on.seeded.person;
+      for (const { id: clientId, name } of added) {
+        await on.service.connections.rememberConsent({ accountId, clientId, name, hosts: [], access: [] });
+      }
+    });
+    after(() => person.send('/profile/connections/disconnect-all'));
+
+    const tickedOn = ({ forms }: Page): string[] =>
       forms.flatMap(({ values }) => values.filter(([field]) => field === 'approve').map(([, id]) => id));
+    const isListed = ({ html }: Page, id: string) => html.includes(`type="checkbox" name="approve" value="${id}"`);
+    const approved = async () => {
+      const rows = await on.service.database.query<{ id: string }>('SELECT client_id AS id FROM client_decisions');
+      return rows.map(({ id }) => id);
+    };
+    const open = async () => {
+      const page = await owner.get(url('/policy'));
+      const listed = added.filter(({ id }) => isListed(page, id));
+      const [hidden = { id: '', name: '' }] = added.filter(({ id }) => !isListed(page, id));
+      return { page, listed: listed.map(({ id }) => id), hidden };
+    };
+    const rename = (id: string) => on.service.clients.edit(id, { name: 'Changed Meanwhile' });
+    const gone = said('organization-policy.changed', { count: 1, apps: 'Changed Meanwhile' });
+
+    it('only listed clients are ticked; a search finds the others, and keeps the ticks', async () => {
+      const { page, listed, hidden } = await open();
+      expect(page.html.match(/type="checkbox"/g)).to.have.length(20);
+      expect(tickedOn(page)).to.have.members(listed);
+      expect(textOf(page.html)).to.include('20 of 23 shown.').and.include('No other app is ticked.');
+      const [, ...kept] = listed;
+      const found = await owner.submit(page, { ...ASK, approve: kept, search: 'yes', find: hidden.name.toLowerCase() });
+      expect(found.status).to.equal(200);
+      expect(await policyIn()).to.equal('open allow');
+      expect(found.html.match(/type="checkbox"/g)).to.have.length(1);
+      expect(isListed(found, hidden.id)).to.equal(true);
+      expect(tickedOn(found)).to.have.members(kept);
+      const saved = await owner.submit(found, { ...ASK, approve: [...kept, hidden.id] });
+      expect(saved.status).to.equal(303);
+      expect(await approved()).to.have.members([...kept, hidden.id]);
+    });
+
+    it('a ticked client that changes before or after a search is not approved, and the page names it', async () => {
+      const { page, listed, hidden } = await open();
+      const [first = '', second = '', third = ''] = listed;
+      const searching = { ...ASK, approve: [first, second, third], search: 'yes', find: hidden.name };
+      await rename(first);
+      const found = await owner.submit(page, searching);
+      expect(tickedOn(found)).to.have.members([second, third]);
+      expect(textOf(found.html)).to.include(gone);
+      await on.service.clients.edit(first, { name: 'Many 00' });
+      await rename(second);
+      const refused = await owner.submit(found, {});
+      expect(refused.status).to.equal(409);
+      expect(textOf(refused.html)).to.include(said('organization-policy.not-changed')).and.include(gone);
+      expect(tickedOn(refused)).to.deep.equal([third]);
+      expect(await approved()).to.deep.equal([]);
+      expect((await owner.submit(refused, {})).status).to.equal(303);
+      expect(await approved()).to.deep.equal([third]);
+      await on.service.clients.edit(second, { name: 'Many 99' });
+    });
+
+    it('a form with a client that no page listed approves nothing', async () => {
+      const { page, hidden } = await open();
+      const refused = await owner.submit(page, { ...ASK, approve: hidden.id });
+      expect(refused.status).to.equal(409);
+      expect(tickedOn(refused)).to.deep.equal([]);
+      expect(await approved()).to.deep.equal([]);
+    });
+
+    it('a sign-in in between keeps the search and the ticks, but not that of a client that changed', async () => {
+      const { page, listed, hidden } = await open();
+      const [first = '', second = '', third = ''] = listed;
+      const found = await owner.submit(page, {
+        ...ASK,
+        approve: [first, second, third],
+        search: 'yes',
+        find: hidden.name,
+      });
+      const credentials = { email: 'olga@example.test', password: on.seeded.person.password };
+      await owner.submit(await owner.get('/logout'), {});
+      await rename(first);
+      const login = await owner.follow(await owner.submit(found, { approve: [first, second, hidden.id] }));
+      const back = await owner.follow(await owner.submit(login, credentials));
+      expect(textOf(back.html)).to.include(said('form.draft-kept')).and.include(gone);
+      expect(fieldOf(back, 'find')).to.equal(hidden.name);
+      expect(tickedOn(back)).to.have.members([second, hidden.id]);
+      expect((await owner.submit(back, {})).status).to.equal(303);
+      expect(await approved()).to.have.members([second, hidden.id]);
+      await on.service.clients.edit(first, { name: 'Many 98' });
+    });
+  });
+
+  it('a form kept during a sign-in is shown with a notice, which is no error', async () => {
     const page = await owner.get(url('/policy'));
-    expect(page.html.match(/type="checkbox"/g)).to.have.length(20);
-    expect(chosenIn(page)).to.have.members(added.map(({ id }) => id));
-    const [dropped, ...kept] = added.map(({ id }) => id);
-    const found = await owner.submit(page, { ...ASK, approve: kept, search: 'yes', find: 'many 17' });
-    expect(found.status).to.equal(200);
-    expect(await policyIn()).to.equal('open allow');
-    expect(found.html.match(/type="checkbox"/g)).to.have.length(1);
-    expect(chosenIn(found)).to.have.members(kept);
-    const saved = await owner.submit(found, { ...ASK, approve: chosenIn(found) });
-    expect(saved.status).to.equal(303);
-    const approved = await service.database.query<{ id: string }>('SELECT client_id AS id FROM client_decisions');
-    expect(approved.map(({ id }) => id))
-      .to.have.members(kept)
-      .and.not.include(dropped);
-    await service.database.query(
-      "DELETE FROM connections WHERE client_id IN (SELECT id FROM clients WHERE name LIKE 'Many %')",
-    );
+    await owner.submit(await owner.get('/logout'), {});
+    const login = await owner.follow(await owner.submit(page, ASK));
+    const credentials = { email: 'olga@example.test', password: on.seeded.person.password };
+    const back = await owner.follow(await owner.submit(login, credentials));
+    expect(back.html).to.match(/class="notice" role="status">You had to sign in again/);
+    expect(back.html)
+      .to.not.match(/<title>Error/)
+      .and.not.include('role="alert"');
+    expect(fieldOf(back, 'clients')).to.equal('ask');
   });
 
   it('a policy form with a client that was not listed, or without a known choice, changes nothing', async () => {

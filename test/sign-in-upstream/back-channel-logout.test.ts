@@ -2,6 +2,7 @@
 import { expect } from 'chai';
 import type { JWTPayload } from 'jose';
 import type { Account } from '../../src/accounts/account.ts';
+import { eventually } from '../support/eventually.ts';
 import { onPostgresAndRedis } from '../support/service.ts';
 import type { Traveller } from '../support/upstream.ts';
 import { GRACE, startWithUpstream, type WithUpstream } from './service.ts';
@@ -157,6 +158,46 @@ onPostgresAndRedis('a sign-out at a provider', (start) => {
       });
     }
   }
+
+  it('a logout token that is slow to commit ends a sign-in that began meanwhile, even if a later token was quick', async () => {
+    const { database, sessionList } = on.service;
+    await database.query(`CREATE FUNCTION stall() RETURNS trigger LANGUAGE plpgsql AS
+      $$ BEGIN PERFORM pg_advisory_xact_lock(1); RETURN NULL; END $$`);
+    await database.query(`CREATE CONSTRAINT TRIGGER stall AFTER INSERT ON logout_tokens
+      DEFERRABLE INITIALLY DEFERRED FOR EACH ROW WHEN (NEW.sid = 's10') EXECUTE FUNCTION stall()`);
+    const waiting = async () => {
+      const waits = "locktype = 'advisory' AND NOT granted AND database = (SELECT oid FROM pg_database";
+      const rows = await database.query(`SELECT FROM pg_locks WHERE ${waits} WHERE datname = current_database())`);
+      return rows.length;
+    };
+    const release = Promise.withResolvers<void>();
+    const held = database.transaction(async (tx) => {
+      await tx.query('SELECT pg_advisory_xact_lock(1)');
+      await release.promise;
+    });
+    const slow = notify(await tokenOf({ sid: 's10' }));
+    await eventually(async () => expect(await waiting()).to.equal(1));
+    let isAnswered = false;
+    const later = notify(await tokenOf({ sid: 'no session' })).finally(() => {
+      isAnswered = true;
+    });
+    await eventually(async () => expect(isAnswered || (await waiting()) === 2).to.equal(true));
+    const { latestLogout } = sessionList;
+    sessionList.latestLogout = async () => {
+      sessionList.latestLogout = latestLogout;
+      const latest = await latestLogout();
+      release.resolve();
+      await held;
+      expect((await slow).status).to.equal(200);
+      return latest;
+    };
+    on.upstream.lie = { claims: (sent) => ({ ...sent, sid: 's10' }) };
+    const person = on.traveller();
+    const { status } = await on.signIn(GRACE, person);
+    on.upstream.lie = {};
+    await database.query('DROP TRIGGER stall ON logout_tokens');
+    expect([status, await isSignedIn(person), (await later).status]).to.deep.equal([403, false, 200]);
+  });
 });
 
 onPostgresAndRedis('a session that is ended while it ends all others', (start) => {

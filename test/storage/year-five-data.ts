@@ -89,14 +89,11 @@ const tables = (popular: string, heavy: string, owner: string): string[][] => [
         FROM generate_series(1, ${OF_ONE}) AS n
       UNION ALL SELECT 'other-' || n, ${account('n')}, 'hash', 0, ${ago('n', 'second')}, '192.0.2.1', 'Firefox'
         FROM generate_series(1, 30000) AS n`,
-    // Of the keys that end within seven days, all are mailed.
-    `INSERT INTO api_keys (id, account_id, name, key_hash, last_four, created_at, expires_at,
-        expiry_mailed_at)
+    `INSERT INTO api_keys (id, account_id, name, key_hash, last_four, created_at, expires_at)
       SELECT 'key_' || lpad(n::text, 16, '0'),
           CASE WHEN n <= ${OF_ONE} THEN '${heavy}' ELSE ${account(`1 + n % ${PEOPLE}`)} END,
           'Key ' || n, 'hash-' || n, lpad((n % 10000)::text, 4, '0'), ${ago('n', 'second')},
-          now() + n * interval '43 seconds' - interval '732 hours',
-          CASE WHEN n < 76000 THEN now() END
+          now() + n * interval '43 seconds' - interval '732 hours'
         FROM generate_series(1, 100000) AS n`,
     // Users with 50 problems of each of their clients, half as many as are kept.
     `INSERT INTO client_requests (client_id, at, step, error, cause, auth_method, request_id, share)

@@ -22,8 +22,6 @@ export interface ApiKey extends AccessLimit {
   readonly lastUsedAt: Date | null;
 }
 
-export type ExpiringKey = ApiKey & { readonly expiresAt: Date };
-
 export const API_KEY_COLUMNS = `id, account_id AS "accountId", name, last_four AS "lastFour",
   created_at AS "createdAt", expires_at AS "expiresAt", last_used_at AS "lastUsedAt",
   limit_places AS places, limit_read_only AS "isReadOnly"`;

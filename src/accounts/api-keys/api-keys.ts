@@ -16,7 +16,6 @@ import {
   API_KEY_COLUMNS,
   type ApiKey,
   createApiKeyCreation,
-  type ExpiringKey,
   isApiKey,
   isApiKeyId,
   keyActivity,
@@ -184,23 +183,6 @@ export function createApiKeys(parts: {
         [uses.map(({ id }) => id), uses.map(({ at }) => at)],
       );
     },
-
-    /**
-     * Returns each key once, on one node, a week before it ends; none that lasts less than two weeks.
-     *
-     * @param again ids of keys that were returned before, to return them once more
-     */
-    takeExpiring: (limit: number, again: readonly string[]): Promise<ExpiringKey[]> =>
-      database.query(
-        `UPDATE api_keys SET expiry_mailed_at = $1 WHERE id = ANY (ARRAY(
-            SELECT k.id FROM api_keys k JOIN accounts a ON a.id = k.account_id
-            WHERE k.expires_at > $1 AND k.expires_at <= $2 AND k.expiry_mailed_at IS NULL
-              AND k.expires_at - k.created_at >= interval '14 days' AND a.suspended_at IS NULL
-            ORDER BY k.expires_at LIMIT $3 FOR UPDATE OF k SKIP LOCKED))
-            OR id = ANY ($4) AND expires_at > $1
-          RETURNING ${API_KEY_COLUMNS}`,
-        [new Date(clock()), new Date(clock() + 7 * 86_400_000), limit, again],
-      ),
 
     removeExpired: expiryJob(parts, [{ table: 'api_keys', column: 'expires_at' }], EXPIRED_KEPT_MS),
   };

@@ -4,7 +4,6 @@ import type { SecretKind } from '../../base/random-id.ts';
 import type { Account } from '../account.ts';
 import type { AccountRegistry } from '../account-registry.ts';
 import type { Origin } from '../activity/activity.ts';
-import type { ExpiringKey } from '../api-keys/api-key.ts';
 import { deviceName } from '../browser-names.ts';
 import { type Block, type Fact, type Letter, letter } from './letter.ts';
 import { type BackgroundMail, hasMailbox, type SendMail } from './mail.ts';
@@ -15,7 +14,6 @@ export const UNWANTED_MAIL = [
   'new_connection',
   'silent_authorization',
   'new_api_key',
-  'key_expiry',
   'client_problem',
 ] as const;
 
@@ -51,13 +49,6 @@ export function createAccountMail(parts: {
     });
 
   return {
-    /** Mails an owner or admin in the background that a client waits for an approval. */
-    requestApproval: (accountId: string, request: MailedRequest) =>
-      send(accountId, 'a request for an approval', (to) => requestMail(to, request, issuer)),
-
-    /** Mails the user, in the background, that an API key will expire. @returns false if that failed */
-    announceExpiry: (key: ExpiringKey) => send(key.accountId, 'key_expiry', (to) => expiryMail(to, key, issuer)),
-
     /** Mails the owner of clients, in the background, that requests of them are refused. */
     reportProblems: (accountId: string, problems: MailedProblems) =>
       send(accountId, 'client_problem', (to) => problemsMail(to, problems, issuer)),
@@ -90,32 +81,7 @@ export function createAccountMail(parts: {
   };
 }
 
-type MailedRequest = Readonly<Record<'clientName' | 'organizationName' | 'path', string>> & {
-  /** Undefined if no member asked: the approval ended because the client changed. */
-  readonly personName?: string | undefined;
-};
-
 type Recipient = Letter['to'];
-
-export const requestMail = (to: Recipient, { path, personName, ...names }: MailedRequest, issuer: string): Letter =>
-  letter(
-    to,
-    message('mail.request-subject'),
-    personName === undefined ? message('mail.request-again', names) : message('mail.request', { ...names, personName }),
-    { button: message('mail.open-requests'), url: issuer + path },
-    message(personName === undefined ? 'mail.request-again-limit' : 'mail.request-limit'),
-  );
-
-export const expiryMail = (to: Recipient, { name, lastFour, expiresAt }: ExpiringKey, issuer: string): Letter =>
-  letter(
-    to,
-    message('mail.key_expiry-subject'),
-    message('mail.key_expiry', { name, lastFour, expires: { iso: expiresAt.toISOString() } }),
-    { facts: [accountFact(to, issuer)] },
-    message('mail.key_expiry-remedy'),
-    { button: message('mail.open-api-keys'), url: issuer + PATHS['api-keys'] },
-    switchOff(issuer),
-  );
 
 interface MailedProblems {
   readonly items: readonly Message[];

@@ -220,11 +220,6 @@ const log = section('The log, which is written to standard output.', {
     variable: 'GATEHOUSE_LOG_LEVEL',
     about: 'Lowest severity that is logged.',
   }),
-  format: fixed(oneOf(['numbers', 'words']).default('numbers'), {
-    about:
-      'How each line gives its level and time: `numbers` (`"level":30,"time":1767225600000`) or `words` ' +
-      '(`"level":"info","time":"2026-01-01T00:00:00.000Z"`).',
-  }),
 });
 
 const demo = fixed(flag().exactOptional(), {

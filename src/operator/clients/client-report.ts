@@ -77,7 +77,7 @@ function clientText(client: Client): string {
     ['Owner', client.ownerName ?? 'provided by the operator'],
     ['State', stateOf(client)],
     ['Verified', verifiedText(client)],
-    ...(client.alwaysAsks ? [['Approval', 'asked for each request']] : []),
+    ...(client.alwaysAsks ? [['Approval', `asked for each request, set by the ${askedBy(client)}`]] : []),
     ['Created', client.createdAt.toISOString()],
     ...(client.renewedAt ? [['Renewed', client.renewedAt.toISOString()]] : []),
     ...(client.endingSince ? [['Ending', `since ${client.endingSince.toISOString()}: ${UNFINISHED}`]] : []),
@@ -93,6 +93,8 @@ function clientText(client: Client): string {
   ];
   return lines.map(([label = '', value = '']) => line(label, value)).join('\n');
 }
+
+const askedBy = ({ asksForOperator }: Client): 'operator' | 'owner' => (asksForOperator ? 'operator' : 'owner');
 
 const UNFINISHED = 'if no `revoke --client` is running, run it again to finish it';
 
@@ -116,6 +118,7 @@ export const clientValue = (client: Client) => ({
   verified_by: client.verifiedBy ?? null,
   links: client.links,
   always_ask: client.alwaysAsks,
+  always_ask_by: client.alwaysAsks ? askedBy(client) : null,
   allowed_networks: client.allowedNetworks,
   created_at: client.createdAt,
   renewed_at: client.renewedAt ?? null,

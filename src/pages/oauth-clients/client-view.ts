@@ -1,5 +1,6 @@
 /** The data that the pages of one client print, except its form. */
 import type { Message, Text } from '../../base/message.ts';
+import type { ClientDay } from '../../clients/client-counts.ts';
 import type { ClientProblemGroup as StoredGroup } from '../../clients/client-requests.ts';
 import type { Moment } from '../words/moment.ts';
 import type { ReachedOrganization } from '../words/reached.ts';
@@ -24,8 +25,7 @@ declare module '../view-data.ts' {
         readonly verified: Moment | undefined;
         /** True if people approve it. */
         readonly isForPeople: boolean;
-        /** The number of causes for which requests were refused in the last 24 hours. */
-        readonly refusals: number;
+        readonly lastDay: ClientDay;
       };
       readonly secretsUrl: string;
       readonly connectUrl: string;
@@ -65,6 +65,7 @@ declare module '../view-data.ts' {
       readonly alwaysAsk: boolean | undefined;
       /** True if the operator set it, so that the owner cannot change it. */
       readonly isAskedForOperator: boolean;
+      readonly linksUrl: string;
       readonly deleteUrl: string;
     };
     readonly 'oauth-client-secrets': ClientPage & {

@@ -1,10 +1,9 @@
 /** `/profile/oauth-clients/:id`: the state of a user's client, and its requests as they happen. */
 import type { Context } from 'koa';
-import type { Clock } from '../../base/clock.ts';
 import { message } from '../../base/message.ts';
 import { redirectsPeople } from '../../clients/client.ts';
 import type { ClientRegistry } from '../../clients/client-registry.ts';
-import type { ClientProblemGroup, ClientRequests, LoggedRequest } from '../../clients/client-requests.ts';
+import type { ClientRequests, LoggedRequest } from '../../clients/client-requests.ts';
 import { formerSecretsOf, type OwnedClient, shownPeople } from '../../clients/client-row.ts';
 import type { RequestStreams } from '../../clients/request-streams.ts';
 import type { Texts } from '../../texts/texts.ts';
@@ -18,10 +17,9 @@ import { CLIENT, type OwnClientPages, ownClientOf, urlOf } from './own-client.ts
 export function clientPage(parts: {
   readonly kit: PageKit;
   readonly own: OwnClientPages;
-  readonly clock: Clock;
   readonly clientRequests: ClientRequests;
 }): Route[] {
-  const { kit, own, clock, clientRequests } = parts;
+  const { kit, own, clientRequests } = parts;
 
   async function show(ctx: Context): Promise<void> {
     const client = ownClientOf(ctx);
@@ -46,7 +44,7 @@ export function clientPage(parts: {
         redirectUris: client.redirectUris,
         verified: momentOrNothing(client.verifiedAt),
         isForPeople: redirectsPeople(client.kind),
-        ...refusedSince(groups, clock() - DAY_MS),
+        lastDay: await clientRequests.lastDay(client.id),
       },
       secretsUrl: urlOf(client, 'secrets'),
       connectUrl: urlOf(client, 'connect'),
@@ -104,13 +102,6 @@ export function clientRequestsPage(parts: {
   }
 
   return [get(`${CLIENT}/requests`, ...own.page, openStream)];
-}
-
-const DAY_MS = 86_400_000;
-
-/** Counts the causes of refusals since this time: how often each one was refused is kept only up to a limit. */
-function refusedSince(groups: readonly ClientProblemGroup[], since: number) {
-  return { refusals: groups.filter(({ at }) => at.getTime() >= since).length };
 }
 
 const isUse = ({ step, error }: LoggedRequest): boolean => step === 'token' && error === null;

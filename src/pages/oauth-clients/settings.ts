@@ -1,15 +1,14 @@
 /** `/profile/oauth-clients/:id/settings`: the name and the redirect URIs of a client. */
 import type { Context } from 'koa';
-import { message, type Text } from '../../base/message.ts';
+import { message } from '../../base/message.ts';
 import { Refusal } from '../../base/refusal.ts';
 import type { ClientRegistry } from '../../clients/client-registry.ts';
 import type { OwnedClient } from '../../clients/client-row.ts';
 import { normalizeClientName } from '../../clients/client-rules.ts';
 import { formOf } from '../../provider/form.ts';
-import { type Answer, formRoutes, refusalText, type Said } from '../form-step.ts';
-import { seeOther } from '../page.ts';
+import { type Answer, formRoutes, type Said } from '../form-step.ts';
 import type { PageKit } from '../page-kit.ts';
-import { get, post, type Route } from '../routes.ts';
+import type { Route } from '../routes.ts';
 import {
   checkClientForm,
   clientFormView,
@@ -22,7 +21,6 @@ import {
 import { CLIENT, type OwnClientPages, ownClientOf, urlOf } from './own-client.ts';
 
 const PATH = `${CLIENT}/settings`;
-const ALWAYS_ASK = `${PATH}/always-ask`;
 const SAVED = message('client-form.saved');
 const CHANGED = message('client-form.changed');
 const REGISTERED = message('client-form.registered');
@@ -57,6 +55,7 @@ export function clientSettingsPage(parts: {
         form: clientFormView(typed, client, frame),
         alwaysAsk: client.kind === 'confidential' ? client.alwaysAsks : undefined,
         isAskedForOperator: client.asksForOperator,
+        linksUrl: `${urlOf(client)}/links`,
         deleteUrl: `${urlOf(client)}/delete`,
       });
     },
@@ -114,33 +113,26 @@ export function clientSettingsPage(parts: {
   });
 
   /** Requires a recent sign-in, because it also stops asking. */
-  async function setAlwaysAsks(ctx: Context): Promise<void> {
-    const asked = formOf(ctx).get('always_ask');
-    if (asked !== 'yes' && asked !== 'no') return backToSettings(ctx);
-    const isOn = asked === 'yes';
-    const { id } = ownClientOf(ctx);
-    const details = { always_ask: isOn ? 'yes' : 'no' };
-    let said: Text = message('always-ask.saved', { isOn: String(isOn) });
-    try {
-      await clients.setAlwaysAsks(id, isOn, 'owner', (tx) => own.record(ctx, 'client_changed', details, tx));
-    } catch (error) {
-      if (!(error instanceof Refusal)) throw error;
-      said = refusalText(error);
-    }
-    await kit.notices.redirect(ctx, settingsOf(ctx), said);
-  }
+  const asking = formRoutes<TypedClient>(kit, {
+    ...page,
+    path: `${PATH}/always-ask`,
+    read: (_form, ctx) => asStored(ownClientOf(ctx)),
+    stored: (ctx) => ({ page: settingsOf(ctx) }),
+    check: (ctx) => (/^(yes|no)$/.test(choiceIn(ctx)) ? undefined : { url: settingsOf(ctx) }),
+    async save(ctx) {
+      const details = { always_ask: choiceIn(ctx) };
+      const isOn = details.always_ask === 'yes';
+      await clients.setAlwaysAsks(ownClientOf(ctx).id, isOn, 'owner', (tx) =>
+        own.record(ctx, 'client_changed', details, tx),
+      );
+      return { url: settingsOf(ctx), said: message('always-ask.saved', { isOn: String(isOn) }) };
+    },
+  });
 
-  /** Users who had to sign in first return with GET, and press the button again. */
-  const backToSettings = (ctx: Context): void => seeOther(ctx, settingsOf(ctx));
-
-  return [
-    ...settings,
-    ...registering,
-    get(ALWAYS_ASK, ...own.page, backToSettings),
-    post(ALWAYS_ASK, ...own.form(), kit.requireRecentSignIn, setAlwaysAsks),
-  ];
+  return [...settings, ...registering, ...asking];
 }
 
+const choiceIn = (ctx: Context): string => formOf(ctx).get('always_ask') ?? '';
 const uriIn = (form: URLSearchParams): string => form.get('redirect_uri') ?? '';
 
 /** True if nothing changed: then no recent sign-in is required and nothing is recorded. */

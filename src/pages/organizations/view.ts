@@ -30,10 +30,11 @@ declare module '../view-data.ts' {
       readonly name: string;
       readonly url: string;
       readonly action: string;
-      readonly problem: Text | undefined;
+      readonly notice: Text | undefined;
+      readonly problems: readonly FormProblem[];
       readonly asksFirst: boolean;
       readonly allowsApiKeys: boolean;
-      /** Marks of the listed clients: exactly these are approved. */
+      /** Marks of the listed clients and of `others`, as a page showed them: only these can be approved. */
       readonly shown: string;
       /** Connected clients about which the organization has not decided. */
       readonly clients: readonly {
@@ -46,7 +47,7 @@ declare module '../view-data.ts' {
       readonly found: number;
       /** Undefined if all clients are listed. */
       readonly search: string | undefined;
-      /** The ids of the chosen clients that are not listed. */
+      /** The ids of the chosen clients that this page does not list: an earlier one did. */
       readonly others: readonly string[];
     };
     readonly 'organization-client': {
@@ -75,8 +76,9 @@ declare module '../view-data.ts' {
             readonly maxLength: number;
           }
         | undefined;
-      /** Blocks or unblocks it in the whole organization. */
+      /** The link that blocks or unblocks the client in the whole organization. */
       readonly block: ReachRow['action'];
+      readonly notice: Text | undefined;
       readonly problem: Text | undefined;
     };
   }
@@ -130,7 +132,7 @@ export interface ReachPart {
 export interface ReachRow {
   readonly id: string;
   readonly name: string;
-  /** The page of what the row is about. */
+  /** The page of the client; absent for other rows. */
   readonly url?: string;
   readonly tile?: Tile;
   /** Identifies the row: an email address, the provider of a client, or the end of a key; may be empty. */

@@ -181,16 +181,12 @@ create table api_keys (
   created_at timestamptz not null, expires_at timestamptz, last_used_at timestamptz,
   limit_places text[], -- Ids of organizations and warehouses; null for all, also for later ones.
   limit_read_only boolean not null default false,
-  expiry_mailed_at timestamptz, -- When the person was mailed that the key will expire.
   creation_key text, -- As in clients.
   constraint api_keys_creation_key_key unique (account_id, creation_key)
 );
 create index api_keys_of_account on api_keys (account_id, created_at, id);
 create index api_keys_created_at on api_keys (created_at, id);
 create index api_keys_expires_at on api_keys (expires_at);
--- For a query that each node runs every minute.
-create index api_keys_unannounced on api_keys (expires_at)
-  where expiry_mailed_at is null and expires_at - created_at >= interval '14 days';
 -- A new key is not announced: no node keeps that a key does not exist.
 create trigger api_keys_named after update or delete on api_keys
   for each row execute function announce('api-keys', 'key_hash');
@@ -288,17 +284,6 @@ create index client_decisions_decided_by on client_decisions (decided_by) where 
 create trigger client_decisions_named after insert or update or delete on client_decisions
   for each row execute function announce('bars', 'client_id');
 
--- A row is a client for which an organization was or will be mailed, at most once a day, that it waits for a
--- decision. No references: a change of a client must not wait for the deletion of an organization.
-create table approval_mails (
-  organization_id text not null, client_id text not null,
-  mail_at timestamptz not null, -- No mail is sent before this time.
-  is_due boolean not null, -- True if a mail is to be sent then.
-  primary key (organization_id, client_id)
-);
-create index approval_mails_mail_at on approval_mails (mail_at);
-create index approval_mails_due on approval_mails (mail_at) where is_due;
-
 -- The part of a redirect URI that names where people are sent: scheme, host and port. Registered URIs
 -- contain no user information and no backslashes.
 create function redirect_target(uri text) returns text language sql immutable as $$
@@ -307,18 +292,11 @@ $$;
 
 -- An approved client that gets a new redirect host or another owner waits for the organizations again.
 create function withdraw_client_approvals() returns trigger language plpgsql as $$ begin
-  if old.owner_account_id is not distinct from new.owner_account_id and not exists (
+  if old.owner_account_id is distinct from new.owner_account_id or exists (
       select redirect_target(uri) from unnest(new.redirect_uris) uri
       except select redirect_target(uri) from unnest(old.redirect_uris) uri) then
-    return null;
+    delete from client_decisions where client_id = new.id and is_approved;
   end if;
-  with withdrawn as (
-    delete from client_decisions where client_id = new.id and is_approved returning organization_id)
-  insert into approval_mails (organization_id, client_id, mail_at, is_due)
-    select organization_id, new.id, new.updated_at, true
-      from withdrawn join organizations o on o.id = organization_id and o.ended_at is null where o.asks_first
-      order by organization_id
-    on conflict (organization_id, client_id) do update set is_due = true;
   return null;
 end $$;
 create trigger clients_withdraw_approvals after update of owner_account_id, redirect_uris on clients
@@ -664,6 +642,16 @@ create table client_requests (
 create index client_requests_client_id on client_requests (client_id, id desc);
 create index client_requests_at on client_requests (at);
 create index client_requests_request_id on client_requests (request_id);
+
+-- A row is the number of a client's requests in an hour, which is its start.
+create table client_hours (
+  client_id text not null references clients on delete cascade,
+  hour timestamptz not null,
+  refreshes integer not null, -- Answered with tokens.
+  refusals integer not null, -- Those of which a row of `client_requests` may be a problem.
+  primary key (client_id, hour)
+);
+create index client_hours_hour on client_hours (hour);
 
 -- A row is a network from which a secret of a client was used: 24 bits of IPv4, 48 bits of IPv6.
 create table client_networks (

@@ -5,17 +5,12 @@ import { reply } from './redis.ts';
 
 /** A managed service may hide fields of INFO: they are undefined. */
 export interface RedisReport {
-  readonly version: string | undefined;
-  readonly role: string | undefined;
   readonly milliseconds: number;
   /** Negative if the clock of Redis is behind the clock of this machine. */
   readonly clockAheadMs: number;
   /** In bytes. A `maxMemory` of 0 means that there is no limit. */
   readonly usedMemory: number | undefined;
   readonly maxMemory: number | undefined;
-  readonly replicas: number | undefined;
-  /** True if Redis refuses writes while too few replicas follow it. */
-  readonly needsReplicas: boolean;
   /** True if the last write to the append-only file failed. */
   readonly isDiskFailing: boolean;
   /** True if Redis does not rewrite its append-only file, as during a backup. */
@@ -46,15 +41,10 @@ async function reportOne(master: Redis, clock: Clock): Promise<RedisReport> {
     return value === undefined ? undefined : Number(value);
   };
   return {
-    version: field('redis_version'),
-    role: field('role'),
     milliseconds,
     clockAheadMs: Number(seconds) * 1000 + Number(microseconds) / 1000 - ourTime - milliseconds / 2,
     usedMemory: count('used_memory'),
     maxMemory: count('maxmemory'),
-    replicas: count('connected_slaves'),
-    // INFO has this field only if min-replicas-to-write is set.
-    needsReplicas: field('min_slaves_good_slaves') !== undefined,
     isDiskFailing: field('aof_last_write_status') === 'err',
     isRewritingOff: percentage === '0' || isOvergrown(count('aof_current_size'), count('aof_base_size')),
   };

@@ -1,6 +1,7 @@
 import { expect } from 'chai';
 import { textsFor } from '../../../src/texts/texts.ts';
-import { authorizationUrl, type TestClient } from '../../support/oauth.ts';
+import { operatorFor } from '../../operator/run-operator.ts';
+import { authorizationUrl, exchangeCode, refresh, type TestClient } from '../../support/oauth.ts';
 import type { Page } from '../../support/person.ts';
 import { addTestClient } from '../../support/seed.ts';
 import { startSeeded } from '../../support/seeded.ts';
@@ -53,6 +54,38 @@ describe('the page of an OAuth client', () => {
     expect(connect).to.include(`Issuer ${on.issuer} `).and.include('oauth-authorization-server');
   });
 
+  it('the page of a client counts its refreshes and refused requests of the last 24 hours, also more than are kept', async () => {
+    const counted = async () => {
+      const text = textOf((await owner.get(path)).html);
+      return ['Refreshes, last 24 hours', 'Refused requests, last 24 hours'].map((label) => {
+        const [, count] = new RegExp(`${label} ([\\d,]+)`).exec(text) ?? [];
+        return count;
+      });
+    };
+    const advance = async (hours: number) => {
+      on.clock.advance(hours * 3600);
+      // The session has ended meanwhile.
+      owner = await signInOwner(on.service, on.seeded.person);
+    };
+    expect(await counted()).to.deep.equal(['0', '0']);
+    const redirect = await owner.authorize(authorizationUrl(on.issuer, client), on.seeded.person);
+    const code = redirect.searchParams.get('code') ?? '';
+    let token = `${(await exchangeCode(on.issuer, client, code)).body.refresh_token}`;
+    for (let times = 0; times < 3; times += 1) {
+      token = `${(await refresh(on.issuer, client, token)).body.refresh_token}`;
+    }
+    for (let times = 0; times < 8; times += 1) await exchangeCode(on.issuer, client, 'no code');
+    expect(await counted()).to.deep.equal(['3', '8']);
+    await advance(23);
+    await refresh(on.issuer, client, token);
+    // A person's refusal and another client's problem are no refusals of this client.
+    await owner.authorize(authorizationUrl(on.issuer, client, { prompt: 'consent' }), on.seeded.person, 'deny');
+    await exchangeCode(on.issuer, on.clients.confidential, 'no code');
+    expect(await counted()).to.deep.equal(['4', '8']);
+    await advance(2);
+    expect(await counted()).to.deep.equal(['1', '0']);
+  });
+
   it('only yes and no change whether a client always asks; a form without the choice changes nothing', async () => {
     const asks = async () => (await stored())?.alwaysAsks;
     for (const [choice, expected] of [
@@ -70,7 +103,10 @@ describe('the page of an OAuth client', () => {
     const asks = async () => (await stored())?.alwaysAsks;
     await on.service.clients.setAlwaysAsks(client.id, true, 'operator');
     expect(textOf((await owner.get(`${path}/settings`)).html)).to.include('Only they can change it.');
-    const refused = await owner.follow(await owner.send(`${path}/settings/always-ask`, { always_ask: 'no' }));
+    const refused = await owner.send(`${path}/settings/always-ask`, { always_ask: 'no' });
+    expect(refused.status).to.equal(422);
+    const { output } = await operatorFor(on.service)(`clients show ${client.id}`);
+    expect(output).to.include('asked for each request, set by the operator');
     expect(textOf(refused.html)).to.include('The operator of this service has set this.');
     expect(await asks()).to.equal(true);
     await on.service.clients.setAlwaysAsks(client.id, false, 'operator');

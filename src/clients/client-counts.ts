@@ -1,0 +1,77 @@
+/** Counts the refreshes and the refused requests of each client by hour; writes them in the background. */
+import type { Logger } from 'pino';
+import type { Clock } from '../base/clock.ts';
+import { createBackgroundWriter } from '../storage/background-writer.ts';
+import type { Queries } from '../storage/queries.ts';
+
+/** The requests of a client in the last 24 hours, and in the hour in which these begin. */
+export interface ClientDay {
+  /** Answered with tokens. */
+  readonly refreshes: number;
+  /** Refused requests that are problems of the client; any of them may be a stranger's. */
+  readonly refusals: number;
+}
+
+const HOUR_MS = 3_600_000;
+/** Time from the first counted request to the write: at most one row per client, node and pause. */
+const PAUSE_MS = 15_000;
+const BATCH = 500;
+
+export function createClientCounts(parts: {
+  readonly database: Queries;
+  readonly clock: Clock;
+  readonly log: Pick<Logger, 'warn'>;
+}) {
+  const { database, clock, log } = parts;
+  /** What waits to be written, by client and hour. */
+  const waiting = new Map<string, ClientDay & { readonly clientId: string; readonly hour: Date }>();
+
+  async function write(): Promise<readonly []> {
+    // Use the same order on every node: two nodes that write the same rows must not deadlock.
+    const rows = [...waiting].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, row]) => row);
+    waiting.clear();
+    for (let start = 0; start < rows.length; start += BATCH) {
+      try {
+        await database.query(ADD, [JSON.stringify(rows.slice(start, start + BATCH))]);
+      } catch (err) {
+        log.warn({ err, lost: rows.length - start }, 'requests of clients could not be counted');
+        break;
+      }
+    }
+    return [];
+  }
+
+  const writer = createBackgroundWriter<object>({ pauseMs: PAUSE_MS, maxWaiting: 1, write });
+
+  return {
+    /** Only counts in memory. @param clientId of a client that exists, so that memory is bounded */
+    add(clientId: string, what: keyof ClientDay): void {
+      const hour = new Date(Math.floor(clock() / HOUR_MS) * HOUR_MS);
+      const key = `${clientId} ${hour.toISOString()}`;
+      const row = waiting.get(key) ?? { clientId, hour, refreshes: 0, refusals: 0 };
+      waiting.set(key, { ...row, [what]: row[what] + 1 });
+      writer.add(waiting);
+    },
+
+    /** Writes what waits, and returns what all nodes wrote: requests at other nodes are included 15 s later. */
+    async lastDay(clientId: string): Promise<ClientDay> {
+      await writer.flush();
+      const [row] = await database.query<ClientDay>(LAST_DAY, [clientId, new Date(clock() - 25 * HOUR_MS)]);
+      return row ?? { refreshes: 0, refusals: 0 };
+    },
+
+    close: writer.close,
+  };
+}
+
+const ADD = `
+  INSERT INTO client_hours AS counted (client_id, hour, refreshes, refusals)
+    SELECT "clientId", hour, refreshes, refusals FROM json_to_recordset($1) AS added (
+      "clientId" text, hour timestamptz, refreshes integer, refusals integer)
+    WHERE EXISTS (SELECT FROM clients WHERE id = "clientId") ORDER BY "clientId", hour
+    ON CONFLICT (client_id, hour) DO UPDATE SET
+      refreshes = counted.refreshes + excluded.refreshes, refusals = counted.refusals + excluded.refusals`;
+
+const LAST_DAY = `SELECT coalesce(sum(refreshes), 0)::double precision AS refreshes,
+    coalesce(sum(refusals), 0)::double precision AS refusals
+  FROM client_hours WHERE client_id = $1 AND hour > $2`;
