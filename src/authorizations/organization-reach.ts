@@ -121,11 +121,6 @@ function createReach(parts: {
         SELECT c.id AS at, c.id, c.name, o.name AS "ownerName",
           c.kind, c.suspended_at IS NOT NULL AS "isSuspended", ${BLOCKS},
           coalesce(there.barred_at, b.barred_at) AS "blockedAt", a.name AS "blockedBy",
-          (SELECT coalesce(json_agg(json_build_object('id', w.id, 'name', w.name, 'at', n.barred_at, 'by', a.name)
-              ORDER BY w.name, w.id), '[]')
-            FROM barred_in_warehouses n JOIN warehouses w ON w.id = n.warehouse_id
-            LEFT JOIN accounts a ON a.id = n.barred_by
-            WHERE n.client_id = c.id AND w.organization_id = $1 AND w.ended_at IS NULL) AS "blockedIn",
           d.decided_at AS "decidedAt", by.name AS "decidedBy", d.sentence,
           CASE WHEN b.client_id IS NOT NULL THEN 'blocked'
             WHEN c.kind = 'machine' OR NOT own.asks_first OR d.is_approved THEN 'admitted'
@@ -325,7 +320,12 @@ const stepOf = <Row>(read: readonly { at: string }[], rows: readonly Row[], size
 });
 
 /** The columns of `Blockable`, and their joins for the client `c`. */
-const BLOCKS = `b.client_id IS NOT NULL AS "isBlocked", there.client_id IS NOT NULL AS "isBlockedThere"`;
+const BLOCKS = `b.client_id IS NOT NULL AS "isBlocked", there.client_id IS NOT NULL AS "isBlockedThere",
+  (SELECT coalesce(json_agg(json_build_object('id', w.id, 'name', w.name, 'at', n.barred_at, 'by', a.name)
+      ORDER BY w.name, w.id), '[]')
+    FROM barred_in_warehouses n JOIN warehouses w ON w.id = n.warehouse_id
+    LEFT JOIN accounts a ON a.id = n.barred_by
+    WHERE n.client_id = c.id AND w.organization_id = $1 AND w.ended_at IS NULL) AS "blockedIn"`;
 
 const blocksOf = (warehouse: '$2' | '$3'): string =>
   `LEFT JOIN barred_clients b ON b.organization_id = $1 AND b.client_id = c.id

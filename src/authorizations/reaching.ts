@@ -18,10 +18,17 @@ export interface Reaching {
   readonly rights: readonly Right[];
 }
 
-/** A client that can be blocked in the organization, and in the chosen warehouse. */
+/** A client that can be blocked in the organization, in the chosen warehouse, and in any warehouse. */
 export interface Blockable {
   readonly isBlocked: boolean;
   readonly isBlockedThere: boolean;
+  /** The organization's warehouses in which the client is blocked; `at` is in ISO 8601. */
+  readonly blockedIn: readonly {
+    readonly id: string;
+    readonly name: string;
+    readonly at: string;
+    readonly by: string | null;
+  }[];
 }
 
 export interface ReachingPerson extends Reaching {
@@ -55,13 +62,6 @@ export interface ReachingClient extends Reaching, Blockable {
   /** When and by whom the client was blocked, in the chosen warehouse or else in the organization; null if it is not. */
   readonly blockedAt: Date | null;
   readonly blockedBy: string | null;
-  /** The organization's warehouses in which the client is blocked; `at` is in ISO 8601. */
-  readonly blockedIn: readonly {
-    readonly id: string;
-    readonly name: string;
-    readonly at: string;
-    readonly by: string | null;
-  }[];
   /** The time of the stored decision, even if the organization is open now; null if undecided. */
   readonly decidedAt: Date | null;
   readonly decidedBy: string | null;

@@ -89,8 +89,9 @@ export function apiKeyLimitPage(parts: {
       if (limit === undefined) return { url: ctx.path };
       return limit.problem === undefined ? undefined : { status: 422 };
     },
-    async save(ctx, { limit = NO_LIMIT }) {
+    async save(ctx, { limit }) {
       const { accountId, id } = ownKeys.get(ctx);
+      if (limit === undefined) return { url: ctx.path };
       const isChanged = await apiKeys.limit(accountId, id, limit, originInSession(ctx));
       return { url: LIST, said: isChanged ? LIMITED : NO_SUCH };
     },

@@ -2,6 +2,7 @@
 import type { Context, Middleware, Next } from 'koa';
 import { type Message, message, type Text } from '../base/message.ts';
 import { type Problem, Refusal } from '../base/refusal.ts';
+import { requestState } from '../base/request-state.ts';
 import { formOf } from '../provider/form.ts';
 import { isUnknown } from '../texts/texts.ts';
 import { seeOther } from './page.ts';
@@ -82,14 +83,18 @@ export function formRoutes<Typed extends object>(kit: PageKit, form: Form<Typed>
     },
   };
 
+  const checked = requestState<Typed>('checkForm');
+
   async function checkForm(ctx: Context, next: Next): Promise<void> {
     const typed = await form.read(formOf(ctx), ctx);
+    checked.set(ctx, typed);
     const found = await form.check?.(ctx, typed);
     return found ? answer(ctx, typed, found) : next();
   }
 
+  /** Saves what was checked: read again, it might mean something else once the user has confirmed the sign-in. */
   async function save(ctx: Context): Promise<void> {
-    const typed = await form.read(formOf(ctx), ctx);
+    const typed = checked.get(ctx);
     await answer(ctx, typed, await form.save(ctx, typed).catch(refusedBy));
   }
 

@@ -27,9 +27,9 @@ export function createProblemMails(parts: {
     });
     const [one, ...others] = new Set(open.map(({ clientId }) => clientId));
     const path = `/profile/oauth-clients${others.length > 0 ? '' : `/${one}/problems`}`;
-    const sent = mail()?.reportProblems(ownerId, { items: [...new Map(items).values()], path });
+    const isSent = await mail()?.reportProblems(ownerId, { items: [...new Map(items).values()], path });
     // The mail of the next new problem names these, too.
-    await sent?.catch((error) => perOwner.refund(key).then(() => Promise.reject(error)));
+    if (isSent === false) await perOwner.refund(key);
   }
 
   /** Sends one mail after another: many at once would exceed the maximum for other mails. */

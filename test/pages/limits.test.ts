@@ -414,6 +414,34 @@ onPostgresAndRedis('a limit on the access of a client or an API key', (start) =>
     expect(keys.find(({ name }) => name === 'Y')).to.deep.include({ places: [rigaId], isReadOnly: true });
   });
 
+  it('a limit to a place that is lost while its form is checked is never stored as no limit', async () => {
+    const { accountId } = on.seeded.person;
+    const { access, apiKeys, memberships } = on.service;
+    const toRiga = { limit_places: 'chosen', place: rigaId };
+    await person.fillIn(API_KEYS, { name: 'Narrow', expires_in_days: '90', ...toRiga });
+    const narrow = (await apiKeys.listOf(accountId)).find(({ name }) => name === 'Narrow');
+    const { accessOf } = access;
+    for (const [path, fields] of [
+      [`${API_KEYS}/${narrow?.id}/limit`, { ...toRiga, limit_rights: 'read' }],
+      [API_KEYS, { name: 'Also narrow', expires_in_days: '90', ...toRiga }],
+    ] as const) {
+      const page = await person.get(path);
+      access.accessOf = async (subject) => {
+        access.accessOf = accessOf;
+        const found = await accessOf(subject);
+        await memberships.removeRights({ accountId }, rigaId);
+        return found;
+      };
+      const answer = await person.submit(page, fields);
+      expect(answer.status).to.equal(303);
+      expect(access.accessOf).to.equal(accessOf);
+      await memberships.setRights({ accountId }, rigaId, ['read']);
+    }
+    for (const { name, places } of await apiKeys.listOf(accountId)) {
+      if (name.endsWith('arrow')) expect(places, name).to.deep.equal([rigaId]);
+    }
+  });
+
   it('the owner of an organization does not see a client whose limit excludes the organization', async () => {
     const owner = await signedIn(on.service, on.seeded.person);
     const page = async () => textOf((await owner.get(await organizationUrl())).html);

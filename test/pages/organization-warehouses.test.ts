@@ -155,7 +155,9 @@ onPostgresAndRedis('the page of an organization, by warehouse', (start) => {
     expect((await owner.get(url({ show: 'clients' }))).html).to.include(`href="${path}"`);
     const html = (await owner.get(path)).html;
     const text = textOf(html);
-    expect(text).to.match(/Riga Rights see stock, change stock Through Rika Reader, Wout Writer Block here/);
+    expect(text).to.match(
+      /What it can access.*Riga Rights see stock, change stock Through Rika Reader, Wout Writer Block here/,
+    );
     expect(text).to.match(/Rika Reader Access Riga \(see stock\) Last used \d/);
     expect(text).to.match(/Wout Writer Access Riga \(see stock, change stock\) Last used Never/);
     expect(text).to.not.include('Rotterdam');
@@ -173,9 +175,33 @@ onPostgresAndRedis('the page of an organization, by warehouse', (start) => {
     expect(textOf(blocked.html)).to.match(/Page App Blocked on .* by Olga Owner/);
     expect(blocked.html).to.include(`href="${path}/let-in"`);
     // What it could access without the block is what an unblocked app gets back.
-    expect(textOf(blocked.html)).to.include('Riga (see stock, change stock)');
+    expect(textOf(blocked.html))
+      .to.include('What it could access')
+      .and.include('Riga (see stock, change stock)')
+      .and.match(/Riga .*by Olga Owner Rights none now Through/);
     await owner.fillIn(`${path}/let-in`);
     await owner.fillIn(`${block(rigaId)}/let-in`);
+  });
+
+  it('the page of an app that more people connected than it examines says so, and offers to block it in each warehouse', async () => {
+    const { id } = on.seeded.organization;
+    const client = await addTestClient(on.service, 'Popular App');
+    await connect(await join('Fay First', 'member', ['read']), client);
+    await on.service.database.query(
+      `WITH added AS (INSERT INTO accounts (id, email, email_key, name, created_at)
+          SELECT 'acc_c' || lpad(i::text, 15, '0'), 'c' || i || '@example.test', 'c' || i || '@example.test', 'Crowd ' || i, now()
+          FROM generate_series(1, 50) i RETURNING id),
+        joined AS (INSERT INTO organization_memberships (account_id, organization_id, role, created_at)
+          SELECT id, '${id}', 'member', now() FROM added RETURNING account_id)
+        INSERT INTO connections (account_id, client_id, connected_at, consented_name, consented_hosts, approved_at)
+          SELECT account_id, '${client.id}', now() + interval '1 minute', '', '{}', now() FROM joined`,
+    );
+    const { html } = await owner.get(`/profile/organizations/${id}/clients/${client.id}`);
+    const text = textOf(html);
+    expect(text.match(/The 50 who connected it last\./g)).to.have.length(2);
+    expect(text)
+      .to.match(/Riga Rights Unknown Through Unknown Block here/)
+      .and.not.include('Nothing now');
   });
 
   it('leaves out clients and API keys of a suspended person, and keeps a blocked client in view, without rights', async () => {

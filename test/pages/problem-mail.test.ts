@@ -107,6 +107,19 @@ describe('mail about problems of a client', () => {
     expect(text).to.match(/\/profile\/oauth-clients\r?\n/);
   });
 
+  it('that could not be sent does not count as the mail of the day: the next one names all problems', async () => {
+    const owner = await addOwner(on.service);
+    const client = await addClient(on.service, 'Stock Sync', owner);
+    mail.refused.add(owner.email);
+    await failAuthenticated(on.service, client);
+    await settled();
+    mail.refused.delete(owner.email);
+    await postForm(on.issuer, '/oauth/token', { client_id: client.id, client_secret: client.secret, grant_type: 'x' });
+    await settled();
+    expect(to(owner)).to.have.length(1);
+    expect(to(owner)[0]?.text).to.include('It sends a scope').and.include('a grant type that does not exist');
+  });
+
   it('is sent again only for an error of which no problem was open', async () => {
     const owner = await addOwner(on.service);
     const client = await addClient(on.service, 'Stock Sync', owner);

@@ -94,3 +94,15 @@ const sharedBrowser = madeOnce(async () => {
   atEndOfRun(() => browser.close());
   return browser;
 });
+
+/**
+ * Counts the visible words of the page's main part; neither code, nor navigation, nor what is clipped away is read. A
+ * time is two words, such as *just now*: how long ago it was depends on the machine.
+ */
+export const wordsOnPage = (page: Page): Promise<number> =>
+  page.evaluate<number>(String.raw`
+    [...document.querySelectorAll('main *:not(nav, nav *, code, code *, pre, pre *, .unseen)')]
+      .filter((element) => element.checkVisibility() && getComputedStyle(element).clipPath === 'none')
+      .flatMap((element) => [...element.childNodes].filter(({ nodeType }) => nodeType === Node.TEXT_NODE))
+      .map(({ data, parentElement }) => (parentElement.matches('time') ? 'just now' : data))
+      .reduce((count, text) => count + (text.match(/\S*[\p{L}\p{N}]\S*/gu)?.length ?? 0), 0)`);

@@ -28,10 +28,12 @@ export interface MailServer {
 /**
  * @param login the required user name and password; without these the server accepts all mail
  * @param received the array to which received mail is added
+ * @param refused recipients whose mail is refused
  */
 export async function startMailServer(
   login?: readonly [string, string],
   received: ReceivedMail[] = [],
+  refused: ReadonlySet<string> = new Set(),
 ): Promise<MailServer> {
   const server = new SMTPServer({
     authOptional: !login,
@@ -41,6 +43,9 @@ export async function startMailServer(
       const [user, secret] = login ?? [];
       const isRight = user !== undefined && user === username && secret === password;
       done(isRight ? null : new Error('wrong login'), { user: username });
+    },
+    onRcptTo({ address }, _session, done) {
+      done(refused.has(address) ? new Error('refused') : null);
     },
     onData(stream, { envelope }, done) {
       text(stream).then((raw) => {
@@ -70,13 +75,17 @@ export async function startMailServer(
 export function startsWithMail(deployment?: Deployment): {
   readonly start: Start;
   readonly received: readonly ReceivedMail[];
+  /** Recipients whose mail is refused for now. */
+  readonly refused: Set<string>;
 } {
   const start = startsOn(deployment);
   const received: ReceivedMail[] = [];
+  const refused = new Set<string>();
   return {
     received,
+    refused,
     async start({ settings, ...options } = {}) {
-      const server = await startMailServer(undefined, received);
+      const server = await startMailServer(undefined, received, refused);
       atEndOfFile(server.close);
       const mail = { smtpUrl: server.url, from: 'gatehouse@localhost' };
       return start({ ...options, settings: { mail, ...settings } });

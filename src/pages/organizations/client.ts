@@ -79,11 +79,13 @@ export function createClientSteps(parts: {
   /** Returns the client that the path names; undefined (a 404) if it is a machine client, or not connected. */
   async function clientIn(ctx: Context): Promise<ReachingClient | undefined> {
     const reach = organizationReach.of(actor(ctx).organization.id);
-    const clients = await reach.clientsNamed([`${ctx.params.client}`]);
+    const clients = await organizationReach.forPage(accountOf(ctx).id, () =>
+      reach.clientsNamed([`${ctx.params.client}`]),
+    );
     return clients.find(({ kind }) => kind !== 'machine');
   }
 
-  async function draw(ctx: Context, sentence: string, problem?: Text): Promise<void> {
+  async function draw(ctx: Context, sentence: string, said: { notice?: Text; problem?: Text } = {}): Promise<void> {
     const client = await clientIn(ctx);
     if (!client) return;
     const { organization } = actor(ctx);
@@ -126,7 +128,8 @@ export function createClientSteps(parts: {
         ? { action: ctx.path, shown: marks.of(organization.id, [shown]), sentence, maxLength: MAX_SENTENCE_LENGTH }
         : undefined,
       block: isOpen ? undefined : blockAction(client, { warehouse: undefined, url }, everywhere),
-      problem,
+      notice: said.notice,
+      problem: said.problem,
     });
   }
 
@@ -143,7 +146,7 @@ export function createClientSteps(parts: {
       const problem = holdsSecret(typed)
         ? message('names.secret')
         : message('organization-decision.too-long', { max: MAX_SENTENCE_LENGTH });
-      return draw(ctx, typed, problem);
+      return draw(ctx, typed, { problem });
     }
     const decisions = {
       approve: () => organizationEndings.approve(by, client, marks.in(by.organization.id, form)),
@@ -163,40 +166,58 @@ export function createClientSteps(parts: {
       problem = message('organization-decision.changed');
     }
     ctx.status = 409;
-    await draw(ctx, typed, problem);
+    await draw(ctx, typed, { problem });
   }
 
   return {
     show(ctx: Context): Promise<void> {
       const typed = typedOf(ctx);
-      return draw(ctx, typed?.get('sentence') ?? '', typed && NOTHING_SENT);
+      return draw(ctx, typed?.get('sentence') ?? '', typed && { notice: NOTHING_SENT });
     },
     decide,
   };
 }
 
-type App = Pick<ReachingClient, 'id' | 'isBlocked' | 'blockedIn' | 'count'>;
+type App = Pick<ReachingClient, 'id' | 'state' | 'isSuspended' | 'isBlocked' | 'blockedIn' | 'count'>;
 
 interface WarehouseRow extends Reached {
   readonly name: string;
+  /** Those who were read, with rights there. */
   readonly people: readonly string[];
   readonly block: ReachingClient['blockedIn'][number] | undefined;
 }
 
 type PersonRow = Reached & ConnectingPerson;
 
-/** The warehouses that the app can access, or is blocked in, each with what blocks or unblocks it there. */
+/** Says which of the people who connected the app were read, if not all. */
+const latest = ({ count }: App, connected: readonly ConnectingPerson[]): Message | undefined =>
+  count > connected.length ? message('organization-client.latest', { count: connected.length }) : undefined;
+
+/**
+ * The warehouses that the app can access, or is blocked in, each with what blocks or unblocks it there. If it has more
+ * people than were read, it may access any warehouse.
+ */
 function warehousePart(app: App, connected: readonly ConnectingPerson[], looking: Looking, url: string) {
+  const note = latest(app, connected);
+  const blocks = new Map(app.blockedIn.map((block) => [block.id, block]));
+  const holders = new Map<string, { people: string[]; rights: Right[] }>();
+  for (const { name, reaches } of connected) {
+    for (const { id, rights } of reaches) {
+      const all = holders.get(id) ?? { people: [], rights: [] };
+      all.people.push(name);
+      all.rights.push(...rights);
+      holders.set(id, all);
+    }
+  }
   const rows = looking.organization.warehouses.flatMap(({ id, name }): WarehouseRow[] => {
-    const block = app.blockedIn.find((one) => one.id === id);
-    const by = connected.flatMap(({ name, reaches }) =>
-      reaches.filter((one) => one.id === id).map(({ rights }) => ({ name, rights })),
-    );
-    if (by.length === 0 && !block) return [];
-    const rights = by.flatMap((one) => one.rights);
-    return [{ at: id, id, name, rights, people: by.map((one) => one.name), block }];
+    const [block, held] = [blocks.get(id), holders.get(id)];
+    if (!held && !block && !note) return [];
+    return [{ at: id, id, name, block, people: [], rights: [], ...held }];
   });
-  return partOf(WAREHOUSES, whole(rows), looking, ({ id, name, rights, people, block }) => ({
+  const unknown = note && message('organization.unknown');
+  const isIn = app.state === 'admitted' && !app.isSuspended;
+  const kind = { ...WAREHOUSES, heading: message(`organization-client.${isIn ? 'can' : 'could'}-access`), note };
+  return partOf(kind, whole(rows), looking, ({ id, name, rights, people, block }) => ({
     name,
     url: `${url}?warehouse=${id}`,
     role: undefined,
@@ -205,9 +226,12 @@ function warehousePart(app: App, connected: readonly ConnectingPerson[], looking
     facts: [
       {
         label: message('organization-client.rights'),
-        text: rightsOf(rights, looking) || message('organization.no-rights'),
+        text: (block ? '' : rightsOf(rights, looking) || unknown) || message('organization.no-rights'),
       },
-      { label: message('organization-client.through'), text: through({ people, count: people.length }) },
+      {
+        label: message('organization-client.through'),
+        text: (people.length === 0 && unknown) || through({ people, count: people.length }),
+      },
     ],
     action:
       app.isBlocked && !block
@@ -221,7 +245,7 @@ function warehousePart(app: App, connected: readonly ConnectingPerson[], looking
 }
 
 /** The members who connected it, each with what it can access through them. */
-function peoplePart({ count }: App, connected: readonly ConnectingPerson[], looking: Looking) {
+function peoplePart(app: App, connected: readonly ConnectingPerson[], looking: Looking) {
   const names = new Map(looking.organization.warehouses.map(({ id, name }) => [id, name]));
   /** Returns, for example, `Hamburg, Riga (see, change)`: warehouses of the same rights together. */
   const placesOf = ({ reaches }: PersonRow): string[] =>
@@ -230,10 +254,7 @@ function peoplePart({ count }: App, connected: readonly ConnectingPerson[], look
       return `${shown.join(', ')}${all.length > MAX_NAMES ? ` +${all.length - MAX_NAMES}` : ''} (${rights})`;
     });
   return partOf<PersonRow>(
-    {
-      ...PEOPLE,
-      note: count > connected.length ? message('organization-client.latest', { count: connected.length }) : undefined,
-    },
+    { ...PEOPLE, note: latest(app, connected) },
     whole(connected.map((person) => ({ at: person.id, rights: [], ...person }))),
     looking,
     (person) => ({
@@ -261,9 +282,8 @@ const whole =
 const rightsOf = (rights: readonly Right[], { inWords }: Looking): string =>
   inWords(RIGHTS.filter((right) => rights.includes(right)));
 
-const WAREHOUSES: Kind<WarehouseRow> = {
+const WAREHOUSES: Omit<Kind<WarehouseRow>, 'heading'> = {
   id: 'warehouses',
-  heading: message('organization-client.warehouses'),
   empty: message('organization-client.no-access'),
   textOf: ({ name }) => name,
   orders: [byName],

@@ -5,6 +5,7 @@ import type { OrganizationPolicy } from '../../accounts/organizations/organizati
 import { isUnused } from '../../authorizations/connected-clients.ts';
 import { MAX_COUNTED, MAX_EXAMINED, type Reach } from '../../authorizations/organization-reach.ts';
 import type {
+  Blockable,
   Reaching,
   ReachingClient,
   ReachingKey,
@@ -255,7 +256,7 @@ export function blockAction(
 type Blocked = Pick<ReachingClient, 'id' | 'isBlocked' | 'isBlockedThere'>;
 
 /** Returns the mark of the blocks: in the organization, in the chosen warehouse, or in some warehouses. */
-function blocks({ isBlocked, isBlockedThere, blockedIn = [] }: Blocked & Partial<ReachingClient>, looking: Looking) {
+function blocks({ isBlocked, isBlockedThere, blockedIn }: Blockable, looking: Looking) {
   const { organization, warehouse } = looking;
   const places = [
     ...(isBlockedThere && warehouse ? [warehouse.name] : []),

@@ -78,6 +78,7 @@ declare module '../view-data.ts' {
         | undefined;
       /** The link that blocks or unblocks the client in the whole organization. */
       readonly block: ReachRow['action'];
+      readonly notice: Text | undefined;
       readonly problem: Text | undefined;
     };
   }
