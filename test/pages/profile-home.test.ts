@@ -70,7 +70,7 @@ onPostgresAndRedis('the home of a user', (start) => {
   it('the profile tells a member without an app how to connect one', async () => {
     await join();
     const steps = textOf(sectionOf(await home(), 'next'));
-    expect(steps).to.include('Connect an app Open the app and choose to connect it with Gatehouse.');
+    expect(steps).to.include('Connect an app Open an app and connect it with Gatehouse.');
     expect(steps).to.not.include(said('profile.join'));
     await connect('Sorter', 1);
     expect(textOf(sectionOf(await home(), 'next'))).to.not.include(said('profile.connect'));

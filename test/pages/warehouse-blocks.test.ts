@@ -117,7 +117,7 @@ onPostgresAndRedis('a block of a client in one warehouse', (start) => {
     const asked = textOf((await owner.get(pathOf('end', riga))).html);
     expect(asked)
       .to.include(said('organizations.block-heading', { app: 'Route Planner', organization: 'Riga' }))
-      .and.include(said('organizations.block-only-there', { warehouse: 'Riga', organization: 'Northern Logistics' }));
+      .and.include(said('organizations.block-only-there'));
     const done = await owner.follow(await owner.submit(await owner.get(pathOf('end', riga)), {}));
     expect(done.url.search).to.equal(`?warehouse=${riga}`);
     expect(textOf(done.html)).to.include(said('organizations.blocked', { app: 'Route Planner', place: 'Riga' }));

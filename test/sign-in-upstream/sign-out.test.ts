@@ -28,7 +28,7 @@ describeInBrowser('signing out after a sign-in at a provider, in Chromium', (vis
       await page.goto(`${on.service.issuer}/login`);
       await page.getByRole('button', { name: 'Sign in with Warehouse platform' }).click();
       const keep = page.getByRole('link', { name: 'Keep everything' });
-      const home = page.getByRole('heading', { name: 'What you can access' });
+      const home = page.getByRole('heading', { name: 'Your access' });
       await keep.or(home).first().waitFor();
       await page.goto(`${on.service.issuer}/logout`);
       await expectAccessible(page);

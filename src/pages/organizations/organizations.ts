@@ -272,9 +272,7 @@ const blockEffects = (
   place: string,
 ): Message[] => [
   message('organizations.block-effect', { organization: place }),
-  organization === undefined
-    ? message('organizations.block-elsewhere')
-    : message('organizations.block-only-there', { warehouse: place, organization }),
+  organization === undefined ? message('organizations.block-elsewhere') : message('organizations.block-only-there'),
   ...(organization !== undefined || ownerName === null
     ? []
     : [message('organizations.block-later', { maker: ownerName })]),
