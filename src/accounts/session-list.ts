@@ -1,6 +1,6 @@
 /** The recorded sessions of each user, the providers that proved them, and the one place that ends one. */
 import { sha256 } from '../base/random-id.ts';
-import { lockAccount, lockedTransactionOf } from '../storage/account-turns.ts';
+import { createTurns, lockAccount, lockedTransactionOf } from '../storage/account-turns.ts';
 import { deleteExpired, refusalsExpiryJob } from '../storage/cleaning.ts';
 import type { Database, InTransaction } from '../storage/queries.ts';
 import {
@@ -94,6 +94,7 @@ export const sessionDetails = (session: Pick<StartedSession, 'uid' | 'origin'>) 
 });
 
 export function createSessionList({ database }: { readonly database: Database }) {
+  const inTurn = createTurns(1);
   return {
     /**
      * Records a session that begins or continues. Call it before the session is stored: without its row, no
@@ -236,12 +237,15 @@ export function createSessionList({ database }: { readonly database: Database })
       const tokenHash = sha256(`${issuer} ${token.id}`);
       const values = [issuer, subject ?? null, sid ?? null];
       // Not in the transaction: a session that is recorded now finds the token, or the transaction finds the session.
-      // One after another: a token with a lower number than `latestLogout` must not appear later.
-      await database.query(
-        `WITH turn AS MATERIALIZED (SELECT pg_advisory_xact_lock(hashtext('gatehouse logout tokens')))
-          INSERT INTO logout_tokens (issuer, subject, sid, token_hash, expires_at)
-            SELECT $1, $2, $3, $4, ${database.now()} + $5 * interval '1 second' FROM turn ON CONFLICT DO NOTHING`,
-        [...values, tokenHash, token.seconds],
+      // One after another: a token with a lower number than `latestLogout` must not appear later. Those of this node
+      // wait without a connection.
+      await inTurn(() =>
+        database.query(
+          `WITH turn AS MATERIALIZED (SELECT pg_advisory_xact_lock(hashtext('gatehouse logout tokens')))
+            INSERT INTO logout_tokens (issuer, subject, sid, token_hash, expires_at)
+              SELECT $1, $2, $3, $4, ${database.now()} + $5 * interval '1 second' FROM turn ON CONFLICT DO NOTHING`,
+          [...values, tokenHash, token.seconds],
+        ),
       );
       return database.transaction(async (tx) => {
         // If several requests send the same token, only one of them uses it.

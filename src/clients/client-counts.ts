@@ -3,6 +3,7 @@ import type { Logger } from 'pino';
 import type { Clock } from '../base/clock.ts';
 import { createBackgroundWriter } from '../storage/background-writer.ts';
 import type { Queries } from '../storage/queries.ts';
+import { isAway } from '../storage/storage-unavailable.ts';
 
 /** The requests of a client in the last 24 hours, and in the hour in which these begin. */
 export interface ClientDay {
@@ -34,8 +35,9 @@ export function createClientCounts(parts: {
       try {
         await database.query(ADD, [JSON.stringify(rows.slice(start, start + BATCH))]);
       } catch (err) {
-        log.warn({ err, lost: rows.length - start }, 'requests of clients could not be counted');
-        break;
+        const rest = isAway(err) ? rows.length - start : Math.min(BATCH, rows.length - start);
+        log.warn({ err, lost: rest }, 'requests of clients could not be counted');
+        if (isAway(err)) break;
       }
     }
     return [];
@@ -68,7 +70,7 @@ const ADD = `
   INSERT INTO client_hours AS counted (client_id, hour, refreshes, refusals)
     SELECT "clientId", hour, refreshes, refusals FROM json_to_recordset($1) AS added (
       "clientId" text, hour timestamptz, refreshes integer, refusals integer)
-    WHERE EXISTS (SELECT FROM clients WHERE id = "clientId") ORDER BY "clientId", hour
+    JOIN clients c ON c.id = "clientId" ORDER BY "clientId", hour FOR KEY SHARE OF c
     ON CONFLICT (client_id, hour) DO UPDATE SET
       refreshes = counted.refreshes + excluded.refreshes, refusals = counted.refusals + excluded.refusals`;
 

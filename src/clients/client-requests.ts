@@ -85,10 +85,7 @@ const MAX_PER_MINUTE = 60;
 export const MAX_EQUAL = 5;
 const MINUTE_MS = 60_000;
 const LIFETIME_MS = 7 * 86_400_000;
-const EXPIRING = [
-  { table: 'client_requests', column: 'at' },
-  { table: 'client_hours', column: 'hour' },
-];
+const DAYS_LIFETIME_MS = 2 * 86_400_000;
 /** Time from the first request to the write, which includes all later requests. */
 const PAUSE_MS = 500;
 /** Maximum number of requests of all clients that wait to be written. */
@@ -274,7 +271,8 @@ export function createClientRequests(parts: {
       });
     },
 
-    removeExpired: expiryJob(parts, EXPIRING, LIFETIME_MS),
+    removeExpired: expiryJob(parts, [{ table: 'client_requests', column: 'at' }], LIFETIME_MS),
+    removeOldCounts: expiryJob(parts, [{ table: 'client_hours', column: 'hour' }], DAYS_LIFETIME_MS),
 
     /** Writes the waiting requests and accepts no more. */
     async close(): Promise<void> {

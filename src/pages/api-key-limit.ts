@@ -8,7 +8,7 @@ import type { Clock } from '../base/clock.ts';
 import { message, type Text } from '../base/message.ts';
 import { requestState } from '../base/request-state.ts';
 import { formRoutes } from './form-step.ts';
-import { LIMITED, type LimitFields, limitFields, limitIn, placesIn, type TypedLimit } from './forms/limit-form.ts';
+import { LIMITED, type LimitFields, limitFields, placesIn, type TypedLimit, typedLimit } from './forms/limit-form.ts';
 import { originInSession } from './page.ts';
 import type { PageKit } from './page-kit.ts';
 import type { Route } from './routes.ts';
@@ -60,8 +60,7 @@ export function apiKeyLimitPage(parts: {
     isForEverybody: false,
     async read(form, ctx) {
       const places = new Set(placesIn(await access.accessOf({ accountId: accountOf(ctx).id })));
-      const limit = limitIn(form, (id) => places.has(id), clock());
-      return { limit: limit === 'foreign' ? undefined : limit };
+      return { limit: typedLimit(form, (id) => places.has(id), clock()) };
     },
     stored: () => ({ limit: undefined }),
     async draw(ctx, typed, { notice }) {

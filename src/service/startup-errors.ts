@@ -122,7 +122,7 @@ const STORE_REMEDIES: readonly (readonly [cause: RegExp, remedy: (store: Store) 
   ],
   [
     /unknown command|INFO shows neither/i,
-    () => 'allow the commands that docs/operations/deploy.md lists under "The stores", or use another Redis',
+    () => 'allow the commands that docs/operations/deploy.md lists under "The stores", or use Redis 6.2 or later',
   ],
   [
     /^42501 .*\bdatabase\b/i,

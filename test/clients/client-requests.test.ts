@@ -207,7 +207,7 @@ describe('recent problems of a client', () => {
     expect(await requestIds()).to.deep.equal(['req_real']);
   });
 
-  it('refreshes and refusals are counted by the hour, for real clients only, and deleted after 7 days', async () => {
+  it('refreshes and refusals are counted by the hour, for real clients only, and deleted after two days', async () => {
     const refreshed = { clientId: client.id, step: 'token', grantType: 'refresh_token', requestId: 'req_1' } as const;
     const hours = () => database.query('SELECT hour, refreshes FROM client_hours WHERE client_id = $1', [client.id]);
     now = Date.parse('2031-03-03T04:05:06.789Z');
@@ -223,8 +223,8 @@ describe('recent problems of a client', () => {
       { hour: new Date('2031-03-03T04:00:00Z'), refreshes: 3 },
       { hour: new Date('2031-03-03T05:00:00Z'), refreshes: 1 },
     ]);
-    now += 7 * DAY;
-    await problems.removeExpired(1_000);
+    now += 2 * DAY;
+    await problems.removeOldCounts(1_000);
     expect(await hours()).to.deep.equal([]);
   });
 

@@ -11,6 +11,7 @@ import { Redis } from 'ioredis';
 import pg from 'pg';
 import packageFile from '../../package.json' with { type: 'json' };
 import { fileWith } from '../config/configuration.ts';
+import { eventually } from '../support/eventually.ts';
 import { startMailServer } from '../support/mail-server.ts';
 import { createOpened } from '../support/opened.ts';
 import {
@@ -222,7 +223,9 @@ const BREAKS: Readonly<Record<string, Readonly<Record<string, Row>>>> = {
       /point REDIS_URL to the master/,
       async () => {
         const master = await opened.add(startRedisServer(), (one) => one.stop());
-        return redisWith({ replicaof: `127.0.0.1 ${new URL(master.url).port}` });
+        return redisWith({ replicaof: `127.0.0.1 ${new URL(master.url).port}` }, (redis) =>
+          eventually(async () => expect(await redis.info('replication')).to.include('master_link_status:up')),
+        );
       },
     ],
     'a database number that Redis does not have': [

@@ -88,16 +88,6 @@ export function limitFields(
   };
 }
 
-/** Like `typedLimit`, but returns `foreign` if the form names a place that the page did not offer. */
-export function limitIn(
-  form: URLSearchParams,
-  isOffered: (id: string) => boolean,
-  now: number,
-): TypedLimit | 'foreign' | undefined {
-  const limit = typedLimit(form, isOffered, now);
-  return limit?.problem === LOST ? 'foreign' : limit;
-}
-
 /**
  * Reads the limit from a sent form.
  *

@@ -189,6 +189,9 @@ interface WarehouseRow extends Reached {
 
 type PersonRow = Reached & ConnectingPerson;
 
+/** False if a policy, a block or the operator takes all access from the app. */
+const isIn = ({ state, isSuspended }: App): boolean => state === 'admitted' && !isSuspended;
+
 /** Says which of the people who connected the app were read, if not all. */
 const latest = ({ count }: App, connected: readonly ConnectingPerson[]): Message | undefined =>
   count > connected.length ? message('organization-client.latest', { count: connected.length }) : undefined;
@@ -215,8 +218,7 @@ function warehousePart(app: App, connected: readonly ConnectingPerson[], looking
     return [{ at: id, id, name, block, people: [], rights: [], ...held }];
   });
   const unknown = note && message('organization.unknown');
-  const isIn = app.state === 'admitted' && !app.isSuspended;
-  const kind = { ...WAREHOUSES, heading: message(`organization-client.${isIn ? 'can' : 'could'}-access`), note };
+  const kind = { ...WAREHOUSES, heading: message(`organization-client.${isIn(app) ? 'can' : 'could'}-access`), note };
   return partOf(kind, whole(rows), looking, ({ id, name, rights, people, block }) => ({
     name,
     url: `${url}?warehouse=${id}`,
@@ -264,7 +266,7 @@ function peoplePart(app: App, connected: readonly ConnectingPerson[], looking: L
       marks: suspended(person),
       facts: [
         {
-          label: message('organization-client.access'),
+          label: message(`organization-client.${isIn(app) ? 'access' : 'could-access'}`),
           text: placesOf(person).join(', ') || message('organization.no-rights'),
         },
         last(message('organization.last-used'), person.lastUsedAt),

@@ -60,7 +60,9 @@ export function createPolicySteps(parts: {
       allOf(organizationReach.of(organization.id).clients),
     );
     const undecided = new Map(clients.filter(isUndecided).map((client) => [client.id, client]));
-    const shown = await clientStandings.approvable([...undecided.keys()]);
+    const countOf = ({ id }: ApprovableClient): number => undecided.get(id)?.count ?? 0;
+    const approvable = await clientStandings.approvable([...undecided.keys()]);
+    const shown = [...approvable].sort((one, other) => countOf(other) - countOf(one));
     const found = shown.filter((client) => containsText(textOf(client), search));
     const listed = found.slice(0, MAX_LISTED);
     const sentIds = new Set(sent?.approved);
