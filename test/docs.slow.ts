@@ -4,7 +4,6 @@ import { chmodSync, mkdtempSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect } from 'chai';
 import pg from 'pg';
-import { sessionId } from '../src/accounts/session-list.ts';
 import { withChecksum } from '../src/base/random-id.ts';
 import { openDatabase } from '../src/storage/database.ts';
 import { commandsIn, nameOf, pages, ROOT, textOf } from './documentation.ts';
@@ -86,10 +85,6 @@ describe('the documentation', () => {
         const client = { id: added.client.id, secret: added.secret ?? '', redirectUri };
         await on.partner.tokens(client);
         const { email, accountId } = seeded.person;
-        const [session] =
-          (await service.accounts.find(accountId).then((account) => {
-            return account && service.sessionList.of(account, 100);
-          })) ?? [];
         const key = await service.apiKeys.add(
           { accountId, name: 'Export', expiresInDays: 30 },
           { address: '', browser: '' },
@@ -110,7 +105,6 @@ describe('the documentation', () => {
           'wh_…': warehouse.id,
           'gate_ci_…': client.id,
           'pk_…': passkey,
-          'ses_…': session ? sessionId(session) : '',
           'key_…': key.key.id,
           'kim@example.com': email,
           '--secret=x7Qa': `--secret=${client.secret.slice(-4)}`,

@@ -10,7 +10,7 @@ import {
   type Node,
 } from 'typescript/unstable/ast';
 import { API } from 'typescript/unstable/sync';
-import { valuesIn, withLines } from '../src/operator/show/find.ts';
+import { valuesIn } from '../src/operator/show/find.ts';
 import { workOf } from './support/stopwatch.ts';
 
 const ROOT = path.join(import.meta.dirname, '..');
@@ -112,7 +112,7 @@ describe('the regular expressions of the service and of the package for APIs', (
     for (const part of [...parts, 'g ']) {
       const leastWork = async (length: number): Promise<number> => {
         const text = part.repeat(length / part.length);
-        const read = async () => withLines(valuesIn(text), text);
+        const read = async () => valuesIn(text);
         return Math.min(await workOf(read), await workOf(read));
       };
       const [short, long] = [await leastWork(25_000), await leastWork(200_000)];

@@ -22,7 +22,6 @@ export interface Run extends AsyncDisposable {
    * Waits until no other import writes, and keeps others from writing.
    *
    * @param onWait called once for each import to wait for
-   * @throws Refusal `import_running` if another import writes and `onWait` is absent
    */
   takeTurn(onWait?: (writing: WritingRun) => void): Promise<void>;
   /**
@@ -76,8 +75,7 @@ export async function beginRun(database: Database, startedBy: string): Promise<R
         const writing = await findWriting(database);
         if (writing === undefined && (await tryToTakeTurn(database, id))) return;
         if (writing !== undefined) {
-          if (onWait === undefined) throw importRunning(writing);
-          if (writing.startedAt.getTime() !== waitsFor) onWait(writing);
+          if (writing.startedAt.getTime() !== waitsFor) onWait?.(writing);
           waitsFor = writing.startedAt.getTime();
         }
         await delay(POLL_MS);
@@ -157,10 +155,3 @@ export const importLinesCleaning =
     const [lost] = await database.query<{ id: string }>(WITHOUT_RUN);
     return lost === undefined ? 0 : deleteLines(database, lost.id, limit);
   };
-
-const importRunning = ({ startedAt, startedBy }: WritingRun): Refusal =>
-  new Refusal(
-    'import_running',
-    `Another import is running, since ${startedAt.toISOString()}, by ${startedBy}.`,
-    'Run it again when that import has ended, or without --no-wait.',
-  );

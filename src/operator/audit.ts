@@ -7,7 +7,7 @@ import { type AuditRecord, auditEntry } from '../accounts/activity/audit.ts';
 import { parseTime, wholeNumber } from './command/arguments.ts';
 import { accountNamed } from './command/names.ts';
 import type { Operator } from './command/operator.ts';
-import { printable, table } from './command/report.ts';
+import { printable, table, toMoment } from './command/report.ts';
 import type { Registries } from './registries.ts';
 
 interface AuditOptions {
@@ -67,11 +67,10 @@ function rowOf(record: AuditRecord): string[] {
   const { what, about, note } = actionInEnglish(record);
   const details = [about, note && `(${note})`].filter(Boolean).join(' ');
   const person = email ?? accountId ?? '';
-  const time = `${at.toISOString().slice(0, 19)}Z`;
   // The person in whose log the entry is, either acts or is in the column OF.
   const [who, of] =
     actor === 'person' ? [person, ''] : [`(${[actor, by?.operator].filter(Boolean).join(' ')})`, person];
-  return [time, who, what, details, of, origin?.address ?? '', by?.reason ?? '', requestId ?? ''];
+  return [toMoment(at), who, what, details, of, origin?.address ?? '', by?.reason ?? '', requestId ?? ''];
 }
 
 /** An entry in one line. */

@@ -14,8 +14,7 @@ export function addMigrateCommand(
   program
     .command('migrate')
     .description('migrate the database schema to this version; nodes of the previous version keep running')
-    .option('--dry-run', 'list the pending migrations without running them', false)
-    .action(async ({ dryRun }: { dryRun: boolean }) => {
+    .action(async () => {
       const settings = loadSettingsWithoutSecrets({ environment });
       const { storage } = settings;
       announce(settings);
@@ -23,18 +22,16 @@ export function addMigrateCommand(
       const database = await openDatabase({ ...storage, timeoutFactor: TIMEOUT_FACTOR });
       try {
         // Do not compare on an embedded database: during another migration it answers too late.
-        const isAsked = dryRun || !database.embedded;
-        const pending = isAsked ? await pendingMigrations(database) : undefined;
+        const pending = database.embedded ? undefined : await pendingMigrations(database);
         let started = 0;
         const onMigration = (): void => {
           started += 1;
           progress.show('Migrations started', started, pending?.length);
         };
-        const names = dryRun && pending ? pending : await migrate(database, { onMigration, onWait });
-        const done = dryRun ? 'Missing' : 'Applied';
+        const names = await migrate(database, { onMigration, onWait });
         print({
-          value: { dry_run: dryRun, migrations: names },
-          text: names.length === 0 ? 'The schema is up to date.' : names.map((name) => `${done}: ${name}`).join('\n'),
+          value: { migrations: names },
+          text: names.length === 0 ? 'The schema is up to date.' : names.map((name) => `Applied: ${name}`).join('\n'),
         });
       } finally {
         await database.close();

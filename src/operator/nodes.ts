@@ -8,7 +8,7 @@ import { openDatabase } from '../storage/database.ts';
 import { type ListedNode, listNodes } from '../storage/nodes.ts';
 import { wholeNumber } from './command/arguments.ts';
 import type { Operator, Report } from './command/operator.ts';
-import { REFUSED, table } from './command/report.ts';
+import { REFUSED, table, toMoment } from './command/report.ts';
 
 /** Also the shortest time that is left for a read. */
 const POLL_PAUSE_MS = 500;
@@ -132,5 +132,3 @@ const describeState = ({ state }: ListedNode): string => state.replace('_', ' ')
 
 const describeNode = (node: ListedNode): string =>
   `${node.node} is ${describeState(node)}; its last heartbeat was ${Math.round(node.silentMs / 1000)} s ago.`;
-
-const toMoment = (time: Date): string => `${time.toISOString().slice(0, 19)}Z`;

@@ -132,25 +132,6 @@ function unknownAfter(after: string): Refusal {
   return new Refusal('after_unknown', `${after} is not in this list.`, remedy);
 }
 
-/**
- * Returns a page of a small list that is in memory.
- *
- * @param cellsOf the first cell must be the id, by which `after` is found.
- * @throws Refusal `after_unknown`
- */
-export function cutPage<Item>(
-  all: readonly Item[],
-  cellsOf: (item: Item) => readonly string[],
-  { match = '', after, limit }: PageRequest,
-): Page<Item> {
-  const start = after === undefined ? 0 : all.findIndex((item) => cellsOf(item)[0] === after) + 1;
-  if (after !== undefined && start === 0) throw unknownAfter(after);
-  const fits = (cell: string): boolean => cell.toLowerCase().includes(match.toLowerCase());
-  const found = all.slice(start).filter((item) => cellsOf(item).some(fits));
-  const items = found.slice(0, limit);
-  return { items, more: found.length - items.length };
-}
-
 /** Converts the items of a page. */
 export const mapPage = <From, To>({ items, more }: Page<From>, to: (item: From) => To): Page<To> => ({
   items: items.map(to),

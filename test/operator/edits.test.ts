@@ -1,19 +1,13 @@
-/** Edits by operator commands: their changes, the access that they end, and their log entries. */
-import { readdirSync } from 'node:fs';
 import { userInfo } from 'node:os';
-import path from 'node:path';
 import { expect } from 'chai';
-import { openDatabase } from '../../src/storage/database.ts';
 import { fileWith } from '../config/configuration.ts';
-import { openTestDatabase } from '../support/databases.ts';
 import { eventually } from '../support/eventually.ts';
 import { introspect } from '../support/oauth.ts';
 import { createPerson } from '../support/person.ts';
 import { freshDatabaseUrl } from '../support/postgres-server.ts';
 import { describeOn, postgresServer } from '../support/requirements.ts';
 import { startSeeded } from '../support/seeded.ts';
-import { temporaryDirectory } from '../support/temporary-directory.ts';
-import { keysOf, operatorFor, operatorWith, refusalFrom, storesOf, valueFrom, variablesOf } from './run-operator.ts';
+import { keysOf, operatorFor, operatorWith, refusalFrom, storesOf, valueFrom } from './run-operator.ts';
 
 type Row = Readonly<Record<string, unknown>>;
 const idsOf = (rows: readonly Row[]): unknown[] => rows.map(({ id }) => id);
@@ -221,49 +215,10 @@ describe('operator list commands', () => {
 });
 
 describeOn([postgresServer], 'operator migrate', () => {
-  it('`migrate` lists the missing migrations, and applies each once', async () => {
+  it('`migrate` applies each missing migration once, and lists it', async () => {
     const DATABASE_URL = await freshDatabaseUrl();
     const run = operatorWith({ DATABASE_URL });
-    const missing = await valueFrom(run, 'migrate --dry-run');
-    expect(missing.migrations[0]).to.match(/^0001/);
-    expect((await valueFrom(run, 'migrate')).migrations).to.deep.equal(missing.migrations);
+    expect((await valueFrom(run, 'migrate')).migrations[0]).to.match(/^0001/);
     expect((await valueFrom(run, 'migrate')).migrations).to.deep.equal([]);
-  });
-
-  it('`migrate --dry-run` says what is missing, and creates nothing in the database', async () => {
-    const databaseUrl = await freshDatabaseUrl();
-    const database = await openDatabase({ databaseUrl, dataDirectory: '' });
-    const catalogs = () =>
-      Promise.all([
-        database.query('SELECT oid, relname, relfilenode FROM pg_class ORDER BY oid'),
-        database.query('SELECT nspname FROM pg_namespace ORDER BY oid'),
-        database.query('SELECT proname FROM pg_proc ORDER BY oid DESC LIMIT 5'),
-        database.query('SELECT extname FROM pg_extension'),
-      ]);
-    const before = await catalogs();
-    const run = operatorWith({ DATABASE_URL: databaseUrl });
-    const { output } = await run('migrate --dry-run');
-    expect(output).to.match(/^Missing: 0001_/);
-    expect(await catalogs()).to.deep.equal(before);
-    await database.close();
-  });
-});
-
-describe('operator migrate --dry-run, with the embedded database', () => {
-  it('`migrate --dry-run` creates neither a data directory nor a file in one', async () => {
-    const folder = temporaryDirectory('dry');
-    const missing = path.join(folder, 'data');
-    const refused = await operatorWith({ GATEHOUSE_DATA_DIR: missing })('migrate --dry-run');
-    expect(refused).to.include({ exitCode: 2, output: '' });
-    expect(readdirSync(folder)).to.deep.equal([]);
-
-    const database = await openTestDatabase('embedded');
-    await database.close();
-    const { GATEHOUSE_DATA_DIR = '' } = variablesOf(database);
-    const files = () => readdirSync(GATEHOUSE_DATA_DIR, { recursive: true }).sort();
-    const before = files();
-    const listed = await valueFrom(operatorWith({ GATEHOUSE_DATA_DIR }), 'migrate --dry-run');
-    expect(listed.migrations).to.deep.equal([]);
-    expect(files()).to.deep.equal(before);
   });
 });

@@ -1,9 +1,8 @@
-/** Ends one session, connection or API key by an id that is not secret, and keeps all others. */
+/** Ends one connection or API key by an id that is not secret, and keeps all others. */
 import { expect } from 'chai';
 import { partnerTokens } from '../provider/partner-tokens.ts';
 import { eventually } from '../support/eventually.ts';
 import { refresh } from '../support/oauth.ts';
-import { createPerson, type Person } from '../support/person.ts';
 import { startSeeded } from '../support/seeded.ts';
 import { onPostgresAndRedis } from '../support/service.ts';
 import { takeRecords } from './operator-suite.ts';
@@ -11,7 +10,7 @@ import { expectWrongUsage, operatorFor, type RunOperator, refusalFrom, valueFrom
 
 const FROM = { address: '192.0.2.1', browser: '' };
 
-onPostgresAndRedis('operator, ending one session, connection or API key', (start) => {
+onPostgresAndRedis('operator, ending one connection or API key', (start) => {
   const on = startSeeded({ on: start });
   const run: RunOperator = (...words) => operatorFor(on.service)(...words);
   const value = (words: Words) => valueFrom(run, words);
@@ -19,51 +18,6 @@ onPostgresAndRedis('operator, ending one session, connection or API key', (start
   const isActive = (token: string) => on.partner.isActive(token);
   /** The service is notified of an end a moment after the command. */
   const expectEnded = (token: string) => eventually(async () => expect(await isActive(token)).to.equal(false));
-
-  it('an operator can end one session by its public id; other browsers and tokens stay active', async () => {
-    const { person } = on.seeded;
-    const { accessToken } = await on.partner.tokens(on.clients.confidential);
-    const thief = createPerson(on.issuer);
-    await thief.signIn(person);
-    const list = () => value(`sessions list --account ${person.email}`);
-    const isIn = async (browser: Person) => (await browser.get('/profile')).status === 200;
-    const [latest, first] = await list();
-    expect(latest.id).to.match(/^ses_[A-Za-z0-9_-]{16}$/);
-    expect(Date.parse(latest.last_seen_at)).to.be.at.least(Date.parse(first.last_seen_at));
-    for (const browser of [thief, on.partner.browser]) {
-      expect(browser.cookieHeader('/')).not.to.contain(latest.id.slice(4));
-    }
-
-    await takeRecords(on.service.database);
-    expect(await refused(`sessions end ${latest.id}`)).to.equal('confirmation_needed');
-    expect(await list()).to.have.length(2);
-    const ended = await value(`sessions end ${latest.id} --yes`);
-    expect(ended).to.deep.equal({
-      id: latest.id,
-      account_id: person.accountId,
-      email: person.email,
-      ended: true,
-    });
-    await eventually(async () => expect(await isIn(thief)).to.equal(false));
-    expect(await isIn(on.partner.browser)).to.equal(true);
-    expect(await isActive(accessToken)).to.equal(true);
-    expect((await list()).map(({ id }: { id: string }) => id)).to.deep.equal([first.id]);
-    const [record] = await takeRecords(on.service.database);
-    expect(record).to.deep.include({
-      action: 'signed_out_elsewhere',
-      account_id: person.accountId,
-    });
-    expect(record?.details.session_id).to.equal(latest.id);
-
-    for (const id of [latest.id, 'ses_0000000000000000', 'nonsense']) {
-      expect(await refused(`sessions end ${id} --yes`), id).to.equal('session_unknown');
-    }
-    await expectWrongUsage(run, [
-      'sessions end',
-      `sessions end ${first.id} --all`,
-      `sessions end ${first.id} --account ${person.email}`,
-    ]);
-  });
 
   it('an operator can end one connection, and no other of the same user or client', async () => {
     const { person, other } = on.seeded;

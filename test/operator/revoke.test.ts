@@ -265,8 +265,8 @@ onPostgresAndRedis('operator revoke', (start) => {
     await records();
     const secret = String(confidential.secret);
     const refusals = [
-      [secret, 'not_a_token', `clients rotate-secret ${confidential.id}`],
-      [confidential.id, 'not_a_token', `revoke --client ${confidential.id}`],
+      [secret, 'not_a_token', '`clients rotate-secret`'],
+      [confidential.id, 'not_a_token', '`revoke --client`'],
       [inactive.accessToken, 'token_not_alive', 'Its authorization ended at '],
       [inactive.refreshToken, 'token_not_alive', '`show`'],
       [withChecksum(`gate_mt_${'x'.repeat(43)}`), 'token_not_alive', '`show`'],

@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import { findValues } from '../../src/authorizations/leaked-report.ts';
 import { withChecksum } from '../../src/base/random-id.ts';
 import { shapeOf } from '../../src/base/value-faults.ts';
-import { publicForm, valuesIn, withLines } from '../../src/operator/show/find.ts';
+import { publicForm, valuesIn } from '../../src/operator/show/find.ts';
 
 const x = (length: number): string => 'x'.repeat(length);
 const TOKEN = withChecksum(`gate_at_${x(89)}`);
@@ -177,15 +177,5 @@ describe('the values in a text', () => {
         text,
       ).to.deep.equal([shown]);
     }
-  });
-
-  it('a value that was cut off has the number of its first line', () => {
-    const cut = TOKEN.slice(0, -3);
-    const lineIn = (text: string) => withLines(valuesIn(text), text).map(({ line }) => line);
-    expect(lineIn(cut)).to.deep.equal([undefined]);
-    expect(lineIn(`one\n${ACCOUNT}\r\n\n and ${cut}, gate_at_Ab1cdefg\n${cut}`)).to.deep.equal([undefined, 4, 4]);
-    expect(lineIn(`a\n?token%3D${cut}`)).to.deep.equal([2]);
-    // The complete token begins with the same characters.
-    expect(lineIn(`${TOKEN}\nsee ${cut}`)).to.deep.equal([undefined, 2]);
   });
 });

@@ -116,7 +116,7 @@ const COMMANDS: Readonly<Record<string, readonly string[]>> = {
   'keys generate': ['--kind token'],
   doctor: ['', '--json'],
   nodes: [''],
-  migrate: ['--dry-run', ''],
+  migrate: [''],
   leaked: ['-'],
   'connections end': [`${account}/POPULAR --yes`],
   'sessions end': [`--account HEAVY --yes`, '--all --yes'],

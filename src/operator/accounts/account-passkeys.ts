@@ -57,16 +57,9 @@ async function remove(account: Account, { id, name }: Passkey, registries: Regis
   if (!(await passkeys.remove(accountId, id, record))) throw unknown(account, id);
   const about = { issuer: settings.issuer, at: new Date(), about: name };
   // The passkey is removed whether or not the mail arrives.
-  const { isMailed, failure } = await tryMail(registries, noticeMail(account, 'passkey_removed', about));
+  const { isMailed, failure, value } = await tryMail(registries, noticeMail(account, 'passkey_removed', about));
   return {
-    value: {
-      account_id: accountId,
-      passkey_id: id,
-      removed: true,
-      browser_sessions_ended: true,
-      mailed: isMailed,
-      ...(failure !== undefined && { mail_failure: failure }),
-    },
+    value: { account_id: accountId, passkey_id: id, removed: true, browser_sessions_ended: true, ...value },
     text: [
       `Removed the passkey ${name} of ${email}, and signed them out everywhere.`,
       ...(isMailed ? ['The person was notified by mail.'] : []),

@@ -7,10 +7,13 @@ import type { Registries } from '../registries.ts';
 /** Sends a mail, but nothing if mail is not configured. */
 export async function tryMail({ settings: { mail, brand } }: Pick<Registries, 'settings'>, letter: Letter) {
   const failure = await send().catch((error: Error) => error.message);
+  const isMailed = mail !== undefined && failure === undefined;
   return {
-    isMailed: mail !== undefined && failure === undefined,
+    isMailed,
     /** The reason why the mail was not accepted; undefined if it was accepted, or not sent. */
     failure,
+    /** The same, for the report of the command. */
+    value: { mailed: isMailed, ...(failure !== undefined && { mail_failure: failure }) },
   };
 
   async function send(): Promise<undefined> {
@@ -33,14 +36,9 @@ export async function invite(parts: Pick<Registries, 'settings' | 'passwordLinks
   const url = passwordLinkUrl(issuer, token);
   // The link is valid whether or not the mail arrives, and is printed either way.
   const message = passwordMail(account, { url, purpose, expiresAt, setsPassword }, issuer);
-  const { isMailed, failure } = await tryMail(parts, message);
+  const { isMailed, failure, value } = await tryMail(parts, message);
   return {
-    value: {
-      invite_link: url,
-      expires_at: expiresAt,
-      mailed: isMailed,
-      ...(failure !== undefined && { mail_failure: failure }),
-    },
+    value: { invite_link: url, expires_at: expiresAt, ...value },
     text: [
       `One-time link to ${setsPassword ? 'set the password' : 'sign in'}, valid until ${expiresAt.toISOString()}:`,
       url,

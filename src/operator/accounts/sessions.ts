@@ -2,16 +2,14 @@
 import { type Command, Option } from 'commander';
 import type { Account } from '../../accounts/account.ts';
 import { describeBrowser } from '../../accounts/browser-names.ts';
-import { isSessionId, type StartedSession, sessionDetails, sessionId } from '../../accounts/session-list.ts';
+import { type StartedSession, sessionId } from '../../accounts/session-list.ts';
 import { epochSeconds, systemClock } from '../../base/clock.ts';
-import { Refusal } from '../../base/refusal.ts';
 import { type ActiveSession, findActiveSessions } from '../../provider/session-ages.ts';
-import { cutPage } from '../../storage/pages.ts';
 import { WrongUsage } from '../command/arguments.ts';
 import { addYesOption } from '../command/confirmation.ts';
 import { accountNamed } from '../command/names.ts';
 import type { Operator, Report } from '../command/operator.ts';
-import { addList, type ListForm } from '../command/report.ts';
+import { itemsReport, type ListForm } from '../command/report.ts';
 import type { Registries } from '../registries.ts';
 
 interface Whose {
@@ -25,43 +23,25 @@ export function addSessionCommands(program: Command, operator: Operator): void {
   const { run } = operator;
   const sessions = program.command('sessions').description('browser sessions of people');
 
-  addList(sessions, operator, LIST, async (registries, page, { account }: Whose) => {
-    const active = await sessionsOf(registries, await accountNamed(registries, account));
-    return cutPage(active, LIST.row, page);
-  })
+  sessions
+    .command('list')
     .description('list the active browser sessions of a person, the latest sign-in first')
-    .requiredOption('--account <account>', 'the person: email address or account ID');
+    .requiredOption('--account <account>', 'the person: email address or account ID')
+    .action(({ account }: Whose) =>
+      run(async (registries) =>
+        itemsReport(LIST, await sessionsOf(registries, await accountNamed(registries, account))),
+      ),
+    );
 
   addYesOption(sessions.command('end'))
-    .description('end one browser session, all of a person, or all of the deployment; tokens stay valid')
-    .argument('[session]', 'ID of one session, as in `sessions list`')
+    .description('end all browser sessions of a person, or of the deployment; tokens stay valid')
     .addOption(new Option('--account <account>', 'the person: email address or account ID').conflicts('all'))
     .option('--all', 'all sessions of everyone: after an older database was restored')
-    .action((session: string | undefined, { account, all }: Partial<Whose> & { all?: true }) => {
-      if (session !== undefined && (account !== undefined || all)) {
-        throw new WrongUsage('name one session, or give --account or --all');
-      }
-      if (session !== undefined) return run((registries) => endOne(registries, session, operator));
+    .action(({ account, all }: Partial<Whose> & { all?: true }) => {
       if (account !== undefined) return run((registries) => endThoseOf(registries, account, operator));
       if (all) return run((registries) => endAll(registries, operator));
-      throw new WrongUsage('choose what to end: the ID of a session, --account or --all');
+      throw new WrongUsage('choose what to end: --account or --all');
     });
-}
-
-async function endOne(registries: Registries, id: string, { confirm }: Operator): Promise<Report> {
-  const { sessionList, accounts, recordChange } = registries;
-  const session = isSessionId(id) ? await sessionList.find(id) : undefined;
-  if (!session) throw unknown(id);
-  const { accountId, uid } = session;
-  const email = (await accounts.find(accountId))?.email ?? accountId;
-  const details = sessionDetails(session);
-  await confirm(`Ends the session of ${email} in ${details.browser}.`);
-  const record = recordChange('signed_out_elsewhere', { accountId, details });
-  if (!(await sessionList.end(accountId, uid, record))) throw unknown(id);
-  return {
-    value: { id, account_id: accountId, email, ended: true },
-    text: `Ended the session of ${email} in ${details.browser}. Tokens of clients stay valid.`,
-  };
 }
 
 async function endThoseOf(registries: Registries, account: string, { confirm }: Operator): Promise<Report> {
@@ -101,7 +81,6 @@ const LIST: ListForm<ListedSession> = {
     browser: origin.browser,
   }),
   nothing: 'The person has no active session.',
-  whose: ['account'],
 };
 
 async function sessionsOf(registries: Registries, account: Account): Promise<readonly ListedSession[]> {
@@ -123,12 +102,4 @@ export const activeAmong = async (
     sessions.map(({ uid }) => uid),
     settings.sessions,
     epochSeconds(systemClock),
-  );
-
-/** Does not repeat the text that is no session ID, because it may be a session's cookie. */
-const unknown = (id: string): Refusal =>
-  new Refusal(
-    'session_unknown',
-    `There is no session ${isSessionId(id) ? id : 'with this ID'}, or it was already ended.`,
-    'See `sessions list`, or `show` with its ID.',
   );

@@ -77,6 +77,9 @@ export const itemsReport = <Item>(
   text: table(heading, items.map(row), nothing),
 });
 
+/** A time to the second, for a cell. */
+export const toMoment = (time: Date): string => `${time.toISOString().slice(0, 19)}Z`;
+
 /** The day of a time, for a cell. */
 export const dayOf = (time: Date | null): string => time?.toISOString().slice(0, 10) ?? 'never';
 

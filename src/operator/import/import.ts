@@ -13,7 +13,6 @@ interface ImportOptions {
   readonly dryRun: boolean;
   readonly prune: boolean;
   readonly pruneAtMost?: string;
-  readonly wait: boolean;
   readonly adoptByName: boolean;
   readonly asOf?: Date;
 }
@@ -42,7 +41,6 @@ export function addImportCommand(program: Command, operator: Operator): void {
       'time of the data in the file, like 2026-01-31T08:00Z: newer changes are kept; default: its modification time',
       pastTime,
     )
-    .option('--no-wait', 'fail at once if another import is running, instead of waiting for it')
     .option(
       '--adopt-by-name',
       'adopt places that were created without an import if their name is in the file; check with --dry-run first',
@@ -69,10 +67,8 @@ export function addImportCommand(program: Command, operator: Operator): void {
       const plan = { passes, prune, adoptByName, asOf: options.asOf ?? writtenAt };
       const showing = (what: string) => (lines: number) => progress.show(`${what}, lines`, lines, total);
       if (!isDryRun) {
-        await started.takeTurn(
-          options.wait
-            ? ({ startedAt, startedBy: by }) => sayWaiting(`since ${startedAt.toISOString()}, started by ${by}`)
-            : undefined,
+        await started.takeTurn(({ startedAt, startedBy: by }) =>
+          sayWaiting(`since ${startedAt.toISOString()}, started by ${by}`),
         );
       }
       const { report, ...sets } = await importer.compare(started, plan, {

@@ -4,12 +4,9 @@ import type { Command } from 'commander';
 /** Each line omits `gatehouse`. */
 const EXAMPLES = `
 accounts add --email ada@example.com --name "Ada Lovelace" --invite
-accounts update ada@example.com --new-email ada.king@example.com
-accounts delete ada@example.com --reason "ticket 4711"
 links remove ada@example.com --provider platform
 passkeys remove ada@example.com --passkey pk_VcX0bq7mWcXk2f1S
 organizations add --name "Northern Logistics"
-organizations policy org_VcX0bq7mWcXk2f1S ask
 organizations block org_VcX0bq7mWcXk2f1S gate_ci_Vc0bq7mWcXk2f1SqXk0V7b
 organizations block org_VcX0bq7mWcXk2f1S gate_ci_Vc0bq7mWcXk2f1SqXk0V7b --warehouse wh_c1kXq0V7bWmX2fSc
 warehouses add --organization org_VcX0bq7mWcXk2f1S --name Rotterdam
@@ -18,19 +15,15 @@ memberships set --account ada@example.com --warehouse wh_c1kXq0V7bWmX2fSc --righ
 memberships remove --account ada@example.com --organization org_VcX0bq7mWcXk2f1S
 memberships list --organization org_VcX0bq7mWcXk2f1S --role owner
 nodes --wait 2 --within 5m
-connections list --account ada@example.com
 connections end acc_VcX0bq7mWcXk2f1S/gate_ci_Vc0bq7mWcXk2f1SqXk0V7b --yes
 sessions list --account ada@example.com
-sessions end ses_VcX0bq7mWcXk2f1S
 clients add --kind confidential --name "Acme Sync" --redirect-uri https://acme.example/callback
 clients add --kind public --native --name "Acme Mobile" --redirect-uri com.acme.mobile:/callback
-clients transfer gate_ci_Vc0bq7mWcXk2f1SqXk0V7b --owner ada@example.com
 clients remove-secret gate_ci_Vc0bq7mWcXk2f1SqXk0V7b --secret=x7Qa
 revoke --client gate_ci_Vc0bq7mWcXk2f1SqXk0V7b --yes
 revoke --token - < leaked-token.txt
 leaked - < found.txt
 show - < found.txt
-show ada@example.com
 audit --since 7d --actor operator
 audit --account ada@example.com --action sign_in_failed --limit 20
 import people.jsonl --dry-run

@@ -20,14 +20,8 @@ const REVOKE: Readonly<Record<ValueKind, Revoke>> = {
   code: (registries, value) => endAuthorization(registries, 'code', value),
   machine_token: endMachineToken,
   api_key: endApiKey,
-  async client_secret({ clients }, value) {
-    const id = await clients.findClientIdBySecret(value);
-    const remedy = `\`clients rotate-secret ${id ?? 'ID'}\`, then \`clients remove-secret\`.`;
-    throw notAToken('a client secret', remedy);
-  },
-  async client_id(_registries, id) {
-    throw notAToken('a client ID', `\`revoke --client ${id}\` ends all of its tokens.`);
-  },
+  client_secret: () => Promise.reject(notAToken('client_secret')),
+  client_id: () => Promise.reject(notAToken('client_id')),
 };
 
 /** Accepts replaced tokens, and tokens made with any key, because an operator presents them. */
@@ -100,8 +94,12 @@ const malformed = (faults: readonly string[]): Refusal =>
     'Copy the whole value again.',
   );
 
-const notAToken = (what: string, remedy: string): Refusal =>
-  new Refusal('not_a_token', `This is ${what}, not a token: nothing was revoked.`, remedy);
+const notAToken = (kind: ValueKind): Refusal =>
+  new Refusal(
+    'not_a_token',
+    `This is a ${FORMS[kind].name}, not a token: nothing was revoked.`,
+    '`revoke --client` ends all tokens of a client; `clients rotate-secret` and `remove-secret` replace a secret.',
+  );
 
 /** @param endedAt when its authorization was ended, perhaps by the first try of this command */
 const notActive = (kind: ValueKind, endedAt?: Date): Refusal =>

@@ -33,8 +33,6 @@ export interface FoundValue {
   readonly kind: Kind | undefined;
   /** Clauses that continue "the value …"; empty if the form is valid. */
   readonly faults: readonly string[];
-  /** Where a text with several values has this one, which is not shown because it is wrong. */
-  readonly line?: number;
   /** True if the whole text has no value. */
   readonly isNothing?: true;
 }
@@ -46,10 +44,8 @@ const PREFIX = `gate_(?:${Object.values(FORMS)
 const BEFORE_AT = '[^\\s\\p{C}"`<>()\\[\\]{},;|=&?:\\\\*/%#“”‘’«»…!\'@]';
 const LABEL = '[\\p{L}\\p{M}\\p{N}-]+';
 
-// The words of a longer name are no value that was cut off.
+/** A value that was cut off; the words of a longer name are none. */
 const CUT = `${PREFIX}(?=[a-z_-]{0,99}[A-Z0-9])[\\w-]{8,}`;
-/** Also finds a value after an encoded character, which ends with a letter or digit. */
-const CUT_OFF = new RegExp(CUT, 'g');
 
 /** The kinds are the names of the groups. A user and a password in a URL are no address. */
 const FOUND = new RegExp(
@@ -97,23 +93,6 @@ export function valuesIn(given: string): readonly [FoundValue, ...FoundValue[]] 
   if (isWrong && !/\s/.test(alone)) return [wrongValue(alone)];
   const faults = ['contains no value or ID of Gatehouse'];
   return first ? [first, ...others] : [{ text, kind: undefined, faults, isNothing: true }];
-}
-
-/** Adds its first line to each value that was cut off, unless it is the whole text. */
-export function withLines(values: readonly FoundValue[], text: string): readonly FoundValue[] {
-  if (values.length === 1 && values[0]?.text === text.trim()) return values;
-  const lines = new Map<string, number>();
-  let line = 1;
-  let end = 0;
-  for (const { 0: value, index } of text.matchAll(CUT_OFF)) {
-    line += text.slice(end, index).split('\n').length - 1;
-    end = index;
-    if (!lines.has(value)) lines.set(value, line);
-  }
-  return values.map((one) => {
-    const found = one.faults.length > 0 ? lines.get(one.text) : undefined;
-    return found === undefined ? one : { ...one, line: found };
-  });
 }
 
 const valid = (kind: Kind, text: string): FoundValue => ({ text, kind, faults: [] });

@@ -9,7 +9,7 @@ import type { Operator, Report } from '../command/operator.ts';
 import { printable, REFUSED } from '../command/report.ts';
 import type { Registries } from '../registries.ts';
 import { type Answer, as, TIMES } from './answer.ts';
-import { type FoundValue, kindName, publicForm, valuesIn, withLines } from './find.ts';
+import { type FoundValue, kindName, publicForm, valuesIn } from './find.ts';
 import { SUBJECTS } from './subjects.ts';
 
 export function addShowCommand(program: Command, operator: Operator): void {
@@ -30,9 +30,8 @@ export function addShowCommand(program: Command, operator: Operator): void {
     .action(async (argument: string) => {
       const text = await readToken(argument, operator, 'One line (hidden; for a longer text: show - < FILE): ');
       if (text.length > MAX_LENGTH) throw refused('text_too_long', `is longer than ${MAX_LENGTH} characters.`);
-      const values = valuesIn(text);
-      if (values.length > MAX_VALUES) throw refused('too_many_values', `has ${values.length} values.`);
-      const found = withLines(values, text);
+      const found = valuesIn(text);
+      if (found.length > MAX_VALUES) throw refused('too_many_values', `has ${found.length} values.`);
       // Values in a wrong form were never issued: no store is opened for them.
       if (found.every(({ faults }) => faults.length > 0)) {
         return print(answersReport(found.map((one) => [one, malformed(one)])));
@@ -87,7 +86,6 @@ function answerValue(found: FoundValue, answer: Answer): object {
   const { lastFour, times = {}, content, log = [] } = answer;
   return {
     value: shownValue(found, answer),
-    line: found.line,
     kind,
     state,
     why,
@@ -109,7 +107,6 @@ function answerText(found: FoundValue, answer: Answer): string {
   const what = kind === 'link' ? 'one-time link' : found.kind ? kindName(kind ?? found.kind) : 'not a Gatehouse value';
   const facts = [
     ['Value', shownValue(found, answer)],
-    ['Line', found.line],
     ['Name', name],
     ['Ends in', found.kind === 'api_key_id' && answer.lastFour],
     ['Account', account && ('email' in account ? `${account.email} (${account.id})` : account.id)],

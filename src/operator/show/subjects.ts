@@ -324,7 +324,8 @@ async function sessionState(session: RecordedSession, registries: Registries): P
   const active = (await activeAmong(registries, [session])).get(uid);
   if (!active) return as('expired', `${where} has expired.`, undefined, times);
   const until = { ...times, expires_at: active.endsAt, last_used_at: active.lastSeen };
-  return as('active', `${where} is signed in.`, `\`sessions end ${id}\` ends it.`, until);
+  const remedy = account && `\`sessions end --account ${account.email}\` ends it with all others of the person.`;
+  return as('active', `${where} is signed in.`, remedy, until);
 }
 
 const PURPOSES = {

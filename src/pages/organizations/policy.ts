@@ -105,7 +105,8 @@ export function createPolicySteps(parts: {
     const { asksFirst, allowsApiKeys, approved } = policyIn(form);
     const by = actor(ctx);
     const reach = organizationReach.of(by.organization.id);
-    const chosen = (await reach.clientsNamed(approved)).filter(isUndecided);
+    const named = await organizationReach.forPage(accountOf(ctx).id, () => reach.clientsNamed(approved));
+    const chosen = named.filter(isUndecided);
     if (asksFirst === undefined || allowsApiKeys === undefined || chosen.length < approved.length) {
       ctx.status = 422;
       return draw(ctx, form, { problem: NOT_CHANGED });

@@ -363,6 +363,23 @@ describe('the page of an OAuth client', () => {
     expect(await stored()).to.deep.include({ name: 'Typed', redirectUris: [REDIRECT_URI] });
   });
 
+  it('a redirect URI that was removed meanwhile is not restored by an older form after a sign-in in between', async () => {
+    const gone = 'https://robbed.example/cb';
+    await owner.send(`${path}/redirect-uris`, { redirect_uri: gone });
+    const before = await owner.get(`${path}/settings`);
+    await on.service.clients.edit(client.id, { redirectUris: [REDIRECT_URI] });
+    await owner.submit(await owner.get('/logout'), {});
+    const login = await owner.follow(await owner.submit(before, { name: 'Typed' }));
+    const { email, password } = on.seeded.person;
+    const back = await owner.follow(await owner.submit(login, { email, password }));
+    expect(textOf(back.html)).to.include(said('form.draft-kept'));
+    const conflict = await owner.submit(back, {});
+    expect(conflict.status).to.equal(409);
+    expect(textOf(conflict.html)).to.include(`Removed: ${gone}`);
+    expect((await owner.submit(conflict, {})).status).to.equal(303);
+    expect(await stored()).to.deep.include({ name: 'Typed', redirectUris: [REDIRECT_URI] });
+  });
+
   it('one of several parallel settings forms is saved, and the others show its change', async () => {
     const page = await owner.get(`${path}/settings`);
     const answers = await Promise.all(['One', 'Two', 'Three'].map((name) => owner.submit(page, { name })));

@@ -1,0 +1,62 @@
+#!/usr/bin/env bash
+# Asks strangers' judges about the package, the schema, the OpenAPI document and the pages. Installs them in a temporary
+# folder, and needs node of the version in package.json, Python and Java. With names, asks only about those.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+what=${*:-package schema openapi pages}
+work=$(mktemp -d)
+sandbox=
+trap '[ -z "$sandbox" ] || kill -INT "$sandbox"; rm -rf "$work"' EXIT
+failed=
+
+# The versions are part of what docs/proofs.md reports.
+use() { npm install --silent --no-audit --no-fund --prefix "$work" "$@" >/dev/null; }
+judge() { echo; echo "== $1"; shift; "$@" || failed=yes; }
+tool() { node_tool=$1; shift; "$work/node_modules/.bin/$node_tool" "$@"; }
+
+judge_package() {
+  use publint@0.3.25 @arethetypeswrong/cli@0.18.5
+  npm run --silent pack >/dev/null
+  judge 'publint 0.3.25' tool publint gatehouse-*.tgz
+  judge 'attw 0.18.5' tool attw --no-color --format ascii gatehouse-*.tgz
+}
+
+judge_schema() {
+  use squawk-cli@2.66.0
+  # The rules are about a database in use. The migration creates the tables in one transaction, before any row exists;
+  # the integers count generations, rotations and refusals of one row.
+  local rules=prefer-robust-stmts,require-concurrent-index-creation,require-lock-timeout,require-statement-timeout
+  judge 'squawk 2.66.0' tool squawk --exclude "$rules,prefer-bigint-over-int" src/storage/migrations/*.sql
+}
+
+judge_openapi() {
+  python3 -m venv "$work/venv"
+  "$work/venv/bin/pip" install --quiet schemathesis==4.32.5
+  npm run --silent sandbox >"$work/sandbox" 2>&1 &
+  sandbox=$!
+  until grep -q 'Connect an app' "$work/sandbox"; do sleep 1; done
+  local credentials issuer
+  credentials=$(grep -o 'gate_ci_[^ ]*:gate_cs_[^ ]*' "$work/sandbox" | head -1)
+  issuer=$(sed -n 's/^  Gatehouse  *\([^ ]*\).*/\1/p' "$work/sandbox")
+  # A schema cannot say "one of the two" and "not twice" of the parameters of a form, nor which of two headers is first.
+  # It keeps what it found in the current folder.
+  cd "$work"
+  judge 'schemathesis 4.32.5' venv/bin/schemathesis run "$issuer/openapi.json" --no-color \
+    --auth "$credentials" --max-examples "${EXAMPLES:-100}" --exclude-checks positive_data_acceptance,missing_required_header
+  cd - >/dev/null
+}
+
+judge_pages() {
+  # Its install script fetches the checker.
+  use vnu-jar@26.9.27 --allow-scripts=vnu-jar
+  mkdir "$work/pages"
+  SAVED_PAGES=$work/pages npx mocha --require ./test/proofs/save-pages.cjs test/pages/*.test.ts test/journeys/pages.test.ts \
+    >"$work/walk" || { tail -n 20 "$work/walk"; exit 1; }
+  echo; echo "$(find "$work/pages" -type f | wc -l) page states"
+  # A test types a hostile date, which the form shows again; browsers leave such a field empty.
+  judge 'Nu HTML checker 26.9.27' java -jar "$work/node_modules/vnu-jar/build/dist/vnu.jar" \
+    --filterpattern '.*The literal did not satisfy the date format.*' "$work/pages"
+}
+
+for each in $what; do "judge_$each"; done
+[ -z "$failed" ]
