@@ -163,9 +163,12 @@ async function findCreated(tx: Queries, owner: string, key: string): Promise<str
 async function refuseMoreThan(max: number, owner: string, tx: Queries): Promise<void> {
   const owned = await tx.query('SELECT FROM clients WHERE owner_account_id = $1', [owner]);
   if (owned.length < max) return;
-  const said = `You have reached the limit of ${max} clients.`;
-  const problems = [{ code: 'clients_limit', message: said, text: message('client-refusals.clients_limit', { max }) }];
-  throw new Refusal('clients_limit', said, 'Delete one that is not needed any more.', { problems });
+  const [said, remedy] =
+    max === 0
+      ? ['The operator of this service does not allow new OAuth clients.', 'Ask the operator.']
+      : [`You have reached the limit of ${max} clients.`, 'Delete one that is not needed any more.'];
+  const problems = [{ code: 'clients_limit', message: said, text: message('oauth-clients.full', { limit: max }) }];
+  throw new Refusal('clients_limit', said, remedy, { problems });
 }
 
 /** @throws Refusal `owner_unknown` */

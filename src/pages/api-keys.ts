@@ -17,7 +17,6 @@ import {
   describeLimit,
   type LimitFields,
   limitFields,
-  PLACE_FIELD,
   placesIn,
   type TypedLimit,
   typedLimit,
@@ -80,9 +79,8 @@ const NO_EXPIRY = 'none';
 interface Typed {
   readonly name: string;
   readonly expiresInDays: string | null;
-  /** Undefined until the user has submitted the form, and if it names a place that they have no access to. */
+  /** Undefined until the user has submitted the form. */
   readonly limit?: TypedLimit | undefined;
-  readonly isForeign?: boolean;
 }
 
 const KEYS: ListForm<ApiKey> = {
@@ -169,7 +167,6 @@ export function apiKeysPage(parts: {
         name: form.get('name') ?? '',
         expiresInDays: form.get('expires_in_days'),
         limit: typedLimit(form, (id) => places.has(id), clock()),
-        isForeign: form.getAll(PLACE_FIELD).some((id) => !places.has(id)),
       };
     },
     stored: () => ({ name: '', expiresInDays: usual }),
@@ -178,7 +175,7 @@ export function apiKeysPage(parts: {
       if (code === 'expiry_invalid') return { field: `expires-in-${lifetimes[0]}` };
       return code.startsWith('name_') ? { field: 'name' } : undefined;
     },
-    check: (_ctx, { limit, isForeign }) => (limit?.problem !== undefined || isForeign ? { status: 422 } : undefined),
+    check: (_ctx, { limit }) => (limit?.problem !== undefined ? { status: 422 } : undefined),
     async save(ctx, { name, expiresInDays, limit: chosen }) {
       const accountId = accountOf(ctx).id;
       const reach = chosen && { places: chosen.places, isReadOnly: chosen.isReadOnly };

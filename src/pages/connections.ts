@@ -19,7 +19,6 @@ import {
   LIMITED,
   type LimitFields,
   limitFields,
-  limitIn,
   organizationsOutside,
   placesIn,
   type TypedLimit,
@@ -203,8 +202,8 @@ export function connectionsPage(parts: {
     const added = formOf(ctx).get(ADDED_FIELD);
     if (added !== null) return addPlace(ctx, client, added);
     const places = new Set(placesIn(await access.accessOf({ accountId: accountOf(ctx).id })));
-    const typed = limitIn(formOf(ctx), (id) => places.has(id), clock());
-    if (typed === undefined || typed === 'foreign') return seeOther(ctx, ctx.path);
+    const typed = typedLimit(formOf(ctx), (id) => places.has(id), clock());
+    if (typed === undefined) return seeOther(ctx, ctx.path);
     if (typed.problem !== undefined) {
       ctx.status = 422;
       return draw(ctx, client, typed);

@@ -88,6 +88,8 @@ const TYPED_FIELDS = [
   'approve',
   'shown',
   'find',
+  'networks',
+  'mail',
 ];
 /** Not sent again: these fields are valid only for the request that sent them. */
 const NOT_CARRIED = ['form_token', 'current_password', PASSKEY_FIELD];

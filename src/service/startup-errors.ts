@@ -24,7 +24,7 @@ export function troubleOf(thrown: unknown): Trouble | undefined {
   if (error instanceof StorageUnavailable && causesOf(error.cause).some((one) => one.startsWith(STOPPED_INSIDE))) {
     return {
       code: error.code,
-      message: `the database undid a change, because this process was stopped in the middle of it (${error.reason})`,
+      message: `the database undid a change, because this process was stopped in the middle of it, or did not continue in time (${error.reason})`,
       remedy: 'try again: nothing of that change was done, and changes that were completed before it stay',
       mayPass: true,
     };

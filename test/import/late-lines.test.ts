@@ -133,7 +133,6 @@ const ROWS: Readonly<Record<string, Row>> = {
     change: ({ command, email }) => command(`accounts update ${email} --new-email new-${email}`),
     late: ['account'],
   },
-  'accounts update --name': { change: command('accounts update ACCOUNT --name Married'), late: ['account'] },
   'links remove': { change: command(`links remove ACCOUNT --provider ${ISSUER} --yes`), ...linked },
   'a link removed on the security page': {
     change: async ({ service, person }) =>

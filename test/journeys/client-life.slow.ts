@@ -93,6 +93,7 @@ describeInBrowser('the life of an OAuth client', (visit) => {
     await page.getByRole('link', { name: 'Settings' }).click();
     await page.getByLabel('Name').fill('Stock Sync 2');
     await press(page, 'Remove (Redirect URI 2)');
+    await page.getByLabel('Redirect URI 2').waitFor({ state: 'detached' });
     expect(await page.getByLabel('Name').inputValue()).to.equal('Stock Sync 2');
     await press(page, 'Save changes');
     await page.getByText('The changes are saved.').waitFor();

@@ -82,6 +82,7 @@ describeInBrowser('a new developer', (visit) => {
 
     await page.goto(`${issuer}/profile/oauth-clients`);
     await page.getByRole('link', { name: '1 problem (Stock Sync en)' }).click();
+    await page.waitForURL('**/problems');
     await expectAccessible(page, 'the problems');
     expect(problems).to.deep.equal([]);
   });

@@ -111,6 +111,7 @@ describeInBrowser('the values that users enter', (visit) => {
     await page.goto(authorizationUrl(on.issuer, on.clients.public, CHALLENGE).href);
     await page.getByLabel('Email address').fill(email);
     await page.getByRole('link', { name: 'Forgot your password, or never set one?' }).click();
+    await page.getByRole('button', { name: 'Send the link' }).waitFor();
     expect(await page.getByLabel('Email address').inputValue()).to.equal(email);
     await press(page, 'Send the link');
     await page.getByRole('link', { name: 'Back to sign in' }).click();

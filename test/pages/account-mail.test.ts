@@ -50,7 +50,14 @@ describe('mail about an account', () => {
     await eventually(() => expect(mail.received).to.have.length(5));
     const page = await owner.get('/profile/security');
     expect(page.html.match(/name="mail" value="\w+" checked/g)).to.have.length(5);
-    await owner.submit(page, { mail: [] });
+    await owner.submit(await owner.get('/logout'), {});
+    const login = await owner.follow(await owner.submit(page, { mail: [''] }));
+    const { email, password } = other;
+    const back = await owner.follow(await owner.submit(login, { email, password }));
+    expect(back.html)
+      .to.include('You had to sign in again')
+      .and.not.match(/name="mail"[^>]*checked/);
+    await owner.submit(back, { mail: [''] });
     await createPerson(on.issuer).signIn(other);
     await owner.authorize(authorizationUrl(on.issuer, on.clients.otherConfidential), other);
     await owner.fillIn('/profile/api-keys', { name: 'Export', expires_in_days: '30' });

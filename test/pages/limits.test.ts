@@ -386,6 +386,34 @@ onPostgresAndRedis('a limit on the access of a client or an API key', (start) =>
     expect(after).to.have.length(before.length);
   });
 
+  it('a limit with a place that was just lost is shown again with the places that are left, and not as no limit', async () => {
+    const subject = { accountId: on.seeded.person.accountId };
+    await connect();
+    for (const [path, more] of [
+      [authorization(), { decision: 'approve' }],
+      [connection(), {}],
+      [API_KEYS, { name: 'Y', expires_in_days: '90' }],
+    ] as const) {
+      const { id: lost } = await on.service.organizations.add({ name: 'Lost Storage' });
+      await on.service.memberships.setRole(subject, lost, 'viewer');
+      const form = await person.open(path);
+      await on.service.memberships.remove(subject, lost);
+      const fields = { ...more, limit_places: 'chosen', limit_rights: 'read', place: [rigaId, lost] };
+      const again = await person.follow(await person.submit(form, fields));
+      expect(textOf(again.html), `${path}`).to.include(said('limit.lost'));
+      expect(again.html, `${path}`).to.match(/<details class="limit" open>/);
+      const sent = again.forms.flatMap(({ values }) => values);
+      expect(sent, `${path}`).to.deep.include.members([
+        ['limit_places', 'chosen'],
+        ['limit_rights', 'read'],
+        ['place', rigaId],
+      ]);
+      expect((await person.submit(again, more)).status, `${path}`).to.equal(303);
+    }
+    const keys = await on.service.apiKeys.listOf(subject.accountId);
+    expect(keys.find(({ name }) => name === 'Y')).to.deep.include({ places: [rigaId], isReadOnly: true });
+  });
+
   it('a limit to a place that is lost while its form is checked is never stored as no limit', async () => {
     const { accountId } = on.seeded.person;
     const { access, apiKeys, memberships } = on.service;

@@ -72,6 +72,14 @@ const forms: Readonly<Record<string, FormUnderTest>> = {
     isSingleObject: true,
     needsRecentSignIn: true,
   },
+  'the networks of a client': {
+    open: async (on) => [`${(await newClient(on)).path}/networks`, { networks: '192.0.2.0/24', mail: 'yes' }],
+    action: 'client_changed',
+    details: { allowed_networks: ['192.0.2.0/24'], mails_networks: 'true' },
+    typed: ['192.0.2.0/24', 'yes'],
+    isSingleObject: true,
+    needsRecentSignIn: true,
+  },
   'a rotation of a secret': {
     open: async (on) => [`${(await newClient(on)).path}/rotate-secret`],
     action: 'client_secret_added',

@@ -185,7 +185,8 @@ describe('the stream of changes', () => {
     expect(received.hasEnded).to.equal(false);
     await left;
     await eventually(() => expect(received.hasEnded).to.equal(true));
-    expect(performance.now() - beforeLeaving).to.be.at.least(3_000);
+    // A timer may fire up to a millisecond early.
+    expect(performance.now() - beforeLeaving).to.be.at.least(2_999);
     socket.destroy();
     // A client that has disconnected is not logged as a failure.
     expect(on.service.logLines.filter((line) => line.includes('failed'))).to.deep.equal([]);

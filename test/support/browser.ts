@@ -1,5 +1,5 @@
 /** A real Chromium: one per process, with an unused browser context for each page. */
-import { type Page, chromium as playwright } from 'playwright-core';
+import { type Locator, type Page, chromium as playwright } from 'playwright-core';
 import { cheapPasswords } from './cheap-passwords.ts';
 import { atEndOfRun } from './end-of-run.ts';
 import { madeOnce } from './made-once.ts';
@@ -37,6 +37,7 @@ export function describeInBrowser(
       });
       const context = await opened.add(opening, (one) => one.close());
       const page = await context.newPage();
+      actOnlyOnReadyPages(page);
       page.setDefaultTimeout(PATIENCE_MS);
       const problems: string[] = [];
       page.on('pageerror', (error) => problems.push(error.message));
@@ -46,6 +47,28 @@ export function describeInBrowser(
       return { page, problems };
     });
   });
+}
+
+let isReadyAwaited = false;
+
+/**
+ * Makes all clicks and typing of this process wait until the script of the page has run: Playwright acts on a field as
+ * soon as it is there, and the script, which runs last, may rebuild it or would have handled the click.
+ */
+function actOnlyOnReadyPages(page: Page): void {
+  if (isReadyAwaited) return;
+  isReadyAwaited = true;
+  const locators: Locator = Object.getPrototypeOf(page.locator('html'));
+  for (const action of ['click', 'dblclick', 'fill', 'check', 'uncheck', 'press'] as const) {
+    const act = locators[action] as (...given: unknown[]) => Promise<void>;
+    Object.assign(locators, {
+      async [action](this: Locator, ...given: unknown[]) {
+        await this.waitFor({ state: 'attached' });
+        await this.page().waitForLoadState('domcontentloaded');
+        await act.apply(this, given);
+      },
+    });
+  }
 }
 
 /**

@@ -42,6 +42,7 @@ const MAX_YEARS = 10;
 const SHOWN_NAMES = 3;
 /** After a limit was saved. */
 export const LIMITED = message('limit.saved');
+const LOST = message('limit.lost');
 const NOTHING_CHOSEN = message('limit.nothing-chosen');
 const BOTH_CHOSEN = message('limit.both-chosen');
 const NO_DAY = message('limit.no-day', { years: MAX_YEARS });
@@ -87,45 +88,41 @@ export function limitFields(
   };
 }
 
-/**
- * Reads the limit from a sent form.
- *
- * @param isOffered true for the ids that the page offered
- * @returns undefined if the form has no such fields, `foreign` if it names a place that the page
- *   did not offer, otherwise the limit, with a `problem` if it is not valid
- */
+/** Like `typedLimit`, but returns `foreign` if the form names a place that the page did not offer. */
 export function limitIn(
   form: URLSearchParams,
   isOffered: (id: string) => boolean,
   now: number,
 ): TypedLimit | 'foreign' | undefined {
-  const where = form.get(PLACES_FIELD);
-  if (where === null) return undefined;
-  const ticked = [...new Set(form.getAll(PLACE_FIELD))];
-  if (!ticked.every(isOffered)) return 'foreign';
-  const places = where === 'chosen' ? ticked : null;
-  const lastDay = form.get(LAST_DAY_FIELD) ?? '';
-  const until = endOf(lastDay, now);
-  const problem =
-    (places?.length === 0 && NOTHING_CHOSEN) ||
-    (places === null && ticked.length > 0 && BOTH_CHOSEN) ||
-    (until === undefined && NO_DAY);
-  const limit = { places, isReadOnly: form.get(RIGHTS_FIELD) === 'read', until: until ?? null };
-  return problem ? { ...limit, places: places ?? ticked, problem, lastDay } : limit;
+  const limit = typedLimit(form, isOffered, now);
+  return limit?.problem === LOST ? 'foreign' : limit;
 }
 
 /**
- * Like `limitIn`, for a page that shows the entered limit again.
+ * Reads the limit from a sent form.
  *
- * @returns undefined also for a missing form, and for a form with a place that was not offered
+ * @param isOffered true for the ids that the page offered, of which the user may have lost some
+ * @returns undefined if the form has no such fields, otherwise the limit, with a `problem` if it is not valid
  */
 export function typedLimit(
   form: URLSearchParams | undefined,
   isOffered: (id: string) => boolean,
   now: number,
 ): TypedLimit | undefined {
-  const limit = form && limitIn(form, isOffered, now);
-  return limit === 'foreign' ? undefined : limit;
+  const where = form?.get(PLACES_FIELD);
+  if (!form || where == null) return undefined;
+  const sent = [...new Set(form.getAll(PLACE_FIELD))];
+  const ticked = sent.filter(isOffered);
+  const places = where === 'chosen' ? ticked : null;
+  const lastDay = form.get(LAST_DAY_FIELD) ?? '';
+  const until = endOf(lastDay, now);
+  const problem =
+    (ticked.length < sent.length && LOST) ||
+    (places?.length === 0 && NOTHING_CHOSEN) ||
+    (places === null && ticked.length > 0 && BOTH_CHOSEN) ||
+    (until === undefined && NO_DAY);
+  const limit = { places, isReadOnly: form.get(RIGHTS_FIELD) === 'read', until: until ?? null };
+  return problem ? { ...limit, places: places ?? ticked, problem, lastDay } : limit;
 }
 
 /** Returns null if no day was entered, and undefined for a day that is not allowed. */

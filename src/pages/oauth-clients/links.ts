@@ -61,7 +61,8 @@ export function clientLinksPage(parts: {
       });
     },
     fieldOf(problem) {
-      const [kind = 'homepage'] = LINKS.filter((one) => one === problem.code);
+      const kind = LINKS.find((one) => one === problem.code);
+      if (!kind) return undefined;
       const summary = message('client-links.problem', { field: labelOf(kind), problem: problemText(problem) });
       return { field: fieldName(kind), summary };
     },

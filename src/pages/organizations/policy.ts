@@ -60,7 +60,8 @@ export function createPolicySteps(parts: {
       allOf(organizationReach.of(organization.id).clients),
     );
     const undecided = new Map(clients.filter(isUndecided).map((client) => [client.id, client]));
-    const shown = await clientStandings.approvable([...undecided.keys()]);
+    const approvable = await clientStandings.approvable([...undecided.keys()]);
+    const shown = approvable.sort((a, b) => a.name.localeCompare(b.name, undefined, { numeric: true }));
     const found = shown.filter((client) => containsText(textOf(client), search));
     const listed = found.slice(0, MAX_LISTED);
     const sentIds = new Set(sent?.approved);
@@ -104,7 +105,8 @@ export function createPolicySteps(parts: {
     const { asksFirst, allowsApiKeys, approved } = policyIn(form);
     const by = actor(ctx);
     const reach = organizationReach.of(by.organization.id);
-    const chosen = (await reach.clientsNamed(approved)).filter(isUndecided);
+    const named = await organizationReach.forPage(accountOf(ctx).id, () => reach.clientsNamed(approved));
+    const chosen = named.filter(isUndecided);
     if (asksFirst === undefined || allowsApiKeys === undefined || chosen.length < approved.length) {
       ctx.status = 422;
       return draw(ctx, form, { problem: NOT_CHANGED });

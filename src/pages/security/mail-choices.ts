@@ -17,6 +17,7 @@ export interface MailChoice {
 }
 
 const PATH = `${SECURITY}/mail`;
+const FIELD = 'mail';
 const SAVED = message('security.mail-saved');
 
 export type MailChoices = ReturnType<typeof createMailChoices>;
@@ -29,18 +30,22 @@ export function createMailChoices(parts: {
   const { kit, accounts, sendsMail } = parts;
 
   async function chooseMail(ctx: Context): Promise<void> {
-    const wanted = formOf(ctx).getAll('mail');
-    const unwanted = UNWANTED_MAIL.filter((kind) => !wanted.includes(kind));
-    await accounts.setUnwantedMail(accountOf(ctx).id, unwanted);
+    await accounts.setUnwantedMail(accountOf(ctx).id, unwantedIn(formOf(ctx)));
     await kit.notices.redirect(ctx, SECURITY, SAVED);
   }
 
   return {
     url: PATH,
 
-    /** Undefined if the service sends no mail. */
-    view: ({ unwantedMail }: Account): readonly MailChoice[] | undefined =>
-      sendsMail ? UNWANTED_MAIL.map((value) => choiceOf(value, unwantedMail)) : undefined,
+    /**
+     * Undefined if the service sends no mail.
+     *
+     * @param typed what was typed into this form, or another of the page, before a sign-in
+     */
+    view({ unwantedMail }: Account, typed: URLSearchParams | undefined): readonly MailChoice[] | undefined {
+      const unwanted = typed?.has(FIELD) ? unwantedIn(typed) : unwantedMail;
+      return sendsMail ? UNWANTED_MAIL.map((value) => choiceOf(value, unwanted)) : undefined;
+    },
 
     routes: [
       get(PATH, kit.requireSignedIn, backTo(SECURITY)),
@@ -48,6 +53,9 @@ export function createMailChoices(parts: {
     ],
   };
 }
+
+const unwantedIn = (form: URLSearchParams): UnwantedMail[] =>
+  UNWANTED_MAIL.filter((kind) => !form.getAll(FIELD).includes(kind));
 
 const choiceOf = (value: UnwantedMail, unwanted: readonly string[]): MailChoice => ({
   value,

@@ -66,7 +66,7 @@ export function securityPage(parts: {
       email: account.email,
       ...methods,
       ...sessions,
-      mail: mailChoices.view(account),
+      mail: mailChoices.view(account, typedOf(ctx)),
       mailUrl: mailChoices.url,
       changePasswordUrl: PASSWORD,
       signOutEverywhereUrl: sessionsSection.signOutEverywhereUrl,

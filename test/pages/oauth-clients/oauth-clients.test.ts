@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { startSeeded } from '../../support/seeded.ts';
-import { type ClientOwner, LIST, signInOwner, textOf } from '../client-owner.ts';
+import { type ClientOwner, LIST, said, signInOwner, textOf } from '../client-owner.ts';
 
 describe('the list of OAuth clients', () => {
   const on = startSeeded({ settings: { limits: { clientsPerPerson: 3 } } });
@@ -56,5 +56,18 @@ describe('the list of OAuth clients', () => {
     const list = await newcomer.get(LIST);
     expect(list.html).not.to.include(`href="${LIST}/new"`);
     expect(textOf(list.html)).to.include('Delete one to create another.');
+  });
+});
+
+describe('OAuth clients that the operator does not allow', () => {
+  const on = startSeeded({ settings: { limits: { clientsPerPerson: 0 } } });
+
+  it('a form for a new client says that there can be none, and not that one has to be deleted', async () => {
+    const person = await signInOwner(on.service, on.seeded.person);
+    const refused = await person.send(`${LIST}/new`, { name: 'One', redirect_uris: 'https://partner.example/cb' });
+    expect(refused.status).to.equal(422);
+    expect(textOf(refused.html))
+      .to.include(said('oauth-clients.full', { limit: 0 }))
+      .and.not.include('Delete one');
   });
 });

@@ -29,8 +29,9 @@ describeInBrowser('journeys with passkeys in Chromium', (visit) => {
       // The page requests the passkey of the signed-in user, not the other one in this browser.
       on.clock.advance(601);
       await page.goto(`${on.issuer}/profile/api-keys`);
-      await page.fill('[name=name]', 'Night sync');
+      await page.locator('[name=name]').fill('Night sync');
       await button(page, 'Create API key').click();
+      await button(page, 'Confirm with a passkey').waitFor();
       await expectAccessible(page);
       await button(page, 'Confirm with a passkey').click();
       await page.locator('[data-secret]').waitFor();
@@ -70,8 +71,9 @@ describeInBrowser('journeys with passkeys in Chromium', (visit) => {
   it('passkeys are not offered without JavaScript, and the page to add a passkey says so', async () => {
     const { page } = await visit({ javaScript: false });
     await page.goto(security());
-    await signIn(page, on.seeded.person);
     expect(await button(page, 'Sign in with a passkey').isVisible()).to.equal(false);
+    await signIn(page, on.seeded.person);
+    await page.getByRole('navigation', { name: 'Your profile' }).waitFor();
     await page.goto(`${on.issuer}${NEW}`);
     expect(await page.innerText('main')).to.include(said('passkey.cannot-create'));
   });

@@ -32,6 +32,7 @@ describeInBrowser('passkeys in Chromium', (visit) => {
     await signIn(page, on.seeded.person);
     await touch(true);
     await page.getByRole('link', { name: 'Add a passkey' }).click();
+    await page.getByLabel('Name').waitFor();
     await expectAccessible(page);
     await page.goBack();
     await add(page, 'Work laptop');

@@ -200,14 +200,6 @@ describe('passkeys', () => {
     await eventually(() => expect(subjects()).to.include(wanted));
   });
 
-  it('a passkey of a suspended account does not sign in', async () => {
-    const { passkey } = await addPasskey(on.issuer, person);
-    await on.service.accounts.suspend(credentials.accountId);
-    const refused = await signInWith(createPerson(on.issuer), passkey);
-    expect([refused.status, refused.html.includes('is suspended')]).to.deep.equal([401, true]);
-    expect((await log())[0]).to.deep.include({ action: 'passkey_refused' });
-  });
-
   it('an account has at most 20 passkeys', async () => {
     const { accountId } = credentials;
     await addPasskey(on.issuer, person);

@@ -130,12 +130,6 @@ describe('extending the browser session', () => {
     }
   });
 
-  it('renewing the session of a suspended account gets 401', async () => {
-    await on.service.accounts.suspend(on.seeded.person.accountId);
-    expectRefused(await send(), 401, 'login_required');
-    await on.service.accounts.resume(on.seeded.person.accountId);
-  });
-
   it('renewing a session gets 403 from another origin, or without any origin header', async () => {
     const from: Record<string, string | undefined>[] = [
       { origin: 'https://evil.example', 'sec-fetch-site': 'cross-site' },

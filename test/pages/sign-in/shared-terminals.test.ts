@@ -168,14 +168,14 @@ describeInBrowser('two users of one browser, in Chromium', (visit) => {
     const { page, problems } = await visit();
     const typed = 'first@example.test';
     await page.goto(`${on.issuer}/login`);
-    await page.fill('#email', typed);
-    await page.fill('#password', 'a wrong password');
+    await page.locator('#email').fill(typed);
+    await page.locator('#password').fill('a wrong password');
     await page.getByRole('button', { name: 'Sign in', exact: true }).click();
     await page.waitForURL('**/login?answer=*');
     const failed = page.url();
     expect(await page.inputValue('#email')).to.equal(typed);
-    await page.fill('#email', on.seeded.person.email);
-    await page.fill('#password', on.seeded.person.password);
+    await page.locator('#email').fill(on.seeded.person.email);
+    await page.locator('#password').fill(on.seeded.person.password);
     await page.getByRole('button', { name: 'Sign in', exact: true }).click();
     await page.waitForURL('**/profile');
     await page.goto(`${on.issuer}/logout`);
