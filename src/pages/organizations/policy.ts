@@ -60,7 +60,8 @@ export function createPolicySteps(parts: {
       allOf(organizationReach.of(organization.id).clients),
     );
     const undecided = new Map(clients.filter(isUndecided).map((client) => [client.id, client]));
-    const shown = await clientStandings.approvable([...undecided.keys()]);
+    const approvable = await clientStandings.approvable([...undecided.keys()]);
+    const shown = approvable.sort((a, b) => a.name.localeCompare(b.name, undefined, { numeric: true }));
     const found = shown.filter((client) => containsText(textOf(client), search));
     const listed = found.slice(0, MAX_LISTED);
     const sentIds = new Set(sent?.approved);
