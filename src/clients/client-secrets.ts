@@ -193,7 +193,7 @@ const MARK_LEAKED = `WITH marked AS (
   SELECT * FROM marked`;
 const REFUSE_LEAKED = `UPDATE client_secrets s
   SET refused_at = $1
-  FROM clients c WHERE c.id = s.client_id AND s.refused_at IS NULL
+  FROM clients c WHERE c.id = s.client_id AND s.refused_at IS NULL AND s.leaked_at IS NOT NULL
     AND s.leaked_at <= CASE c.kind WHEN 'machine' THEN $1::timestamptz ELSE $2 END
   ${RETURN_LEAKED}`;
 

@@ -53,8 +53,8 @@ GET /profile/oauth-clients/:id/settings: requireSignedIn requireOwnClient show
 POST /profile/oauth-clients/:id/settings: OWN FORM requireOwnClient checkForm requireRecentSignIn save
 GET /profile/oauth-clients/:id/redirect-uris: requireSignedIn requireOwnClient show
 POST /profile/oauth-clients/:id/redirect-uris: OWN FORM requireOwnClient checkForm requireRecentSignIn save
-GET /profile/oauth-clients/:id/settings/always-ask: requireSignedIn requireOwnClient backToSettings
-POST /profile/oauth-clients/:id/settings/always-ask: OWN FORM requireOwnClient requireRecentSignIn setAlwaysAsks
+GET /profile/oauth-clients/:id/settings/always-ask: requireSignedIn requireOwnClient show
+POST /profile/oauth-clients/:id/settings/always-ask: OWN FORM requireOwnClient checkForm requireRecentSignIn save
 GET /profile/oauth-clients/:id/secrets: requireSignedIn requireOwnClient show
 GET /profile/oauth-clients/:id/networks: requireSignedIn requireOwnClient show
 POST /profile/oauth-clients/:id/networks: OWN FORM requireOwnClient checkForm requireRecentSignIn save

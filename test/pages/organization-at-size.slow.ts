@@ -101,6 +101,7 @@ describeOn([postgresServer], 'the page of a large organization', () => {
       await reach.people(rows.at(-1)?.at);
       for (const read of [reach.machines, reach.apiKeys, reach.clients]) await read();
       await reach.clientsNamed([on.clients.confidential.id]);
+      await reach.through(on.clients.confidential.id);
       await reach.person(owner.accountId);
       await reach.owners();
     }

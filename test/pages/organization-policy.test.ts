@@ -134,7 +134,8 @@ onPostgresAndRedis('the policy of an organization', (start) => {
       const [hidden = { id: '', name: '' }] = added.filter(({ id }) => !isListed(page, id));
       return { page, listed: listed.map(({ id }) => id), hidden };
     };
-    const rename = (id: string) => on.service.clients.edit(id, { name: 'Changed Meanwhile' });
+    const rename = (id: string, name = 'Changed Meanwhile') => on.service.clients.edit(id, { name });
+    const restoreName = (id: string) => rename(id, added.find((one) => one.id === id)?.name);
     const gone = said('organization-policy.changed', { count: 1, apps: 'Changed Meanwhile' });
 
     it('only listed clients are ticked; a search finds the others, and keeps the ticks', async () => {
@@ -162,7 +163,7 @@ onPostgresAndRedis('the policy of an organization', (start) => {
       const found = await owner.submit(page, searching);
       expect(tickedOn(found)).to.have.members([second, third]);
       expect(textOf(found.html)).to.include(gone);
-      await on.service.clients.edit(first, { name: 'Many 00' });
+      await restoreName(first);
       await rename(second);
       const refused = await owner.submit(found, {});
       expect(refused.status).to.equal(409);
@@ -171,7 +172,7 @@ onPostgresAndRedis('the policy of an organization', (start) => {
       expect(await approved()).to.deep.equal([]);
       expect((await owner.submit(refused, {})).status).to.equal(303);
       expect(await approved()).to.deep.equal([third]);
-      await on.service.clients.edit(second, { name: 'Many 99' });
+      await restoreName(second);
     });
 
     it('a form with a client that no page listed approves nothing', async () => {
@@ -201,7 +202,7 @@ onPostgresAndRedis('the policy of an organization', (start) => {
       expect(tickedOn(back)).to.have.members([second, hidden.id]);
       expect((await owner.submit(back, {})).status).to.equal(303);
       expect(await approved()).to.have.members([second, hidden.id]);
-      await on.service.clients.edit(first, { name: 'Many 98' });
+      await restoreName(first);
     });
   });
 

@@ -39,8 +39,11 @@ judge_openapi() {
   credentials=$(grep -o 'gate_ci_[^ ]*:gate_cs_[^ ]*' "$work/sandbox" | head -1)
   issuer=$(sed -n 's/^  Gatehouse  *\([^ ]*\).*/\1/p' "$work/sandbox")
   # A schema cannot say "one of the two" and "not twice" of the parameters of a form, nor which of two headers is first.
-  judge 'schemathesis 4.32.5' "$work/venv/bin/schemathesis" run "$issuer/openapi.json" --no-color \
+  # It keeps what it found in the current folder.
+  cd "$work"
+  judge 'schemathesis 4.32.5' venv/bin/schemathesis run "$issuer/openapi.json" --no-color \
     --auth "$credentials" --max-examples "${EXAMPLES:-100}" --exclude-checks positive_data_acceptance,missing_required_header
+  cd - >/dev/null
 }
 
 judge_pages() {

@@ -10,8 +10,8 @@ import { proveMutants } from './mutants.ts';
 const HELP = `npm run proofs -- histories --out FOLDER   records 1,080 histories on two nodes during each fault, keeps them in
                                           the folder, and checks that they are linearizable; --rounds N for 24
                                           histories of each fault as often, --fault NAME for some of the faults
-npm run proofs -- mutants FOLDER TESTS…   which mutants of the folder these test files notice, at most --most of those
-                                          that reach one; --sample N of them by chance, --seed TEXT, --jobs N at a time
+npm run proofs -- mutants FOLDER TESTS…   which mutants of the folder these test files notice; --sample N of the
+                                          mutants by chance, --seed TEXT, --jobs N at a time
 npm run proofs -- same-bits               builds the npm package and the wheel twice, in two folders, and compares the digests
 npm run proofs -- judges NAME…            what publint, attw, squawk, schemathesis and the Nu HTML checker find, of the
                                           package, schema, openapi and pages, or of those named
@@ -26,7 +26,6 @@ async function main(): Promise<boolean> {
       fault: { type: 'string' },
       sample: { type: 'string' },
       seed: { type: 'string', default: '54' },
-      most: { type: 'string', default: '6' },
       jobs: { type: 'string', default: '2' },
     },
   });
@@ -40,8 +39,7 @@ async function main(): Promise<boolean> {
   const [folder, ...tests] = rest;
   if (name === 'mutants' && folder !== undefined && tests.length > 0) {
     const sample = values.sample === undefined ? undefined : Number(values.sample);
-    const [most, jobs] = [Number(values.most), Number(values.jobs)];
-    console.log(await proveMutants({ folder, tests, sample, seed: values.seed, most, jobs }));
+    console.log(await proveMutants({ folder, tests, sample, seed: values.seed, jobs: Number(values.jobs) }));
     return true;
   }
   if (name === 'same-bits' || name === 'judges') {

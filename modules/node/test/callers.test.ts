@@ -5,7 +5,8 @@ import { apiKeyOf } from '../../../test/sandbox/called-api.ts';
 import { eventually } from '../../../test/support/eventually.ts';
 import { clientCredentials } from '../../../test/support/oauth.ts';
 import { startSeeded } from '../../../test/support/seeded.ts';
-import { introspectorOf } from './stand-in.ts';
+import { CallerRefused, mayReach, requireRight } from '../src/resource-server.ts';
+import { bearer, introspectorOf } from './stand-in.ts';
 import { startWarehouseApi, type WarehouseApi } from './warehouse-api.ts';
 
 describe('a GraphQL API that identifies its callers', () => {
@@ -37,6 +38,20 @@ describe('a GraphQL API that identifies its callers', () => {
       const query = '{ caller { method subject accountId clientId username } }';
       expect((await api.query(token, query)).body).to.deep.equal({ data: { caller } });
     }
+  });
+
+  it('a caller reaches only the warehouses that its answer names, with the rights it has there', async () => {
+    const { issuer, clients, service, seeded } = on;
+    const foreign = await service.organizations.addWarehouse({ organizationId: seeded.elsewhere.id, name: 'Oslo' });
+    const { caller } = await introspectorOf(clients.resourceServer, { issuer }).identify(bearer(await tokenOfPerson()));
+    if (!caller) throw new Error('no caller');
+    const { id } = seeded.warehouse;
+    expect([mayReach(caller, id, 'read'), mayReach(caller, id, 'write')]).to.deep.equal([true, true]);
+    for (const unreached of [foreign.id, 'wh_unknown']) {
+      expect(mayReach(caller, unreached, 'read')).to.equal(false);
+      expect(() => requireRight(caller, unreached, 'read')).to.throw(CallerRefused);
+    }
+    requireRight(caller, id, 'write');
   });
 
   it('the API can list the warehouses in which its caller has a right', async () => {

@@ -110,6 +110,16 @@ describe('the refusals of a protected API', () => {
     }
   });
 
+  itLocally(
+    'a value in the form of a token with a wrong checksum is invalid, and the service is not asked',
+    async () => {
+      for (const value of [`gate_at_${'x'.repeat(95)}`, `gate_mt_${'x'.repeat(49)}`, `gate_key_${'x'.repeat(49)}`]) {
+        const answer = await post({ authorization: `Bearer ${value}` });
+        expect(answer).to.include({ status: 401, challenge: INVALID_TOKEN });
+      }
+    },
+  );
+
   itLocally('if an Authorization header is longer than any token, only its beginning is read', async () => {
     const many = (blank: string) => blank.repeat(15_000);
     for (const [authorization, status] of [

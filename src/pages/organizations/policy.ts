@@ -60,9 +60,12 @@ export function createPolicySteps(parts: {
       allOf(organizationReach.of(organization.id).clients),
     );
     const undecided = new Map(clients.filter(isUndecided).map((client) => [client.id, client]));
-    const countOf = ({ id }: ApprovableClient): number => undecided.get(id)?.count ?? 0;
     const approvable = await clientStandings.approvable([...undecided.keys()]);
-    const shown = [...approvable].sort((one, other) => countOf(other) - countOf(one));
+    const countOf = ({ id }: ApprovableClient): number => undecided.get(id)?.count ?? 0;
+    const byName = (a: ApprovableClient, b: ApprovableClient): number =>
+      a.name.localeCompare(b.name, undefined, { numeric: true });
+    // Those of most people first: of many, only the listed ones are ticked.
+    const shown = [...approvable].sort((a, b) => countOf(b) - countOf(a) || byName(a, b));
     const found = shown.filter((client) => containsText(textOf(client), search));
     const listed = found.slice(0, MAX_LISTED);
     const sentIds = new Set(sent?.approved);

@@ -206,6 +206,7 @@ create table client_secrets (
   refused_at timestamptz -- When the grace period ended.
 );
 create index client_secrets_client_id on client_secrets (client_id);
+create index client_secrets_leaked on client_secrets (leaked_at) where leaked_at is not null and refused_at is null;
 create trigger client_secrets_named after insert or update or delete on client_secrets
   for each row execute function announce('clients', 'client_id');
 
