@@ -79,6 +79,7 @@ describe('the linearizability checker', () => {
   const BAD: Readonly<Record<string, readonly Operation[]>> = {
     'a code that is exchanged twice': inTurn([exchange, 0], [exchange, 0]),
     'two successors of one token': inTurn([exchange, 0], [refresh(0), 1], [refresh(0), 2]),
+    'a token that was never issued': inTurn([exchange, 0], [refresh(5), 6]),
     'a replayed token that is answered': inTurn([exchange, 0], [refresh(0), 1], [refresh(1), 2], [refresh(0), 1]),
     'a replay after which the authorization is active': inTurn([exchange, 0], [exchange, 'refused'], [refresh(0), 1]),
     'a token that is active after the end': inTurn([exchange, 0], [end, 'ended'], [introspect, 'active']),

@@ -32,14 +32,17 @@ export interface Operation {
 interface State {
   readonly isEnded: boolean;
   readonly record: number | undefined;
+  /** True once the store has forgotten: then a client may hold a token that is ahead of the record. */
+  readonly hasForgotten: boolean;
 }
 
-const BEGUN: State = { isEnded: false, record: -1 };
+const BEGUN: State = { isEnded: false, record: -1, hasForgotten: false };
+const keyOf = ({ isEnded, record, hasForgotten }: State): string => `${isEnded} ${record} ${hasForgotten}`;
 
 /** Returns every answer that one sequential service may give in this state, with the state afterwards. */
 function stepsOf(state: State, input: Input): readonly (readonly [Output, State])[] {
-  const { isEnded, record } = state;
-  const ended: State = { isEnded: true, record };
+  const { isEnded, record, hasForgotten } = state;
+  const ended: State = { ...state, isEnded: true };
   const isActive = !isEnded && record !== undefined;
   switch (input.do) {
     case 'introspect':
@@ -54,19 +57,18 @@ function stepsOf(state: State, input: Input): readonly (readonly [Output, State]
     case 'exchange':
       if (!isActive) return [['refused', state]];
       // RFC 9700 §4.5: a code that is exchanged twice ends the authorization.
-      return record === -1 ? [[0, { isEnded, record: 0 }]] : [['refused', ended]];
+      return record === -1 ? [[0, { ...state, record: 0 }]] : [['refused', ended]];
     case 'refresh': {
       if (!isActive) return [['refused', state]];
       const { from } = input;
-      // Also a token that is ahead of a record that the store got back.
-      if (from >= record) return [[from + 1, { isEnded, record: from + 1 }]];
+      if (from === record || (from > record && hasForgotten)) return [[from + 1, { ...state, record: from + 1 }]];
       // The honest retry. An older token ends the authorization: RFC 9700 §4.14.2.
       return from === record - 1 ? [[record, state]] : [['refused', ended]];
     }
     case 'forget': {
       if (record === undefined) return [['forgotten', state]];
       const earlier = Array.from({ length: record + 2 }, (_, index) => index - 1);
-      return [undefined, ...earlier].map((each) => ['forgotten', { isEnded, record: each }]);
+      return [undefined, ...earlier].map((each) => ['forgotten', { isEnded, record: each, hasForgotten: true }]);
     }
   }
 }
@@ -79,7 +81,7 @@ export function linearize(history: readonly Operation[]): readonly number[] | un
 
   function search(done: bigint, state: State): boolean {
     if ((done & known) === known) return true;
-    const key = `${done} ${state.isEnded} ${state.record}`;
+    const key = `${done} ${keyOf(state)}`;
     if (seen.has(key)) return false;
     seen.add(key);
     const isOpen = (index: number): boolean => (done & (1n << BigInt(index))) === 0n;
@@ -92,9 +94,8 @@ export function linearize(history: readonly Operation[]): readonly number[] | un
         if (end !== undefined && answer !== output) continue;
         if (end === undefined) {
           // It may also never be carried out, so only one that changes something matters, and of equal ones the first.
-          const isSame = next.isEnded === state.isEnded && next.record === state.record;
-          const change = `${JSON.stringify(input)} ${next.isEnded} ${next.record}`;
-          if (isSame || tried.has(change)) continue;
+          const change = `${JSON.stringify(input)} ${keyOf(next)}`;
+          if (keyOf(next) === keyOf(state) || tried.has(change)) continue;
           tried.add(change);
         }
         order.push(index);

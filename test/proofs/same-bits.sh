@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Builds the npm package, the wheel and the image twice, in two folders and at two times, and compares the digests.
+# Builds the npm package and the wheel twice, in two folders and at two times, and compares the digests.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 root=$PWD
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-# The time of the commit, for every file of the image.
+# The time of the commit, for every file.
 SOURCE_DATE_EPOCH=$(git log -1 --format=%ct)
 export SOURCE_DATE_EPOCH
 version=$(node -p 'require("./package.json").version')
