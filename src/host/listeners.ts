@@ -67,6 +67,12 @@ export class PortNotShared extends Error {
   readonly code = 'port_not_shared';
 }
 
+/**
+ * Connections that wait until they are accepted: what Linux allows at most (`net.core.somaxconn`). Node's default of 511
+ * makes the system reset connections of which more than that arrive at once.
+ */
+const MAX_NOT_ACCEPTED = 4_096;
+
 /** Rejects if the address is in use, and with PortNotShared if the system cannot share a port. */
 export function listen(
   handler: RequestHandler,
@@ -98,7 +104,7 @@ export function listen(
       const isRefused = reusePort && error.code === 'ENOTSUP';
       reject(isRefused ? new PortNotShared(NOT_SHARED, { cause: error }) : error);
     });
-    server.listen({ port, host, reusePort }, () => resolve(server));
+    server.listen({ port, host, reusePort, backlog: MAX_NOT_ACCEPTED }, () => resolve(server));
   });
 }
 
