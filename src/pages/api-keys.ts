@@ -13,14 +13,7 @@ import { type Message, message, type Text } from '../base/message.ts';
 import { formOf } from '../provider/form.ts';
 import { endingRoutes } from './ending.ts';
 import { formRoutes, type Said } from './form-step.ts';
-import {
-  describeLimit,
-  type LimitFields,
-  limitFields,
-  placesIn,
-  type TypedLimit,
-  typedLimit,
-} from './forms/limit-form.ts';
+import { describeLimit, type LimitFields, limitFields, type TypedLimit, typedLimit } from './forms/limit-form.ts';
 import { newCreationKey, sentFormFrom } from './forms/sent-form.ts';
 import { byText, byTime, type ListChoice, type ListForm, type ListView, listOf } from './lists.ts';
 import { originInSession } from './page.ts';
@@ -162,11 +155,11 @@ export function apiKeysPage(parts: {
     path: PATH,
     isForEverybody: true,
     async read(form, ctx) {
-      const places = new Set(placesIn(await access.accessOf({ accountId: accountOf(ctx).id })));
+      const reached = await access.accessOf({ accountId: accountOf(ctx).id });
       return {
         name: form.get('name') ?? '',
         expiresInDays: form.get('expires_in_days'),
-        limit: typedLimit(form, (id) => places.has(id), clock()),
+        limit: typedLimit(form, reached, clock()),
       };
     },
     stored: () => ({ name: '', expiresInDays: usual }),
@@ -221,9 +214,6 @@ export function apiKeysPage(parts: {
 
   const revoking = endingRoutes<ApiKey>(kit, {
     path: `${PATH}/:id/revoke`,
-    page: [kit.requireSignedIn],
-    form: kit.ownForm(),
-    needsRecentSignIn: true,
     find: (ctx) => apiKeys.find(accountOf(ctx).id, String(ctx.params.id)),
     ask: (_ctx, { name, lastFour }) => ({
       section: 'api-keys',

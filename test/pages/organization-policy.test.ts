@@ -93,6 +93,44 @@ onPostgresAndRedis('the policy of an organization', (start) => {
     expect(await reachedWith(waiting)).to.deep.equal([]);
   });
 
+  it('the navigation of those in charge, and of no other member, says how many apps wait for a decision', async () => {
+    const link = said('navigation.organizations');
+    const shownTo = async (one: SignedInPerson) => textOf((await one.get('/profile/activity')).html);
+    const waiting = (count: number) => `${link} ${count} ${said('navigation.waiting')}`;
+    await connect();
+    await connect(on.clients.otherConfidential);
+    expect(await shownTo(owner))
+      .to.include(link)
+      .and.not.include(said('navigation.waiting'));
+    await setPolicy(ASK);
+    expect(await shownTo(owner)).to.include(waiting(2));
+    await decide({ decision: 'approve' });
+    expect(await shownTo(owner)).to.include(waiting(1));
+    expect(await shownTo(person))
+      .to.include(link)
+      .and.not.include(said('navigation.waiting'));
+    await decide({ decision: 'decline' }, on.clients.otherConfidential.id);
+    expect(await shownTo(owner))
+      .to.include(link)
+      .and.not.include(said('navigation.waiting'));
+  });
+
+  it('the policy page lists the apps of most people first, and those of equally many by name and number', async () => {
+    const { accountId } = on.seeded.person;
+    const many = await addTestClient(on.service, 'zebra');
+    const named = ['App 10', 'app 2', 'Äpp 1'];
+    const others = await Promise.all(named.map((name) => addTestClient(on.service, name)));
+    for (const { id: clientId, name } of [...others, many]) {
+      await on.service.connections.rememberConsent({ accountId, clientId, name, hosts: [], access: [] });
+    }
+    const ownerId = (await on.service.accounts.findByEmail('olga@example.test'))?.id ?? '';
+    const consent = { clientId: many.id, name: many.name, hosts: [], access: [] };
+    await on.service.connections.rememberConsent({ accountId: ownerId, ...consent });
+    const { html } = await owner.get(url('/policy'));
+    const listed = [...html.matchAll(/<strong><bdi>([^<]*)</g)].map(([, name]) => name);
+    expect(listed).to.deep.equal(['zebra', 'Äpp 1', 'app 2', 'App 10']);
+  });
+
   it('the command that makes an organization ask first says how many connected clients it keeps out', async () => {
     const token = await connect();
     await connect(on.clients.otherConfidential);

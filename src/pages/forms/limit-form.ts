@@ -1,4 +1,5 @@
 /** The fields by which a user limits what a client or an API key reaches. */
+import type { Context } from 'koa';
 import { type AccessLimit, type ConnectionLimit, isLimited, limitAccess } from '../../accounts/access/access-limit.ts';
 import type { Organization } from '../../accounts/access/reach.ts';
 import { type Message, message } from '../../base/message.ts';
@@ -91,18 +92,19 @@ export function limitFields(
 /**
  * Reads the limit from a sent form.
  *
- * @param isOffered true for the ids that the page offered, of which the user may have lost some
- * @returns undefined if the form has no such fields, otherwise the limit, with a `problem` if it is not valid
+ * @param organizations what the user can choose now: fewer places, if access was lost since the page was drawn
+ * @returns undefined for a form without a limit; a limit that is not valid has a `problem`
  */
 export function typedLimit(
-  form: URLSearchParams | undefined,
-  isOffered: (id: string) => boolean,
+  form: URLSearchParams,
+  organizations: readonly Organization[],
   now: number,
 ): TypedLimit | undefined {
-  const where = form?.get(PLACES_FIELD);
-  if (!form || where == null) return undefined;
+  const where = form.get(PLACES_FIELD);
+  if (where === null) return undefined;
+  const offered = new Set(placesIn(organizations));
   const sent = [...new Set(form.getAll(PLACE_FIELD))];
-  const ticked = sent.filter(isOffered);
+  const ticked = sent.filter((id) => offered.has(id));
   const places = where === 'chosen' ? ticked : null;
   const lastDay = form.get(LAST_DAY_FIELD) ?? '';
   const until = endOf(lastDay, now);
@@ -125,6 +127,12 @@ function endOf(lastDay: string, now: number): Date | null | undefined {
 }
 
 const dayOf = (time: number): string => new Date(time).toISOString().slice(0, 10);
+
+/** The answer to a form that has only a limit, before it is saved; undefined for a valid one. */
+export function checkLimit({ path }: Context, { limit }: { readonly limit?: TypedLimit | undefined }) {
+  if (limit === undefined) return { url: path };
+  return limit.problem === undefined ? undefined : { status: 422 };
+}
 
 /** Returns every id that a user can choose. */
 export const placesIn = (organizations: readonly Organization[]): string[] =>

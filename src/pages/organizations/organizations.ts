@@ -9,26 +9,24 @@ import type { ActingAdmin, OrganizationEndings } from '../../authorizations/orga
 import type { OrganizationReach } from '../../authorizations/organization-reach.ts';
 import type { ReachingClient, ReachingPerson } from '../../authorizations/reaching.ts';
 import type { Clock } from '../../base/clock.ts';
-import { type Message, message, type Text } from '../../base/message.ts';
+import { type Message, message } from '../../base/message.ts';
 import { Refusal } from '../../base/refusal.ts';
 import { requestState } from '../../base/request-state.ts';
 import type { Seals } from '../../base/seals.ts';
 import { isUnknown } from '../../texts/texts.ts';
-import { type Ending, endingRoutes } from '../ending.ts';
+import { type Ended, type Ending, endingRoutes } from '../ending.ts';
 import { byText, containsText, type ListForm, listOf, urlWith } from '../lists.ts';
 import { originInSession } from '../page.ts';
 import type { PageKit } from '../page-kit.ts';
-import { get, post, type Route } from '../routes.ts';
+import { get, type Route } from '../routes.ts';
 import { accountOf } from '../signed-in.ts';
-import { createClientSteps, createMarks } from './client.ts';
-import { createPolicySteps } from './policy.ts';
+import { clientRoutes, createMarks } from './client.ts';
+import { policyRoutes } from './policy.ts';
 import { reachParts } from './reach-parts.ts';
 import type { WarehouseFilter } from './view.ts';
 
 const PATH = '/profile/organizations';
 const ONE = `${PATH}/:id`;
-const CLIENT = `${ONE}/clients/:client`;
-const POLICY = `${ONE}/policy`;
 
 const admin = requestState<Organization>('requireAdmin');
 
@@ -80,7 +78,7 @@ export function organizationsPage(parts: {
     });
   }
 
-  async function draw(ctx: Context, problem?: Text): Promise<void> {
+  async function show(ctx: Context): Promise<void> {
     const organization = admin.get(ctx);
     const url = urlOf(organization);
     const { id: accountId } = accountOf(ctx);
@@ -98,7 +96,6 @@ export function organizationsPage(parts: {
       name: organization.name,
       lead: message('organization.lead', { role: organization.role }),
       notice: await kit.notices.take(ctx),
-      problem,
       ...policy,
       policyUrl: `${url}/policy`,
       url,
@@ -108,33 +105,17 @@ export function organizationsPage(parts: {
     });
   }
 
-  const show = (ctx: Context): Promise<void> => draw(ctx);
-
-  /** Shows a refusal above the page of the organization. */
-  async function drawRefusals(ctx: Context, next: Next): Promise<void> {
-    try {
-      await next();
-    } catch (error) {
-      if (!(error instanceof Refusal)) throw error;
-      const refused = message(`organizations.refused-${error.code}`);
-      if (isUnknown(refused)) throw error;
-      ctx.status = 409;
-      await draw(ctx, refused);
-    }
-  }
-
-  const page = [kit.requireSignedIn, sayOwnEnded, requireAdmin];
-  const form = [...kit.ownForm(), sayOwnEnded, requireAdmin];
-  const ending = <Subject>(parts: Omit<Ending<Subject>, 'page' | 'form' | 'needsRecentSignIn' | 'back'>): Route[] =>
+  const ending = <Subject>(parts: Omit<Ending<Subject>, 'back'>): Route[] =>
     endingRoutes(kit, {
+      admit: [requireAdmin],
       ...parts,
-      page,
-      form: [...form, drawRefusals],
-      needsRecentSignIn: true,
       async end(ctx, subject) {
-        const ended = await parts.end(ctx, subject);
+        const ended = await parts.end(ctx, subject).catch(refused);
         // Nothing changed: it has ended, or the user has just lost the role that may end it.
-        if (!ended) await requireAdmin(ctx, async () => {});
+        if (!ended) {
+          access.forget(accountOf(ctx).id);
+          await requireAdmin(ctx, async () => {});
+        }
         return ended;
       },
       back(ctx) {
@@ -147,6 +128,7 @@ export function organizationsPage(parts: {
 
   const endMembership = ending<Pick<ReachingPerson, 'id' | 'name'>>({
     path: `${ONE}/people/:person/end`,
+    admit: [sayOwnEnded, requireAdmin],
     find: (ctx) => organizationReach.of(admin.get(ctx).id).person(`${ctx.params.person}`),
     ask(ctx, person) {
       const { name: organization, external_id } = admin.get(ctx);
@@ -203,22 +185,26 @@ export function organizationsPage(parts: {
       already: message(`organizations.already-${act}ed`),
     });
 
-  const deciders = { ...parts, marks: createMarks(parts.seals), actor, urlOf };
-  const policy = createPolicySteps(deciders);
-  const app = createClientSteps(deciders);
+  const deciders = { ...parts, marks: createMarks(parts.seals), actor, urlOf, requireAdmin };
   return [
     get(PATH, kit.requireSignedIn, list),
-    get(ONE, ...page, show),
+    get(ONE, kit.requireSignedIn, requireAdmin, show),
     ...endMembership,
     ...[ONE, `${ONE}/warehouses/:warehouse`].flatMap((place) => [
       ...deciding(place, 'block'),
       ...deciding(place, 'unblock'),
     ]),
-    get(POLICY, ...page, policy.showPolicy),
-    post(POLICY, ...form, policy.searchClients, kit.requireRecentSignIn, policy.savePolicy),
-    get(CLIENT, ...page, app.show),
-    post(CLIENT, ...form, kit.requireRecentSignIn, app.decide),
+    ...policyRoutes(deciders),
+    ...clientRoutes(deciders),
   ];
+}
+
+/** Returns the answer for a refusal that this page explains; any other error is thrown again. */
+function refused(error: unknown): Ended {
+  if (!(error instanceof Refusal)) throw error;
+  const text = message(`organizations.refused-${error.code}`);
+  if (isUnknown(text)) throw error;
+  return { status: 409, said: [text] };
 }
 
 /** Above this number, the warehouses are found by a search. */

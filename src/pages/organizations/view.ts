@@ -16,7 +16,6 @@ declare module '../view-data.ts' {
       readonly name: string;
       readonly lead: Message;
       readonly notice: Text | undefined;
-      readonly problem: Text | undefined;
       readonly asksFirst: boolean;
       readonly allowsApiKeys: boolean;
       readonly policyUrl: string;
@@ -79,7 +78,7 @@ declare module '../view-data.ts' {
       /** The link that blocks or unblocks the client in the whole organization. */
       readonly block: ReachRow['action'];
       readonly notice: Text | undefined;
-      readonly problem: Text | undefined;
+      readonly problems: readonly FormProblem[];
     };
   }
 }

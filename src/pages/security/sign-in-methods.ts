@@ -104,9 +104,6 @@ export function createSignInMethodsPart(parts: {
   const removing = (kind: LinkedMethod['kind'], path: string, idIn: (ctx: Context) => unknown): Route[] =>
     endingRoutes<LinkedMethod>(kit, {
       path,
-      page: [kit.requireSignedIn],
-      form: kit.ownForm(),
-      needsRecentSignIn: true,
       find: async (ctx) =>
         (await signInMethods.of(accountOf(ctx).id)).find((method) => method.kind === kind && method.id === idIn(ctx)),
       ask: (_ctx, { id, label }) => ({
