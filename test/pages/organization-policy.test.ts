@@ -117,15 +117,19 @@ onPostgresAndRedis('the policy of an organization', (start) => {
 
   it('the policy page lists the apps of most people first, and those of equally many by name and number', async () => {
     const { accountId } = on.seeded.person;
-    const many = await addTestClient(on.service, 'zebra');
-    const named = ['App 10', 'app 2', 'Äpp 1'];
-    const others = await Promise.all(named.map((name) => addTestClient(on.service, name)));
-    for (const { id: clientId, name } of [...others, many]) {
-      await on.service.connections.rememberConsent({ accountId, clientId, name, hosts: [], access: [] });
-    }
     const ownerId = (await on.service.accounts.findByEmail('olga@example.test'))?.id ?? '';
-    const consent = { clientId: many.id, name: many.name, hosts: [], access: [] };
-    await on.service.connections.rememberConsent({ accountId: ownerId, ...consent });
+    const connected = [
+      ['App 10', [accountId]],
+      ['zebra', [accountId, ownerId]],
+      ['app 2', [accountId]],
+      ['Äpp 1', [accountId]],
+    ] as const;
+    for (const [name, people] of connected) {
+      const { id: clientId } = await addTestClient(on.service, name);
+      for (const person of people) {
+        await on.service.connections.rememberConsent({ accountId: person, clientId, name, hosts: [], access: [] });
+      }
+    }
     const { html } = await owner.get(url('/policy'));
     const listed = [...html.matchAll(/<strong><bdi>([^<]*)</g)].map(([, name]) => name);
     expect(listed).to.deep.equal(['zebra', 'Äpp 1', 'app 2', 'App 10']);
