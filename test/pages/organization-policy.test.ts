@@ -33,7 +33,7 @@ onPostgresAndRedis('the policy of an organization', (start) => {
     const { database } = on.service;
     await database.query('DELETE FROM client_decisions');
     await database.query('DELETE FROM barred_clients');
-    await person.send('/profile/connections/disconnect-all');
+    for (const one of [person, owner]) await one.send('/profile/connections/disconnect-all');
     await setPolicy(OPEN);
   });
 
