@@ -16,12 +16,11 @@ import { formRoutes, type Said } from './form-step.ts';
 import { describeLimit, type LimitFields, limitFields, type TypedLimit, typedLimit } from './forms/limit-form.ts';
 import { newCreationKey, sentFormFrom } from './forms/sent-form.ts';
 import { byText, byTime, type ListChoice, type ListForm, type ListView, listOf } from './lists.ts';
-import { originInSession } from './page.ts';
+import { originInSession, requestOrigin } from './page.ts';
 import type { PageKit } from './page-kit.ts';
 import { get, type Route } from './routes.ts';
 import { accountOf } from './signed-in.ts';
 import type { FormProblem } from './view-data.ts';
-import { browserDetails } from './words/browser-details.ts';
 import { type Moment, momentOrNothing, toMoment } from './words/moment.ts';
 
 declare module './view-data.ts' {
@@ -181,7 +180,7 @@ export function apiKeysPage(parts: {
           key: sent.key,
           keep: (keyId, value) =>
             oneTimeValues.store(accountId, { name: displayName(name), value }, sent.shownAs(keyId)),
-          made: (made) => mail?.notify(accountId, 'new_api_key', { ...browserDetails(ctx), about: made.name }),
+          made: (made) => mail?.notify(accountId, 'new_api_key', { origin: requestOrigin(ctx), about: made.name }),
         },
         originInSession(ctx),
       );

@@ -112,8 +112,8 @@ POST /profile/api-keys/:id/revoke: OWN FORM requireSubject checkForm requireRece
 GET /profile/activity: requireSignedIn show
 GET /profile/security: requireSignedIn show
 GET /.well-known/change-password: toPage
-GET /profile/security/password: requireSignedIn backToPage
-POST /profile/security/password: OWN FORM changePassword
+GET /profile/security/password: requireSignedIn show
+POST /profile/security/password: OWN FORM checkForm save
 GET /profile/security/ways: requireSignedIn backToPage
 POST /profile/security/ways: OWN FORM requireRecentSignIn link
 GET /profile/security/ways/remove: requireSignedIn requireSubject show
@@ -126,8 +126,8 @@ GET /profile/security/sessions/:uid/sign-out: requireSignedIn backToPage
 POST /profile/security/sessions/:uid/sign-out: OWN FORM signOutThere
 GET /profile/security/sign-out-everywhere: requireSignedIn backToPage
 POST /profile/security/sign-out-everywhere: OWN FORM signOutEverywhere
-GET /profile/security/mail: requireSignedIn backToPage
-POST /profile/security/mail: OWN FORM requireRecentSignIn chooseMail
+GET /profile/security/mail: requireSignedIn show
+POST /profile/security/mail: OWN FORM checkForm requireRecentSignIn save
 GET /profile/security/first-sign-in: requireSignedIn show
 POST /profile/security/first-sign-in: OWN FORM requireRecentSignIn end
 GET /profile/stronger-sign-in: requireSignedIn show

@@ -9,10 +9,10 @@ import { isRenewable } from '../../clients/client-secrets.ts';
 import { formOf } from '../../provider/form.ts';
 import { type Ended, endingRoutes } from '../ending.ts';
 import { sentFormFrom } from '../forms/sent-form.ts';
+import { requestOrigin } from '../page.ts';
 import type { PageKit } from '../page-kit.ts';
 import type { Route } from '../routes.ts';
 import { accountOf } from '../signed-in.ts';
-import { browserDetails } from '../words/browser-details.ts';
 import { CLIENT, type OwnClientPages, ownClientOf, urlOf } from './own-client.ts';
 import type { ShownSecret } from './secrets.ts';
 
@@ -40,7 +40,7 @@ export function renewClientPage(parts: {
       },
     });
     // Also if the form was sent again: the answer to the first one, and its mail, may be lost.
-    mail?.notify(accountId, 'client_renewed', { ...browserDetails(ctx), about: name });
+    mail?.notify(accountId, 'client_renewed', { origin: requestOrigin(ctx), about: name });
     return { url: `${urlOf({ id })}/created?once=${sent.shownAs(lastFour)}` };
   }
 
