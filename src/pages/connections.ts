@@ -11,7 +11,7 @@ import { type ConnectedClient, isUnused } from '../authorizations/connected-clie
 import type { Connections } from '../authorizations/connections.ts';
 import type { Disconnect } from '../authorizations/endings.ts';
 import type { Clock } from '../base/clock.ts';
-import { type Message, message, type Text } from '../base/message.ts';
+import { message, type Text } from '../base/message.ts';
 import { requestState } from '../base/request-state.ts';
 import { formOf } from '../provider/form.ts';
 import { endingRoutes } from './ending.ts';
@@ -36,7 +36,7 @@ import type { Sentence } from './view-data.ts';
 import { type DescribedStanding, describeStanding } from './words/client-standing.ts';
 import { type Moment, momentOrNothing, toMoment } from './words/moment.ts';
 import { describeExclusions, describeReached, type ReachedOrganization } from './words/reached.ts';
-import { type Tile, tileOf } from './words/tile.ts';
+import { tileOf } from './words/tile.ts';
 
 declare module './view-data.ts' {
   interface ViewData {
@@ -71,27 +71,7 @@ declare module './view-data.ts' {
   }
 }
 
-interface ConnectionRow {
-  readonly url: string;
-  readonly name: string;
-  readonly tile: Tile;
-  /** The owner's name; empty if the operator provides the client. */
-  readonly owner: string;
-  readonly isSuspended: boolean;
-  readonly connected: Moment;
-  /** Undefined for a client that was never used. */
-  readonly lastUsed: Moment | undefined;
-  /**
-   * What changed in the client's access since the approval, such as `1 added` and `2 removed`;
-   * undefined if the approved access is unknown.
-   */
-  readonly changes: readonly Message[] | undefined;
-  /** The user's organizations that block the client, or ask first and have not approved it. */
-  readonly bars: readonly Message[];
-  readonly disconnectUrl: string;
-  /** Undefined for a connection without a limit. */
-  readonly limit: Message | undefined;
-}
+type ConnectionRow = ReturnType<typeof rowOf>;
 
 const PATH = '/profile/connections';
 /** The apps that the page proposed. */
@@ -313,11 +293,7 @@ function countReached(clients: readonly ConnectedClient[], { reached }: Reach) {
 const compared = (client: ConnectedClient, { reached }: Reach): ComparedOrganization[] =>
   compareAccess(limitAccess(client.approvedAccess, client.limit), reached.get(client.clientId) ?? []);
 
-function rowOf(
-  client: ConnectedClient,
-  compared: readonly ComparedOrganization[],
-  { all, exclusions }: Reach,
-): ConnectionRow {
+function rowOf(client: ConnectedClient, compared: readonly ComparedOrganization[], { all, exclusions }: Reach) {
   const url = `${PATH}/${client.clientId}`;
   const counts = countChanges(compared);
   const changes = (['added', 'removed', 'changed'] as const)
@@ -327,11 +303,14 @@ function rowOf(
     url,
     name: client.name,
     tile: tileOf({ id: client.clientId, name: client.name }),
+    /** Empty if the operator provides the client. */
     owner: client.ownerName ?? '',
     isSuspended: client.isSuspended,
     connected: toMoment(client.connectedAt),
     lastUsed: momentOrNothing(client.lastUsedAt),
+    /** What changed in the client's access since the approval, such as `1 added` and `2 removed`. */
     changes,
+    /** The user's organizations that block the client, or ask first and have not approved it. */
     bars: describeExclusions(exclusions.get(client.clientId) ?? [], all),
     disconnectUrl: `${url}/disconnect`,
     limit: isLimited(client.limit) ? describeLimit(client.limit, all) : undefined,

@@ -4,34 +4,9 @@ import { type AccessLimit, type ConnectionLimit, isLimited, limitAccess } from '
 import type { Organization } from '../../accounts/access/reach.ts';
 import { type Message, message } from '../../base/message.ts';
 
-/** The data of `partials/limit-fields`. */
-export interface LimitFields {
-  readonly summary: Message;
-  readonly isOpen: boolean;
-  readonly problem: Message | undefined;
-  /** True if the user limits access to chosen places; false if all places are allowed. */
-  readonly choosesPlaces: boolean;
-  readonly isReadOnly: boolean;
-  readonly organizations: readonly {
-    readonly id: string;
-    readonly name: string;
-    /**
-     * False if only the warehouses can be chosen: the user has no other organization. True if it is
-     * chosen all the same, because without its box the next approval would leave it out.
-     */
-    readonly isOffered: boolean;
-    readonly isChosen: boolean;
-    readonly warehouses: readonly {
-      readonly id: string;
-      readonly name: string;
-      readonly isChosen: boolean;
-    }[];
-  }[];
-  /** The last day, in the format of date fields; undefined for API keys: they have an expiry. */
-  readonly lastDay: { readonly value: string; readonly min: string } | undefined;
-}
+export type LimitFields = ReturnType<typeof limitFields>;
 
-export const PLACE_FIELD = 'place';
+const PLACE_FIELD = 'place';
 const PLACES_FIELD = 'limit_places';
 const RIGHTS_FIELD = 'limit_rights';
 const LAST_DAY_FIELD = 'limit_last_day';
@@ -54,11 +29,16 @@ export interface TypedLimit extends ConnectionLimit {
   readonly lastDay?: string;
 }
 
+/**
+ * Returns the data of `partials/limit-fields`.
+ *
+ * @param how.hasEnd false for API keys, which have an expiry instead of a last day
+ */
 export function limitFields(
   organizations: readonly Organization[],
   limit: TypedLimit,
   { now, hasEnd }: { now: number; hasEnd: boolean },
-): LimitFields {
+) {
   const chosen = new Set(limit.places);
   return {
     summary:
@@ -67,11 +47,16 @@ export function limitFields(
         : message('limit.incomplete'),
     isOpen: limit.problem !== undefined || isLimited(limit),
     problem: limit.problem,
+    /** True if the user limits access to chosen places; false if all places are allowed. */
     choosesPlaces: limit.places !== null,
     isReadOnly: limit.isReadOnly,
     organizations: organizations.map(({ id, name, warehouses }) => ({
       id,
       name,
+      /**
+       * False if only the warehouses can be chosen: the user has no other organization. True if it is
+       * chosen all the same, because without its box the next approval would leave it out.
+       */
       isOffered: organizations.length > 1 || warehouses.length === 0 || chosen.has(id),
       isChosen: chosen.has(id),
       warehouses: warehouses.map((warehouse) => ({
@@ -80,6 +65,7 @@ export function limitFields(
         isChosen: chosen.has(warehouse.id),
       })),
     })),
+    /** In the format of date fields. */
     lastDay: hasEnd
       ? {
           value: limit.lastDay ?? (limit.until ? dayOf(limit.until.getTime() - DAY_MS) : ''),

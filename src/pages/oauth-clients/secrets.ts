@@ -19,12 +19,10 @@ import { get, type Route, type ShownApi } from '../routes.ts';
 import { accountOf } from '../signed-in.ts';
 import type { ConfirmView } from '../view-data.ts';
 import { momentOrNothing, toMoment } from '../words/moment.ts';
-import type { SecretRow } from './client-view.ts';
 import { environmentAround } from './connect.ts';
 import { CLIENT, type OwnClientPages, ownClientOf, urlOf } from './own-client.ts';
 
 const partOf = (client: OwnedClient): string => urlOf(client, 'secrets');
-const partOfNetworks = (client: OwnedClient): string => `${urlOf(client)}/networks`;
 
 interface TypedNetworks {
   readonly allowed: string;
@@ -55,22 +53,8 @@ export function clientSecretsPage(parts: {
       removeUrl: client.secrets.length > 1 ? `${urlOf(client)}/remove-secret` : undefined,
       renewUrl: isRenewable(client.kind) ? `${urlOf(client)}/renew` : undefined,
       renewed: momentOrNothing(client.renewedAt),
-      networks: hasNetworks(client) ? await networksView(client, typed) : undefined,
+      networks: hasNetworks(client) ? networksView(client, await clientNetworks.list(client), typed) : undefined,
     });
-  }
-
-  async function networksView(client: OwnedClient, typed: TypedNetworks | undefined) {
-    return {
-      action: partOfNetworks(client),
-      seen: (await clientNetworks.list(client)).map(({ firstSeenAt, lastSeenAt, ...seen }) => ({
-        ...seen,
-        first: toMoment(firstSeenAt),
-        last: toMoment(lastSeenAt),
-      })),
-      allowed: typed?.allowed ?? client.allowedNetworks.join(' '),
-      isRestricted: client.allowedNetworks.length > 0,
-      isMailed: typed?.isMailed ?? client.mailsNetworks,
-    };
   }
 
   const networks = formRoutes<TypedNetworks>(kit, {
@@ -157,6 +141,25 @@ export function clientSecretsPage(parts: {
   return [get(`${CLIENT}/secrets`, ...own.page, show), ...networks, ...rotating, ...removing];
 }
 
+export type NetworksView = ReturnType<typeof networksView>;
+
+const networksView = (
+  client: OwnedClient,
+  seen: Awaited<ReturnType<ClientNetworks['list']>>,
+  typed: TypedNetworks | undefined,
+) => ({
+  action: `${urlOf(client)}/networks`,
+  seen: seen.map(({ firstSeenAt, lastSeenAt, ...network }) => ({
+    ...network,
+    first: toMoment(firstSeenAt),
+    last: toMoment(lastSeenAt),
+  })),
+  /** As they are typed: with spaces between them. */
+  allowed: typed?.allowed ?? client.allowedNetworks.join(' '),
+  isRestricted: client.allowedNetworks.length > 0,
+  isMailed: typed?.isMailed ?? client.mailsNetworks,
+});
+
 /** Only of a machine client: the other kinds need a person's approval as well. A leaked secret has ended its tokens. */
 const leavesTokensOf = ({ refusedFrom }: SecretRow, kind: ClientKind): boolean => kind === 'machine' && !refusedFrom;
 
@@ -177,8 +180,10 @@ function lastUseOf(secret: SecretRow, kind: ClientKind): Pick<ConfirmView, 'warn
 /** One day: a job that runs daily would have used the newer secret by then. */
 const UNUSED_MS = 86_400_000;
 
+export type SecretRow = ReturnType<typeof secretRowsOf>[number];
+
 /** Returns the rows, newest first. */
-function secretRowsOf(client: OwnedClient, now: number, graceSeconds: number): SecretRow[] {
+function secretRowsOf(client: OwnedClient, now: number, graceSeconds: number) {
   const { secrets } = client;
   const usable = secrets.filter(({ leakedAt }) => !leakedAt);
   const former = formerSecretsOf(client);
@@ -190,6 +195,7 @@ function secretRowsOf(client: OwnedClient, now: number, graceSeconds: number): S
     created: toMoment(secret.createdAt),
     lastUsed: momentOrNothing(secret.lastUsedAt),
     isKnownToFormerOwner: former.includes(secret),
+    /** For a secret that was found in public. */
     refusedFrom: momentOrNothing(refusal(secret)),
     isRefused: isRefused(secret),
     isSafeToRemove:

@@ -23,7 +23,6 @@ import { accountOf } from '../signed-in.ts';
 import { clientRoutes, createMarks } from './client.ts';
 import { policyRoutes } from './policy.ts';
 import { reachParts } from './reach-parts.ts';
-import type { WarehouseFilter } from './view.ts';
 
 const PATH = '/profile/organizations';
 const ONE = `${PATH}/:id`;
@@ -68,12 +67,7 @@ export function organizationsPage(parts: {
     const { rows, list } = listOf(all, ctx.query, ORGANIZATIONS);
     await kit.render(ctx, 'organizations', {
       notice: await kit.notices.take(ctx),
-      organizations: rows.map((organization) => ({
-        name: organization.name,
-        role: message(`roles.${organization.role}`),
-        warehouses: organization.warehouses.length,
-        url: isAdmin(organization.role) ? urlOf(organization) : undefined,
-      })),
+      organizations: rows.map(rowOf),
       list,
     });
   }
@@ -211,12 +205,12 @@ function refused(error: unknown): Ended {
 const MAX_WAREHOUSES = 20;
 
 /** Returns the links of the warehouses or, if there are many, of those that a search finds. */
-function warehouseFilter(
+export function warehouseFilter(
   { warehouses }: Organization,
   chosen: string | undefined,
   query: ParsedUrlQuery,
   url: string,
-): WarehouseFilter {
+) {
   const hasSearch = warehouses.length > MAX_WAREHOUSES;
   const search = hasSearch ? String(query.find ?? '').slice(0, 200) : '';
   const found = warehouses.filter(({ name }) => containsText(name, search));
@@ -231,7 +225,9 @@ function warehouseFilter(
   return {
     total: warehouses.length,
     found: found.length,
+    /** Undefined if all warehouses are linked. */
     search: hasSearch ? search : undefined,
+    /** The parameters of the part that is shown alone. */
     kept: Object.entries(shown).map(([name, value]) => ({ name, value })),
     allUrl: urlWith(url, shown),
     links: [...new Set([...present, ...linked])].slice(0, MAX_WAREHOUSES).map(({ id, name }) => ({
@@ -239,6 +235,7 @@ function warehouseFilter(
       url: urlWith(url, { ...kept, warehouse: id }),
       isChosen: id === chosen,
     })),
+    /** The name of the chosen warehouse. */
     chosen: warehouses.find(({ id }) => id === chosen)?.name,
   };
 }
@@ -281,5 +278,14 @@ const ORGANIZATIONS: ListForm<Organization> = {
   ],
   filters: [{ name: 'charge', label: message('organizations.own'), has: ({ role }) => isAdmin(role) }],
 };
+
+export const rowOf = (organization: Organization) => ({
+  name: organization.name,
+  role: message(`roles.${organization.role}`),
+  /** How many of its warehouses the user has access to. */
+  warehouses: organization.warehouses.length,
+  /** Undefined unless the user is its owner or an admin. */
+  url: isAdmin(organization.role) ? urlOf(organization) : undefined,
+});
 
 const urlOf = ({ id }: Pick<Organization, 'id'>): string => `${PATH}/${id}`;

@@ -4,12 +4,14 @@ import type { ListView } from '../lists.ts';
 import type { ClientLink, DescribedStanding } from '../words/client-standing.ts';
 import type { Moment } from '../words/moment.ts';
 import type { Tile } from '../words/tile.ts';
+import type { rowOf, warehouseFilter } from './organizations.ts';
+import type { ReachPart } from './reach-parts.ts';
 
 declare module '../view-data.ts' {
   interface ViewData {
     readonly organizations: {
       readonly notice: Text | undefined;
-      readonly organizations: readonly OrganizationRow[];
+      readonly organizations: readonly ReturnType<typeof rowOf>[];
       readonly list: ListView;
     };
     readonly organization: {
@@ -22,7 +24,7 @@ declare module '../view-data.ts' {
       readonly url: string;
       /** All parts, with the chosen warehouse. */
       readonly allUrl: string;
-      readonly warehouses: WarehouseFilter;
+      readonly warehouses: ReturnType<typeof warehouseFilter>;
       readonly parts: readonly ReachPart[];
     };
     readonly 'organization-policy': {
@@ -81,51 +83,6 @@ declare module '../view-data.ts' {
       readonly problems: readonly FormProblem[];
     };
   }
-}
-
-/** The warehouses to choose one of, to see only what has access to it. */
-export interface WarehouseFilter {
-  readonly total: number;
-  readonly found: number;
-  /** The search; undefined if all warehouses are linked. */
-  readonly search: string | undefined;
-  /** The parameters of the part that is shown alone. */
-  readonly kept: readonly { readonly name: string; readonly value: string }[];
-  readonly allUrl: string;
-  readonly links: readonly { readonly name: string; readonly url: string; readonly isChosen: boolean }[];
-  /** The name of the chosen warehouse. */
-  readonly chosen: string | undefined;
-}
-
-export interface OrganizationRow {
-  readonly name: string;
-  readonly role: Message;
-  /** How many of its warehouses the user has access to. */
-  readonly warehouses: number;
-  /** The page of the organization; undefined unless the user is its owner or an admin. */
-  readonly url: string | undefined;
-}
-
-/** A part of the page: people, clients, machine clients or API keys. */
-export interface ReachPart {
-  readonly id: string;
-  readonly heading: Message;
-  /** A remark that applies to all rows. */
-  readonly note: Message | undefined;
-  /** Shown if there are no rows. */
-  readonly empty: Message;
-  readonly rows: readonly ReachRow[];
-  /** The heads of the columns, which are the same facts in each row. */
-  readonly columns: readonly Message[];
-  readonly total: number;
-  /** True if there may be more rows than `total`. */
-  readonly isMore: boolean;
-  /** The page with all rows; undefined if they are all shown here. */
-  readonly allUrl: string | undefined;
-  /** What was not used for 90 days, and the list of it; undefined if there is nothing, or if the list is shown. */
-  readonly unused: { readonly count: number; readonly url: string } | undefined;
-  /** The list with its tools; undefined if only the first few rows are shown. */
-  readonly list: ListView | undefined;
 }
 
 export interface ReachRow {

@@ -18,7 +18,7 @@ import { isPaused } from '../sign-in/password-check.ts';
 import type { ContinueIfSatisfied } from '../sign-in/sign-in-policy.ts';
 import { accountOf, typedOf } from '../signed-in.ts';
 import type { FormProblem } from '../view-data.ts';
-import { type Moment, momentOrNothing, toMoment } from '../words/moment.ts';
+import { momentOrNothing, toMoment } from '../words/moment.ts';
 
 declare module '../view-data.ts' {
   interface ViewData {
@@ -39,33 +39,17 @@ interface PasskeyView {
   readonly cancel: string;
 }
 
-/** The data for the passkeys section of the security page. */
-export interface PasskeyList {
-  readonly passkeys: readonly PasskeyRow[];
-  /** Where to add a passkey; undefined if the user has the maximum number. */
-  readonly addUrl: string | undefined;
-}
-
-export interface PasskeyRow {
-  readonly name: string;
-  readonly isSynced: boolean;
-  readonly created: Moment;
-  readonly lastUsed: Moment | undefined;
-  readonly renameUrl: string;
-  /** Where to remove the passkey; undefined if it is the user's only sign-in method. */
-  readonly removeUrl: string | undefined;
-}
-
 const PATH = `${SECURITY}/passkeys`;
 const NEW = `${PATH}/new`;
 /** The form field in which the script sends the new passkey. */
 const NEW_PASSKEY_FIELD = 'made_passkey';
 const MAX_NAME_LENGTH = 60;
 
+/** Returns the data for the passkeys section of the security page. */
 export function passkeyRows(
   passkeys: readonly Passkey[],
   { isOnlySignInMethod }: { readonly isOnlySignInMethod: boolean },
-): PasskeyList {
+) {
   return {
     passkeys: passkeys.map(({ id, name, isSynced, createdAt, lastUsedAt }) => ({
       name,
@@ -73,8 +57,10 @@ export function passkeyRows(
       created: toMoment(createdAt),
       lastUsed: momentOrNothing(lastUsedAt),
       renameUrl: `${PATH}/${id}`,
+      /** Undefined if the passkey is the user's only sign-in method. */
       removeUrl: isOnlySignInMethod ? undefined : `${PATH}/${id}/remove`,
     })),
+    /** Undefined if the user has the maximum number. */
     addUrl: passkeys.length < MAX_PASSKEYS ? NEW : undefined,
   };
 }

@@ -12,28 +12,22 @@ import { formOf } from '../../provider/form.ts';
 import { type Answer, formRoutes, problemOf, type Said } from '../form-step.ts';
 import { originInSession, seeOther } from '../page.ts';
 import type { PageKit } from '../page-kit.ts';
-import type { PasskeyList } from '../passkeys/passkeys.ts';
 import { get, type Route, SECURITY } from '../routes.ts';
 import type { BrowserSignIns } from '../sign-in/browser-sign-ins.ts';
 import { isPaused, type PasswordCheck, passwordProblem, sayBusy } from '../sign-in/password-check.ts';
 import { accountOf } from '../signed-in.ts';
-import type { Moment } from '../words/moment.ts';
-import type { SessionRow, SessionsSection } from './sessions.ts';
-import type { MethodsView, SignInMethodsPart } from './sign-in-methods.ts';
+import type { SessionsSection } from './sessions.ts';
+import type { SignInMethodsPart } from './sign-in-methods.ts';
 
 declare module '../view-data.ts' {
   interface ViewData {
-    readonly security: {
+    readonly security: SessionsView & {
       readonly notice: Text | undefined;
       readonly problems: readonly FormProblem[];
       readonly email: string;
-      readonly methods: MethodsView;
+      readonly methods: MethodsView['methods'];
       /** Undefined if the service does not offer passkeys. */
-      readonly passkeys: PasskeyList | undefined;
-      readonly signedIn: Moment;
-      /** The current session first, then the others, latest first. */
-      readonly sessions: readonly SessionRow[];
-      readonly sessionPages: Awaited<ReturnType<SessionsSection['view']>>['sessionPages'];
+      readonly passkeys: MethodsView['passkeys'];
       /** Mails that can be switched off; undefined if the service sends no mail. */
       readonly mail:
         | readonly { readonly value: UnwantedMail; readonly label: Message; readonly isWanted: boolean }[]
@@ -47,6 +41,9 @@ declare module '../view-data.ts' {
     };
   }
 }
+
+type SessionsView = Awaited<ReturnType<SessionsSection['view']>>;
+type MethodsView = Awaited<ReturnType<SignInMethodsPart['view']>>;
 
 const PASSWORD = `${SECURITY}/password`;
 const MAIL = `${SECURITY}/mail`;
