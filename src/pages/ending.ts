@@ -10,7 +10,7 @@ import type { ConfirmView } from './view-data.ts';
 
 export interface Ending<Subject> {
   readonly path: string;
-  /** As of a form (form-step.ts). */
+  /** Like those of a form (form-step.ts). */
   readonly admit?: readonly Middleware[];
   readonly isUrgent?: boolean;
   /** Returns what the request wants to end; undefined if it has ended, for example in another tab. */

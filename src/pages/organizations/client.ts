@@ -7,7 +7,7 @@ import type { ActingAdmin, IsAsShown, OrganizationEndings } from '../../authoriz
 import type { OrganizationReach } from '../../authorizations/organization-reach.ts';
 import type { ConnectingPerson, ReachingClient } from '../../authorizations/reaching.ts';
 import type { Clock } from '../../base/clock.ts';
-import { type Message, message } from '../../base/message.ts';
+import { type Message, message, type Text } from '../../base/message.ts';
 import { holdsSecret } from '../../base/random-id.ts';
 import { Refusal } from '../../base/refusal.ts';
 import type { Seals } from '../../base/seals.ts';
@@ -16,9 +16,9 @@ import { type Answer, formRoutes, problemOf, type Said } from '../form-step.ts';
 import type { PageKit } from '../page-kit.ts';
 import type { Route } from '../routes.ts';
 import { accountOf } from '../signed-in.ts';
-import { describeStanding, linksOf } from '../words/client-standing.ts';
-import { momentOrNothing, toMoment } from '../words/moment.ts';
-import { tileOf } from '../words/tile.ts';
+import { type ClientLink, type DescribedStanding, describeStanding, linksOf } from '../words/client-standing.ts';
+import { type Moment, momentOrNothing, toMoment } from '../words/moment.ts';
+import { type Tile, tileOf } from '../words/tile.ts';
 import {
   blockAction,
   byLastUse,
@@ -30,10 +30,48 @@ import {
   makerOf,
   partOf,
   type Reached,
+  type ReachPart,
+  type ReachRow,
   suspended,
   through,
   warning,
 } from './reach-parts.ts';
+
+declare module '../view-data.ts' {
+  interface ViewData {
+    readonly 'organization-client': {
+      readonly name: string;
+      readonly tile: Tile;
+      readonly marks: ReachRow['marks'];
+      readonly organization: string;
+      readonly url: string;
+      readonly maker: Text;
+      /** The hosts to which the client sends people, separated by commas. */
+      readonly hosts: string;
+      readonly standing: DescribedStanding | undefined;
+      /** When the first member connected it. */
+      readonly requested: Moment | undefined;
+      /** Since when, and by whom, it is approved, declined or blocked. */
+      readonly decided: Message | undefined;
+      readonly parts: readonly ReachPart[];
+      readonly links: readonly ClientLink[];
+      /** The form of the decision; undefined unless the client waits for one, or was declined. */
+      readonly decision:
+        | {
+            readonly action: string;
+            /** A mark of what the page shows: the *Approve* button approves exactly this. */
+            readonly shown: string;
+            readonly sentence: string;
+            readonly maxLength: number;
+          }
+        | undefined;
+      /** The link that blocks or unblocks the client in the whole organization. */
+      readonly block: ReachRow['action'];
+      readonly notice: Text | undefined;
+      readonly problems: readonly FormProblem[];
+    };
+  }
+}
 
 const MAX_SENTENCE_LENGTH = 200;
 /** The hidden field with a mark of each client that a page showed. */

@@ -9,20 +9,43 @@ import type { ActingAdmin, OrganizationEndings } from '../../authorizations/orga
 import type { OrganizationReach } from '../../authorizations/organization-reach.ts';
 import type { ReachingClient, ReachingPerson } from '../../authorizations/reaching.ts';
 import type { Clock } from '../../base/clock.ts';
-import { type Message, message } from '../../base/message.ts';
+import { type Message, message, type Text } from '../../base/message.ts';
 import { Refusal } from '../../base/refusal.ts';
 import { requestState } from '../../base/request-state.ts';
 import type { Seals } from '../../base/seals.ts';
 import { isUnknown } from '../../texts/texts.ts';
 import { type Ended, type Ending, endingRoutes } from '../ending.ts';
-import { byText, containsText, type ListForm, listOf, urlWith } from '../lists.ts';
+import { byText, containsText, type ListForm, type ListView, listOf, urlWith } from '../lists.ts';
 import { originInSession } from '../page.ts';
 import type { PageKit } from '../page-kit.ts';
 import { get, type Route } from '../routes.ts';
 import { accountOf } from '../signed-in.ts';
 import { clientRoutes, createMarks } from './client.ts';
 import { policyRoutes } from './policy.ts';
-import { reachParts } from './reach-parts.ts';
+import { type ReachPart, reachParts } from './reach-parts.ts';
+
+declare module '../view-data.ts' {
+  interface ViewData {
+    readonly organizations: {
+      readonly notice: Text | undefined;
+      readonly organizations: readonly ReturnType<typeof rowOf>[];
+      readonly list: ListView;
+    };
+    readonly organization: {
+      readonly name: string;
+      readonly lead: Message;
+      readonly notice: Text | undefined;
+      readonly asksFirst: boolean;
+      readonly allowsApiKeys: boolean;
+      readonly policyUrl: string;
+      readonly url: string;
+      /** All parts, with the chosen warehouse. */
+      readonly allUrl: string;
+      readonly warehouses: ReturnType<typeof warehouseFilter>;
+      readonly parts: readonly ReachPart[];
+    };
+  }
+}
 
 const PATH = '/profile/organizations';
 const ONE = `${PATH}/:id`;
@@ -205,12 +228,7 @@ function refused(error: unknown): Ended {
 const MAX_WAREHOUSES = 20;
 
 /** Returns the links of the warehouses or, if there are many, of those that a search finds. */
-export function warehouseFilter(
-  { warehouses }: Organization,
-  chosen: string | undefined,
-  query: ParsedUrlQuery,
-  url: string,
-) {
+function warehouseFilter({ warehouses }: Organization, chosen: string | undefined, query: ParsedUrlQuery, url: string) {
   const hasSearch = warehouses.length > MAX_WAREHOUSES;
   const search = hasSearch ? String(query.find ?? '').slice(0, 200) : '';
   const found = warehouses.filter(({ name }) => containsText(name, search));
@@ -279,7 +297,7 @@ const ORGANIZATIONS: ListForm<Organization> = {
   filters: [{ name: 'charge', label: message('organizations.own'), has: ({ role }) => isAdmin(role) }],
 };
 
-export const rowOf = (organization: Organization) => ({
+const rowOf = (organization: Organization) => ({
   name: organization.name,
   role: message(`roles.${organization.role}`),
   /** How many of its warehouses the user has access to. */

@@ -4,7 +4,7 @@ import type { ApprovableClient, ClientStandings } from '../../authorizations/cli
 import type { ActingAdmin, IsAsShown, OrganizationEndings } from '../../authorizations/organization-endings.ts';
 import { allOf, isUndecided, type OrganizationReach } from '../../authorizations/organization-reach.ts';
 import type { ReachingClient } from '../../authorizations/reaching.ts';
-import { type Message, message } from '../../base/message.ts';
+import { type Message, message, type Text } from '../../base/message.ts';
 import { Refusal } from '../../base/refusal.ts';
 import { formRoutes, type Said } from '../form-step.ts';
 import { collator, containsText } from '../lists.ts';
@@ -13,6 +13,35 @@ import type { Route } from '../routes.ts';
 import { accountOf } from '../signed-in.ts';
 import type { Marks } from './client.ts';
 import { MAX_NAMES, makerOf, through } from './reach-parts.ts';
+
+declare module '../view-data.ts' {
+  interface ViewData {
+    readonly 'organization-policy': {
+      readonly name: string;
+      readonly url: string;
+      readonly action: string;
+      readonly notice: Text | undefined;
+      readonly problems: readonly FormProblem[];
+      readonly asksFirst: boolean;
+      readonly allowsApiKeys: boolean;
+      /** Marks of the listed clients and of `others`, as a page showed them: only these can be approved. */
+      readonly shown: string;
+      /** Connected clients about which the organization has not decided. */
+      readonly clients: readonly {
+        readonly id: string;
+        readonly name: string;
+        readonly detail: Message;
+        readonly isChosen: boolean;
+      }[];
+      readonly total: number;
+      readonly found: number;
+      /** Undefined if all clients are listed. */
+      readonly search: string | undefined;
+      /** The ids of the chosen clients that this page does not list: an earlier one did. */
+      readonly others: readonly string[];
+    };
+  }
+}
 
 /** Above this number, the clients to approve are found by a search. */
 const MAX_LISTED = 20;

@@ -15,9 +15,8 @@ import type {
 } from '../../authorizations/reaching.ts';
 import { type Message, message, type Text } from '../../base/message.ts';
 import { byText, byTime, type ListForm, stepListOf } from '../lists.ts';
-import { momentOrNothing, toMoment } from '../words/moment.ts';
-import { tileOf } from '../words/tile.ts';
-import type { ReachFact, ReachRow } from './view.ts';
+import { type Moment, momentOrNothing, toMoment } from '../words/moment.ts';
+import { type Tile, tileOf } from '../words/tile.ts';
 
 /** Maximum number of rows per part on the page with all parts. */
 const MAX_ROWS_PER_PART = 10;
@@ -38,6 +37,29 @@ export interface Looking {
   readonly query: ParsedUrlQuery;
   /** The present time, in milliseconds since the epoch. */
   readonly now: number;
+}
+
+export interface ReachRow {
+  readonly id: string;
+  readonly name: string;
+  /** The page of the client; absent for other rows. */
+  readonly url?: string;
+  readonly tile?: Tile;
+  /** Identifies the row: an email address, the provider of a client, or the end of a key; may be empty. */
+  readonly detail: Text;
+  readonly role: Message | undefined;
+  /** Marks such as `suspended`, `blocked`, `you`. */
+  readonly marks: readonly { readonly text: Message; readonly isWarning: boolean }[];
+  readonly facts: readonly ReachFact[];
+  /** Where to end this access; undefined if the user may not end it. */
+  readonly action: { readonly url: string; readonly label: Message; readonly isEnd: boolean } | undefined;
+}
+
+export interface ReachFact {
+  readonly label: Message;
+  /** Exactly one of `text` and `moment` is set. */
+  readonly text?: Text;
+  readonly moment?: Moment;
 }
 
 /** Returns all parts, or only the part that the parameter `show` names. */
