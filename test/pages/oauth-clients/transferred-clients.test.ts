@@ -72,6 +72,8 @@ describe('an OAuth client that the operator transfers', () => {
     const original = { ...clients };
     const links = { homepage_url: 'https://thief.example/', support_url: '', privacy_url: '' };
     const uri = 'https://thief.example/callback';
+    const secrets = () =>
+      on.service.database.query('SELECT id, client_id, secret_hash FROM client_secrets ORDER BY id');
     for (const [method, page, fields] of [
       ['edit', 'settings', { name: 'Stock Sync', redirect_uris: [client.redirectUri, uri] }],
       ['edit', 'links', links],
@@ -86,7 +88,7 @@ describe('an OAuth client that the operator transfers', () => {
           return Reflect.apply(original[method], clients, args);
         },
       });
-      const before = await on.service.database.query('SELECT * FROM client_secrets ORDER BY id');
+      const before = await secrets();
       const answer = await from
         .send(`${path}/${page}`, fields)
         .finally(() => Object.assign(clients, { [method]: original[method] }));
@@ -94,7 +96,7 @@ describe('an OAuth client that the operator transfers', () => {
       const after = await clients.findByOwner(receiver.accountId, client.id);
       expect(after, page).to.deep.include({ isSuspended: false, links: {} });
       expect(after?.redirectUris, page).to.deep.equal([client.redirectUri]);
-      expect(await on.service.database.query('SELECT * FROM client_secrets ORDER BY id')).to.deep.equal(before);
+      expect(await secrets()).to.deep.equal(before);
     }
   });
 });
