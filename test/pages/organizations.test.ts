@@ -170,6 +170,36 @@ describe('the page of an organization', () => {
     expect(await roleOf(guest)).to.equal('member');
   });
 
+  it('an open form is refused, too, before the node knows that its user is no longer an admin', async () => {
+    const { database, access } = on.service;
+    const [former, guest] = [await join('Fritz Former', 'owner'), await join('Hugo Guest', 'member')];
+    await connect(guest);
+    const app = url(`/clients/${on.clients.confidential.id}`);
+    const forms = [
+      [endOf(guest), {}],
+      [url('/policy'), { clients: 'ask', api_keys: 'refuse' }],
+      [app, { decision: 'decline' }],
+      [`${app}/end`, {}],
+    ] as const;
+    const as = (role: string) =>
+      database.query('UPDATE organization_memberships SET role = $1 WHERE account_id = $2', [role, former.accountId]);
+    await database.query('ALTER TABLE organization_memberships DISABLE TRIGGER ALL');
+    try {
+      for (const [path, fields] of forms) {
+        await as('owner');
+        access.forget(former.accountId);
+        expect((await former.get(path)).status, path).to.equal(200);
+        await as('member');
+        expect((await former.send(path, fields)).status, path).to.equal(404);
+      }
+    } finally {
+      await database.query('ALTER TABLE organization_memberships ENABLE TRIGGER ALL');
+    }
+    expect(await roleOf(guest)).to.equal('member');
+    const policy = { asksFirst: false, allowsApiKeys: true };
+    expect(await on.service.organizationReach.policyOf(orgId())).to.deep.equal(policy);
+  });
+
   it('a second tab learns that the own membership is ended already', async () => {
     const former = await join('Fay Former', 'admin');
     const second = await former.get(endOf(former));

@@ -111,6 +111,7 @@ export function clientRoutes(parts: {
   readonly organizationReach: OrganizationReach;
   readonly marks: Marks;
   readonly requireAdmin: Middleware;
+  readonly requireStillAdmin: (ctx: Context) => Promise<void>;
   /** Returns the user, and the organization that the path names. */
   readonly actor: (ctx: Context) => ActingAdmin & { readonly organization: Organization };
   readonly urlOf: (organization: { readonly id: string }) => string;
@@ -201,6 +202,7 @@ export function clientRoutes(parts: {
         if (!(error instanceof Refusal && error.code === 'client_changed')) throw error;
         return { status: 409, said: [message('organization-decision.changed')] };
       }
+      await parts.requireStillAdmin(ctx);
       return { status: 409, said: [NOT_CHANGED] };
     },
   });

@@ -122,17 +122,19 @@ export function organizationsPage(parts: {
     });
   }
 
+  /** After a change that was not made: throws 404 if the user has just lost the role, which this node may not know yet. */
+  async function requireStillAdmin(ctx: Context): Promise<void> {
+    access.forget(accountOf(ctx).id);
+    await requireAdmin(ctx, async () => {});
+  }
+
   const ending = <Subject>(parts: Omit<Ending<Subject>, 'back'>): Route[] =>
     endingRoutes(kit, {
       admit: [requireAdmin],
       ...parts,
       async end(ctx, subject) {
         const ended = await parts.end(ctx, subject).catch(refused);
-        // Nothing changed: it has ended, or the user has just lost the role that may end it.
-        if (!ended) {
-          access.forget(accountOf(ctx).id);
-          await requireAdmin(ctx, async () => {});
-        }
+        if (!ended) await requireStillAdmin(ctx);
         return ended;
       },
       back(ctx) {
@@ -202,7 +204,7 @@ export function organizationsPage(parts: {
       already: message(`organizations.already-${act}ed`),
     });
 
-  const deciders = { ...parts, marks: createMarks(parts.seals), actor, urlOf, requireAdmin };
+  const deciders = { ...parts, marks: createMarks(parts.seals), actor, urlOf, requireAdmin, requireStillAdmin };
   return [
     get(PATH, kit.requireSignedIn, list),
     get(ONE, kit.requireSignedIn, requireAdmin, show),

@@ -68,6 +68,7 @@ export function policyRoutes(parts: {
   readonly organizationReach: OrganizationReach;
   readonly marks: Marks;
   readonly requireAdmin: Middleware;
+  readonly requireStillAdmin: (ctx: Context) => Promise<void>;
   /** Returns the user, and the organization that the path names. */
   readonly actor: (ctx: Context) => ActingAdmin;
   readonly urlOf: (organization: { readonly id: string }) => string;
@@ -141,7 +142,9 @@ export function policyRoutes(parts: {
         return { said: [NOT_CHANGED] };
       }
       try {
-        await organizationEndings.setPolicy(by, { asksFirst, allowsApiKeys }, asksFirst ? chosen : [], isAsShown);
+        const policy = { asksFirst, allowsApiKeys };
+        const isChanged = await organizationEndings.setPolicy(by, policy, asksFirst ? chosen : [], isAsShown);
+        if (!isChanged) await parts.requireStillAdmin(ctx);
       } catch (error) {
         if (!(error instanceof Refusal) || error.code !== 'client_changed') throw error;
         return { status: 409, said: [NOT_CHANGED] };

@@ -75,10 +75,10 @@ export function passkeysPage(parts: {
 }): Route[] {
   const { kit, passkeySignIns, passkeys, continueIfSatisfied } = parts;
 
-  /** Continues with the user's passkey that the path names. For any other, Koa answers 404. */
+  /** Continues with the user's passkey that the path names. @throws 404 for any other */
   async function requireOwnPasskey(ctx: Context, next: Next): Promise<void> {
     const passkey = (await passkeys.of(accountOf(ctx).id)).find(({ id }) => id === ctx.params.id);
-    if (!passkey) return;
+    if (!passkey) ctx.throw(404, 'no such passkey of this person');
     ownPasskeys.set(ctx, passkey);
     await next();
   }

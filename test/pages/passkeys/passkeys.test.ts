@@ -161,6 +161,17 @@ describe('passkeys', () => {
     expect((await on.service.apiKeys.listOf(credentials.accountId))[0]?.name).to.equal('Night sync');
   });
 
+  it('the form for the name of a passkey that was removed meanwhile gets a page, also after another sign-in', async () => {
+    await addPasskey(on.issuer, person);
+    const [passkey] = await passkeys();
+    const page = await person.get(`${SECURITY}/passkeys/${passkey?.id}`);
+    await on.service.database.query('DELETE FROM passkeys WHERE account_id = $1', [credentials.accountId]);
+    await person.submit(await person.get('/logout'), {});
+    await person.signIn(credentials);
+    const answer = await person.submit(page, { name: 'Mine' });
+    expect([answer.status, answer.html.includes('<main')]).to.deep.equal([404, true]);
+  });
+
   it('a removed passkey no longer signs in; the only sign-in method cannot be removed', async () => {
     const { passkey } = await addPasskey(on.issuer, person);
     on.clock.advance(1);
