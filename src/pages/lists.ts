@@ -73,7 +73,7 @@ export interface ListChoice {
   readonly isChosen: boolean;
 }
 
-const collator = new Intl.Collator('en', { numeric: true });
+export const collator = new Intl.Collator('en', { numeric: true });
 
 /** Sorts from A to Z. */
 export const byText = <Row>(name: string, label: Text, keyOf: (row: Row) => string): ListOrder<Row> => ({
