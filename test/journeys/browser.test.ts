@@ -3,7 +3,6 @@ import { expect } from 'chai';
 import type { Page } from 'playwright-core';
 import { describeInBrowser, enterAs, type Visit } from '../support/browser.ts';
 import { atEndOfFile } from '../support/end-of-run.ts';
-import { eventually } from '../support/eventually.ts';
 import { authorizationUrl, type Parameters, pkce, type TestClient } from '../support/oauth.ts';
 import { type Partner, startPartner } from '../support/partner.ts';
 import { type Credentials, createPerson } from '../support/person.ts';
@@ -74,26 +73,6 @@ describeInBrowser('connecting a client in the browser', (visit) => {
   /** The console's errors about scripts and content policies, but not about failed HTTP requests. */
   const scriptProblems = ({ problems }: Visit): string[] =>
     problems.filter((problem) => !problem.startsWith('Failed to load resource'));
-
-  it('after a wrong password the page explains the error, and the correct password continues the sign-in', async () => {
-    // Disable JavaScript: a script that loads late would rebuild the field, which would then lose the focus.
-    const { page } = await visit({ javaScript: false });
-    await page.goto(requestUrl());
-    await signIn(page, { ...on.seeded.person, password: 'seven red forklifts' });
-    await page.getByText('Wrong email address or password.').waitFor();
-    expect(await page.title()).to.equal('Error: Sign in · Gatehouse');
-    expect(await page.getByLabel('Email address').inputValue()).to.equal(on.seeded.person.email);
-    await eventually(async () => {
-      expect(await page.evaluate('document.activeElement?.name')).to.equal('password');
-    });
-    await page.getByLabel('Password', { exact: true }).fill(on.seeded.person.password);
-    await page.keyboard.press('Enter');
-    await heading(page, CONSENT).waitFor();
-    await page.getByText('Made by the operator of this service').waitFor();
-    await page.getByRole('main').getByText(on.seeded.person.email).waitFor();
-    await page.getByText(partner.redirectUri).waitFor();
-    await page.getByRole('region').getByText(on.seeded.warehouse.name).first().waitFor();
-  });
 
   it('the content security policy lets Approve lead to the client, and to the page to which the client redirects', async () => {
     const visitor = await visit();

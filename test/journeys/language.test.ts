@@ -14,19 +14,6 @@ describeInBrowser('the language of the pages in a browser', (visit) => {
   const button = (page: Page, name: string) => page.getByRole('button', { name, exact: true });
   const heading = (page: Page, name: string) => page.getByRole('heading', { level: 1, name });
 
-  it('a browser that prefers German gets German pages, until its user chooses English', async () => {
-    const { page, problems } = await visit({ locale: 'de-DE' });
-    await page.goto(`${on.issuer}/login`);
-    await heading(page, 'Anmelden').waitFor();
-    expect(await page.getAttribute('html', 'lang')).to.equal('de');
-    await button(page, 'English').click();
-    await heading(page, 'Sign in').waitFor();
-    expect(page.url()).to.equal(`${on.issuer}/login`);
-    await page.goto(`${on.issuer}/logout`);
-    await heading(page, 'You are signed out').waitFor();
-    expect(problems).to.deep.equal([]);
-  });
-
   it('a choice leads back to the sign-in that a client waits for', async () => {
     const { page } = await visit();
     await page.goto(authorizationUrl(on.issuer, on.clients.confidential).href);

@@ -8,7 +8,6 @@ import { atEndOfFile } from '../support/end-of-run.ts';
 import { authorizationUrl, pkce, type TestClient } from '../support/oauth.ts';
 import { type Partner, startPartner } from '../support/partner.ts';
 import type { Credentials } from '../support/person.ts';
-import { PSEUDO, pseudoLanguage } from '../support/pseudo-language.ts';
 import { addPerson, addTestClient } from '../support/seed.ts';
 import { startSeeded } from '../support/seeded.ts';
 
@@ -64,18 +63,6 @@ describeInBrowser('pages in the browser', (visit) => {
     await press(page, 'Create API key');
     await page.getByRole('heading', { level: 1, name: 'Your new API key' }).waitFor();
     await expectAccessible(page, 'new API key');
-  });
-
-  it('a page in the made-up language, whose texts are longer, fits on a phone', async () => {
-    await pseudoLanguage(async () => {
-      const { page } = await visit(PHONE);
-      await enter(page);
-      await on.service.accounts.setLanguage(on.seeded.person.accountId, PSEUDO);
-      await page.goto(`${on.issuer}/profile/security`);
-      expect(await page.getAttribute('html', 'lang')).to.equal(PSEUDO);
-      await expectAccessible(page);
-    });
-    await on.service.accounts.setLanguage(on.seeded.person.accountId, 'en');
   });
 
   it('the error summary of a form links to the invalid field, which has the error as its description', async () => {

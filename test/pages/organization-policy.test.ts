@@ -206,19 +206,6 @@ onPostgresAndRedis('the policy of an organization', (start) => {
     });
   });
 
-  it('a form kept during a sign-in is shown with a notice, which is no error', async () => {
-    const page = await owner.get(url('/policy'));
-    await owner.submit(await owner.get('/logout'), {});
-    const login = await owner.follow(await owner.submit(page, ASK));
-    const credentials = { email: 'olga@example.test', password: on.seeded.person.password };
-    const back = await owner.follow(await owner.submit(login, credentials));
-    expect(back.html).to.match(/class="notice" role="status">You had to sign in again/);
-    expect(back.html)
-      .to.not.match(/<title>Error/)
-      .and.not.include('role="alert"');
-    expect(fieldOf(back, 'clients')).to.equal('ask');
-  });
-
   it('a policy form with a client that was not listed, or without a known choice, changes nothing', async () => {
     await connect();
     for (const fields of [
@@ -426,45 +413,6 @@ onPostgresAndRedis('the policy of an organization', (start) => {
 
 describe('the policy of an organization, on two nodes', () => {
   const on = startSeeded();
-
-  it('a policy and an approval that one node stores take effect on the other node within a second', async () => {
-    const other = await startTestService({ sharing: on.service });
-    try {
-      const { accountId, ...credentials } = await addPerson(on.service, 'Olga', 'o@example.test');
-      const { id } = on.seeded.organization;
-      await on.service.memberships.setRole({ accountId }, id, 'owner');
-      const owner = await signedIn(on.service, credentials);
-      const { confidential, resourceServer } = on.clients;
-      const { accessToken } = await on.partner.tokens(confidential);
-      const key = await on.service.apiKeys.add(
-        { accountId: on.seeded.person.accountId, name: 'Export', expiresInDays: 30 },
-        { address: '203.0.113.7', browser: '' },
-      );
-      const reachedThere = async (value: string) => {
-        const { body } = await introspect(other.issuer, resourceServer, value);
-        return (body.organizations as unknown[]).length;
-      };
-      const expectThere = (client: number, apiKey: number) =>
-        eventually(async () => {
-          expect([await reachedThere(accessToken), await reachedThere(key.value)]).to.deep.equal([client, apiKey]);
-        });
-      await expectThere(1, 1);
-      const path = `/profile/organizations/${id}`;
-      await owner.send(`${path}/policy`, { clients: 'ask', api_keys: 'refuse' });
-      await expectThere(0, 0);
-      await owner.fillIn(`${path}/clients/${confidential.id}`, { decision: 'approve' });
-      await expectThere(1, 0);
-      await owner.send(`${path}/clients/${confidential.id}/end`);
-      await expectThere(0, 0);
-      await owner.send(`${path}/policy`, { clients: 'open', api_keys: 'allow' });
-      await expectThere(0, 1);
-      await owner.send(`${path}/clients/${confidential.id}/let-in`);
-      await expectThere(1, 1);
-      await on.service.database.query('DELETE FROM client_decisions');
-    } finally {
-      await other.close();
-    }
-  });
 
   it('an API that caches its callers notices a policy, an approval and a block that another node stores', async () => {
     const { issuer } = on;

@@ -198,14 +198,6 @@ describe('mail about problems of a client', () => {
     const about = mail.received.filter(({ text }) => text.includes('Provided by no person'));
     expect(about).to.deep.equal([]);
   });
-
-  it('is in the language of the owner', async () => {
-    const owner = await addOwner(on.service);
-    await on.service.accounts.setLanguage(owner.accountId, 'de');
-    await failAuthenticated(on.service, await addClient(on.service, 'Lager-App', owner));
-    await settled();
-    expect(to(owner)[0]?.text).to.include('Lager-App: Er sendet einen Scope');
-  });
 });
 
 describeOn([postgresServer, redisServer], 'mail about problems of a client at two nodes', () => {

@@ -257,6 +257,8 @@ describe('the forms of the profile', () => {
   }
 
   for (const [title, { open, action, typed }] of Object.entries(forms)) {
+    // Of the forms without typed values, those with a secret are enough.
+    if (!typed && action && action !== 'password_changed') continue;
     const outcome = typed ? 'is restored after the sign-in, for its user only' : 'stores no draft';
     it(`the form for ${title}, sent after the session ended, ${outcome}`, async () => {
       const [path, fields = {}] = await open(on);

@@ -1,20 +1,15 @@
 /** What `/profile` tells its user: what to do first, what protects and uses the account, and what happened. */
 import { expect } from 'chai';
-import { listActing } from '../../src/authorizations/connected-clients.ts';
-import { scrape } from '../support/metrics.ts';
 import { addPerson, addTestClient, type SeededPerson } from '../support/seed.ts';
 import { startSeeded } from '../support/seeded.ts';
-import { onPostgresAndRedis } from '../support/service.ts';
 import { said, textOf } from './client-owner.ts';
 import { addPasskey } from './passkeys/soft-passkey.ts';
 import { type SignedInPerson, signedIn } from './signed-in-person.ts';
 
 const DAY_MS = 86_400_000;
-/** All run at the same time. */
-const QUERIES = 4;
 
-onPostgresAndRedis('the home of a user', (start) => {
-  const on = startSeeded({ on: start, clock: true });
+describe('the home of a user', () => {
+  const on = startSeeded({ clock: true });
   const query = (text: string, values: unknown[] = []) => on.service.database.query(text, values);
   let credentials: SeededPerson;
   let person: SignedInPerson;
@@ -165,66 +160,4 @@ onPostgresAndRedis('the home of a user', (start) => {
     expect(await headingsOn('/profile')).to.deep.equal(['next', 'protection', 'acting', 'latest', 'reach']);
     expect(await home()).to.include('<a href="/profile/oauth-clients">Developer</a>');
   });
-
-  it('the profile sends four queries, also for a user with 1,000 apps', async () => {
-    const queries = async (): Promise<number> =>
-      (await scrape(on.service)).get(
-        'gatehouse_store_operation_duration_seconds_count{store="database",operation="query"}',
-      ) ?? 0;
-    const count = async (path: string): Promise<number> => {
-      const counts: number[] = [];
-      // Take the minimum, because background queries may run during some requests.
-      for (let times = 0; times < 5; times += 1) {
-        const before = await queries();
-        await person.get(path);
-        counts.push((await queries()) - before);
-      }
-      return Math.min(...counts);
-    };
-    // This page sends one query for its own data.
-    const others = (await count('/profile/activity')) - 1;
-    expect((await count('/profile')) - others).to.equal(QUERIES);
-    await fill(1);
-    expect((await count('/profile')) - others).to.equal(QUERIES);
-  });
-
-  it('the apps and API keys of the profile are found by indexes', async () => {
-    await fill(10);
-    const asked: { text: string; values: readonly unknown[] }[] = [];
-    const recorded = async (text: string, values: readonly unknown[] = []) => {
-      asked.push({ text, values });
-      return [];
-    };
-    const now = new Date(on.clock.clock());
-    await listActing({ query: recorded } as never, credentials.accountId, now, 5);
-    const [{ text, values } = { text: '', values: [] }] = asked;
-    const plan = JSON.stringify(await query(`EXPLAIN ${text}`, [...values]));
-    expect(plan).to.not.include('Seq Scan');
-  });
-
-  /** Connects 1,000 of 5,000 new clients with the user and with other users, who have API keys. */
-  async function fill(others: number): Promise<void> {
-    const mark = `${people}`.padStart(3, '0');
-    const client = `'gate_ci_${mark}' || lpad(i::text, 19, '0')`;
-    const account = `'acc_${mark}' || lpad(a::text, 19, '0')`;
-    for (const statement of [
-      `INSERT INTO clients (id, kind, name, redirect_uris, native, created_at, updated_at)
-        SELECT ${client}, 'confidential', 'App ' || i, '{https://a.example/cb}', false, now(), now()
-        FROM generate_series(1, 5000) i`,
-      `INSERT INTO accounts (id, email, email_key, name, created_at)
-        SELECT ${account}, 'a' || a || '@${mark}.test', 'a' || a || '@${mark}.test', 'A', now()
-        FROM generate_series(1, ${others}) a`,
-      `INSERT INTO connections (account_id, client_id, connected_at, approved_at, consented_name,
-          consented_hosts)
-        SELECT account, ${client}, now(), now(), '', '{}' FROM generate_series(1, 1000) i,
-          (SELECT '${credentials.accountId}' AS account
-            UNION ALL SELECT ${account} FROM generate_series(1, ${others}) a) accounts`,
-      `INSERT INTO api_keys (id, account_id, name, key_hash, last_four, created_at)
-        SELECT 'key_${mark}' || lpad((a * 1000 + i)::text, 13, '0'), ${account}, 'Key', '${mark}' || a || ' ' || i,
-          'x7Qa', now() FROM generate_series(1, ${others}) a, generate_series(1, 100) i`,
-      'ANALYZE',
-    ]) {
-      await query(statement);
-    }
-  }
 });

@@ -33,12 +33,6 @@ describe('an OAuth client that the operator transfers', () => {
     path = `${LIST}/${client.id}`;
   });
 
-  it('the settings of a client tell its owner to ask the operator for another owner', async () => {
-    const { html } = await from.get(`${path}/settings`);
-    expect(textOf(html)).to.include('Only the operator of this service can give the client');
-    expect(html).to.include(`<a href="mailto:${SUPPORT}"><bdi>Ask the operator</bdi></a>`);
-  });
-
   it('connections and tokens of a transferred client stay valid, and the new owner is shown', async () => {
     const user = on.partner.browser;
     const tokens = await on.partner.tokens(client);
