@@ -130,8 +130,8 @@ export function listOf<Row>(rows: readonly Row[], query: ParsedUrlQuery, form: L
 }
 
 /**
- * Like `listOf`, for a list that may be long. A list that one step reads has all orders. A longer
- * one has only the order of the steps: a search or filter reads step by step, until the page is full.
+ * Like `listOf`, for a list that may be long. If one step reads the whole list, the user can sort it. A longer list
+ * keeps the order of the steps: a search or filter reads step by step, until the page is full.
  *
  * @param maxSteps how many steps a page reads; the next page continues
  */
