@@ -8,7 +8,7 @@ import type { FoundProblems } from './problems.ts';
 
 /** How many lines or records a statement handles. */
 export const PAGE_SIZE = 500;
-/** The same for statements that only read: no one waits for them. */
+/** The same for statements that only read: no request waits for them. */
 export const READ_SIZE = 2_000;
 
 export const TABLES = { organization: 'organizations', warehouse: 'warehouses', account: 'accounts' } as const;

@@ -33,7 +33,7 @@ onPostgresAndRedis('the policy of an organization', (start) => {
     const { database } = on.service;
     await database.query('DELETE FROM client_decisions');
     await database.query('DELETE FROM barred_clients');
-    await person.send('/profile/connections/disconnect-all');
+    for (const one of [person, owner]) await one.send('/profile/connections/disconnect-all');
     await setPolicy(OPEN);
   });
 
@@ -64,11 +64,6 @@ onPostgresAndRedis('the policy of an organization', (start) => {
     return policy;
   };
 
-  it('an organization is open by default: a client reaches it as soon as a member connects it', async () => {
-    expect(await reachedWith(await connect())).to.deep.equal(NORTHERN);
-    expect(textOf((await owner.get(url())).html)).to.include('without your approval');
-  });
-
   it('an organization that begins to ask first is hidden at once from clients that are not approved', async () => {
     const token = await connect();
     const answer = await owner.follow(await setPolicy(ASK));
@@ -91,6 +86,48 @@ onPostgresAndRedis('the policy of an organization', (start) => {
     await owner.submit(page, { ...ASK, approve: client().id });
     expect(await reachedWith(kept)).to.deep.equal(NORTHERN);
     expect(await reachedWith(waiting)).to.deep.equal([]);
+  });
+
+  it('the navigation of those in charge, and of no other member, says how many apps wait for a decision', async () => {
+    const link = said('navigation.organizations');
+    const shownTo = async (one: SignedInPerson) => textOf((await one.get('/profile/activity')).html);
+    const waiting = (count: number) => `${link} ${count} ${said('navigation.waiting')}`;
+    await connect();
+    await connect(on.clients.otherConfidential);
+    expect(await shownTo(owner))
+      .to.include(link)
+      .and.not.include(said('navigation.waiting'));
+    await setPolicy(ASK);
+    expect(await shownTo(owner)).to.include(waiting(2));
+    await decide({ decision: 'approve' });
+    expect(await shownTo(owner)).to.include(waiting(1));
+    expect(await shownTo(person))
+      .to.include(link)
+      .and.not.include(said('navigation.waiting'));
+    await decide({ decision: 'decline' }, on.clients.otherConfidential.id);
+    expect(await shownTo(owner))
+      .to.include(link)
+      .and.not.include(said('navigation.waiting'));
+  });
+
+  it('the policy page lists the apps of most people first, and those of equally many by name and number', async () => {
+    const { accountId } = on.seeded.person;
+    const ownerId = (await on.service.accounts.findByEmail('olga@example.test'))?.id ?? '';
+    const connected = [
+      ['App 10', [accountId]],
+      ['zebra', [accountId, ownerId]],
+      ['app 2', [accountId]],
+      ['Äpp 1', [accountId]],
+    ] as const;
+    for (const [name, people] of connected) {
+      const { id: clientId } = await addTestClient(on.service, name);
+      for (const person of people) {
+        await on.service.connections.rememberConsent({ accountId: person, clientId, name, hosts: [], access: [] });
+      }
+    }
+    const { html } = await owner.get(url('/policy'));
+    const listed = [...html.matchAll(/<strong><bdi>([^<]*)</g)].map(([, name]) => name);
+    expect(listed).to.deep.equal(['zebra', 'Äpp 1', 'app 2', 'App 10']);
   });
 
   it('the command that makes an organization ask first says how many connected clients it keeps out', async () => {
