@@ -34,8 +34,8 @@ declare module './view-data.ts' {
 const LIST = '/profile/api-keys';
 const NO_SUCH = message('api-keys.no-such');
 
-/** Without a limit, if the form has none of a place that the user has access to. */
 interface Typed {
+  /** Undefined before the form was sent, and if it has no limit. */
   readonly limit: TypedLimit | undefined;
 }
 

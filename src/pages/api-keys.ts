@@ -15,7 +15,7 @@ import { endingRoutes } from './ending.ts';
 import { formRoutes, type Said } from './form-step.ts';
 import { describeLimit, type LimitFields, limitFields, type TypedLimit, typedLimit } from './forms/limit-form.ts';
 import { newCreationKey, sentFormFrom } from './forms/sent-form.ts';
-import { byText, byTime, type ListChoice, type ListForm, type ListView, listOf } from './lists.ts';
+import { type ListChoice, type ListForm, type ListView, listOf, usualOrders } from './lists.ts';
 import { originInSession, requestOrigin } from './page.ts';
 import type { PageKit } from './page-kit.ts';
 import { get, type Route } from './routes.ts';
@@ -79,11 +79,7 @@ const KEYS: ListForm<ApiKey> = {
   path: PATH,
   idOf: ({ id }) => id,
   textOf: ({ name, lastFour }) => `${name} ${lastFour}`,
-  orders: [
-    byText('name', message('lists.name'), ({ name }) => name),
-    byTime('newest', message('lists.newest'), ({ createdAt }) => createdAt),
-    byTime('used', message('lists.last-used'), ({ lastUsedAt }) => lastUsedAt),
-  ],
+  orders: usualOrders(({ createdAt }) => createdAt),
 };
 
 export function apiKeysPage(parts: {

@@ -27,7 +27,7 @@ import {
   type TypedLimit,
   typedLimit,
 } from './forms/limit-form.ts';
-import { byText, byTime, type ListFilter, type ListForm, type ListView, listOf } from './lists.ts';
+import { type ListFilter, type ListForm, type ListView, listOf, usualOrders } from './lists.ts';
 import { originInSession, requestOrigin } from './page.ts';
 import type { PageKit } from './page-kit.ts';
 import { get, type Route } from './routes.ts';
@@ -253,11 +253,7 @@ const CONNECTIONS: ListForm<ConnectedClient> = {
   path: PATH,
   idOf: ({ clientId }) => clientId,
   textOf: ({ name, ownerName }) => `${name} ${ownerName ?? 'operator'}`,
-  orders: [
-    byText('name', message('lists.name'), ({ name }) => name),
-    byTime('newest', message('lists.newest'), ({ connectedAt }) => connectedAt),
-    byTime('used', message('lists.last-used'), ({ lastUsedAt }) => lastUsedAt),
-  ],
+  orders: usualOrders(({ connectedAt }) => connectedAt),
 };
 /** Each name apart, because it may be written from right to left. */
 const namesOf = (clients: readonly ConnectedClient[]): Sentence =>

@@ -46,6 +46,28 @@ describeInBrowser('a brand in the browser', (visit) => {
     expect(problems).to.deep.equal([]);
   });
 
+  it('buttons have the colour, and a stronger shade under the mouse, on light and on dark pages', async () => {
+    for (const [colorScheme, shade, hovered] of [
+      ['light', 'rgb(132, 106, 0)', [0.362, 0.291, 0]],
+      ['dark', 'rgb(161, 142, 61)', [0.742, 0.69, 0.467]],
+    ] as const) {
+      const { page } = await visit({ colorScheme });
+      await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' });
+      await page.goto(`${on.issuer}/login`);
+      const button = page.getByRole('main').getByRole('button', { name: 'Sign in' }).first();
+      const background = () =>
+        page.evaluate<string>('getComputedStyle(document.querySelector("main .solid")).backgroundColor');
+      expect(await background(), colorScheme).to.equal(shade);
+      await button.hover();
+      // A mixed color has shares of 1 in place of numbers up to 255.
+      const shares = (await background()).match(/\d[\d.]*/g)?.map(Number) ?? [];
+      expect(shares, colorScheme).to.have.length(3);
+      hovered.forEach((share, index) => {
+        expect(shares[index], colorScheme).to.be.closeTo(share, 0.001);
+      });
+    }
+  });
+
   it('a logo that a node does not have leaves its page readable, with the name in its place', async () => {
     const { page } = await visit();
     await page.route('**/assets/logo.*', (route) => route.fulfill({ status: 404, body: '' }));

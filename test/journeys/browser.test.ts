@@ -92,24 +92,6 @@ describeInBrowser('connecting a client in the browser', (visit) => {
     expect((await approve(page)).get('state')).to.equal('state-of-the-partner');
   });
 
-  it('Deny, and cancelling the sign-in, redirect with access_denied and state', async () => {
-    const visitor = await visit();
-    const { page } = visitor;
-    const state = 'a b+c&d="<é';
-    for (const button of ['Cancel', 'Deny']) {
-      if (button === 'Deny') await signInBefore(page);
-      await page.goto(requestUrl({ state }));
-      await page.getByRole('button', { name: button }).click();
-      await page.waitForURL(`${onward.origin}/`);
-      const { searchParams } = await partner.nextRedirect();
-      expect(searchParams.get('code'), button).to.equal(null);
-      expect(searchParams.get('error'), button).to.equal('access_denied');
-      expect(searchParams.get('state'), button).to.equal(state);
-      expect(searchParams.get('iss'), button).to.equal(on.issuer);
-    }
-    expect(scriptProblems(visitor)).to.deep.equal([]);
-  });
-
   it('a double click on Approve, or a key press during the request, sends only one answer', async () => {
     const visitor = await visit();
     const { page } = visitor;

@@ -12,7 +12,7 @@ const PATH = '/profile/activity';
 const FIREFOX = 'Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0';
 
 describe('the activity page', () => {
-  const on = startSeeded();
+  const on = startSeeded({ clock: true });
   let person: SignedInPerson;
 
   before(async () => {
@@ -129,11 +129,6 @@ describe('the activity page', () => {
     await query("DELETE FROM organizations WHERE id LIKE 'org_many_%'");
     await query("DELETE FROM clients WHERE id LIKE 'gate_ci_many_%'");
   });
-});
-
-describe('entries about sign-ins', () => {
-  const on = startSeeded({ clock: true });
-  const logOf = (accountId: string) => on.service.activity.of(accountId, { limit: 100 });
 
   it('a confirmation by password is an entry of its own, with the trace id of its request', async () => {
     const { person } = on.seeded;

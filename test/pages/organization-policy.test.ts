@@ -64,11 +64,6 @@ onPostgresAndRedis('the policy of an organization', (start) => {
     return policy;
   };
 
-  it('an organization is open by default: a client reaches it as soon as a member connects it', async () => {
-    expect(await reachedWith(await connect())).to.deep.equal(NORTHERN);
-    expect(textOf((await owner.get(url())).html)).to.include('without your approval');
-  });
-
   it('an organization that begins to ask first is hidden at once from clients that are not approved', async () => {
     const token = await connect();
     const answer = await owner.follow(await setPolicy(ASK));

@@ -21,7 +21,6 @@ describe('the home of a user', () => {
     person = await signedIn(on.service, credentials);
   });
 
-  const join = () => on.service.memberships.setRole(credentials, on.seeded.organization.id, 'member');
   const home = async (): Promise<string> => (await person.get('/profile')).html;
   const headingsOn = async (path: string): Promise<string[]> =>
     [...(await person.get(path)).html.matchAll(/<h2 id="([^"]*)"/g)].map(([, id = '']) => id);
@@ -60,22 +59,6 @@ describe('the home of a user', () => {
     expect(html).to.include('<a class="button" href="/profile/security/passkeys/new">');
     expect(steps).to.not.include(said('profile.connect'));
     expect(html).to.not.include('id="acting"');
-  });
-
-  it('the profile tells a member without an app how to connect one', async () => {
-    await join();
-    const steps = textOf(sectionOf(await home(), 'next'));
-    expect(steps).to.include('Connect an app Open an app and connect it with Gatehouse.');
-    expect(steps).to.not.include(said('profile.join'));
-    await connect('Sorter', 1);
-    expect(textOf(sectionOf(await home(), 'next'))).to.not.include(said('profile.connect'));
-  });
-
-  it('a user with an organization, a passkey and an app sees no list of what to do', async () => {
-    await join();
-    await connect('Sorter', 1);
-    await addPasskey(on.issuer, person);
-    expect(await home()).to.not.include('id="next"');
   });
 
   it('the profile says how the account is protected, in words and not by color alone', async () => {
@@ -123,22 +106,6 @@ describe('the home of a user', () => {
     expect(actingOn(await home())).to.deep.equal(['Suspended app']);
   });
 
-  it('the profile shows the three latest entries of the activity log', async () => {
-    const { accountId } = credentials;
-    for (const client_name of ['One', 'Two', 'Three', 'Four']) {
-      const details = { client_name };
-      await on.service.activity.record({
-        action: 'connected',
-        actor: 'person',
-        accountId,
-        details,
-      });
-    }
-    const latest = sectionOf(await home(), 'latest');
-    expect([...latest.matchAll(/<bdi>(\w+)<\/bdi>/g)].map(([, name]) => name)).to.deep.equal(['Four', 'Three', 'Two']);
-    expect(latest).to.include('<a href="/profile/activity">All activity</a>');
-  });
-
   it('a list without entries says what to do next and links to it', async () => {
     const links = async (page: string): Promise<string> => {
       const { html } = await person.get(`/profile/${page}`);
@@ -152,12 +119,5 @@ describe('the home of a user', () => {
     await query('DELETE FROM activity WHERE account_id = $1', [credentials.accountId]);
     expect(await links('activity')).to.equal('/profile/security');
     expect(await home()).to.not.include('id="latest"');
-  });
-
-  it('the profile puts first what to do, then protection, apps, activity and access', async () => {
-    await join();
-    await connect('Sorter', 1);
-    expect(await headingsOn('/profile')).to.deep.equal(['next', 'protection', 'acting', 'latest', 'reach']);
-    expect(await home()).to.include('<a href="/profile/oauth-clients">Developer</a>');
   });
 });

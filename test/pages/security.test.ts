@@ -10,7 +10,6 @@ import { addPerson, type SeededPerson, seed } from '../support/seed.ts';
 import { startSeeded } from '../support/seeded.ts';
 import { startsOn } from '../support/service.ts';
 import { said, textOf } from './client-owner.ts';
-import { addPasskey } from './passkeys/soft-passkey.ts';
 import { type SignedInPerson, signedIn } from './signed-in-person.ts';
 
 const PATH = '/profile/security';
@@ -150,21 +149,6 @@ describe('the security page', () => {
       await on.service.clean();
       expect(await left()).to.have.length(0);
     });
-  });
-
-  it('the form to change the password is folded if the user has a passkey, until a change is refused', async () => {
-    const isFolded = (html: string): boolean => /<details[^>]*>\s*<summary>Change password<\/summary>/.test(html);
-    expect(isFolded((await person.get(PATH)).html)).to.equal(false);
-    await addPasskey(on.issuer, person);
-    expect(isFolded((await person.get(PATH)).html)).to.equal(true);
-    const refused = await person.submit(await person.get(PATH), {
-      current_password: 'not this one, no',
-      new_password: NEW_PASSWORD,
-    });
-    expect([refused.status, isFolded(refused.html)]).to.deep.equal([422, false]);
-    const page = await change();
-    expect(textOf(page.html)).to.include('Your password was changed');
-    expect((await person.get('/.well-known/change-password')).location?.hash).to.equal('#new-password');
   });
 
   it('a new password replaces the old one and ends the other sessions', async () => {

@@ -4,7 +4,7 @@ import { message, type Text } from '../../base/message.ts';
 import type { ClientRegistry } from '../../clients/client-registry.ts';
 import type { ClientRequests } from '../../clients/client-requests.ts';
 import { type OwnedClient, shownPeople } from '../../clients/client-row.ts';
-import { byText, byTime, type ListForm, type ListView, listOf } from '../lists.ts';
+import { type ListForm, type ListView, listOf, usualOrders } from '../lists.ts';
 import type { PageKit } from '../page-kit.ts';
 import { get, type Route } from '../routes.ts';
 import { accountOf } from '../signed-in.ts';
@@ -29,11 +29,7 @@ const CLIENTS: ListForm<OwnedClient> = {
   path: LIST,
   idOf: ({ id }) => id,
   textOf: ({ id, name, redirectUris }) => [id, name, ...redirectUris].join(' '),
-  orders: [
-    byText('name', message('lists.name'), ({ name }) => name),
-    byTime('newest', message('lists.newest'), ({ createdAt }) => createdAt),
-    byTime('used', message('lists.last-used'), ({ lastUsedAt }) => lastUsedAt),
-  ],
+  orders: usualOrders(({ createdAt }) => createdAt),
   filters: [
     { name: 'unused', label: message('lists.never-used'), has: ({ lastUsedAt }) => lastUsedAt === undefined },
     { name: 'suspended', label: message('lists.suspended'), has: ({ isSuspended }) => isSuspended },

@@ -116,7 +116,7 @@ export function createEndingChoices({
     ].map((choice) => asChoice(choice, form));
   }
 
-  /** Reads few sessions at a time: a user may have started thousands, and then there are others. */
+  /** Reads few sessions at a time. After `MAX_READ_SESSIONS` of them the answer is true: a user may have thousands. */
   async function hasOtherSession(ctx: Context, account: Account): Promise<boolean> {
     const own = await sessions.current(ctx);
     for (let skip = 0; skip < MAX_READ_SESSIONS; skip += READ_AT_ONCE) {

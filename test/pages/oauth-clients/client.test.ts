@@ -2,7 +2,6 @@ import { expect } from 'chai';
 import { operatorFor } from '../../operator/run-operator.ts';
 import { authorizationUrl, exchangeCode, refresh, type TestClient } from '../../support/oauth.ts';
 import type { Page } from '../../support/person.ts';
-import { addTestClient } from '../../support/seed.ts';
 import { startSeeded } from '../../support/seeded.ts';
 import {
   type ClientOwner,
@@ -174,17 +173,6 @@ describe('the page of an OAuth client', () => {
       },
     });
     expect((await remove(last?.id)).status).to.equal(422);
-  });
-
-  it('removing a secret of a machine client says, before and after, that its tokens stay valid until they expire', async () => {
-    const ownerAccountId = on.seeded.person.accountId;
-    const robot = await addTestClient(on.service, 'Night Sync', { kind: 'machine', ownerAccountId });
-    await on.service.clients.addSecret(robot.id);
-    const [first] = (await on.service.clients.find(robot.id))?.secrets ?? [];
-    const left = 'Access tokens that were issued with it stay valid until they expire.';
-    const page = await owner.get(`${LIST}/${robot.id}/remove-secret?secret_id=${first?.id}`);
-    expect(textOf(page.html)).to.include(left);
-    expect(textOf((await owner.follow(await owner.submit(page, {}))).html)).to.include(left);
   });
 
   it('removing a client secret requires a confirmation, which shows when the secret was last used', async () => {
