@@ -73,7 +73,7 @@ export function apiKeyLimitPage(parts: {
       ]);
       const refusing = all.filter(({ id }) => allowing.every((one) => one.id !== id));
       const limit = typed.limit ?? { ...NO_LIMIT, places, isReadOnly };
-      const form = limitFields(all, limit, { now: clock(), hasEnd: false });
+      const form = limitFields(all, limit, { now: clock(), hasEnd: false, stored: key });
       await kit.render(ctx, 'api-key-limit', {
         name: key.name,
         masked: `gate_key_…${key.lastFour}`,
@@ -85,7 +85,7 @@ export function apiKeyLimitPage(parts: {
         action: ctx.path,
       });
     },
-    check: checkLimit,
+    check: checkLimit(ownKeys.get),
     async save(ctx, { limit }) {
       const { accountId, id } = ownKeys.get(ctx);
       if (limit === undefined) return { url: ctx.path };

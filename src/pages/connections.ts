@@ -22,6 +22,7 @@ import {
   LIMITED,
   type LimitFields,
   limitFields,
+  NOT_LIMITED,
   organizationsOutside,
   placesIn,
   type TypedLimit,
@@ -81,7 +82,6 @@ const MAX_UNTYPED = 10;
 /** The organization whose button *Add* was pressed. */
 const ADDED_FIELD = 'add_place';
 const NOT_CONNECTED = message('connections.one-already');
-const NOT_LIMITED = message('limit.not-saved');
 
 const ownConnections = requestState<ConnectedClient>('requireConnection');
 
@@ -171,12 +171,12 @@ export function connectionsPage(parts: {
         problems,
         outside: organizationsOutside(reach.all, limit).map(({ id, name }) => ({ id, name })),
         gone: limit.places?.filter((id) => !places.has(id)).length ?? 0,
-        form: limitFields(reach.all, typed.limit ?? limit, { now: clock(), hasEnd: true }),
+        form: limitFields(reach.all, typed.limit ?? limit, { now: clock(), hasEnd: true, stored: limit }),
         limitUrl: ctx.path,
         standing: standing && describeStanding(standing, clock()),
       });
     },
-    check: checkLimit,
+    check: checkLimit((ctx) => ownConnections.get(ctx).limit),
     async save(ctx, { limit }) {
       if (limit === undefined) return { url: ctx.path };
       const accountId = accountOf(ctx).id;

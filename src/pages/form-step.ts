@@ -17,7 +17,7 @@ export interface Form<Typed> extends Pick<Redraw, 'isForEverybody'> {
   readonly path: string;
   /** The steps that admit a signed-in user to the page and, last, to its form. */
   readonly admit?: readonly Middleware[];
-  /** True if a session suffices to save, so that the user can stop an app at once. */
+  /** True if a session suffices to save: the user can stop an app at once, or the form asks for the password itself. */
   readonly isUrgent?: boolean;
   read(form: URLSearchParams, ctx: Context): Typed | Promise<Typed>;
   /** Returns what the form contains before anything is typed, or the URL of the page that has the form. */

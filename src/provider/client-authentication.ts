@@ -94,7 +94,8 @@ export function createClientAuthentication(parts: {
     await authenticate(ctx, credentials);
     const client = authenticatedClient(ctx);
     const work = async (hasWaited: boolean): Promise<Answer> => {
-      // Its secret may have been removed meanwhile: each change makes another object of the client.
+      // Its secret may have been removed meanwhile: each change makes another object of the client. Only the last seconds
+      // of a leaked secret may be prolonged by the wait.
       const isChanged = hasWaited && (await clients.find(client.id)) !== client;
       if (isChanged) await authenticate(ctx, credentials);
       return next();

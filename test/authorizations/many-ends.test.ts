@@ -170,4 +170,19 @@ describe('the record of a single end', () => {
       await service.apply(settings);
     }
   });
+
+  it('entries of the activity are kept as long as the operator has chosen', async () => {
+    const { service, clock, seeded } = on;
+    const { accountId } = seeded.person;
+    const entries = async () => (await service.activity.of(accountId, { limit: 100 })).length;
+    await on.partner.tokens(on.clients.confidential);
+    const kept = await entries();
+    expect(kept).to.be.above(0);
+    clock.advance(DAY - 3_600);
+    await service.clean();
+    expect(await entries()).to.equal(kept);
+    clock.advance(2 * 3_600);
+    await service.clean();
+    expect(await entries()).to.equal(0);
+  });
 });

@@ -14,6 +14,7 @@ const KEY = 'c'.repeat(32);
 const REFUSED: readonly Refused[] = [
   ['issuer: https://auth.example.com', 'server.proxy_hops', '`1`'],
   ['issuer: http://auth.example.com', 'issuer', '`https://auth.example.com`'],
+  ['issuer: http://127.0.0.1.example.com', 'issuer', '`https://127.0.0.1.example.com`'],
   ['issuer: https://auth.example.com/', 'issuer', '`https://auth.example.com`'],
   ['issuer: https://auth.example.com/auth', 'issuer', '`https://auth.example.com`'],
   ['issuer: auth.example.com', 'issuer', '`https://auth.example.com`'],

@@ -29,6 +29,12 @@ describe('rules across settings', () => {
     settingsOf('{}', redis);
   });
 
+  it('every spelling of a loopback address is one', () => {
+    for (const host of ['localhost', 'localhost:8080', '127.0.0.1', '127.8.9.1:1', '[::1]:3000']) {
+      expect(settingsOf(`issuer: http://${host}`).isLoopback, host).to.equal(true);
+    }
+  });
+
   it('demo data is allowed only in the embedded database and for a loopback issuer', () => {
     expect(settingsOf('{}').demo).to.equal(true);
     expect(settingsOf('demo: false').demo).to.equal(false);

@@ -142,12 +142,27 @@ describe('a session lifetime that a reload shortens', () => {
     await person.signIn(on.seeded.person);
     return person;
   };
+  const keepAlive = (person: Person): Promise<Page> => person.post('/oauth/token/refresh', {});
   const silent = async (person: Person): Promise<string | null | undefined> => {
     const url = authorizationUrl(on.issuer, on.clients.confidential, { prompt: 'none' });
     const { searchParams } = (await person.get(url)).location ?? {};
     return searchParams?.get('code') ? 'a code' : searchParams?.get('error');
   };
   const keys = () => on.service.apiKeys.listOf(on.seeded.person.accountId);
+  const othersListed = async (person: Person): Promise<number> =>
+    [...(await person.get('/profile/security')).html.matchAll(/\/sign-out"/g)].length;
+
+  it('a shorter idle limit ends only sessions that have been idle for longer', async () => {
+    const [idle, active] = [await signedIn(), await signedIn()];
+    on.clock.advance(64);
+    expect(await othersListed(active)).to.equal(1);
+    await reloadWith({ idleSeconds: MINUTE });
+    expect((await keepAlive(idle)).status).to.equal(401);
+    expect((await idle.get('/profile')).location?.pathname).to.equal('/login');
+    const { status, html } = await keepAlive(active);
+    expect({ status, html }).to.deep.equal({ status: 200, html: '{"session_expires_in":60}' });
+    expect(await othersListed(active)).to.equal(0);
+  });
 
   it('a shorter session lifetime applies to existing sessions: older ones create no API key and get no code', async () => {
     const old = await signedIn();

@@ -130,6 +130,34 @@ describe('the activity page', () => {
     await query("DELETE FROM clients WHERE id LIKE 'gate_ci_many_%'");
   });
 
+  it('many wrong passwords for an account are one entry each minute, with their number', async () => {
+    const { email, accountId } = on.seeded.other;
+    const failures = async () =>
+      (await logOf(accountId))
+        .filter(({ action }) => action === 'sign_in_failed')
+        .map(({ details }) => details.count ?? 1);
+    const tryOnce = async (): Promise<void> => {
+      const stranger = createPerson(on.issuer);
+      await stranger.submit(await stranger.get('/login'), { email, password: 'not this one, no' });
+    };
+    await tryOnce();
+    await eventually(async () => expect(await failures()).to.deep.equal([1]));
+    for (let at = 0; at < 3; at += 1) await tryOnce();
+    on.clock.advance(61);
+    await eventually(async () => {
+      await on.service.clean();
+      expect(await failures()).to.deep.equal([3, 1]);
+    });
+    await tryOnce();
+    on.clock.advance(61);
+    await eventually(async () => {
+      await on.service.clean();
+      expect(await failures()).to.deep.equal([1, 3, 1]);
+    });
+    const other = await signedIn(on.service, on.seeded.other);
+    expect(textOf((await other.get(PATH)).html)).to.contain('Wrong password 3 times within a minute');
+  });
+
   it('a confirmation by password is an entry of its own, with the trace id of its request', async () => {
     const { person } = on.seeded;
     const owner = await signedIn(on.service, person);

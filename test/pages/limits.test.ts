@@ -186,6 +186,26 @@ onPostgresAndRedis('a limit on the access of a client or an API key', (start) =>
     expect(await reachOf(accessToken)).to.deep.equal(ALL);
   });
 
+  it('a page that shows an earlier limit than the stored one saves nothing over it, and says so', async () => {
+    await connect();
+    await person.fillIn(API_KEYS, { name: 'Two tabs', expires_in_days: '30' });
+    const [, id = ''] = (await person.get(API_KEYS)).html.match(/api-keys\/([^/"]+)\/limit/) ?? [];
+    for (const path of [connection(), `${API_KEYS}/${id}/limit`]) {
+      const [first, second] = [await person.get(path), await person.get(path)];
+      await person.submit(first, { limit_places: 'chosen', place: rigaId, limit_rights: 'read' });
+      const answer = await person.submit(second, { limit_places: 'all', limit_rights: 'all' });
+      expect([answer.status, textOf(answer.html)], path).to.satisfy(
+        ([status, text]: [number, string]) => status === 409 && text.includes(said('limit.not-saved')),
+      );
+      const now = textOf((await person.get(path)).html);
+      expect(textOf(answer.html), path).to.include('Only Riga (Northern Logistics) , view only');
+      expect(now, path).to.include('Only Riga (Northern Logistics) , view only');
+      // What the page showed then is known.
+      await person.submit(answer, { limit_places: 'all', place: [], limit_rights: 'all' });
+      expect(textOf((await person.get(path)).html), path).to.not.include('Only Riga');
+    }
+  });
+
   it('the limit of a connection is deleted when the connection ends', async () => {
     await approveWith({ limit_rights: 'read' });
     await person.send(`${connection()}/disconnect`);

@@ -289,4 +289,25 @@ describeOn([postgresServer, redisServer], 'sessions on several nodes', () => {
       await eventually(async () => expect(await statusAtSecond(before)).to.equal(303));
     }
   });
+
+  it('a browser that is known to one node is known to every node while attackers guess the password', async () => {
+    const settings = { server: { proxyHops: 1 }, limits: { signInFailuresPerAccount: 3 } };
+    const first = await start({ settings });
+    const second = await start({ sharing: first });
+    const { person: credentials } = await seed(first);
+    const known = await signedIn(first, credentials);
+    const device = /gate_device=[^;]+/.exec(known.cookieHeader('/'))?.[0] ?? '';
+    const attempt = async (password: string, address: string, cookies = ''): Promise<number> => {
+      const headers = { 'x-forwarded-for': address };
+      const browser = createPerson(second.issuer);
+      const page = await browser.get('/login', headers);
+      const values = Object.fromEntries(page.forms[0]?.values ?? []);
+      const cookie = [browser.cookieHeader('/login'), cookies].filter(Boolean).join('; ');
+      const sent = { ...values, email: credentials.email, password };
+      return (await createPerson(second.issuer).post('/login', sent, { ...headers, cookie })).status;
+    };
+    for (let at = 1; at <= 3; at += 1) expect(await attempt('not this one, no', `192.0.2.${at}`)).to.equal(401);
+    expect(await attempt(credentials.password, '192.0.2.8')).to.equal(429);
+    expect(await attempt(credentials.password, '192.0.2.9', device)).to.equal(303);
+  });
 });

@@ -3,6 +3,7 @@ import type { Context } from 'koa';
 import { type AccessLimit, type ConnectionLimit, isLimited, limitAccess } from '../../accounts/access/access-limit.ts';
 import type { Organization } from '../../accounts/access/reach.ts';
 import { type Message, message } from '../../base/message.ts';
+import { sha256 } from '../../base/random-id.ts';
 
 export type LimitFields = ReturnType<typeof limitFields>;
 
@@ -18,6 +19,8 @@ const MAX_YEARS = 10;
 const SHOWN_NAMES = 3;
 /** After a limit was saved. */
 export const LIMITED = message('limit.saved');
+/** Instead of it, if the limit is no longer the one that the user saw. */
+export const NOT_LIMITED = message('limit.not-saved');
 const LOST = message('limit.lost');
 const NOTHING_CHOSEN = message('limit.nothing-chosen');
 const BOTH_CHOSEN = message('limit.both-chosen');
@@ -27,20 +30,28 @@ const NO_DAY = message('limit.no-day', { years: MAX_YEARS });
 export interface TypedLimit extends ConnectionLimit {
   readonly problem?: Message;
   readonly lastDay?: string;
+  /** The mark of the stored limit that the page showed; undefined if nothing is stored yet. */
+  readonly drawnFrom?: string | undefined;
 }
+
+/** Marks a stored limit. */
+const markOf = ({ places, isReadOnly, until }: AccessLimit & { readonly until?: Date | null }): string =>
+  sha256(JSON.stringify([places, isReadOnly, until ?? null]));
 
 /**
  * Returns the data of `partials/limit-fields`.
  *
  * @param how.hasEnd false for API keys, which have an expiry instead of a last day
+ * @param how.stored the limit that the form changes
  */
 export function limitFields(
   organizations: readonly Organization[],
   limit: TypedLimit,
-  { now, hasEnd }: { now: number; hasEnd: boolean },
+  { now, hasEnd, stored }: { now: number; hasEnd: boolean; stored?: Parameters<typeof markOf>[0] },
 ) {
   const chosen = new Set(limit.places);
   return {
+    drawnFrom: limit.drawnFrom ?? (stored && markOf(stored)),
     summary:
       limit.problem === undefined
         ? describeLimit(hasEnd ? limit : { ...limit, until: undefined }, organizations)
@@ -99,7 +110,8 @@ export function typedLimit(
     (places?.length === 0 && NOTHING_CHOSEN) ||
     (places === null && ticked.length > 0 && BOTH_CHOSEN) ||
     (until === undefined && NO_DAY);
-  const limit = { places, isReadOnly: form.get(RIGHTS_FIELD) === 'read', until: until ?? null };
+  const drawnFrom = form.get('drawn_from') ?? undefined;
+  const limit = { places, isReadOnly: form.get(RIGHTS_FIELD) === 'read', until: until ?? null, drawnFrom };
   return problem ? { ...limit, places: places ?? ticked, problem, lastDay } : limit;
 }
 
@@ -114,11 +126,19 @@ function endOf(lastDay: string, now: number): Date | null | undefined {
 
 const dayOf = (time: number): string => new Date(time).toISOString().slice(0, 10);
 
-/** The answer to a form that has only a limit, before it is saved; undefined for a valid one. */
-export function checkLimit({ path }: Context, { limit }: { readonly limit?: TypedLimit | undefined }) {
-  if (limit === undefined) return { url: path };
-  return limit.problem === undefined ? undefined : { status: 422 };
-}
+/**
+ * Returns the check of a form that has only a limit: nothing is saved over a limit that another tab has stored since.
+ *
+ * @param stored returns the limit that the form changes
+ */
+export const checkLimit =
+  (stored: (ctx: Context) => Parameters<typeof markOf>[0]) =>
+  (ctx: Context, { limit }: { readonly limit?: TypedLimit | undefined }) => {
+    if (limit === undefined) return { url: ctx.path };
+    const isOld = limit.drawnFrom !== undefined && limit.drawnFrom !== markOf(stored(ctx));
+    if (isOld) return { status: 409, typed: { limit: undefined }, said: [NOT_LIMITED] };
+    return limit.problem === undefined ? undefined : { status: 422 };
+  };
 
 /** Returns every id that a user can choose. */
 export const placesIn = (organizations: readonly Organization[]): string[] =>

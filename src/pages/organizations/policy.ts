@@ -52,8 +52,9 @@ interface Policy {
   /** Undefined, as the next one, if the form names none of the choices. */
   readonly asksFirst?: boolean | undefined;
   readonly allowsApiKeys?: boolean | undefined;
-  /** The ids of the clients to approve, and whether a client is as a page showed it; undefined before anything is chosen. */
+  /** The ids of the clients to approve; undefined before anything is chosen. */
   readonly approved?: readonly string[];
+  /** True for a client that is as a page showed it. */
   readonly isAsShown: IsAsShown;
   /** The search for one of the listed clients. */
   readonly search: string;
