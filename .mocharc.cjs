@@ -27,7 +27,6 @@ const LONGEST = [
   'test/pages/limits.test.ts',
   'test/journeys/browser.test.ts',
   'test/journeys/pages.test.ts',
-  'test/many-nodes/crashes.test.ts',
   'test/provider/people-limit.test.ts',
   'test/storage/faults.test.ts',
   'test/host/raw-connections.test.ts',

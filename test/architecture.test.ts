@@ -56,12 +56,12 @@ const DOORS: Readonly<Record<string, string>> = {
   'pages/interaction': 'consent interaction',
   'pages/oauth-clients':
     'client connect delete links new oauth-clients own-client problems renew secrets settings test test-run',
-  'pages/password': 'forgot-password password used-link',
-  'pages/security': 'mail-choices password-change security sessions sign-in-methods what-has-access',
+  'pages/password': 'forgot-password password',
+  'pages/security': 'security sessions sign-in-methods what-has-access',
   'pages/sign-in':
     'attempt browser-sign-ins current-session enabled-methods known-devices passkey-sign-ins password-check sign-in sign-in-policy sign-out upstream-providers waiting-sign-in',
   'pages/upstream': 'arrival flows logout next-person sign-in',
-  'pages/words': 'browser-details client-standing moment reached rights tile',
+  'pages/words': 'client-standing moment reached rights tile',
   'storage/embedded': 'postgres server',
   'storage/redis': 'redis report store',
 };

@@ -51,10 +51,6 @@ describe('texts', () => {
     ).to.deep.equal([]);
   });
 
-  it('the languages are English and German, English first', () => {
-    expect(languages()).to.deep.equal(['en', 'de']);
-  });
-
   it('a language with a missing key is refused', () => {
     const without = () => addChanged((texts) => delete texts['sign-in']?.title);
     expect(without).to.throw('texts in xx: no sign-in.title');

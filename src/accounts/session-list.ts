@@ -67,6 +67,9 @@ export interface RecordedSession extends StartedSession {
 
 export type SessionList = ReturnType<typeof createSessionList>;
 
+/** For the tokens before this one. Shorter than a provider waits for its answer. */
+const MAX_WAIT_MS = 2_000;
+
 const PUBLIC_ID = /^ses_[A-Za-z0-9_-]{16}$/;
 
 /** Returns the id that operators use for a session: computed from its uid without revealing it. */
@@ -94,7 +97,7 @@ export const sessionDetails = (session: Pick<StartedSession, 'uid' | 'origin'>) 
 });
 
 export function createSessionList({ database }: { readonly database: Database }) {
-  const inTurn = createTurns(1);
+  const inTurn = createTurns(1, { maxWaitMs: MAX_WAIT_MS });
   return {
     /**
      * Records a session that begins or continues. Call it before the session is stored: without its row, no
@@ -229,6 +232,7 @@ export function createSessionList({ database }: { readonly database: Database })
      *
      * @param inTransaction runs in the same transaction.
      * @returns undefined for a token that was used before.
+     * @throws StorageUnavailable `too_many_waiting` if earlier tokens take too long: this one can be sent again
      */
     async endAtProvider(
       { issuer, subject, sid, token }: SignOutAtProvider,
@@ -239,13 +243,15 @@ export function createSessionList({ database }: { readonly database: Database })
       // Not in the transaction: a session that is recorded now finds the token, or the transaction finds the session.
       // One after another: a token with a lower number than `latestLogout` must not appear later. Those of this node
       // wait without a connection.
-      await inTurn(() =>
-        database.query(
-          `WITH turn AS MATERIALIZED (SELECT pg_advisory_xact_lock(hashtext('gatehouse logout tokens')))
-            INSERT INTO logout_tokens (issuer, subject, sid, token_hash, expires_at)
-              SELECT $1, $2, $3, $4, ${database.now()} + $5 * interval '1 second' FROM turn ON CONFLICT DO NOTHING`,
-          [...values, tokenHash, token.seconds],
-        ),
+      await inTurn(
+        () =>
+          database.query(
+            `WITH turn AS MATERIALIZED (SELECT pg_advisory_xact_lock(hashtext('gatehouse logout tokens')))
+              INSERT INTO logout_tokens (issuer, subject, sid, token_hash, expires_at)
+                SELECT $1, $2, $3, $4, ${database.now()} + $5 * interval '1 second' FROM turn ON CONFLICT DO NOTHING`,
+            [...values, tokenHash, token.seconds],
+          ),
+        issuer,
       );
       return database.transaction(async (tx) => {
         // If several requests send the same token, only one of them uses it.

@@ -44,7 +44,7 @@ export interface ConnectedConsent extends RememberedConsent {
   readonly clientGeneration: number;
   /** `Client.alwaysAsks` as the database has it now: the client in the cache may be a moment older. */
   readonly alwaysAsks: boolean;
-  /** Where a request without a click was recorded within a day: see `Connections.recordSilent`. */
+  /** The kinds of browsers for which a code without a click was recorded in the last day: see `recordSilent`. */
   readonly recordedIn: readonly SilentPlace[];
   readonly limit: ConnectionLimit;
 }

@@ -59,7 +59,7 @@ export function createLeakedValues(parts: {
     if (until <= epochSeconds(clock)) return;
     const { accountId, clientId, generation } = record;
     const client = await clients.find(clientId);
-    // Without a secret of after the renewal, a value of before gives no access: the authorization stays.
+    // Keep the authorization: a value from before the renewal gives no access without a secret from after it.
     if (client && isFromBeforeRenewal({ value, authorization: record }, client)) return;
     if (generation !== undefined) {
       const present = await connections.generationOf(accountId, clientId, generation);

@@ -27,7 +27,7 @@ export type Reach = ReturnType<OrganizationReach['of']>;
 /** How many members or machine clients one statement reads. */
 const MEMBERS_AT_ONCE = 1_000;
 const CLIENTS_AT_ONCE = 100;
-/** Of each client, how many connections are examined for names, rights and the last use. */
+/** The maximum number of connections of one client that are examined for names, rights and the last use. */
 export const MAX_EXAMINED = 50;
 export const MAX_COUNTED = 1_000;
 /** How many pages read at once in this process: each uses one connection of the pool. */
@@ -289,7 +289,7 @@ export async function allOf<Row>(read: (from?: string) => Promise<Step<Row>>): P
 
 type ClientRow = Omit<ReachingClient, 'people' | 'rights' | 'lastUsedAt'>;
 
-/** The number of warehouses with rights or, in a chosen warehouse, the stored rights. */
+/** `held` is the number of warehouses with rights; for a chosen warehouse, `stored` has the rights in it. */
 interface MemberRow {
   readonly at: string;
   readonly role: Role;

@@ -1,6 +1,6 @@
 /**
- * When everything in a file was known: one row for all records that the file names, so that a nightly import that
- * changes nothing does not write the time of each record.
+ * The time of all records that one import file names, in one row, so that a nightly import that changes nothing does
+ * not write the time of each record.
  */
 import type { Queries } from '../storage/queries.ts';
 import type { Plan } from './pages.ts';

@@ -92,7 +92,7 @@ const SELECT: Readonly<Record<Pass, string>> = {
 
 const ACCOUNTS_TOGETHER = ofPlace('account', ACCOUNT_LINES);
 
-/** @param maxMore how many lines of later pages the page may also have, about accounts whose address it gives away */
+/** @param maxMore how many lines of later pages to add: those of accounts whose present address this page needs */
 export async function pageOf(
   tx: Queries,
   plan: Plan,

@@ -8,12 +8,12 @@ import type { FoundProblems } from './problems.ts';
 
 /** How many lines or records a statement handles. */
 export const PAGE_SIZE = 500;
-/** The same for statements that only read: no one waits for them. */
+/** The same for statements that only read: no request waits for them. */
 export const READ_SIZE = 2_000;
 
 export const TABLES = { organization: 'organizations', warehouse: 'warehouses', account: 'accounts' } as const;
 export const PREFIXES = { organization: 'org_', warehouse: 'wh_', account: 'acc_' } as const;
-/** SQL: when the deletion of the organization of warehouse `t` began. A later step of it may end the warehouse. */
+/** SQL: when the deletion of the organization of warehouse `t` began. A later step of it may delete the warehouse. */
 export const HOME_ENDED_AT = '(SELECT o.ended_at FROM organizations o WHERE o.id = t.organization_id)';
 export const isNamed = (type: ImportType): type is NamedType => type in TABLES;
 

@@ -152,7 +152,7 @@ function movedAddresses({ type, set }: Change, before: Row | null | undefined): 
   return keys.size > 1 ? [...keys] : [];
 }
 
-/** SQL condition. What was deleted meanwhile has no time. A scalar query: it always uses the primary key. */
+/** SQL that is true if the record was not deleted meanwhile. A scalar query always uses the primary key. */
 const stillExists = (part: string): string =>
   `(${part}_id IS NULL OR (SELECT true FROM ${part}s x WHERE x.id = ${part}_id))`;
 

@@ -3,7 +3,7 @@ import type { Logger } from 'pino';
 import type { Clock } from '../base/clock.ts';
 import { createBackgroundWriter } from '../storage/background-writer.ts';
 import type { Queries } from '../storage/queries.ts';
-import { isAway } from '../storage/storage-unavailable.ts';
+import { StorageUnavailable } from '../storage/storage-unavailable.ts';
 
 /** The requests of a client in the last 24 hours, and in the hour in which these begin. */
 export interface ClientDay {
@@ -35,9 +35,11 @@ export function createClientCounts(parts: {
       try {
         await database.query(ADD, [JSON.stringify(rows.slice(start, start + BATCH))]);
       } catch (err) {
-        const rest = isAway(err) ? rows.length - start : Math.min(BATCH, rows.length - start);
-        log.warn({ err, lost: rest }, 'requests of clients could not be counted');
-        if (isAway(err)) break;
+        // The next batch would wait as long: a page or the end of the process waits for all of them.
+        const isStorage = err instanceof StorageUnavailable;
+        const lost = isStorage ? rows.length - start : Math.min(BATCH, rows.length - start);
+        log.warn({ err, lost }, 'requests of clients could not be counted');
+        if (isStorage) break;
       }
     }
     return [];

@@ -13,7 +13,7 @@ import { inEnglish, problemOf } from '../texts/texts.ts';
 import type { Client } from './client.ts';
 
 const MAX_ALLOWED = 20;
-/** No company has larger networks, and so many of this size are far from all addresses. */
+/** The shortest allowed prefixes: no company has larger networks, and 20 of this size cover few of all addresses. */
 const MIN_PREFIX = { ipv4: 8, ipv6: 16 };
 
 /** True for kinds whose callers are servers: the networks of a public client are those of people. */

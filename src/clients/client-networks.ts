@@ -121,10 +121,12 @@ const SEE_AGAIN = `WITH seen AS MATERIALIZED (
   RETURNING n.client_id || ' ' || n.network AS id`;
 
 /** Of more than the maximum, removes those that were first seen last: the oldest ones are the client's own. */
-const ADD = `WITH fresh AS (
-    SELECT *, row_number() OVER (PARTITION BY client_id ORDER BY at DESC, network) AS place
+const ADD = `WITH client AS MATERIALIZED (
+    SELECT id FROM clients WHERE id = ANY ($1::text[]) ORDER BY id FOR KEY SHARE
+  ), fresh AS (
+    SELECT seen.*, row_number() OVER (PARTITION BY client_id ORDER BY at DESC, network) AS place
       FROM unnest($1::text[], $2::text[], $3::timestamptz[]) AS seen (client_id, network, at)
-      WHERE EXISTS (SELECT FROM clients WHERE id = client_id)
+      JOIN client ON id = client_id
   ), kept AS (
     SELECT n.client_id, n.network, row_number() OVER (PARTITION BY n.client_id ORDER BY n.first_seen_at, n.network) AS place
       FROM client_networks n WHERE n.client_id = ANY (ARRAY(SELECT client_id FROM fresh))

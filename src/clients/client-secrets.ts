@@ -28,7 +28,10 @@ export function createClientSecrets(parts: {
     change: (tx: Queries, kind: ClientKind, secrets: readonly StoredSecret[]) => Promise<Result>,
   ): Promise<Result> {
     return changing(id, async (tx) => {
-      const [locked] = await tx.query<{ kind: ClientKind }>('SELECT kind FROM clients WHERE id = $1 FOR UPDATE', [id]);
+      const [locked] = await tx.query<{ kind: ClientKind }>(
+        'SELECT kind FROM clients WHERE id = $1 FOR NO KEY UPDATE',
+        [id],
+      );
       if (!locked) throw unknownClient(id);
       const secrets = await tx.query<StoredSecret>(
         'SELECT id, leaked_at IS NOT NULL AS "isLeaked" FROM client_secrets WHERE client_id = $1',

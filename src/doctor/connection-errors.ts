@@ -84,7 +84,7 @@ export function unreachable(error: unknown): Verdict {
   return { ...verdict, message: `${verdict.message} (${code})` };
 }
 
-/** Verdicts by parts of error codes, separated by spaces. */
+/** Verdicts by error code: each key lists parts of codes, separated by spaces. */
 export type CodeTable = Readonly<Record<string, Verdict>>;
 
 export const byCode = (table: CodeTable, code: string): Verdict | undefined =>

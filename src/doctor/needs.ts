@@ -51,7 +51,7 @@ const SLOW_QUERY_MS = 50;
 const TIMEOUT_FACTOR = 10;
 const NO_DATABASE = 'the database cannot be used';
 
-/** Each opens its need at the first call. @throws NeedFailed */
+/** Functions that open what the checks need, each once, at its first call. @throws NeedFailed */
 export type Needs = ReturnType<typeof createNeeds>;
 
 export function createNeeds(context: Context) {

@@ -68,8 +68,8 @@ export class PortNotShared extends Error {
 }
 
 /**
- * Connections that wait until they are accepted: what Linux allows at most (`net.core.somaxconn`). Node's default of 511
- * makes the system reset connections of which more than that arrive at once.
+ * Connections that wait until they are accepted; `net.core.somaxconn` limits it further, by default to the same. If more
+ * arrive at once than wait here, Linux delays or resets some; Node's default is 511.
  */
 const MAX_NOT_ACCEPTED = 4_096;
 

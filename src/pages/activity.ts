@@ -3,12 +3,12 @@ import type { Context } from 'koa';
 import type { Activity, ActivityRecord } from '../accounts/activity/activity.ts';
 import { ACTIONS, describeAction } from '../accounts/activity/activity-words.ts';
 import { browserText, deviceIcon } from '../accounts/browser-names.ts';
-import { type Message, message, type Text } from '../base/message.ts';
+import { type Message, message } from '../base/message.ts';
 import { choiceOf, type ListTools, urlWith } from './lists.ts';
 import type { PageKit } from './page-kit.ts';
 import { get, type Route } from './routes.ts';
 import { accountOf } from './signed-in.ts';
-import { type Moment, toMoment } from './words/moment.ts';
+import { toMoment } from './words/moment.ts';
 
 declare module './view-data.ts' {
   interface ViewData {
@@ -25,23 +25,7 @@ declare module './view-data.ts' {
   }
 }
 
-export interface ActivityEntry {
-  readonly at: Moment;
-  /** What happened, such as `Signed in` or `API key revoked`. */
-  readonly what: Text;
-  /** The name of the client, key, organization or warehouse that the entry is about. */
-  readonly about: string | undefined;
-  /** Details such as `ending in x7Qa`. */
-  readonly notes: readonly Text[];
-  /** True if the action may have been someone else's. */
-  readonly isWarning: boolean;
-  /** Who acted: `Firefox on Windows`, or `The operator`. */
-  readonly by: Text;
-  /** The kind of the device of that browser; undefined if no browser sent the request. */
-  readonly device: ReturnType<typeof deviceIcon> | undefined;
-  /** The network address; undefined if no browser sent the request. */
-  readonly address: string | undefined;
-}
+export type ActivityEntry = ReturnType<typeof describeActivity>;
 
 const PATH = '/profile/activity';
 const PAGE_SIZE = 50;
@@ -102,17 +86,16 @@ function numberFrom(entered: unknown): number | undefined {
   return typeof entered === 'string' && /^\d{1,15}$/.test(entered) ? Number(entered) : undefined;
 }
 
-export function describeActivity(
-  record: ActivityRecord,
-  rightsInWords: (rights: readonly string[]) => string,
-): ActivityEntry {
+export function describeActivity(record: ActivityRecord, rightsInWords: (rights: readonly string[]) => string) {
   const { at, actor, origin, action, details } = record;
   const rights = details.rights && rightsInWords([details.rights].flat().map(String));
   const browser = actor === 'person' ? origin?.browser : undefined;
   return {
     at: toMoment(at),
     ...describeAction({ action, details: { ...details, ...(rights && { rights }) } }),
+    /** Who acted: `Firefox on Windows`, or `The operator`. */
     by: browser === undefined ? message(`activity.actor-${actor}`) : browserText(browser),
+    /** Undefined, as the address, if no browser sent the request. */
     device: browser === undefined ? undefined : deviceIcon(browser),
     address: origin?.address,
   };

@@ -8,7 +8,7 @@ import type { Clock } from '../base/clock.ts';
 import { message, type Text } from '../base/message.ts';
 import { requestState } from '../base/request-state.ts';
 import { formRoutes } from './form-step.ts';
-import { LIMITED, type LimitFields, limitFields, placesIn, type TypedLimit, typedLimit } from './forms/limit-form.ts';
+import { checkLimit, LIMITED, type LimitFields, limitFields, type TypedLimit, typedLimit } from './forms/limit-form.ts';
 import { originInSession } from './page.ts';
 import type { PageKit } from './page-kit.ts';
 import type { Route } from './routes.ts';
@@ -21,6 +21,7 @@ declare module './view-data.ts' {
       readonly name: string;
       readonly masked: string;
       readonly notice: Text | undefined;
+      readonly problems: readonly FormProblem[];
       readonly organizations: readonly ReachedOrganization[];
       /** The user's organizations that allow no API keys. */
       readonly refusing: readonly string[];
@@ -33,8 +34,8 @@ declare module './view-data.ts' {
 const LIST = '/profile/api-keys';
 const NO_SUCH = message('api-keys.no-such');
 
-/** Without a limit, if the form has none of a place that the user has access to. */
 interface Typed {
+  /** Undefined before the form was sent, and if it has no limit. */
   readonly limit: TypedLimit | undefined;
 }
 
@@ -56,14 +57,13 @@ export function apiKeyLimitPage(parts: {
 
   return formRoutes<Typed>(kit, {
     path: `${LIST}/:id/limit`,
-    admit: requireOwnKey,
+    admit: [requireOwnKey],
     isForEverybody: false,
     async read(form, ctx) {
-      const places = new Set(placesIn(await access.accessOf({ accountId: accountOf(ctx).id })));
-      return { limit: typedLimit(form, (id) => places.has(id), clock()) };
+      return { limit: typedLimit(form, await access.accessOf({ accountId: accountOf(ctx).id }), clock()) };
     },
     stored: () => ({ limit: undefined }),
-    async draw(ctx, typed, { notice }) {
+    async draw(ctx, typed, { notice, problems }) {
       const key = ownKeys.get(ctx);
       const { accountId, places, isReadOnly } = key;
       const [all, allowing, reached] = await Promise.all([
@@ -78,16 +78,14 @@ export function apiKeyLimitPage(parts: {
         name: key.name,
         masked: `gate_key_…${key.lastFour}`,
         notice,
+        problems,
         organizations: reached.map((one) => describeReached(one, kit.rightsInWords(ctx))),
         refusing: refusing.map(({ name }) => name),
         form: { ...form, isOpen: true },
         action: ctx.path,
       });
     },
-    check(ctx, { limit }) {
-      if (limit === undefined) return { url: ctx.path };
-      return limit.problem === undefined ? undefined : { status: 422 };
-    },
+    check: checkLimit,
     async save(ctx, { limit }) {
       const { accountId, id } = ownKeys.get(ctx);
       if (limit === undefined) return { url: ctx.path };

@@ -13,22 +13,14 @@ import { type Message, message, type Text } from '../base/message.ts';
 import { formOf } from '../provider/form.ts';
 import { endingRoutes } from './ending.ts';
 import { formRoutes, type Said } from './form-step.ts';
-import {
-  describeLimit,
-  type LimitFields,
-  limitFields,
-  placesIn,
-  type TypedLimit,
-  typedLimit,
-} from './forms/limit-form.ts';
+import { describeLimit, type LimitFields, limitFields, type TypedLimit, typedLimit } from './forms/limit-form.ts';
 import { newCreationKey, sentFormFrom } from './forms/sent-form.ts';
-import { byText, byTime, type ListChoice, type ListForm, type ListView, listOf } from './lists.ts';
-import { originInSession } from './page.ts';
+import { type ListChoice, type ListForm, type ListView, listOf, usualOrders } from './lists.ts';
+import { originInSession, requestOrigin } from './page.ts';
 import type { PageKit } from './page-kit.ts';
 import { get, type Route } from './routes.ts';
 import { accountOf } from './signed-in.ts';
 import type { FormProblem } from './view-data.ts';
-import { browserDetails } from './words/browser-details.ts';
 import { type Moment, momentOrNothing, toMoment } from './words/moment.ts';
 
 declare module './view-data.ts' {
@@ -87,11 +79,7 @@ const KEYS: ListForm<ApiKey> = {
   path: PATH,
   idOf: ({ id }) => id,
   textOf: ({ name, lastFour }) => `${name} ${lastFour}`,
-  orders: [
-    byText('name', message('lists.name'), ({ name }) => name),
-    byTime('newest', message('lists.newest'), ({ createdAt }) => createdAt),
-    byTime('used', message('lists.last-used'), ({ lastUsedAt }) => lastUsedAt),
-  ],
+  orders: usualOrders(({ createdAt }) => createdAt),
 };
 
 export function apiKeysPage(parts: {
@@ -162,11 +150,11 @@ export function apiKeysPage(parts: {
     path: PATH,
     isForEverybody: true,
     async read(form, ctx) {
-      const places = new Set(placesIn(await access.accessOf({ accountId: accountOf(ctx).id })));
+      const reached = await access.accessOf({ accountId: accountOf(ctx).id });
       return {
         name: form.get('name') ?? '',
         expiresInDays: form.get('expires_in_days'),
-        limit: typedLimit(form, (id) => places.has(id), clock()),
+        limit: typedLimit(form, reached, clock()),
       };
     },
     stored: () => ({ name: '', expiresInDays: usual }),
@@ -188,7 +176,7 @@ export function apiKeysPage(parts: {
           key: sent.key,
           keep: (keyId, value) =>
             oneTimeValues.store(accountId, { name: displayName(name), value }, sent.shownAs(keyId)),
-          made: (made) => mail?.notify(accountId, 'new_api_key', { ...browserDetails(ctx), about: made.name }),
+          made: (made) => mail?.notify(accountId, 'new_api_key', { origin: requestOrigin(ctx), about: made.name }),
         },
         originInSession(ctx),
       );
@@ -221,9 +209,6 @@ export function apiKeysPage(parts: {
 
   const revoking = endingRoutes<ApiKey>(kit, {
     path: `${PATH}/:id/revoke`,
-    page: [kit.requireSignedIn],
-    form: kit.ownForm(),
-    needsRecentSignIn: true,
     find: (ctx) => apiKeys.find(accountOf(ctx).id, String(ctx.params.id)),
     ask: (_ctx, { name, lastFour }) => ({
       section: 'api-keys',

@@ -1,5 +1,5 @@
 /** `/profile/connections`: the clients that act for a user, their access, and how to end it. */
-import type { Context } from 'koa';
+import type { Context, Next } from 'koa';
 import type { Access } from '../accounts/access/access.ts';
 import { type ComparedOrganization, compareAccess, countChanges } from '../accounts/access/access-difference.ts';
 import { type ConnectionLimit, isLimited, limitAccess, limitDetails } from '../accounts/access/access-limit.ts';
@@ -11,10 +11,13 @@ import { type ConnectedClient, isUnused } from '../authorizations/connected-clie
 import type { Connections } from '../authorizations/connections.ts';
 import type { Disconnect } from '../authorizations/endings.ts';
 import type { Clock } from '../base/clock.ts';
-import { type Message, message, type Text } from '../base/message.ts';
+import { message, type Text } from '../base/message.ts';
+import { requestState } from '../base/request-state.ts';
 import { formOf } from '../provider/form.ts';
 import { endingRoutes } from './ending.ts';
+import { formRoutes } from './form-step.ts';
 import {
+  checkLimit,
   describeLimit,
   LIMITED,
   type LimitFields,
@@ -24,16 +27,16 @@ import {
   type TypedLimit,
   typedLimit,
 } from './forms/limit-form.ts';
-import { byText, byTime, type ListFilter, type ListForm, type ListView, listOf } from './lists.ts';
-import { originInSession, requestOrigin, seeOther } from './page.ts';
+import { type ListFilter, type ListForm, type ListView, listOf, usualOrders } from './lists.ts';
+import { originInSession, requestOrigin } from './page.ts';
 import type { PageKit } from './page-kit.ts';
-import { get, post, type Route } from './routes.ts';
-import { accountOf, NOTHING_SENT, typedOf } from './signed-in.ts';
+import { get, type Route } from './routes.ts';
+import { accountOf } from './signed-in.ts';
 import type { Sentence } from './view-data.ts';
 import { type DescribedStanding, describeStanding } from './words/client-standing.ts';
 import { type Moment, momentOrNothing, toMoment } from './words/moment.ts';
 import { describeExclusions, describeReached, type ReachedOrganization } from './words/reached.ts';
-import { type Tile, tileOf } from './words/tile.ts';
+import { tileOf } from './words/tile.ts';
 
 declare module './view-data.ts' {
   interface ViewData {
@@ -55,6 +58,7 @@ declare module './view-data.ts' {
       readonly ownedSince: Moment | undefined;
       readonly organizations: readonly ReachedOrganization[];
       readonly notice: Text | undefined;
+      readonly problems: readonly FormProblem[];
       /** The user's organizations that are completely outside the limit. */
       readonly outside: readonly { readonly id: string; readonly name: string }[];
       /** The number of chosen places that the user no longer has access to. */
@@ -67,27 +71,7 @@ declare module './view-data.ts' {
   }
 }
 
-interface ConnectionRow {
-  readonly url: string;
-  readonly name: string;
-  readonly tile: Tile;
-  /** The owner's name; empty if the operator provides the client. */
-  readonly owner: string;
-  readonly isSuspended: boolean;
-  readonly connected: Moment;
-  /** Undefined for a client that was never used. */
-  readonly lastUsed: Moment | undefined;
-  /**
-   * What changed in the client's access since the approval, such as `1 added` and `2 removed`;
-   * undefined if the approved access is unknown.
-   */
-  readonly changes: readonly Message[] | undefined;
-  /** The user's organizations that block the client, or ask first and have not approved it. */
-  readonly bars: readonly Message[];
-  readonly disconnectUrl: string;
-  /** Undefined for a connection without a limit. */
-  readonly limit: Message | undefined;
-}
+type ConnectionRow = ReturnType<typeof rowOf>;
 
 const PATH = '/profile/connections';
 /** The apps that the page proposed. */
@@ -99,6 +83,8 @@ const ADDED_FIELD = 'add_place';
 const NOT_CONNECTED = message('connections.one-already');
 const NOT_LIMITED = message('limit.not-saved');
 
+const ownConnections = requestState<ConnectedClient>('requireConnection');
+
 export function connectionsPage(parts: {
   readonly kit: PageKit;
   readonly clock: Clock;
@@ -109,13 +95,6 @@ export function connectionsPage(parts: {
   readonly disconnect: Disconnect;
 }): Route[] {
   const { kit, clock, access, clientStandings, connections, activity, disconnect } = parts;
-
-  /** Returns the user's connection that the path names; undefined for any other id. */
-  async function ownConnection(ctx: Context): Promise<ConnectedClient | undefined> {
-    const id = String(ctx.params.id);
-    const all = await connections.listOf(accountOf(ctx).id);
-    return all.find(({ clientId }) => clientId === id);
-  }
 
   /** Returns what the user and the clients reach, and which organizations the clients do not. */
   async function reachOf(ctx: Context, clients: readonly ConnectedClient[]): Promise<Reach> {
@@ -155,72 +134,61 @@ export function connectionsPage(parts: {
     });
   }
 
-  async function show(ctx: Context): Promise<void> {
-    const client = await ownConnection(ctx);
-    await (client ? draw(ctx, client) : kit.notices.redirect(ctx, PATH, NOT_CONNECTED));
+  /** Continues with the user's connection that the path names. */
+  async function requireConnection(ctx: Context, next: Next): Promise<void> {
+    const all = await connections.listOf(accountOf(ctx).id);
+    const client = all.find(({ clientId }) => clientId === ctx.params.id);
+    ownConnections.set(ctx, client);
+    await (client ? next() : kit.notices.redirect(ctx, PATH, NOT_CONNECTED));
   }
 
-  async function draw(ctx: Context, client: ConnectedClient, refused?: TypedLimit): Promise<void> {
-    const [reach, standing] = await Promise.all([
-      reachOf(ctx, [client]),
-      clientStandings.find(client.clientId, accountOf(ctx).id),
-    ]);
-    const organizations = compared(client, reach);
-    const { approvedAt, connectedAt, limit } = client;
-    const places = new Set(placesIn(reach.all));
-    const typed = refused ?? typedLimit(typedOf(ctx), (id) => places.has(id), clock());
-    const url = `${PATH}/${client.clientId}`;
-    await kit.render(ctx, 'connection', {
-      ...rowOf(client, organizations, reach),
-      approved: approvedAt > connectedAt ? toMoment(approvedAt) : undefined,
-      ownedSince: momentOrNothing(client.ownedSince),
-      organizations: organizations.map((one) => describeReached(one, kit.rightsInWords(ctx))),
-      notice: typedOf(ctx) ? NOTHING_SENT : await kit.notices.take(ctx),
-      outside: organizationsOutside(reach.all, limit).map(({ id, name }) => ({ id, name })),
-      gone: limit.places?.filter((id) => !places.has(id)).length ?? 0,
-      form: limitFields(reach.all, typed ?? limit, { now: clock(), hasEnd: true }),
-      limitUrl: url,
-      standing: standing && describeStanding(standing, clock()),
-    });
-  }
-
-  async function changeLimit(ctx: Context, client: ConnectedClient, limit: ConnectionLimit) {
-    const accountId = accountOf(ctx).id;
-    const { clientId, name } = client;
-    const details = { changed: `limit of ${name}`, client_id: clientId, ...limitDetails(limit) };
-    const origin = originInSession(ctx);
-    const before = { accountId, clientId, limit: client.limit };
-    const isChanged = await connections.limit(before, limit, (tx) =>
-      activity.record({ action: 'account_changed', actor: 'person', accountId, details, origin }, tx),
-    );
-    await kit.notices.redirect(ctx, `${PATH}/${clientId}`, isChanged ? LIMITED : NOT_LIMITED);
-  }
-
-  async function saveLimit(ctx: Context): Promise<void> {
-    const client = await ownConnection(ctx);
-    if (!client) return kit.notices.redirect(ctx, PATH, NOT_CONNECTED);
-    const added = formOf(ctx).get(ADDED_FIELD);
-    if (added !== null) return addPlace(ctx, client, added);
-    const places = new Set(placesIn(await access.accessOf({ accountId: accountOf(ctx).id })));
-    const typed = typedLimit(formOf(ctx), (id) => places.has(id), clock());
-    if (typed === undefined) return seeOther(ctx, ctx.path);
-    if (typed.problem !== undefined) {
-      ctx.status = 422;
-      return draw(ctx, client, typed);
-    }
-    await changeLimit(ctx, client, typed);
-  }
-
-  /** Adds an organization, with all its warehouses, to the chosen places. */
-  async function addPlace(ctx: Context, client: ConnectedClient, id: string): Promise<void> {
-    const { limit } = client;
-    const all = await access.accessOf({ accountId: accountOf(ctx).id });
-    const added = all.find((organization) => organization.id === id);
-    if (!added || limit.places === null) return seeOther(ctx, ctx.path);
-    const within = added.warehouses.map((warehouse) => warehouse.id);
-    const others = limit.places.filter((place) => place !== added.id && !within.includes(place));
-    await changeLimit(ctx, client, { ...limit, places: [...others, added.id] });
-  }
+  const limiting = formRoutes<{ readonly limit?: TypedLimit | undefined }>(kit, {
+    path: `${PATH}/:id`,
+    admit: [requireConnection],
+    isForEverybody: false,
+    async read(form, ctx) {
+      const all = await access.accessOf({ accountId: accountOf(ctx).id });
+      const added = form.get(ADDED_FIELD);
+      const { limit } = ownConnections.get(ctx);
+      return { limit: added === null ? typedLimit(form, all, clock()) : withPlace(limit, added, all) };
+    },
+    stored: () => ({}),
+    async draw(ctx, typed, { notice, problems }) {
+      const client = ownConnections.get(ctx);
+      const [reach, standing] = await Promise.all([
+        reachOf(ctx, [client]),
+        clientStandings.find(client.clientId, accountOf(ctx).id),
+      ]);
+      const organizations = compared(client, reach);
+      const { approvedAt, connectedAt, limit } = client;
+      const places = new Set(placesIn(reach.all));
+      await kit.render(ctx, 'connection', {
+        ...rowOf(client, organizations, reach),
+        approved: approvedAt > connectedAt ? toMoment(approvedAt) : undefined,
+        ownedSince: momentOrNothing(client.ownedSince),
+        organizations: organizations.map((one) => describeReached(one, kit.rightsInWords(ctx))),
+        notice,
+        problems,
+        outside: organizationsOutside(reach.all, limit).map(({ id, name }) => ({ id, name })),
+        gone: limit.places?.filter((id) => !places.has(id)).length ?? 0,
+        form: limitFields(reach.all, typed.limit ?? limit, { now: clock(), hasEnd: true }),
+        limitUrl: ctx.path,
+        standing: standing && describeStanding(standing, clock()),
+      });
+    },
+    check: checkLimit,
+    async save(ctx, { limit }) {
+      if (limit === undefined) return { url: ctx.path };
+      const accountId = accountOf(ctx).id;
+      const { clientId, name, limit: earlier } = ownConnections.get(ctx);
+      const details = { changed: `limit of ${name}`, client_id: clientId, ...limitDetails(limit) };
+      const origin = originInSession(ctx);
+      const isChanged = await connections.limit({ accountId, clientId, limit: earlier }, limit, (tx) =>
+        activity.record({ action: 'account_changed', actor: 'person', accountId, details, origin }, tx),
+      );
+      return { url: ctx.path, said: isChanged ? LIMITED : NOT_LIMITED };
+    },
+  });
 
   /** Disconnects apps after a question; `whose` returns which of the user's apps. */
   const disconnecting = (
@@ -229,9 +197,7 @@ export function connectionsPage(parts: {
   ): Route[] =>
     endingRoutes<readonly ConnectedClient[]>(kit, {
       path: name === 'one' ? `${PATH}/:id/disconnect` : `${PATH}/disconnect-${name}`,
-      page: [kit.requireSignedIn],
-      form: kit.ownForm(),
-      needsRecentSignIn: false,
+      isUrgent: true,
       async find(ctx) {
         const clients = whose(ctx, await connections.listOf(accountOf(ctx).id));
         return clients.length > 0 ? clients : undefined;
@@ -270,21 +236,24 @@ export function connectionsPage(parts: {
       const shown = ctx.method === 'POST' ? formOf(ctx).getAll(SHOWN_FIELD) : undefined;
       return shown ? unused.filter(({ clientId }) => shown.includes(clientId)) : unused;
     }),
-    get(`${PATH}/:id`, kit.requireSignedIn, show),
+    ...limiting,
     ...disconnecting('one', (ctx, all) => all.filter(({ clientId }) => clientId === ctx.params.id)),
-    post(`${PATH}/:id`, ...kit.ownForm(), kit.requireRecentSignIn, saveLimit),
   ];
+}
+
+/** Adds an organization, with all its warehouses, to the chosen places; undefined if there is nothing to add. */
+function withPlace(limit: ConnectionLimit, id: string, all: readonly Organization[]): ConnectionLimit | undefined {
+  const added = all.find((organization) => organization.id === id);
+  if (!added || limit.places === null) return undefined;
+  const within = placesIn([added]);
+  return { ...limit, places: [...limit.places.filter((place) => !within.includes(place)), id] };
 }
 
 const CONNECTIONS: ListForm<ConnectedClient> = {
   path: PATH,
   idOf: ({ clientId }) => clientId,
   textOf: ({ name, ownerName }) => `${name} ${ownerName ?? 'operator'}`,
-  orders: [
-    byText('name', message('lists.name'), ({ name }) => name),
-    byTime('newest', message('lists.newest'), ({ connectedAt }) => connectedAt),
-    byTime('used', message('lists.last-used'), ({ lastUsedAt }) => lastUsedAt),
-  ],
+  orders: usualOrders(({ connectedAt }) => connectedAt),
 };
 /** Each name apart, because it may be written from right to left. */
 const namesOf = (clients: readonly ConnectedClient[]): Sentence =>
@@ -320,11 +289,7 @@ function countReached(clients: readonly ConnectedClient[], { reached }: Reach) {
 const compared = (client: ConnectedClient, { reached }: Reach): ComparedOrganization[] =>
   compareAccess(limitAccess(client.approvedAccess, client.limit), reached.get(client.clientId) ?? []);
 
-function rowOf(
-  client: ConnectedClient,
-  compared: readonly ComparedOrganization[],
-  { all, exclusions }: Reach,
-): ConnectionRow {
+function rowOf(client: ConnectedClient, compared: readonly ComparedOrganization[], { all, exclusions }: Reach) {
   const url = `${PATH}/${client.clientId}`;
   const counts = countChanges(compared);
   const changes = (['added', 'removed', 'changed'] as const)
@@ -334,11 +299,14 @@ function rowOf(
     url,
     name: client.name,
     tile: tileOf({ id: client.clientId, name: client.name }),
+    /** Empty if the operator provides the client. */
     owner: client.ownerName ?? '',
     isSuspended: client.isSuspended,
     connected: toMoment(client.connectedAt),
     lastUsed: momentOrNothing(client.lastUsedAt),
+    /** What changed in the client's access since the approval, such as `1 added` and `2 removed`. */
     changes,
+    /** The user's organizations that block the client, or ask first and have not approved it. */
     bars: describeExclusions(exclusions.get(client.clientId) ?? [], all),
     disconnectUrl: `${url}/disconnect`,
     limit: isLimited(client.limit) ? describeLimit(client.limit, all) : undefined,

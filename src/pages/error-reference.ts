@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 import type { Context } from 'koa';
 import { parse } from 'yaml';
-import { type Message, message, type Text } from '../base/message.ts';
+import { type Message, message } from '../base/message.ts';
 import { inEnglish, isUnknown } from '../texts/texts.ts';
 import type { PageKit } from './page-kit.ts';
 import { get, type Lifetimes, type Route } from './routes.ts';
@@ -17,15 +17,7 @@ declare module './view-data.ts' {
   }
 }
 
-interface ErrorReferenceView {
-  /** The `error` code of the response. */
-  readonly code: string;
-  readonly title: Message;
-  readonly meaning: Message;
-  readonly causes: readonly { readonly cause: Message; readonly remedy: Message }[];
-  /** A path of this service, or words that say where else the error appears, with the status or what else happens. */
-  readonly answers: readonly { readonly endpoint: Text; readonly answer: Text | number }[];
-}
+type ErrorReferenceView = NonNullable<ReturnType<typeof errorReference>>;
 
 type Answers = Readonly<Record<string, number | string>>;
 
@@ -51,7 +43,7 @@ export function answersOf(path: string) {
 }
 
 /** Returns the data of an error's page; undefined for a code without a page. */
-export function errorReference(code: string, lifetimes: Lifetimes): ErrorReferenceView | undefined {
+export function errorReference(code: string, lifetimes: Lifetimes) {
   const answers = isDocumentedError(code) ? answersByCode[code] : undefined;
   return (
     answers && {
@@ -59,6 +51,7 @@ export function errorReference(code: string, lifetimes: Lifetimes): ErrorReferen
       title: titleOf(code),
       meaning: message(`error-reference.${code}-meaning`),
       causes: causesOf(code, lifetimes),
+      /** Where it appears, a path of this service or words, with the status or what else happens. */
       answers: Object.entries(answers).map(([endpoint, answer]) => ({
         endpoint: endpoint.startsWith('/') ? endpoint : inWords(endpoint),
         answer: typeof answer === 'number' ? answer : inWords(answer),
@@ -68,7 +61,7 @@ export function errorReference(code: string, lifetimes: Lifetimes): ErrorReferen
 }
 
 /** Returns the causes and remedies that the texts number from 1. */
-function causesOf(code: string, lifetimes: Lifetimes): ErrorReferenceView['causes'] {
+function causesOf(code: string, lifetimes: Lifetimes) {
   const durations = Object.entries(lifetimes).map(([name, seconds]) => [name, durationOf(seconds)] as const);
   const values = Object.fromEntries(durations);
   const causes: { cause: Message; remedy: Message }[] = [];

@@ -1,10 +1,11 @@
 /** The life of a form: its page, with what was typed before a sign-in; its checks; and the answer to it. */
 import type { Context, Middleware, Next } from 'koa';
+import compose from 'koa-compose';
 import { type Message, message, type Text } from '../base/message.ts';
 import { type Problem, Refusal } from '../base/refusal.ts';
 import { requestState } from '../base/request-state.ts';
 import { formOf } from '../provider/form.ts';
-import { isUnknown } from '../texts/texts.ts';
+import { inEnglish, isUnknown } from '../texts/texts.ts';
 import { seeOther } from './page.ts';
 import type { PageKit } from './page-kit.ts';
 import { get, post, type Redraw, type Route } from './routes.ts';
@@ -14,8 +15,10 @@ import type { FormProblem } from './view-data.ts';
 /** @typeParam Typed what the form contains, valid or not */
 export interface Form<Typed> extends Pick<Redraw, 'isForEverybody'> {
   readonly path: string;
-  /** Admits a signed-in user to the page and, last, to its form. */
-  readonly admit?: Middleware;
+  /** The steps that admit a signed-in user to the page and, last, to its form. */
+  readonly admit?: readonly Middleware[];
+  /** True if a session suffices to save, so that the user can stop an app at once. */
+  readonly isUrgent?: boolean;
   read(form: URLSearchParams, ctx: Context): Typed | Promise<Typed>;
   /** Returns what the form contains before anything is typed, or the URL of the page that has the form. */
   stored(ctx: Context): Typed | { readonly page: string };
@@ -49,8 +52,7 @@ interface Again<Typed> {
 
 /** Returns the routes of the page and its form. Nothing is saved by the form of another user or session. */
 export function formRoutes<Typed extends object>(kit: PageKit, form: Form<Typed>): Route[] {
-  const { path, admit, fieldOf } = form;
-  const admitting = admit ? [admit] : [];
+  const { path, admit = [], fieldOf } = form;
 
   const shown = (problem: Problem): FormProblem => {
     const inField = problemText(problem);
@@ -79,7 +81,7 @@ export function formRoutes<Typed extends object>(kit: PageKit, form: Form<Typed>
     draw: async (ctx, problem) => {
       const { status } = ctx;
       const again = async () => answer(ctx, await form.read(formOf(ctx), ctx), { status, said: [problem] });
-      await (admit ? admit(ctx, again) : again());
+      await compose([...admit])(ctx, again);
     },
   };
 
@@ -98,11 +100,15 @@ export function formRoutes<Typed extends object>(kit: PageKit, form: Form<Typed>
     await answer(ctx, typed, await form.save(ctx, typed).catch(refusedBy));
   }
 
+  const recent = form.isUrgent ? [] : [kit.requireRecentSignIn];
   return [
-    get(path, kit.requireSignedIn, ...admitting, show),
-    post(path, ...kit.ownForm(redraw), ...admitting, checkForm, kit.requireRecentSignIn, save),
+    get(path, kit.requireSignedIn, ...admit, show),
+    post(path, ...kit.ownForm(redraw), ...admit, checkForm, ...recent, save),
   ];
 }
+
+/** Returns a problem of a page's own, which needs no words in English. */
+export const problemOf = (code: string, text: Message): Problem => ({ code, message: inEnglish(text), text });
 
 export const problemText = (problem: Problem): Text => problem.text ?? problem.message;
 

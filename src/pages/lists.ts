@@ -38,7 +38,7 @@ export interface ListFilter<Row> {
   has(row: Row): boolean;
 }
 
-/** The data that `partials/list-tools`, `list-found` and `list-pages` print. */
+/** The data that `partials/list-tools` and `list-pages` print. */
 export interface ListView extends ListTools {
   readonly total: number;
   readonly found: number;
@@ -73,7 +73,7 @@ export interface ListChoice {
   readonly isChosen: boolean;
 }
 
-const collator = new Intl.Collator('en', { numeric: true });
+export const collator = new Intl.Collator('en', { numeric: true });
 
 /** Sorts from A to Z. */
 export const byText = <Row>(name: string, label: Text, keyOf: (row: Row) => string): ListOrder<Row> => ({
@@ -94,6 +94,15 @@ export const byTime = <Row>(
   keyOf: (row) => timeOf(row)?.toISOString() ?? '',
   compare: (a, b) => (a === b ? 0 : a > b ? -1 : 1),
 });
+
+/** The usual orders of a list of what a user has: by name, the newest first, and the last used first. */
+export const usualOrders = <Row extends { readonly name: string; readonly lastUsedAt?: Date | null | undefined }>(
+  beganAt: (row: Row) => Date,
+): ListForm<Row>['orders'] => [
+  byText('name', message('lists.name'), ({ name }) => name),
+  byTime('newest', message('lists.newest'), beganAt),
+  byTime('used', message('lists.last-used'), ({ lastUsedAt }) => lastUsedAt),
+];
 
 /** Returns the page of `rows` that a request's query asks for. Invalid parameters are ignored. */
 export function listOf<Row>(rows: readonly Row[], query: ParsedUrlQuery, form: ListForm<Row>): ListPage<Row> {
@@ -130,8 +139,8 @@ export function listOf<Row>(rows: readonly Row[], query: ParsedUrlQuery, form: L
 }
 
 /**
- * Like `listOf`, for a list that may be long. A list that one step reads has all orders. A longer
- * one has only the order of the steps: a search or filter reads step by step, until the page is full.
+ * Like `listOf`, for a list that may be long. If one step reads the whole list, the user can sort it. A longer list
+ * keeps the order of the steps: a search or filter reads step by step, until the page is full.
  *
  * @param maxSteps how many steps a page reads; the next page continues
  */

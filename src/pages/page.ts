@@ -103,7 +103,7 @@ export const foundVisitor = visitors.find;
 /** Returns the visitor, in the steps after `requireSignedIn`. */
 export const visitorIn = visitors.get;
 
-/** Returns what binds a visit to a provider to the signed-in user and the session. */
+/** Returns the user and the session to which a visit to a provider is bound. */
 export function ownSession(ctx: Context): { readonly accountId: string; readonly sessionUid: string } {
   const { account, session } = visitors.get(ctx);
   return { accountId: account.id, sessionUid: session.uid };

@@ -62,13 +62,13 @@ export interface ConfirmView {
   /** Warns that the subject is in use, if that is known. */
   readonly warning?: Sentence;
   readonly consequences: readonly Sentence[];
-  readonly notice?: Text | undefined;
+  readonly notice: Text | undefined;
   /** Why the form had no effect. */
-  readonly problem?: Text | undefined;
+  readonly problems: readonly FormProblem[];
   /** What the user must type, and what was typed; undefined if the button suffices. */
-  readonly typed?: { readonly what: string; readonly value: string; readonly isWrong: boolean } | undefined;
+  readonly typed: { readonly what: string; readonly value: string } | undefined;
   /** Unique to each rendered form. */
-  readonly creationKey?: string;
+  readonly creationKey: string;
   readonly action: string;
   /** Hidden fields of the form. */
   readonly fields?: readonly { readonly name: string; readonly value: string }[];

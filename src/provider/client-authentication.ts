@@ -92,12 +92,14 @@ export function createClientAuthentication(parts: {
   async function authenticateInTurn(ctx: Context, next: NextStep, isForCaller: boolean): Promise<Answer> {
     const credentials = presentedCredentials(ctx);
     await authenticate(ctx, credentials);
+    const client = authenticatedClient(ctx);
     const work = async (hasWaited: boolean): Promise<Answer> => {
-      // Its secret may have been removed meanwhile.
-      if (hasWaited) await authenticate(ctx, credentials);
+      // Its secret may have been removed meanwhile: each change makes another object of the client.
+      const isChanged = hasWaited && (await clients.find(client.id)) !== client;
+      if (isChanged) await authenticate(ctx, credentials);
       return next();
     };
-    return inTurn(authenticatedClient(ctx), ctx, work, isForCaller);
+    return inTurn(client, ctx, work, isForCaller);
   }
 
   return {

@@ -90,7 +90,7 @@ export const OVERRIDES: readonly Override[] = [
     member: 'AuthorizationCode.prototype.save',
     changes: 'the code belongs to an authorization, which is stored with it',
     because: 'the engine stores codes, grants and tokens separately, and consumes a code in ' + 'several steps',
-    test: ['authorization-codes.test.ts', 'an authorization code is valid for ten minutes'],
+    test: ['authorization-codes.test.ts', 'is refused and ends only the tokens of that code'],
     install({ AuthorizationCode }, { saveCode }) {
       AuthorizationCode.prototype.save = function () {
         return saveCode(this, Provider.ctx);

@@ -15,7 +15,7 @@ export const CONTENT_TYPE = 'application/x-www-form-urlencoded';
 const forms = requestState<URLSearchParams>('readForm');
 
 export const formOf = forms.get;
-/** Like `formOf`; undefined if neither of them has read a form. */
+/** Like `formOf`, but undefined if no step has read a form. */
 export const findForm = forms.find;
 
 /**

@@ -23,12 +23,11 @@ import { createErrorPage } from '../pages/error-page/error-page.ts';
 import { createNotices } from '../pages/forms/notices.ts';
 import { submitResults } from '../pages/forms/submit-results.ts';
 import { createLanguageOf } from '../pages/language.ts';
-import { foundVisitor, signedInOf } from '../pages/page.ts';
+import { foundVisitor, requestOrigin, signedInOf } from '../pages/page.ts';
 import { refreshSession } from '../pages/sign-in/current-session.ts';
 import { createKnownDevices } from '../pages/sign-in/known-devices.ts';
 import { isOpenTo } from '../pages/sign-in/sign-in-policy.ts';
 import { createPageKit } from '../pages/signed-in.ts';
-import { browserDetails } from '../pages/words/browser-details.ts';
 import { createRightsInWords } from '../pages/words/rights.ts';
 import { createWrongSecretLimit } from '../provider/failure-limits.ts';
 import type { ChangeStreams } from '../provider/introspection-changes.ts';
@@ -125,10 +124,10 @@ export function createApplication(parts: ApplicationParts) {
       notifySilent(ctx, accountId, { name }) {
         // No account knows a browser there: each first one of a day would be a mail.
         if (isShared(ctx.ip)) return;
-        mail.notify(accountId, 'silent_authorization', { ...browserDetails(ctx), about: name });
+        mail.notify(accountId, 'silent_authorization', { origin: requestOrigin(ctx), about: name });
       },
       notifyNew(ctx, accountId, { name }) {
-        mail.notify(accountId, 'new_connection', { ...browserDetails(ctx), about: name });
+        mail.notify(accountId, 'new_connection', { origin: requestOrigin(ctx), about: name });
       },
     },
     showError: errorPage.showAuthorizationError,

@@ -40,18 +40,15 @@ import { isSignedInAs } from '../pages/page.ts';
 import type { PageKit } from '../pages/page-kit.ts';
 import { passkeysPage } from '../pages/passkeys/passkeys.ts';
 import { forgotPasswordPage } from '../pages/password/forgot-password.ts';
-import { createLinkPage, passwordPage } from '../pages/password/password.ts';
-import { createAfterLink, createUseLink } from '../pages/password/used-link.ts';
+import { passwordPage } from '../pages/password/password.ts';
 import { profilePage } from '../pages/profile.ts';
 import type { PostForm, Route } from '../pages/routes.ts';
-import { createMailChoices } from '../pages/security/mail-choices.ts';
-import { createPasswordChange } from '../pages/security/password-change.ts';
 import { securityPage } from '../pages/security/security.ts';
 import { createSessionsSection } from '../pages/security/sessions.ts';
 import { createSignInMethodsPart } from '../pages/security/sign-in-methods.ts';
 import { firstSignInPage } from '../pages/security/what-has-access.ts';
-import { createNeededMethods, createSignInAttempts } from '../pages/sign-in/attempt.ts';
-import { createSignInForm, createSignInSteps, signInPage } from '../pages/sign-in/sign-in.ts';
+import { createNeededMethods } from '../pages/sign-in/attempt.ts';
+import { createSignInSteps, signInPage } from '../pages/sign-in/sign-in.ts';
 import { signOutPage } from '../pages/sign-in/sign-out.ts';
 import { upstreamPages } from '../pages/sign-in/upstream-providers.ts';
 import { strongSignInPage } from '../pages/strong-sign-in.ts';
@@ -97,17 +94,13 @@ export function listPages(parts: {
 
   const signInSteps = createSignInSteps({
     kit,
+    enabled,
+    formDrafts,
     sessions,
-    form: createSignInForm({ kit, enabled, formDrafts }),
-    attempts: createSignInAttempts({
-      kit,
-      enabled,
-      checkPassword,
-      standings,
-      signInMethods,
-      activity,
-    }),
-    upstream,
+    checkPassword,
+    standings,
+    signInMethods,
+    activity,
     signIns,
     interactions,
     waiting,
@@ -128,19 +121,6 @@ export function listPages(parts: {
     activity,
   });
   const neededMethods = createNeededMethods({ standings, signInMethods });
-  const linkPage = createLinkPage({ kit, enabled, endingChoices, neededMethods, waiting });
-  const useLink = createUseLink({ passwords, passwordChanges, endingChoices });
-  const afterLink = createAfterLink({
-    kit,
-    passwords,
-    formDrafts,
-    waiting,
-    endingChoices,
-    neededMethods,
-    standings,
-    signIns,
-    mail,
-  });
 
   const own = createOwnClientPages({ kit, clients, clientRequests, activity });
   const ids = settings.api?.testOrganizations ?? [];
@@ -163,9 +143,6 @@ export function listPages(parts: {
     sessionList,
     signIns,
   });
-  const changePassword = passwords
-    ? createPasswordChange({ checkPassword, passwordChanges, disconnect, signIns })
-    : undefined;
   const organizationEndings = createOrganizationEndings({
     activity,
     ends: createOrganizationEnds({ database, engine, access, clock }),
@@ -191,7 +168,20 @@ export function listPages(parts: {
       upstream,
     }),
     languagePage({ kit, issuer, accounts }),
-    passwordPage({ kit, issuer, passwordLinks, linkPage, useLink, afterLink }),
+    passwordPage({
+      kit,
+      issuer,
+      passwordLinks,
+      passwordChanges,
+      enabled,
+      formDrafts,
+      waiting,
+      endingChoices,
+      neededMethods,
+      standings,
+      signIns,
+      mail,
+    }),
     linkRequests
       ? forgotPasswordPage({
           kit,
@@ -246,6 +236,7 @@ export function listPages(parts: {
     activityPage({ kit, activity }),
     securityPage({
       kit,
+      accounts,
       connections,
       sessionsSection,
       signInMethodsPart: createSignInMethodsPart({
@@ -255,8 +246,12 @@ export function listPages(parts: {
         passkeys,
         signIns,
       }),
-      mailChoices: createMailChoices({ kit, accounts, sendsMail: mail !== undefined }),
-      changePassword,
+      sendsMail: mail !== undefined,
+      passwords,
+      checkPassword,
+      passwordChanges,
+      disconnect,
+      signIns,
     }),
     firstSignInPage({ kit, signInMethods, endingChoices, formDrafts, signIns, passwords }),
     strongSignInPage({ kit, signInMethods, enabled }),

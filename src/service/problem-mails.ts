@@ -28,7 +28,7 @@ export function createProblemMails(parts: {
     const [one, ...others] = new Set(open.map(({ clientId }) => clientId));
     const path = `/profile/oauth-clients${others.length > 0 ? '' : `/${one}/problems`}`;
     const isSent = await mail()?.reportProblems(ownerId, { items: [...new Map(items).values()], path });
-    // The mail of the next new problem names these, too.
+    // Not of a mail that failed: the next problem sends another, which names these problems, too.
     if (isSent === false) await perOwner.refund(key);
   }
 

@@ -139,11 +139,12 @@ function requireCaller(response: Response | undefined): void {
 const MAX_WAITING_OF_ALL = 1_000;
 
 /**
- * Runs at most `max` functions at once, of all callers; the refusal is StorageUnavailable `too_many_waiting`.
+ * Runs at most `max` functions at once, of all callers; the refusal is StorageUnavailable `too_many_waiting`. If too
+ * many wait, that is the latest of the `caller` with the most of them.
  */
 export function createTurns(max: number, limits: Partial<Pick<TurnLimits, 'maxWaiting' | 'maxWaitMs'>> = {}) {
   const inTurn = createTurnsOf({ atOnce: max, maxWaiting: MAX_WAITING_OF_ALL, refusal: tooManyWaiting, ...limits });
-  return <Result>(work: () => Promise<Result>): Promise<Result> => inTurn('all', work);
+  return <Result>(work: () => Promise<Result>, caller?: string): Promise<Result> => inTurn('all', work, caller);
 }
 
 const tooManyWaiting = (): StorageUnavailable =>

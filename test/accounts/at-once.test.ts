@@ -1,5 +1,6 @@
 /** Concurrent changes: the database makes them one after the other. */
 import { expect } from 'chai';
+import { pino } from 'pino';
 import { createAccess } from '../../src/accounts/access/access.ts';
 import { createActivity } from '../../src/accounts/activity/activity.ts';
 import { createApiKeys } from '../../src/accounts/api-keys/api-keys.ts';
@@ -14,6 +15,8 @@ import type { Accounts } from '../../src/changes/accounts.ts';
 import { createChanges } from '../../src/changes/engine.ts';
 import { createOrganizations } from '../../src/changes/organizations.ts';
 import { createTestOrganizations } from '../../src/changes/test-organizations.ts';
+import { createClientCounts } from '../../src/clients/client-counts.ts';
+import { createClientNetworks } from '../../src/clients/client-networks.ts';
 import { type ClientRegistry, createClientRegistry } from '../../src/clients/client-registry.ts';
 import { createAccountTurns } from '../../src/storage/account-turns.ts';
 import { silentChangeFeed } from '../../src/storage/change-feed.ts';
@@ -313,6 +316,28 @@ onPostgres('concurrent changes', (open) => {
       return { works };
     });
     expect(await Promise.all(works)).to.deep.equal([false, undefined]);
+  });
+
+  it('what is recorded of one client in the same batch is kept while another process deletes the other', async () => {
+    const log = pino({ level: 'silent' });
+    const [kept, deleted] = await Promise.all(times(2, async () => (await clients.add(partner)).client));
+    if (!kept || !deleted) throw new Error('no clients');
+    const networks = createClientNetworks({ ...parts, log });
+    const counts = createClientCounts({ ...parts, log });
+    for (const client of [kept, deleted]) {
+      networks.record(client, '203.0.113.7');
+      counts.add(client.id, 'refreshes');
+    }
+    const { works } = await database.transaction(async (tx) => {
+      await tx.query('DELETE FROM clients WHERE id = $1', [deleted.id]);
+      const works = [networks.flush(), counts.lastDay(kept.id)];
+      await eventually(() => expectWaiting(database, works.length));
+      return { works };
+    });
+    await Promise.all(works);
+    expect((await networks.list(kept)).map(({ network }) => network)).to.deep.equal(['203.0.113.0/24']);
+    expect(await counts.lastDay(kept.id)).to.deep.equal({ refreshes: 1, refusals: 0 });
+    await Promise.all([networks.close(), counts.close()]);
   });
 
   it('nothing joins or changes an organization while the last step deletes it', async () => {

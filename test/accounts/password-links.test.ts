@@ -47,17 +47,6 @@ describe('links to set a password', () => {
     expect(signedIn).to.include({ id: account.id });
   });
 
-  it('a password link is valid for a day', async () => {
-    const token = await make();
-    now += DAY - 1;
-    expect(await links.find(token)).to.be.ok;
-    now += 1;
-    expect(await links.find(token)).to.equal(undefined);
-    expect(await changes.changeByLink(token, PASSWORD, origin)).to.equal(undefined);
-    expect(await links.removeExpired(10)).to.equal(1);
-    expect(await links.removeExpired(10)).to.equal(0);
-  });
-
   it('a link that expires while its password waits to be hashed sets no password', async () => {
     const token = await make();
     expect(await links.find(token)).to.be.ok;

@@ -1,8 +1,8 @@
 /** Reports leaked values as a scanner does. */
 import { type Answer, ask } from '../support/oauth.ts';
 
-export const LEAKS_SECRET = 'scanner-secret-of-the-tests-0123456789abcd';
-export const LEAK_SENDERS = { leaks: [{ name: 'scanner', secret: LEAKS_SECRET }] };
+const SECRET = 'scanner-secret-of-the-tests-0123456789abcd';
+export const LEAK_SENDERS = { leaks: [{ name: 'scanner', secret: SECRET }] };
 
 export interface Reported {
   readonly token: string;
@@ -10,13 +10,9 @@ export interface Reported {
   readonly source?: string;
 }
 
-export const reportLeaks = (
-  { operatorsUrl }: { readonly operatorsUrl: string },
-  list: unknown,
-  { secret = LEAKS_SECRET }: { secret?: string } = {},
-): Promise<Answer> =>
+export const reportLeaks = ({ operatorsUrl }: { readonly operatorsUrl: string }, list: unknown): Promise<Answer> =>
   ask(new URL('/leaks', operatorsUrl), {
     method: 'POST',
-    headers: { authorization: `Bearer ${secret}` },
+    headers: { authorization: `Bearer ${SECRET}` },
     body: typeof list === 'string' ? list : JSON.stringify(list),
   });

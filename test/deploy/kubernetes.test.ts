@@ -80,18 +80,6 @@ describe('deploy/kubernetes', () => {
     }
   });
 
-  it('the manifests define pods only in mutable kinds, so that a second `kubectl apply` succeeds', () => {
-    // Only these kinds may refer to the ConfigMap, which every changed setting renames: the pod
-    // template of a Job and the spec of a Pod are immutable.
-    const changeable = ['Deployment', 'StatefulSet', 'DaemonSet', 'CronJob'];
-    for (const manifest of manifests) {
-      const hasPods = /"(image|configMap|secretName)":/.test(JSON.stringify(manifest));
-      if (hasPods) expect(changeable, manifest.metadata.name).to.include(manifest.kind);
-    }
-    expect(generated).not.to.have.property('options');
-    expect(kustomization).not.to.have.property('generatorOptions');
-  });
-
   it('an init container of every node migrates the database', () => {
     expect(storage.autoMigrate).to.equal(false);
     const commands = pod.initContainers.map(({ command }: Container) => command);

@@ -190,13 +190,6 @@ describeOn([systemdAnalyze], 'deploy/systemd', () => {
     expect(unitText('gatehouse@.service')).to.include(`\nRestartPreventExitStatus=${status}\n`);
   });
 
-  it('gatehouse.target starts and stops every process', () => {
-    const unit = unitText('gatehouse@.service');
-    expect(unit).to.include('\nPartOf=gatehouse.target\n');
-    expect(unit).to.include('\nWantedBy=gatehouse.target\n');
-    expect(unit, 'systemd waits until the service is ready').to.include('\nType=notify\n');
-  });
-
   for (const name of ['gatehouse@.service', 'gatehouse-import.service']) {
     it(`systemd-analyze rates the exposure of the unit ${name} at most 1.3`, () => {
       const folder = temporaryDirectory('exposure');
@@ -206,14 +199,6 @@ describeOn([systemdAnalyze], 'deploy/systemd', () => {
       expect(() => execFileSync('systemd-analyze', words)).not.to.throw();
     });
   }
-
-  it('the systemd unit of the import is confined like that of the service', () => {
-    const confinement = (name: string) =>
-      /^AmbientCapabilities=(?:\n.+)+/m.exec(unitText(name))?.[0].trim().split('\n');
-    expect(confinement('gatehouse-import.service'))
-      .to.deep.equal(confinement('gatehouse@.service'))
-      .and.to.have.length.above(20);
-  });
 
   it('tmpfiles.conf creates the folder of the import, writable by its group and readable by the service', function () {
     if (!runsAsRoot) return this.skip();

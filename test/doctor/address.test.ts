@@ -57,18 +57,12 @@ describeOn([postgresServer, redisServer], 'operator doctor, with a reverse proxy
     });
   }
 
-  it('the doctor accepts a proxy that is configured as documented or appends to X-Forwarded-For', async () => {
-    for (const forwardedFor of ['set', 'append'] as const) {
-      proxy.conduct.forwardedFor = forwardedFor;
-      const { healthy, troubles, exitCode, of } = await examine(environment);
-      expect({ healthy, troubles, exitCode }).to.deep.equal({
-        healthy: true,
-        troubles: [],
-        exitCode: 0,
-      });
-      for (const step of ['authorize', 'exchange', 'retry', 'refresh_revoked', 'sign_out']) {
-        expect(of(step)).to.include({ status: 'ok' }).and.have.property('ms');
-      }
+  it('the doctor accepts a proxy that appends to X-Forwarded-For', async () => {
+    proxy.conduct.forwardedFor = 'append';
+    const { healthy, troubles, exitCode, of } = await examine(environment);
+    expect({ healthy, troubles, exitCode }).to.deep.equal({ healthy: true, troubles: [], exitCode: 0 });
+    for (const step of ['authorize', 'exchange', 'retry', 'refresh_revoked', 'sign_out']) {
+      expect(of(step)).to.include({ status: 'ok' }).and.have.property('ms');
     }
   });
 
@@ -142,16 +136,6 @@ describeOn([postgresServer, redisServer], 'operator doctor, with a reverse proxy
     expect(examination.of('proxy_hops').message).to.contain('X-Forwarded-For arrives at');
   });
 
-  it('`doctor --address` needs no DNS entry for the issuer', async () => {
-    const unknown = await nodeBehind(opened, 'https://gatehouse.invalid');
-    const address = `http://127.0.0.1:${unknown.settings.server.port}`;
-    const { troubles, healthy, of } = await examine(environmentOf(unknown), '--address', address);
-    expect(troubles).to.deep.equal([]);
-    expect(healthy).to.equal(true);
-    expect(of('sign_out').status).to.equal('ok');
-    expect(of('change_stream').status).to.equal('ok');
-  });
-
   it('the doctor detects a proxy that drops cookies', async () => {
     proxy.conduct.dropped = ['set-cookie'];
     const { troubles, of } = await examine(environment);
@@ -166,20 +150,13 @@ describeOn([postgresServer, redisServer], 'operator doctor, with a reverse proxy
     expect(examination.of('cookies').message).to.match(/gate_session.* did not arrive .*, with HttpOnly$/);
   });
 
-  for (const [hops, status, message] of [
-    [2, 'problem', '203.0.113.7'],
-    // The proxy and the doctor have the same address here.
-    [0, 'warning', 'X-Forwarded-For arrives at'],
-  ] as const) {
-    it(`the doctor detects a wrong proxy_hops of ${hops}, and names the address that the service would trust`, async () => {
-      const other = await nodeBehind(opened, issuer, { proxyHops: hops });
-      Object.assign(proxy.conduct, { forwardedFor: 'append', leadTo: other.settings.server.port });
-      if (hops === 0) await forwardOnce(other);
-      const examination = await examine(environmentOf(other));
-      expectOnly(examination, 'proxy_hops', status);
-      expect(examination.of('proxy_hops').message).to.contain(message);
-    });
-  }
+  it('the doctor detects too many proxy_hops, and names the address that the service would trust', async () => {
+    const other = await nodeBehind(opened, issuer, { proxyHops: 2 });
+    Object.assign(proxy.conduct, { forwardedFor: 'append', leadTo: other.settings.server.port });
+    const examination = await examine(environmentOf(other));
+    expectOnly(examination, 'proxy_hops', 'problem');
+    expect(examination.of('proxy_hops').message).to.contain('203.0.113.7');
+  });
 
   it('`doctor --address` sends the requests for the issuer directly to a node', async () => {
     proxy.conduct.leadTo = await freePort();

@@ -13,10 +13,9 @@ import { connectRedis, createRedis } from '../../src/storage/redis/redis.ts';
 import { createRedisStore } from '../../src/storage/redis/store.ts';
 import { StorageUnavailable } from '../../src/storage/storage-unavailable.ts';
 import { fileWith } from '../config/configuration.ts';
-import { operatorWith } from '../operator/run-operator.ts';
 import { failureOf } from '../storage/waiting.ts';
 import { createOpened } from '../support/opened.ts';
-import { freshDatabaseUrl, freshMigratedDatabaseUrl } from '../support/postgres-server.ts';
+import { freshMigratedDatabaseUrl } from '../support/postgres-server.ts';
 import { freePort } from '../support/programs.ts';
 import { READY_NODE } from '../support/ready-node.ts';
 import { startRedisServer } from '../support/redis-server.ts';
@@ -57,20 +56,6 @@ describeOn([postgresServer, redisServer], 'operator doctor, checking the stores'
     await server.stop();
   });
 
-  it('the doctor names the missing migrations, and changes nothing', async () => {
-    const databaseUrl = await freshDatabaseUrl();
-    const { of, exitCode } = await withStores(databaseUrl);
-    expect(of('migrations').message).to.contain('lacks 0001_schema');
-    expect(of('migrations').remedy).to.contain('auto_migrate');
-    expect(of('flow').message).to.equal('not checked: a migration is pending');
-    expect(exitCode).to.equal(1);
-    const client = new pg.Client(databaseUrl);
-    await client.connect();
-    const tables = await client.query("SELECT FROM pg_tables WHERE schemaname = 'public'");
-    await client.end();
-    expect(tables.rowCount).to.equal(0);
-  });
-
   it('the doctor names the migrations of a later version', async () => {
     const databaseUrl = await freshMigratedDatabaseUrl();
     const client = new pg.Client(databaseUrl);
@@ -106,37 +91,6 @@ describeOn([postgresServer, redisServer], 'operator doctor, checking the stores'
     few.disconnect();
     redis.disconnect();
     await server.stop();
-  });
-
-  it('the doctor detects tables of another role, and a command says what to do', async () => {
-    const { url, admin, role } = await withRole();
-    await admin.query(`CREATE ROLE ${role}_read; ALTER TABLE accounts OWNER TO ${role}_read;
-      GRANT SELECT ON accounts TO ${role}`);
-    const { of } = await withStores(url);
-    expect(of('database_owner')).to.include({ status: 'problem', where: 'DATABASE_URL' });
-    expect(of('database_owner').message).to.contain('belong to postgres').and.not.contain(`${role}_read`);
-    expect(of('database_owner').remedy).to.contain('A restore gave the tables to another role');
-    expect(of('migrations').message).to.equal('not checked: the tables belong to another role');
-    await admin.query('GRANT USAGE ON SCHEMA public TO PUBLIC');
-    const { exitCode, errors } = await operatorWith({ GATEHOUSE_ISSUER: issuer, DATABASE_URL: url })('accounts list');
-    expect(exitCode).to.equal(1);
-    expect(errors).to.contain('permission denied').and.contain('the tables belong to another role');
-    expect(errors).not.to.contain('bug in Gatehouse');
-  });
-
-  it('a role that may not create tables in the schema, or not use it, gets the statement that helps', async () => {
-    const { url, admin } = await withRole(await freshDatabaseUrl());
-    await admin.query('REVOKE CREATE ON SCHEMA public FROM PUBLIC; GRANT USAGE ON SCHEMA public TO PUBLIC');
-    const migration = operatorWith({ GATEHOUSE_ISSUER: issuer, DATABASE_URL: url });
-    for (const uses of [true, false]) {
-      if (!uses) await admin.query('REVOKE USAGE ON SCHEMA public FROM PUBLIC');
-      const { exitCode, errors } = await migration('migrate');
-      expect(errors).to.contain('permission denied for schema public').and.contain('ALTER SCHEMA public OWNER TO');
-      expect(exitCode).to.equal(1);
-    }
-    const { of } = await withStores(url);
-    expect(of('migrations').remedy).to.contain('ALTER SCHEMA public OWNER TO');
-    expect(of('flow').status).to.equal('not_checked');
   });
 
   it('the doctor accepts tables of other programs, and warns of our own that this role may not migrate', async () => {

@@ -1,4 +1,4 @@
-/** `GET /audit`: who may read the security log, its pages, and the form of its entries. */
+/** `GET /audit`: the pages of the security log, and the form of its entries. */
 import { readFileSync } from 'node:fs';
 import { expect } from 'chai';
 import { z } from 'zod';
@@ -24,9 +24,7 @@ interface Answer {
 onPostgresAndRedis('GET /audit', (start) => {
   let service: TestService;
   before(async () => {
-    service = await start({
-      settings: { senders, limits: { clientFailuresPerAddress: 3 } },
-    });
+    service = await start({ settings: { senders } });
     for (const action of ACTIONS) {
       await service.activity.record({
         action,
@@ -38,33 +36,11 @@ onPostgresAndRedis('GET /audit', (start) => {
     }
   });
 
-  const ask = (query = '', headers: Record<string, string> = {}, method = 'GET') =>
+  const ask = (query = '') =>
     rawRequest(Number(new URL(service.operatorsUrl).port), `/audit${query}`, {
-      method,
-      headers: { host: 'localhost', authorization: `Bearer ${SECRET}`, ...headers },
+      headers: { host: 'localhost', authorization: `Bearer ${SECRET}` },
     });
   const read = async (query = ''): Promise<Answer> => JSON.parse((await ask(query)).text);
-
-  it('without a secret in the settings, the path does not exist', async () => {
-    const other = await start({ settings: { senders: { changes: senders.audit } } });
-    const headers = { authorization: `Bearer ${SECRET}` };
-    const { status } = await fetch(`${other.operatorsUrl}/audit`, { headers });
-    expect(status).to.equal(404);
-  });
-
-  it('browsers, other host names, other methods and wrong secrets are refused', async () => {
-    expect((await ask('', { origin: 'null' })).status).to.equal(403);
-    expect((await ask('', { host: 'evil.example' })).status).to.equal(421);
-    expect((await ask('', { 'content-length': '0' }, 'POST')).status).to.equal(405);
-    const statuses: number[] = [];
-    for (const authorization of ['', 'Bearer', `Basic ${SECRET}`, 'Bearer x', `bearer ${SECRET}`]) {
-      statuses.push((await ask('', { authorization })).status);
-    }
-    expect([statuses[0], statuses.at(-1)]).to.deep.equal([401, 429]);
-    const { text } = await ask('', { authorization: 'Bearer x' });
-    expect(text).to.contain('GATEHOUSE_AUDIT_SECRETS');
-    expect((await ask('')).status).to.equal(200);
-  });
 
   it('the pages contain each entry once, oldest first, in the form of the schema', async () => {
     const ids: number[] = [];

@@ -1,10 +1,10 @@
 /** A node whose clock is wrong logs a warning, and is not ready if the difference is large. */
 import { expect } from 'chai';
-import { createTestClock, realNow } from '../support/clock.ts';
+import { realNow } from '../support/clock.ts';
 import { eventually } from '../support/eventually.ts';
 import { readinessOf, scrape } from '../support/metrics.ts';
 import { describeOn, postgresServer, redisServer } from '../support/requirements.ts';
-import { startsOn, startTestService, type TestService } from '../support/service.ts';
+import { startsOn, type TestService } from '../support/service.ts';
 
 const LEVELS = { info: 30, warn: 40, error: 50 };
 
@@ -69,18 +69,4 @@ describeOn([postgresServer, redisServer], 'a clock that differs from those of th
       expect(logs().at(-1)).to.include({ level: LEVELS.info });
     });
   }
-
-  it('no clock is reported as wrong if a test moves all clocks together', async () => {
-    const moved = createTestClock();
-    try {
-      moved.advance(-86_400);
-      for (const kind of [deployment, 'embedded'] as const) {
-        const other = await startTestService({ clock: moved.clock, deployment: kind });
-        expect(await readinessOf(other)).to.include({ status: 200 });
-        await other.close();
-      }
-    } finally {
-      moved.restore();
-    }
-  });
 });

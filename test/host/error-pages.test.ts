@@ -44,25 +44,4 @@ describe('error pages', () => {
     });
     expect(elsewhere.headers.get('content-type')).to.include('text/html');
   });
-
-  it('a wrong method, a form that is too large and a wrong content type are answered with pages', async () => {
-    const person = createPerson(on.issuer);
-    expectErrorPage(await person.post('/profile', {}), 405, 'This address cannot be opened like this');
-    const page = await person.get('/login');
-    const large = await person.submit(page, { email: 'x'.repeat(300_000), password: 'x' });
-    expectErrorPage(large, 413, 'That is too much text for one form');
-    const type = { 'content-type': 'multipart/form-data; boundary=x' };
-    const other = await person.submit(page, { email: 'a@b.test', password: 'x' }, type);
-    expectErrorPage(other, 400, 'This request cannot be understood');
-  });
-
-  it('a URL that cannot be decoded is answered with 4xx, and not logged as a failure', async () => {
-    const person = createPerson(on.issuer);
-    const broken = ['/%', '/%E0%A4%A', '/errors/%FF', '/interaction/%00', '/assets/%2e%2e%2fx'];
-    for (const path of broken) {
-      const { status } = await person.get(path);
-      expect(status, path).to.be.within(400, 499);
-    }
-    expect(on.service.logLines.filter((line) => line.includes('request failed'))).to.deep.equal([]);
-  });
 });

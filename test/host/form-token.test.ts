@@ -60,8 +60,11 @@ describe('form tokens', () => {
       'with a token changed to another account': [changed, {}],
     };
     expect(forms()).to.have.length.above(30);
-    for (const path of forms()) {
-      for (const [attempt, [form_token, headers]] of Object.entries(attempts)) {
+    for (const [index, path] of forms().entries()) {
+      // Two attempts at each form, and each attempt at several forms: one function checks them all.
+      const two = Object.entries(attempts).filter((_, at, { length }) => (at - index) % (length / 2) === 0);
+      expect(two).to.have.length(2);
+      for (const [attempt, [form_token, headers]] of two) {
         const refused = await person.post(path, { form_token }, headers);
         expect(refused.status, `${path} ${attempt}`).to.equal(403);
         const why = attempt.includes('token') ? 'Allow cookies' : 'another site';

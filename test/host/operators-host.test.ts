@@ -6,6 +6,7 @@ import { createOperatorsHost } from '../../src/host/operators-host.ts';
 import type { Readiness } from '../../src/host/readiness.ts';
 import { rawRequest } from '../support/raw-request.ts';
 import { startSeeded } from '../support/seeded.ts';
+import { startsOn } from '../support/service.ts';
 import { wordsOf } from '../support/words.ts';
 
 describe("the operators' listener", () => {
@@ -78,4 +79,42 @@ describe("the operators' listener", () => {
       expect((await ask('POST', '/reload', { host, ...sent })).status).to.equal(403);
     }
   });
+});
+
+describe('the paths of senders', () => {
+  const start = startsOn();
+  const SECRET = 'secret-of-the-tests-0123456789abcdefghij';
+  const sender = [{ name: 'tests', secret: SECRET }];
+  const senders = { changes: sender, leaks: sender, audit: sender };
+
+  for (const [path, name, usual] of [
+    ['/changes', 'changes', 'POST'],
+    ['/leaks', 'leaks', 'POST'],
+    ['/audit', 'audit', 'GET'],
+  ] as const) {
+    it(`${path} refuses browsers, other host names, other methods and wrong secrets, and exists only with a secret`, async () => {
+      const service = await start({ settings: { senders, limits: { clientFailuresPerAddress: 3 } } });
+      const ask = (headers: Record<string, string>, method: string = usual, { operatorsUrl } = service) =>
+        rawRequest(Number(new URL(operatorsUrl).port), path, {
+          method,
+          headers: { host: 'localhost', authorization: `Bearer ${SECRET}`, 'content-length': '0', ...headers },
+        });
+      expect((await ask({ origin: 'null' })).status).to.equal(403);
+      expect((await ask({ host: 'evil.example' })).status).to.equal(421);
+      expect((await ask({}, usual === 'GET' ? 'POST' : 'GET')).status).to.equal(405);
+      const answers = [];
+      for (const authorization of ['', 'Bearer', `Basic ${SECRET}`, 'Bearer x', `bearer ${SECRET}`]) {
+        answers.push(await ask({ authorization }));
+      }
+      expect([answers[0]?.status, answers[1]?.status, answers.at(-1)?.status]).to.deep.equal([401, 401, 429]);
+      expect(answers[0]?.headers.get('www-authenticate')).to.equal('Bearer');
+      expect(answers[0]?.text).to.contain(`GATEHOUSE_${name.toUpperCase()}_SECRETS`);
+      expect(Number(answers.at(-1)?.headers.get('retry-after'))).to.be.above(0);
+      // A correct secret is always accepted; both lists read an empty body as what it is.
+      expect((await ask({})).status).to.equal(name === 'leaks' ? 400 : 200);
+
+      const without = await start({ settings: { senders: { ...senders, [name]: [] } } });
+      expect((await ask({}, usual, without)).status).to.equal(404);
+    });
+  }
 });

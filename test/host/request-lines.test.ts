@@ -3,8 +3,11 @@ import { request } from 'node:http';
 import { connect } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { expect } from 'chai';
+import { pino } from 'pino';
 import type { Action } from '../../src/accounts/activity/activity-words.ts';
 import { createAudit } from '../../src/accounts/activity/audit.ts';
+import { logMixin } from '../../src/base/current-request.ts';
+import { requestLine } from '../../src/host/request-log.ts';
 import { eventually } from '../support/eventually.ts';
 import { counted, scrape } from '../support/metrics.ts';
 import {
@@ -273,6 +276,58 @@ describe('request lines', () => {
     expect(left()[0]).to.include({ route: '/login', method: 'POST', ip: '127.0.0.1' });
     const requests = counted(await scrape(on.service), 'gatehouse_http_requests_total');
     expect(requests['{route="/login",method="POST",status="499"}']).to.equal(1);
+  });
+});
+
+describe('the line of a request', () => {
+  const HOSTILE = [
+    '',
+    '/"}\\u0022,"status":200,"x":"',
+    '\\',
+    Array.from({ length: 0x120 }, (_, code) => String.fromCharCode(code)).join(''),
+    '\u2028\u2029\ufeff\u202e\u{1f600}/\x1b[2J\r\n{"level":60}',
+    `/${'long"\n'.repeat(20_000)}`,
+    ...['__proto__', 'toString', 'null', '-0', '%00'],
+  ];
+  const line = { method: 'GET', path: '/', route: 'unmatched', status: 404, ip: '192.0.2.1', ms: 0.001 };
+  const lines: string[] = [];
+  const stream = {
+    [Symbol.for('pino.metadata')]: true,
+    lastLevel: 0,
+    write: (text: string) => void lines.push(`${stream.lastLevel} ${text.replace(/"time":\d+/, '"time":0')}`),
+  };
+  const log = pino({ level: 'debug', mixin: logMixin }, stream);
+
+  function expectAsPino(
+    level: 'debug' | 'info',
+    fields: Parameters<ReturnType<typeof requestLine>>[1],
+    to = log,
+  ): void {
+    lines.length = 0;
+    requestLine(to)(level, fields);
+    to[level](fields, 'request');
+    const [ours, theirs] = lines;
+    expect(ours).to.equal(theirs);
+    expect(ours?.indexOf('\n'), 'it is one line').to.equal((ours?.length ?? 0) - 1);
+    expect(JSON.parse(ours?.slice(3) ?? '')).to.deep.include(JSON.parse(JSON.stringify(fields)));
+  }
+
+  it('it is byte for byte as pino writes it, whatever a caller has put into its fields', () => {
+    const names = ['requestId', 'trace_id', 'method', 'path', 'route', 'ip', 'clientId', 'accountId', 'cause'];
+    for (const value of HOSTILE) {
+      for (const name of names) expectAsPino('info', { ...line, [name]: value });
+      expectAsPino('debug', Object.fromEntries(names.map((name) => [name, value])));
+    }
+    for (const ms of [0, 0.001, 1e21, 1e-7, 12_345.678]) expectAsPino('info', { ...line, ms });
+    expectAsPino('info', { ...line, accountId: undefined }, log.child({ node: 'a"b' }));
+  });
+
+  it('half of a surrogate pair, which no request can contain, is escaped, because it has no UTF-8', () => {
+    lines.length = 0;
+    requestLine(log)('info', { ...line, path: '/\ud800' });
+    expect(lines.join(''))
+      .to.include('"path":"/\\ud800"')
+      .and.satisfy((text: string) => text.isWellFormed());
   });
 });
 

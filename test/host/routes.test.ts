@@ -58,12 +58,12 @@ POST /profile/oauth-clients/:id/settings/always-ask: OWN FORM requireOwnClient c
 GET /profile/oauth-clients/:id/secrets: requireSignedIn requireOwnClient show
 GET /profile/oauth-clients/:id/networks: requireSignedIn requireOwnClient show
 POST /profile/oauth-clients/:id/networks: OWN FORM requireOwnClient checkForm requireRecentSignIn save
-GET /profile/oauth-clients/:id/rotate-secret: requireSignedIn requireOwnClient backToSecrets
-POST /profile/oauth-clients/:id/rotate-secret: OWN FORM requireOwnClient drawRefusals requireRecentSignIn rotateSecret
-GET /profile/oauth-clients/:id/remove-secret: requireSignedIn requireOwnClient requireAnotherSecret showQuestion
-POST /profile/oauth-clients/:id/remove-secret: OWN FORM requireOwnClient drawRefusals requireTyped requireRecentSignIn endIt
-GET /profile/oauth-clients/:id/renew: requireSignedIn requireOwnClient requireRenewable showQuestion
-POST /profile/oauth-clients/:id/renew: OWN FORM requireOwnClient requireRenewable requireTyped requireRecentSignIn endIt
+GET /profile/oauth-clients/:id/rotate-secret: requireSignedIn requireOwnClient show
+POST /profile/oauth-clients/:id/rotate-secret: OWN FORM requireOwnClient checkForm requireRecentSignIn save
+GET /profile/oauth-clients/:id/remove-secret: requireSignedIn requireOwnClient requireAnotherSecret requireSubject show
+POST /profile/oauth-clients/:id/remove-secret: OWN FORM requireOwnClient requireAnotherSecret requireSubject checkForm requireRecentSignIn save
+GET /profile/oauth-clients/:id/renew: requireSignedIn requireOwnClient requireRenewable requireSubject show
+POST /profile/oauth-clients/:id/renew: OWN FORM requireOwnClient requireRenewable requireSubject checkForm requireRecentSignIn save
 GET /profile/oauth-clients/:id/problems: requireSignedIn requireOwnClient show
 GET /profile/oauth-clients/:id/created: requireSignedIn requireOwnClient show
 GET /profile/oauth-clients/test/callback: requireSignedIn finish
@@ -75,59 +75,59 @@ GET /profile/oauth-clients/:id/test/leave/:organization: requireSignedIn require
 POST /profile/oauth-clients/:id/test/leave/:organization: OWN FORM requireOwnClient requireRecentSignIn changeMembership
 GET /profile/oauth-clients/:id/links: requireSignedIn requireOwnClient show
 POST /profile/oauth-clients/:id/links: OWN FORM requireOwnClient checkForm requireRecentSignIn save
-GET /profile/oauth-clients/:id/delete: requireSignedIn requireOwnClient showQuestion
-POST /profile/oauth-clients/:id/delete: OWN FORM requireOwnClient requireTyped requireRecentSignIn endIt
+GET /profile/oauth-clients/:id/delete: requireSignedIn requireOwnClient requireSubject show
+POST /profile/oauth-clients/:id/delete: OWN FORM requireOwnClient requireSubject checkForm requireRecentSignIn save
 GET /profile/connections: requireSignedIn showAll
-GET /profile/connections/disconnect-all: requireSignedIn showQuestion
-POST /profile/connections/disconnect-all: OWN FORM requireTyped endIt
-GET /profile/connections/disconnect-unused: requireSignedIn showQuestion
-POST /profile/connections/disconnect-unused: OWN FORM requireTyped endIt
-GET /profile/connections/:id: requireSignedIn show
-GET /profile/connections/:id/disconnect: requireSignedIn showQuestion
-POST /profile/connections/:id/disconnect: OWN FORM requireTyped endIt
-POST /profile/connections/:id: OWN FORM requireRecentSignIn saveLimit
+GET /profile/connections/disconnect-all: requireSignedIn requireSubject show
+POST /profile/connections/disconnect-all: OWN FORM requireSubject checkForm save
+GET /profile/connections/disconnect-unused: requireSignedIn requireSubject show
+POST /profile/connections/disconnect-unused: OWN FORM requireSubject checkForm save
+GET /profile/connections/:id: requireSignedIn requireConnection show
+POST /profile/connections/:id: OWN FORM requireConnection checkForm requireRecentSignIn save
+GET /profile/connections/:id/disconnect: requireSignedIn requireSubject show
+POST /profile/connections/:id/disconnect: OWN FORM requireSubject checkForm save
 GET /profile/organizations: requireSignedIn list
-GET /profile/organizations/:id: requireSignedIn sayOwnEnded requireAdmin show
-GET /profile/organizations/:id/people/:person/end: requireSignedIn sayOwnEnded requireAdmin showQuestion
-POST /profile/organizations/:id/people/:person/end: OWN FORM sayOwnEnded requireAdmin drawRefusals requireTyped requireRecentSignIn endIt
-GET /profile/organizations/:id/clients/:client/end: requireSignedIn sayOwnEnded requireAdmin showQuestion
-POST /profile/organizations/:id/clients/:client/end: OWN FORM sayOwnEnded requireAdmin drawRefusals requireTyped requireRecentSignIn endIt
-GET /profile/organizations/:id/clients/:client/let-in: requireSignedIn sayOwnEnded requireAdmin showQuestion
-POST /profile/organizations/:id/clients/:client/let-in: OWN FORM sayOwnEnded requireAdmin drawRefusals requireTyped requireRecentSignIn endIt
-GET /profile/organizations/:id/warehouses/:warehouse/clients/:client/end: requireSignedIn sayOwnEnded requireAdmin showQuestion
-POST /profile/organizations/:id/warehouses/:warehouse/clients/:client/end: OWN FORM sayOwnEnded requireAdmin drawRefusals requireTyped requireRecentSignIn endIt
-GET /profile/organizations/:id/warehouses/:warehouse/clients/:client/let-in: requireSignedIn sayOwnEnded requireAdmin showQuestion
-POST /profile/organizations/:id/warehouses/:warehouse/clients/:client/let-in: OWN FORM sayOwnEnded requireAdmin drawRefusals requireTyped requireRecentSignIn endIt
-GET /profile/organizations/:id/policy: requireSignedIn sayOwnEnded requireAdmin showPolicy
-POST /profile/organizations/:id/policy: OWN FORM sayOwnEnded requireAdmin search requireRecentSignIn save
-GET /profile/organizations/:id/clients/:client: requireSignedIn sayOwnEnded requireAdmin show
-POST /profile/organizations/:id/clients/:client: OWN FORM sayOwnEnded requireAdmin requireRecentSignIn decide
+GET /profile/organizations/:id: requireSignedIn requireAdmin show
+GET /profile/organizations/:id/people/:person/end: requireSignedIn sayOwnEnded requireAdmin requireSubject show
+POST /profile/organizations/:id/people/:person/end: OWN FORM sayOwnEnded requireAdmin requireSubject checkForm requireRecentSignIn save
+GET /profile/organizations/:id/clients/:client/end: requireSignedIn requireAdmin requireSubject show
+POST /profile/organizations/:id/clients/:client/end: OWN FORM requireAdmin requireSubject checkForm requireRecentSignIn save
+GET /profile/organizations/:id/clients/:client/let-in: requireSignedIn requireAdmin requireSubject show
+POST /profile/organizations/:id/clients/:client/let-in: OWN FORM requireAdmin requireSubject checkForm requireRecentSignIn save
+GET /profile/organizations/:id/warehouses/:warehouse/clients/:client/end: requireSignedIn requireAdmin requireSubject show
+POST /profile/organizations/:id/warehouses/:warehouse/clients/:client/end: OWN FORM requireAdmin requireSubject checkForm requireRecentSignIn save
+GET /profile/organizations/:id/warehouses/:warehouse/clients/:client/let-in: requireSignedIn requireAdmin requireSubject show
+POST /profile/organizations/:id/warehouses/:warehouse/clients/:client/let-in: OWN FORM requireAdmin requireSubject checkForm requireRecentSignIn save
+GET /profile/organizations/:id/policy: requireSignedIn requireAdmin show
+POST /profile/organizations/:id/policy: OWN FORM requireAdmin checkForm requireRecentSignIn save
+GET /profile/organizations/:id/clients/:client: requireSignedIn requireAdmin show
+POST /profile/organizations/:id/clients/:client: OWN FORM requireAdmin checkForm requireRecentSignIn save
 GET /profile/api-keys/:id/limit: requireSignedIn requireOwnKey show
 POST /profile/api-keys/:id/limit: OWN FORM requireOwnKey checkForm requireRecentSignIn save
 GET /profile/api-keys: requireSignedIn show
 POST /profile/api-keys: OWN FORM checkForm requireRecentSignIn save
 GET /profile/api-keys/created: requireSignedIn showCreated
-GET /profile/api-keys/:id/revoke: requireSignedIn showQuestion
-POST /profile/api-keys/:id/revoke: OWN FORM requireTyped requireRecentSignIn endIt
+GET /profile/api-keys/:id/revoke: requireSignedIn requireSubject show
+POST /profile/api-keys/:id/revoke: OWN FORM requireSubject checkForm requireRecentSignIn save
 GET /profile/activity: requireSignedIn show
 GET /profile/security: requireSignedIn show
 GET /.well-known/change-password: toPage
-GET /profile/security/password: requireSignedIn backToPage
-POST /profile/security/password: OWN FORM changePassword
+GET /profile/security/password: requireSignedIn show
+POST /profile/security/password: OWN FORM checkForm save
 GET /profile/security/ways: requireSignedIn backToPage
 POST /profile/security/ways: OWN FORM requireRecentSignIn link
-GET /profile/security/ways/remove: requireSignedIn showQuestion
-POST /profile/security/ways/remove: OWN FORM requireTyped requireRecentSignIn endIt
-GET /profile/security/passkeys/:id/remove: requireSignedIn showQuestion
-POST /profile/security/passkeys/:id/remove: OWN FORM requireTyped requireRecentSignIn endIt
+GET /profile/security/ways/remove: requireSignedIn requireSubject show
+POST /profile/security/ways/remove: OWN FORM requireSubject checkForm requireRecentSignIn save
+GET /profile/security/passkeys/:id/remove: requireSignedIn requireSubject show
+POST /profile/security/passkeys/:id/remove: OWN FORM requireSubject checkForm requireRecentSignIn save
 GET /profile/security/password/reset: requireSignedIn backToPage
 POST /profile/security/password/reset: OWN FORM reset
 GET /profile/security/sessions/:uid/sign-out: requireSignedIn backToPage
 POST /profile/security/sessions/:uid/sign-out: OWN FORM signOutThere
 GET /profile/security/sign-out-everywhere: requireSignedIn backToPage
 POST /profile/security/sign-out-everywhere: OWN FORM signOutEverywhere
-GET /profile/security/mail: requireSignedIn backToPage
-POST /profile/security/mail: OWN FORM requireRecentSignIn chooseMail
+GET /profile/security/mail: requireSignedIn show
+POST /profile/security/mail: OWN FORM checkForm requireRecentSignIn save
 GET /profile/security/first-sign-in: requireSignedIn show
 POST /profile/security/first-sign-in: OWN FORM requireRecentSignIn end
 GET /profile/stronger-sign-in: requireSignedIn show
@@ -136,8 +136,8 @@ GET /passkey-options/confirm: requireSignedIn optionsToConfirm
 GET /passkey-options/add: requireSignedIn optionsToAdd
 GET /profile/security/passkeys/new: requireSignedIn requireRecentSignIn showNew
 POST /profile/security/passkeys/new: OWN FORM requireRecentSignIn add
-GET /profile/security/passkeys/:id: requireSignedIn show
-POST /profile/security/passkeys/:id: OWN FORM requireRecentSignIn rename
+GET /profile/security/passkeys/:id: requireSignedIn requireOwnPasskey show
+POST /profile/security/passkeys/:id: OWN FORM requireOwnPasskey checkForm requireRecentSignIn save
 GET /errors: index
 GET /errors/:code: show
 GET /assets/:name: serveAsset

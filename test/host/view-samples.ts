@@ -62,6 +62,7 @@ function shapeOf(type: Type, checker: Checker): Shape {
   const fields = checker.getPropertiesOfType(type).map((field) => {
     const own = checker.getTypeOfSymbol(field);
     if (!own) throw new Error(`no type of ${field.name}`);
+    known.add(field.name);
     return [field.name, shapeOf(own, checker)] as const;
   });
   return { kind: 'object', fields };
@@ -108,9 +109,23 @@ function sample(shape: Shape, text: string, count: number): unknown {
       // Make the texts of items different, because some texts become ids.
       return Array.from({ length }, (_, index) => sample(shape.of, `${text}${index}`, index % 3));
     }
-    case 'object':
-      return Object.fromEntries(shape.fields.map(([name, field]) => [name, sample(field, text, count)]));
+    case 'object': {
+      const fields = shape.fields.map(([name, field]) => [name, sample(field, text, count)]);
+      return withoutOthers(Object.fromEntries(fields));
+    }
   }
 }
+
+/** The fields of all views. */
+const known = new Set<string>();
+
+/** A view that reads a field which is of no view fails: such a field would print nothing. */
+const withoutOthers = (fields: Record<string, unknown>): unknown =>
+  new Proxy(fields, {
+    get(target, name) {
+      if (typeof name === 'string' && !known.has(name) && !(name in target)) throw new Error(`no field ${name}`);
+      return Reflect.get(target, name);
+    },
+  });
 
 const isMark = ([name]: readonly [string, Shape]): boolean => name === 'isCurrent';

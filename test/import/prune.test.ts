@@ -176,14 +176,4 @@ onPostgres('operator import --prune', (open) => {
       else expect((await refusalFrom(runWith, asked + option)).message).to.contain(`limit is ${limit} of each`);
     }
   });
-
-  it('the refusal of a removal, and a dry run, name the limit that it needs', async () => {
-    const asked = `import ${without('W2', 'W3')} --prune --yes`;
-    const { message, remedy } = await refusal(asked);
-    expect(message).to.contain('would remove 2 of 3 warehouses');
-    expect(remedy).to.contain('add --prune-at-most 67%.');
-    expect((await run(`${asked} --dry-run`)).output).to.contain('The import needs --prune-at-most 67%.');
-    expect(await value(`${asked} --dry-run`)).to.include({ needs_prune_at_most: '67%' });
-    expect(await value(`${asked} --prune-at-most 67%`)).to.include({ needs_prune_at_most: null });
-  });
 });

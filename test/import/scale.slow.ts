@@ -1,7 +1,8 @@
+/** An import of many people needs little memory, however many they are. */
 import { expect } from 'chai';
 import { operatorProgramWith, valueFrom, variablesOf } from '../operator/run-operator.ts';
-import { forEachDatabase } from '../support/databases.ts';
-import { databaseSnapshot, fileOf, line } from './import-file.ts';
+import { onPostgres } from '../support/databases.ts';
+import { fileOf, line } from './import-file.ts';
 
 const { account, membership, organization, rights, warehouse } = line;
 
@@ -28,26 +29,15 @@ function peopleOf(accounts: number): string {
   );
 }
 
-forEachDatabase('a large import', (open) => {
-  it('a large import succeeds with bounded memory, and a repeated one changes nothing', async function () {
+onPostgres('a large import', (open) => {
+  it('a large import succeeds with bounded memory', async function () {
     this.timeout(180_000);
-    const database = await open();
-    // Use fewer accounts on the embedded database, which runs in this process and slows it down.
-    const accounts = database.embedded ? 300 : 5_000;
-    const file = peopleOf(accounts);
-    // The program alone takes 30 MB. Keep V8's young generation small, because it counts against
-    // the limit.
+    const accounts = 5_000;
+    // The program alone takes 30 MB. Keep V8's young generation small, because it counts against the limit.
     const NODE_OPTIONS = '--max-old-space-size=36 --max-semi-space-size=2';
-    const run = operatorProgramWith({ ...variablesOf(database), NODE_OPTIONS });
-
-    const { counts } = await valueFrom(run, `import ${file}`);
+    const run = operatorProgramWith({ ...variablesOf(await open()), NODE_OPTIONS });
+    const { counts } = await valueFrom(run, `import ${peopleOf(accounts)}`);
     expect(counts.accounts).to.include({ added: accounts });
     expect(counts.memberships).to.include({ added: 5 * accounts });
-
-    const before = await databaseSnapshot(database);
-    const again = await valueFrom(run, `import ${file} --prune --yes`);
-    expect(again.changes).to.deep.equal([]);
-    expect(again.counts.memberships).to.include({ unchanged: 5 * accounts, removed: 0 });
-    expect(await databaseSnapshot(database)).to.deep.equal(before);
   });
 });

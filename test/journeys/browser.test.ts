@@ -3,7 +3,6 @@ import { expect } from 'chai';
 import type { Page } from 'playwright-core';
 import { describeInBrowser, enterAs, type Visit } from '../support/browser.ts';
 import { atEndOfFile } from '../support/end-of-run.ts';
-import { eventually } from '../support/eventually.ts';
 import { authorizationUrl, type Parameters, pkce, type TestClient } from '../support/oauth.ts';
 import { type Partner, startPartner } from '../support/partner.ts';
 import { type Credentials, createPerson } from '../support/person.ts';
@@ -75,26 +74,6 @@ describeInBrowser('connecting a client in the browser', (visit) => {
   const scriptProblems = ({ problems }: Visit): string[] =>
     problems.filter((problem) => !problem.startsWith('Failed to load resource'));
 
-  it('after a wrong password the page explains the error, and the correct password continues the sign-in', async () => {
-    // Disable JavaScript: a script that loads late would rebuild the field, which would then lose the focus.
-    const { page } = await visit({ javaScript: false });
-    await page.goto(requestUrl());
-    await signIn(page, { ...on.seeded.person, password: 'seven red forklifts' });
-    await page.getByText('Wrong email address or password.').waitFor();
-    expect(await page.title()).to.equal('Error: Sign in · Gatehouse');
-    expect(await page.getByLabel('Email address').inputValue()).to.equal(on.seeded.person.email);
-    await eventually(async () => {
-      expect(await page.evaluate('document.activeElement?.name')).to.equal('password');
-    });
-    await page.getByLabel('Password', { exact: true }).fill(on.seeded.person.password);
-    await page.keyboard.press('Enter');
-    await heading(page, CONSENT).waitFor();
-    await page.getByText('Made by the operator of this service').waitFor();
-    await page.getByRole('main').getByText(on.seeded.person.email).waitFor();
-    await page.getByText(partner.redirectUri).waitFor();
-    await page.getByRole('region').getByText(on.seeded.warehouse.name).first().waitFor();
-  });
-
   it('the content security policy lets Approve lead to the client, and to the page to which the client redirects', async () => {
     const visitor = await visit();
     const { page } = visitor;
@@ -111,24 +90,6 @@ describeInBrowser('connecting a client in the browser', (visit) => {
     await page.getByRole('link', { name: 'Continue to the app' }).click();
     await heading(page, CONSENT).waitFor();
     expect((await approve(page)).get('state')).to.equal('state-of-the-partner');
-  });
-
-  it('Deny, and cancelling the sign-in, redirect with access_denied and state', async () => {
-    const visitor = await visit();
-    const { page } = visitor;
-    const state = 'a b+c&d="<é';
-    for (const button of ['Cancel', 'Deny']) {
-      if (button === 'Deny') await signInBefore(page);
-      await page.goto(requestUrl({ state }));
-      await page.getByRole('button', { name: button }).click();
-      await page.waitForURL(`${onward.origin}/`);
-      const { searchParams } = await partner.nextRedirect();
-      expect(searchParams.get('code'), button).to.equal(null);
-      expect(searchParams.get('error'), button).to.equal('access_denied');
-      expect(searchParams.get('state'), button).to.equal(state);
-      expect(searchParams.get('iss'), button).to.equal(on.issuer);
-    }
-    expect(scriptProblems(visitor)).to.deep.equal([]);
   });
 
   it('a double click on Approve, or a key press during the request, sends only one answer', async () => {

@@ -65,16 +65,6 @@ describeInBrowser('testing a client in the browser', (visit) => {
     expect(problems.filter((problem) => !problem.includes('422'))).to.deep.equal([]);
   });
 
-  it('a developer who denies in the test of a client sees the error that the client receives', async () => {
-    const { page } = await visit();
-    await openClient(page);
-    await secretField(page).fill(client.secret ?? '');
-    await test(page);
-    await answer(page, 'Deny');
-    await page.getByRole('alert').getByText('You denied the request').waitFor();
-    await page.getByText('error=access_denied').waitFor();
-  });
-
   it('each example program is copied unchanged', async () => {
     const { page } = await visit(PHONE);
     await page.context().grantPermissions(['clipboard-read', 'clipboard-write']);

@@ -126,20 +126,13 @@ describeOn([postgresServer, redisServer], 'key rotation, two nodes', () => {
     expect((await visitor.post(`${to.issuer}/login`, fields, { origin: to.issuer })).status, 'form').to.equal(303);
   }
 
-  const STEPS: readonly (readonly [string, Keys, Keys])[] = [
-    ['accept the new key everywhere', [OLD], [OLD, NEW]],
-    ['sign with the new key', [OLD, NEW], [NEW, OLD]],
-    ['remove the old key', [NEW, OLD], [NEW]],
-  ];
-  for (const [step, before, after] of STEPS) {
-    it(`nodes before and after the step "${step}" accept each other's tokens and sessions`, async () => {
-      const [one, other] = [await nodeWith(...before), await nodeWith(...after)];
-      await expectAccepted(one, other);
-      await expectAccepted(other, one);
-      await expectFormAccepted(one, other);
-      await expectFormAccepted(other, one);
-    });
-  }
+  it("nodes before and after the step that signs with the new key accept each other's tokens and sessions", async () => {
+    const [one, other] = [await nodeWith(OLD, NEW), await nodeWith(NEW, OLD)];
+    await expectAccepted(one, other);
+    await expectAccepted(other, one);
+    await expectFormAccepted(one, other);
+    await expectFormAccepted(other, one);
+  });
 
   it('tokens of a node that signs with a new key too early are refused by other nodes, but not revoked', async () => {
     const hasty = await nodeWith(NEW, OLD);

@@ -9,48 +9,7 @@ import { startSeeded } from '../support/seeded.ts';
 
 const IN_GERMAN = { headers: { 'accept-language': 'de-AT,de;q=0.9,en;q=0.5' } };
 
-describeInBrowser('the language of the pages in a browser', (visit) => {
-  const on = startSeeded();
-  const button = (page: Page, name: string) => page.getByRole('button', { name, exact: true });
-  const heading = (page: Page, name: string) => page.getByRole('heading', { level: 1, name });
-
-  it('a browser that prefers German gets German pages, until its user chooses English', async () => {
-    const { page, problems } = await visit({ locale: 'de-DE' });
-    await page.goto(`${on.issuer}/login`);
-    await heading(page, 'Anmelden').waitFor();
-    expect(await page.getAttribute('html', 'lang')).to.equal('de');
-    await button(page, 'English').click();
-    await heading(page, 'Sign in').waitFor();
-    expect(page.url()).to.equal(`${on.issuer}/login`);
-    await page.goto(`${on.issuer}/logout`);
-    await heading(page, 'You are signed out').waitFor();
-    expect(problems).to.deep.equal([]);
-  });
-
-  it('a choice leads back to the sign-in that a client waits for', async () => {
-    const { page } = await visit();
-    await page.goto(authorizationUrl(on.issuer, on.clients.confidential).href);
-    await button(page, 'Deutsch').click();
-    await heading(page, 'Anmelden').waitFor();
-    await page.getByText('um mit').waitFor();
-    expect(new URL(page.url()).pathname).to.match(/^\/interaction\//);
-  });
-
-  it('a signed-in user chooses on the profile, and keeps the choice in other browsers', async () => {
-    const { page } = await visit();
-    await enterAs(page, on.issuer, await signedIn(on.service, on.seeded.person));
-    await page.goto(`${on.issuer}/profile`);
-    await button(page, 'Deutsch').click();
-    await page.getByRole('link', { name: 'Sicherheit' }).waitFor();
-    const elsewhere = await signedIn(on.service, on.seeded.person);
-    expect((await elsewhere.get('/profile')).html).to.include('<html lang="de">');
-    await button(page, 'English').click();
-    await page.getByRole('link', { name: 'Security' }).waitFor();
-    expect((await elsewhere.get('/profile', IN_GERMAN.headers)).html).to.include('lang="en"');
-  });
-});
-
-describe('the language of a response', () => {
+describe('the language of the pages', () => {
   const on = startSeeded();
 
   it('follows Accept-Language also on error pages, and says so to caches', async () => {
@@ -118,5 +77,32 @@ describe('the language of a response', () => {
   it('a choice needs the token of the form', async () => {
     const sent = await createPerson(on.issuer).post('/language', { language: 'de' });
     expect(sent.status).to.equal(403);
+  });
+
+  describeInBrowser('in a browser', (visit) => {
+    const button = (page: Page, name: string) => page.getByRole('button', { name, exact: true });
+    const heading = (page: Page, name: string) => page.getByRole('heading', { level: 1, name });
+
+    it('a choice leads back to the sign-in that a client waits for', async () => {
+      const { page } = await visit();
+      await page.goto(authorizationUrl(on.issuer, on.clients.confidential).href);
+      await button(page, 'Deutsch').click();
+      await heading(page, 'Anmelden').waitFor();
+      await page.getByText('um mit').waitFor();
+      expect(new URL(page.url()).pathname).to.match(/^\/interaction\//);
+    });
+
+    it('a signed-in user chooses on the profile, and keeps the choice in other browsers', async () => {
+      const { page } = await visit();
+      await enterAs(page, on.issuer, await signedIn(on.service, on.seeded.person));
+      await page.goto(`${on.issuer}/profile`);
+      await button(page, 'Deutsch').click();
+      await page.getByRole('link', { name: 'Sicherheit' }).waitFor();
+      const elsewhere = await signedIn(on.service, on.seeded.person);
+      expect((await elsewhere.get('/profile')).html).to.include('<html lang="de">');
+      await button(page, 'English').click();
+      await page.getByRole('link', { name: 'Security' }).waitFor();
+      expect((await elsewhere.get('/profile', IN_GERMAN.headers)).html).to.include('lang="en"');
+    });
   });
 });

@@ -293,19 +293,6 @@ function testRestores(which: 'systemd' | 'others'): void {
 
   if (which === 'systemd') return;
 
-  it('if both restored stores are older, the commands for an older PostgreSQL revoke everything', async () => {
-    const issued = await issueAccess(SECTIONS.systemd);
-    const redisCommands = commandsBehind(SECTIONS.systemd, '**If Redis was restored');
-    const files = redisCommands.slice(0, redisCommands.indexOf('systemctl start redis-server') + 1);
-    expect(files).to.have.length.above(3);
-    const postgresCommands = commandsBehind(SECTIONS.systemd, '**If PostgreSQL was restored');
-    await runCommands([...files, ...withoutWait(postgresCommands).slice(1)]);
-    await issued.expectRevoked();
-    for (const tokens of [issued.unchanged, issued.current]) await issued.expectEnded(tokens);
-    await issued.expectLaterRevoked();
-    await issued.expectNoLockout();
-  });
-
   it('a restore into a new server with an empty Redis revokes everything, and the doctor finds no problem', async () => {
     const issued = await issueAccess(SECTIONS.systemd);
     await service.close();

@@ -102,22 +102,6 @@ describe('browser sessions', () => {
     expect((await person.get('/logout')).headers.get('clear-site-data')).to.equal(null);
   });
 
-  it('an unused session ends after 12 hours, whether it started on the profile or for a client', async () => {
-    const url = authorizationUrl(on.issuer, on.clients.confidential);
-    const signedInForClient = async (): Promise<Person> => {
-      const person = createPerson(on.issuer);
-      await person.signIn(on.seeded.person, url.pathname + url.search);
-      return person;
-    };
-    for (const startSession of [signedIn, signedInForClient]) {
-      const [early, late] = [await startSession(), await startSession()];
-      on.clock.advance(12 * HOUR - 1);
-      expect(await isSignedIn(early.cookieHeader('/profile'))).to.equal(true);
-      on.clock.advance(1);
-      expect(await isSignedIn(late.cookieHeader('/profile'))).to.equal(false);
-    }
-  });
-
   it('visiting a page restarts the idle time of the session, even without JavaScript', async () => {
     const person = await signedIn();
     for (let visits = 0; visits < 3; visits += 1) {
@@ -158,27 +142,12 @@ describe('a session lifetime that a reload shortens', () => {
     await person.signIn(on.seeded.person);
     return person;
   };
-  const keepAlive = (person: Person): Promise<Page> => person.post('/oauth/token/refresh', {});
   const silent = async (person: Person): Promise<string | null | undefined> => {
     const url = authorizationUrl(on.issuer, on.clients.confidential, { prompt: 'none' });
     const { searchParams } = (await person.get(url)).location ?? {};
     return searchParams?.get('code') ? 'a code' : searchParams?.get('error');
   };
   const keys = () => on.service.apiKeys.listOf(on.seeded.person.accountId);
-  const othersListed = async (person: Person): Promise<number> =>
-    [...(await person.get('/profile/security')).html.matchAll(/\/sign-out"/g)].length;
-
-  it('a shorter idle limit ends only sessions that have been idle for longer', async () => {
-    const [idle, active] = [await signedIn(), await signedIn()];
-    on.clock.advance(64);
-    expect(await othersListed(active)).to.equal(1);
-    await reloadWith({ idleSeconds: MINUTE });
-    expect((await keepAlive(idle)).status).to.equal(401);
-    expect((await idle.get('/profile')).location?.pathname).to.equal('/login');
-    const { status, html } = await keepAlive(active);
-    expect({ status, html }).to.deep.equal({ status: 200, html: '{"session_expires_in":60}' });
-    expect(await othersListed(active)).to.equal(0);
-  });
 
   it('a shorter session lifetime applies to existing sessions: older ones create no API key and get no code', async () => {
     const old = await signedIn();
@@ -196,20 +165,6 @@ describe('a session lifetime that a reload shortens', () => {
     expect(await silent(young)).to.equal('a code');
     await young.submit(await young.get('/profile/api-keys'), { name: 'In time' });
     expect(await keys()).to.have.length(1);
-  });
-
-  it('a shorter session lifetime ends open event streams, and an ended session cannot open a new one', async () => {
-    const owner = createPerson(on.issuer);
-    await owner.signIn(on.seeded.other);
-    const path = `/profile/oauth-clients/${on.clients.confidential.id}/requests`;
-    const headers = { accept: 'text/event-stream', cookie: owner.cookieHeader(path) };
-    const stream = await fetch(on.issuer + path, { headers });
-    expect(stream.headers.get('content-type')).to.include('text/event-stream');
-    on.clock.advance(MINUTE);
-    await reloadWith({ idleSeconds: MINUTE });
-    await stream.text();
-    const again = await fetch(on.issuer + path, { headers, redirect: 'manual' });
-    expect(again.headers.get('location')).to.match(/^\/login/);
   });
 
   it('a shorter session lifetime applies to the session of an open consent page', async () => {

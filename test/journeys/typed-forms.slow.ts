@@ -6,7 +6,6 @@ import { describeInBrowser, enterAs } from '../support/browser.ts';
 import { eventually } from '../support/eventually.ts';
 import { authorizationUrl } from '../support/oauth.ts';
 import { createPerson } from '../support/person.ts';
-import { addTestClient } from '../support/seed.ts';
 import { startSeeded } from '../support/seeded.ts';
 
 const NEW_PASSWORD = 'eight blue pallets, stacked';
@@ -54,39 +53,6 @@ describeInBrowser('the values that users enter', (visit) => {
       await heading(page, 'Create OAuth Client').waitFor();
     });
   }
-
-  it('after a wrong password and then a sign-in, the Back button leads to a page that continues to the app', async () => {
-    const { page } = await visit();
-    await page.goto(authorizationUrl(on.issuer, on.clients.public, CHALLENGE).href);
-    await page.getByLabel('Email address').fill(on.seeded.person.email);
-    await page.getByLabel('Password', { exact: true }).fill('seven red forklifts');
-    await press(page, 'Sign in');
-    await page.getByText('Wrong email address or password').waitFor();
-    await page.getByLabel('Password', { exact: true }).fill(on.seeded.person.password);
-    await press(page, 'Sign in');
-    await page.getByRole('button', { name: 'Approve' }).waitFor();
-    await page.goBack();
-    await heading(page, 'This request is no longer open').waitFor();
-    await page.getByRole('link', { name: 'Continue to the app' }).click();
-    await page.getByRole('button', { name: 'Approve' }).waitFor();
-  });
-
-  it('after a refused form the invalid field has the focus and is scrolled into view', async () => {
-    const owner = { ownerAccountId: on.seeded.person.accountId };
-    const client = await addTestClient(on.service, 'Label Printer', owner);
-    for (const javaScript of [true, false]) {
-      const page = await signedInPage(javaScript);
-      await page.goto(`${on.issuer}${LIST}/${client.id}/settings`);
-      await page.getByLabel('Redirect URI 1').fill('nowhere');
-      await press(page, 'Save changes');
-      await page.getByText('Redirect URI 1:').waitFor();
-      await eventually(async () => {
-        expect(await focused(page)).to.equal('redirect-uri-1');
-        const { y = -1 } = (await page.locator('#redirect-uri-1').boundingBox()) ?? {};
-        expect(y).to.be.within(0, 760);
-      });
-    }
-  });
 
   it('a script that loads late does not move the focus of the page', async () => {
     const { page } = await visit();

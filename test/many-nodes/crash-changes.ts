@@ -2,7 +2,7 @@
 import { expect } from 'chai';
 import { fileOf, line } from '../import/import-file.ts';
 import { operatorOn, valueFrom } from '../operator/run-operator.ts';
-import { LIST, REDIRECT_URI, shownOn, signInOwner } from '../pages/client-owner.ts';
+import { LIST, shownOn, signInOwner } from '../pages/client-owner.ts';
 import { fieldOf, type SignedInPerson, signedIn } from '../pages/signed-in-person.ts';
 import { tokensOf } from '../provider/partner-tokens.ts';
 import { eventually } from '../support/eventually.ts';
@@ -35,17 +35,6 @@ async function form(person: SignedInPerson, path: string, fields: Fields = {}) {
     again: () => person.send(path, fields),
   };
 }
-
-const disconnection: Operation = async (world) => {
-  const { person, client, tokens } = await connected(world);
-  const { act, again } = await form(person, `/profile/connections/${client.id}/disconnect`);
-  return {
-    act,
-    // Accept 404, because the client is disconnected already.
-    retry: () => expectStatus(again(), 303, 404),
-    ...ending(world, client, tokens),
-  };
-};
 
 const isSignedIn = async (person: SignedInPerson, { issuer }: TestService): Promise<boolean> => {
   const headers = { cookie: person.cookieHeader('/profile') };
@@ -152,57 +141,6 @@ async function countLogged(
   const entries = await activity.of(accountId, { limit: 20 });
   return entries.filter((entry) => entry.action === action).length;
 }
-
-const newClient: Operation = async (world) => {
-  const account = await world.addPerson('Pat');
-  const owner = await signInOwner(world.node, account);
-  const page = await owner.get(`${LIST}/new`);
-  const act = async (): Promise<Page> => {
-    const sent = await owner.submit(page, { name: 'Stock Sync', redirect_uris: [REDIRECT_URI] });
-    expect(sent.status).to.equal(303);
-    return sent;
-  };
-  return {
-    act,
-    retry: act,
-    async isDone(node) {
-      const made = await node.database.query(
-        `SELECT FROM clients c JOIN client_secrets s ON s.client_id = c.id
-          WHERE c.owner_account_id = $1`,
-        [account.accountId],
-      );
-      expect(await countLogged(node, account, 'client_added')).to.equal(made.length);
-      expect(made.length).to.be.at.most(1);
-      return made.length === 1;
-    },
-  };
-};
-
-const rotatedSecret: Operation = async (world) => {
-  const account = await world.addPerson('Pat');
-  const owner = await signInOwner(world.node, account);
-  const { id } = await owner.createClient('Stock Sync');
-  const path = `${LIST}/${id}`;
-  const { act, again } = await form(owner, `${path}/rotate-secret`);
-  return {
-    act,
-    async retry() {
-      const secrets = (await world.node.clients.find(id))?.secrets ?? [];
-      // Remove this secret, which the owner has not seen, and create another one.
-      const [, unseen] = secrets;
-      if (unseen) {
-        await expectStatus(owner.send(`${path}/remove-secret`, { secret_id: unseen.id }), 303);
-      }
-      await expectStatus(again(), 303);
-    },
-    async isDone(node) {
-      const secrets = (await node.clients.find(id))?.secrets ?? [];
-      const removed = await countLogged(node, account, 'client_secret_removed');
-      expect(await countLogged(node, account, 'client_secret_added')).to.equal(secrets.length - 1 + removed);
-      return secrets.length === 2;
-    },
-  };
-};
 
 /** The owner renews a robbed client that another user has connected. */
 const renewedClient: Operation = async (world) => {
@@ -314,13 +252,10 @@ const importBatch: Operation = async (world) => {
 };
 
 export const CHANGES: Readonly<Record<string, Operation>> = {
-  'a disconnection by its person': disconnection,
   'a sign-out everywhere': signOutEverywhere,
   'a suspension': suspension,
   'a change of the password that ends the connections': newPassword,
   'an approval': approval,
-  'the registration of a client': newClient,
-  'the addition of a second secret': rotatedSecret,
   'the renewal of a robbed client': renewedClient,
   'the revocation of an API key': revokedApiKey,
   'the block of a client by an organization': blockedClient,

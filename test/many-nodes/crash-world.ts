@@ -7,7 +7,7 @@ import { eventually } from '../support/eventually.ts';
 import { type Answer, introspect } from '../support/oauth.ts';
 import { freePort } from '../support/programs.ts';
 import { addPerson, type Seed, type SeededPerson, seed } from '../support/seed.ts';
-import { type Deployment, type Overrides, startTestService, type TestService } from '../support/service.ts';
+import { type Overrides, startTestService, type TestService } from '../support/service.ts';
 import { createLifeline, type Lifeline } from './lifeline.ts';
 
 const DAY = 86_400;
@@ -22,44 +22,32 @@ const UNTIL_REMEMBERED_MS = 10_000;
 export class CrashWorld {
   /** The node that is killed. */
   node: TestService;
-  /** Undefined on the embedded database, which has one node. */
-  readonly survivor: TestService | undefined;
+  readonly survivor: TestService;
   readonly lifeline: Lifeline;
   readonly seeded: Seed;
   /** The seeded person, signed in at the node. */
   readonly partner: PartnerTokens;
-  #api: Introspector;
+  readonly #api: Introspector;
   #ahead = 0;
   #people = 0;
 
-  private constructor(node: TestService, survivor: TestService | undefined, lifeline: Lifeline, seeded: Seed) {
+  private constructor(node: TestService, survivor: TestService, lifeline: Lifeline, seeded: Seed) {
     this.node = node;
     this.survivor = survivor;
     this.lifeline = lifeline;
     this.seeded = seeded;
     this.partner = partnerTokens(node.issuer, seeded);
-    this.#api = this.#openApi();
-  }
-
-  #openApi(): Introspector {
-    return introspectorOf(this.seeded.clients.resourceServer, {
-      issuer: (this.survivor ?? this.node).issuer,
+    this.#api = introspectorOf(seeded.clients.resourceServer, {
+      issuer: survivor.issuer,
       live: true,
       clock: () => Date.now() + this.#ahead,
       onFailure: () => {},
     });
   }
 
-  static async open(deployment: Deployment): Promise<CrashWorld> {
+  static async open(deployment: 'postgres' | 'postgres+redis'): Promise<CrashWorld> {
     const port = await freePort();
     const urls = { issuer: `http://localhost:${port}` };
-    if (deployment === 'embedded') {
-      const lifeline = await createLifeline(urls, { embedded: true });
-      const { issuer } = lifeline.urls;
-      const settings = { ...SETTINGS, issuer, server: { port } };
-      const node = await startTestService({ deployment, settings });
-      return new CrashWorld(node, undefined, lifeline, await seed(node));
-    }
     const survivor = await startTestService({ deployment, settings: SETTINGS });
     const { databaseUrl, redisUrl } = survivor.settings.storage;
     const stores = {
@@ -74,7 +62,7 @@ export class CrashWorld {
   }
 
   get nodes(): readonly TestService[] {
-    return this.survivor ? [this.node, this.survivor] : [this.node];
+    return [this.node, this.survivor];
   }
 
   addPerson(name: string): Promise<SeededPerson> {
@@ -84,22 +72,17 @@ export class CrashWorld {
 
   /** Starts the killed node again, at the same address. */
   async restart(): Promise<void> {
-    const { survivor } = this;
     const { settings } = this.node;
     await this.node.close();
     this.lifeline.restart();
-    this.node = await startTestService({ settings, ...(survivor && { sharing: survivor }) });
-    if (survivor) return;
-    // The API's stream ended with the node, and the API waits longer before each further attempt.
-    this.#api.close();
-    this.#api = this.#openApi();
+    this.node = await startTestService({ settings, sharing: this.survivor });
   }
 
   async close(): Promise<void> {
     this.#api.close();
     await this.node.close();
     await this.lifeline.close();
-    await this.survivor?.close();
+    await this.survivor.close();
   }
 
   /** Asks this node as a resource server. */

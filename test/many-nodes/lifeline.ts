@@ -1,6 +1,5 @@
 /** All connections of one node, which break permanently after a chosen call of a store. */
 import { connect, createServer, type Server, type Socket } from 'node:net';
-import { PGlite } from '@electric-sql/pglite';
 import { freePort } from '../support/programs.ts';
 
 /**
@@ -26,7 +25,7 @@ export interface Lifeline {
 
 interface Fate {
   /** Decides about the next call. After `last`, call `die` when that call is carried out. */
-  next(isChange?: boolean): 'pass' | 'last' | 'drop';
+  next(isChange: boolean): 'pass' | 'last' | 'drop';
   readonly isDead: boolean;
   die(): void;
 }
@@ -45,7 +44,7 @@ function createFate(onDeath: () => void): Fate & Omit<Lifeline, 'close'> {
     death.resolve();
   };
   return {
-    next(isChange = true) {
+    next(isChange) {
       if (isDead || left === 0) return 'drop';
       left -= 1;
       calls += 1;
@@ -83,20 +82,16 @@ function createFate(onDeath: () => void): Fate & Omit<Lifeline, 'close'> {
  * Puts a proxy in front of each server.
  *
  * @param urls of the stores of the node, and of the node itself.
- * @param embedded also counts and cuts the calls of the embedded PostgreSQL, of which this process
- *   can have only one.
  * @returns the lifeline, with the same URLs through the proxies.
  */
 export async function createLifeline<Urls extends Readonly<Record<string, string>>>(
   urls: Urls,
-  { embedded = false } = {},
 ): Promise<Lifeline & { readonly urls: Urls }> {
   const sockets = new Set<Socket>();
   const servers: Server[] = [];
   const fate = createFate(() => {
     for (const socket of sockets) socket.destroy();
   });
-  const undo = embedded ? countEmbedded(fate) : () => {};
 
   async function proxyTo({ protocol, hostname, port }: URL): Promise<number> {
     const createProtocol = PROTOCOLS[protocol];
@@ -130,7 +125,6 @@ export async function createLifeline<Urls extends Readonly<Record<string, string
     urls: proxied as Urls,
     async close() {
       fate.cut();
-      undo();
       await Promise.all(servers.map((server) => new Promise((done) => server.close(done))));
     },
   });
@@ -243,32 +237,3 @@ const PROTOCOLS: Readonly<Record<string, () => Protocol>> = {
   'postgres:': POSTGRES,
   'redis:': REDIS,
 };
-
-/** Counts the calls of the embedded PostgreSQL. @returns a function that stops it. */
-function countEmbedded(fate: Fate): () => void {
-  const { execProtocolRawStream } = PGlite.prototype;
-  PGlite.prototype.execProtocolRawStream = async function counted(message, options) {
-    const next = fate.next();
-    if (next === 'drop') throw new Error('the node is dead');
-    let answer = Buffer.alloc(0);
-    const onRawData = (bytes: Uint8Array): void => {
-      answer = Buffer.concat([answer, bytes]);
-    };
-    await execProtocolRawStream.call(this, message, { ...options, onRawData });
-    if (next === 'last') {
-      // Roll back an open transaction, as PostgreSQL does when a process is killed.
-      if (!answer.subarray(-1).equals(IDLE)) {
-        await execProtocolRawStream.call(this, ROLLBACK, { onRawData });
-      }
-      fate.die();
-      throw new Error('the node is dead');
-    }
-    options?.onRawData?.(answer);
-  };
-  return () => {
-    PGlite.prototype.execProtocolRawStream = execProtocolRawStream;
-  };
-}
-
-const IDLE = Buffer.from('I');
-const ROLLBACK = Buffer.from('Q\0\0\0\x0dROLLBACK\0', 'latin1');

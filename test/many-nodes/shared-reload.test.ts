@@ -161,12 +161,6 @@ describeOn([postgresServer, redisServer], 'a reload of several nodes', () => {
     expect(await secondsOf(second)).to.equal('18m');
   });
 
-  it('nodes find a request at their next heartbeat if its notification is lost', async () => {
-    write('second', 16);
-    await first.database.query('UPDATE settings_reload SET number = number + 1');
-    await eventually(async () => expect(await secondsOf(second)).to.equal('16m'));
-  });
-
   it('a node that could not store its settings tries again at its next heartbeats', async () => {
     const { database } = first;
     await database.query(`CREATE FUNCTION fail() RETURNS trigger LANGUAGE plpgsql

@@ -64,100 +64,95 @@ function startApi(kind: string, settings: object): Api {
 }
 
 describeOn([python], 'an API in Python', () => {
-  for (const { kind, deployment, needs } of [
-    { kind: 'sync', deployment: 'embedded', needs: [] },
-    { kind: 'async', deployment: 'postgres+redis', needs: [postgresServer, redisServer] },
-  ] as const) {
-    describeOn(needs, `with the ${kind} client, ${deployment}`, () => {
-      const on = startSeeded({ on: deployment });
-      const opened = createOpened();
-      let api: Api;
-      let proxy: Awaited<ReturnType<typeof startTcpProxy>>;
+  describe('with the client for threads', () => {
+    const on = startSeeded();
+    const opened = createOpened();
+    let api: Api;
+    let proxy: Awaited<ReturnType<typeof startTcpProxy>>;
 
-      beforeEach(async () => {
-        const { port } = on.service.settings.server;
-        proxy = await opened.add(startTcpProxy(port), ({ close }) => close());
-        api = await openApi();
-      });
-      afterEach(opened.closeAll);
-
-      const openApi = (changes = {}): Promise<Api> => {
-        const { id, secret } = on.clients.resourceServer;
-        const settings = {
-          issuer: on.issuer,
-          client_id: id,
-          client_secret: secret,
-          // The proxy is an internal address, whose Host differs from the issuer's.
-          introspection_endpoint: `http://127.0.0.1:${proxy.port}/oauth/introspect`,
-          // The tests may run on a busy machine.
-          timeout_seconds: 10,
-          ...changes,
-        };
-        return opened.add(Promise.resolve(startApi(kind, settings)), ({ end }) => end());
-      };
-      const tokenOfPerson = async (): Promise<string> => (await on.partner.tokens(on.clients.confidential)).accessToken;
-      async function rememberedToken(): Promise<string> {
-        const token = await tokenOfPerson();
-        await eventually(async () => {
-          await api.call(token);
-          expect(await api.call(token)).to.include({ decided_by: 'memory' });
-        });
-        return token;
-      }
-
-      it('the API identifies a person through a client, an API key, and a machine client', async () => {
-        const { accountId: account_id, email: username } = on.seeded.person;
-        const { machine, confidential } = on.clients;
-        const person = { subject: account_id, account_id, username };
-        const { value: key } = await apiKeyOf(on.service, on.seeded.person);
-        const machineToken = tokensOf(await clientCredentials(on.issuer, machine)).accessToken;
-        for (const [token, expected] of [
-          [await tokenOfPerson(), { ...person, method: 'authorization_code', client_id: confidential.id }],
-          [key, { ...person, method: 'api_key' }],
-          [machineToken, { method: 'client_credentials', subject: machine.id }],
-        ] as const) {
-          const { caller } = await api.call(token);
-          expect(caller).to.deep.include(expected);
-        }
-        const { organizations } = (await api.call(key)).caller ?? {};
-        expect(organizations).to.have.nested.property('[0].warehouses[0].rights').that.is.not.empty;
-      });
-
-      it('a revoked token ends its caller at once and is refused with 401 from then on', async () => {
-        const token = await rememberedToken();
-        expect(await api.hasEnded()).to.equal(false);
-        const ended = api.wait();
-        expect((await revokeCurrent(on.issuer, token)).status).to.equal(204);
-        expect((await ended).ended).to.equal(true);
-        const { status, headers, decided_by } = await api.call(token);
-        expect({ status, decided_by }).to.deep.equal({ status: 401, decided_by: 'service' });
-        expect(headers?.['WWW-Authenticate']).to.match(/^Bearer error="invalid_token", /);
-      });
-
-      it('no cached answer is used while the service is silent or unreachable, and calls get 503 until it answers', async () => {
-        api = await openApi({ timeout_seconds: 1 });
-        const token = await rememberedToken();
-        proxy.silence();
-        proxy.leadTo(await freePort());
-        expect((await api.wait()).ended).to.equal(true);
-        const { status, headers } = await api.call(token);
-        expect(status).to.equal(503);
-        expect(headers).to.include({ 'Retry-After': '2' });
-        expect(headers).not.to.have.property('WWW-Authenticate');
-        await eventually(async () => expect(await api.call(token)).to.include({ status: 503, reason: 'unreachable' }));
-        proxy.leadTo(on.service.settings.server.port);
-        await eventually(async () => expect(await api.call(token)).to.include({ decided_by: 'memory' }));
-      });
-
-      it('a wrong secret of the API gives its callers 503 and its operator the reason', async () => {
-        api = await openApi({ client_secret: `gate_cs_${'x'.repeat(43)}` });
-        const { status, reason } = await api.call(await tokenOfPerson());
-        expect({ status, reason }).to.deep.equal({ status: 503, reason: 'credentials_refused' });
-      });
+    beforeEach(async () => {
+      const { port } = on.service.settings.server;
+      proxy = await opened.add(startTcpProxy(port), ({ close }) => close());
+      api = await openApi();
     });
-  }
+    afterEach(opened.closeAll);
 
-  describeOn([postgresServer, redisServer], 'with two nodes', () => {
+    const openApi = (changes = {}): Promise<Api> => {
+      const { id, secret } = on.clients.resourceServer;
+      const settings = {
+        issuer: on.issuer,
+        client_id: id,
+        client_secret: secret,
+        // The proxy is an internal address, whose Host differs from the issuer's.
+        introspection_endpoint: `http://127.0.0.1:${proxy.port}/oauth/introspect`,
+        // The tests may run on a busy machine.
+        timeout_seconds: 10,
+        ...changes,
+      };
+      return opened.add(Promise.resolve(startApi('sync', settings)), ({ end }) => end());
+    };
+    const tokenOfPerson = async (): Promise<string> => (await on.partner.tokens(on.clients.confidential)).accessToken;
+    async function rememberedToken(): Promise<string> {
+      const token = await tokenOfPerson();
+      await eventually(async () => {
+        await api.call(token);
+        expect(await api.call(token)).to.include({ decided_by: 'memory' });
+      });
+      return token;
+    }
+
+    it('the API identifies a person through a client, an API key, and a machine client', async () => {
+      const { accountId: account_id, email: username } = on.seeded.person;
+      const { machine, confidential } = on.clients;
+      const person = { subject: account_id, account_id, username };
+      const { value: key } = await apiKeyOf(on.service, on.seeded.person);
+      const machineToken = tokensOf(await clientCredentials(on.issuer, machine)).accessToken;
+      for (const [token, expected] of [
+        [await tokenOfPerson(), { ...person, method: 'authorization_code', client_id: confidential.id }],
+        [key, { ...person, method: 'api_key' }],
+        [machineToken, { method: 'client_credentials', subject: machine.id }],
+      ] as const) {
+        const { caller } = await api.call(token);
+        expect(caller).to.deep.include(expected);
+      }
+      const { organizations } = (await api.call(key)).caller ?? {};
+      expect(organizations).to.have.nested.property('[0].warehouses[0].rights').that.is.not.empty;
+    });
+
+    it('a revoked token ends its caller at once and is refused with 401 from then on', async () => {
+      const token = await rememberedToken();
+      expect(await api.hasEnded()).to.equal(false);
+      const ended = api.wait();
+      expect((await revokeCurrent(on.issuer, token)).status).to.equal(204);
+      expect((await ended).ended).to.equal(true);
+      const { status, headers, decided_by } = await api.call(token);
+      expect({ status, decided_by }).to.deep.equal({ status: 401, decided_by: 'service' });
+      expect(headers?.['WWW-Authenticate']).to.match(/^Bearer error="invalid_token", /);
+    });
+
+    it('no cached answer is used while the service is silent or unreachable, and calls get 503 until it answers', async () => {
+      api = await openApi({ timeout_seconds: 1 });
+      const token = await rememberedToken();
+      proxy.silence();
+      proxy.leadTo(await freePort());
+      expect((await api.wait()).ended).to.equal(true);
+      const { status, headers } = await api.call(token);
+      expect(status).to.equal(503);
+      expect(headers).to.include({ 'Retry-After': '2' });
+      expect(headers).not.to.have.property('WWW-Authenticate');
+      await eventually(async () => expect(await api.call(token)).to.include({ status: 503, reason: 'unreachable' }));
+      proxy.leadTo(on.service.settings.server.port);
+      await eventually(async () => expect(await api.call(token)).to.include({ decided_by: 'memory' }));
+    });
+
+    it('a wrong secret of the API gives its callers 503 and its operator the reason', async () => {
+      api = await openApi({ client_secret: `gate_cs_${'x'.repeat(43)}` });
+      const { status, reason } = await api.call(await tokenOfPerson());
+      expect({ status, reason }).to.deep.equal({ status: 503, reason: 'credentials_refused' });
+    });
+  });
+
+  describeOn([postgresServer, redisServer], 'with the client for asyncio, and two nodes', () => {
     const on = startSeeded({ on: 'postgres+redis' });
     const start = startsOn();
     const opened = createOpened();

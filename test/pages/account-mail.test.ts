@@ -108,15 +108,4 @@ describe('mail about an account', () => {
     expect(refusalMail?.to).to.deep.equal([carl.email]);
     expect(refusalMail?.text).to.include('two devices: Laptop.').and.include('remove that passkey, even if');
   });
-
-  it('mails are in the language that the user has chosen', async () => {
-    const gerda = await addPerson(on.service, 'Gerda', 'gerda@example.test');
-    await on.service.accounts.setLanguage(gerda.accountId, 'de');
-    await createPerson(on.issuer).signIn(gerda);
-    const mine = () => mail.received.find(({ to }) => to.includes(gerda.email));
-    await eventually(() => expect(mine(), 'the mail').to.not.equal(undefined));
-    expect(mine()?.raw).to.include('Subject: Neue Anmeldung bei Ihrem Konto bei Gatehouse');
-    expect(mine()?.text).to.include('Guten Tag Gerda,').and.include('IP-Adresse 127.0.0.1');
-    expect(mine()?.html).to.include('<html lang="de">').and.include('Sicherheitsseite');
-  });
 });

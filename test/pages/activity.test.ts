@@ -1,13 +1,10 @@
 import { expect } from 'chai';
 import { createActivity } from '../../src/accounts/activity/activity.ts';
 import { describeBrowser, deviceIcon } from '../../src/accounts/browser-names.ts';
-import { describeInBrowser, enterAs } from '../support/browser.ts';
-import { createTestClock, type TestClock } from '../support/clock.ts';
 import { eventually } from '../support/eventually.ts';
 import { createPerson } from '../support/person.ts';
-import { addPerson, seed } from '../support/seed.ts';
+import { addPerson } from '../support/seed.ts';
 import { startSeeded } from '../support/seeded.ts';
-import { startsOn } from '../support/service.ts';
 import { said, textOf } from './client-owner.ts';
 import { type SignedInPerson, signedIn } from './signed-in-person.ts';
 
@@ -15,7 +12,7 @@ const PATH = '/profile/activity';
 const FIREFOX = 'Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0';
 
 describe('the activity page', () => {
-  const on = startSeeded();
+  const on = startSeeded({ clock: true });
   let person: SignedInPerson;
 
   before(async () => {
@@ -36,29 +33,6 @@ describe('the activity page', () => {
     const { html } = await person.get(PATH);
     expect(textOf(html)).to.match(/Wrong password .* UTC Firefox on Linux, 127\.0\.0\.1 .*Signed in/);
     expect(html).to.match(/<time datetime="\d{4}-\d\d-\d\dT[\d:.]+Z">\d+ \w{3} \d{4}, \d\d:\d\d UTC</);
-  });
-
-  describeInBrowser('in a browser', (visit) => {
-    it("the activity shows times in the user's time zone, exact ones as tooltip; in UTC without JavaScript", async () => {
-      for (const javaScript of [true, false]) {
-        const { page } = await visit({ javaScript });
-        const zone = { timezoneId: 'Asia/Tokyo' };
-        await (await page.context().newCDPSession(page)).send('Emulation.setTimezoneOverride', zone);
-        await enterAs(page, on.issuer, await signedIn(on.service, on.seeded.other));
-        await page.goto(`${on.issuer}/profile/activity`);
-        const time = page.locator('time').first();
-        const at = new Date((await time.getAttribute('datetime')) ?? '');
-        const [text, title] = [await time.textContent(), await time.getAttribute('title')];
-        const utc = at.toISOString().slice(11, 16);
-        const tokyo = new Date(at.getTime() + 9 * 3_600_000).toISOString().slice(11, 16);
-        if (javaScript) {
-          expect(text).to.match(new RegExp(`^(just now|.* ago) \\(.*, ${tokyo}\\)$`));
-          expect(title).to.include('GMT+9').and.include(`${utc} UTC`);
-        } else {
-          expect([text?.endsWith(`, ${utc} UTC`), title]).to.deep.equal([true, null]);
-        }
-      }
-    });
   });
 
   it("the activity page shows only the user's own entries", async () => {
@@ -156,20 +130,6 @@ describe('the activity page', () => {
     await query("DELETE FROM clients WHERE id LIKE 'gate_ci_many_%'");
   });
 
-  it('an invalid "before" parameter shows the newest page of the activity', async () => {
-    for (const before of ['', '-1', 'x', '1e9', '9'.repeat(30), '1;drop table activity']) {
-      const page = await person.get(`${PATH}?before=${encodeURIComponent(before)}`);
-      expect(page.status, before).to.equal(200);
-      expect(textOf(page.html), before).to.include('Signed in');
-    }
-  });
-});
-
-describe('entries about sign-ins', () => {
-  const on = startSeeded({ clock: true });
-  const logOf = (accountId: string) => on.service.activity.of(accountId, { limit: 100 });
-  const WRONG = 'not this one, no';
-
   it('a confirmation by password is an entry of its own, with the trace id of its request', async () => {
     const { person } = on.seeded;
     const owner = await signedIn(on.service, person);
@@ -187,60 +147,6 @@ describe('entries about sign-ins', () => {
     expect(found?.requestId).to.match(/^req_/);
     expect(textOf((await owner.get(PATH)).html)).to.contain('Confirmed it is you with a password');
   });
-
-  it('many wrong passwords for an account are one entry each minute, with their number', async () => {
-    const { email, accountId } = on.seeded.other;
-    const failures = async () =>
-      (await logOf(accountId))
-        .filter(({ action }) => action === 'sign_in_failed')
-        .map(({ details }) => details.count ?? 1);
-    const tryOnce = async (): Promise<void> => {
-      const stranger = createPerson(on.issuer);
-      await stranger.submit(await stranger.get('/login'), { email, password: WRONG });
-    };
-    await tryOnce();
-    await eventually(async () => expect(await failures()).to.deep.equal([1]));
-    for (let at = 0; at < 3; at += 1) await tryOnce();
-    on.clock.advance(61);
-    await eventually(async () => {
-      await on.service.clean();
-      expect(await failures()).to.deep.equal([3, 1]);
-    });
-    await tryOnce();
-    on.clock.advance(61);
-    await eventually(async () => {
-      await on.service.clean();
-      expect(await failures()).to.deep.equal([1, 3, 1]);
-    });
-    const other = await signedIn(on.service, on.seeded.other);
-    expect(textOf((await other.get(PATH)).html)).to.contain('Wrong password 3 times within a minute');
-  });
-});
-
-describe('the retention of activity entries', () => {
-  const start = startsOn();
-  let time: TestClock;
-
-  before(() => {
-    time = createTestClock();
-  });
-  after(() => time?.restore());
-
-  it('activity entries are stored for as long as the operator configured', async () => {
-    const settings = { activity: { retentionSeconds: 86_400 } };
-    const first = await start({ clock: time.clock, settings });
-    const { accountId } = (await seed(first)).person;
-    const entry = { action: 'signed_in', actor: 'person', accountId } as const;
-    await first.activity.record(entry);
-    time.advance(86_401);
-    await first.activity.record(entry);
-
-    // Start a service, which deletes old entries at its start.
-    const second = await start({ clock: time.clock, sharing: first });
-    await eventually(async () => {
-      expect(await second.activity.of(accountId, { limit: 10 })).to.have.length(1);
-    });
-  });
 });
 
 describe('the readable name of a browser', () => {
@@ -248,10 +154,8 @@ describe('the readable name of a browser', () => {
   const chrome = 'AppleWebKit/537.36 (KHTML, like Gecko) Chrome/130.0.0.0';
   const known: Record<string, string> = {
     [FIREFOX]: 'Firefox on Linux',
-    [`Mozilla/5.0 (Windows NT 10.0; Win64; x64) ${chrome} Safari/537.36`]: 'Chrome on Windows',
     [`Mozilla/5.0 (Windows NT 10.0) ${chrome} Safari/537.36 Edg/130.0.0.0`]: 'Edge on Windows',
     [`Mozilla/5.0 (X11; CrOS x86_64 1) ${chrome} Safari/537.36 OPR/1`]: 'Opera on ChromeOS',
-    [`Mozilla/5.0 (Linux; Android 14) ${chrome} Mobile Safari/537.36`]: 'Chrome on Android',
     [`Mozilla/5.0 (Linux; Android 14) SamsungBrowser/25 ${chrome}`]: 'Samsung Internet on Android',
     [`Mozilla/5.0 (Macintosh; Intel Mac OS X 10_15_7) ${safari} Version/18.0 Safari/605.1.15`]: 'Safari on macOS',
     [`Mozilla/5.0 (iPhone; CPU iPhone OS 18_0 like Mac OS X) ${safari} Version/18.0 Mobile/1 Safari/604.1`]:
@@ -259,32 +163,27 @@ describe('the readable name of a browser', () => {
     [`Mozilla/5.0 (iPhone; CPU iPhone OS 18_0 like Mac OS X) ${safari} CriOS/130 Mobile Safari/604.1`]:
       'Chrome on iPhone',
     'curl/8.5.0': 'curl',
-    'python-requests/2.32.3': 'python-requests',
     'Mozilla/5.0 (Windows NT 10.0) Something/1': 'A browser on Windows',
     '': 'An unknown browser',
-    '????': 'An unknown browser',
     [`${'x'.repeat(200)}/1`]: 'An unknown browser',
   };
   const icons: Record<string, string> = {
     'Windows NT 10.0; Win64; x64': 'computer',
-    'Macintosh; Intel Mac OS X 10_15_7': 'computer',
     'Linux; Android 14) Mobile (': 'phone',
     'Linux; Android 14': 'tablet',
     'iPhone; CPU iPhone OS 18_0 like Mac OS X': 'phone',
     'iPad; CPU OS 18_0 like Mac OS X': 'tablet',
     unknown: 'computer',
   };
-  for (const [system, icon] of Object.entries(icons)) {
-    it(`a browser on "${system}" has the icon of a ${icon}`, () => {
-      expect(deviceIcon(`Mozilla/5.0 (${system}) ${chrome} Safari/537.36`)).to.equal(icon);
-    });
-  }
-  it('a program has the icon of an app, an empty User-Agent that of a computer', () => {
+
+  it('a browser has the icon of its device, a program that of an app', () => {
+    for (const [system, icon] of Object.entries(icons)) {
+      expect(deviceIcon(`Mozilla/5.0 (${system}) ${chrome} Safari/537.36`), system).to.equal(icon);
+    }
     expect(['curl/8.5.0', ''].map(deviceIcon)).to.deep.equal(['app', 'computer']);
   });
-  for (const [header, words] of Object.entries(known)) {
-    it(`"${words}" is shown for the User-Agent "${header.slice(0, 60)}"`, () => {
-      expect(describeBrowser(header)).to.equal(words);
-    });
-  }
+
+  it('a browser is named with its system, from any User-Agent', () => {
+    for (const [header, words] of Object.entries(known)) expect(describeBrowser(header), header).to.equal(words);
+  });
 });

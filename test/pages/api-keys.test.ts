@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { introspect } from '../support/oauth.ts';
 import { startSeeded } from '../support/seeded.ts';
-import { said, textOf } from './client-owner.ts';
+import { textOf } from './client-owner.ts';
 import { type SignedInPerson, signedIn } from './signed-in-person.ts';
 
 const PATH = '/profile/api-keys';
@@ -26,12 +26,6 @@ describe('the page of API keys', () => {
   const ask = async (value: string) => (await introspect(on.issuer, on.clients.resourceServer, value)).body;
   const keys = () => on.service.apiKeys.listOf(on.seeded.person.accountId);
 
-  it('a page without API keys explains what an API key is for', async () => {
-    const { html } = await person.get(PATH);
-    expect(textOf(html)).to.include('You have no API keys.').and.include('Create an API key');
-    expect(html).to.match(/value="90"[^>]*checked/);
-  });
-
   it('a new API key is shown once, and afterwards only its prefix and last four characters', async () => {
     const { page, value } = await create('Nightly export', '90');
     expect(page.url.pathname).to.equal(`${PATH}/created`);
@@ -48,44 +42,6 @@ describe('the page of API keys', () => {
       .to.include(`gate_key_…${value.slice(-4)}`)
       .and.not.include(value);
     expect(textOf(list.html)).to.match(/Nightly export .* Last used Never/);
-  });
-
-  it('an API key authenticates as its user until it is revoked', async () => {
-    const { value } = await create();
-    expect(await ask(value)).to.include({ active: true, username: on.seeded.person.email });
-    const [key] = await keys();
-    const asked = await person.get(`${PATH}/${key?.id}/revoke`);
-    expect(textOf(asked.html)).to.include(said('api-keys.revoke-heading', { key: 'Export' }));
-    expect(await ask(value)).to.include({ active: true });
-    const list = await person.follow(await person.submit(asked, {}));
-    expect(textOf(list.html)).to.include('The key is revoked');
-    expect(await ask(value)).to.deep.equal({ active: false });
-    expect(await keys()).to.deep.equal([]);
-  });
-
-  it('an API key can have only the lifetimes that the form offers', async () => {
-    for (const choice of ['30', '90', '365', 'none']) {
-      await on.service.database.query('DELETE FROM api_keys');
-      await create('Export', choice);
-      const [key] = await keys();
-      const days = key?.expiresAt && (key.expiresAt.getTime() - on.clock.clock()) / 1000 / DAY;
-      expect(days, choice).to.equal(choice === 'none' ? null : Number(choice));
-    }
-    for (const choice of [{ expires_in_days: '31' }, { expires_in_days: '30 ' }, {}]) {
-      const refused = await person.send(PATH, { name: 'Export', ...choice });
-      expect(refused.status, JSON.stringify(choice)).to.equal(422);
-    }
-  });
-
-  it('an invalid API key form shows the error next to its field and keeps the entered values', async () => {
-    const refused = await person.send(PATH, { name: 'x'.repeat(101), expires_in_days: '365' });
-    expect(refused.status).to.equal(422);
-    expect(refused.html).to.match(/<a href="#name">Give the key a name/);
-    expect(refused.html).to.match(/id="name-problem"/);
-    expect(refused.html).to.match(/<input id="name"[^>]*aria-describedby="[^"]*name-problem"/s);
-    expect(refused.html).to.include('x'.repeat(101));
-    expect(refused.html).to.match(/value="365"[^>]*checked/);
-    expect(await keys()).to.deep.equal([]);
   });
 
   it('a user with the maximum number of API keys gets no form, and a direct request is refused', async () => {

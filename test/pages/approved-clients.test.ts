@@ -48,14 +48,6 @@ onPostgresAndRedis('an approval of an organization', (start) => {
     token = await connect(client);
   });
 
-  it('the page of a decision shows the name, the owner and the redirect hosts of the client', async () => {
-    const text = textOf((await admin.get(decision())).html);
-    expect(text).to.include('Approve Dock Planner for Northern Logistics ?');
-    expect(text).to.include('Made by Oscar Other').and.include('Sends people to partner.example');
-    expect((await approve()).status).to.equal(303);
-    expect(await reached()).to.deep.equal(NORTHERN);
-  });
-
   it('nothing is approved if the client got another name, host or owner after the page was opened', async () => {
     const namesake = await addPerson(on.service, 'Oscar Other', `${client.id}@example.test`);
     for (const [change, present] of [

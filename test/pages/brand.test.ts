@@ -219,36 +219,13 @@ describe('a brand with texts in several languages', () => {
   });
 });
 
-describe('a service without a brand', () => {
+describe('a service with words for the rights', () => {
   const rights = {
     read: { en: 'see stock', de: 'Bestand sehen' },
     write: 'change stock',
     manage: 'run the warehouse',
   };
   const on = startSeeded({ settings: { rights } });
-
-  it('pages show the name and the picture of Gatehouse, whose icons have well-known names', async () => {
-    const { html } = await createPerson(on.issuer).get('/login');
-    expect(html).to.include('· Gatehouse</title>').and.include('class="hut"');
-    expect(html).to.match(/<link rel="icon" href="\/assets\/favicon\.[\w-]{16}\.svg">/);
-    expect(html).to.match(/rel="stylesheet" href="\/assets\/gatehouse\.[\w-]{16}\.css">/);
-    const types = { 'favicon.ico': 'image/x-icon', 'apple-touch-icon.png': 'image/png' };
-    const starts = { 'favicon.ico': '00000100', 'apple-touch-icon.png': '89504e47' };
-    for (const name of ['favicon.ico', 'apple-touch-icon.png'] as const) {
-      const answer = await fetch(`${on.issuer}/${name}`);
-      expect(answer.status).to.equal(200);
-      expect(answer.headers.get('content-type')).to.equal(types[name]);
-      expect(answer.headers.get('cache-control')).to.equal('public, max-age=86400');
-      const bytes = Buffer.from(await answer.arrayBuffer());
-      expect(bytes.toString('hex', 0, 4)).to.equal(starts[name]);
-      const known = { 'if-none-match': answer.headers.get('etag') ?? '' };
-      const again = await createPerson(on.issuer).get(`/${name}`, {
-        ...known,
-        'cache-control': 'max-age=0',
-      });
-      expect(again.status).to.equal(304);
-    }
-  });
 
   it('users read the rights in the words of the operator; introspection has their names', async () => {
     const { person, warehouse } = on.seeded;

@@ -27,8 +27,6 @@ describe('the facts about a client', () => {
     const request = authorizationUrl(on.issuer, of, pkce().parameters);
     return textOf((await person.open(new URL(`${request}&prompt=consent`))).html);
   };
-  const connectionText = async (): Promise<string> =>
-    textOf((await person.get(`/profile/connections/${client.id}`)).html);
 
   it('the pages of consent and of a connection lead to the operator if something is wrong with the app', async () => {
     const app = await addTestClient(on.service, 'Parcel Maps');
@@ -78,24 +76,5 @@ describe('the facts about a client', () => {
     const text = await consentText();
     expect(text).to.include(`Registered 7 days ago · ${line}`).and.not.include('Do you know');
     expect(text).to.not.match(/\b[a-e]@example\.test/);
-  });
-
-  it('the page of a connection shows age and users of the client, and whether the operator checked it', async () => {
-    await person.authorize(authorizationUrl(on.issuer, client), on.seeded.person);
-    const people = 'connected by 5 other people, some in your organization';
-    const facts = `Registered 7 days ago · ${people}`;
-    expect(await connectionText()).to.include(`${facts} · not checked by the operator`);
-    await on.service.clients.verify(client.id, true);
-    expect(await connectionText()).to.include(`${facts} · checked by the operator`);
-    expect(await consentText())
-      .to.include('Verified')
-      .and.include(`${facts} · checked by the operator`);
-    await on.service.database.query('UPDATE clients SET created_at = $2 WHERE id = $1', [
-      client.id,
-      new Date(on.clock.clock()),
-    ]);
-    expect(await connectionText()).to.include(
-      `Do you know this app? Disconnect it if you do not. Registered today · ${people}`,
-    );
   });
 });

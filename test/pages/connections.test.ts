@@ -41,12 +41,6 @@ describe('the page of connections', () => {
   const pathOf = ({ id }: TestClient, more = ''): string => `${PATH}/${id}${more}`;
   const textAt = async (path: string, who = person): Promise<string> => textOf((await who.get(path)).html);
 
-  it('the connections page without connections explains what it is for', async () => {
-    expect(await textAt(PATH))
-      .to.include(said('connections.none'))
-      .and.not.include(said('connections.disconnect-all'));
-  });
-
   it('the connections page lists each client once, with its provider, even if authorized twice', async () => {
     const { confidential, otherConfidential } = on.clients;
     await connect(confidential);
@@ -103,17 +97,6 @@ describe('the page of connections', () => {
     expect(await text()).to.include(said('connection.approved'));
   });
 
-  it('the page of a connection says since when the client belongs to whom, if the owner changed', async () => {
-    const client = on.clients.confidential;
-    await connect(client);
-    expect(await textAt(pathOf(client))).to.match(/Made by Oscar Other (?!, since)/);
-    await on.service.clients.transfer(client.id, on.seeded.person.accountId);
-    expect(await textAt(pathOf(client))).to.match(/Made by Grace Person , since \d+ \w+ \d+/);
-    await on.service.clients.transfer(client.id, undefined);
-    expect(await textAt(pathOf(client))).to.match(/Made by the operator of this service , since \d/);
-    await on.service.clients.transfer(client.id, on.seeded.other.accountId);
-  });
-
   it('disconnecting a client ends all its authorizations at the next introspection, and deletes the consent', async () => {
     const { confidential, otherConfidential } = on.clients;
     const tokens = [await connect(confidential), await connect(confidential)];
@@ -146,27 +129,6 @@ describe('the page of connections', () => {
     expect(textOf(list.html)).to.include(said('connections.all-disconnected')).and.include(said('connections.none'));
     for (const { accessToken } of mine) expect(await isActive(accessToken)).to.equal(false);
     expect(await isActive(newcomer.accessToken)).to.equal(true);
-  });
-
-  it('a second tab learns that the client is disconnected already; another id gets the same answer', async () => {
-    const { confidential, otherConfidential } = on.clients;
-    await connect(confidential);
-    const second = await person.get(pathOf(confidential, '/disconnect'));
-    const limit = await person.get(pathOf(confidential));
-    await person.fillIn(pathOf(confidential, '/disconnect'));
-    const attempts = [
-      () => person.submit(second, {}),
-      () => person.submit(limit, { limit_rights: 'read' }),
-      () => person.get(pathOf(confidential)),
-      () => person.get(pathOf(confidential, '/disconnect')),
-      () => person.get(pathOf(otherConfidential)),
-      () => person.send(pathOf(otherConfidential), { limit_rights: 'read' }),
-    ];
-    for (const attempt of attempts) {
-      const answer = await attempt();
-      expect(answer.location?.pathname).to.equal(PATH);
-      expect(textOf((await person.follow(answer)).html)).to.include(said('connections.one-already'));
-    }
   });
 
   it('apps that were not used for 90 days are proposed for ending, and end together; others stay', async () => {
@@ -208,39 +170,6 @@ describe('the page of connections', () => {
     expect(await textAt(PATH)).to.not.include(UNUSED);
   });
 
-  it('each disconnection of a client is recorded once', async () => {
-    const { confidential } = on.clients;
-    const ends = async () => {
-      const log = await on.service.activity.of(on.seeded.person.accountId, { limit: 100 });
-      return log.filter(({ action }) => action === 'disconnected');
-    };
-    await connect(confidential);
-    const before = await ends();
-    await person.fillIn(pathOf(confidential, '/disconnect'));
-    await person.send(pathOf(confidential, '/disconnect'));
-    const [latest, ...earlier] = await ends();
-    expect(earlier).to.deep.equal(before);
-    expect(latest?.details).to.deep.equal({
-      client_id: confidential.id,
-      client_name: 'Route Planner',
-    });
-  });
-
-  it('the page of a connection strikes through an organization that blocks the client', async () => {
-    const { confidential } = on.clients;
-    const { id, name } = on.seeded.organization;
-    await connect(confidential);
-    const isStruck = async () => (await person.get(pathOf(confidential))).html.includes(`<del>${name}`);
-    expect(await isStruck()).to.equal(false);
-    const { database } = on.service;
-    const bar = 'INSERT INTO barred_clients VALUES ($1, $2, now())';
-    await database.query(bar, [id, confidential.id]);
-    // The node learns of this change from the database.
-    await eventually(async () => expect(await isStruck()).to.equal(true));
-    expect(await textAt(pathOf(confidential))).to.include(`Blocked in ${name}`);
-    await database.query('DELETE FROM barred_clients WHERE client_id = $1', [confidential.id]);
-  });
-
   it('the first opening with many connections takes few statements', async () => {
     const { service } = on;
     const who = await addPerson(service, 'Mia Many', 'mia@example.test');
@@ -259,14 +188,5 @@ describe('the page of connections', () => {
     // Not those of jobs that run at this moment.
     const ofPage = sent.filter((text) => /\b(accounts|connections|barred_clients)\b/.test(text));
     expect(ofPage.length, ofPage.join('\n')).to.be.within(1, 6);
-  });
-
-  it('the connections page shows a suspended client as suspended', async () => {
-    const { confidential } = on.clients;
-    await connect(confidential);
-    await on.service.clients.suspend(confidential.id);
-    expect(await textAt(PATH)).to.include('Route Planner suspended');
-    expect(await textAt(pathOf(confidential))).to.include(said('connection.suspended'));
-    await on.service.clients.resume(confidential.id);
   });
 });

@@ -178,14 +178,6 @@ describeOn([postgresServer], 'the page of a large organization', () => {
     expect(owners.html.match(/<li class="entry/g)).to.have.length(1);
   });
 
-  it('ends the membership of the last of all members', async () => {
-    const path = url(`/people/acc_${`${MEMBERS}`.padStart(16, '0')}/end`);
-    const asked = await owner.get(path);
-    expect(textOf(asked.html)).to.include(`End the membership of Member ${MEMBERS}`);
-    expect((await owner.submit(asked, {})).status).to.equal(303);
-    expect(await count(`member_connections WHERE account_id LIKE '%${MEMBERS}'`)).to.equal(0);
-  });
-
   it('stores two log entries of a decision, whatever the number of members who connected the client', async () => {
     const before = await count('activity');
     const { confidential } = on.clients;

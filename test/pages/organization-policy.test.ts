@@ -33,7 +33,7 @@ onPostgresAndRedis('the policy of an organization', (start) => {
     const { database } = on.service;
     await database.query('DELETE FROM client_decisions');
     await database.query('DELETE FROM barred_clients');
-    await person.send('/profile/connections/disconnect-all');
+    for (const one of [person, owner]) await one.send('/profile/connections/disconnect-all');
     await setPolicy(OPEN);
   });
 
@@ -64,11 +64,6 @@ onPostgresAndRedis('the policy of an organization', (start) => {
     return policy;
   };
 
-  it('an organization is open by default: a client reaches it as soon as a member connects it', async () => {
-    expect(await reachedWith(await connect())).to.deep.equal(NORTHERN);
-    expect(textOf((await owner.get(url())).html)).to.include('without your approval');
-  });
-
   it('an organization that begins to ask first is hidden at once from clients that are not approved', async () => {
     const token = await connect();
     const answer = await owner.follow(await setPolicy(ASK));
@@ -91,6 +86,48 @@ onPostgresAndRedis('the policy of an organization', (start) => {
     await owner.submit(page, { ...ASK, approve: client().id });
     expect(await reachedWith(kept)).to.deep.equal(NORTHERN);
     expect(await reachedWith(waiting)).to.deep.equal([]);
+  });
+
+  it('the navigation of those in charge, and of no other member, says how many apps wait for a decision', async () => {
+    const link = said('navigation.organizations');
+    const shownTo = async (one: SignedInPerson) => textOf((await one.get('/profile/activity')).html);
+    const waiting = (count: number) => `${link} ${count} ${said('navigation.waiting')}`;
+    await connect();
+    await connect(on.clients.otherConfidential);
+    expect(await shownTo(owner))
+      .to.include(link)
+      .and.not.include(said('navigation.waiting'));
+    await setPolicy(ASK);
+    expect(await shownTo(owner)).to.include(waiting(2));
+    await decide({ decision: 'approve' });
+    expect(await shownTo(owner)).to.include(waiting(1));
+    expect(await shownTo(person))
+      .to.include(link)
+      .and.not.include(said('navigation.waiting'));
+    await decide({ decision: 'decline' }, on.clients.otherConfidential.id);
+    expect(await shownTo(owner))
+      .to.include(link)
+      .and.not.include(said('navigation.waiting'));
+  });
+
+  it('the policy page lists the apps of most people first, and those of equally many by name and number', async () => {
+    const { accountId } = on.seeded.person;
+    const ownerId = (await on.service.accounts.findByEmail('olga@example.test'))?.id ?? '';
+    const connected = [
+      ['App 10', [accountId]],
+      ['zebra', [accountId, ownerId]],
+      ['app 2', [accountId]],
+      ['Äpp 1', [accountId]],
+    ] as const;
+    for (const [name, people] of connected) {
+      const { id: clientId } = await addTestClient(on.service, name);
+      for (const person of people) {
+        await on.service.connections.rememberConsent({ accountId: person, clientId, name, hosts: [], access: [] });
+      }
+    }
+    const { html } = await owner.get(url('/policy'));
+    const listed = [...html.matchAll(/<strong><bdi>([^<]*)</g)].map(([, name]) => name);
+    expect(listed).to.deep.equal(['zebra', 'Äpp 1', 'app 2', 'App 10']);
   });
 
   it('the command that makes an organization ask first says how many connected clients it keeps out', async () => {
@@ -204,19 +241,6 @@ onPostgresAndRedis('the policy of an organization', (start) => {
       expect(await approved()).to.have.members([second, hidden.id]);
       await restoreName(first);
     });
-  });
-
-  it('a form kept during a sign-in is shown with a notice, which is no error', async () => {
-    const page = await owner.get(url('/policy'));
-    await owner.submit(await owner.get('/logout'), {});
-    const login = await owner.follow(await owner.submit(page, ASK));
-    const credentials = { email: 'olga@example.test', password: on.seeded.person.password };
-    const back = await owner.follow(await owner.submit(login, credentials));
-    expect(back.html).to.match(/class="notice" role="status">You had to sign in again/);
-    expect(back.html)
-      .to.not.match(/<title>Error/)
-      .and.not.include('role="alert"');
-    expect(fieldOf(back, 'clients')).to.equal('ask');
   });
 
   it('a policy form with a client that was not listed, or without a known choice, changes nothing', async () => {
@@ -426,45 +450,6 @@ onPostgresAndRedis('the policy of an organization', (start) => {
 
 describe('the policy of an organization, on two nodes', () => {
   const on = startSeeded();
-
-  it('a policy and an approval that one node stores take effect on the other node within a second', async () => {
-    const other = await startTestService({ sharing: on.service });
-    try {
-      const { accountId, ...credentials } = await addPerson(on.service, 'Olga', 'o@example.test');
-      const { id } = on.seeded.organization;
-      await on.service.memberships.setRole({ accountId }, id, 'owner');
-      const owner = await signedIn(on.service, credentials);
-      const { confidential, resourceServer } = on.clients;
-      const { accessToken } = await on.partner.tokens(confidential);
-      const key = await on.service.apiKeys.add(
-        { accountId: on.seeded.person.accountId, name: 'Export', expiresInDays: 30 },
-        { address: '203.0.113.7', browser: '' },
-      );
-      const reachedThere = async (value: string) => {
-        const { body } = await introspect(other.issuer, resourceServer, value);
-        return (body.organizations as unknown[]).length;
-      };
-      const expectThere = (client: number, apiKey: number) =>
-        eventually(async () => {
-          expect([await reachedThere(accessToken), await reachedThere(key.value)]).to.deep.equal([client, apiKey]);
-        });
-      await expectThere(1, 1);
-      const path = `/profile/organizations/${id}`;
-      await owner.send(`${path}/policy`, { clients: 'ask', api_keys: 'refuse' });
-      await expectThere(0, 0);
-      await owner.fillIn(`${path}/clients/${confidential.id}`, { decision: 'approve' });
-      await expectThere(1, 0);
-      await owner.send(`${path}/clients/${confidential.id}/end`);
-      await expectThere(0, 0);
-      await owner.send(`${path}/policy`, { clients: 'open', api_keys: 'allow' });
-      await expectThere(0, 1);
-      await owner.send(`${path}/clients/${confidential.id}/let-in`);
-      await expectThere(1, 1);
-      await on.service.database.query('DELETE FROM client_decisions');
-    } finally {
-      await other.close();
-    }
-  });
 
   it('an API that caches its callers notices a policy, an approval and a block that another node stores', async () => {
     const { issuer } = on;

@@ -1,20 +1,15 @@
 /** What `/profile` tells its user: what to do first, what protects and uses the account, and what happened. */
 import { expect } from 'chai';
-import { listActing } from '../../src/authorizations/connected-clients.ts';
-import { scrape } from '../support/metrics.ts';
 import { addPerson, addTestClient, type SeededPerson } from '../support/seed.ts';
 import { startSeeded } from '../support/seeded.ts';
-import { onPostgresAndRedis } from '../support/service.ts';
 import { said, textOf } from './client-owner.ts';
 import { addPasskey } from './passkeys/soft-passkey.ts';
 import { type SignedInPerson, signedIn } from './signed-in-person.ts';
 
 const DAY_MS = 86_400_000;
-/** All run at the same time. */
-const QUERIES = 4;
 
-onPostgresAndRedis('the home of a user', (start) => {
-  const on = startSeeded({ on: start, clock: true });
+describe('the home of a user', () => {
+  const on = startSeeded({ clock: true });
   const query = (text: string, values: unknown[] = []) => on.service.database.query(text, values);
   let credentials: SeededPerson;
   let person: SignedInPerson;
@@ -26,7 +21,6 @@ onPostgresAndRedis('the home of a user', (start) => {
     person = await signedIn(on.service, credentials);
   });
 
-  const join = () => on.service.memberships.setRole(credentials, on.seeded.organization.id, 'member');
   const home = async (): Promise<string> => (await person.get('/profile')).html;
   const headingsOn = async (path: string): Promise<string[]> =>
     [...(await person.get(path)).html.matchAll(/<h2 id="([^"]*)"/g)].map(([, id = '']) => id);
@@ -65,22 +59,6 @@ onPostgresAndRedis('the home of a user', (start) => {
     expect(html).to.include('<a class="button" href="/profile/security/passkeys/new">');
     expect(steps).to.not.include(said('profile.connect'));
     expect(html).to.not.include('id="acting"');
-  });
-
-  it('the profile tells a member without an app how to connect one', async () => {
-    await join();
-    const steps = textOf(sectionOf(await home(), 'next'));
-    expect(steps).to.include('Connect an app Open an app and connect it with Gatehouse.');
-    expect(steps).to.not.include(said('profile.join'));
-    await connect('Sorter', 1);
-    expect(textOf(sectionOf(await home(), 'next'))).to.not.include(said('profile.connect'));
-  });
-
-  it('a user with an organization, a passkey and an app sees no list of what to do', async () => {
-    await join();
-    await connect('Sorter', 1);
-    await addPasskey(on.issuer, person);
-    expect(await home()).to.not.include('id="next"');
   });
 
   it('the profile says how the account is protected, in words and not by color alone', async () => {
@@ -128,22 +106,6 @@ onPostgresAndRedis('the home of a user', (start) => {
     expect(actingOn(await home())).to.deep.equal(['Suspended app']);
   });
 
-  it('the profile shows the three latest entries of the activity log', async () => {
-    const { accountId } = credentials;
-    for (const client_name of ['One', 'Two', 'Three', 'Four']) {
-      const details = { client_name };
-      await on.service.activity.record({
-        action: 'connected',
-        actor: 'person',
-        accountId,
-        details,
-      });
-    }
-    const latest = sectionOf(await home(), 'latest');
-    expect([...latest.matchAll(/<bdi>(\w+)<\/bdi>/g)].map(([, name]) => name)).to.deep.equal(['Four', 'Three', 'Two']);
-    expect(latest).to.include('<a href="/profile/activity">All activity</a>');
-  });
-
   it('a list without entries says what to do next and links to it', async () => {
     const links = async (page: string): Promise<string> => {
       const { html } = await person.get(`/profile/${page}`);
@@ -158,73 +120,4 @@ onPostgresAndRedis('the home of a user', (start) => {
     expect(await links('activity')).to.equal('/profile/security');
     expect(await home()).to.not.include('id="latest"');
   });
-
-  it('the profile puts first what to do, then protection, apps, activity and access', async () => {
-    await join();
-    await connect('Sorter', 1);
-    expect(await headingsOn('/profile')).to.deep.equal(['next', 'protection', 'acting', 'latest', 'reach']);
-    expect(await home()).to.include('<a href="/profile/oauth-clients">Developer</a>');
-  });
-
-  it('the profile sends four queries, also for a user with 1,000 apps', async () => {
-    const queries = async (): Promise<number> =>
-      (await scrape(on.service)).get(
-        'gatehouse_store_operation_duration_seconds_count{store="database",operation="query"}',
-      ) ?? 0;
-    const count = async (path: string): Promise<number> => {
-      const counts: number[] = [];
-      // Take the minimum, because background queries may run during some requests.
-      for (let times = 0; times < 5; times += 1) {
-        const before = await queries();
-        await person.get(path);
-        counts.push((await queries()) - before);
-      }
-      return Math.min(...counts);
-    };
-    // This page sends one query for its own data.
-    const others = (await count('/profile/activity')) - 1;
-    expect((await count('/profile')) - others).to.equal(QUERIES);
-    await fill(1);
-    expect((await count('/profile')) - others).to.equal(QUERIES);
-  });
-
-  it('the apps and API keys of the profile are found by indexes', async () => {
-    await fill(10);
-    const asked: { text: string; values: readonly unknown[] }[] = [];
-    const recorded = async (text: string, values: readonly unknown[] = []) => {
-      asked.push({ text, values });
-      return [];
-    };
-    const now = new Date(on.clock.clock());
-    await listActing({ query: recorded } as never, credentials.accountId, now, 5);
-    const [{ text, values } = { text: '', values: [] }] = asked;
-    const plan = JSON.stringify(await query(`EXPLAIN ${text}`, [...values]));
-    expect(plan).to.not.include('Seq Scan');
-  });
-
-  /** Connects 1,000 of 5,000 new clients with the user and with other users, who have API keys. */
-  async function fill(others: number): Promise<void> {
-    const mark = `${people}`.padStart(3, '0');
-    const client = `'gate_ci_${mark}' || lpad(i::text, 19, '0')`;
-    const account = `'acc_${mark}' || lpad(a::text, 19, '0')`;
-    for (const statement of [
-      `INSERT INTO clients (id, kind, name, redirect_uris, native, created_at, updated_at)
-        SELECT ${client}, 'confidential', 'App ' || i, '{https://a.example/cb}', false, now(), now()
-        FROM generate_series(1, 5000) i`,
-      `INSERT INTO accounts (id, email, email_key, name, created_at)
-        SELECT ${account}, 'a' || a || '@${mark}.test', 'a' || a || '@${mark}.test', 'A', now()
-        FROM generate_series(1, ${others}) a`,
-      `INSERT INTO connections (account_id, client_id, connected_at, approved_at, consented_name,
-          consented_hosts)
-        SELECT account, ${client}, now(), now(), '', '{}' FROM generate_series(1, 1000) i,
-          (SELECT '${credentials.accountId}' AS account
-            UNION ALL SELECT ${account} FROM generate_series(1, ${others}) a) accounts`,
-      `INSERT INTO api_keys (id, account_id, name, key_hash, last_four, created_at)
-        SELECT 'key_${mark}' || lpad((a * 1000 + i)::text, 13, '0'), ${account}, 'Key', '${mark}' || a || ' ' || i,
-          'x7Qa', now() FROM generate_series(1, ${others}) a, generate_series(1, 100) i`,
-      'ANALYZE',
-    ]) {
-      await query(statement);
-    }
-  }
 });

@@ -75,13 +75,6 @@ describe('the profile', () => {
     expect(page.url.pathname).to.equal('/profile/activity');
   });
 
-  it('the profile explains to a user without a membership what to do', async () => {
-    const newcomer = await addPerson(on.service, 'New', 'new@example.test');
-    const newcomerPages = await signedIn(on.service, newcomer);
-    const text = textOf((await newcomerPages.get('/profile')).html);
-    expect(text).to.include(said('profile.none'));
-  });
-
   it('every page names the signed-in user and has a button to sign out, or to choose another account', async () => {
     const { confidential } = on.clients;
     const request = authorizationUrl(on.issuer, confidential);

@@ -109,6 +109,6 @@ export function linearize(history: readonly Operation[]): readonly number[] | un
   return search(0n, BEGUN) ? order : undefined;
 }
 
-/** Lets each introspection see the state of up to so many milliseconds before it started. */
+/** Allows each introspection to answer as things stood at any time in the `lagMs` milliseconds before it started. */
 export const withLag = (history: readonly Operation[], lagMs: number): Operation[] =>
   history.map((one) => (one.input.do === 'introspect' ? { ...one, start: one.start - lagMs } : one));

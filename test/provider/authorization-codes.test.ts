@@ -17,14 +17,6 @@ describe('authorization codes', () => {
   const refused = (answer: Answer) => expectRefusal(answer, 400, 'invalid_grant');
   const accepted = (answer: Answer) => expect(answer.status, answer.text).to.equal(200);
 
-  it('an authorization code is valid for ten minutes', async () => {
-    const [inTime, late] = [await codeOf(), await codeOf()];
-    on.clock.advance(580);
-    accepted(await exchange(inTime));
-    on.clock.advance(40);
-    refused(await exchange(late));
-  });
-
   for (const [when, seconds] of [
     ['at once', 0],
     ['after it has expired', 1_800],

@@ -69,8 +69,10 @@ describe('hostile input at the authorization endpoint', () => {
     `${authorizationUrl(on.issuer, client, { [name]: undefined })}&${name}=${rawValue}`;
 
   it('hostile bytes in a parameter are refused as its other wrong values are, or ignored', async () => {
-    for (const [name, expected] of Object.entries(OUTCOMES)) {
-      for (const bytes of BYTES) {
+    for (const [place, [name, expected]] of Object.entries(OUTCOMES).entries()) {
+      for (const [index, bytes] of BYTES.entries()) {
+        // What is ignored gets some of the bytes each, and all of them together.
+        if (expected === 'sign-in' && name !== 'state' && (place + index) % 4 !== 0) continue;
         const isTooLong = name === 'state' && bytes.length > 2_046;
         const seen = await outcome(requestWith(name, bytes));
         expect(seen, `${name}=${short(bytes)}`).to.equal(isTooLong ? 'invalid_request' : expected);

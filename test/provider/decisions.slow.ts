@@ -6,14 +6,17 @@ import { repeated } from '../support/repetitions.ts';
 import { answerIn } from './authorization-outcome.ts';
 import { forEachRace, offset } from './racing.ts';
 
-forEachRace('one interaction takes one decision', repeated(48), (open) => {
+/** Each order once. */
+const ROUNDS = repeated(24);
+
+forEachRace('one interaction takes one decision', (open) => {
   it('the client receives only one decision of a parallel Approve and Deny, and that one is saved', async () => {
-    const { service, seeded, partner, rounds } = await open(60);
+    const { service, seeded, partner } = await open(60);
     const { browser } = partner;
     const { confidential } = seeded.clients;
     const whose = { accountId: seeded.person.accountId, clientId: confidential.id };
     await browser.signIn(seeded.person);
-    for (let round = 0; round < rounds; round += 1) {
+    for (let round = 0; round < ROUNDS; round += 1) {
       const request = authorizationUrl(service.issuer, confidential);
       const consent = await browser.open(request);
       const decide = (decision: string) => async (): Promise<Page> =>

@@ -2,4 +2,4 @@
 import { repeated } from '../support/repetitions.ts';
 import { defineRaces } from './races.ts';
 
-defineRaces({ each: repeated(24), equals: repeated(12), revocations: repeated(50) });
+defineRaces({ each: repeated(10), equals: repeated(5), revocations: repeated(50) });

@@ -6,18 +6,11 @@ import { createOpened } from '../support/opened.ts';
 import { describeOn, postgresServer, redisServer } from '../support/requirements.ts';
 import type { Seed } from '../support/seed.ts';
 import { startAndSeed } from '../support/seeded.ts';
-import {
-  type Deployment,
-  type Start,
-  type StartOptions,
-  startTestService,
-  type TestService,
-} from '../support/service.ts';
+import { type Start, type StartOptions, startTestService, type TestService } from '../support/service.ts';
 import { type PartnerTokens, partnerTokens, type Tokens, tokensOf } from './partner-tokens.ts';
 import { expectRefusal } from './refusals.ts';
 
 const DEPLOYMENTS = [
-  { deployment: 'embedded', title: 'embedded', needs: [] },
   { deployment: 'postgres', title: 'PostgreSQL', needs: [postgresServer] },
   {
     deployment: 'postgres+redis',
@@ -29,40 +22,34 @@ const DEPLOYMENTS = [
 /** Each order of two requests that `offset` tries once. */
 const ORDERS = 24;
 
-/** From this number of rounds on, a race is run on the embedded deployment, too. */
-const MANY_ROUNDS = 12;
-
 /** High limits, so that no request of a race is refused as a guess. */
 const limits = { clientFailures: 10_000, clientFailuresPerAddress: 10_000 };
 
 /**
- * Defines the suite once per deployment: a few rounds only on PostgreSQL, alone and with Redis, and
- * many rounds also embedded. Each call of `open` starts nodes with seeded stores.
+ * Defines the suite with the tokens in PostgreSQL, and in Redis. The embedded database carries out one statement after
+ * the other. Each call of `open` starts nodes with seeded stores.
  */
-export function forEachRace(
-  title: string,
-  rounds: number,
-  body: (open: (retryWindowSeconds: number) => Promise<Nodes>) => void,
-): void {
-  for (const place of DEPLOYMENTS) {
-    const { deployment } = place;
-    // The embedded deployment has only one node, and is the slowest: a few rounds show little there.
-    if (deployment === 'embedded' && rounds < MANY_ROUNDS) continue;
-    describeOn(place.needs, `${title}, ${place.title}`, () => {
+export function forEachRace(title: string, body: (open: (retryWindowSeconds: number) => Promise<Nodes>) => void): void {
+  for (const { deployment, needs, title: place } of DEPLOYMENTS) {
+    describeOn(needs, `${title}, ${place}`, () => {
       cheapPasswords();
       const opened = createOpened();
       after('close the nodes', opened.closeAll);
       const start = (options: StartOptions): Promise<TestService> =>
         opened.add(startTestService(options), ({ close }) => close());
 
-      /** Start two nodes with different clocks on the same stores; the embedded deployment has only one node. */
+      /** Start two nodes with different clocks on the same stores. */
       body(async (retryWindowSeconds) => {
         const settings = { tokens: { retryWindowSeconds }, limits };
         const begin: Start = (more) => start({ ...more, deployment, settings });
         const { service: first, seeded } = await startAndSeed(begin);
-        const nodes = [first];
-        if (deployment !== 'embedded') nodes.push(await start({ sharing: first, ahead: 120 }));
-        return { ...nodesOf(nodes, seeded, deployment), rounds: roundsOn(deployment, rounds) };
+        const issuers = [first.issuer, (await start({ sharing: first, ahead: 120 })).issuer];
+        return {
+          service: first,
+          seeded,
+          partner: partnerTokens(first.issuer, seeded),
+          issuer: (turn) => issuers[turn % issuers.length] ?? '',
+        };
       });
     });
   }
@@ -74,26 +61,6 @@ export interface Nodes {
   readonly partner: PartnerTokens;
   /** Returns the issuer of a node, alternating with each turn. */
   readonly issuer: (turn: number) => string;
-  readonly deployment: Deployment;
-  /** How often to run a race whose rounds need no certain outcome. */
-  readonly rounds: number;
-}
-
-/** The embedded database carries out one statement after the other, so its rounds differ little. */
-export const roundsOn = (deployment: Deployment, rounds: number): number =>
-  deployment === 'embedded' ? Math.ceil(rounds / 5) : rounds;
-
-function nodesOf(services: readonly TestService[], seeded: Seed, deployment: Deployment): Omit<Nodes, 'rounds'> {
-  const [service] = services;
-  if (!service) throw new Error('no node');
-  const issuers = services.map(({ issuer }) => issuer);
-  return {
-    service,
-    seeded,
-    partner: partnerTokens(service.issuer, seeded),
-    issuer: (turn) => issuers[turn % issuers.length] ?? '',
-    deployment,
-  };
 }
 
 export const together = (count: number, request: (turn: number) => Promise<Answer>): Promise<readonly Answer[]> =>

@@ -12,7 +12,7 @@ import { type Tokens, tokensOf } from './partner-tokens.ts';
 import { expectRefusal } from './refusals.ts';
 
 /** Refused requests of an address before further ones get 429. */
-const MAX_FAILURES = 60;
+const MAX_FAILURES = 20;
 
 describe('token revocation', () => {
   const on = startSeeded({ settings: { limits: { clientFailuresPerAddress: MAX_FAILURES } } });

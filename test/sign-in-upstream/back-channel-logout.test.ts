@@ -160,6 +160,33 @@ onPostgresAndRedis('a sign-out at a provider', (start) => {
     }
   }
 
+  it('logout tokens that cannot be recorded wait with one connection, and all are refused after the time of a few', async () => {
+    const { database } = on.service;
+    const { query } = database;
+    let tries = 0;
+    database.query = (text, ...values) => {
+      if (text.includes('INSERT INTO logout_tokens')) tries += 1;
+      return query(text, ...values);
+    };
+    const tokens = await Promise.all(Array.from({ length: 20 }, (_, one) => tokenOf({ sid: `waits ${one}` })));
+    try {
+      await database.transaction(async (tx) => {
+        await tx.query('LOCK TABLE logout_tokens');
+        let isAnswered = false;
+        const all = Promise.all(tokens.map(notify)).finally(() => {
+          isAnswered = true;
+        });
+        // A transaction that does nothing would be ended.
+        while (!isAnswered) await tx.query('SELECT pg_sleep(0.1)');
+        const statuses = (await all).map(({ status }) => status);
+        expect([new Set(statuses), tries < 10]).to.deep.equal([new Set([503]), true]);
+      });
+    } finally {
+      database.query = query;
+    }
+    expect((await notify(tokens[0] ?? '')).status).to.equal(200);
+  });
+
   it('a logout token that is slow to commit ends a sign-in that began meanwhile, even if another node recorded a later one quickly', async () => {
     const { database, sessionList } = on.service;
     await database.query(`CREATE FUNCTION stall() RETURNS trigger LANGUAGE plpgsql AS
@@ -192,6 +219,8 @@ onPostgresAndRedis('a sign-out at a provider', (start) => {
         .finally(() => {
           isRecorded = true;
         });
+      // Awaited below, after what may fail before it.
+      later.catch(() => undefined);
       await eventually(async () => expect(isRecorded || (await waiting()) === 2).to.equal(true));
       sessionList.latestLogout = async () => {
         const latest = await latestLogout();

@@ -2,7 +2,6 @@
 import { expect } from 'chai';
 import { said } from '../pages/client-owner.ts';
 import { authorizationUrl, exchangeCode, pkce } from '../support/oauth.ts';
-import { addTestClient } from '../support/seed.ts';
 import { startWithUpstream, WITH_PLATFORM } from './service.ts';
 
 describe('a user who signs in for the first time and has no password', () => {
@@ -128,25 +127,6 @@ describe('a user who signs in for the first time and has no password', () => {
     const [confirmed, signedInBefore] = log.map(({ details }) => details);
     expect(confirmed).to.include({ provider_name: 'Warehouse platform', confirmation: true });
     expect(signedInBefore).to.not.have.property('confirmation');
-  });
-
-  it('a redirect URI that was removed meanwhile is not restored by a form that was confirmed at the provider', async () => {
-    const person = on.traveller();
-    await person.travel(await person.get('/profile'));
-    const account = await on.service.accounts.findByEmail(LINUS.email);
-    const gone = 'https://robbed.example/cb';
-    const { id } = await addTestClient(on.service, 'Dock Sync', {
-      ownerAccountId: account?.id ?? '',
-      redirectUris: ['https://partner.example/cb', gone],
-    });
-    const asked = await person.submit(await person.get(`/profile/oauth-clients/${id}/settings`), { name: 'Typed' });
-    const there = await person.submit(asked, { sign_in_with: 'platform' });
-    await on.service.clients.edit(id, { redirectUris: ['https://partner.example/cb'] });
-    const back = await person.travel(there);
-    const conflict = await person.submit(back, { name: 'Typed' });
-    expect(conflict.status).to.equal(409);
-    expect(conflict.html).to.include(`Removed: ${gone}`);
-    expect((await on.service.clients.find(id))?.redirectUris).to.deep.equal(['https://partner.example/cb']);
   });
 
   it('a user cannot confirm an action as an unknown user, nor with an old authentication', async () => {

@@ -60,18 +60,6 @@ describe('a password session after the grace period', () => {
   const expectBlocked = ({ location, url, html }: Page, about = ''): void => {
     expect((location ?? url).pathname, `${about} ${html}`).to.equal(STRONG_SIGN_IN);
   };
-  const keepAlive = () => person.post('/oauth/token/refresh', {});
-
-  it('if a strong sign-in is required, a password session gets no code for a connected client', async () => {
-    expect(await outcomeOf(person, ask())).to.equal('code');
-    expect(await outcomeOf(person, ask({ prompt: 'none' }))).to.equal('code');
-    endGrace();
-    expect(await outcomeOf(person, ask({ prompt: 'none' }))).to.equal('login_required');
-    expectBlocked(await person.follow(await person.get(ask())));
-    // The pending authorization continues after the passkey was added.
-    const { answer } = await addPasskey(on.service.issuer, person);
-    expect(await outcomeOf(person, answer)).to.equal('code');
-  });
 
   it('a password session gets no code by choosing its account after the grace period ended', async () => {
     const choice = await person.follow(await person.get(ask({ prompt: 'select_account' })));
@@ -141,19 +129,6 @@ describe('a password session after the grace period', () => {
     endGrace();
     await person.submit(await person.get('/language'), { language: 'en' });
     expect(await languageOf()).to.equal('de');
-  });
-
-  it('a password session is extended neither by the keep-alive script nor by visits or authorizations', async () => {
-    expect((await keepAlive()).status).to.equal(200);
-    endGrace();
-    expect((await keepAlive()).status).to.equal(401);
-    for (const path of [STRONG_SIGN_IN, '/profile', ask(), ask({ prompt: 'none' })]) {
-      await person.get(path);
-    }
-    on.clock.advance(IDLE_SECONDS - GRACE_SECONDS - 1);
-    expect((await person.get(STRONG_SIGN_IN)).status).to.equal(200);
-    on.clock.advance(1);
-    expect((await person.get(STRONG_SIGN_IN)).location?.pathname).to.equal('/login');
   });
 
   it('a password session cannot open a stored form result', async () => {

@@ -5,7 +5,7 @@ import { said } from '../pages/client-owner.ts';
 import { addPasskey, optionsFor, signInWith } from '../pages/passkeys/soft-passkey.ts';
 import { authorizationUrl, introspect } from '../support/oauth.ts';
 import { createPerson, type Page, type Person } from '../support/person.ts';
-import { addPerson, passwordLink, REDIRECT_URI, type SeededPerson } from '../support/seed.ts';
+import { addPerson, REDIRECT_URI, type SeededPerson } from '../support/seed.ts';
 import { startsOn } from '../support/service.ts';
 import { startWithUpstream } from './service.ts';
 
@@ -166,15 +166,6 @@ describe('users who administer an organization or own a client', () => {
     const page = await person.signIn(owner);
     expect(page.url.pathname).to.equal(STRONG_SIGN_IN);
     expect(page.html).to.include('value="platform"').and.not.include(said('passkey.add'));
-  });
-
-  it('without a mail server, users recover their account with an invitation from the operator', async () => {
-    await addPasskey(on.service.issuer, await signedIn());
-    const open = async (purpose: 'forgotten' | 'invitation') =>
-      browser().open(await passwordLink(on.service, owner, purpose));
-    const mailed = await open('forgotten');
-    expect(mailed.html).to.include('the passkey <bdi>Laptop</bdi>').and.not.include('name="remove_way"');
-    expect((await open('invitation')).html).to.include('name="remove_way"');
   });
 
   it('the operator sees which users still need a sign-in method stronger than a password', async () => {

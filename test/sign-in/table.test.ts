@@ -20,33 +20,28 @@ describe('the table of sign-in', () => {
   }
 });
 
-onPostgresAndRedis('an earlier cookie and a restored token store', (start) => {
-  const { copyAfter } = driver(start);
+onPostgresAndRedis('the events of sign-in between nodes and stores', (start) => {
+  const { copyAfter, otherNodeAfterSignOutAt, addAtOnce } = driver(start);
+
   for (const event of ENDS_OF_A_COOKIE) {
-    it(`sign no user in after the event: ${event}`, async () => {
+    it(`an earlier cookie and a restored token store sign no user in after the event: ${event}`, async () => {
       expect(await copyAfter(event)).to.equal('nobody');
     });
   }
 
-  it('continue a session that has not ended', async () => {
+  it('a restored token store continues a session that has not ended', async () => {
     expect(await copyAfter('suspension')).to.equal('nobody');
     expect(await copyAfter('get a role')).to.equal('warned');
   });
-});
 
-onPostgresAndRedis('a session that two providers proved', (start) => {
-  const { otherNodeAfterSignOutAt } = driver(start);
   for (const provider of ['strong', 'weak'] as const) {
-    it(`it ends on every node by the sign-out at the ${provider} one`, async () => {
+    it(`a session that two providers proved ends on every node by the sign-out at the ${provider} one`, async () => {
       expect(await otherNodeAfterSignOutAt(provider)).to.deep.equal([undefined, '/login']);
     });
   }
-});
 
-onPostgresAndRedis('first methods that several browsers add at once', (start) => {
-  const { addAtOnce } = driver(start);
   for (const methods of AT_ONCE) {
-    it(`of ${methods.join(', ')} at once, a password stores one`, async () => {
+    it(`of the first methods ${methods.join(', ')}, added at once in several browsers, a password stores one`, async () => {
       expect(await addAtOnce(methods)).to.equal(1);
     });
   }

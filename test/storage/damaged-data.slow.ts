@@ -79,9 +79,11 @@ describe('opening a data directory of PGlite', () => {
   });
 });
 
-describe('a first start', () => {
-  it('a first start that was killed while it created the database is repeated by only one of several processes', async () => {
-    const directory = path.join(temporaryDirectory('first'), 'data');
+describe('a first start that was killed while it created the database', () => {
+  const directory = path.join(temporaryDirectory('first'), 'data');
+  let owner: OpenDatabase;
+
+  before(async () => {
     const environment = { GATEHOUSE_DATA_DIR: directory };
     loadSettings({ environment });
     const killed = fork(path.join(import.meta.dirname, 'other-process.ts'), [directory, 'own'], { execArgv: [] });
@@ -91,8 +93,16 @@ describe('a first start', () => {
     killed.kill('SIGKILL');
     await exited;
     expect(existsSync(path.join(directory, 'postgres'))).to.equal(false);
-    const { storage } = loadSettings({ environment });
-    const owner = await openDatabase({ ...storage, sharing: 'own', timeoutFactor: TIMEOUT_FACTOR });
+    loadSettings({ environment });
+    owner = await openIn(directory);
+  });
+  after(async () => {
+    await owner?.close();
+    // A database has 39 MB: remove it before the end of the run.
+    rmSync(directory, { recursive: true, force: true });
+  });
+
+  it('is repeated by only one of several processes', async () => {
     const guests = await Promise.all(
       [0, 1].map(() => openDatabase({ dataDirectory: directory, sharing: 'share', timeoutFactor: TIMEOUT_FACTOR })),
     );
@@ -103,28 +113,44 @@ describe('a first start', () => {
     expect(other.outcome).to.equal('opened');
     await other.close();
     for (const guest of guests) await guest.close();
-    await owner.close();
-    rmSync(path.join(directory, 'postgres'), { recursive: true });
-    const again = await openDatabase({ ...storage, sharing: 'own' }).catch((error) => error.code);
-    expect(again).to.equal('data_directory_damaged');
   });
 
   it('only the owner may read and write the files of a new database, and those that it creates later', async () => {
-    const directory = newFolder('private');
-    const database = await openIn(directory);
-    await database.query('CREATE TABLE later AS SELECT generate_series(1, 1000) AS number');
+    await owner.query('CREATE TABLE later AS SELECT generate_series(1, 1000) AS number');
     const cluster = path.join(directory, 'postgres');
     const names = ['', ...readdirSync(cluster, { recursive: true, encoding: 'utf8' })];
     // Caches of the catalog contain no rows, and PGlite writes them readable.
     const maskOf = (name: string) => (path.basename(name) === 'pg_internal.init' ? 0o033 : 0o077);
     const open = names.filter((name) => statSync(path.join(cluster, name)).mode & maskOf(name));
-    await database.close();
     expect(names.length).to.be.above(900);
     expect(open).to.deep.equal([]);
   });
 
+  it('a cursor of the security log is refused by another new database that has the same rows', async () => {
+    await migrate(owner);
+    const one = await openIn(await freshDataDirectory());
+    const { next: cursor } = await createAuditTrail({ database: one }).page('start', 1);
+    const [place] = await one.query<Record<'generation' | 'origin', string>>(
+      'SELECT generation, origin FROM audit_generation',
+    );
+    await one.close();
+    await owner.query('UPDATE audit_generation SET generation = $1, origin = $2', [
+      place?.generation ?? '',
+      place?.origin ?? '',
+    ]);
+    const page = createAuditTrail({ database: owner }).page(cursor, 10);
+    const refused = await page.then(
+      () => 'accepted',
+      ({ code }) => code,
+    );
+    expect(refused).to.equal('cursor_of_another_log');
+  });
+});
+
+describe('a first start', () => {
   it('a first start deletes nothing that stands in the place of the database, and says so', async () => {
-    const directory = newFolder('occupied');
+    const directory = temporaryDirectory('occupied');
+    atEndOfFile(() => rmSync(directory, { recursive: true, force: true }));
     beginFirstStart(directory);
     mkdirSync(path.join(directory, 'postgres/base'), { recursive: true });
     const refused = await openIn(directory).catch((error) => error);
@@ -133,35 +159,7 @@ describe('a first start', () => {
     expect(refused.message).to.include('unpacked only in part');
     expect(readdirSync(path.join(directory, 'postgres'))).to.deep.equal(['base']);
   });
-
-  it('a cursor of the security log is refused by another new database that has the same rows', async () => {
-    const [one, other] = [await openIn(await freshDataDirectory()), await openIn(newFolder('other'))];
-    await migrate(other);
-    const { next: cursor } = await createAuditTrail({ database: one }).page('start', 1);
-    const [place] = await one.query<Record<'generation' | 'origin', string>>(
-      'SELECT generation, origin FROM audit_generation',
-    );
-    await other.query('UPDATE audit_generation SET generation = $1, origin = $2', [
-      place?.generation ?? '',
-      place?.origin ?? '',
-    ]);
-    const page = createAuditTrail({ database: other }).page(cursor, 10);
-    const refused = await page.then(
-      () => 'accepted',
-      ({ code }) => code,
-    );
-    await one.close();
-    await other.close();
-    expect(refused).to.equal('cursor_of_another_log');
-  });
 });
-
-function newFolder(purpose: string): string {
-  const folder = temporaryDirectory(purpose);
-  // Each database has 39 MB: remove it before the end of the run.
-  atEndOfFile(() => rmSync(folder, { recursive: true, force: true }));
-  return folder;
-}
 
 const openIn = (dataDirectory: string): Promise<OpenDatabase> =>
   openDatabase({ dataDirectory, sharing: 'own', timeoutFactor: TIMEOUT_FACTOR });

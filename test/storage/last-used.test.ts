@@ -101,7 +101,7 @@ describe('last-used times', () => {
   });
 
   it('an id that is used all the time is written every five minutes, however many others are used', async () => {
-    for (let minute = 0; minute < 11; minute += 1) {
+    for (let minute = 0; minute < 6; minute += 1) {
       // More than 100,000 in five minutes.
       for (let index = 0; index < 25_000; index += 1) lastUsed.record('key', `${minute} ${index}`);
       lastUsed.record('key', 'a');
@@ -109,7 +109,7 @@ describe('last-used times', () => {
       time.advance(MINUTE);
     }
     const writes = written.flat().filter(({ id }) => id === 'a');
-    expect(writes).to.have.length(3);
+    expect(writes).to.have.length(2);
   });
 
   it('after the clock was set back, uses are written again', async () => {

@@ -1,16 +1,13 @@
 import { expect } from 'chai';
 import { Cluster, Redis } from 'ioredis';
 import { systemClock } from '../../src/base/clock.ts';
-import { UnsafeRedis } from '../../src/storage/open-token-store.ts';
 import { connectRedis, createRedis, reply } from '../../src/storage/redis/redis.ts';
 import { createRedisStore } from '../../src/storage/redis/store.ts';
 import { StorageUnavailable } from '../../src/storage/storage-unavailable.ts';
 import type { TokenStore } from '../../src/storage/token-store.ts';
 import { eventually } from '../support/eventually.ts';
-import { freePort } from '../support/programs.ts';
 import { type RedisServer, startRedisServer } from '../support/redis-server.ts';
 import { describeOn, redisServer } from '../support/requirements.ts';
-import { openStore } from './open-store.ts';
 import { startTcpProxy, type TcpProxy } from './tcp-proxy.ts';
 import { FACTS, newId } from './token-store-contract.ts';
 import { failureOf } from './waiting.ts';
@@ -119,30 +116,6 @@ describeOn([redisServer], 'a single Redis server', () => {
     return id;
   };
   const configure = (name: string, value: string) => admin.config('SET', name, value);
-
-  it('a Redis that evicts keys is refused with a remedy, and one without persistence is not', async () => {
-    await configure('maxmemory-policy', 'volatile-lru');
-    const error = await failureOf(openStore(server.url));
-    expect(error).to.be.instanceOf(UnsafeRedis);
-    expect(String(error)).to.contain('set `maxmemory-policy noeviction`').and.not.contain('append-only');
-    await configure('maxmemory-policy', 'noeviction');
-    await configure('appendonly', 'no');
-    await (await openStore(server.url)).close();
-    await configure('appendonly', 'yes');
-  });
-
-  it('a Redis that is unreachable or refuses the password at the start is reported with the reason', async () => {
-    const password = server.url.replace('//', '//gatehouse:wrong@');
-    for (const [redisUrl, reason] of [
-      [`redis://127.0.0.1:${await freePort()}`, 'redis: connect ECONNREFUSED 127.0.0.1'],
-      [password, 'redis: WRONGPASS'],
-      [`redis+cluster://127.0.0.1:${await freePort()}`, 'redis: '],
-    ] as const) {
-      const error = await failureOf(openStore(redisUrl));
-      expect(error).to.be.instanceOf(StorageUnavailable);
-      expect((error as StorageUnavailable).reason).to.contain(reason);
-    }
-  });
 
   it('a Redis that lacks a command, because it is old or renamed it, is unavailable', async () => {
     expect(await failureOf(reply(admin.call('GETANDFORGET', 'key')))).to.be.instanceOf(StorageUnavailable);

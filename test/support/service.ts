@@ -132,15 +132,6 @@ export function forEachDeployment(title: string, body: (start: Start) => void): 
   onPostgresAndRedis(title, body);
 }
 
-/**
- * Defines the suite for the embedded database, which takes several times as long as PostgreSQL, and
- * for PostgreSQL with Redis. Use it for the few rules that only an embedded deployment could break.
- */
-export function forEachDeploymentAndEmbedded(title: string, body: (start: Start) => void): void {
-  describe(`${title}, embedded`, suiteOn(body, 'embedded'));
-  onPostgresAndRedis(title, body);
-}
-
 /** Defines the suite for the deployment that most operators run: rules of pages and commands hold on every store. */
 export function onPostgresAndRedis(title: string, body: (start: Start) => void): void {
   const suite = suiteOn(body, 'postgres+redis');

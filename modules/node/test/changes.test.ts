@@ -129,14 +129,6 @@ describe('the stream of changes of an API', () => {
     expect((await identify(CARL)).caller?.signal?.aborted).to.equal(false);
   });
 
-  it('after a lost stream, a next one that does not repeat the missed changes evicts all callers', async () => {
-    open();
-    await remember(ADA);
-    await reopen(': at=s-1\n\n', ': heartbeat-ms=250\n\n');
-    expect(positions).to.deep.equal([undefined, 's-1']);
-    expect((await identify(ADA)).decidedBy).to.equal('service');
-  });
-
   it('a refused stream is reported as one, with its status', async () => {
     const messages: string[] = [];
     begin = (stream) => stream.writeHead(503).end();
@@ -169,44 +161,6 @@ describe('the stream of changes of an API', () => {
     goOn();
     await remember(BOB);
     expect((await identify(ADA)).refusal?.status).to.equal(401);
-  });
-
-  it('a change stream is trusted from its first heartbeat, which must arrive within two seconds', async () => {
-    begin = (stream) => stream.writeHead(200, EVENTS).write('x\n\ndata: acc_ada\n\n');
-    open();
-    await streamCount(1);
-    await expectAsked(ADA);
-    // Other events and incomplete lines do not count as a heartbeat.
-    passed += 1_999;
-    sendEvent('data: acc_ada\n\nx');
-    await expectAsked(ADA);
-    expect(failures).to.deep.equal([]);
-    passed += 1;
-    await eventually(() => expect(failures).to.include('timed_out'));
-    begin = (stream) => stream.writeHead(200, EVENTS).write(BEAT);
-    await remember(ADA);
-  });
-
-  it('a change stream that announced a heartbeat every 250 ms is trusted for 0.9 seconds without one', async () => {
-    begin = (stream) => stream.writeHead(200, EVENTS).write(': heartbeat-ms=250\n\n');
-    open();
-    await remember(ADA);
-    passed += 899;
-    expect((await identify(ADA)).decidedBy).to.equal('memory');
-    passed += 1;
-    expect((await identify(ADA)).decidedBy).to.equal('service');
-    await eventually(() => expect(failures).to.include('timed_out'));
-  });
-
-  it('an unknown line of the change stream is reported, evicts every cached caller, and leaves the stream open', async () => {
-    open();
-    const signal = await remember(ADA);
-    sendEvent('event: changed\n\n');
-    await eventually(() => expect(signal.aborted).to.equal(true));
-    expect((await identify(ADA)).decidedBy).to.equal('service');
-    expect(failures).to.deep.equal(['malformed_answer']);
-    await isReceived('');
-    expect(streams).to.have.length(1);
   });
 
   it('an introspection answer is not cached if its caller was revoked meanwhile and the clock was set back', async () => {

@@ -110,9 +110,7 @@ describe('an API fails closed', () => {
   closes('the service switches to another protocol', 'unreachable', ({ socket }) =>
     socket?.write('HTTP/1.1 101 Switching\r\nUpgrade: x\r\nConnection: Upgrade\r\n\r\n'),
   );
-  for (const status of [500, 301, 204]) {
-    closes(`the service answers ${status}`, 'failed', withStatus(status));
-  }
+  closes('the service answers 500', 'failed', withStatus(500));
 
   it('an API accepts a caller even if its keep-alive connection was closed in the meantime', async () => {
     const used = new Set<Socket>();

@@ -113,17 +113,6 @@ describe('a cached caller', () => {
     expect(ada.organizations).to.equal(key.organizations);
   });
 
-  it('a cached caller is not used after its token expires, nor for longer than ten minutes', async () => {
-    answers[BOB] = { ...ANSWERS[BOB], exp: Math.floor(time.clock() / 1000) + 60 };
-    await remember(ADA, BOB);
-    time.advance(58);
-    expect([await isAsked(ADA), await isAsked(BOB)]).to.deep.equal([false, false]);
-    time.advance(2);
-    expect([await isAsked(ADA), await isAsked(BOB)]).to.deep.equal([false, true]);
-    time.advance(540);
-    expect(await isAsked(ADA)).to.equal(true);
-  });
-
   it('a cached caller that keeps calling is introspected again before the ten minutes end', async () => {
     await remember(ADA, BOB);
     const { signal } = await callerOf(ADA);

@@ -32,7 +32,7 @@ export const SERVERS: Readonly<Record<string, StartServer>> = {
   },
 
   'Yoga 5': async (schema, introspector) => {
-    // Import it without its types, which would add browser types. rows.test.ts checks our types.
+    // Import it without its types, which would add browser types. rows.slow.ts checks our types.
     const { createYoga } = await import('graphql-yoga' as string);
     const plugins = [useCaller(introspector)];
     return listen(createYoga({ schema, plugins, batching: true, logging: false }));

@@ -77,7 +77,7 @@ export function addWarehouseCommands(program: Command, operator: Operator): void
 
 /** How many warehouses and clients `show` prints. */
 const SHOWN = 20;
-/** How many steps of clients `show` examines. */
+/** The maximum number of steps in which `show` reads clients. */
 const MAX_STEPS = 10;
 
 function addShow(nouns: Command, kind: PlaceKind, { run }: Operator): void {

@@ -44,7 +44,7 @@ const PREFIX = `gate_(?:${Object.values(FORMS)
 const BEFORE_AT = '[^\\s\\p{C}"`<>()\\[\\]{},;|=&?:\\\\*/%#“”‘’«»…!\'@]';
 const LABEL = '[\\p{L}\\p{M}\\p{N}-]+';
 
-/** A value that was cut off; the words of a longer name are none. */
+/** A token or an id that was cut off: it has a capital letter or a digit, which the words of a longer name do not have. */
 const CUT = `${PREFIX}(?=[a-z_-]{0,99}[A-Z0-9])[\\w-]{8,}`;
 
 /** The kinds are the names of the groups. A user and a password in a URL are no address. */

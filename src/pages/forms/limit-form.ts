@@ -1,36 +1,12 @@
 /** The fields by which a user limits what a client or an API key reaches. */
+import type { Context } from 'koa';
 import { type AccessLimit, type ConnectionLimit, isLimited, limitAccess } from '../../accounts/access/access-limit.ts';
 import type { Organization } from '../../accounts/access/reach.ts';
 import { type Message, message } from '../../base/message.ts';
 
-/** The data of `partials/limit-fields`. */
-export interface LimitFields {
-  readonly summary: Message;
-  readonly isOpen: boolean;
-  readonly problem: Message | undefined;
-  /** True if the user limits access to chosen places; false if all places are allowed. */
-  readonly choosesPlaces: boolean;
-  readonly isReadOnly: boolean;
-  readonly organizations: readonly {
-    readonly id: string;
-    readonly name: string;
-    /**
-     * False if only the warehouses can be chosen: the user has no other organization. True if it is
-     * chosen all the same, because without its box the next approval would leave it out.
-     */
-    readonly isOffered: boolean;
-    readonly isChosen: boolean;
-    readonly warehouses: readonly {
-      readonly id: string;
-      readonly name: string;
-      readonly isChosen: boolean;
-    }[];
-  }[];
-  /** The last day, in the format of date fields; undefined for API keys: they have an expiry. */
-  readonly lastDay: { readonly value: string; readonly min: string } | undefined;
-}
+export type LimitFields = ReturnType<typeof limitFields>;
 
-export const PLACE_FIELD = 'place';
+const PLACE_FIELD = 'place';
 const PLACES_FIELD = 'limit_places';
 const RIGHTS_FIELD = 'limit_rights';
 const LAST_DAY_FIELD = 'limit_last_day';
@@ -53,11 +29,16 @@ export interface TypedLimit extends ConnectionLimit {
   readonly lastDay?: string;
 }
 
+/**
+ * Returns the data of `partials/limit-fields`.
+ *
+ * @param how.hasEnd false for API keys, which have an expiry instead of a last day
+ */
 export function limitFields(
   organizations: readonly Organization[],
   limit: TypedLimit,
   { now, hasEnd }: { now: number; hasEnd: boolean },
-): LimitFields {
+) {
   const chosen = new Set(limit.places);
   return {
     summary:
@@ -66,11 +47,16 @@ export function limitFields(
         : message('limit.incomplete'),
     isOpen: limit.problem !== undefined || isLimited(limit),
     problem: limit.problem,
+    /** True if the user limits access to chosen places; false if all places are allowed. */
     choosesPlaces: limit.places !== null,
     isReadOnly: limit.isReadOnly,
     organizations: organizations.map(({ id, name, warehouses }) => ({
       id,
       name,
+      /**
+       * False if only the warehouses can be chosen: the user has no other organization. True if it is
+       * chosen all the same, because without its box the next approval would leave it out.
+       */
       isOffered: organizations.length > 1 || warehouses.length === 0 || chosen.has(id),
       isChosen: chosen.has(id),
       warehouses: warehouses.map((warehouse) => ({
@@ -79,6 +65,7 @@ export function limitFields(
         isChosen: chosen.has(warehouse.id),
       })),
     })),
+    /** In the format of date fields. */
     lastDay: hasEnd
       ? {
           value: limit.lastDay ?? (limit.until ? dayOf(limit.until.getTime() - DAY_MS) : ''),
@@ -91,18 +78,19 @@ export function limitFields(
 /**
  * Reads the limit from a sent form.
  *
- * @param isOffered true for the ids that the page offered, of which the user may have lost some
- * @returns undefined if the form has no such fields, otherwise the limit, with a `problem` if it is not valid
+ * @param organizations what the user can choose now: fewer places, if access was lost since the page was drawn
+ * @returns undefined for a form without a limit; a limit that is not valid has a `problem`
  */
 export function typedLimit(
-  form: URLSearchParams | undefined,
-  isOffered: (id: string) => boolean,
+  form: URLSearchParams,
+  organizations: readonly Organization[],
   now: number,
 ): TypedLimit | undefined {
-  const where = form?.get(PLACES_FIELD);
-  if (!form || where == null) return undefined;
+  const where = form.get(PLACES_FIELD);
+  if (where === null) return undefined;
+  const offered = new Set(placesIn(organizations));
   const sent = [...new Set(form.getAll(PLACE_FIELD))];
-  const ticked = sent.filter(isOffered);
+  const ticked = sent.filter((id) => offered.has(id));
   const places = where === 'chosen' ? ticked : null;
   const lastDay = form.get(LAST_DAY_FIELD) ?? '';
   const until = endOf(lastDay, now);
@@ -125,6 +113,12 @@ function endOf(lastDay: string, now: number): Date | null | undefined {
 }
 
 const dayOf = (time: number): string => new Date(time).toISOString().slice(0, 10);
+
+/** The answer to a form that has only a limit, before it is saved; undefined for a valid one. */
+export function checkLimit({ path }: Context, { limit }: { readonly limit?: TypedLimit | undefined }) {
+  if (limit === undefined) return { url: path };
+  return limit.problem === undefined ? undefined : { status: 422 };
+}
 
 /** Returns every id that a user can choose. */
 export const placesIn = (organizations: readonly Organization[]): string[] =>

@@ -19,7 +19,7 @@ import { isSameLinks } from '../../clients/client.ts';
 import { type Asked, askedOf } from '../../provider/approvals.ts';
 import { formOf } from '../../provider/form.ts';
 import type { Interactions, PendingConsent } from '../../provider/interactions.ts';
-import { type LimitFields, limitFields, placesIn, type TypedLimit, typedLimit } from '../forms/limit-form.ts';
+import { type LimitFields, limitFields, type TypedLimit, typedLimit } from '../forms/limit-form.ts';
 import { seeOther } from '../page.ts';
 import type { PageKit } from '../page-kit.ts';
 import { type ClientLink, type DescribedStanding, describeStanding, linksOf } from '../words/client-standing.ts';
@@ -158,8 +158,7 @@ export function createConsentSteps(parts: {
       // Compare with the present choices: a list of all that the page offered can be too large for
       // a form, and what the user gained since is not on the page.
       const { allowed } = await choicesOf(interaction.account.id, interaction.client.id);
-      const places = new Set(placesIn(allowed));
-      const chosen = typedLimit(form, (id) => places.has(id), clock());
+      const chosen = typedLimit(form, allowed, clock());
       if (chosen?.problem !== undefined) {
         ctx.status = 422;
         return this.show(ctx, interaction, chosen);

@@ -10,7 +10,7 @@ import {
   normalizeClientName,
 } from '../../clients/client-rules.ts';
 import { type Answer, type Form, problemText } from '../form-step.ts';
-import type { ClientFormView, RedirectUriRow } from './view.ts';
+import type { FormProblem } from '../view-data.ts';
 
 /** The entered values, without empty rows. */
 export interface TypedClient extends ClientChanges {
@@ -110,14 +110,23 @@ export function checkClientForm(
   return problems.length > 0 ? { problems } : undefined;
 }
 
+export type ClientFormView = ReturnType<typeof clientFormView>;
+
+/** Returns the form of a new or an existing client. */
 export function clientFormView(
   typed: TypedClient,
   { kind, isNative }: Pick<Client, 'kind' | 'isNative'>,
-  frame: Pick<ClientFormView, 'action' | 'button' | 'problems'>,
-): ClientFormView {
+  frame: {
+    readonly action: string;
+    readonly button: Message;
+    readonly problems: readonly FormProblem[];
+    /** Only of a new client: unique to each rendered form. */
+    readonly creationKey?: string;
+  },
+) {
   const { redirectUris, drawnFrom, name } = typed;
   const { warnings } = checkRedirectUris(redirectUris, { native: isNative });
-  const entered: RedirectUriRow[] = redirectUris.map((uri, row) => ({
+  const entered = redirectUris.map((uri, row) => ({
     uri,
     warnings: warnings.filter(({ index }) => index === row).map(problemText),
     isNew: false,
@@ -130,6 +139,7 @@ export function clientFormView(
     ...frame,
     drawnFrom,
     name,
+    /** Undefined for a client to which users are never redirected. */
     rows: hasRows ? rows : undefined,
     canAddRow: hasRows && rows.length < MAX_REDIRECT_URIS,
   };

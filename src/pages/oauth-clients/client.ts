@@ -11,7 +11,6 @@ import type { PageKit } from '../page-kit.ts';
 import { get, type Route } from '../routes.ts';
 import { accountOf } from '../signed-in.ts';
 import { momentOrNothing, timeOfDay, toMoment } from '../words/moment.ts';
-import type { ShownRequest } from './client-view.ts';
 import { CLIENT, type OwnClientPages, ownClientOf, urlOf } from './own-client.ts';
 
 export function clientPage(parts: {
@@ -106,16 +105,20 @@ export function clientRequestsPage(parts: {
 
 const isUse = ({ step, error }: LoggedRequest): boolean => step === 'token' && error === null;
 
-/** @param t the texts of the user's language */
-const shownRequest =
-  (t: Texts) =>
-  (request: LoggedRequest): ShownRequest => ({
-    at: toMoment(request.at),
-    time: timeOfDay(request.at),
-    step: request.grantType ? `${request.step} ${request.grantType}` : request.step,
-    outcome: request.error ?? t(`client-overview.done-${request.step}`),
-    isRefused: request.error !== null,
-    isUse: isUse(request),
-    cause: request.cause === request.error ? '' : (request.cause ?? ''),
-    requestId: request.requestId,
-  });
+/**
+ * Returns the function that describes a request, for the page and for its stream.
+ *
+ * @param t the texts of the user's language
+ */
+export const shownRequest = (t: Texts) => (request: LoggedRequest) => ({
+  at: toMoment(request.at),
+  time: timeOfDay(request.at),
+  step: request.grantType ? `${request.step} ${request.grantType}` : request.step,
+  outcome: request.error ?? t(`client-overview.done-${request.step}`),
+  isRefused: request.error !== null,
+  /** True if the client received tokens, which is its latest use. */
+  isUse: isUse(request),
+  /** Empty if the cause adds nothing to the outcome. */
+  cause: request.cause === request.error ? '' : (request.cause ?? ''),
+  requestId: request.requestId,
+});

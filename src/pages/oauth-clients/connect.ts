@@ -6,7 +6,6 @@ import type { OwnedClient } from '../../clients/client-row.ts';
 import { ENDPOINT } from '../../provider/endpoints.ts';
 import type { PageKit } from '../page-kit.ts';
 import { get, type Route, type ShownApi } from '../routes.ts';
-import type { ClientConnectionView } from './client-view.ts';
 import { CLIENT, type OwnClientPages, ownClientOf, urlOf } from './own-client.ts';
 import { clientSnippets, inShell, listensAt, SUGGESTED_REDIRECT_URI } from './programs.ts';
 import { isTestable, testFormOf } from './test.ts';
@@ -54,7 +53,10 @@ function halves(text: string, at: string): [string, string] {
   return [text.slice(0, start), text.slice(start + at.length)];
 }
 
-function connectionOf(client: OwnedClient, { issuer, api }: Served): ClientConnectionView {
+export type ConnectionView = ReturnType<typeof connectionOf>;
+
+/** Returns the values that a developer needs to connect a client. */
+function connectionOf(client: OwnedClient, { issuer, api }: Served) {
   const { id: clientId, kind, redirectUris } = client;
   const isForPeople = hasSecret(kind) && redirectsPeople(kind);
   const listening = redirectUris.find(listensAt);
@@ -67,7 +69,9 @@ function connectionOf(client: OwnedClient, { issuer, api }: Served): ClientConne
     // Show the address even if no program listens there: the user's browser is redirected to it.
     localAddress: local === undefined ? undefined : new URL(local).host,
     environment: environmentFile(client, { issuer, api }),
+    /** Empty for a client without a secret or without a redirect flow. */
     snippets,
+    /** The URI to register if the client has none at which the programs could listen. */
     toRegister:
       isForPeople && listening === undefined
         ? { uri: redirectUri, action: `${urlOf(client)}/redirect-uris` }

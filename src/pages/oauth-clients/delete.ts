@@ -46,9 +46,7 @@ export function deleteClientPage(parts: {
 
   return endingRoutes<OwnedClient>(kit, {
     path: `${CLIENT}/delete`,
-    page: own.page,
-    form: own.form(),
-    needsRecentSignIn: true,
+    admit: [own.requireOwnClient],
     find: async (ctx) => ownClientOf(ctx),
     ask(_ctx, { name, connectedPeople }) {
       return {

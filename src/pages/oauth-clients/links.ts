@@ -40,7 +40,7 @@ export function clientLinksPage(parts: {
 
   return formRoutes<ClientLinks>(kit, {
     path: `${CLIENT}/links`,
-    admit: own.requireOwnClient,
+    admit: [own.requireOwnClient],
     isForEverybody: false,
     read: (form) => Object.fromEntries(LINKS.map((kind) => [kind, form.get(fieldName(kind)) ?? ''])),
     stored: (ctx) => ownClientOf(ctx).links,

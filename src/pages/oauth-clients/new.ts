@@ -1,7 +1,7 @@
 /** `/profile/oauth-clients/new`: a user registers a client, always a confidential one. */
 import type { Activity } from '../../accounts/activity/activity.ts';
 import type { OneTimeValues } from '../../accounts/one-time-values.ts';
-import { message } from '../../base/message.ts';
+import { message, type Text } from '../../base/message.ts';
 import type { ClientRegistry } from '../../clients/client-registry.ts';
 import { normalizeClientName } from '../../clients/client-rules.ts';
 import { formOf } from '../../provider/form.ts';
@@ -11,9 +11,22 @@ import { originInSession } from '../page.ts';
 import type { PageKit } from '../page-kit.ts';
 import type { Route } from '../routes.ts';
 import { accountOf } from '../signed-in.ts';
-import { checkClientForm, clientFormView, fieldOfClient, readClientForm, type TypedClient } from './client-form.ts';
+import {
+  type ClientFormView,
+  checkClientForm,
+  clientFormView,
+  fieldOfClient,
+  readClientForm,
+  type TypedClient,
+} from './client-form.ts';
 import { LIST, urlOf } from './own-client.ts';
 import type { ShownSecret } from './secrets.ts';
+
+declare module '../view-data.ts' {
+  interface ViewData {
+    readonly 'oauth-client-new': { readonly notice: Text | undefined; readonly form: ClientFormView };
+  }
+}
 
 /** Only the operator can add clients of other kinds. */
 export const SELF_SERVICE = { kind: 'confidential', isNative: false } as const;
@@ -33,9 +46,9 @@ export function newClientPage(parts: {
     read: (form) => readClientForm(form, SELF_SERVICE),
     stored: () => ({ name: '', redirectUris: [], rows: 'changed' }),
     draw(ctx, typed, { notice, problems }) {
-      const frame = { action: ctx.path, button: message('oauth-clients.create'), problems };
-      const form = { ...clientFormView(typed, SELF_SERVICE, frame), creationKey: newCreationKey() };
-      return kit.render(ctx, 'oauth-client-new', { notice, form });
+      const button = message('oauth-clients.create');
+      const frame = { action: ctx.path, button, problems, creationKey: newCreationKey() };
+      return kit.render(ctx, 'oauth-client-new', { notice, form: clientFormView(typed, SELF_SERVICE, frame) });
     },
     fieldOf: fieldOfClient,
     check: (_ctx, typed) => checkClientForm(typed, SELF_SERVICE),

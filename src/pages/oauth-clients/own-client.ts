@@ -12,7 +12,6 @@ import { originInSession } from '../page.ts';
 import type { PageKit } from '../page-kit.ts';
 import type { Redraw } from '../routes.ts';
 import { accountOf } from '../signed-in.ts';
-import type { ClientHead } from './client-view.ts';
 
 export const LIST = '/profile/oauth-clients';
 export const CLIENT = `${LIST}/:id`;
@@ -66,7 +65,7 @@ export function createOwnClientPages(parts: {
     form: (redraw?: Redraw): readonly Middleware[] => [...kit.ownForm(redraw), requireOwnClient],
 
     /** Returns the heading and tabs around each page. */
-    async head(ctx: Context, part: ClientPart): Promise<ClientHead> {
+    async head(ctx: Context, part: ClientPart) {
       const client = ownClientOf(ctx);
       const count = (await clientRequests.openCounts(client.id)).get(client.id) ?? 0;
       return {

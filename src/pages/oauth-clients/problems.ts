@@ -9,7 +9,6 @@ import { isDocumentedError } from '../error-reference.ts';
 import type { PageKit } from '../page-kit.ts';
 import { get, type Route } from '../routes.ts';
 import { toMoment } from '../words/moment.ts';
-import type { ClientProblemGroup, SentRedirectUri } from './client-view.ts';
 import { CLIENT, type OwnClientPages, ownClientOf } from './own-client.ts';
 
 export function clientProblemsPage(parts: {
@@ -33,15 +32,18 @@ export function clientProblemsPage(parts: {
   return [get(`${CLIENT}/problems`, ...own.page, show)];
 }
 
+export type ClientProblemGroup = ReturnType<typeof problemGroupsOf>[number];
+
 /** Describes the groups of a client's problems, in the same order. */
-function problemGroupsOf(groups: readonly Stored[], client: Pick<Client, 'redirectUris'>): ClientProblemGroup[] {
+function problemGroupsOf(groups: readonly Stored[], client: Pick<Client, 'redirectUris'>) {
   // Compare without the values of queries: problems store redirect URIs without them.
   const registered = client.redirectUris.map(withoutValues);
-  return groups.map((group) => ({
+  return groups.map(({ at, ...group }) => ({
     ...group,
+    /** True if there may have been more than `count`. */
     isCut: group.count >= MAX_EQUAL,
     first: toMoment(group.first),
-    last: toMoment(group.at),
+    last: toMoment(at),
     errorUrl: isDocumentedError(group.error) ? `/errors/${group.error}` : undefined,
     authMethod: group.authMethod && message(`client-problems.auth-${group.authMethod}`),
     redirectUri: redirectUriOf(group, registered),
@@ -49,9 +51,9 @@ function problemGroupsOf(groups: readonly Stored[], client: Pick<Client, 'redire
 }
 
 function redirectUriOf(
-  { redirectUri, step, error, cause, isMended }: Stored,
+  { redirectUri, step, error, cause, isMended }: Omit<Stored, 'at'>,
   registered: readonly string[],
-): SentRedirectUri | undefined {
+) {
   if (redirectUri === null) return undefined;
   const isTheCause = error === 'invalid_redirect_uri' || /redirect_uri/.test(cause);
   if (step === 'token' && !isTheCause) return undefined;

@@ -3,18 +3,16 @@ import type { Context, Next } from 'koa';
 import type { AccountMail } from '../../accounts/mail/account-mail.ts';
 import type { OneTimeValues } from '../../accounts/one-time-values.ts';
 import { message } from '../../base/message.ts';
-import { Refusal } from '../../base/refusal.ts';
 import type { ClientRegistry } from '../../clients/client-registry.ts';
 import type { OwnedClient } from '../../clients/client-row.ts';
 import { isRenewable } from '../../clients/client-secrets.ts';
 import { formOf } from '../../provider/form.ts';
 import { type Ended, endingRoutes } from '../ending.ts';
-import { refusalText } from '../form-step.ts';
 import { sentFormFrom } from '../forms/sent-form.ts';
+import { requestOrigin } from '../page.ts';
 import type { PageKit } from '../page-kit.ts';
 import type { Route } from '../routes.ts';
 import { accountOf } from '../signed-in.ts';
-import { browserDetails } from '../words/browser-details.ts';
 import { CLIENT, type OwnClientPages, ownClientOf, urlOf } from './own-client.ts';
 import type { ShownSecret } from './secrets.ts';
 
@@ -34,28 +32,21 @@ export function renewClientPage(parts: {
   async function renew(ctx: Context, { id, name }: OwnedClient): Promise<Ended> {
     const { id: accountId } = accountOf(ctx);
     const sent = sentFormFrom(formOf(ctx), [id]);
-    try {
-      const { lastFour } = await clients.renew(id, (tx, details) => own.record(ctx, 'client_renewed', details, tx), {
-        key: sent.key,
-        keep(secret) {
-          const shown: ShownSecret = { clientId: id, value: secret.value, isOfNewClient: false, isOnlyOne: true };
-          return oneTimeValues.store(accountId, shown, sent.shownAs(secret.lastFour));
-        },
-      });
-      // Also if the form was sent again: the answer to the first one, and its mail, may be lost.
-      mail?.notify(accountId, 'client_renewed', { ...browserDetails(ctx), about: name });
-      return { url: `${urlOf({ id })}/created?once=${sent.shownAs(lastFour)}` };
-    } catch (error) {
-      if (!(error instanceof Refusal)) throw error;
-      return { problem: refusalText(error) };
-    }
+    const { lastFour } = await clients.renew(id, (tx, details) => own.record(ctx, 'client_renewed', details, tx), {
+      key: sent.key,
+      keep(secret) {
+        const shown: ShownSecret = { clientId: id, value: secret.value, isOfNewClient: false, isOnlyOne: true };
+        return oneTimeValues.store(accountId, shown, sent.shownAs(secret.lastFour));
+      },
+    });
+    // Also if the form was sent again: the answer to the first one, and its mail, may be lost.
+    mail?.notify(accountId, 'client_renewed', { origin: requestOrigin(ctx), about: name });
+    return { url: `${urlOf({ id })}/created?once=${sent.shownAs(lastFour)}` };
   }
 
   return endingRoutes<OwnedClient>(kit, {
     path: `${CLIENT}/renew`,
-    page: [...own.page, requireRenewable],
-    form: [...own.form(), requireRenewable],
-    needsRecentSignIn: true,
+    admit: [own.requireOwnClient, requireRenewable],
     find: async (ctx) => ownClientOf(ctx),
     ask: (_ctx, { name }) => ({
       section: 'oauth-clients',

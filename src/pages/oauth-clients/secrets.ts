@@ -12,22 +12,17 @@ import { formerSecretsOf, type OwnedClient } from '../../clients/client-row.ts';
 import { isRenewable, MAX_SECRETS, refusedFrom } from '../../clients/client-secrets.ts';
 import { formOf } from '../../provider/form.ts';
 import { endingRoutes } from '../ending.ts';
-import { formRoutes, refusalText, type Said } from '../form-step.ts';
+import { formRoutes, type Said } from '../form-step.ts';
 import { seeOther } from '../page.ts';
 import type { PageKit } from '../page-kit.ts';
-import { get, post, type Route, type ShownApi } from '../routes.ts';
+import { get, type Route, type ShownApi } from '../routes.ts';
 import { accountOf } from '../signed-in.ts';
 import type { ConfirmView } from '../view-data.ts';
 import { momentOrNothing, toMoment } from '../words/moment.ts';
-import type { SecretRow } from './client-view.ts';
 import { environmentAround } from './connect.ts';
 import { CLIENT, type OwnClientPages, ownClientOf, urlOf } from './own-client.ts';
 
-const PATH = `${CLIENT}/secrets`;
-const ROTATE = `${CLIENT}/rotate-secret`;
-const REMOVE = `${CLIENT}/remove-secret`;
 const partOf = (client: OwnedClient): string => urlOf(client, 'secrets');
-const partOfNetworks = (client: OwnedClient): string => `${urlOf(client)}/networks`;
 
 interface TypedNetworks {
   readonly allowed: string;
@@ -58,27 +53,13 @@ export function clientSecretsPage(parts: {
       removeUrl: client.secrets.length > 1 ? `${urlOf(client)}/remove-secret` : undefined,
       renewUrl: isRenewable(client.kind) ? `${urlOf(client)}/renew` : undefined,
       renewed: momentOrNothing(client.renewedAt),
-      networks: hasNetworks(client) ? await networksView(client, typed) : undefined,
+      networks: hasNetworks(client) ? networksView(client, await clientNetworks.list(client), typed) : undefined,
     });
-  }
-
-  async function networksView(client: OwnedClient, typed: TypedNetworks | undefined) {
-    return {
-      action: partOfNetworks(client),
-      seen: (await clientNetworks.list(client)).map(({ firstSeenAt, lastSeenAt, ...seen }) => ({
-        ...seen,
-        first: toMoment(firstSeenAt),
-        last: toMoment(lastSeenAt),
-      })),
-      allowed: typed?.allowed ?? client.allowedNetworks.join(' '),
-      isRestricted: client.allowedNetworks.length > 0,
-      isMailed: typed?.isMailed ?? client.mailsNetworks,
-    };
   }
 
   const networks = formRoutes<TypedNetworks>(kit, {
     path: `${CLIENT}/networks`,
-    admit: own.requireOwnClient,
+    admit: [own.requireOwnClient],
     isForEverybody: false,
     read: (form) => ({ allowed: form.get('networks') ?? '', isMailed: form.has('mail') }),
     stored: (ctx) => ({ page: partOf(ownClientOf(ctx)) }),
@@ -99,43 +80,33 @@ export function clientSecretsPage(parts: {
     await draw(ctx, { notice: await kit.notices.take(ctx), problems: [] });
   }
 
-  /** Shows a refusal above the page; nothing was changed. */
-  async function drawRefusals(ctx: Context, next: Next): Promise<void> {
-    try {
-      await next();
-    } catch (error) {
-      if (!(error instanceof Refusal)) throw error;
-      ctx.status = 422;
-      await draw(ctx, { notice: undefined, problems: [{ message: refusalText(error) }] });
-    }
+  const rotating = formRoutes<object>(kit, {
+    path: `${CLIENT}/rotate-secret`,
+    admit: [own.requireOwnClient],
+    isForEverybody: false,
+    read: () => ({}),
+    stored: (ctx) => ({ page: partOf(ownClientOf(ctx)) }),
+    draw: (ctx, _nothing, said) => draw(ctx, said),
+    async save(ctx) {
+      const client = ownClientOf(ctx);
+      const { secret } = await clients.addSecret(client.id, (tx, { lastFour }) =>
+        own.record(ctx, 'client_secret_added', { last_four: lastFour }, tx),
+      );
+      const shown: ShownSecret = { clientId: client.id, value: secret, isOfNewClient: false };
+      return { url: `${urlOf(client)}/created?once=${await oneTimeValues.store(accountOf(ctx).id, shown)}` };
+    },
+  });
+
+  /** Shows the list instead of a question without the query string, which a re-login loses, or about the only secret. */
+  async function requireAnotherSecret(ctx: Context, next: Next): Promise<void> {
+    const { secret_id: asked } = ctx.query;
+    const isAnother = asked !== undefined && ownClientOf(ctx).secrets.some(({ id }) => id !== asked);
+    await (ctx.method === 'POST' || isAnother ? next() : seeOther(ctx, partOf(ownClientOf(ctx))));
   }
-
-  async function rotateSecret(ctx: Context): Promise<void> {
-    const client = ownClientOf(ctx);
-    const { secret } = await clients.addSecret(client.id, (tx, { lastFour }) =>
-      own.record(ctx, 'client_secret_added', { last_four: lastFour }, tx),
-    );
-    const shown: ShownSecret = { clientId: client.id, value: secret, isOfNewClient: false };
-    const once = await oneTimeValues.store(accountOf(ctx).id, shown);
-    seeOther(ctx, `${urlOf(client)}/created?once=${once}`);
-  }
-
-  /** Redirects users who had to sign in first: they return with GET and press the button again. */
-  const backToSecrets = (ctx: Context): void => seeOther(ctx, partOf(ownClientOf(ctx)));
-
-  const form = [...own.form(), drawRefusals];
-
-  /** Goes back to the list without the query string, which a re-login loses, and for the only secret. */
-  const requireAnotherSecret = (ctx: Context, next: Next) =>
-    ctx.query.secret_id === undefined || ownClientOf(ctx).secrets.every(({ id }) => id === ctx.query.secret_id)
-      ? backToSecrets(ctx)
-      : next();
 
   const removing = endingRoutes<SecretRow>(kit, {
-    path: REMOVE,
-    page: [...own.page, requireAnotherSecret],
-    form,
-    needsRecentSignIn: true,
+    path: `${CLIENT}/remove-secret`,
+    admit: [own.requireOwnClient, requireAnotherSecret],
     async find(ctx) {
       const id = ctx.method === 'POST' ? formOf(ctx).get('secret_id') : ctx.query.secret_id;
       return secretRowsOf(ownClientOf(ctx), clock(), graceSeconds).find((row) => row.id === id);
@@ -167,14 +138,27 @@ export function clientSecretsPage(parts: {
     back: (ctx) => partOf(ownClientOf(ctx)),
   });
 
-  return [
-    get(PATH, ...own.page, show),
-    ...networks,
-    get(ROTATE, ...own.page, backToSecrets),
-    post(ROTATE, ...form, kit.requireRecentSignIn, rotateSecret),
-    ...removing,
-  ];
+  return [get(`${CLIENT}/secrets`, ...own.page, show), ...networks, ...rotating, ...removing];
 }
+
+export type NetworksView = ReturnType<typeof networksView>;
+
+const networksView = (
+  client: OwnedClient,
+  seen: Awaited<ReturnType<ClientNetworks['list']>>,
+  typed: TypedNetworks | undefined,
+) => ({
+  action: `${urlOf(client)}/networks`,
+  seen: seen.map(({ firstSeenAt, lastSeenAt, ...network }) => ({
+    ...network,
+    first: toMoment(firstSeenAt),
+    last: toMoment(lastSeenAt),
+  })),
+  /** As they are typed: with spaces between them. */
+  allowed: typed?.allowed ?? client.allowedNetworks.join(' '),
+  isRestricted: client.allowedNetworks.length > 0,
+  isMailed: typed?.isMailed ?? client.mailsNetworks,
+});
 
 /** Only of a machine client: the other kinds need a person's approval as well. A leaked secret has ended its tokens. */
 const leavesTokensOf = ({ refusedFrom }: SecretRow, kind: ClientKind): boolean => kind === 'machine' && !refusedFrom;
@@ -196,8 +180,10 @@ function lastUseOf(secret: SecretRow, kind: ClientKind): Pick<ConfirmView, 'warn
 /** One day: a job that runs daily would have used the newer secret by then. */
 const UNUSED_MS = 86_400_000;
 
+export type SecretRow = ReturnType<typeof secretRowsOf>[number];
+
 /** Returns the rows, newest first. */
-function secretRowsOf(client: OwnedClient, now: number, graceSeconds: number): SecretRow[] {
+function secretRowsOf(client: OwnedClient, now: number, graceSeconds: number) {
   const { secrets } = client;
   const usable = secrets.filter(({ leakedAt }) => !leakedAt);
   const former = formerSecretsOf(client);
@@ -209,6 +195,7 @@ function secretRowsOf(client: OwnedClient, now: number, graceSeconds: number): S
     created: toMoment(secret.createdAt),
     lastUsed: momentOrNothing(secret.lastUsedAt),
     isKnownToFormerOwner: former.includes(secret),
+    /** For a secret that was found in public. */
     refusedFrom: momentOrNothing(refusal(secret)),
     isRefused: isRefused(secret),
     isSafeToRemove:

@@ -42,7 +42,7 @@ export function clientSettingsPage(parts: {
   }
 
   const page = {
-    admit: own.requireOwnClient,
+    admit: [own.requireOwnClient],
     // No other user has a page of this client.
     isForEverybody: false,
     fieldOf: fieldOfClient,

@@ -17,7 +17,6 @@ import { get, post, type Route } from '../routes.ts';
 import { accountOf } from '../signed-in.ts';
 import { durationOf } from '../words/moment.ts';
 import { describeReached } from '../words/reached.ts';
-import type { ClientTestForm, ClientTestResultView } from './client-view.ts';
 import { CLIENT, type OwnClientPages, ownClientOf, urlOf } from './own-client.ts';
 import type { RunClientTest, TestOutcome } from './test-run.ts';
 
@@ -151,10 +150,14 @@ function testableClient(ctx: Context): Client {
 
 export const isTestable = ({ kind, isSuspended }: Client): boolean => redirectsPeople(kind) && !isSuspended;
 
-export const testFormOf = (client: Pick<Client, 'id' | 'kind'>, problem?: Text): ClientTestForm => ({
+export type ClientTestForm = ReturnType<typeof testFormOf>;
+
+/** Returns the data of the form that starts a test. */
+export const testFormOf = (client: Pick<Client, 'id' | 'kind'>, problem?: Text) => ({
   action: `${urlOf(client)}/test`,
   needsSecret: hasSecret(client.kind),
   problem,
+  /** How long a test may take, and how long its result is kept. */
   keptFor: durationOf(LIFETIME_SECONDS),
 });
 
@@ -169,7 +172,9 @@ function problemWith(client: Client, secret: string): Message | undefined {
   return message('client-test.wrong-secret', { endings });
 }
 
-const resultView = ({ outcome, apiAnswer, steps }: KeptResult): ClientTestResultView => ({
+export type ClientTestResult = ReturnType<typeof resultView>;
+
+const resultView = ({ outcome, apiAnswer, steps }: KeptResult) => ({
   apiAnswer,
   isPassed: outcome === 'passed',
   summary: message(`client-test.${outcome}`),

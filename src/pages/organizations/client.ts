@@ -1,5 +1,5 @@
 /** `/profile/organizations/:id/clients/:client`: what an app can access, through whom, and the decision about it. */
-import type { Context } from 'koa';
+import type { Context, Middleware } from 'koa';
 import { type Organization, RIGHTS, type Right } from '../../accounts/access/reach.ts';
 import { visibleText } from '../../accounts/display-name.ts';
 import type { ApprovableClient, ClientStandings } from '../../authorizations/client-standing.ts';
@@ -12,11 +12,13 @@ import { holdsSecret } from '../../base/random-id.ts';
 import { Refusal } from '../../base/refusal.ts';
 import type { Seals } from '../../base/seals.ts';
 import { formOf } from '../../provider/form.ts';
+import { type Answer, formRoutes, problemOf, type Said } from '../form-step.ts';
 import type { PageKit } from '../page-kit.ts';
-import { accountOf, NOTHING_SENT, typedOf } from '../signed-in.ts';
-import { describeStanding, linksOf } from '../words/client-standing.ts';
-import { momentOrNothing, toMoment } from '../words/moment.ts';
-import { tileOf } from '../words/tile.ts';
+import type { Route } from '../routes.ts';
+import { accountOf } from '../signed-in.ts';
+import { type ClientLink, type DescribedStanding, describeStanding, linksOf } from '../words/client-standing.ts';
+import { type Moment, momentOrNothing, toMoment } from '../words/moment.ts';
+import { type Tile, tileOf } from '../words/tile.ts';
 import {
   blockAction,
   byLastUse,
@@ -28,10 +30,48 @@ import {
   makerOf,
   partOf,
   type Reached,
+  type ReachPart,
+  type ReachRow,
   suspended,
   through,
   warning,
 } from './reach-parts.ts';
+
+declare module '../view-data.ts' {
+  interface ViewData {
+    readonly 'organization-client': {
+      readonly name: string;
+      readonly tile: Tile;
+      readonly marks: ReachRow['marks'];
+      readonly organization: string;
+      readonly url: string;
+      readonly maker: Text;
+      /** The hosts to which the client sends people, separated by commas. */
+      readonly hosts: string;
+      readonly standing: DescribedStanding | undefined;
+      /** When the first member connected it. */
+      readonly requested: Moment | undefined;
+      /** Since when, and by whom, it is approved, declined or blocked. */
+      readonly decided: Message | undefined;
+      readonly parts: readonly ReachPart[];
+      readonly links: readonly ClientLink[];
+      /** The form of the decision; undefined unless the client waits for one, or was declined. */
+      readonly decision:
+        | {
+            readonly action: string;
+            /** A mark of what the page shows: the *Approve* button approves exactly this. */
+            readonly shown: string;
+            readonly sentence: string;
+            readonly maxLength: number;
+          }
+        | undefined;
+      /** The link that blocks or unblocks the client in the whole organization. */
+      readonly block: ReachRow['action'];
+      readonly notice: Text | undefined;
+      readonly problems: readonly FormProblem[];
+    };
+  }
+}
 
 const MAX_SENTENCE_LENGTH = 200;
 /** The hidden field with a mark of each client that a page showed. */
@@ -63,31 +103,31 @@ export function createMarks(seals: Pick<Seals, 'macsOf'>) {
   };
 }
 
-export function createClientSteps(parts: {
+export function clientRoutes(parts: {
   readonly kit: PageKit;
   readonly clock: Clock;
   readonly clientStandings: Pick<ClientStandings, 'find' | 'approvable'>;
   readonly organizationEndings: OrganizationEndings;
   readonly organizationReach: OrganizationReach;
   readonly marks: Marks;
+  readonly requireAdmin: Middleware;
   /** Returns the user, and the organization that the path names. */
   readonly actor: (ctx: Context) => ActingAdmin & { readonly organization: Organization };
   readonly urlOf: (organization: { readonly id: string }) => string;
-}) {
+}): Route[] {
   const { kit, clock, clientStandings, organizationEndings, organizationReach, marks, actor, urlOf } = parts;
 
-  /** Returns the client that the path names; undefined (a 404) if it is a machine client, or not connected. */
-  async function clientIn(ctx: Context): Promise<ReachingClient | undefined> {
+  /** Returns the client that the path names; throws 404 if it is a machine client, or not connected. */
+  async function clientIn(ctx: Context): Promise<ReachingClient> {
     const reach = organizationReach.of(actor(ctx).organization.id);
     const clients = await organizationReach.forPage(accountOf(ctx).id, () =>
       reach.clientsNamed([`${ctx.params.client}`]),
     );
-    return clients.find(({ kind }) => kind !== 'machine');
+    return clients.find(({ kind }) => kind !== 'machine') ?? ctx.throw(404, 'no such client here');
   }
 
-  async function draw(ctx: Context, sentence: string, said: { notice?: Text; problem?: Text } = {}): Promise<void> {
+  async function draw(ctx: Context, { sentence }: Typed, { notice, problems }: Said): Promise<void> {
     const client = await clientIn(ctx);
-    if (!client) return;
     const { organization } = actor(ctx);
     const accountId = accountOf(ctx).id;
     const url = urlOf(organization);
@@ -104,7 +144,7 @@ export function createClientSteps(parts: {
           await clientStandings.find(client.id, accountId),
         ] as const,
     );
-    if (!shown) return;
+    if (!shown) ctx.throw(404, 'this client has just been deleted');
     const everywhere = message('organization-client.block-everywhere', { organization: organization.name });
     const isOpen = client.state === 'waiting' || client.state === 'declined';
     await kit.render(ctx, 'organization-client', {
@@ -128,54 +168,55 @@ export function createClientSteps(parts: {
         ? { action: ctx.path, shown: marks.of(organization.id, [shown]), sentence, maxLength: MAX_SENTENCE_LENGTH }
         : undefined,
       block: isOpen ? undefined : blockAction(client, { warehouse: undefined, url }, everywhere),
-      notice: said.notice,
-      problem: said.problem,
+      notice,
+      problems,
     });
   }
 
-  async function decide(ctx: Context): Promise<void> {
-    const client = await clientIn(ctx);
-    if (!client) return;
-    const form = formOf(ctx);
-    const by = actor(ctx);
-    const typed = form.get('sentence') ?? '';
-    const sentence = holdsSecret(typed) ? undefined : visibleText(typed);
-    const decision = form.get('decision');
-    if (decision === 'decline' && typed.trim() !== '' && sentence === undefined) {
-      ctx.status = 422;
-      const problem = holdsSecret(typed)
-        ? message('names.secret')
-        : message('organization-decision.too-long', { max: MAX_SENTENCE_LENGTH });
-      return draw(ctx, typed, { problem });
-    }
-    const decisions = {
-      approve: () => organizationEndings.approve(by, client, marks.in(by.organization.id, form)),
-      decline: () => organizationEndings.decline(by, client, sentence),
-      block: () => organizationEndings.block(by, client),
-    };
-    const chosen = Object.hasOwn(decisions, decision ?? '') && (decision as keyof typeof decisions);
-    let problem = NOT_CHANGED;
-    try {
-      // A block is ended only by itself.
-      if (chosen && !client.isBlocked && (await decisions[chosen]())) {
-        const said = message(`organization-decision.done-${chosen}`, { app: client.name });
-        return await kit.notices.redirect(ctx, urlOf(by.organization), said);
+  return formRoutes<Typed>(kit, {
+    path: '/profile/organizations/:id/clients/:client',
+    admit: [parts.requireAdmin],
+    isForEverybody: false,
+    read: (form) => ({ decision: form.get('decision') ?? '', sentence: form.get('sentence') ?? '' }),
+    stored: () => ({ decision: '', sentence: '' }),
+    draw,
+    fieldOf: () => ({ field: 'sentence' }),
+    check: (_ctx, { decision, sentence }) => (decision === 'decline' ? checkSentence(sentence) : undefined),
+    async save(ctx, { decision, sentence }) {
+      const client = await clientIn(ctx);
+      const by = actor(ctx);
+      const decisions = {
+        approve: () => organizationEndings.approve(by, client, marks.in(by.organization.id, formOf(ctx))),
+        decline: () => organizationEndings.decline(by, client, visibleText(sentence)),
+        block: () => organizationEndings.block(by, client),
+      };
+      const chosen = Object.hasOwn(decisions, decision) && (decision as keyof typeof decisions);
+      try {
+        // A block is ended only by itself.
+        if (chosen && !client.isBlocked && (await decisions[chosen]())) {
+          const said = message(`organization-decision.done-${chosen}`, { app: client.name });
+          return { url: urlOf(by.organization), said };
+        }
+      } catch (error) {
+        if (!(error instanceof Refusal && error.code === 'client_changed')) throw error;
+        return { status: 409, said: [message('organization-decision.changed')] };
       }
-    } catch (error) {
-      if (!(error instanceof Refusal && error.code === 'client_changed')) throw error;
-      problem = message('organization-decision.changed');
-    }
-    ctx.status = 409;
-    await draw(ctx, typed, { problem });
-  }
-
-  return {
-    show(ctx: Context): Promise<void> {
-      const typed = typedOf(ctx);
-      return draw(ctx, typed?.get('sentence') ?? '', typed && { notice: NOTHING_SENT });
+      return { status: 409, said: [NOT_CHANGED] };
     },
-    decide,
-  };
+  });
+}
+
+/** The decision about an app, and the reason that the user gives. */
+interface Typed {
+  readonly decision: string;
+  readonly sentence: string;
+}
+
+function checkSentence(typed: string): Answer<Typed> | undefined {
+  if (holdsSecret(typed)) return { problems: [problemOf('sentence_secret', message('names.secret'))] };
+  if (typed.trim() === '' || visibleText(typed) !== undefined) return undefined;
+  const text = message('organization-decision.too-long', { max: MAX_SENTENCE_LENGTH });
+  return { problems: [problemOf('sentence_invalid', text)] };
 }
 
 type App = Pick<ReachingClient, 'id' | 'state' | 'isSuspended' | 'isBlocked' | 'blockedIn' | 'count'>;

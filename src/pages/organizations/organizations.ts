@@ -14,21 +14,41 @@ import { Refusal } from '../../base/refusal.ts';
 import { requestState } from '../../base/request-state.ts';
 import type { Seals } from '../../base/seals.ts';
 import { isUnknown } from '../../texts/texts.ts';
-import { type Ending, endingRoutes } from '../ending.ts';
-import { byText, containsText, type ListForm, listOf, urlWith } from '../lists.ts';
+import { type Ended, type Ending, endingRoutes } from '../ending.ts';
+import { byText, containsText, type ListForm, type ListView, listOf, urlWith } from '../lists.ts';
 import { originInSession } from '../page.ts';
 import type { PageKit } from '../page-kit.ts';
-import { get, post, type Route } from '../routes.ts';
+import { get, type Route } from '../routes.ts';
 import { accountOf } from '../signed-in.ts';
-import { createClientSteps, createMarks } from './client.ts';
-import { createPolicySteps } from './policy.ts';
-import { reachParts } from './reach-parts.ts';
-import type { WarehouseFilter } from './view.ts';
+import { clientRoutes, createMarks } from './client.ts';
+import { policyRoutes } from './policy.ts';
+import { type ReachPart, reachParts } from './reach-parts.ts';
+
+declare module '../view-data.ts' {
+  interface ViewData {
+    readonly organizations: {
+      readonly notice: Text | undefined;
+      readonly organizations: readonly ReturnType<typeof rowOf>[];
+      readonly list: ListView;
+    };
+    readonly organization: {
+      readonly name: string;
+      readonly lead: Message;
+      readonly notice: Text | undefined;
+      readonly asksFirst: boolean;
+      readonly allowsApiKeys: boolean;
+      readonly policyUrl: string;
+      readonly url: string;
+      /** All parts, with the chosen warehouse. */
+      readonly allUrl: string;
+      readonly warehouses: ReturnType<typeof warehouseFilter>;
+      readonly parts: readonly ReachPart[];
+    };
+  }
+}
 
 const PATH = '/profile/organizations';
 const ONE = `${PATH}/:id`;
-const CLIENT = `${ONE}/clients/:client`;
-const POLICY = `${ONE}/policy`;
 
 const admin = requestState<Organization>('requireAdmin');
 
@@ -70,17 +90,12 @@ export function organizationsPage(parts: {
     const { rows, list } = listOf(all, ctx.query, ORGANIZATIONS);
     await kit.render(ctx, 'organizations', {
       notice: await kit.notices.take(ctx),
-      organizations: rows.map((organization) => ({
-        name: organization.name,
-        role: message(`roles.${organization.role}`),
-        warehouses: organization.warehouses.length,
-        url: isAdmin(organization.role) ? urlOf(organization) : undefined,
-      })),
+      organizations: rows.map(rowOf),
       list,
     });
   }
 
-  async function draw(ctx: Context, problem?: Text): Promise<void> {
+  async function show(ctx: Context): Promise<void> {
     const organization = admin.get(ctx);
     const url = urlOf(organization);
     const { id: accountId } = accountOf(ctx);
@@ -98,7 +113,6 @@ export function organizationsPage(parts: {
       name: organization.name,
       lead: message('organization.lead', { role: organization.role }),
       notice: await kit.notices.take(ctx),
-      problem,
       ...policy,
       policyUrl: `${url}/policy`,
       url,
@@ -108,33 +122,17 @@ export function organizationsPage(parts: {
     });
   }
 
-  const show = (ctx: Context): Promise<void> => draw(ctx);
-
-  /** Shows a refusal above the page of the organization. */
-  async function drawRefusals(ctx: Context, next: Next): Promise<void> {
-    try {
-      await next();
-    } catch (error) {
-      if (!(error instanceof Refusal)) throw error;
-      const refused = message(`organizations.refused-${error.code}`);
-      if (isUnknown(refused)) throw error;
-      ctx.status = 409;
-      await draw(ctx, refused);
-    }
-  }
-
-  const page = [kit.requireSignedIn, sayOwnEnded, requireAdmin];
-  const form = [...kit.ownForm(), sayOwnEnded, requireAdmin];
-  const ending = <Subject>(parts: Omit<Ending<Subject>, 'page' | 'form' | 'needsRecentSignIn' | 'back'>): Route[] =>
+  const ending = <Subject>(parts: Omit<Ending<Subject>, 'back'>): Route[] =>
     endingRoutes(kit, {
+      admit: [requireAdmin],
       ...parts,
-      page,
-      form: [...form, drawRefusals],
-      needsRecentSignIn: true,
       async end(ctx, subject) {
-        const ended = await parts.end(ctx, subject);
+        const ended = await parts.end(ctx, subject).catch(refused);
         // Nothing changed: it has ended, or the user has just lost the role that may end it.
-        if (!ended) await requireAdmin(ctx, async () => {});
+        if (!ended) {
+          access.forget(accountOf(ctx).id);
+          await requireAdmin(ctx, async () => {});
+        }
         return ended;
       },
       back(ctx) {
@@ -147,6 +145,7 @@ export function organizationsPage(parts: {
 
   const endMembership = ending<Pick<ReachingPerson, 'id' | 'name'>>({
     path: `${ONE}/people/:person/end`,
+    admit: [sayOwnEnded, requireAdmin],
     find: (ctx) => organizationReach.of(admin.get(ctx).id).person(`${ctx.params.person}`),
     ask(ctx, person) {
       const { name: organization, external_id } = admin.get(ctx);
@@ -203,34 +202,33 @@ export function organizationsPage(parts: {
       already: message(`organizations.already-${act}ed`),
     });
 
-  const deciders = { ...parts, marks: createMarks(parts.seals), actor, urlOf };
-  const policy = createPolicySteps(deciders);
-  const app = createClientSteps(deciders);
+  const deciders = { ...parts, marks: createMarks(parts.seals), actor, urlOf, requireAdmin };
   return [
     get(PATH, kit.requireSignedIn, list),
-    get(ONE, ...page, show),
+    get(ONE, kit.requireSignedIn, requireAdmin, show),
     ...endMembership,
     ...[ONE, `${ONE}/warehouses/:warehouse`].flatMap((place) => [
       ...deciding(place, 'block'),
       ...deciding(place, 'unblock'),
     ]),
-    get(POLICY, ...page, policy.showPolicy),
-    post(POLICY, ...form, policy.searchClients, kit.requireRecentSignIn, policy.savePolicy),
-    get(CLIENT, ...page, app.show),
-    post(CLIENT, ...form, kit.requireRecentSignIn, app.decide),
+    ...policyRoutes(deciders),
+    ...clientRoutes(deciders),
   ];
+}
+
+/** Returns the answer for a refusal that this page explains; any other error is thrown again. */
+function refused(error: unknown): Ended {
+  if (!(error instanceof Refusal)) throw error;
+  const text = message(`organizations.refused-${error.code}`);
+  if (isUnknown(text)) throw error;
+  return { status: 409, said: [text] };
 }
 
 /** Above this number, the warehouses are found by a search. */
 const MAX_WAREHOUSES = 20;
 
 /** Returns the links of the warehouses or, if there are many, of those that a search finds. */
-function warehouseFilter(
-  { warehouses }: Organization,
-  chosen: string | undefined,
-  query: ParsedUrlQuery,
-  url: string,
-): WarehouseFilter {
+function warehouseFilter({ warehouses }: Organization, chosen: string | undefined, query: ParsedUrlQuery, url: string) {
   const hasSearch = warehouses.length > MAX_WAREHOUSES;
   const search = hasSearch ? String(query.find ?? '').slice(0, 200) : '';
   const found = warehouses.filter(({ name }) => containsText(name, search));
@@ -245,7 +243,9 @@ function warehouseFilter(
   return {
     total: warehouses.length,
     found: found.length,
+    /** Undefined if all warehouses are linked. */
     search: hasSearch ? search : undefined,
+    /** The parameters of the part that is shown alone. */
     kept: Object.entries(shown).map(([name, value]) => ({ name, value })),
     allUrl: urlWith(url, shown),
     links: [...new Set([...present, ...linked])].slice(0, MAX_WAREHOUSES).map(({ id, name }) => ({
@@ -253,6 +253,7 @@ function warehouseFilter(
       url: urlWith(url, { ...kept, warehouse: id }),
       isChosen: id === chosen,
     })),
+    /** The name of the chosen warehouse. */
     chosen: warehouses.find(({ id }) => id === chosen)?.name,
   };
 }
@@ -295,5 +296,14 @@ const ORGANIZATIONS: ListForm<Organization> = {
   ],
   filters: [{ name: 'charge', label: message('organizations.own'), has: ({ role }) => isAdmin(role) }],
 };
+
+const rowOf = (organization: Organization) => ({
+  name: organization.name,
+  role: message(`roles.${organization.role}`),
+  /** How many of its warehouses the user has access to. */
+  warehouses: organization.warehouses.length,
+  /** Undefined unless the user is its owner or an admin. */
+  url: isAdmin(organization.role) ? urlOf(organization) : undefined,
+});
 
 const urlOf = ({ id }: Pick<Organization, 'id'>): string => `${PATH}/${id}`;

@@ -1,76 +1,96 @@
 /** `/profile/organizations/:id/policy`: owners and admins decide which apps and API keys have access. */
-import type { Context, Next } from 'koa';
+import type { Context, Middleware } from 'koa';
 import type { ApprovableClient, ClientStandings } from '../../authorizations/client-standing.ts';
 import type { ActingAdmin, IsAsShown, OrganizationEndings } from '../../authorizations/organization-endings.ts';
 import { allOf, isUndecided, type OrganizationReach } from '../../authorizations/organization-reach.ts';
 import type { ReachingClient } from '../../authorizations/reaching.ts';
 import { type Message, message, type Text } from '../../base/message.ts';
 import { Refusal } from '../../base/refusal.ts';
-import { formOf } from '../../provider/form.ts';
-import { containsText } from '../lists.ts';
+import { formRoutes, type Said } from '../form-step.ts';
+import { collator, containsText } from '../lists.ts';
 import type { PageKit } from '../page-kit.ts';
-import { accountOf, NOTHING_SENT, typedOf } from '../signed-in.ts';
+import type { Route } from '../routes.ts';
+import { accountOf } from '../signed-in.ts';
 import type { Marks } from './client.ts';
 import { MAX_NAMES, makerOf, through } from './reach-parts.ts';
 
-/** Above this number, the clients to approve are found by a search. */
-const MAX_LISTED = 20;
-/** The name of the search button, which is sent only if that button was pressed. */
-const SEARCHES = 'search';
-const NOT_CHANGED = message('organization-policy.not-changed');
-
-/** The fields of a submitted policy form. */
-interface Policy {
-  /** Undefined without a known choice, like the next. */
-  readonly asksFirst: boolean | undefined;
-  readonly allowsApiKeys: boolean | undefined;
-  /** The ids of the clients to approve. */
-  readonly approved: readonly string[];
-  /** The search for one of the listed clients. */
-  readonly search: string;
+declare module '../view-data.ts' {
+  interface ViewData {
+    readonly 'organization-policy': {
+      readonly name: string;
+      readonly url: string;
+      readonly action: string;
+      readonly notice: Text | undefined;
+      readonly problems: readonly FormProblem[];
+      readonly asksFirst: boolean;
+      readonly allowsApiKeys: boolean;
+      /** Marks of the listed clients and of `others`, as a page showed them: only these can be approved. */
+      readonly shown: string;
+      /** Connected clients about which the organization has not decided. */
+      readonly clients: readonly {
+        readonly id: string;
+        readonly name: string;
+        readonly detail: Message;
+        readonly isChosen: boolean;
+      }[];
+      readonly total: number;
+      readonly found: number;
+      /** Undefined if all clients are listed. */
+      readonly search: string | undefined;
+      /** The ids of the chosen clients that this page does not list: an earlier one did. */
+      readonly others: readonly string[];
+    };
+  }
 }
 
-export function createPolicySteps(parts: {
+/** Above this number, the clients to approve are found by a search. */
+const MAX_LISTED = 20;
+const NOT_CHANGED = message('organization-policy.not-changed');
+
+/** The fields of a policy form. */
+interface Policy {
+  /** Undefined, as the next one, if the form names none of the choices. */
+  readonly asksFirst?: boolean | undefined;
+  readonly allowsApiKeys?: boolean | undefined;
+  /** The ids of the clients to approve, and whether a client is as a page showed it; undefined before anything is chosen. */
+  readonly approved?: readonly string[];
+  readonly isAsShown: IsAsShown;
+  /** The search for one of the listed clients. */
+  readonly search: string;
+  /** True if the form was sent by the button of the search. */
+  readonly isSearch: boolean;
+}
+
+export function policyRoutes(parts: {
   readonly kit: PageKit;
   readonly clientStandings: Pick<ClientStandings, 'approvable'>;
   readonly organizationEndings: OrganizationEndings;
   readonly organizationReach: OrganizationReach;
   readonly marks: Marks;
+  readonly requireAdmin: Middleware;
   /** Returns the user, and the organization that the path names. */
   readonly actor: (ctx: Context) => ActingAdmin;
   readonly urlOf: (organization: { readonly id: string }) => string;
-}) {
+}): Route[] {
   const { kit, clientStandings, organizationEndings, organizationReach, marks, actor, urlOf } = parts;
 
-  /**
-   * Ticks only what a page has listed, as it was then.
-   *
-   * @param form what was typed, which the page keeps, except the ticks of clients that have changed since
-   */
-  async function draw(
-    ctx: Context,
-    form?: URLSearchParams,
-    said: { notice?: Text; problem?: Text } = {},
-  ): Promise<void> {
+  /** Ticks only what a page has listed, as it was then: not what was ticked and has changed since. */
+  async function draw(ctx: Context, typed: Policy, { notice, problems }: Said): Promise<void> {
     const { organization } = actor(ctx);
     const policy = await organizationReach.policyOf(organization.id);
-    const sent = form && policyIn(form);
-    const { asksFirst = policy.asksFirst, allowsApiKeys = policy.allowsApiKeys, search = '' } = sent ?? {};
+    const { asksFirst = policy.asksFirst, allowsApiKeys = policy.allowsApiKeys, search, isAsShown } = typed;
     const clients = await organizationReach.forPage(accountOf(ctx).id, () =>
       allOf(organizationReach.of(organization.id).clients),
     );
     const undecided = new Map(clients.filter(isUndecided).map((client) => [client.id, client]));
     const approvable = await clientStandings.approvable([...undecided.keys()]);
     const countOf = ({ id }: ApprovableClient): number => undecided.get(id)?.count ?? 0;
-    const byName = (a: ApprovableClient, b: ApprovableClient): number =>
-      a.name.localeCompare(b.name, undefined, { numeric: true });
     // Those of most people first: of many, only the listed ones are ticked.
-    const shown = [...approvable].sort((a, b) => countOf(b) - countOf(a) || byName(a, b));
+    const shown = approvable.toSorted((a, b) => countOf(b) - countOf(a) || collator.compare(a.name, b.name));
     const found = shown.filter((client) => containsText(textOf(client), search));
     const listed = found.slice(0, MAX_LISTED);
-    const sentIds = new Set(sent?.approved);
-    const ticked = form ? shown.filter(({ id }) => sentIds.has(id)) : asksFirst ? [] : listed;
-    const isAsShown: IsAsShown = form ? marks.in(organization.id, form) : () => true;
+    const approved = new Set(typed.approved);
+    const ticked = typed.approved ? shown.filter(({ id }) => approved.has(id)) : asksFirst ? [] : listed;
     const changed = ticked.filter((client) => !isAsShown(client));
     const chosen = ticked.filter(isAsShown);
     const others = chosen.filter((client) => !listed.includes(client));
@@ -78,10 +98,8 @@ export function createPolicySteps(parts: {
       name: organization.name,
       url: urlOf(organization),
       action: ctx.path,
-      notice: said.notice,
-      problems: [said.problem, changed.length > 0 ? changedText(changed) : undefined].flatMap((text) =>
-        text ? [{ message: text }] : [],
-      ),
+      notice,
+      problems: [...problems, ...(changed.length > 0 ? [{ message: changedText(changed) }] : [])],
       asksFirst,
       allowsApiKeys,
       shown: marks.of(organization.id, [...listed, ...others]),
@@ -98,55 +116,40 @@ export function createPolicySteps(parts: {
     });
   }
 
-  /** Answers the search with the page, which keeps the ticks of the clients that it does not list. */
-  async function search(ctx: Context, next: Next): Promise<void> {
-    const form = formOf(ctx);
-    await (form.has(SEARCHES) ? draw(ctx, form) : next());
-  }
-
-  async function save(ctx: Context): Promise<void> {
-    const form = formOf(ctx);
-    const { asksFirst, allowsApiKeys, approved } = policyIn(form);
-    const by = actor(ctx);
-    const reach = organizationReach.of(by.organization.id);
-    const named = await organizationReach.forPage(accountOf(ctx).id, () => reach.clientsNamed(approved));
-    const chosen = named.filter(isUndecided);
-    if (asksFirst === undefined || allowsApiKeys === undefined || chosen.length < approved.length) {
-      ctx.status = 422;
-      return draw(ctx, form, { problem: NOT_CHANGED });
-    }
-    try {
-      const approving = asksFirst ? chosen : [];
-      await organizationEndings.setPolicy(
-        by,
-        { asksFirst, allowsApiKeys },
-        approving,
-        marks.in(by.organization.id, form),
-      );
-    } catch (error) {
-      if (!(error instanceof Refusal) || error.code !== 'client_changed') throw error;
-      ctx.status = 409;
-      return draw(ctx, form, { problem: NOT_CHANGED });
-    }
-    await kit.notices.redirect(ctx, urlOf(by.organization), message('organization-policy.saved'));
-  }
-
-  return {
-    showPolicy: (ctx: Context): Promise<void> => {
-      const typed = typedOf(ctx);
-      return draw(ctx, typed, typed && { notice: NOTHING_SENT });
+  return formRoutes<Policy>(kit, {
+    path: '/profile/organizations/:id/policy',
+    admit: [parts.requireAdmin],
+    isForEverybody: false,
+    read: (form, ctx) => ({
+      asksFirst: isFirst(form.get('clients'), 'ask', 'open'),
+      allowsApiKeys: isFirst(form.get('api_keys'), 'allow', 'refuse'),
+      approved: [...new Set(form.getAll('approve'))],
+      isAsShown: marks.in(actor(ctx).organization.id, form),
+      search: (form.get('find') ?? '').trim().slice(0, 200),
+      isSearch: form.has('search'),
+    }),
+    stored: () => ({ search: '', isSearch: false, isAsShown: () => true }),
+    draw,
+    // The page keeps the ticks of the clients that it does not list.
+    check: (_ctx, { isSearch }) => (isSearch ? {} : undefined),
+    async save(ctx, { asksFirst, allowsApiKeys, approved = [], isAsShown }) {
+      const by = actor(ctx);
+      const reach = organizationReach.of(by.organization.id);
+      const named = await organizationReach.forPage(accountOf(ctx).id, () => reach.clientsNamed(approved));
+      const chosen = named.filter(isUndecided);
+      if (asksFirst === undefined || allowsApiKeys === undefined || chosen.length < approved.length) {
+        return { said: [NOT_CHANGED] };
+      }
+      try {
+        await organizationEndings.setPolicy(by, { asksFirst, allowsApiKeys }, asksFirst ? chosen : [], isAsShown);
+      } catch (error) {
+        if (!(error instanceof Refusal) || error.code !== 'client_changed') throw error;
+        return { status: 409, said: [NOT_CHANGED] };
+      }
+      return { url: urlOf(by.organization), said: message('organization-policy.saved') };
     },
-    searchClients: search,
-    savePolicy: save,
-  };
+  });
 }
-
-const policyIn = (form: URLSearchParams): Policy => ({
-  asksFirst: isFirst(form.get('clients'), 'ask', 'open'),
-  allowsApiKeys: isFirst(form.get('api_keys'), 'allow', 'refuse'),
-  approved: [...new Set(form.getAll('approve'))],
-  search: (form.get('find') ?? '').trim().slice(0, 200),
-});
 
 const isFirst = (value: string | null, first: string, second: string): boolean | undefined =>
   value === first || (value === second ? false : undefined);

@@ -15,9 +15,8 @@ import type {
 } from '../../authorizations/reaching.ts';
 import { type Message, message, type Text } from '../../base/message.ts';
 import { byText, byTime, type ListForm, stepListOf } from '../lists.ts';
-import { momentOrNothing, toMoment } from '../words/moment.ts';
-import { tileOf } from '../words/tile.ts';
-import type { ReachFact, ReachPart, ReachRow } from './view.ts';
+import { type Moment, momentOrNothing, toMoment } from '../words/moment.ts';
+import { type Tile, tileOf } from '../words/tile.ts';
 
 /** Maximum number of rows per part on the page with all parts. */
 const MAX_ROWS_PER_PART = 10;
@@ -38,6 +37,29 @@ export interface Looking {
   readonly query: ParsedUrlQuery;
   /** The present time, in milliseconds since the epoch. */
   readonly now: number;
+}
+
+export interface ReachRow {
+  readonly id: string;
+  readonly name: string;
+  /** The page of the client; absent for other rows. */
+  readonly url?: string;
+  readonly tile?: Tile;
+  /** Identifies the row: an email address, the provider of a client, or the end of a key; may be empty. */
+  readonly detail: Text;
+  readonly role: Message | undefined;
+  /** Marks such as `suspended`, `blocked`, `you`. */
+  readonly marks: readonly { readonly text: Message; readonly isWarning: boolean }[];
+  readonly facts: readonly ReachFact[];
+  /** Where to end this access; undefined if the user may not end it. */
+  readonly action: { readonly url: string; readonly label: Message; readonly isEnd: boolean } | undefined;
+}
+
+export interface ReachFact {
+  readonly label: Message;
+  /** Exactly one of `text` and `moment` is set. */
+  readonly text?: Text;
+  readonly moment?: Moment;
 }
 
 /** Returns all parts, or only the part that the parameter `show` names. */
@@ -87,7 +109,7 @@ export const partOf = <Row extends Reached>(
   rowOf: (row: Row) => Omit<ReachRow, 'id'>,
 ) => ({
   id,
-  async read(): Promise<ReachPart> {
+  async read() {
     const { url, query, warehouse, now } = looking;
     const isAlone = query.show === id;
     const kept = { show: id, ...(warehouse && { warehouse: warehouse.id }) };
@@ -100,7 +122,7 @@ export const partOf = <Row extends Reached>(
     const rows = (isAlone ? found : found.slice(0, MAX_ROWS_PER_PART)).map((row) => {
       const { facts, marks, ...more } = rowOf(row);
       const all = has(row) ? [...marks, { text: message('organization.unused'), isWarning: true }] : marks;
-      return { id: row.id, ...more, marks: all, facts: [...reached(row, looking), ...facts] };
+      return { id: row.id, ...more, marks: all, facts: [...reached(row, looking), ...facts] } satisfies ReachRow;
     });
     const count = isAlone ? 0 : found.filter(has).length;
     return {
@@ -109,15 +131,22 @@ export const partOf = <Row extends Reached>(
       note,
       empty,
       total: list.total,
+      /** True if there may be more rows than `total`. */
       isMore,
       rows,
+      /** The heads of the columns, which are the same facts in each row. */
       columns: rows[0]?.facts.map(({ label }) => label) ?? [],
+      /** The page with all rows; undefined if they are all shown here. */
       allUrl: (isMore || rows.length < list.total) && !isAlone ? list.allUrl : undefined,
+      /** What was not used for 90 days; undefined if there is nothing, or if the list is shown. */
       unused: count > 0 ? { count, url: `${list.allUrl}&only=unused` } : undefined,
+      /** The list with its tools; undefined if only the first few rows are shown. */
       list: isAlone ? list : undefined,
     };
   },
 });
+
+export type ReachPart = Awaited<ReturnType<ReturnType<typeof partOf>['read']>>;
 
 /** A row of a part, and how many warehouses it reaches if that is shown. */
 export type Reached = Pick<Reaching, 'at' | 'id' | 'rights'> & {

@@ -1,5 +1,5 @@
 /** `/profile/security/passkeys`: a user's passkeys, and the options that the script fetches. */
-import type { Context } from 'koa';
+import type { Context, Next } from 'koa';
 import { describeBrowser } from '../../accounts/browser-names.ts';
 import { displayName } from '../../accounts/display-name.ts';
 import type { Passkey } from '../../accounts/passkeys/passkey.ts';
@@ -7,7 +7,9 @@ import { MAX_PASSKEYS, type Passkeys } from '../../accounts/passkeys/passkeys.ts
 import { isMessage, type Message, message, type Text } from '../../base/message.ts';
 import { holdsSecret } from '../../base/random-id.ts';
 import { Refusal } from '../../base/refusal.ts';
+import { requestState } from '../../base/request-state.ts';
 import { formOf } from '../../provider/form.ts';
+import { formRoutes, problemOf, type Said } from '../form-step.ts';
 import { requestOrigin, seeOther } from '../page.ts';
 import type { PageKit } from '../page-kit.ts';
 import { get, post, type Route, SECURITY } from '../routes.ts';
@@ -15,7 +17,8 @@ import { PASSKEY_OPTIONS, type PasskeySignIns } from '../sign-in/passkey-sign-in
 import { isPaused } from '../sign-in/password-check.ts';
 import type { ContinueIfSatisfied } from '../sign-in/sign-in-policy.ts';
 import { accountOf, typedOf } from '../signed-in.ts';
-import { type Moment, momentOrNothing, toMoment } from '../words/moment.ts';
+import type { FormProblem } from '../view-data.ts';
+import { momentOrNothing, toMoment } from '../words/moment.ts';
 
 declare module '../view-data.ts' {
   interface ViewData {
@@ -26,33 +29,14 @@ declare module '../view-data.ts' {
 /** The page to create or to rename a passkey. */
 interface PasskeyView {
   readonly heading: Message;
-  /** Confirms to the user that they have just re-authenticated. */
-  readonly notice?: Text;
+  readonly notice: Text | undefined;
   readonly name: string;
-  readonly problem?: Text;
-  readonly nameProblem?: Message;
+  readonly problems: readonly FormProblem[];
   readonly action: string;
   /** Where the script fetches the creation options from; undefined for an existing passkey. */
   readonly optionsUrl?: string;
   readonly button: Message;
   readonly cancel: string;
-}
-
-/** The data for the passkeys section of the security page. */
-export interface PasskeyList {
-  readonly passkeys: readonly PasskeyRow[];
-  /** Where to add a passkey; undefined if the user has the maximum number. */
-  readonly addUrl: string | undefined;
-}
-
-export interface PasskeyRow {
-  readonly name: string;
-  readonly isSynced: boolean;
-  readonly created: Moment;
-  readonly lastUsed: Moment | undefined;
-  readonly renameUrl: string;
-  /** Where to remove the passkey; undefined if it is the user's only sign-in method. */
-  readonly removeUrl: string | undefined;
 }
 
 const PATH = `${SECURITY}/passkeys`;
@@ -61,10 +45,11 @@ const NEW = `${PATH}/new`;
 const NEW_PASSKEY_FIELD = 'made_passkey';
 const MAX_NAME_LENGTH = 60;
 
+/** Returns the data for the passkeys section of the security page. */
 export function passkeyRows(
   passkeys: readonly Passkey[],
   { isOnlySignInMethod }: { readonly isOnlySignInMethod: boolean },
-): PasskeyList {
+) {
   return {
     passkeys: passkeys.map(({ id, name, isSynced, createdAt, lastUsedAt }) => ({
       name,
@@ -72,11 +57,15 @@ export function passkeyRows(
       created: toMoment(createdAt),
       lastUsed: momentOrNothing(lastUsedAt),
       renameUrl: `${PATH}/${id}`,
+      /** Undefined if the passkey is the user's only sign-in method. */
       removeUrl: isOnlySignInMethod ? undefined : `${PATH}/${id}/remove`,
     })),
+    /** Undefined if the user has the maximum number. */
     addUrl: passkeys.length < MAX_PASSKEYS ? NEW : undefined,
   };
 }
+
+const ownPasskeys = requestState<Passkey>('requireOwnPasskey');
 
 export function passkeysPage(parts: {
   readonly kit: PageKit;
@@ -86,9 +75,13 @@ export function passkeysPage(parts: {
 }): Route[] {
   const { kit, passkeySignIns, passkeys, continueIfSatisfied } = parts;
 
-  /** Returns the user's passkey that the path names. For any other Koa answers 404. */
-  const ownPasskey = async (ctx: Context): Promise<Passkey | undefined> =>
-    (await passkeys.of(accountOf(ctx).id)).find(({ id }) => id === ctx.params.id);
+  /** Continues with the user's passkey that the path names. For any other, Koa answers 404. */
+  async function requireOwnPasskey(ctx: Context, next: Next): Promise<void> {
+    const passkey = (await passkeys.of(accountOf(ctx).id)).find(({ id }) => id === ctx.params.id);
+    if (!passkey) return;
+    ownPasskeys.set(ctx, passkey);
+    await next();
+  }
 
   async function optionsToSignIn(ctx: Context): Promise<void> {
     ctx.body = passkeySignIns.optionsToSignIn(ctx);
@@ -104,7 +97,7 @@ export function passkeysPage(parts: {
     else ctx.throw(403, 'the sign-in is not recent');
   }
 
-  const drawNew = (ctx: Context, name: string, said: Pick<PasskeyView, 'notice' | 'problem'>): Promise<void> =>
+  const drawNew = (ctx: Context, name: string, said: Said): Promise<void> =>
     kit.render(ctx, 'passkey', {
       heading: message('passkey.add'),
       name,
@@ -118,9 +111,8 @@ export function passkeysPage(parts: {
   const defaultName = (ctx: Context): string => describeBrowser(requestOrigin(ctx).browser);
 
   async function showNew(ctx: Context): Promise<void> {
-    const notice = await kit.notices.take(ctx);
     const name = typedOf(ctx)?.get('name') ?? defaultName(ctx);
-    await drawNew(ctx, name, notice === undefined ? {} : { notice });
+    await drawNew(ctx, name, { notice: await kit.notices.take(ctx), problems: [] });
   }
 
   async function add(ctx: Context): Promise<void> {
@@ -134,41 +126,40 @@ export function passkeysPage(parts: {
     const added = await passkeySignIns.add(ctx, account, { answer, name });
     if (isMessage(added)) {
       if (!isPaused(ctx)) ctx.status = 422;
-      return drawNew(ctx, name, { problem: added });
+      return drawNew(ctx, name, { notice: undefined, problems: [{ message: added }] });
     }
     const onward = await continueIfSatisfied(ctx, 'passkey');
     if (onward !== undefined) return seeOther(ctx, onward);
     await kit.notices.redirect(ctx, SECURITY, message('passkey.added'));
   }
 
-  const draw = (ctx: Context, name: string, nameProblem?: Message): Promise<void> =>
-    kit.render(ctx, 'passkey', {
-      heading: message('passkey.rename'),
-      name,
-      ...(nameProblem !== undefined && { nameProblem }),
-      action: ctx.path,
-      button: message('passkey.save'),
-      cancel: SECURITY,
-    });
-
-  async function show(ctx: Context): Promise<void> {
-    const passkey = await ownPasskey(ctx);
-    if (passkey) await draw(ctx, typedOf(ctx)?.get('name') ?? passkey.name);
-  }
-
-  async function rename(ctx: Context): Promise<void> {
-    const typed = formOf(ctx).get('name') ?? '';
-    const name = acceptable(typed);
-    if (name === undefined) {
-      ctx.status = 422;
-      const problem = holdsSecret(typed)
-        ? message('names.secret')
-        : message('passkey.name-problem', { max: MAX_NAME_LENGTH });
-      return draw(ctx, typed, problem);
-    }
-    const isRenamed = await passkeys.rename(accountOf(ctx).id, String(ctx.params.id), name);
-    if (isRenamed) await kit.notices.redirect(ctx, SECURITY, message('passkey.renamed'));
-  }
+  const renaming = formRoutes<{ readonly name: string }>(kit, {
+    path: `${PATH}/:id`,
+    admit: [requireOwnPasskey],
+    isForEverybody: false,
+    read: (form) => ({ name: form.get('name') ?? '' }),
+    stored: (ctx) => ({ name: ownPasskeys.get(ctx).name }),
+    draw: (ctx, { name }, said) =>
+      kit.render(ctx, 'passkey', {
+        heading: message('passkey.rename'),
+        name,
+        ...said,
+        action: ctx.path,
+        button: message('passkey.save'),
+        cancel: SECURITY,
+      }),
+    fieldOf: () => ({ field: 'name' }),
+    check(_ctx, { name }) {
+      if (acceptable(name) !== undefined) return undefined;
+      const isSecret = holdsSecret(name);
+      const text = message(isSecret ? 'names.secret' : 'passkey.name-problem', { max: MAX_NAME_LENGTH });
+      return { problems: [problemOf(isSecret ? 'name_secret' : 'name_invalid', text)] };
+    },
+    async save(ctx, { name }) {
+      const isRenamed = await passkeys.rename(accountOf(ctx).id, ownPasskeys.get(ctx).id, displayName(name));
+      return { url: SECURITY, said: message(isRenamed ? 'passkey.renamed' : 'security.already-removed') };
+    },
+  });
 
   return [
     get(PASSKEY_OPTIONS.signIn, optionsToSignIn),
@@ -176,8 +167,7 @@ export function passkeysPage(parts: {
     get(PASSKEY_OPTIONS.add, kit.requireSignedIn, optionsToAdd),
     get(NEW, kit.requireSignedIn, kit.requireRecentSignIn, showNew),
     post(NEW, ...kit.ownForm(), kit.requireRecentSignIn, add),
-    get(`${PATH}/:id`, kit.requireSignedIn, show),
-    post(`${PATH}/:id`, ...kit.ownForm(), kit.requireRecentSignIn, rename),
+    ...renaming,
   ];
 }
 

@@ -1,22 +1,19 @@
 /** `/password`: the page of a one-time link: sets a password or, without passwords, signs in. */
 import type { Context } from 'koa';
 import type { Account } from '../../accounts/account.ts';
-import type { LinkPurpose, PasswordLink, PasswordLinks } from '../../accounts/password-links/password-links.ts';
+import type { LinkPurpose, PasswordLinks } from '../../accounts/password-links/password-links.ts';
 import { TooManyPasswords } from '../../accounts/passwords/work.ts';
 import { type Message, message, type Text } from '../../base/message.ts';
 import { Refusal } from '../../base/refusal.ts';
 import { formOf } from '../../provider/form.ts';
 import { ownCookie } from '../own-cookie.ts';
 import { seeOther } from '../page.ts';
-import type { PageKit } from '../page-kit.ts';
 import { get, post, type Route } from '../routes.ts';
-import type { EndingChoice, EndingChoices } from '../security/what-has-access.ts';
-import type { NeededMethods } from '../sign-in/attempt.ts';
+import type { EndingChoice } from '../security/what-has-access.ts';
 import type { EnabledMethods } from '../sign-in/enabled-methods.ts';
 import { passwordProblem, sayBusy } from '../sign-in/password-check.ts';
 import { comesFrom } from '../sign-in/upstream-providers.ts';
-import type { WaitingSignIn } from '../sign-in/waiting-sign-in.ts';
-import type { AfterLink, UseLink } from './used-link.ts';
+import { createUseLink, type UseLinkParts } from './used-link.ts';
 
 declare module '../view-data.ts' {
   interface ViewData {
@@ -48,17 +45,21 @@ declare module '../view-data.ts' {
   }
 }
 
-export type LinkPage = ReturnType<typeof createLinkPage>;
-
-export function createLinkPage(parts: {
-  readonly kit: PageKit;
-  readonly enabled: Omit<EnabledMethods, 'passkeys'>;
-  readonly endingChoices: Pick<EndingChoices, 'of'>;
-  readonly neededMethods: NeededMethods;
-  readonly waiting: Pick<WaitingSignIn, 'path'>;
-}) {
-  const { kit, enabled, endingChoices, neededMethods, waiting } = parts;
+/**
+ * The token arrives in the query, which is never logged, and is immediately moved to a cookie and
+ * the form: a URL stays in the browser's history and address bar, and users copy it.
+ */
+export function passwordPage(
+  parts: UseLinkParts & {
+    readonly issuer: string;
+    readonly passwordLinks: Pick<PasswordLinks, 'find'>;
+    readonly enabled: Omit<EnabledMethods, 'passkeys'>;
+  },
+): Route[] {
+  const { kit, issuer, passwordLinks: links, enabled, endingChoices, neededMethods, waiting } = parts;
   const { passwords, upstream, forgotPasswordUrl } = enabled;
+  const cookie = ownCookie(issuer, 'link');
+  const useLink = createUseLink(parts);
 
   /** Shows the same page for used, expired and unknown links. */
   async function showExpired(ctx: Context): Promise<void> {
@@ -67,61 +68,33 @@ export function createLinkPage(parts: {
     await kit.render(ctx, 'password-link-over', { signInUrl, forgotPasswordUrl });
   }
 
-  return {
-    showExpired,
-
-    async draw(
-      ctx: Context,
-      { account, purpose }: PasswordLink,
-      sent: { readonly token: string; readonly problem?: Message | undefined },
-    ): Promise<void> {
-      // A mailed link only sets a password, so it has no use once the service has no passwords.
-      if (purpose === 'forgotten' && !passwords) return showExpired(ctx);
-      const choices = await endingChoices.of(account, ctx.method === 'POST' ? formOf(ctx) : undefined, purpose);
-      const provider = passwords ? upstream.providerOf(account.email) : undefined;
-      await kit.render(ctx, 'password', {
-        heading: passwords ? headingOf(account, purpose) : message('password.sign-in-title'),
-        email: account.email,
-        action: ctx.path,
-        token: sent.token,
-        setsPassword: passwords,
-        elsewhere: provider && comesFrom(provider),
-        choices: choices.filter(({ isKept }) => !isKept),
-        kept: choices.filter(({ isKept }) => isKept),
-        neededMethods: await neededMethods(account, purpose === 'forgotten'),
-        isFirst: purpose === 'invitation' && !account.hasPassword && choices.length === 0,
-        problem: sent.problem,
-      });
-    },
-  };
-}
-
-/**
- * The token arrives in the query, which is never logged, and is immediately moved to a cookie and
- * the form: a URL stays in the browser's history and address bar, and users copy it.
- */
-export function passwordPage(parts: {
-  readonly kit: PageKit;
-  readonly issuer: string;
-  readonly passwordLinks: Pick<PasswordLinks, 'find'>;
-  readonly linkPage: LinkPage;
-  readonly useLink: UseLink;
-  readonly afterLink: AfterLink;
-}): Route[] {
-  const { kit, issuer, passwordLinks: links, linkPage, useLink, afterLink } = parts;
-  const cookie = ownCookie(issuer, 'link');
-
   async function draw(ctx: Context, token: string, problem?: Message): Promise<void> {
     const link = await links.find(token);
-    if (!link) return linkPage.showExpired(ctx);
-    await linkPage.draw(ctx, link, { token, problem });
+    // A mailed link only sets a password, so it has no use once the service has no passwords.
+    if (!link || (link.purpose === 'forgotten' && !passwords)) return showExpired(ctx);
+    const { account, purpose } = link;
+    const choices = await endingChoices.of(account, ctx.method === 'POST' ? formOf(ctx) : undefined, purpose);
+    const provider = passwords ? upstream.providerOf(account.email) : undefined;
+    await kit.render(ctx, 'password', {
+      heading: passwords ? headingOf(account, purpose) : message('password.sign-in-title'),
+      email: account.email,
+      action: ctx.path,
+      token,
+      setsPassword: passwords,
+      elsewhere: provider && comesFrom(provider),
+      choices: choices.filter(({ isKept }) => !isKept),
+      kept: choices.filter(({ isKept }) => isKept),
+      neededMethods: await neededMethods(account, purpose === 'forgotten'),
+      isFirst: purpose === 'invitation' && !account.hasPassword && choices.length === 0,
+      problem,
+    });
   }
 
   /** GET does not consume the link, because mail programs open links, too. */
   async function show(ctx: Context): Promise<void> {
     const { token } = ctx.query;
     if (token === undefined) return draw(ctx, cookie.get(ctx) ?? '');
-    if (typeof token !== 'string' || !(await links.find(token))) return linkPage.showExpired(ctx);
+    if (typeof token !== 'string' || !(await links.find(token))) return showExpired(ctx);
     cookie.set(ctx, token);
     seeOther(ctx, ctx.path);
   }
@@ -129,10 +102,8 @@ export function passwordPage(parts: {
   async function submit(ctx: Context): Promise<void> {
     const token = formOf(ctx).get('token') ?? '';
     try {
-      const used = await useLink(ctx, token);
-      if (!used) return await linkPage.showExpired(ctx);
+      if (!(await useLink(ctx, token))) return await showExpired(ctx);
       cookie.clear(ctx);
-      await afterLink(ctx, used);
     } catch (error) {
       if (error instanceof TooManyPasswords) return await draw(ctx, token, sayBusy(ctx, error));
       if (!(error instanceof Refusal)) throw error;

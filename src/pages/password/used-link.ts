@@ -2,7 +2,7 @@
 import type { Context } from 'koa';
 import type { Account } from '../../accounts/account.ts';
 import type { AccountMail } from '../../accounts/mail/account-mail.ts';
-import type { PasswordChanges, Recovered } from '../../accounts/password-links/password-changes.ts';
+import type { PasswordChanges } from '../../accounts/password-links/password-changes.ts';
 import type { LinkPurpose } from '../../accounts/password-links/password-links.ts';
 import type { LinkedMethod } from '../../accounts/sign-in-methods.ts';
 import { message } from '../../base/message.ts';
@@ -15,55 +15,32 @@ import { SECURITY } from '../routes.ts';
 import type { EndingChoices } from '../security/what-has-access.ts';
 import type { NeededMethods } from '../sign-in/attempt.ts';
 import type { BrowserSignIns } from '../sign-in/browser-sign-ins.ts';
+import type { EnabledMethods } from '../sign-in/enabled-methods.ts';
 import { STRONG_SIGN_IN } from '../sign-in/sign-in-policy.ts';
 import type { WaitingSignIn } from '../sign-in/waiting-sign-in.ts';
-import { browserDetails } from '../words/browser-details.ts';
 
 const SIGNED_IN = message('password.signed-in');
 
-interface UsedLink extends Recovered {
-  /** The sign-in methods that were removed when the link was used. */
-  readonly removed: readonly LinkedMethod[];
-}
-
-/** @returns undefined if the link was used or has expired. @throws like `PasswordChanges` */
-export type UseLink = (ctx: Context, token: string) => Promise<UsedLink | undefined>;
-
-export const createUseLink =
-  (parts: {
-    readonly passwords: boolean;
-    readonly passwordChanges: Pick<PasswordChanges, 'changeByLink' | 'useLink'>;
-    readonly endingChoices: Pick<EndingChoices, 'ending'>;
-  }): UseLink =>
-  async (ctx, token) => {
-    const { passwords, passwordChanges, endingChoices } = parts;
-    let removed: readonly LinkedMethod[] = [];
-    const origin = requestOrigin(ctx);
-    const ending = endingChoices.ending(ctx, origin, (methods) => {
-      removed = methods;
-    });
-    const password = formOf(ctx).get('new_password') ?? '';
-    const recovered = passwords
-      ? await passwordChanges.changeByLink(token, password, origin, ending)
-      : await passwordChanges.useLink(token, origin, ending);
-    return recovered && { ...recovered, removed };
-  };
-
-/** Informs the user of the used link by mail, and redirects; after an invitation, the password just set signs in. */
-export type AfterLink = (ctx: Context, used: UsedLink) => Promise<void>;
-
-export function createAfterLink(parts: {
+export interface UseLinkParts {
   readonly kit: PageKit;
-  readonly passwords: boolean;
+  readonly enabled: Pick<EnabledMethods, 'passwords'>;
+  readonly passwordChanges: Pick<PasswordChanges, 'changeByLink' | 'useLink'>;
   readonly formDrafts: Pick<FormDrafts, 'save'>;
   readonly waiting: Pick<WaitingSignIn, 'path' | 'restart'>;
-  readonly endingChoices: Pick<EndingChoices, 'of'>;
+  readonly endingChoices: Pick<EndingChoices, 'of' | 'ending'>;
   readonly neededMethods: NeededMethods;
   readonly standings: Pick<Standings, 'wouldBe'>;
   readonly signIns: Pick<BrowserSignIns, 'signIn' | 'rememberBrowser'>;
   readonly mail: AccountMail | undefined;
-}): AfterLink {
-  const { kit, passwords, formDrafts, waiting, endingChoices, neededMethods, standings, signIns, mail } = parts;
+}
+
+/**
+ * Returns the function that uses a link, informs the user of it by mail, and redirects; after an invitation, the
+ * password just set signs in. It returns false if the link was used or has expired, and throws like `PasswordChanges`.
+ */
+export function createUseLink(parts: UseLinkParts): (ctx: Context, token: string) => Promise<boolean> {
+  const { kit, passwordChanges, formDrafts, waiting, endingChoices, neededMethods, standings, signIns, mail } = parts;
+  const { passwords } = parts.enabled;
 
   /** Redirects to the sign-in of the waiting authorization; if none waits, to `/login`. */
   async function redirectToSignIn(ctx: Context, account: Account): Promise<void> {
@@ -79,7 +56,7 @@ export function createAfterLink(parts: {
   function mailRemovals(ctx: Context, { id }: Account, methods: readonly LinkedMethod[]): void {
     for (const { kind, label } of methods) {
       const what = kind === 'passkey' ? 'passkey_removed' : 'method_removed';
-      mail?.notify(id, what, { ...browserDetails(ctx), about: label });
+      mail?.notify(id, what, { origin: requestOrigin(ctx), about: label });
     }
   }
 
@@ -94,14 +71,10 @@ export function createAfterLink(parts: {
       ...(left.length > 0 ? [message('mail.kept'), { items: left }] : []),
     ];
     const about = message(`mail.link-${purpose}`);
-    mail.notify(account.id, 'recovered', { ...browserDetails(ctx), about, more });
+    mail.notify(account.id, 'recovered', { origin: requestOrigin(ctx), about, more });
   }
 
-  return async (ctx, { account, purpose, removed }) => {
-    mailRemovals(ctx, account, removed);
-    // Remember this browser, so that password guesses by strangers do not use up its attempts.
-    signIns.rememberBrowser(ctx, account);
-    await notify(ctx, account, purpose);
+  async function redirect(ctx: Context, account: Account, purpose: LinkPurpose): Promise<void> {
     if (!passwords) {
       await signIns.signIn(ctx, account, 'link', { link: purpose });
       return kit.notices.redirect(ctx, SECURITY, SIGNED_IN);
@@ -112,5 +85,25 @@ export function createAfterLink(parts: {
     await signIns.signIn(ctx, account, 'password', 'password', { isMailed: true });
     // The authorization waits until the user has added a strong method.
     seeOther(ctx, is === 'must add' ? STRONG_SIGN_IN : ((await waiting.restart(ctx)) ?? '/profile'));
+  }
+
+  return async (ctx, token) => {
+    let removed: readonly LinkedMethod[] = [];
+    const origin = requestOrigin(ctx);
+    const ending = endingChoices.ending(ctx, origin, (methods) => {
+      removed = methods;
+    });
+    const password = formOf(ctx).get('new_password') ?? '';
+    const recovered = passwords
+      ? await passwordChanges.changeByLink(token, password, origin, ending)
+      : await passwordChanges.useLink(token, origin, ending);
+    if (!recovered) return false;
+    const { account, purpose } = recovered;
+    mailRemovals(ctx, account, removed);
+    // Remember this browser, so that password guesses by strangers do not use up its attempts.
+    signIns.rememberBrowser(ctx, account);
+    await notify(ctx, account, purpose);
+    await redirect(ctx, account, purpose);
+    return true;
   };
 }

@@ -1,113 +1,164 @@
-/** `/profile/security`: a user's sign-in methods, sessions and mail choices. */
+/** `/profile/security`: a user's sign-in methods, sessions, password and mail choices. */
 import type { Context } from 'koa';
+import type { AccountRegistry } from '../../accounts/account-registry.ts';
+import { UNWANTED_MAIL, type UnwantedMail } from '../../accounts/mail/account-mail.ts';
+import type { PasswordChanges } from '../../accounts/password-links/password-changes.ts';
+import { TooManyPasswords } from '../../accounts/passwords/work.ts';
 import type { Connections } from '../../authorizations/connections.ts';
-import { isMessage, type Message, type Text } from '../../base/message.ts';
-import { backTo, seeOther } from '../page.ts';
+import { type Disconnect, endConnections } from '../../authorizations/endings.ts';
+import { isMessage, type Message, message, type Text } from '../../base/message.ts';
+import { Refusal } from '../../base/refusal.ts';
+import { formOf } from '../../provider/form.ts';
+import { type Answer, formRoutes, problemOf, type Said } from '../form-step.ts';
+import { originInSession, seeOther } from '../page.ts';
 import type { PageKit } from '../page-kit.ts';
-import type { PasskeyList } from '../passkeys/passkeys.ts';
-import { get, post, type Route, SECURITY } from '../routes.ts';
-import { isPaused } from '../sign-in/password-check.ts';
-import { accountOf, NOTHING_SENT, typedOf } from '../signed-in.ts';
-import type { Moment } from '../words/moment.ts';
-import type { MailChoice, MailChoices } from './mail-choices.ts';
-import type { ChangePassword, RefusedPassword } from './password-change.ts';
-import type { SessionRow, SessionsSection } from './sessions.ts';
-import type { MethodsView, SignInMethodsPart } from './sign-in-methods.ts';
+import { get, type Route, SECURITY } from '../routes.ts';
+import type { BrowserSignIns } from '../sign-in/browser-sign-ins.ts';
+import { isPaused, type PasswordCheck, passwordProblem, sayBusy } from '../sign-in/password-check.ts';
+import { accountOf } from '../signed-in.ts';
+import type { SessionsSection } from './sessions.ts';
+import type { SignInMethodsPart } from './sign-in-methods.ts';
 
 declare module '../view-data.ts' {
   interface ViewData {
-    readonly security: {
+    readonly security: SessionsView & {
       readonly notice: Text | undefined;
+      readonly problems: readonly FormProblem[];
       readonly email: string;
-      readonly methods: MethodsView;
+      readonly methods: MethodsView['methods'];
       /** Undefined if the service does not offer passkeys. */
-      readonly passkeys: PasskeyList | undefined;
-      readonly signedIn: Moment;
-      /** The current session first, then the others, latest first. */
-      readonly sessions: readonly SessionRow[];
-      readonly sessionPages: Awaited<ReturnType<SessionsSection['view']>>['sessionPages'];
+      readonly passkeys: MethodsView['passkeys'];
       /** Mails that can be switched off; undefined if the service sends no mail. */
-      readonly mail: readonly MailChoice[] | undefined;
+      readonly mail:
+        | readonly { readonly value: UnwantedMail; readonly label: Message; readonly isWanted: boolean }[]
+        | undefined;
       readonly mailUrl: string;
       readonly changePasswordUrl: string;
       readonly signOutEverywhereUrl: string;
       /** The number of connections of the user; a change of the password can also end them. */
       readonly connections: number;
       readonly isEndingConnections: boolean;
-      readonly problems: readonly FormProblem[];
-      readonly currentProblem: Message | undefined;
-      readonly newProblem: Message | undefined;
     };
   }
 }
 
+type SessionsView = Awaited<ReturnType<SessionsSection['view']>>;
+type MethodsView = Awaited<ReturnType<SignInMethodsPart['view']>>;
+
 const PASSWORD = `${SECURITY}/password`;
+const MAIL = `${SECURITY}/mail`;
+const MAIL_FIELD = 'mail';
+
+/** What the forms of the page contain, except passwords. */
+interface Typed {
+  /** Undefined if the user has changed nothing. */
+  readonly unwantedMail?: readonly UnwantedMail[];
+  readonly isEndingConnections?: boolean;
+}
 
 export function securityPage(parts: {
   readonly kit: PageKit;
+  readonly accounts: Pick<AccountRegistry, 'setUnwantedMail'>;
   readonly connections: Pick<Connections, 'listOf'>;
   readonly sessionsSection: SessionsSection;
   readonly signInMethodsPart: SignInMethodsPart;
-  readonly mailChoices: MailChoices;
-  /** Undefined if users have no passwords. */
-  readonly changePassword: ChangePassword | undefined;
+  readonly sendsMail: boolean;
+  /** False if users have no passwords. */
+  readonly passwords: boolean;
+  readonly checkPassword: PasswordCheck;
+  readonly passwordChanges: Pick<PasswordChanges, 'change'>;
+  readonly disconnect: Disconnect;
+  readonly signIns: Pick<BrowserSignIns, 'keep'>;
 }): Route[] {
-  const { kit, connections, sessionsSection, signInMethodsPart, mailChoices } = parts;
+  const { kit, accounts, connections, sessionsSection, signInMethodsPart, sendsMail, passwords } = parts;
+  const { checkPassword, passwordChanges, disconnect, signIns } = parts;
 
-  async function draw(ctx: Context, refused: RefusedPassword = {}): Promise<void> {
+  async function draw(ctx: Context, typed: Typed, said: Said): Promise<void> {
     const account = accountOf(ctx);
+    const { unwantedMail = account.unwantedMail, isEndingConnections = false } = typed;
     const [sessions, connected, methods] = await Promise.all([
       sessionsSection.view(ctx),
       connections.listOf(account.id),
       signInMethodsPart.view(ctx),
     ]);
+    const mail = UNWANTED_MAIL.map((value) => ({
+      value,
+      label: message(`security.mail-${value}`),
+      isWanted: !unwantedMail.includes(value),
+    }));
     await kit.render(ctx, 'security', {
-      notice: typedOf(ctx) ? NOTHING_SENT : await kit.notices.take(ctx),
+      ...said,
       email: account.email,
       ...methods,
       ...sessions,
-      mail: mailChoices.view(account, typedOf(ctx)),
-      mailUrl: mailChoices.url,
+      mail: sendsMail ? mail : undefined,
+      mailUrl: MAIL,
       changePasswordUrl: PASSWORD,
       signOutEverywhereUrl: sessionsSection.signOutEverywhereUrl,
       connections: connected.length,
-      isEndingConnections: refused.isEndingConnections ?? false,
-      problems: [
-        ...(refused.current ? [{ field: 'current-password', message: refused.current }] : []),
-        ...(refused.new ? [{ field: 'new-password', message: refused.new }] : []),
-      ],
-      currentProblem: refused.current,
-      newProblem: refused.new,
+      isEndingConnections,
     });
   }
 
-  const show = (ctx: Context): Promise<void> =>
-    draw(ctx, { isEndingConnections: typedOf(ctx)?.get('end_connections') === 'yes' });
+  const show = async (ctx: Context): Promise<void> =>
+    draw(ctx, {}, { notice: await kit.notices.take(ctx), problems: [] });
+
+  const page = { isForEverybody: false, stored: () => ({ page: SECURITY }), draw };
+
+  const choosingMail = formRoutes<Typed>(kit, {
+    ...page,
+    path: MAIL,
+    read: (form) => ({ unwantedMail: UNWANTED_MAIL.filter((kind) => !form.getAll(MAIL_FIELD).includes(kind)) }),
+    async save(ctx, { unwantedMail = [] }) {
+      await accounts.setUnwantedMail(accountOf(ctx).id, unwantedMail);
+      return { url: SECURITY, said: message('security.mail-saved') };
+    },
+  });
+
+  /** Changes the password and, if asked to, ends the user's connections. */
+  const changingPassword = formRoutes<Typed>(kit, {
+    ...page,
+    path: PASSWORD,
+    // Asks for the password itself, even after a recent sign-in: a stolen session must not be able to change it.
+    isUrgent: true,
+    read: (form) => ({ isEndingConnections: form.get('end_connections') === 'yes' }),
+    fieldOf: ({ code }) => ({ field: code }),
+    async save(ctx, { isEndingConnections }) {
+      const account = accountOf(ctx);
+      const form = formOf(ctx);
+      const password = form.get('current_password') ?? '';
+      const checked = await checkPassword(ctx, { email: account.email, password, accountId: account.id });
+      if (isMessage(checked)) {
+        return refusedIn(ctx, 'current-password', isPaused(ctx) ? checked : message('security.wrong-password'));
+      }
+      try {
+        const origin = originInSession(ctx);
+        const ending = isEndingConnections ? endConnections(disconnect, origin) : undefined;
+        const changed = await passwordChanges.change(account, form.get('new_password') ?? '', origin, ending);
+        await signIns.keep(ctx, changed, { what: 'password_changed' });
+        const said = message('security.password-changed', { disconnected: String(isEndingConnections) });
+        return { url: SECURITY, said };
+      } catch (error) {
+        if (!(error instanceof Refusal || error instanceof TooManyPasswords)) throw error;
+        return refusedIn(ctx, 'new-password', error instanceof Refusal ? passwordProblem(error) : sayBusy(ctx, error));
+      }
+    },
+  });
 
   /** The URL that password managers open (W3C, A Well-Known URL for Changing Passwords). */
   const toPage = (ctx: Context): void => seeOther(ctx, `${SECURITY}#new-password`);
 
-  function passwordRoutes(change: ChangePassword): Route[] {
-    async function changePassword(ctx: Context): Promise<void> {
-      const answer = await change(ctx);
-      if (isMessage(answer)) return kit.notices.redirect(ctx, SECURITY, answer);
-      // Keep the 429 or 503 of too many attempts.
-      if (!isPaused(ctx)) ctx.status = 422;
-      await draw(ctx, answer);
-    }
-
-    return [
-      get('/.well-known/change-password', toPage),
-      get(PASSWORD, kit.requireSignedIn, backTo(SECURITY)),
-      post(PASSWORD, ...kit.ownForm(), changePassword),
-    ];
-  }
-
   return [
     get(SECURITY, kit.requireSignedIn, show),
-    ...(parts.changePassword ? passwordRoutes(parts.changePassword) : []),
+    ...(passwords ? [get('/.well-known/change-password', toPage), ...changingPassword] : []),
     ...signInMethodsPart.routes,
     ...sessionsSection.routes,
-    ...mailChoices.routes,
+    ...choosingMail,
   ];
 }
+
+/** Shows the problem of a password; keeps the 429 or 503 of too many attempts. */
+const refusedIn = (ctx: Context, field: string, text: Message): Answer<Typed> => ({
+  problems: [problemOf(field, text)],
+  status: isPaused(ctx) ? ctx.status : 422,
+});

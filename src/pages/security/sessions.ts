@@ -4,7 +4,6 @@ import type { AccountRegistry } from '../../accounts/account-registry.ts';
 import type { Activity, NewActivity, Origin } from '../../accounts/activity/activity.ts';
 import { browserText, deviceIcon } from '../../accounts/browser-names.ts';
 import { type SessionList, sessionDetails } from '../../accounts/session-list.ts';
-import type { Text } from '../../base/message.ts';
 import { message } from '../../base/message.ts';
 import type { BrowserSessions } from '../../provider/browser-sessions.ts';
 import { backTo, originInSession, seeOther } from '../page.ts';
@@ -12,18 +11,7 @@ import type { PageKit } from '../page-kit.ts';
 import { get, post, SECURITY } from '../routes.ts';
 import type { BrowserSignIns } from '../sign-in/browser-sign-ins.ts';
 import { accountOf } from '../signed-in.ts';
-import { type Moment, toMoment } from '../words/moment.ts';
-
-export interface SessionRow {
-  /** The browser's name, such as `Firefox on Windows`. */
-  readonly browser: Text;
-  readonly device: ReturnType<typeof deviceIcon>;
-  readonly address: string;
-  readonly signedIn: Moment;
-  readonly lastSeen: Moment;
-  readonly isThis: boolean;
-  readonly signOutUrl: string;
-}
+import { toMoment } from '../words/moment.ts';
 
 const ONE = `${SECURITY}/sessions/:uid/sign-out`;
 /** Query parameter: how many sessions the earlier pages of the list showed. */
@@ -64,7 +52,7 @@ export function createSessionsSection(parts: {
     const rows = begun.flatMap(({ uid, begunAt, origin }) => {
       const lastSeen = active.get(uid)?.lastSeen;
       if (!lastSeen) return [];
-      const row: SessionRow = {
+      const row = {
         browser: browserText(origin.browser),
         device: deviceIcon(origin.browser),
         address: origin.address,

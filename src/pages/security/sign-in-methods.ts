@@ -11,29 +11,8 @@ import { passkeyRows } from '../passkeys/passkeys.ts';
 import { get, post, type Route, SECURITY } from '../routes.ts';
 import type { BrowserSignIns } from '../sign-in/browser-sign-ins.ts';
 import type { EnabledMethods } from '../sign-in/enabled-methods.ts';
-import type { NamedProvider } from '../sign-in/upstream-providers.ts';
 import { accountOf, typedOf } from '../signed-in.ts';
-import { type Moment, toMoment } from '../words/moment.ts';
-
-export interface MethodsView {
-  /** True if the service has passwords, and the user has one or no other method that works. */
-  readonly hasPassword: boolean;
-  readonly held: readonly {
-    readonly id: string;
-    readonly label: string;
-    readonly added: Moment;
-    readonly lastUsed: Moment | undefined;
-    readonly isDisabled: boolean;
-    /** The page that confirms its removal; undefined for the user's only usable sign-in method. */
-    readonly removeUrl: string | undefined;
-  }[];
-  /** Providers that the user can link. */
-  readonly linkable: readonly NamedProvider[];
-  readonly linkUrl: string;
-  /** Providers with which the user can confirm their identity to choose a new password. */
-  readonly resetWith: readonly NamedProvider[];
-  readonly resetUrl: string;
-}
+import { toMoment } from '../words/moment.ts';
 
 const WAYS = `${SECURITY}/ways`;
 const REMOVE = `${WAYS}/remove`;
@@ -65,7 +44,8 @@ export function createSignInMethodsPart(parts: {
     ]);
     const usable = held.filter(({ isDisabled }) => !isDisabled);
     const keepsPassword = passwords && account.hasPassword;
-    const methods: MethodsView = {
+    const methods = {
+      /** True if the service has passwords, and the user has one or no other method that works. */
       hasPassword: passwords && (account.hasPassword || usable.length === 0),
       // The page lists passkeys in a section of their own.
       held: held
@@ -76,12 +56,14 @@ export function createSignInMethodsPart(parts: {
           isDisabled,
           added: toMoment(addedAt),
           lastUsed: lastUsedAt && toMoment(lastUsedAt),
+          /** Undefined for the user's only usable sign-in method. */
           removeUrl:
             isDisabled || keepsPassword || usable.some((other) => other.id !== id)
               ? `${REMOVE}?${new URLSearchParams({ [REMOVED_FIELD]: id })}`
               : undefined,
         })),
       linkable: upstream.providers.filter(({ id }) => !linked.some((method) => method.id === id)),
+      /** Providers with which the user can confirm their identity to choose a new password. */
       resetWith: passwords ? linked : [],
       linkUrl: WAYS,
       resetUrl: RESET,
@@ -104,9 +86,6 @@ export function createSignInMethodsPart(parts: {
   const removing = (kind: LinkedMethod['kind'], path: string, idIn: (ctx: Context) => unknown): Route[] =>
     endingRoutes<LinkedMethod>(kit, {
       path,
-      page: [kit.requireSignedIn],
-      form: kit.ownForm(),
-      needsRecentSignIn: true,
       find: async (ctx) =>
         (await signInMethods.of(accountOf(ctx).id)).find((method) => method.kind === kind && method.id === idIn(ctx)),
       ask: (_ctx, { id, label }) => ({

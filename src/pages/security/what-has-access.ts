@@ -24,7 +24,7 @@ import type { PageKit } from '../page-kit.ts';
 import { get, post, type Route, SECURITY } from '../routes.ts';
 import type { BrowserSignIns } from '../sign-in/browser-sign-ins.ts';
 import { accountOf, typedOf } from '../signed-in.ts';
-import { type Moment, toMoment } from '../words/moment.ts';
+import { toMoment } from '../words/moment.ts';
 
 declare module '../view-data.ts' {
   interface ViewData {
@@ -41,18 +41,7 @@ declare module '../view-data.ts' {
   }
 }
 
-/** A checkbox to end something that gives access to the account, such as a passkey or a client. */
-export interface EndingChoice {
-  readonly name: string;
-  readonly value: string;
-  /** What ends, such as `Your connected app`. */
-  readonly what: Message;
-  /** For a sign-in method: the time when it was added. */
-  readonly since: Moment | undefined;
-  readonly isChosen: boolean;
-  /** True if this link may not end it: then it has no checkbox. */
-  readonly isKept: boolean;
-}
+export type EndingChoice = ReturnType<typeof asChoice>;
 
 export type EndingChoices = ReturnType<typeof createEndingChoices>;
 
@@ -127,7 +116,7 @@ export function createEndingChoices({
     ].map((choice) => asChoice(choice, form));
   }
 
-  /** Reads few sessions at a time: a user may have started thousands, and then there are others. */
+  /** Reads few sessions at a time. After `MAX_READ_SESSIONS` of them the answer is true: a user may have thousands. */
   async function hasOtherSession(ctx: Context, account: Account): Promise<boolean> {
     const own = await sessions.current(ctx);
     for (let skip = 0; skip < MAX_READ_SESSIONS; skip += READ_AT_ONCE) {
@@ -264,16 +253,17 @@ export function firstSignInPage(parts: {
 
 interface Choice {
   readonly name: string;
+  /** What ends, such as `Your connected app`. */
   readonly what: Message;
   readonly value?: string;
+  /** For a sign-in method: the time when it was added. */
   readonly since?: Date;
+  /** True if this link may not end it: then it has no checkbox. */
   readonly isKept?: boolean;
 }
 
-const asChoice = (
-  { name, what, value = 'yes', since, isKept = false }: Choice,
-  form: URLSearchParams,
-): EndingChoice => ({
+/** Returns a checkbox to end something that gives access to the account, such as a passkey or a client. */
+const asChoice = ({ name, what, value = 'yes', since, isKept = false }: Choice, form: URLSearchParams) => ({
   name,
   what,
   value,

@@ -30,16 +30,16 @@ type Attempt =
       readonly standing: Standing;
     };
 
-export type SignInAttempts = ReturnType<typeof createSignInAttempts>;
-
-export function createSignInAttempts(parts: {
+export interface AttemptParts {
   readonly kit: Pick<PageKit, 'signedInOf'>;
   readonly enabled: Pick<EnabledMethods, 'passwords' | 'upstream' | 'passkeys'>;
   readonly checkPassword: PasswordCheck;
   readonly standings: Standings;
   readonly signInMethods: Pick<SignInMethods, 'of'>;
   readonly activity: Pick<Activity, 'recordRefused'>;
-}) {
+}
+
+export function createSignInAttempts(parts: AttemptParts) {
   const { kit, enabled, checkPassword, standings, signInMethods, activity } = parts;
   const { passwords, upstream, passkeys } = enabled;
 

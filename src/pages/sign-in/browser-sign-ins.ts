@@ -8,7 +8,6 @@ import { detailsOf, type Passkey } from '../../accounts/passkeys/passkey.ts';
 import type { LinkPurpose } from '../../accounts/password-links/password-links.ts';
 import type { BrowserSessions, Method, UpstreamSignIn } from '../../provider/browser-sessions.ts';
 import { requestOrigin } from '../page.ts';
-import { browserDetails } from '../words/browser-details.ts';
 import type { KnownDevices } from './known-devices.ts';
 import type { NamedProvider } from './upstream-providers.ts';
 
@@ -48,7 +47,7 @@ export function createBrowserSignIns(parts: {
 
   /** Mails this even in a known browser or without a session: the linked account is new. */
   function mailNewLink(ctx: Context, { id }: Account, used: UsedMethod): void {
-    if (isNewLink(used)) mail?.notify(id, 'account_linked', { ...browserDetails(ctx), about: used.label });
+    if (isNewLink(used)) mail?.notify(id, 'account_linked', { origin: requestOrigin(ctx), about: used.label });
   }
 
   async function record(ctx: Context, account: Account, used: UsedMethod, { isMailed = false } = {}): Promise<void> {
@@ -56,7 +55,7 @@ export function createBrowserSignIns(parts: {
     const { method, details } = describe(used);
     ctx.state.accountId = accountId;
     if (!isMailed && !isNewLink(used) && !devices.find(ctx, account)) {
-      mail?.notify(accountId, 'new_device', browserDetails(ctx));
+      mail?.notify(accountId, 'new_device', { origin: requestOrigin(ctx) });
     }
     devices.remember(ctx, account);
     outcomes.signedIn(method);
@@ -107,7 +106,7 @@ export function createBrowserSignIns(parts: {
       if (change?.what === 'password_changed') await sessions.confirm(ctx, account, 'password', 1);
       else await sessions.renew(ctx, account);
       devices.remember(ctx, account);
-      if (change) mail?.notify(account.id, change.what, { ...browserDetails(ctx), ...change });
+      if (change) mail?.notify(account.id, change.what, { origin: requestOrigin(ctx), ...change });
     },
   };
 }

@@ -14,7 +14,6 @@ import { networkOf } from '../../base/network-address.ts';
 import { type OwnText, ownText } from '../../texts/texts.ts';
 import { ownCookie } from '../own-cookie.ts';
 import { originInSession, requestOrigin, visitorIn } from '../page.ts';
-import { browserDetails } from '../words/browser-details.ts';
 import { CHALLENGE_SECONDS, createChallenges, type Purpose } from './challenges.ts';
 import type { MayAdd } from './sign-in-policy.ts';
 
@@ -177,7 +176,7 @@ export function createPasskeySignIns(parts: {
           origin: requestOrigin(ctx),
         });
         if (account === 'copied') {
-          const about = { ...browserDetails(ctx), about: passkey.name };
+          const about = { origin: requestOrigin(ctx), about: passkey.name };
           mail?.notify(passkey.accountId, 'passkey_copied', about);
         }
         if (typeof account === 'string') return refuse(ctx, account);
@@ -200,7 +199,7 @@ export function createPasskeySignIns(parts: {
         const added = await passkeys.add({ ...made, accountId, name, challenge, origin, requireMayAdd });
         if (typeof added === 'string') return refuse(ctx, added);
         remember(ctx);
-        mail?.notify(accountId, 'passkey_added', { ...browserDetails(ctx), about: name });
+        mail?.notify(accountId, 'passkey_added', { origin: requestOrigin(ctx), about: name });
         return added;
       });
     },

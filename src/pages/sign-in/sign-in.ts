@@ -10,18 +10,12 @@ import { seeOther } from '../page.ts';
 import type { PageKit } from '../page-kit.ts';
 import { get, post, type Route } from '../routes.ts';
 import { inUnits } from '../words/moment.ts';
-import type { SignInAttempts } from './attempt.ts';
+import { type AttemptParts, createSignInAttempts } from './attempt.ts';
 import type { BrowserSignIns } from './browser-sign-ins.ts';
 import type { EnabledMethods } from './enabled-methods.ts';
 import { PASSKEY_OPTIONS } from './passkey-sign-ins.ts';
 import { STRONG_SIGN_IN } from './sign-in-policy.ts';
-import {
-  CHOOSE,
-  type NamedProvider,
-  PROVIDER_FIELD,
-  type SignInPurpose,
-  type UpstreamSignIns,
-} from './upstream-providers.ts';
+import { CHOOSE, type NamedProvider, PROVIDER_FIELD, type SignInPurpose } from './upstream-providers.ts';
 import type { WaitingSignIn } from './waiting-sign-in.ts';
 
 declare module '../view-data.ts' {
@@ -61,17 +55,24 @@ type Same = 'providers' | 'providerField' | 'passwords' | 'hasHints' | 'passkeyO
 /** The default target after a sign-in. */
 const HOME = '/profile';
 
-export type SignInForm = ReturnType<typeof createSignInForm>;
+export type SignInSteps = ReturnType<typeof createSignInSteps>;
 
-/** Renders the sign-in form, and decides when to skip it. */
-export function createSignInForm(parts: {
-  readonly kit: PageKit;
-  readonly enabled: EnabledMethods;
-  readonly formDrafts: Pick<FormDrafts, 'find'>;
-}) {
-  const { kit, enabled, formDrafts } = parts;
+/** The handlers of `/login`, and of the sign-in step of an authorization request. */
+export function createSignInSteps(
+  parts: AttemptParts & {
+    readonly kit: PageKit;
+    readonly enabled: EnabledMethods;
+    readonly formDrafts: Pick<FormDrafts, 'find'>;
+    readonly sessions: Pick<BrowserSessions, 'whyEnded'>;
+    readonly signIns: Pick<BrowserSignIns, 'signIn' | 'record'>;
+    readonly interactions: Pick<Interactions, 'deny' | 'signIn'>;
+    readonly waiting: Pick<WaitingSignIn, 'begin' | 'end'>;
+  },
+) {
+  const { kit, enabled, formDrafts, sessions, signIns, interactions, waiting } = parts;
   const { passwords, upstream, passkeys, forgotPasswordUrl } = enabled;
   const { providers } = upstream;
+  const { attempt, whySignInAgain } = createSignInAttempts(parts);
 
   async function draw(ctx: Context, view: Omit<SignInView, Same>): Promise<void> {
     // The forms of the page can redirect to a provider, and from there to any site.
@@ -109,30 +110,10 @@ export function createSignInForm(parts: {
     return provider && upstream.asksWho(ctx, provider.id) ? undefined : provider;
   }
 
-  return { draw, arrival, directProvider };
-}
-
-export type SignInSteps = ReturnType<typeof createSignInSteps>;
-
-/** The handlers of `/login`, and of the sign-in step of an authorization request. */
-export function createSignInSteps(parts: {
-  readonly kit: Pick<PageKit, 'signedInOf'>;
-  readonly sessions: Pick<BrowserSessions, 'whyEnded'>;
-  readonly form: SignInForm;
-  readonly attempts: SignInAttempts;
-  readonly upstream: Pick<UpstreamSignIns, 'begin' | 'providers'>;
-  readonly signIns: Pick<BrowserSignIns, 'signIn' | 'record'>;
-  readonly interactions: Pick<Interactions, 'deny' | 'signIn'>;
-  readonly waiting: Pick<WaitingSignIn, 'begin' | 'end'>;
-}) {
-  const { kit, sessions, form, attempts, upstream, signIns, interactions, waiting } = parts;
-  const { draw, arrival, directProvider } = form;
-  const { attempt, whySignInAgain } = attempts;
-
   async function whySignedOut(ctx: Context): Promise<Message | undefined> {
     const why = await sessions.whyEnded(ctx);
     if (typeof why !== 'number') return why && message('sign-in.session-ended');
-    return message('sign-in.session-expired', { ...inUnits(why), providers: upstream.providers.length });
+    return message('sign-in.session-expired', { ...inUnits(why), providers: providers.length });
   }
 
   async function show(ctx: Context): Promise<void> {

@@ -16,7 +16,6 @@ import type { BrowserSignIns } from '../sign-in/browser-sign-ins.ts';
 import type { ContinueIfSatisfied, MayAdd } from '../sign-in/sign-in-policy.ts';
 import type { OwnPurpose, Purpose, SignInPurpose, UpstreamOutcomes } from '../sign-in/upstream-providers.ts';
 import type { WaitingSignIn } from '../sign-in/waiting-sign-in.ts';
-import { browserDetails } from '../words/browser-details.ts';
 import { CONFIRMED, linkedNotice, NOT_ENOUGH } from './words.ts';
 
 /** @param refuse tells the user why the identity is refused. */
@@ -89,7 +88,7 @@ export function createArrival(parts: {
     const outcome = await parts.linkIdentity(account, provider, person, originInSession(ctx), mayAdd);
     if (outcome === 'taken') return { refused: 'taken already' };
     const about = provider.label;
-    if (outcome === 'linked') parts.mail?.notify(account.id, 'method_added', { ...browserDetails(ctx), about });
+    if (outcome === 'linked') parts.mail?.notify(account.id, 'method_added', { origin: requestOrigin(ctx), about });
     const path = await parts.continueIfSatisfied(ctx, person);
     return path === undefined ? { path: purpose.target, notice: linkedNotice(provider.label) } : { path };
   }

@@ -1,23 +1,13 @@
 /** Describes who asks: when a client was registered, who has connected it, and who checked it. */
 import { type ClientStanding, MAX_COUNTED } from '../../authorizations/client-standing.ts';
 import { type Message, message } from '../../base/message.ts';
-import { type ClientLinks, LINKS, type LinkKind } from '../../clients/client.ts';
+import { type ClientLinks, LINKS } from '../../clients/client.ts';
 
-/** The data for `partials/standing`. */
-export interface DescribedStanding {
-  /** For example `Registered 3 days ago · connected by 2 people, none in your organization · …`. */
-  readonly facts: Message;
-  readonly isWarning: boolean;
-}
+export type DescribedStanding = ReturnType<typeof describeStanding>;
+export type ClientLink = ReturnType<typeof linksOf>[number];
 
-/** A page of the developer. */
-export interface ClientLink {
-  readonly kind: LinkKind;
-  readonly host: string;
-  readonly url: string;
-}
-
-export const linksOf = ({ links }: { readonly links: ClientLinks }): readonly ClientLink[] =>
+/** Returns the pages of the developer that the owner named. */
+export const linksOf = ({ links }: { readonly links: ClientLinks }) =>
   LINKS.flatMap((kind) => {
     const url = links[kind];
     return url === undefined ? [] : [{ kind, host: new URL(url).host, url }];
@@ -28,13 +18,18 @@ const USUAL_DAYS = 7;
 const USUAL_PEOPLE = 5;
 const DAY_MS = 86_400_000;
 
-/** @param now milliseconds since the epoch */
-export function describeStanding(standing: ClientStanding, now: number): DescribedStanding {
+/**
+ * Returns the data for `partials/standing`.
+ *
+ * @param now milliseconds since the epoch
+ */
+export function describeStanding(standing: ClientStanding, now: number) {
   const { isOfOperator, isVerified, registeredAt, ownedSince, people, isConnected } = standing;
   const daysSince = (time: Date) => Math.max(0, Math.floor((now - time.getTime()) / DAY_MS));
   // A client can behave differently under a new owner, although its age and people stay.
   const days = daysSince(ownedSince ?? registeredAt);
   return {
+    /** For example `Registered 3 days ago · connected by 2 people, none in your organization · …`. */
     facts: message('standing.facts', {
       age: ageOf(daysSince(registeredAt)),
       hasNewOwner: String(Boolean(ownedSince) && !isOfOperator),

@@ -4,11 +4,10 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { Cluster, Redis, type RedisOptions } from 'ioredis';
 import { randomId } from '../../base/random-id.ts';
 import { StorageUnavailable } from '../storage-unavailable.ts';
-import { SCRIPT_COMMANDS } from './scripts.ts';
 
 /**
- * With ioredis's defaults, commands wait forever if Redis hangs, and a minute if it is down. A
- * command may wait for the previous pipeline first, so twice this timeout must be below 2 s.
+ * With ioredis's defaults, commands wait forever if Redis hangs, and a minute if it is down. A refresh sends two
+ * commands, one after the other, so twice this timeout must be below 2 s.
  */
 const COMMAND_TIMEOUT_MS = 800;
 const CONNECT_TIMEOUT_MS = 1_000;
@@ -21,14 +20,14 @@ const START_TIMEOUT_MS = 5_000;
 /** The options without one member, whose type the constructors do not accept. */
 type Options = Omit<RedisOptions, 'replyMapping'>;
 
+/**
+ * Without pipelines: if a connection ends, ioredis resends a single command, but gives up those of a pipeline that was
+ * answered in part: a code could be consumed without tokens. Nor does it follow redirections of commands in a pipeline.
+ */
 const BASE_OPTIONS = {
   // Fail soon and let the caller respond with 503, rather than queue commands of ended requests.
   maxRetriesPerRequest: 1,
   enableOfflineQueue: false,
-  enableAutoPipelining: true,
-  // Send scripts one by one. If a connection ends, ioredis resends a single command, but gives up
-  // those of a pipeline that was answered in part: a code could be consumed without tokens.
-  autoPipeliningIgnoredCommands: [...SCRIPT_COMMANDS, 'mget'],
   // A former master keeps its connections. Reconnect: the host may now name another master.
   reconnectOnError: (error: Error) => error.message.startsWith('READONLY'),
   lazyConnect: true,
@@ -100,8 +99,7 @@ function connectTo({
 }): Redis | Cluster {
   if (scheme.endsWith('+cluster')) {
     return new Cluster(hosts, {
-      // No pipelines: ioredis does not follow redirections of commands in a pipeline.
-      redisOptions: { ...options, enableAutoPipelining: false },
+      redisOptions: options,
       enableOfflineQueue: false,
       // A redirection may take a tenth of a second; all together must fit into a request's time.
       maxRedirections: 8,

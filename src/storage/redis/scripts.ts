@@ -149,8 +149,6 @@ const SCRIPTS = {
   confirmRotation: CONFIRM,
 };
 
-export const SCRIPT_COMMANDS: readonly string[] = Object.keys(SCRIPTS);
-
 export function defineScripts(redis: Redis | Cluster): void {
   for (const [name, lua] of Object.entries(SCRIPTS)) {
     redis.defineCommand(name, { numberOfKeys: 1, lua });

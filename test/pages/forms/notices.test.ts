@@ -42,17 +42,6 @@ describe('the notice after a redirect', () => {
     expect(noticesOn(await person.get(CONNECTIONS))).to.deep.equal([]);
   });
 
-  it('a query parameter cannot make a page show a notice', async () => {
-    const codes = ['saved', 'disconnected', 'all-disconnected', 'revoked', 'deleted', 'sent', 'x'];
-    const pages = ['connections', 'api-keys', 'oauth-clients', 'security'];
-    for (const path of [...pages.map((page) => `/profile/${page}`), '/login', '/forgot-password']) {
-      const who = path.startsWith('/profile') ? person : createPerson(on.issuer);
-      for (const code of codes) {
-        expect(noticesOn(await who.get(`${path}?done=${code}`)), path).to.deep.equal([]);
-      }
-    }
-  });
-
   it('a notice is not shown after two minutes, on another page, to another user, or with a changed text', async () => {
     await disconnectAll();
     const notice = cookieOf(person, 'gate_notice');

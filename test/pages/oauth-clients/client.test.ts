@@ -1,9 +1,7 @@
 import { expect } from 'chai';
-import { textsFor } from '../../../src/texts/texts.ts';
 import { operatorFor } from '../../operator/run-operator.ts';
 import { authorizationUrl, exchangeCode, refresh, type TestClient } from '../../support/oauth.ts';
 import type { Page } from '../../support/person.ts';
-import { addTestClient } from '../../support/seed.ts';
 import { startSeeded } from '../../support/seeded.ts';
 import {
   type ClientOwner,
@@ -44,15 +42,6 @@ describe('the page of an OAuth client', () => {
     const shown = await owner.follow(await owner.send(`${path}/rotate-secret`));
     return shownOn(shown).secret;
   }
-
-  it('the page of a client shows the values that a client library needs', async () => {
-    const connect = textOf(await section('connect'));
-    expect(connect).to.include(client.id);
-    for (const endpoint of ['authorize', 'token', 'revoke', 'introspect']) {
-      expect(connect).to.include(`${on.issuer}/oauth/${endpoint}`);
-    }
-    expect(connect).to.include(`Issuer ${on.issuer} `).and.include('oauth-authorization-server');
-  });
 
   it('the page of a client counts its refreshes and refused requests of the last 24 hours, also more than are kept', async () => {
     const counted = async () => /Last 24 hours (.*?) refused/.exec(textOf((await owner.get(path)).html))?.[1];
@@ -105,25 +94,6 @@ describe('the page of an OAuth client', () => {
     expect(await asks()).to.equal(true);
     await on.service.clients.setAlwaysAsks(client.id, false, 'operator');
     expect(await asks()).to.equal(false);
-  });
-
-  it('each page of a client is in the language of its reader', async () => {
-    const headers = { 'accept-language': 'de' };
-    for (const [page, text] of [
-      ['', 'client-overview.owner'],
-      ['/connect', 'client-connect.try'],
-      ['/settings', 'always-ask.heading'],
-      ['/secrets', 'client-secrets.networks'],
-      ['/problems', 'client-problems.heading'],
-      ['/links', 'client-links.lead'],
-      ['/test', 'client-test.run'],
-      ['/delete', 'oauth-clients.delete-effect'],
-      ['/renew', 'oauth-clients.renew-why'],
-    ] as const) {
-      const { html } = await owner.get(`${path}${page}`, headers);
-      expect(html).to.include('<html lang="de">').and.include(textsFor('de')('navigation.security'));
-      expect(textOf(html), page).to.include(textsFor('de')(text)).and.not.include(textsFor('en')(text));
-    }
   });
 
   it('the settings form of a client changes its name and redirect URIs, and nothing else', async () => {
@@ -203,17 +173,6 @@ describe('the page of an OAuth client', () => {
       },
     });
     expect((await remove(last?.id)).status).to.equal(422);
-  });
-
-  it('removing a secret of a machine client says, before and after, that its tokens stay valid until they expire', async () => {
-    const ownerAccountId = on.seeded.person.accountId;
-    const robot = await addTestClient(on.service, 'Night Sync', { kind: 'machine', ownerAccountId });
-    await on.service.clients.addSecret(robot.id);
-    const [first] = (await on.service.clients.find(robot.id))?.secrets ?? [];
-    const left = 'Access tokens that were issued with it stay valid until they expire.';
-    const page = await owner.get(`${LIST}/${robot.id}/remove-secret?secret_id=${first?.id}`);
-    expect(textOf(page.html)).to.include(left);
-    expect(textOf((await owner.follow(await owner.submit(page, {}))).html)).to.include(left);
   });
 
   it('removing a client secret requires a confirmation, which shows when the secret was last used', async () => {
@@ -323,15 +282,6 @@ describe('the page of an OAuth client', () => {
     expect(textOf(refused?.html ?? '')).to.include('at most 20 redirect URIs');
   });
 
-  it('two spellings of one redirect URI are registered once, also in parallel', async () => {
-    const spellings = ['https://other.example', 'https://other.example/'];
-    const answers = await Promise.all(
-      spellings.map((redirect_uri) => owner.send(`${path}/redirect-uris`, { redirect_uri })),
-    );
-    expect(answers.map(({ status }) => status).sort()).to.deep.equal([303, 422]);
-    expect((await stored())?.redirectUris).to.have.length(2);
-  });
-
   it('a settings form opened before another change is refused, and shows both the change and the entered values', async () => {
     const first = await owner.get(`${path}/settings`);
     const added = 'https://partner.example/added';
@@ -350,17 +300,6 @@ describe('the page of an OAuth client', () => {
       name: 'Renamed meanwhile',
       redirectUris: typed.concat(added),
     });
-  });
-
-  it('a redirect URI that was removed meanwhile is not restored by an older form', async () => {
-    const gone = 'https://partner.example/gone';
-    await owner.send(`${path}/redirect-uris`, { redirect_uri: gone });
-    const before = await owner.get(`${path}/settings`);
-    await on.service.clients.edit(client.id, { redirectUris: [REDIRECT_URI] });
-    const conflict = await owner.submit(before, { name: 'Typed' });
-    expect(textOf(conflict.html)).to.include(`Removed: ${gone}`);
-    await owner.submit(conflict, {});
-    expect(await stored()).to.deep.include({ name: 'Typed', redirectUris: [REDIRECT_URI] });
   });
 
   it('a redirect URI that was removed meanwhile is not restored by an older form after a sign-in in between', async () => {
@@ -386,46 +325,6 @@ describe('the page of an OAuth client', () => {
     expect(answers.map(({ status }) => status).sort()).to.deep.equal([303, 409, 409]);
     const conflict = answers.find(({ status }) => status === 409);
     expect(textOf(conflict?.html ?? '')).to.include(`Its name is now “${(await stored())?.name}”.`);
-  });
-
-  it('a name that resembles that of the service, or of a client of another owner, is refused with an error next to the field', async () => {
-    const page = await owner.get(`${path}/settings`);
-    const refused = await owner.submit(page, { name: 'Elsewhere Storage' });
-    expect(refused.status).to.equal(422);
-    expect(refused.html).to.match(/id="name-problem">Choose another name: this one could be taken/);
-    expect((await stored())?.name).to.equal('Stock Sync');
-    const fields = { name: 'Gatehouse Security', redirect_uris: [REDIRECT_URI] };
-    const made = await owner.submit(await owner.get(`${LIST}/new`), fields);
-    expect(made.html).to.match(/id="name-problem">Choose another name: this one could be taken/);
-  });
-
-  it('the page of a client explains how to register a loopback redirect URI, and which computer it means', async () => {
-    const page = await owner.get(`${path}/connect`);
-    expect(page.html).to.include('Register this URI');
-    expect(textOf(page.html)).not.to.include('before you approve');
-    await owner.follow(await owner.submit(page, { redirect_uri: 'http://127.0.0.1:4000/callback' }));
-    const registered = await owner.get(`${path}/connect`);
-    expect(textOf(registered.html)).to.include('Start your program before you approve: without one at 127.0.0.1:4000');
-    expect(registered.html).not.to.include('Register this URI');
-  });
-
-  it('the .env file contains the secret only on the page that shows the secret once', async () => {
-    const fileOn = ({ html }: { html: string }) =>
-      /The .env file"[^>]*>(.*?)<\/pre>/s
-        .exec(html)?.[1]
-        ?.replace(/<[^>]*>/g, '')
-        .split('\n');
-    const shown = await owner.follow(await owner.send(`${path}/rotate-secret`));
-    expect(fileOn(shown)).to.include(`CLIENT_SECRET=${shownOn(shown).secret}`);
-    const later = fileOn(await owner.get(`${path}/connect`));
-    expect(later).to.include('CLIENT_SECRET=').and.include(`CLIENT_ID=${client.id}`);
-    expect(later).to.include(`OAUTH_TOKEN_ENDPOINT=${on.issuer}/oauth/token`);
-    expect(later).to.include(`REDIRECT_URI=${REDIRECT_URI}`);
-  });
-
-  it('the page of a suspended client says that it is suspended', async () => {
-    await on.service.clients.suspend(client.id);
-    expect(textOf((await owner.get(path)).html)).to.include('Suspended.');
   });
 
   it('the settings of an operator-provisioned client keep its kind and redirect URIs, and show no fields for what it does not have', async () => {

@@ -29,16 +29,4 @@ describe("the page of a client's links", () => {
     expect(refused.html).to.include('value="http://app.example/"');
     expect(await linksOf()).to.deep.equal({ homepage: 'https://app.example/' });
   });
-
-  it('a problem that is not of a link is shown above the form, and next to no field', async () => {
-    const owner = await signedIn(on.service, on.seeded.other);
-    const form = await owner.get(path());
-    await on.service.database.query("UPDATE clients SET redirect_uris = '{https://partner.example/*}' WHERE id = $1", [
-      on.clients.confidential.id,
-    ]);
-    const refused = await owner.submit(form, { support_url: 'https://app.example/help' });
-    expect(refused.status).to.equal(422);
-    expect(textOf(refused.html)).to.include('Replace the * ').and.not.include('Homepage:');
-    expect(refused.html).not.to.include('class="field-problem"');
-  });
 });

@@ -1,7 +1,6 @@
 /** The page of a new secret in a browser: nothing on it loses the secret, and its programs are tabs. */
 import { expect } from 'chai';
 import type { Page } from 'playwright-core';
-import { expectAccessible, PHONE } from '../../support/axe.ts';
 import { describeInBrowser, enterAs } from '../../support/browser.ts';
 import { startSeeded } from '../../support/seeded.ts';
 import { nameWarehouseApi } from '../../support/warehouse-api.ts';
@@ -77,19 +76,6 @@ describeInBrowser('the page of a new secret', (visit) => {
     expect(problems).to.deep.equal([]);
   });
 
-  it('the button that confirms the copy looks the same after a client and after an API key, and is not as wide as the page', async () => {
-    const looks: unknown[] = [];
-    for (const what of ['client', 'key'] as const) {
-      const { page } = await visit();
-      await openNew(page, what);
-      const link = page.getByRole('link', { name: 'I have copied it' });
-      const box = await link.boundingBox();
-      looks.push({ style: await link.getAttribute('class'), ...box, x: 0, y: 0 });
-      expect(box?.width).to.be.below(300);
-    }
-    expect(looks[0]).to.deep.equal(looks[1]);
-  });
-
   describe('the programs', () => {
     const shown = (page: Page) => page.getByRole('group', { name: /^The program for / });
     const connectUrl = (id: string) => `${on.issuer}${LIST}/${id}/connect`;
@@ -145,17 +131,6 @@ describeInBrowser('the page of a new secret', (visit) => {
       await page.getByRole('group', { name: 'The program for Ruby' }).waitFor();
       await page.getByRole('button', { name: 'Copy client ID' }).waitFor();
       expect(problems).to.deep.equal([]);
-    });
-
-    it('the example programs are readable in light and dark', async () => {
-      const { page } = await visit(PHONE);
-      const { id } = await owner.createClient('Programs');
-      await enterAs(page, on.issuer, owner);
-      await page.goto(connectUrl(id));
-      for (const name of ['curl', 'Node', 'Ruby']) {
-        await page.getByText(name, { exact: true }).click();
-        await expectAccessible(page, name);
-      }
     });
   });
 });

@@ -2,7 +2,7 @@
 import { expect } from 'chai';
 import { startSeeded } from '../../support/seeded.ts';
 import { nameWarehouseApi } from '../../support/warehouse-api.ts';
-import { type ClientOwner, LIST, REDIRECT_URI, shownOn, signInOwner } from '../client-owner.ts';
+import { type ClientOwner, LIST, REDIRECT_URI, signInOwner } from '../client-owner.ts';
 
 describe('the page of a new secret', () => {
   const on = startSeeded();
@@ -26,15 +26,5 @@ describe('the page of a new secret', () => {
       expect(leading.filter((element) => !known.test(element))).to.deep.equal([]);
       expect(leading).to.have.length(3);
     }
-  });
-
-  it('the only box is the .env, with client ID, secret and issuer on its first lines', async () => {
-    const page = await makeClient('First');
-    const { id, secret } = shownOn(page);
-    const [, listing = ''] = /The .env file"[^>]*>(.*?)<\/pre>/s.exec(page.html) ?? [];
-    const file = listing.replace(/<[^>]*>/g, '');
-    const first = [`CLIENT_ID=${id}`, `CLIENT_SECRET=${secret}`, `OAUTH_ISSUER=${on.issuer}`];
-    expect(file.split('\n').slice(0, 3)).to.deep.equal(first);
-    expect(page.html.match(/data-copy=/g), 'one button').to.have.length(1);
   });
 });

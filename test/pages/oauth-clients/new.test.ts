@@ -105,41 +105,4 @@ describe('creating an OAuth client', () => {
     expect(page.html).to.match(/<title>Error: /);
     expect(await ownClients()).to.have.length(before.length);
   });
-
-  it('each unwise redirect URI of a new client causes a warning in its row', async () => {
-    const twins = ['http://app.example/cb', 'http://app.example/cb/'];
-    const drawn = await owner.send(NEW, { name: 'N', redirect_uris: twins, more: '1' });
-    expect(drawn.status).to.equal(200);
-    const warning = /id="redirect-uri-1-warning">(.*?)<\/div>/s.exec(drawn.html)?.[1] ?? '';
-    expect(textOf(warning))
-      .to.match(/unencrypted/)
-      .and.match(/slash at its end/);
-  });
-
-  it('a new client with no redirect URI, or with more than 20, is refused with a message', async () => {
-    const none = await owner.send(NEW, { name: 'N', redirect_uris: ['', ' '] });
-    expect(none.status).to.equal(422);
-    expect(problemsOf(none)).to.deep.equal(['redirect-uri-1-problem: Enter at least one redirect URI.']);
-    const many = Array.from({ length: 21 }, (_, row) => `https://app.example/${row}`);
-    const page = await owner.send(NEW, { name: 'N', redirect_uris: many });
-    expect(page.status).to.equal(422);
-    expect(textOf(page.html)).to.include('Keep at most 20 redirect URIs.');
-    expect(rowsOf(page)).to.deep.equal(many);
-    const full = await owner.send(NEW, { name: 'N', redirect_uris: many.slice(1), more: '1' });
-    expect(rowsOf(full)).to.have.length(20);
-    expect(full.html).not.to.include('name="more"');
-  });
-
-  it('rows for redirect URIs can be added and removed without creating the client', async () => {
-    const before = await ownClients();
-    const typed = { name: 'Rows', redirect_uris: ['https://a.example/', 'nonsense', ''] };
-    const more = await owner.send(NEW, { ...typed, more: '1' });
-    expect(more.status).to.equal(200);
-    expect(rowsOf(more)).to.deep.equal(['https://a.example/', 'nonsense', '']);
-    expect(problemsOf(more)).to.deep.equal([]);
-    const less = await owner.send(NEW, { ...typed, remove: '0' });
-    expect(rowsOf(less)).to.deep.equal(['nonsense']);
-    expect(less.html).to.include('value="Rows"');
-    expect(await ownClients()).to.have.length(before.length);
-  });
 });

@@ -1,22 +1,13 @@
 import { expect } from 'chai';
 import { startSeeded } from '../../support/seeded.ts';
-import { type ClientOwner, LIST, said, signInOwner, textOf } from '../client-owner.ts';
+import { type ClientOwner, LIST, signInOwner, textOf } from '../client-owner.ts';
 
 describe('the list of OAuth clients', () => {
-  const on = startSeeded({ settings: { limits: { clientsPerPerson: 3 } } });
+  const on = startSeeded();
   let owner: ClientOwner;
-  let newcomer: ClientOwner;
 
   before(async () => {
     owner = await signInOwner(on.service, on.seeded.other);
-    newcomer = await signInOwner(on.service, on.seeded.person);
-  });
-
-  it('the page of OAuth clients explains what to do if the user has none', async () => {
-    const { status, html } = await newcomer.get(LIST);
-    expect(status).to.equal(200);
-    expect(textOf(html)).to.include('You have no OAuth clients yet.');
-    expect(html).to.include(`href="${LIST}/new"`);
   });
 
   it("the page of OAuth clients lists only the owner's clients, with connected users and last use", async () => {
@@ -40,34 +31,5 @@ describe('the list of OAuth clients', () => {
     expect(html).to.include(`href="${LIST}/${confidential.id}"`);
     expect(html).not.to.include(otherConfidential.id);
     expect(headers.get('cache-control')).to.equal('no-store');
-  });
-
-  it('the form for a client states the maximum number of clients, which also holds for parallel requests', async () => {
-    await newcomer.createClient('One');
-    const fields = { name: 'Another', redirect_uris: 'https://partner.example/cb' };
-    const answers = await Promise.all(Array.from({ length: 6 }, () => newcomer.send(`${LIST}/new`, fields)));
-    const statuses = answers.map(({ status }) => status).sort();
-    expect(statuses).to.deep.equal([303, 303, 422, 422, 422, 422]);
-    const refused = answers.find(({ status }) => status === 422)?.html ?? '';
-    expect(textOf(refused)).to.include('limit of 3');
-    expect(refused).to.include('value="Another"');
-    const { accountId } = on.seeded.person;
-    expect(await on.service.clients.listByOwner(accountId)).to.have.length(3);
-    const list = await newcomer.get(LIST);
-    expect(list.html).not.to.include(`href="${LIST}/new"`);
-    expect(textOf(list.html)).to.include('Delete one to create another.');
-  });
-});
-
-describe('OAuth clients that the operator does not allow', () => {
-  const on = startSeeded({ settings: { limits: { clientsPerPerson: 0 } } });
-
-  it('a form for a new client says that there can be none, and not that one has to be deleted', async () => {
-    const person = await signInOwner(on.service, on.seeded.person);
-    const refused = await person.send(`${LIST}/new`, { name: 'One', redirect_uris: 'https://partner.example/cb' });
-    expect(refused.status).to.equal(422);
-    expect(textOf(refused.html))
-      .to.include(said('oauth-clients.full', { limit: 0 }))
-      .and.not.include('Delete one');
   });
 });

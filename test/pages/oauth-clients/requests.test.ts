@@ -189,19 +189,8 @@ describe('the live requests of a client', () => {
   });
 });
 
-describe('the requests of a client on the embedded database', () => {
-  const on = startSeeded({ on: 'embedded' });
-
-  it('requests of a client also appear when its page is reloaded', async () => {
-    const { confidential } = on.clients;
-    const path = `${LIST}/${confidential.id}`;
-    const owner = await signInOwner(on.service, on.seeded.other);
-    await owner.get(path);
-    await exchangeCode(on.issuer, confidential, NO_CODE);
-    await eventually(async () => {
-      expect(textOf((await owner.get(path)).html)).to.match(/token authorization_code invalid_grant/);
-    });
-  });
+describe('the requests of a client in its open page', () => {
+  const on = startSeeded();
 
   describeInBrowser('in a browser', (visit) => {
     it("requests are shown with seconds in the user's time zone, new ones and after a reload; in UTC without JavaScript", async () => {

@@ -4,8 +4,6 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { runInNewContext } from 'node:vm';
 import { expect } from 'chai';
 import { clientSnippets, listensAt, type ProgramValues } from '../../../src/pages/oauth-clients/programs.ts';
-import { startSeeded } from '../../support/seeded.ts';
-import { signedIn } from '../signed-in-person.ts';
 
 const TEMPLATES = new URL('../../../views/programs/', import.meta.url);
 
@@ -84,30 +82,5 @@ describe('the example programs of a client', () => {
     ]) {
       expect(listensAt(uri), uri).to.equal(undefined);
     }
-  });
-
-  describe('example programs on the page of the client', () => {
-    const on = startSeeded();
-
-    it('example programs are shown for clients with a secret and a redirect URI', async () => {
-      const owner = await signedIn(on.service, on.seeded.other);
-      const { clients } = on.service;
-      const shown: Record<string, boolean> = {};
-      for (const kind of ['confidential', 'public', 'machine'] as const) {
-        const redirectUris = kind === 'machine' ? [] : ['https://partner.example/callback'];
-        const ownerAccountId = on.seeded.other.accountId;
-        const draft = { kind, name: kind, redirectUris, isNative: false, ownerAccountId };
-        const { client, secret } = await clients.add(draft);
-        const { html } = await owner.get(`/profile/oauth-clients/${client.id}/connect`);
-        shown[kind] = html.includes('The program for curl');
-        if (secret !== undefined) expect(html).not.to.include(secret);
-        if (shown[kind]) {
-          const shown = html.replace(/<[^>]*>/g, '');
-          expect(shown).to.include(`issuer=&#39;${on.issuer}&#39;`);
-          expect(shown).to.include(`client_id=&#39;${client.id}&#39;`);
-        }
-      }
-      expect(shown).to.deep.equal({ confidential: true, public: false, machine: false });
-    });
   });
 });

@@ -32,19 +32,10 @@ describe('the page of a password link', () => {
     expect(isExpired(await visitor.get(path))).to.equal(true);
   });
 
-  it('only a user who had access before sees that all other sessions end', async () => {
-    const { email } = credentials;
-    const { id: accountId } = await on.service.accounts.add({ email: `new-${email}`, name: 'New' });
-    const added = { ...credentials, accountId, email: `new-${email}` };
-    const note = 'signs you out everywhere else';
-    expect((await visitor.open(await passwordLink(on.service, added, 'invitation'))).html).to.not.include(note);
-    expect((await visitor.open(await passwordLink(on.service, credentials, 'invitation'))).html).to.include(note);
-    expect((await visitor.open(await passwordLink(on.service, credentials))).html).to.include(note);
-  });
-
-  it('the page to set a password distinguishes a first password from a new one', async () => {
-    const forgotten = await visitor.open(await passwordLink(on.service, credentials));
-    expect(textOf(forgotten.html)).to.include(said('password.choose-title'));
+  it('without a mail server there is neither a "Forgot password?" link nor the page for it', async () => {
+    expect((await visitor.get('/login')).html).not.to.include('/forgot-password');
+    expect((await visitor.get('/forgot-password')).status).to.equal(404);
+    expect((await visitor.post('/forgot-password', { email: 'a@b.test' })).status).to.equal(404);
   });
 
   it('a password link expires after a day, and then looks like an unknown link', async () => {
@@ -62,43 +53,6 @@ describe('the page of a password link', () => {
       expect(withoutAddress(page)).to.equal(withoutAddress(late));
     }
     expect(late.html).to.include('href="/login"');
-  });
-
-  it('setting a password also ends the connections of the account, if requested', async () => {
-    const { person, clients } = on.seeded;
-    const { accessToken } = await on.partner.tokens(clients.confidential);
-    for (const isEnding of [false, true]) {
-      const form = await visitor.open(await passwordLink(on.service, person));
-      expect(textOf(form.html)).to.include('Your connected app');
-      const fields = { new_password: NEW_PASSWORD, ...(isEnding && { end_connections: 'yes' }) };
-      expect((await visitor.submit(form, fields)).status).to.equal(303);
-      expect(await on.partner.isActive(accessToken)).to.equal(!isEnding);
-    }
-    const form = await visitor.open(await passwordLink(on.service, person));
-    expect(form.html).not.to.include('end_connections');
-  });
-
-  it('the page of a one-time link shows why a password is refused, and the link stays valid', async () => {
-    const form = await visitor.open(await passwordLink(on.service, credentials, 'invitation'));
-    for (const new_password of ['', 'short', 'x'.repeat(257), 'passwordpassword']) {
-      const page = await visitor.submit(form, { new_password });
-      expect(page.status, new_password).to.equal(422);
-      expect(page.html).to.match(/id="problem" role="alert"/);
-      if (new_password) expect(page.html).not.to.include(`"${new_password}"`);
-    }
-    const corrected = await visitor.submit(form, { new_password: NEW_PASSWORD });
-    expect(corrected.status).to.equal(303);
-  });
-
-  it('long and unusual passwords are stored without truncation', async () => {
-    const password = `${' ä🔑 '.repeat(50)}end`;
-    const form = await visitor.open(await passwordLink(on.service, credentials, 'invitation'));
-    expect((await visitor.submit(form, { new_password: password })).status).to.equal(303);
-    const other = createPerson(on.issuer);
-    const wrong = { ...credentials, password: password.slice(0, -1) };
-    expect((await other.signIn(wrong)).url.pathname).to.equal('/login');
-    const right = { ...credentials, password };
-    expect((await other.signIn(right)).url.pathname).to.equal('/profile');
   });
 
   it('the token of a password link is removed from the URL immediately, and the page can be reloaded', async () => {

@@ -70,18 +70,6 @@ describe('extending the browser session', () => {
     expect(reads).to.equal(1);
   });
 
-  it('a request to renew the session extends it, and is answered with its remaining lifetime', async () => {
-    const answer = await person.post(PATH, {});
-    expect(answer.status).to.equal(200);
-    expect(JSON.parse(answer.html)).to.deep.equal({ session_expires_in: IDLE });
-    expect(answer.headers.get('cache-control')).to.equal('no-store');
-
-    on.clock.advance(IDLE - 1);
-    expect((await person.post(PATH, {})).status).to.equal(200);
-    on.clock.advance(IDLE - 1);
-    expect(await isSignedIn()).to.equal(true);
-  });
-
   it('only a sign-in sets the session cookie, so that a late answer cannot restore an earlier session', async () => {
     const sessionCookies = ({ headers }: { headers: Headers }): string[] =>
       headers.getSetCookie().filter((line) => line.startsWith('gate_session='));

@@ -2,7 +2,6 @@
 import { expect } from 'chai';
 import { createTestClock, type TestClock } from '../../support/clock.ts';
 import { createPerson, type Page, type Person } from '../../support/person.ts';
-import { rawRequest } from '../../support/raw-request.ts';
 import type { SeededPerson } from '../../support/seed.ts';
 import { startsOn, type TestService } from '../../support/service.ts';
 import { attempt, guesses, newPerson, PER_ACCOUNT, settings, spread } from './password-guessing.ts';
@@ -111,21 +110,5 @@ describe('the cookie of a known browser', () => {
     const cookie = /gate_device=([^;]+)/.exec(own.cookieHeader('/'))?.[1] ?? '';
     const remembered = cookie.split('~').map((entry) => entry.split('.')[0]);
     expect(remembered).to.deep.equal(accounts.slice(1).reverse());
-  });
-
-  it('with an https issuer the known-device cookie is Secure and has the prefix __Host-', async () => {
-    const issuer = 'https://auth.example.test';
-    const secure = await start({ settings: { ...settings, issuer } });
-    const account = await newPerson(secure);
-    const { port } = secure.settings.server;
-    const headers = { host: 'auth.example.test', 'x-forwarded-for': '192.0.2.1' };
-    const page = await rawRequest(port, '/login', { headers });
-    const token = /name="form_token" value="([^"]+)"/.exec(page.text)?.[1] ?? '';
-    const cookie = page.headers.getSetCookie().join().split(';')[0] ?? '';
-    const { email, password } = account;
-    const form = { email, password, form_token: token };
-    const sent = await rawRequest(port, '/login', { headers: { ...headers, cookie }, form });
-    const device = sent.headers.getSetCookie().find((text) => text.includes('gate_device'));
-    expect(device).to.match(/^__Host-gate_device=[^;]+; path=\/; expires=[^;]+; samesite=lax; secure; httponly$/i);
   });
 });

@@ -3,7 +3,6 @@ import { expect } from 'chai';
 import { eventually } from '../../support/eventually.ts';
 import { startMailServer } from '../../support/mail-server.ts';
 import { createPerson } from '../../support/person.ts';
-import { describeOn, postgresServer, redisServer } from '../../support/requirements.ts';
 import { passwordLink } from '../../support/seed.ts';
 import { startsOn, type TestService } from '../../support/service.ts';
 import { windowOf } from '../../support/stopwatch.ts';
@@ -158,40 +157,6 @@ describe('while attackers guess a password', () => {
     expect((await browser.submit(form, { new_password: password }, here)).status).to.equal(303);
     expect((await attempt(browser, { ...person, password }, '192.0.2.90')).status).to.equal(303);
   });
-});
-
-describeOn([postgresServer, redisServer], 'two nodes', () => {
-  for (const deployment of ['postgres', 'postgres+redis'] as const) {
-    const start = startsOn(deployment);
-    it(`two nodes share failed sign-ins and known browsers (${deployment})`, async () => {
-      const one = await start({ settings });
-      const two = await start({ sharing: one });
-      const person = await newPerson(one);
-      const own = createPerson(one.issuer);
-      await attempt(own, person, '192.0.2.1');
-      const seen: number[] = [];
-      for (const [index, from] of spread(PER_ACCOUNT + 2, 5).entries()) {
-        const node = index % 2 === 0 ? one : two;
-        seen.push((await attempt(createPerson(node.issuer), wrong(person), from)).status);
-      }
-      expect(seen).to.deep.equal([...Array(PER_ACCOUNT).fill(401), 429, 429]);
-      const device = /gate_device=[^;]+/.exec(own.cookieHeader('/'))?.[0] ?? '';
-      const headers = { 'x-forwarded-for': '192.0.2.3' };
-      const page = await createPerson(two.issuer).get('/login', headers);
-      const form = page.headers.getSetCookie().join().split(';')[0] ?? '';
-      const fields = { email: person.email, password: person.password };
-      const values = Object.fromEntries(page.forms[0]?.values ?? []);
-      const sent = await createPerson(two.issuer).post(
-        '/login',
-        { ...values, ...fields },
-        {
-          ...headers,
-          cookie: `${form}; ${device}`,
-        },
-      );
-      expect(sent.status).to.equal(303);
-    });
-  }
 });
 
 describe('“Forgot password?” from one address', () => {

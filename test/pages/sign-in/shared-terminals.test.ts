@@ -1,7 +1,6 @@
 /** Computers that several people use: sessions end earlier there, and the next user finds nothing. */
 import { expect } from 'chai';
 import { GRACE, startWithUpstream, WITH_PLATFORM } from '../../sign-in-upstream/service.ts';
-import { describeInBrowser } from '../../support/browser.ts';
 import { authorizationUrl } from '../../support/oauth.ts';
 import { createPerson, type Page, type Person } from '../../support/person.ts';
 import { startSeeded } from '../../support/seeded.ts';
@@ -107,37 +106,34 @@ onPostgresAndRedis('a shared terminal', (start) => {
     }
   });
 
-  for (const fields of [{}, { forget: 'yes' }]) {
-    const what = 'forget' in fields ? 'a computer was forgotten' : 'a sign-out';
-    it(`after ${what} on a shared terminal the next user sees no draft, notice, email address or waiting app of the previous one`, async () => {
-      const person = createPerson(on.issuer);
-      const url = authorizationUrl(on.issuer, on.clients.confidential);
-      await person.open(url);
-      await person.signIn(on.seeded.person);
-      const form = await person.get('/profile/api-keys');
-      await on.service.accounts.endSessions(on.seeded.person.accountId);
-      const sent = await person.submit(form, { name: 'Night sync' });
-      const draft = sent.location?.searchParams.get('form') ?? '';
-      expect(draft).to.match(/^[A-Za-z0-9_-]{43}$/);
-      await person.signIn(on.seeded.person);
-      const security = await person.get('/profile/security');
-      const [, form_token = ''] = /name="form_token" value="([^"]+)"/.exec(security.html) ?? [];
-      await person.post('/profile/security/sign-out-everywhere', { form_token });
-      expect(person.cookieNames).to.include.members(['gate_browser', 'gate_notice']);
-      await person.submit(await person.get('/logout', HERE), fields, HERE);
-      const left = person.cookieNames.filter((name) => /browser|notice|waiting|session/.test(name));
-      expect(left).to.deep.equal('forget' in fields ? ['gate_notice'] : []);
-      await person.open('/logout');
-      expect((await person.get('/login')).html).to.not.include(on.seeded.person.email);
-      await person.signIn(on.seeded.other);
-      for (const path of [`/profile/api-keys?form=${draft}`, '/profile/security']) {
-        const { status, html } = await person.get(path);
-        expect(status).to.equal(200);
-        expect(html).to.not.include('Night sync').and.not.include('class="notice"');
-        expect(html).to.not.include(on.seeded.person.email);
-      }
-    });
-  }
+  it('after a sign-out on a shared terminal the next user sees no draft, notice, email address or waiting app of the previous one', async () => {
+    const person = createPerson(on.issuer);
+    const url = authorizationUrl(on.issuer, on.clients.confidential);
+    await person.open(url);
+    await person.signIn(on.seeded.person);
+    const form = await person.get('/profile/api-keys');
+    await on.service.accounts.endSessions(on.seeded.person.accountId);
+    const sent = await person.submit(form, { name: 'Night sync' });
+    const draft = sent.location?.searchParams.get('form') ?? '';
+    expect(draft).to.match(/^[A-Za-z0-9_-]{43}$/);
+    await person.signIn(on.seeded.person);
+    const security = await person.get('/profile/security');
+    const [, form_token = ''] = /name="form_token" value="([^"]+)"/.exec(security.html) ?? [];
+    await person.post('/profile/security/sign-out-everywhere', { form_token });
+    expect(person.cookieNames).to.include.members(['gate_browser', 'gate_notice']);
+    await person.submit(await person.get('/logout', HERE), {}, HERE);
+    const left = person.cookieNames.filter((name) => /browser|notice|waiting|session/.test(name));
+    expect(left).to.deep.equal([]);
+    await person.open('/logout');
+    expect((await person.get('/login')).html).to.not.include(on.seeded.person.email);
+    await person.signIn(on.seeded.other);
+    for (const path of [`/profile/api-keys?form=${draft}`, '/profile/security']) {
+      const { status, html } = await person.get(path);
+      expect(status).to.equal(200);
+      expect(html).to.not.include('Night sync').and.not.include('class="notice"');
+      expect(html).to.not.include(on.seeded.person.email);
+    }
+  });
 
   it('a forgotten computer keeps no cookie that says who used it', async () => {
     const { person } = await signedIn(ELSEWHERE);
@@ -157,35 +153,6 @@ onPostgresAndRedis('a shared terminal', (start) => {
     const { status, headers } = await person.submit(form, { forget: 'yes' }, { cookie });
     expect(status).to.equal(303);
     expect(headers.getSetCookie().join()).to.not.include('shop');
-  });
-});
-
-describeInBrowser('two users of one browser, in Chromium', (visit) => {
-  const here = { sessions: { sharedTerminals: ['127.0.0.0/8', '::1/128'] } };
-  const on = startSeeded({ settings: here });
-
-  it('after a sign-out on a shared terminal, the URLs of the previous user show nothing that they typed', async () => {
-    const { page, problems } = await visit();
-    const typed = 'first@example.test';
-    await page.goto(`${on.issuer}/login`);
-    await page.locator('#email').fill(typed);
-    await page.locator('#password').fill('a wrong password');
-    await page.getByRole('button', { name: 'Sign in', exact: true }).click();
-    await page.waitForURL('**/login?answer=*');
-    const failed = page.url();
-    expect(await page.inputValue('#email')).to.equal(typed);
-    await page.locator('#email').fill(on.seeded.person.email);
-    await page.locator('#password').fill(on.seeded.person.password);
-    await page.getByRole('button', { name: 'Sign in', exact: true }).click();
-    await page.waitForURL('**/profile');
-    await page.goto(`${on.issuer}/logout`);
-    await page.locator('main').getByRole('button', { name: 'Sign out', exact: true }).click();
-    await page.getByRole('heading', { name: 'You are signed out' }).waitFor();
-    await page.goto(failed);
-    expect(await page.inputValue('#email')).to.equal('');
-    expect(problems).to.deep.equal([
-      'Failed to load resource: the server responded with a status of 401 (Unauthorized)',
-    ]);
   });
 });
 
