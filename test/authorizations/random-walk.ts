@@ -332,12 +332,13 @@ export function describeRandomWalks(
 export async function walk(
   deployment: Deployment,
   { walks, steps, seed, redisUrl }: { walks: number; steps: number; seed: number; redisUrl?: string },
+  createModel = () => new Model(),
 ): Promise<void> {
   const commands = fc.commands([anyStep.map(checked)], { maxCommands: steps, size: 'max' });
   const property = fc.asyncProperty(commands, async (chosen) => {
     const world = await openWorld(deployment, redisUrl);
     try {
-      await fc.asyncModelRun(() => ({ model: new Model(), real: world }), chosen);
+      await fc.asyncModelRun(() => ({ model: createModel(), real: world }), chosen);
     } finally {
       await world.close();
     }

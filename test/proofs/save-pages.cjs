@@ -1,11 +1,16 @@
-/** For `mocha --require`: keeps each page that a test fetches in the folder SAVED_PAGES, once for each way it is built. */
+/**
+ * For `mocha --require`: keeps each page that a test fetches in the folder SAVED_PAGES, once for each way it is built,
+ * and the content security policy of each answer in a file beside it.
+ */
 const { createHash } = require('node:crypto');
-const { writeFileSync } = require('node:fs');
+const { appendFileSync, writeFileSync } = require('node:fs');
 const path = require('node:path');
 
 const { fetch } = globalThis;
 globalThis.fetch = async (...request) => {
   const response = await fetch(...request);
+  const policy = response.headers.get('content-security-policy');
+  if (policy) appendFileSync(`${process.env.SAVED_PAGES}.policies`, `${policy}\n`);
   // The text of a redirect is no page.
   const isPage = response.headers.get('content-type')?.startsWith('text/html') && !response.headers.has('location');
   if (!isPage) return response;
