@@ -126,6 +126,9 @@ onPostgresAndRedis('a block of a client in one warehouse', (start) => {
       .and.include('>blocked<');
     const app = await owner.get(page(`/clients/${on.clients.confidential.id}`));
     expect(textOf(app.html)).to.match(/Riga blocked Blocked on .* by Olga Owner/);
+    const throughWhom = textOf(app.html.split('id="people"').at(-1) ?? '');
+    expect(throughWhom, 'through a person it no longer accesses Riga').to.match(/Mona Member Access \w+/);
+    expect(throughWhom).to.not.include('Riga');
     expect((await owner.get(page(`?warehouse=${hamburg}`))).html).to.include(`href="${pathOf('end', hamburg)}"`);
     expect(textOf((await owner.get(page())).html)).to.include('blocked in Riga');
 

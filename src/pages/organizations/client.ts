@@ -292,12 +292,15 @@ function warehousePart(app: App, connected: readonly ConnectingPerson[], looking
 /** The members who connected it, each with what it can access through them. */
 function peoplePart(app: App, connected: readonly ConnectingPerson[], looking: Looking) {
   const names = new Map(looking.organization.warehouses.map(({ id, name }) => [id, name]));
-  /** Returns, for example, `Hamburg, Riga (see, change)`: warehouses of the same rights together. */
-  const placesOf = ({ reaches }: PersonRow): string[] =>
-    [...Map.groupBy(reaches, ({ rights }) => rightsOf(rights, looking))].map(([rights, all]) => {
+  const blocked = new Set(app.blockedIn.map(({ id }) => id));
+  /** Returns, for example, `Hamburg, Riga (see, change)`: warehouses of the same rights together, without blocked ones. */
+  const placesOf = ({ reaches }: PersonRow): string[] => {
+    const open = reaches.filter(({ id }) => !blocked.has(id));
+    return [...Map.groupBy(open, ({ rights }) => rightsOf(rights, looking))].map(([rights, all]) => {
       const shown = all.slice(0, MAX_NAMES).map(({ id }) => names.get(id) ?? '');
       return `${shown.join(', ')}${all.length > MAX_NAMES ? ` +${all.length - MAX_NAMES}` : ''} (${rights})`;
     });
+  };
   return partOf<PersonRow>(
     { ...PEOPLE, note: latest(app, connected) },
     whole(connected.map((person) => ({ at: person.id, rights: [], ...person }))),
