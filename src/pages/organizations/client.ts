@@ -292,7 +292,8 @@ function warehousePart(app: App, connected: readonly ConnectingPerson[], looking
 /** The members who connected it, each with what it can access through them. */
 function peoplePart(app: App, connected: readonly ConnectingPerson[], looking: Looking) {
   const names = new Map(looking.organization.warehouses.map(({ id, name }) => [id, name]));
-  const blocked = new Set(app.blockedIn.map(({ id }) => id));
+  /** An app without any access could access the blocked ones, too. */
+  const blocked = new Set(isIn(app) ? app.blockedIn.map(({ id }) => id) : []);
   /** Returns, for example, `Hamburg, Riga (see, change)`: warehouses of the same rights together, without blocked ones. */
   const placesOf = ({ reaches }: PersonRow): string[] => {
     const open = reaches.filter(({ id }) => !blocked.has(id));
