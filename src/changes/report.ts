@@ -4,16 +4,13 @@ import type { Fields } from './change.ts';
 import { IMPORT_TYPES, type ImportKey, type ImportType } from './line.ts';
 import type { PruneExcess } from './prune.ts';
 
-/**
- * A `removed` account is suspended, because accounts are never deleted. `kept`: no longer in the
- * file, but something that was created by hand depends on it.
- */
+/** A `removed` account is suspended. `kept`: no longer in the file, but a manually created record depends on it. */
 export type ChangeKind = 'added' | 'changed' | 'removed' | 'kept';
 
 export interface ImportChange {
   readonly change: ChangeKind;
   readonly key: ImportKey;
-  /** An email address or a name, for readers who do not know the ids by heart. */
+  /** An email address or a name, for readers who do not recognize the ids. */
   readonly name?: string;
   /** Values before and after the change; for added or removed things only fields that matter. */
   readonly fields?: Fields;
