@@ -73,7 +73,7 @@ async function openRedis(url: string) {
 
 /** Fills a separate Redis with `count` records of each kind, and prints the memory they take. */
 export async function measureMemory(count: number): Promise<void> {
-  // Without the append-only file: it is on disk, and its buffers would only distort the result.
+  // Turn off the append-only file, which is on disk, and whose buffers would distort the result.
   const server = await startRedisServer({ appendonly: 'no' });
   const { redis, store, ...writes } = await openRedis(server.url);
   const kinds = {
@@ -103,7 +103,7 @@ const BROWSER = 'Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like
 export async function measureRows(count: number): Promise<void> {
   const options = { databaseUrl: await freshMigratedDatabaseUrl(), dataDirectory: '' };
   const { seed } = await fill(options);
-  // One connection, so that one process of PostgreSQL does all the work that is measured.
+  // Use one connection, so that one process of PostgreSQL does all the work that is measured.
   const database = await openDatabase({ ...options, timeoutFactor: 60, databaseConnections: 1 });
   const before = await sizes();
   await fillPeople(database, seed.clients.confidential, count);

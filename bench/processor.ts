@@ -36,7 +36,7 @@ export async function onIdleCore<Result>(work: () => Promise<Result>): Promise<R
 function moveTo(core: string): void {
   if (taskset === undefined) return;
   for (const thread of readdirSync('/proc/self/task')) {
-    // One by one: a thread that has just ended cannot be moved, and makes `--all-tasks` fail.
+    // Move the threads one by one: a thread that has just ended cannot be moved, and makes `--all-tasks` fail.
     spawnSync(taskset, ['--cpu-list', '--pid', core, thread]);
   }
 }

@@ -21,7 +21,7 @@ type Counts = Record<ImportType, ImportCounts>;
 
 export interface ImportReport {
   readonly counts: Readonly<Record<ImportType, Readonly<ImportCounts>>>;
-  /** Only the first changes; `changeCount` is the number of all changes. */
+  /** The first changes only; `changeCount` is the number of all changes. */
   readonly changes: readonly ImportChange[];
   readonly changeCount: number;
   /** Number of lines and imported records that are not applied because something newer is known. */

@@ -17,7 +17,7 @@ export const PREFIXES = { organization: 'org_', warehouse: 'wh_', account: 'acc_
 export const HOME_ENDED_AT = '(SELECT o.ended_at FROM organizations o WHERE o.id = t.organization_id)';
 export const isNamed = (type: ImportType): type is NamedType => type in TABLES;
 
-/** In their order. Warehouses move after memberships: members of the new organization then keep their rights. */
+/** The passes in their order. Warehouses move after memberships: members of the new organization keep their rights. */
 export const PASSES = ['organization', 'warehouse', 'account', 'membership', 'move', 'warehouse_rights'] as const;
 /** The lines that are compared together: those of a type, or those that move a warehouse. */
 export type Pass = (typeof PASSES)[number];

@@ -91,7 +91,7 @@ function parsed(file: string, source: string): { value: unknown; lineOf: ReadSet
     const message = `is not YAML: ${error.message.split(': ', 1)}`;
     throw problem({ path: `${file}, line ${line}, column ${col}`, message, remedy: remedyOf(error, document, lines) });
   }
-  // As a text, such as `08080`, it is refused where a number is expected.
+  // Keep a number such as `08080` as text, so that it is refused where a number is expected.
   visit(document, {
     Scalar(_, node) {
       if (typeof node.value === 'number' && !isPlainNumber(node.source ?? '')) node.value = node.source;

@@ -11,7 +11,7 @@ interface Asset {
   readonly body: Buffer;
   readonly type: string;
   readonly hash: string;
-  /** By content encoding; absent for images that are compressed already. */
+  /** The compressed bodies; absent for images, which are compressed already. */
   readonly encoded?: { readonly br: Buffer; readonly gzip: Buffer };
 }
 
