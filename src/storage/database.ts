@@ -83,7 +83,7 @@ export const placeOf = (url: string): string =>
     // Cut at the last @: a password may contain an @ that is not encoded.
     .replace(/^.*@/s, '');
 
-/** Limits for a process that is stopped inside a transaction, whose locks would block every other node. */
+/** Limits for a process that stops or disappears inside a transaction: its locks would block every other node. */
 const serverLimits = (limit: number, idleLimit = limit): pg.ClientConfig => ({
   statement_timeout: limit,
   lock_timeout: limit,
@@ -156,7 +156,8 @@ function poolDatabase(
 
     async transaction(work) {
       const client = await pool.connect().catch(throwUnavailable).catch(throwBusy);
-      // Keep the cause of a lost connection, which the next statement does not name.
+      // Keep the cause of a lost connection, which the next statement does not name. An unhandled event would end the
+      // process.
       let lost: Error | undefined;
       const keep = (error: Error): void => {
         lost ??= error;
