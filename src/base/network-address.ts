@@ -1,4 +1,4 @@
-/** Rate limits count callers by this part of their address, which a caller can hardly change. */
+/** The network of a caller's address, by which rate limits count, because a caller can hardly change it. */
 import { BlockList, isIP, isIPv4, isIPv6 } from 'node:net';
 
 /** An address that no host has (RFC 5737 §3). The doctor sends it in `X-Forwarded-For`. */

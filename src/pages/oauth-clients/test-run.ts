@@ -154,7 +154,7 @@ function stepsOf({ secret, retryWindowSeconds }: ClientTestRun): (StepName | 'qu
     ...(canRetry ? (['retry'] as const) : []),
     'query',
     ...(canRetry ? (['refresh_again'] as const) : []),
-    // The replay ends the authorization, so the steps after it expect refusals.
+    // The replay ends the authorization.
     'replay',
     ...(isConfidential ? (['introspect_revoked'] as const) : []),
     'revoke',

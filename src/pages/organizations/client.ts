@@ -224,7 +224,7 @@ type App = Pick<ReachingClient, 'id' | 'state' | 'isSuspended' | 'isBlocked' | '
 
 interface WarehouseRow extends Reached {
   readonly name: string;
-  /** Those of the members read who have rights in the warehouse. */
+  /** The names of the members with rights in the warehouse, among the members that were read. */
   readonly people: readonly string[];
   readonly block: ReachingClient['blockedIn'][number] | undefined;
 }

@@ -226,7 +226,7 @@ function refused(error: unknown): Ended {
   return { status: 409, said: [text] };
 }
 
-/** If there are more warehouses, the user finds them by a search. */
+/** If there are more warehouses than this, the user finds them by a search. */
 const MAX_WAREHOUSES = 20;
 
 /** Returns links to the warehouses; if there are many, only to those that a search finds. */

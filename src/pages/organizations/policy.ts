@@ -43,7 +43,7 @@ declare module '../view-data.ts' {
   }
 }
 
-/** If there are more clients to approve, the user finds them by a search. */
+/** If there are more clients to approve than this, the user finds them by a search. */
 const MAX_LISTED = 20;
 const NOT_CHANGED = message('organization-policy.not-changed');
 

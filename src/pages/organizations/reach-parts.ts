@@ -48,7 +48,7 @@ export interface ReachRow {
   /** Distinguishes the row from others: an email address, a client's provider, or the end of a key; may be empty. */
   readonly detail: Text;
   readonly role: Message | undefined;
-  /** Marks such as `suspended`, `blocked`, `you`. */
+  /** Labels such as `suspended`, `blocked`, `you`. */
   readonly marks: readonly { readonly text: Message; readonly isWarning: boolean }[];
   readonly facts: readonly ReachFact[];
   /** The link that ends this access; undefined if the user may not end it. */

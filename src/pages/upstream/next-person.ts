@@ -26,14 +26,14 @@ export function createNextPerson(issuer: string, all: readonly string[], isShare
   }
 
   return {
-    /** Marks this provider to ask who signs in next; without `id`, every provider. */
+    /** Makes this provider ask who signs in next; without `id`, every provider. */
     ask(ctx: Context, id?: string): void {
       const asked = id === undefined ? all : [...idsIn(ctx), id];
       if (asked.length > 0) keep(ctx, [...new Set(asked)]);
     },
     /** Always true on a shared terminal, where sessions also end without a sign-out. */
     isAsked: (ctx: Context, id: string): boolean => isShared(ctx.ip) || idsIn(ctx).includes(id),
-    /** Removes the mark: the provider has asked, so its session is now the current user's. */
+    /** Records that this provider has asked, so that its session is now the current user's. */
     wasAsked(ctx: Context, id: string): void {
       const asked = idsIn(ctx);
       const others = asked.filter((one) => one !== id);
