@@ -32,7 +32,6 @@ const providerFrom = (entry: Entry, clientSecret: string | undefined) => ({
   strongAmr: entry.strong_amr,
   hintDomains: [...new Set(entry.prompt_hint_domains.map(mailDomain))],
   create: entry.create,
-  endConnections: entry.end_connections,
 });
 
 /** @param secretsAreNeeded false for a command that sends the providers no requests. */

@@ -2,7 +2,7 @@
 import type { Context } from 'koa';
 import type Provider from 'oidc-provider';
 import type { Account } from '../accounts/account.ts';
-import type { ProviderSession, SessionKey, SessionList } from '../accounts/session-list.ts';
+import type { SessionKey, SessionList } from '../accounts/session-list.ts';
 import { type Proof, proofsFrom, type UpstreamProof, withProof } from '../accounts/sign-in-strength.ts';
 import { type Clock, epochSeconds } from '../base/clock.ts';
 import { sha256 } from '../base/random-id.ts';
@@ -28,8 +28,8 @@ export interface ActiveBrowserSession extends BrowserSession {
   readonly account: Account;
 }
 
-/** A sign-in at a provider. When the user signs out there, the resulting session ends. */
-export interface UpstreamSignIn extends ProviderSession, UpstreamProof {
+/** A sign-in at a provider. */
+export interface UpstreamSignIn extends UpstreamProof {
   /** When the user authenticated at the provider, in epoch seconds; undefined if unknown. */
   readonly provedAt: number | undefined;
 }
@@ -71,21 +71,21 @@ export function createBrowserSessions(parts: {
   /**
    * Uses a new identifier each time, so that an identifier planted or copied earlier is worthless.
    *
-   * @returns false if the session has just ended, here or at its provider
+   * @returns false if the session has just ended
    */
-  async function begin(ctx: Context, account: Account, login: Login, { uid, ...how }: Began): Promise<boolean> {
+  async function begin(ctx: Context, account: Account, login: Login, { uid, raised }: Began = {}): Promise<boolean> {
     const session = new provider.Session() as SessionModel;
     if (uid !== undefined) session.uid = uid;
     session.loginAccount({ ...loginOf(account.id, login), loginTs: login.signedInAt });
     const begun = sessionFrom(session);
-    if (!begun || !(await writes.begin(session, begun, ctx, how))) return false;
+    if (!begun || !(await writes.begin(session, begun, ctx, raised))) return false;
     stored.set(ctx, session);
     known.set(ctx, Promise.resolve({ ...begun, account }));
     return true;
   }
 
   /**
-   * Keeps the uid, so that whatever ends the session, here or at a provider, also ends its continuation.
+   * Keeps the uid, so that whatever ends the session also ends its continuation.
    *
    * @returns false if the session has just been ended: it is not restored
    */
@@ -98,10 +98,10 @@ export function createBrowserSessions(parts: {
     const present = sessionFrom(session);
     if (!session || present?.accountId !== account.id) return false;
     if (!(await store.remove('session', session.jti))) return false;
-    const { from, raised, ...change } = changeOf(present);
+    const { raised, ...change } = changeOf(present);
     // The account may have been read before all its sessions were ended and this one was renewed.
     const generation = Math.max(present.generation, account.sessionGeneration);
-    return begin(ctx, account, { ...present, generation, ...change }, { uid: present.uid, from, raised });
+    return begin(ctx, account, { ...present, generation, ...change }, { uid: present.uid, raised });
   }
 
   /** Ends the row first: if this stops in between, the stored session is not valid any more. */
@@ -143,14 +143,14 @@ export function createBrowserSessions(parts: {
     /**
      * Starts a session with a new identifier, and ends the previous session of this browser.
      *
-     * @returns false if the user has signed out at the provider meanwhile
+     * @returns false if all sessions of the user have ended meanwhile
      */
     async signIn(ctx: Context, account: Account, came: UpstreamSignIn | Method): Promise<boolean> {
       await end(await latest(ctx));
       const signedInAt = epochSeconds(clock);
       const { sessionGeneration: generation } = account;
       const login = { generation, signedInAt, proofs: [proofOf(came, signedInAt)] };
-      return begin(ctx, account, login, { from: fromOf(came) });
+      return begin(ctx, account, login);
     },
 
     /**
@@ -162,8 +162,7 @@ export function createBrowserSessions(parts: {
     },
 
     /**
-     * Like `renew`, but adds a proof and sets the time: the user has just re-authenticated. A sign-out at
-     * a provider that proved the session before still ends it.
+     * Like `renew`, but adds a proof and sets the time: the user has just re-authenticated.
      *
      * @param raised see `record` of the session list
      * @returns true if the user is still signed in
@@ -171,7 +170,7 @@ export function createBrowserSessions(parts: {
     confirm: (ctx: Context, account: Account, came: UpstreamSignIn | Method, raised: 0 | 1 = 0): Promise<boolean> =>
       replace(ctx, account, ({ proofs }) => {
         const signedInAt = epochSeconds(clock);
-        return { signedInAt, proofs: withProof(proofs, proofOf(came, signedInAt)), from: fromOf(came), raised };
+        return { signedInAt, proofs: withProof(proofs, proofOf(came, signedInAt)), raised };
       }),
 
     signOut,
@@ -220,13 +219,9 @@ type Login = Pick<BrowserSession, 'generation' | 'signedInAt' | 'proofs'>;
 interface Began {
   /** The uid of the session that continues; absent for a new session. */
   readonly uid?: string;
-  /** The session at the provider where the user has just authenticated. */
-  readonly from?: ProviderSession | undefined;
   /** By how much this request has raised the account's generation. */
   readonly raised?: 0 | 1 | undefined;
 }
-
-const fromOf = (came: UpstreamSignIn | Method) => (typeof came === 'string' ? undefined : came);
 
 /** @param now epoch seconds. */
 export function proofOf(came: UpstreamSignIn | Method, now: number): Proof {

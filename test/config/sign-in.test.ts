@@ -28,7 +28,6 @@ describe('the settings of sign-in providers', () => {
         scopes: ['openid', 'email', 'profile'],
         hintDomains: [],
         create: false,
-        endConnections: false,
         endpointHosts: [],
         acrValues: [],
         isStrong: true,

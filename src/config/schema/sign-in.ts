@@ -120,9 +120,6 @@ const provider = z.strictObject({
   create: flag()
     .default(false)
     .describe('Create an account, without any access, for a new user with a verified address.'),
-  end_connections: flag()
-    .default(false)
-    .describe('Whether a sign-out that this provider announces also ends all connections of the user.'),
 });
 
 export const signIn = section('How people sign in.', {
@@ -159,9 +156,8 @@ export const signIn = section('How people sign in.', {
         'OpenID Connect providers where people already have an account. Each provider gets a ' +
         'button on the sign-in page. Default: none.',
       note:
-        'Register {issuer}/login/<id>/callback there as the redirect URI, and {issuer}/login/<id>/backchannel-logout ' +
-        'if the provider announces sign-outs. Each entry needs `id`, `label`, `issuer` and `client_id`; ' +
-        'docs/operations/sign-in.md has a complete example.',
+        'Register {issuer}/login/<id>/callback there as the redirect URI. Each entry needs `id`, `label`, `issuer` ' +
+        'and `client_id`; docs/operations/sign-in.md has a complete example.',
       example: [],
     },
   ),

@@ -70,7 +70,7 @@ export function createBrowserSignIns(parts: {
      * Starts a session, and records the sign-in.
      *
      * @param how.isMailed true if another mail tells the user
-     * @returns false if the session has ended before it began: by a sign-out at the provider
+     * @returns false if the session has ended before it began
      */
     async signIn(
       ctx: Context,

@@ -22,8 +22,6 @@ export const UPSTREAM_OUTCOMES = [
   // The provider does not accept our client ID or secret.
   'misconfigured',
   'unavailable',
-  'signed_out',
-  'sign_out_failed',
 ] as const;
 
 export interface UpstreamOutcomes {

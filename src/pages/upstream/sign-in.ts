@@ -2,7 +2,6 @@
 import type { Context } from 'koa';
 import type { Logger } from 'pino';
 import type { Identities } from '../../accounts/identities/identities.ts';
-import type { SessionList } from '../../accounts/session-list.ts';
 import { canBeStrong } from '../../accounts/sign-in-strength.ts';
 import type { Clock } from '../../base/clock.ts';
 import { randomId } from '../../base/random-id.ts';
@@ -33,12 +32,11 @@ export function createUpstreamSignIns(parts: {
   readonly nextPerson: NextPerson;
   readonly arrive: Arrive;
   readonly identities: Pick<Identities, 'listOf'>;
-  readonly sessionList: Pick<SessionList, 'latestLogout'>;
   readonly errorPage: Pick<ErrorPage, 'say'>;
   readonly notices: Pick<Notices, 'redirect'>;
   readonly outcomes: UpstreamOutcomes;
 }): UpstreamSignIns {
-  const { clock, log, providers, flows, nextPerson, arrive, sessionList, errorPage, notices, outcomes } = parts;
+  const { clock, log, providers, flows, nextPerson, arrive, errorPage, notices, outcomes } = parts;
   const settingsOfAll = providers.map(({ settings }) => settings);
   const named = settingsOfAll.map(({ id, label }): NamedProvider => ({ id, label }));
   const [first] = named;
@@ -82,8 +80,7 @@ export function createUpstreamSignIns(parts: {
       if (nextPerson.isAsked(ctx, id) && !hasAsked) return begin(ctx, id, purpose);
       try {
         const query = new URLSearchParams(ctx.querystring);
-        const latestLogout = await sessionList.latestLogout();
-        const person = await provider.finish(query, { ...flow, state, latestLogout });
+        const person = await provider.finish(query, { ...flow, state });
         nextPerson.wasAsked(ctx, id);
         const { settings } = provider;
         await arrive(ctx, settings, { person, purpose }, (reason) =>
