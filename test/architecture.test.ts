@@ -35,7 +35,7 @@ const PROGRAMS: Readonly<Record<string, readonly string[]>> = {
  * named like the folder. All other files are private to their folder.
  */
 const DOORS: Readonly<Record<string, string>> = {
-  'accounts/access': 'access access-difference access-limit client-blocks people reach',
+  'accounts/access': 'access access-limit client-blocks people reach',
   'accounts/activity': 'activity activity-words audit audit-trail',
   'accounts/api-keys': 'api-key api-keys',
   'accounts/identities': 'identities resolve-identity',

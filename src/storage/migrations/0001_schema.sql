@@ -337,8 +337,7 @@ create table connections (
   -- What the last consent page showed: the name, the redirect hosts and the owned_since of the client. If the client
   -- has others now, the person is asked again.
   consented_name text not null, consented_hosts text[] not null, consented_owned_since timestamptz,
-  approved_access jsonb not null default '[]', -- What the person reached then, to show later what has changed.
-  approved_at timestamptz not null,
+  approved_at timestamptz not null, -- The time of that page.
   limit_places text[], -- Ids of organizations and warehouses; null for all, also for later ones.
   limit_read_only boolean not null default false,
   limit_until timestamptz, -- When the connection ends by itself.
