@@ -21,7 +21,6 @@ const PROVIDER: SignInProvider = {
   match: 'none',
   accountClaim: 'sub',
   scopes: ['openid'],
-  hintDomains: [],
   create: false,
   endpointHosts: [],
   acrValues: [],

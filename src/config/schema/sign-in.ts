@@ -2,7 +2,6 @@
 import { z } from 'zod';
 import { beginsNetwork } from '../../base/network-address.ts';
 import { upstreamIssuerProblem } from '../issuer.ts';
-import { isHost, mailDomain } from '../urls.ts';
 import { duration, expectations, flag, oneOf, text } from './kinds.ts';
 import { reloadable, section } from './setting.ts';
 
@@ -100,22 +99,6 @@ const provider = z.strictObject({
     .describe(
       'One of these must be in the `amr` of its ID token for a sign-in to satisfy ' +
         'sign_in.require. If strong_acr has values, it must match, too.',
-    ),
-  prompt_hint_domains: z
-    .array(
-      text(
-        { accepts: 'the domain of email addresses', example: '`example.com`' },
-        (domain) =>
-          // Refuse colons, slashes and @: the domain would be only a part of the text.
-          /^[^\s@:/?#%\\[\]][^\s@:/?#%\\[\].]*\.[^\s@:/?#%\\[\]]+$/.test(domain) && isHost(mailDomain(domain)),
-      ),
-    )
-    .max(1000)
-    .register(expectations, { accepts: 'a list of domains', example: '`[example.com]`' })
-    .default([])
-    .describe(
-      'Email domains whose users sign in there: entering such an address without a ' +
-        'password redirects to this provider. Subdomains must be listed separately.',
     ),
   create: flag()
     .default(false)

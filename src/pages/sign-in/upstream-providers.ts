@@ -1,7 +1,6 @@
 /** What pages know about the identity providers: their buttons, and how a sign-in starts. */
 import type { Context } from 'koa';
 import type { Account } from '../../accounts/account.ts';
-import { type Message, message } from '../../base/message.ts';
 import { requireNavigation } from '../../provider/cross-origin.ts';
 import { get, type Route } from '../routes.ts';
 
@@ -60,25 +59,12 @@ export interface NamedProvider {
   readonly label: string;
 }
 
-/** The provider of an email domain; says nothing about accounts. */
-export interface HintedProvider extends NamedProvider {
-  readonly domain: string;
-}
-
-/** The hint for every user who types an address of the domain. */
-export const comesFrom = ({ domain, label }: HintedProvider): Message =>
-  message('sign-in.company-hint', { domain, provider: label });
-
 export interface UpstreamSignIns {
   readonly providers: readonly NamedProvider[];
   /** Providers with sign-ins that can satisfy `sign_in.require`. */
   readonly strongMethods: readonly NamedProvider[];
   /** The only provider of a service without passwords: users need not choose. */
   readonly only: NamedProvider | undefined;
-  /** True if any provider is chosen by email domain. */
-  readonly hasHints: boolean;
-  /** Uses only the domain of the address; looks up no account. */
-  providerOf(email: string): HintedProvider | undefined;
   /** The providers linked with this account. */
   listMethods(account: Account): Promise<readonly NamedProvider[]>;
   /** Makes the next sign-in with each provider in this browser ask who signs in. */

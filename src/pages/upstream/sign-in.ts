@@ -7,7 +7,6 @@ import type { Clock } from '../../base/clock.ts';
 import { randomId } from '../../base/random-id.ts';
 import { ENDPOINT } from '../../provider/endpoints.ts';
 import { UpstreamAway, UpstreamRefusal } from '../../upstream/failures.ts';
-import { providerOf } from '../../upstream/hint-domains.ts';
 import { newFlow, type UpstreamPerson, type UpstreamProvider } from '../../upstream/upstream-provider.ts';
 import type { ErrorPage } from '../error-page/error-page.ts';
 import { type Notices, seeOther } from '../page.ts';
@@ -143,12 +142,6 @@ export function createUpstreamSignIns(parts: {
     askWho: (ctx) => nextPerson.ask(ctx),
     asksWho: nextPerson.isAsked,
     begin,
-    hasHints: providers.some(({ settings }) => settings.hintDomains.length > 0),
-
-    providerOf(email) {
-      const found = providerOf(email, settingsOfAll);
-      return found && { id: found.provider.id, label: found.provider.label, domain: found.domain };
-    },
 
     async listMethods({ id }) {
       const linkedWith = await parts.identities.listOf(id);
