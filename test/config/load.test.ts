@@ -104,11 +104,6 @@ describe('the settings file', () => {
       const yaml = `api: { test_organizations: [org_0123456789abcdef, ${JSON.stringify(id)}] }`;
       expect(pathsOf(yaml)).to.deep.equal(['api.test_organizations.1']);
     }
-    for (const domain of ['*.example.com', '-a.example', 'a..b']) {
-      const provider = { id: 'a', label: 'A', issuer: 'https://id.example', client_id: 'x' };
-      const entry = { ...provider, prompt_hint_domains: [domain] };
-      expect(pathsOf(`sign_in: { providers: [${JSON.stringify(entry)}] }`)).to.have.length(1);
-    }
     for (const query of ['{ a(b: "}") { c } }', 'query Q($a: Int) { b(a: $a) }', '{ a # }\n}']) {
       const { api } = settingsOf(`api: { graphql_url: "https://a.example/", example_query: ${JSON.stringify(query)} }`);
       expect(api?.exampleQuery).to.equal(query);
