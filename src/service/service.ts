@@ -16,7 +16,6 @@ import { createReload } from '../config/reload.ts';
 import type { Settings } from '../config/settings.ts';
 import { keepCopy } from '../config/settings-copy.ts';
 import type { RequestHandler } from '../host/broken-requests.ts';
-import { createForwardedWatch } from '../host/forwarded-watch.ts';
 import { addressOf, createDeparture, drain, listenOnHost } from '../host/listeners.ts';
 import { createMetrics } from '../host/metrics/metrics.ts';
 import { createOperatorsHost, OPERATORS_HEADERS } from '../host/operators-host.ts';
@@ -158,7 +157,6 @@ export async function startService(given: ServiceParts) {
     },
   });
 
-  const forwarded = createForwardedWatch(() => void heartbeat.beat());
   let isListening = false;
   const node = `${hostname()}:${ownPort(settings.server)}`;
   const sharedReload = createSharedReload({
@@ -187,7 +185,6 @@ export async function startService(given: ServiceParts) {
         readiness,
         isListening,
         redisIdentity: stores.redisIdentity,
-        isForwarded: forwarded.isSeen,
         reload: sharedReload.answer(),
       }),
   });
@@ -260,10 +257,7 @@ export async function startService(given: ServiceParts) {
     timeoutFactor,
     departure,
     opened,
-    handle(request, response) {
-      forwarded.see(request);
-      return current.application.handle(request, response);
-    },
+    handle: (request, response) => current.application.handle(request, response),
     handleOperators: operatorsHost.handle,
     endStreams() {
       changeStreams.end();
@@ -281,22 +275,7 @@ export async function startService(given: ServiceParts) {
   const shutdownDelayMs = (): number => current.settings.server.shutdownDelaySeconds * 1000;
   const closing = opened.move();
   return {
-    clients: registries.clients,
-    removeClient: registries.removeClient,
-    accounts: registries.accounts,
-    access: registries.access,
-    takenNames: registries.takenNames,
-    sessionList: registries.sessionList,
-    connections: registries.connections,
-    activity: registries.activity,
-    apiKeys: registries.apiKeys,
-    identities: registries.identities,
-    passkeys: registries.passkeys,
-    passwordLinks: registries.passwordLinks,
-    revocations: registries.revocations,
-    clientRequests: registries.clientRequests,
-    lastUsed: registries.lastUsed,
-    clientNetworks: registries.clientNetworks,
+    ...registries,
     settings,
     isSeeded,
     database,
