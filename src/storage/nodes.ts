@@ -22,8 +22,6 @@ export interface RunsWith {
   readonly redis?: string;
   /** How many connections to the database the node may open, without that for notifications. */
   readonly databaseConnections: number;
-  /** True if the node received `X-Forwarded-For` although `server.proxy_hops` is 0. */
-  readonly ignoresForwardedFor: boolean;
   readonly reload: ReloadAnswer;
 }
 
