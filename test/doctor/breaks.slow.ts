@@ -307,7 +307,7 @@ const BREAKS: Readonly<Record<string, Readonly<Record<string, Row>>>> = {
   public_address: {
     'no server at the public address': [/start the service/, () => migrated()],
     'an issuer that does not resolve': [
-      /add the host name to the DNS/,
+      /add it to the DNS/,
       async () => ({ ...(await withFile('server: {proxy_hops: 1}')), GATEHOUSE_ISSUER: `https://${NO_HOST}` }),
     ],
     'an issuer with https where plain HTTP is spoken': [
