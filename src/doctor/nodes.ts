@@ -23,15 +23,16 @@ export function nodeVerdict(version: string): Verdict {
 }
 
 function nodeTrouble({ node, state, silentMs }: ListedNode): Verdict[] {
+  const seconds = Math.round(silentMs / 1000);
   if (state === 'not_ready') {
     return [
-      trouble('problem', node)`${node} is not ready →
-        check the store that \`/readyz\` on its operators’ listener names`,
+      trouble('warning', node)`${node} was not ready ${seconds} s ago →
+        correct the store that \`/readyz\` on its operators’ listener names; after that, a node needs ten seconds to say so`,
     ];
   }
   if (state !== 'silent') return [];
   return [
-    trouble('problem', node)`${node} has been silent for ${Math.round(silentMs / 1000)} s without a shutdown: it is
+    trouble('problem', node)`${node} has been silent for ${seconds} s without a shutdown: it is
       frozen, was killed, or cannot reach the database → check the process, and restart it if it still exists (a frozen
       process keeps connections without answering them); a node that no longer exists is removed from the list after an
       hour`,

@@ -83,15 +83,10 @@ export function listPages(parts: {
   const { passwords, upstream } = enabled;
   const api = settings.api && { ...settings.api, call: createApiCalls(settings.api) };
   const { signIn: signInWiring, registries, server, ...others } = parts;
-  const { interactions, sessions, authorizations, clientTests } = server;
+  // The registries come after the server, whose `engine` is another one.
+  const engines = { ...server, ...registries };
   /** What the pages are made of: each page names what it uses in its own signature. */
-  const all = {
-    ...registries,
-    ...signInWiring,
-    ...others,
-    ...{ interactions, sessions, authorizations, clientTests },
-    ...{ issuer, limits, passwords, upstream, api },
-  };
+  const all = { ...engines, ...signInWiring, ...others, issuer, limits, passwords, upstream, api };
 
   const passwordChanges = createPasswordChanges({ ...all, links: all.passwordLinks });
   const neededMethods = createNeededMethods(all);
