@@ -48,7 +48,7 @@ export class AccountBusy extends Error {
   readonly error_description = 'too many requests of this account at once, try again in a moment';
 
   constructor() {
-    super('too many requests of this account at once, try again in a moment');
+    super('account_busy');
     this.name = 'AccountBusy';
   }
 }
