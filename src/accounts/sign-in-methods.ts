@@ -43,7 +43,7 @@ export const removesLink = (methodIds: readonly string[]): boolean =>
 
 /**
  * Runs a transaction that may remove sign-in methods, in the queue of the account and with the account's row locked.
- * After it has removed a link, no imported line of an earlier time restores the link (changes/accounts.ts).
+ * After it has removed a link, no older line of another system restores the link (changes/accounts.ts).
  *
  * @param removesLink true if it may remove a link; it then also waits for imports and changes by other systems
  */

@@ -193,7 +193,7 @@ export function createAuthorizations(parts: {
     /**
      * Replaces the refresh token of this rotation.
      *
-     * @param client as it was authenticated: if it was renewed since, a value from before the renewal is refused
+     * @param client as it was authenticated: a secret from before a renewal gets no valid tokens
      * @param until as for `exchange`
      */
     async refresh(

@@ -5,7 +5,7 @@ import type { Queries } from '../storage/queries.ts';
 
 export interface ClientStanding {
   readonly registeredAt: Date;
-  /** When the present owner received the client; null if they registered it. */
+  /** When the current owner took over the client; null if they registered it. */
   readonly ownedSince: Date | null;
   /** True if the operator provides the client. */
   readonly isOfOperator: boolean;

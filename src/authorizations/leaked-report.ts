@@ -7,7 +7,7 @@ import { cut, withoutSecrets } from '../clients/storable-text.ts';
 export interface FoundValue {
   readonly kind: SecretKind;
   readonly token: string;
-  /** Where it was found, as text to show: never fetched. Empty if the report does not say. */
+  /** Where the value was found, as text to show; a URL in it is never fetched. Empty if the report gives no place. */
   readonly foundAt: string;
 }
 

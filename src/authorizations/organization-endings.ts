@@ -1,4 +1,4 @@
-/** Lets owners, admins and operators change who reaches an organization, and records the changes. */
+/** Lets owners, admins and operators change what has access to an organization, and records the changes. */
 import type { Account } from '../accounts/account.ts';
 import type { Activity, NewActivity, Origin } from '../accounts/activity/activity.ts';
 import type { Action } from '../accounts/activity/activity-words.ts';

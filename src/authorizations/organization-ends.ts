@@ -1,6 +1,6 @@
 /**
- * Lets owners, admins and the operator decide which clients and API keys reach an organization, and
- * owners and admins end memberships of other members (operators do this in changes/memberships.ts).
+ * Lets owners, admins and the operator decide which clients and API keys have access to an organization, and owners and
+ * admins end memberships of other members (operators do this in changes/memberships.ts).
  */
 import type { Access } from '../accounts/access/access.ts';
 import { isAdmin, type Role } from '../accounts/access/reach.ts';

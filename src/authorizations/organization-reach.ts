@@ -97,7 +97,7 @@ function createReach(parts: {
     return rights.length > 0 && !row.isSuspended ? rights : undefined;
   }
 
-  /** Returns the latest connections of each client, the latest used first. @param held join of the column `held` */
+  /** Returns the latest connections of each client, the latest used first. @param held joins the column `held` */
   const connectionsOf = (clients: readonly { readonly id: string }[], held: string): Promise<ConnectionRow[]> =>
     database.query<ConnectionRow>(
       `SELECT n.client_id AS "clientId", n.account_id AS "accountId", n.last_used_at AS "lastUsedAt", a.name AS person,
@@ -336,7 +336,7 @@ const membersAfter = (subject: 'account_id' | 'client_id'): string =>
     WHERE organization_id = $1 AND ${subject} IS NOT NULL AND id > $3
     ORDER BY id LIMIT ${MEMBERS_AT_ONCE}) m`;
 
-/** The account `a` of the membership `m`. LIMIT 1 keeps PostgreSQL from reading all accounts, here as above. */
+/** The account `a` of the membership `m`. As in the joins above, LIMIT 1 keeps PostgreSQL from reading all rows. */
 const ACCOUNT = `CROSS JOIN LATERAL (SELECT * FROM accounts WHERE id = m.account_id LIMIT 1) a`;
 
 /** The columns of `MemberRow` about the rights of the membership `m`. */

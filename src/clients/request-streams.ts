@@ -58,7 +58,7 @@ export function createRequestStreams(parts: {
       shown(request: LoggedRequest): unknown;
     }): Readable | undefined {
       const { clientId, accountId, isStillTheirs, shown } = given;
-      // End the user's oldest stream: the user looks at the newest page.
+      // If the user has too many streams, end the oldest one: the user looks at the newest page.
       const [oldest] = [...streams].filter(([, one]) => one.accountId === accountId).at(-MAX_PER_ACCOUNT) ?? [];
       if (oldest) over(oldest);
       if (isEnding || !changes.isLive || streams.size >= MAX_STREAMS) return undefined;

@@ -11,7 +11,7 @@ type Entry = NonNullable<SettingsFile['sign_in']['providers']>[number];
 export type SignInProvider = ReturnType<typeof providerFrom>;
 
 /**
- * Nodes compare fingerprints of the result: keep names and order the same in every version.
+ * Keep names and order the same in every version, because nodes compare fingerprints of the result.
  *
  * @param clientSecret undefined for a public client, and for commands that need no secret.
  */
@@ -64,7 +64,7 @@ function twice(entries: readonly Entry[], field: 'id' | 'issuer', why: string): 
   });
 }
 
-/** An email address must lead to only one provider. */
+/** Returns domains of email addresses that two providers claim: an address must lead to one provider only. */
 const claimedTwice = (entries: readonly Entry[]): ConfigurationProblem[] =>
   entries.flatMap(({ prompt_hint_domains: domains }, index) => {
     const earlier = entries.slice(0, index);

@@ -10,7 +10,7 @@ const WORLD_READABLE = 0o004;
 /**
  * @param secrets the secrets of the environment or the data directory; none before the first start.
  * @param secretFiles the files that settings name.
- * @param asked `hasPasskeys` is the setting `sign_in.passkeys`, even if it has no effect.
+ * @param asked `hasPasskeys` is the value of `sign_in.passkeys`, even if the issuer cannot have passkeys.
  */
 export function configurationWarnings(
   variables: Variables,

@@ -28,7 +28,7 @@ export function hopsVerdict(
   const other = `the service saw ${recorded} instead of ${from}, the address of the doctor; ${stated}`;
   if (isPrivate(from) && !isPrivate(recorded) && proxyHops > 0)
     return ok(`${other}: correct if this network uses it outside`);
-  // No NAT and no connection without a proxy explains these addresses.
+  // Only a proxy explains these addresses: not a NAT, and not a direct connection.
   const isProxy = recorded === to || isLoopback(recorded);
   return trouble(
     isProxy ? 'problem' : 'warning',
@@ -52,7 +52,7 @@ export const ADDRESS_CHECKS: readonly Check[] = [
   check('caching', ['service'], PUBLIC, async ({ service: { send }, signal }) => {
     const ids: (string | undefined)[] = [];
     let cookie = '';
-    // Many caches store no answer that sets a cookie. With the cookies of the first answer, no further one does.
+    // Many caches store no answer that sets a cookie. If the request has the first answer's cookies, none is set.
     for (const isWithCookies of [false, false, true, true]) {
       const headers = isWithCookies && cookie ? { cookie } : {};
       const answer = await send({ path: '/login', headers }).catch(() => undefined);
@@ -71,7 +71,7 @@ export const ADDRESS_CHECKS: readonly Check[] = [
   }),
 ];
 
-/** Comes after the flow, in which the doctor signs in. */
+/** Runs after the flow, in which the doctor signs in. */
 export const HOPS_CHECK: Check = check(
   'proxy_hops',
   ['visitor', 'settings', 'service'],

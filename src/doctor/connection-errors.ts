@@ -1,4 +1,4 @@
-/** What a wrong or missing answer says about the connection to the service, and how to fix it. */
+/** Explains a wrong or missing answer by problems of the connection to the service, with a remedy. */
 import { connectionRemedy } from '../service/startup-errors.ts';
 import { problem, type Verdict } from './findings.ts';
 import type { DoctorAnswer } from './requests.ts';
@@ -6,7 +6,7 @@ import type { DoctorAnswer } from './requests.ts';
 /** The command that starts the service: for the systemd unit of the docs, or for a checkout. */
 export const START = 'start the service (`systemctl start gatehouse.target`, in a checkout `npm start`)';
 
-/** The page that has the lines of nginx, Caddy and HAProxy for each symptom. */
+/** Names the page that has the settings of nginx, Caddy and HAProxy for each symptom. */
 export const PROXY_HELP = 'docs/first-aid.md, part "The doctor blames the proxy", has the lines to write';
 
 /** Returns the visible part of an answer: status, error, request id. */
@@ -61,7 +61,7 @@ function ownRemedy({ status, text, body }: DoctorAnswer): string | undefined {
 
 /** Returns why no answer arrived, with the code of the error and a remedy. */
 export function unreachable(error: unknown): Verdict {
-  // A host with several addresses fails with one error for each.
+  // For a host with several addresses, the error contains one error for each address.
   const single = error instanceof AggregateError ? (error.errors[0] as unknown) : error;
   const known = single instanceof Error ? single : new Error(String(single));
   const code = 'code' in known ? String(known.code) : known.name;
@@ -81,7 +81,7 @@ export const byCode = (table: CodeTable, code: string): Verdict | undefined =>
 const CONNECTION_ERRORS: CodeTable = {
   ECONNREFUSED: problem`no server listens at the public address →
     ${START}, and the proxy in front of it if there is one`,
-  // The last is the code of a DOMException after a timeout.
+  // 23 is the code of a DOMException after a timeout.
   'ETIMEDOUT EHOSTUNREACH ENETUNREACH TimeoutError ABORT_ERR 23': problem`the public address does not answer →
     check firewalls and routes in between; \`--address\` connects to one node directly`,
   'EPROTO ERR_SSL_ ECONNRESET EPIPE HPE_': problem`the connection was closed without an answer that can be read →

@@ -14,7 +14,7 @@ import { START } from './connection-errors.ts';
 import { notChecked, ok, problem, trouble, type Verdict, warning } from './findings.ts';
 import { runningOf, settingsProblems } from './needs.ts';
 
-/** @param version of the Node that runs the doctor, which is that of the service on this machine */
+/** @param version of the Node that runs the doctor and, on this machine, the service */
 export function nodeVerdict(version: string): Verdict {
   const [known] = holesOfNode(version);
   if (!known) return ok(`Node ${version}, of which no hole is known`);
@@ -104,7 +104,7 @@ export const NODE_CHECKS: readonly Check[] = [
 
   check('units', [], 'systemd', async ({ environment, signal }) => {
     const words = ['list-units', '--failed', '--plain', '--no-legend', 'gatehouse*'];
-    // Without this limit, a bus that hangs would hold the doctor for longer than a minute.
+    // Without this timeout, a system bus that does not answer would delay the doctor for more than a minute.
     const options = { env: { PATH: environment.PATH }, signal, timeout: 20_000 };
     const answer = await promisify(execFile)('systemctl', words, options).catch(() => undefined);
     if (!answer) return [];

@@ -1,4 +1,4 @@
-/** The request that a consent page shows, and storing the approval of exactly that request. */
+/** The authorization request as a consent page shows it, and storing the approval of exactly that request. */
 import type { Context } from 'koa';
 import type { InteractionResults } from 'oidc-provider';
 import type { Access } from '../accounts/access/access.ts';

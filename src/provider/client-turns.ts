@@ -5,7 +5,7 @@ import type { Client } from '../clients/client.ts';
 import { createTurnsOf } from '../storage/account-turns.ts';
 import { OAuthError } from './oauth-error.ts';
 
-/** Fewer than a node has database connections by default, so that other clients find one. Measured in docs/scale.md. */
+/** How many requests of a client run at once: fewer than a node's default database connections. See docs/scale.md. */
 const AT_ONCE = 8;
 /**
  * A resource server introspects the tokens of all its callers, and is often the only one: the limit must not slow down

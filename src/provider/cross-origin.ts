@@ -75,8 +75,8 @@ export function requireNavigation(ctx: Context, next: Next): Promise<void> {
 }
 
 /**
- * Route step: like `requireNavigation`, but also allows frames with `prompt=none`, which clients on
- * the same site use. Those get an immediate response; nothing is stored or counted.
+ * Route step: like `requireNavigation`, but also allows frames with `prompt=none`, which clients on the same site use.
+ * Such a frame gets an immediate response; nothing is stored or counted.
  */
 export function requireNavigationOrSilence(ctx: Context, next: Next): Promise<void> {
   const isSilent = ctx.get('sec-fetch-dest') === 'iframe' && ctx.query.prompt === 'none';

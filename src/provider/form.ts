@@ -4,7 +4,7 @@ import type { Context } from 'koa';
 import { requestState } from '../base/request-state.ts';
 import { OAuthError } from './oauth-error.ts';
 
-/** Much more than any request of a client. */
+/** Much more than any request of a client needs. */
 const MAX_BYTES = 56 * 1024;
 /** A user may tick thousands of warehouses on a consent page, with 26 bytes each. */
 const MAX_PAGE_BYTES = 256 * 1024;

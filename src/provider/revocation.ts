@@ -16,8 +16,8 @@ import { formOf, readForm, readOAuthForm } from './form.ts';
 import { OAuthError, printable } from './oauth-error.ts';
 
 /**
- * The steps of `POST /oauth/revoke`, for standard client libraries. A token of an authorization ends
- * the whole authorization (RFC 7009 §2.1), a machine token only itself. Ignores `token_type_hint`.
+ * The steps of `POST /oauth/revoke`, for standard client libraries. Revoking a token of an authorization ends the whole
+ * authorization (RFC 7009 §2.1); revoking a machine token ends only that token. Ignores `token_type_hint`.
  */
 export function revocation(parts: RevocationParts & { readonly authentication: ClientAuthentication }): Step[] {
   const { authentication, failures } = parts;

@@ -15,7 +15,7 @@ export async function describeNode(parts: {
   readonly reload: ReloadAnswer;
 }): Promise<NodeDescription> {
   const { settings, readiness, isListening, redisIdentity, reload } = parts;
-  // Ignore that Redis is unavailable: the state of the node reports that.
+  // Ignore an unavailable Redis, because the state of the node reports it.
   const redis = redisIdentity ? await redisIdentity().catch(() => undefined) : 'none';
   return {
     state: isListening || readiness.isDraining ? await stateOf(readiness) : 'starting',

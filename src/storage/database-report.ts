@@ -5,7 +5,7 @@ import type { Queries } from './queries.ts';
 export interface ForeignOwner {
   readonly owner: string;
   readonly tables: number;
-  /** False if the owner has granted this role no right to read them. A migration fails in both cases. */
+  /** False if this role may not read the tables. A migration fails even if it may. */
   readonly isReadable: boolean;
 }
 

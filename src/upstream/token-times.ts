@@ -1,4 +1,4 @@
-/** Checks the times in a provider's tokens: a limited clock difference and a limited lifetime. */
+/** Checks the times in a provider's tokens, with a tolerance for clock differences and a maximum lifetime. */
 import { type Clock, epochSeconds } from '../base/clock.ts';
 
 export const CLOCK_TOLERANCE_SECONDS = 60;

@@ -1,4 +1,4 @@
-/** Users as requests need them: the account and its present access, read by one statement. */
+/** Users with the data that most requests need (account, access, connections), read by one statement. */
 import type { Clock } from '../../base/clock.ts';
 import { createCache } from '../../storage/cache.ts';
 import type { ChangeFeed } from '../../storage/change-feed.ts';

@@ -151,7 +151,7 @@ export function createIdentities({ database, clock }: { readonly database: Datab
   };
 }
 
-/** Call this in a transaction of `MethodChange`, so that no imported line of an earlier time restores the link. */
+/** Call this in a transaction of `MethodChange`, so that no older line of another system restores the link. */
 export async function removeLink(tx: Queries, accountId: string, issuer: string): Promise<Identity | undefined> {
   const [gone] = await tx.query<Identity>(
     'DELETE FROM account_identities WHERE account_id = $1 AND issuer = $2 RETURNING issuer, subject',

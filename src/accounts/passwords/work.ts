@@ -53,7 +53,7 @@ interface Waiting {
   /** Requests of a smaller round are served first. */
   readonly round: number;
   readonly account: string;
-  /** The account and the network address; each has one turn in each round. */
+  /** The account and the network address; each is served once per round. */
   readonly parties: readonly string[];
   start(): void;
   refuse(error: TooManyPasswords): void;
@@ -78,7 +78,7 @@ interface Line {
  */
 export function createTurns(limits: {
   readonly atOnce: number;
-  /** Maximum number of waiting requests per line. */
+  /** Maximum number of waiting requests per queue. */
   readonly maxWaiting: number;
 }): TakeTurn {
   const emptyLine = (): Line => ({ waiting: [], round: 0, served: new Map() });

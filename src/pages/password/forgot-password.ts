@@ -22,13 +22,13 @@ interface ForgotPasswordView {
   readonly action: string;
   readonly email: string;
   readonly problem: Message | undefined;
-  /** The URL of the pending sign-in, for a link back. */
+  /** The URL of the pending sign-in, for a link back to it. */
   readonly signInUrl: string;
-  /** Names the provider of that email domain, whether or not an account has the address. */
+  /** Names the provider for the domain of the email address, whether or not an account has the address. */
   readonly elsewhere: Message | undefined;
   /** The sentence that replaces the form after it was sent. */
   readonly sent: Text | undefined;
-  /** How many links a user gets in an hour. */
+  /** The maximum number of links that a user gets in an hour. */
   readonly maxAnHour: number;
 }
 

@@ -18,7 +18,7 @@ export async function isRewritingOff(redis: Redis | Cluster): Promise<boolean> {
 }
 
 async function isOffAt(master: Redis): Promise<boolean> {
-  // Not in INFO. An account without the right to CONFIG knows it only from the size of the file.
+  // INFO does not show this. For an account without the right to CONFIG, only the size of the file reveals it.
   const [, percentage] = await master.config('GET', REWRITING).catch((): string[] => []);
   const info = await reply(master.info('persistence'));
   const size = (name: string): number => Number(new RegExp(`^${name}:(\\d+)`, 'm').exec(info)?.[1] ?? 0);
