@@ -192,8 +192,8 @@ export function createImporter(parts: {
         const step = <Result>(work: (tx: Queries) => Promise<Result>): Promise<Result> =>
           retried(() => whileHeld(run, work));
         write.fileId = await chooseFile(step, all, compared);
-        const { report } = await compareAll(run, all, { write, ...(show && { show }) });
-        await retried(() => recordImport(database, new Date(clock()), report));
+        await compareAll(run, all, { write, ...(show && { show }) });
+        await retried(() => recordImport(database, new Date(clock())));
         await retried(() => forgetFiles(database));
       } catch (error) {
         throw interruption(error, { kept: write.kept, id: run.id }) ?? error;

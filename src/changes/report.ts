@@ -61,28 +61,17 @@ export function createImportTally() {
   };
 }
 
-/** The outcome of an import, stored for the metrics of the service, which is another process. */
-export interface ImportOutcome {
-  readonly succeededAt: Date;
-  readonly changes: Readonly<Record<ImportType, Readonly<Record<ChangeKind, number>>>>;
-}
-
-const IMPORT_CHANGES: readonly ChangeKind[] = ['added', 'changed', 'removed', 'kept'];
-
-export async function recordImport(database: Queries, succeededAt: Date, { counts }: ImportReport): Promise<void> {
-  const ofType = (type: ImportType) =>
-    Object.fromEntries(IMPORT_CHANGES.map((change) => [change, counts[type][change]]));
-  const changes = Object.fromEntries(IMPORT_TYPES.map((type) => [type, ofType(type)]));
+/** Stores that an import has succeeded, for a metric of the service, which is another process. */
+export async function recordImport(database: Queries, succeededAt: Date): Promise<void> {
   await database.query(
-    `INSERT INTO last_import (succeeded_at, changes) VALUES ($1, $2)
-      ON CONFLICT (is_the_only_one) DO UPDATE
-        SET succeeded_at = excluded.succeeded_at, changes = excluded.changes`,
-    [succeededAt, JSON.stringify(changes)],
+    `INSERT INTO last_import (succeeded_at) VALUES ($1)
+      ON CONFLICT (is_the_only_one) DO UPDATE SET succeeded_at = excluded.succeeded_at`,
+    [succeededAt],
   );
 }
 
 /** Undefined until the first import has succeeded. */
-export async function lastImport(database: Queries): Promise<ImportOutcome | undefined> {
-  const [row] = await database.query<ImportOutcome>('SELECT succeeded_at AS "succeededAt", changes FROM last_import');
-  return row;
+export async function lastImport(database: Queries): Promise<Date | undefined> {
+  const [row] = await database.query<{ at: Date }>('SELECT succeeded_at AS at FROM last_import');
+  return row?.at;
 }

@@ -179,28 +179,6 @@ function mistakenNames(variables: Readonly<Record<string, string | undefined>>):
 const isOfAPlatform = (name: string, value = ''): boolean =>
   value.trim() === '' || /^(tcp|udp|sctp):\/\//.test(value) || /^GATEHOUSE_(SERVICE_|PORT_\d)/.test(name);
 
-/** Returns warnings about GATEHOUSE_… variables that have no effect and are not refused. */
-export function unknownVariables(variables: Variables = environmentOfProcess): ConfigurationProblem[] {
-  const refused = mistakenNames(variables).map(({ path }) => path);
-  return Object.keys(variables)
-    .filter((name) => name.startsWith('GATEHOUSE_') && !knownVariables.includes(name))
-    .filter((name) => !refused.includes(name) && !isOfAPlatform(name, variables[name]))
-    .map((path) => ({
-      path,
-      message: 'is not a variable of Gatehouse and has no effect',
-      remedy: nearestRemedy(path) ?? 'unset it, or give it a name that does not begin with GATEHOUSE_',
-    }));
-}
-
-/** Suggests a variable or setting that the operator may have meant, by the words in the name. */
-function nearestRemedy(name: string): string | undefined {
-  const bare = name.replace(/^GATEHOUSE_/, '').toLowerCase();
-  const variable = knownVariables.find((known) => name.startsWith(`${known}_`));
-  if (variable !== undefined && variable !== 'PORT') return `did you mean ${variable}?`;
-  const setting = [...knownSettings.keys()].find((known) => known.split('.').at(-1) === bare);
-  return setting && `unset it and write \`${setting}\` into the settings file: this setting has no variable`;
-}
-
 /** Returns undefined if the name resembles none of ours. */
 function remedyFor(name: string): string | undefined {
   const bare = name.replace(/^GATEHOUSE_/, '');

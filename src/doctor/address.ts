@@ -1,66 +1,39 @@
 /** The doctor's checks of the public address: does the service answer there, and safely? */
 import { BOGUS_ADDRESS, createNetworkCheck } from '../base/network-address.ts';
-import { listNodes } from '../storage/nodes.ts';
 import { type Check, check, PUBLIC } from './check.ts';
 import { PROXY_HELP } from './connection-errors.ts';
-import { notChecked, ok, problem, type Verdict, warning } from './findings.ts';
-import { runningOf } from './needs.ts';
-import type { DoctorAnswer } from './requests.ts';
+import { notChecked, ok, problem, trouble, type Verdict, warning } from './findings.ts';
 
 const MIN_CERTIFICATE_DAYS = 14;
 const DAY_MS = 86_400_000;
-const BYPASSED = notChecked('--address bypasses the proxy');
-
-/** Declares a check of TLS, which does not apply to http. */
-const tlsCheck = (name: string, run: (first: DoctorAnswer) => Verdict): Check =>
-  check(name, ['service', 'settings'], PUBLIC, ({ service: { first }, settings, address }) => {
-    if (new URL(address ?? settings.issuer).protocol === 'https:') return run(first);
-    return notChecked(`${address ?? 'the issuer'} is http`);
-  });
 
 const RAISE = `write how many of your proxies append to X-Forwarded-For, which each of them must set or append to; ${PROXY_HELP}`;
-
-/** The verdict if requests suggest a proxy, and the doctor cannot disprove it. */
-const ignoredHeader = (nodes: readonly string[]): Verdict =>
-  warning`X-Forwarded-For arrives at ${nodes.join(', ')}, but proxy_hops is 0 there: if there is a proxy in front, all
-    people share its address and one of them can lock all others out →
-    ${RAISE}; without a proxy, a client invented the header and you need not do anything`;
 
 /**
  * Compares the address that the service recorded for the doctor with the doctor's own.
  *
  * @param seen.from the doctor's end of its connection; `to` is the other end
- * @param seen.ignoringNodes received `X-Forwarded-For` although their settings declare no proxy
  */
-export function hopsVerdict(seen: {
-  readonly recorded: string;
-  readonly from: string;
-  readonly to: string;
-  readonly proxyHops: number;
-  readonly ignoringNodes: readonly string[];
-}): Verdict {
-  const { recorded, from, to, proxyHops, ignoringNodes } = seen;
+export function hopsVerdict(
+  seen: Readonly<Record<'recorded' | 'from' | 'to', string>> & { readonly proxyHops: number },
+): Verdict {
+  const { recorded, from, to, proxyHops } = seen;
   const stated = `proxy_hops is ${proxyHops}`;
   if (recorded === BOGUS_ADDRESS) {
     return problem`the service accepted an X-Forwarded-For that the doctor invented (${BOGUS_ADDRESS}): any client can
       pretend to have any address; ${stated} → lower it to the number of proxies that append to the header, and make a
       proxy that passes it on unchanged overwrite it; ${PROXY_HELP}`;
   }
-  const isIgnoring = ignoringNodes.length > 0;
-  if (recorded === from) {
-    // If the doctor's own address arrived, the flag proves nothing: any request with the header sets it.
-    if (from === to && isIgnoring) return ignoredHeader(ignoringNodes);
-    return ok(`the service saw ${recorded}, the address of the doctor; ${stated}`);
-  }
+  if (recorded === from) return ok(`the service saw ${recorded}, the address of the doctor; ${stated}`);
   const other = `the service saw ${recorded} instead of ${from}, the address of the doctor; ${stated}`;
-  // Only a proxy explains these addresses: not a NAT, and not a direct connection.
-  if (recorded === to || isLoopback(recorded)) {
-    return problem`${other}. It is the address of a proxy, so all people share it and one of them can lock all others
-      out → ${RAISE}`;
-  }
-  if (isPrivate(from) && !isPrivate(recorded) && !isIgnoring)
+  if (isPrivate(from) && !isPrivate(recorded) && proxyHops > 0)
     return ok(`${other}: correct if this network uses it outside`);
-  return warning`${other}: it is that of a proxy, unless a device in between gives this machine that address → ${RAISE}`;
+  // Only a proxy explains these addresses: not a NAT, and not a direct connection.
+  const isProxy = recorded === to || isLoopback(recorded);
+  return trouble(
+    isProxy ? 'problem' : 'warning',
+  )`${other}: all people share it if it is that of a proxy, and one of them
+    can lock all others out → ${RAISE}; a device in between may also give this machine that address`;
 }
 
 const isLoopback = createNetworkCheck(['127.0.0.0/8', '::1/128']);
@@ -68,18 +41,12 @@ const PRIVATE = '10.0.0.0/8 192.168.0.0/16 169.254.0.0/16 172.16.0.0/12 100.64.0
 const isPrivate = createNetworkCheck(PRIVATE.split(' '));
 
 export const ADDRESS_CHECKS: readonly Check[] = [
-  tlsCheck('certificate', ({ certificateEnds }) => {
-    const days = Math.floor(((certificateEnds?.getTime() ?? 0) - Date.now()) / DAY_MS);
+  check('certificate', ['service'], PUBLIC, ({ service: { first } }) => {
+    if (!first.certificateEnds) return notChecked('the address is http');
+    const days = Math.floor((first.certificateEnds.getTime() - Date.now()) / DAY_MS);
     if (days >= MIN_CERTIFICATE_DAYS) return ok(`valid for ${days} more days`);
     return warning`only valid for ${days} more days →
       renew the certificate, and check that this happens by itself and that the proxy is then reloaded`;
-  }),
-
-  tlsCheck('hsts', ({ headers }) => {
-    const policy = headers.get('strict-transport-security');
-    if (policy) return ok(`Strict-Transport-Security: ${policy}`);
-    return warning`the header Strict-Transport-Security does not arrive →
-      make the proxy pass this header of the service on; ${PROXY_HELP}`;
   }),
 
   check('caching', ['service'], PUBLIC, async ({ service: { send }, signal }) => {
@@ -107,15 +74,12 @@ export const ADDRESS_CHECKS: readonly Check[] = [
 /** Runs after the flow, in which the doctor signs in. */
 export const HOPS_CHECK: Check = check(
   'proxy_hops',
-  ['visitor', 'settings', 'database', 'service'],
+  ['visitor', 'settings', 'service'],
   'server.proxy_hops',
-  async ({ visitor, settings, database, service: { first }, address }) => {
-    // Read the list again: during the flow a node may have received the header for the first time.
-    const ignoring = runningOf(await listNodes(database)).filter(({ runsWith }) => runsWith.ignoresForwardedFor);
-    const ignoringNodes = ignoring.map(({ node }) => node);
-    if (address !== undefined) return ignoringNodes.length > 0 ? ignoredHeader(ignoringNodes) : BYPASSED;
+  async ({ visitor, settings, service: { first }, address }) => {
+    if (address !== undefined) return notChecked('--address bypasses the proxy');
     const recorded = await visitor.recordedAddress();
     if (recorded === undefined) return notChecked('the doctor could not sign in');
-    return hopsVerdict({ ...first, recorded, ignoringNodes, proxyHops: settings.server.proxyHops });
+    return hopsVerdict({ ...first, recorded, proxyHops: settings.server.proxyHops });
   },
 );

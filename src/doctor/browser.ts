@@ -1,6 +1,4 @@
-/** A browser for the doctor: keeps cookies, follows redirects, sends filled forms, judges cookies. */
-import { PROXY_HELP } from './connection-errors.ts';
-import { ok, problem, type Verdict } from './findings.ts';
+/** A browser for the doctor: keeps the cookies that browsers keep, follows redirects, sends filled forms. */
 import type { DoctorAnswer, Send } from './requests.ts';
 
 export interface DoctorPage extends DoctorAnswer {
@@ -21,7 +19,7 @@ export function createBrowser(issuer: string, send: Send, headers: Readonly<Reco
     const cookie = pairs.filter((pair) => pair.slice(pair.indexOf('=') + 1) !== '').join('; ');
     const sent = { accept: 'text/html', 'sec-fetch-site': 'same-origin', ...headers, ...(cookie && { cookie }) };
     const answer = await send(form ? { path, form, headers: { ...sent, origin: issuer } } : { path, headers: sent });
-    for (const line of answer.headers.getSetCookie()) cookies.set(nameOf(line), line);
+    for (const line of answer.headers.getSetCookie().filter(isKept)) cookies.set(nameOf(line), line);
     const target = answer.headers.get('location');
     const location = target === null ? null : URL.parse(target, issuer + path);
     if (location?.origin !== issuer || hops === MAX_REDIRECTS) return { ...answer, path, location };
@@ -29,7 +27,6 @@ export function createBrowser(issuer: string, send: Send, headers: Readonly<Reco
   }
 
   return {
-    cookies,
     open: (path: string) => open(path),
 
     /** Fills in and sends the form of `page` with these fields. */
@@ -65,37 +62,9 @@ function attribute(text: string, name: string): string | undefined {
   return plain?.replace(/&(?:amp|#38);/g, '&');
 }
 
-/** What a `Set-Cookie` needs so that browsers accept and protect it (RFC 6265bis §4.1.3 has the prefixes). */
-const NEEDED: readonly (readonly [what: string, isMet: (line: string, isSecure: boolean) => boolean])[] = [
-  ['HttpOnly', (line) => /; *httponly *(;|$)/i.test(line)],
-  ['SameSite=Lax', (line) => !/; *samesite=none/i.test(line)],
-  ['no Domain', (line) => !/; *domain *=/i.test(line)],
-  ['the prefix __Host- or __Secure-', (line, isSecure) => !isSecure || /^__(Host|Secure)-/.test(line)],
-  ['Secure', (line, isSecure) => !isSecure || /; *secure *(;|$)/i.test(line)],
-  ['Path=/', (line) => !line.startsWith('__Host-') || /; *path=\/ *(;|$)/i.test(line)],
-];
-
-/**
- * Checks that browsers would accept and protect the cookies, even if a proxy changed them.
- *
- * @param lines the `Set-Cookie` of each cookie that was set during sign-in and consent
- */
-export function cookiesVerdict(lines: readonly string[], issuer: string): Verdict {
-  const isSecure = issuer.startsWith('https:');
-  if (lines.length === 0) {
-    return problem`no cookie arrived, so sign-in is impossible →
-      make the proxy pass Set-Cookie on, and cache nothing; ${PROXY_HELP}`;
-  }
-  const unmet = NEEDED.filter(([, isMet]) => !lines.every((line) => isMet(line, isSecure)));
-  if (unmet.length > 0) {
-    const faulty = lines.filter((line) => unmet.some(([, isMet]) => !isMet(line, isSecure)));
-    return problem`${namesOf(faulty)} did not arrive as the service sends cookies, with ${unmet.map(([what]) => what).join(', ')}
-      → make the proxy pass cookies on unchanged, and restart nodes that started with another issuer; ${PROXY_HELP}`;
-  }
-  const kind = isSecure ? '__Host- or __Secure-, Secure, HttpOnly' : 'HttpOnly, plain on loopback';
-  return ok(`${namesOf(lines)}: ${kind}, SameSite=Lax`);
+/** True if browsers keep the cookie: its prefix promises attributes, which a proxy may have removed (RFC 6265bis §4.1.3). */
+function isKept(line: string): boolean {
+  const isSecure = /; *secure *(;|$)/i.test(line);
+  if (!line.startsWith('__Host-')) return isSecure || !line.startsWith('__Secure-');
+  return isSecure && /; *path=\/ *(;|$)/i.test(line) && !/; *domain *=/i.test(line);
 }
-
-/** Names each cookie once, without its signature cookie (`.sig`). */
-const namesOf = (lines: readonly string[]): string =>
-  [...new Set(lines.map((line) => nameOf(line).replace(/\.sig$/, '')))].join(', ');

@@ -1,4 +1,5 @@
 /** Explains a wrong or missing answer by problems of the connection to the service, with a remedy. */
+import { connectionRemedy } from '../service/startup-errors.ts';
 import { problem, type Verdict } from './findings.ts';
 import type { DoctorAnswer } from './requests.ts';
 
@@ -8,25 +9,14 @@ export const START = 'start the service (`systemctl start gatehouse.target`, in 
 /** Names the page that has the settings of nginx, Caddy and HAProxy for each symptom. */
 export const PROXY_HELP = 'docs/first-aid.md, part "The doctor blames the proxy", has the lines to write';
 
-/** Returns the visible part of an answer: status, error or heading of the page, request id. */
-export function described({ status, body, text, requestId, headers }: DoctorAnswer): string {
+/** Returns the visible part of an answer: status, error, request id. */
+export function described({ status, body, requestId, headers }: DoctorAnswer): string {
   if (requestId === undefined) {
     const server = headers.get('server');
     return `${status} from a server in front of the service${server ? ` (${server})` : ''}`;
   }
-  const page = headingOf(text);
-  const heading = page && ` the page “${page}”`;
-  const words = body.error === undefined ? heading : ` ${body.error} (${body.error_description})`;
+  const words = body.error === undefined ? '' : ` ${body.error} (${body.error_description})`;
   return `${status}${words}, request ${requestId}`;
-}
-
-/** Takes linear time for any text, because a server in front of the service may have written it. */
-function headingOf(html: string): string {
-  const start = html.indexOf('<h1');
-  const end = start < 0 ? -1 : html.indexOf('</h1>', start);
-  const heading = end < 0 ? '' : html.slice(html.indexOf('>', start) + 1, end);
-  const plain = heading.replace(/<[^<>]*>/g, ' ').replace(/\s+/g, ' ');
-  return plain.trim();
 }
 
 /** Returns the problem between the doctor and the service; undefined if the answer shows none. */
@@ -35,10 +25,7 @@ export function explainConnectionError(answer: DoctorAnswer): Verdict | undefine
   return remedy === undefined ? undefined : problem`the answer was ${described(answer)} → ${remedy}`;
 }
 
-function proxyRemedy({ status, text }: DoctorAnswer): string {
-  if (/plain HTTP request was sent to HTTPS port/i.test(text)) {
-    return 'the port speaks TLS, but the issuer says http: set GATEHOUSE_ISSUER (issuer) to the https origin';
-  }
+function proxyRemedy({ status }: DoctorAnswer): string {
   if (status === 401 || status === 403) {
     return 'a firewall, or a proxy that asks for a password, refuses the request: allow every path of the issuer';
   }
@@ -78,10 +65,11 @@ export function unreachable(error: unknown): Verdict {
   const single = error instanceof AggregateError ? (error.errors[0] as unknown) : error;
   const known = single instanceof Error ? single : new Error(String(single));
   const code = 'code' in known ? String(known.code) : known.name;
-  const unknown = problem`no answer arrived: ${known.message} →
-    check that the proxy and the nodes run, and the routes to them`;
-  const verdict = byCode(CONNECTION_ERRORS, code) ?? unknown;
-  return { ...verdict, message: `${verdict.message} (${code})` };
+  const verdict = byCode(CONNECTION_ERRORS, code);
+  if (verdict) return { ...verdict, message: `${verdict.message} (${code})` };
+  const remedy = connectionRemedy(known, 'the issuer');
+  return problem`no answer arrived: ${known.message} (${code}) →
+    ${remedy ?? 'check that the proxy and the nodes run, and the routes to them'}`;
 }
 
 /** Verdicts by error code: each key lists parts of codes, separated by spaces. */
@@ -91,20 +79,11 @@ export const byCode = (table: CodeTable, code: string): Verdict | undefined =>
   Object.entries(table).find(([parts]) => parts.split(' ').some((part) => code.includes(part)))?.[1];
 
 const CONNECTION_ERRORS: CodeTable = {
-  'ENOTFOUND EAI_AGAIN EAI_NODATA': problem`the host name of the issuer does not resolve →
-    add the host name to the DNS (or to /etc/hosts here), or correct the issuer`,
   ECONNREFUSED: problem`no server listens at the public address →
     ${START}, and the proxy in front of it if there is one`,
   // 23 is the code of a DOMException after a timeout.
   'ETIMEDOUT EHOSTUNREACH ENETUNREACH TimeoutError ABORT_ERR 23': problem`the public address does not answer →
     check firewalls and routes in between; \`--address\` connects to one node directly`,
-  'SELF_SIGNED UNABLE_TO_VERIFY UNABLE_TO_GET_ISSUER': problem`the certificate was issued by an authority that this
-    machine does not trust → send the intermediate certificates, too; for your own authority, set
-    NODE_EXTRA_CA_CERTS=/path/to/ca.pem, here and for every client`,
-  'CERT_HAS_EXPIRED CERT_NOT_YET_VALID': problem`the certificate has expired or is not yet valid →
-    renew the certificate, reload the proxy, and check the clocks of both machines`,
-  ERR_TLS_CERT_ALTNAME_INVALID: problem`the certificate is for a host name other than that of the issuer →
-    get a certificate for the host of the issuer, or correct the issuer`,
   'EPROTO ERR_SSL_ ECONNRESET EPIPE HPE_': problem`the connection was closed without an answer that can be read →
     see the log of the proxy, and check that the port speaks TLS exactly if the issuer says https; ${PROXY_HELP}`,
 };

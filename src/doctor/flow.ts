@@ -3,7 +3,7 @@ import { BOGUS_ADDRESS } from '../base/network-address.ts';
 import { randomId } from '../base/random-id.ts';
 import { authorizationRequest, type Held, STEPS, type StepName, take } from '../provider/client-flow.ts';
 import { ENDPOINT } from '../provider/endpoints.ts';
-import { cookiesVerdict, createBrowser, type DoctorPage, hasField } from './browser.ts';
+import { createBrowser, type DoctorPage, hasField } from './browser.ts';
 import { type Check, check, PUBLIC } from './check.ts';
 import { described, explainConnectionError, PROXY_HELP, unreachable } from './connection-errors.ts';
 import { inWords, notChecked, ok, problem, type Verdict } from './findings.ts';
@@ -45,7 +45,6 @@ export const FLOW_CHECK: Check = check(
       add(name, issuer, failed ? verdict : { ...verdict, ms: performance.now() - began });
       if (verdict.status === 'problem') failed = inWords(name);
     }
-    if (user.hasStarted()) add('cookies', issuer, cookiesVerdict(user.cookies(), issuer));
     return [];
   },
 );
@@ -120,7 +119,7 @@ function createUser(issuer: string, send: Send, { person, client }: Visitor) {
   // A one-time link does not resume a pending authorization, so sign in before the authorization.
   const steps: Step[] = [...('linkPath' in person ? first.toReversed() : first), ['consent', consent]];
   const last: Step = ['sign_out', signOut];
-  return { held, steps, signOut: last, hasStarted: () => hasStarted, cookies: () => [...browser.cookies.values()] };
+  return { held, steps, signOut: last };
 }
 
 /** Each step of the client, with what the expected answer proves, and the remedy for any other answer. */

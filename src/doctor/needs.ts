@@ -10,11 +10,11 @@ import { ENDPOINT } from '../provider/endpoints.ts';
 import { requireEmbeddedDatabase } from '../service/deployment.ts';
 import { troubleOf } from '../service/startup-errors.ts';
 import { type OpenDatabase, openDatabase } from '../storage/database.ts';
-import { foreignOwners, reportDatabase } from '../storage/database-report.ts';
+import { foreignOwners } from '../storage/database-report.ts';
 import { compareMigrations, tableNames } from '../storage/migrate.ts';
 import { type ListedNode, listNodes } from '../storage/nodes.ts';
 import { connectRedis, createRedis, redisIdentity, redisProblems } from '../storage/redis/redis.ts';
-import { reportRedis } from '../storage/redis/report.ts';
+import { isRewritingOff } from '../storage/redis/report.ts';
 import { createRedisStore } from '../storage/redis/store.ts';
 import { StorageUnavailable } from '../storage/storage-unavailable.ts';
 import { type StreamWatch, watchChanges } from './change-stream.ts';
@@ -45,8 +45,6 @@ export interface Context extends ExaminationOptions {
 /** Thrown if a need cannot be opened. The checks that need it are reported as not checked, for the reason in the message. */
 export class NeedFailed extends Error {}
 
-/** A slower query is reported, because a request sends several queries. */
-const SLOW_QUERY_MS = 50;
 /** Multiplies the timeouts of the stores, because the doctor reports a slow store instead of giving up. */
 const TIMEOUT_FACTOR = 10;
 const NO_DATABASE = 'the database cannot be used';
@@ -72,13 +70,7 @@ export function createNeeds(context: Context) {
     if (!(await tokens()).isUsable) throw new NeedFailed('Redis cannot be used');
     return openVisitor(context, created, await service());
   });
-  /** The nodes; undefined if the database cannot be used. */
-  const listed = () =>
-    nodes().catch((error: unknown) => {
-      if (error instanceof NeedFailed) return undefined;
-      throw error;
-    });
-  return { settings, server, database, tokens, service, nodes, listed, running, visitor };
+  return { settings, server, database, tokens, service, nodes, running, visitor };
 }
 
 export const runningOf = (nodes: readonly ListedNode[]) => nodes.filter(({ state }) => state !== 'silent');
@@ -109,15 +101,11 @@ export function settingsProblems(error: unknown): Verdict[] {
 }
 
 /** Describes a store that cannot be used, with the remedy for a start that fails with the same error. */
-export function storeProblem(error: unknown, start = '', isEmbedded = false): Verdict {
-  const { message, reason = message, remedy: own } = error as Error & { reason?: string; remedy?: string };
-  const known = own ?? troubleOf(error)?.remedy;
-  return problem`${start}${reason} → ${known ?? (isEmbedded ? EMBEDDED_REMEDY : SERVER_REMEDY)}`;
+export function storeProblem(error: unknown, start = ''): Verdict {
+  const failure = error as Error & { readonly reason?: string; readonly remedy?: string };
+  const { message, reason = message, remedy = troubleOf(error)?.remedy } = failure;
+  return problem`${start}${reason} → ${remedy ?? 'check the store: that it runs, has space, and is not open elsewhere'}`;
 }
-
-const EMBEDDED_REMEDY =
-  'check that this account may write there, that the disk has space, and which other process uses that folder';
-const SERVER_REMEDY = 'check that the database is running, and that its URL, account and password are correct';
 
 /** Opens the server of the database, which may have no schema yet. */
 async function openServer({ add, defer }: Context, { storage }: SettingsWithoutSecrets) {
@@ -126,23 +114,17 @@ async function openServer({ add, defer }: Context, { storage }: SettingsWithoutS
   /** Reports an error of the database under the name of a check. */
   function fail(check: string, error: unknown): never {
     if (error instanceof NeedFailed) throw error;
-    add(check, where, storeProblem(error, `${NO_DATABASE}: `, isEmbedded));
+    add(check, where, storeProblem(error, `${NO_DATABASE}: `));
     throw new NeedFailed(NO_DATABASE);
   }
   try {
     requireEmbeddedDatabase(storage);
     const database = await openDatabase({ ...storage, timeoutFactor: TIMEOUT_FACTOR });
     defer(() => database.close());
-    const report = await reportDatabase(database);
-    const name = `${isEmbedded ? 'embedded PostgreSQL' : 'PostgreSQL'} ${report.version}`;
-    const took = `${report.milliseconds.toFixed(1)} ms`;
-    const slow = warning`${name} takes ${took} for a simple query, and a request needs several →
-      move the database closer to the nodes, or check what keeps the database busy`;
-    add(
-      'database',
-      where,
-      report.milliseconds > SLOW_QUERY_MS ? slow : ok(`${name} answers a simple query in ${took}`),
-    );
+    const start = performance.now();
+    const [row] = await database.query<{ version: string }>("SELECT current_setting('server_version') AS version");
+    const name = isEmbedded ? 'embedded PostgreSQL' : 'PostgreSQL';
+    add('database', where, ok(`${name} ${row?.version} answers`, performance.now() - start));
     return { database, where, fail };
   } catch (error) {
     return fail('database', error);
@@ -175,15 +157,14 @@ async function openSchema(
         ${GIVE_TABLES}; or migrate as that role, with storage.auto_migrate: false`;
       add('database_owner', where, verdict);
     }
-    const { pending, newer } = await compareMigrations(database);
+    const { pending } = await compareMigrations(database);
     if (pending.length > 0) {
-      const verdict = problem`the schema lacks ${shortened(pending)}: no node of this version has started with this
+      const verdict = problem`the schema lacks ${pending.join(', ')}: no node of this version has started with this
         database → run \`gatehouse migrate\`, or start a node of this version with storage.auto_migrate: true`;
       add('migrations', where, verdict);
       throw new NeedFailed('a migration is pending');
     }
-    const later = newer.length === 0 ? '' : `, and also has ${shortened(newer)} of a later version`;
-    add('migrations', where, ok(`the schema has the migrations of this version${later}`));
+    add('migrations', where, ok('the schema has the migrations of this version'));
     failing = 'database_writes';
     // Ping as /readyz does: that fails on a read-only server or a full disk.
     await database.ping();
@@ -196,9 +177,6 @@ async function openSchema(
 const FOREIGN = 'the tables belong to another role';
 const GIVE_TABLES =
   'give the tables to the role of Gatehouse: docs/operations/incidents.md, "A restore gave the tables to another role"';
-
-const shortened = (names: readonly string[]): string =>
-  names.length <= 3 ? names.join(', ') : `${names[0]} to ${names.at(-1)} (${names.length})`;
 
 /**
  * `identity` is the id stored in this Redis; `none` without Redis, undefined if no node has stored one.
@@ -214,13 +192,12 @@ async function openTokens({ add, defer }: Context, { storage: { redisUrl } }: Se
   defer(() => redis.disconnect());
   try {
     await connectRedis(redis);
-    const reports = await reportRedis(redis, systemClock);
-    const found = { reports, problems: await redisProblems(redis) };
+    const start = performance.now();
+    const found = { problems: await redisProblems(redis), isRewritingOff: await isRewritingOff(redis) };
     const identity = await redisIdentity(redis);
     // A full Redis answers all commands except writes and scripts: the checks of Redis then give the reason.
     const failure = await createRedisStore({ redis, clock: systemClock }).ping().catch(ofRedis);
-    const slowest = Math.max(...reports.map(({ milliseconds }) => milliseconds)).toFixed(1);
-    const answers = ok(`${reports.length === 1 ? 'answers' : `${reports.length} masters answer`} in ${slowest} ms`);
+    const answers = ok('answers what requests need', performance.now() - start);
     add('redis', where, failure ? storeProblem(failure, 'Redis refuses what requests need: ') : answers);
     return { identity, isUsable: !failure, redis: found };
   } catch (error) {

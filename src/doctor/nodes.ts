@@ -1,13 +1,11 @@
-/** The doctor's checks of the nodes: readiness, clocks, keys, and differences between them. */
+/** The doctor's checks of the nodes: their states, clocks, keys, and differences between them. */
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import packageFile from '../../package.json' with { type: 'json' };
 import { holesOfNode } from '../base/node-holes.ts';
-import { AnswerRefused, fetchAnswer } from '../base/outgoing-requests.ts';
 import { Refusal } from '../base/refusal.ts';
 import { findKeys } from '../config/load.ts';
 import { comparableSettings } from '../config/node-settings.ts';
-import { operatorsUrl } from '../config/operators-listener.ts';
 import type { SettingsWithoutSecrets } from '../config/settings.ts';
 import { KEY_VARIABLE, keyFacts, keyProblems, keyStates } from '../service/key-states.ts';
 import { type ListedNode, nodeClocks } from '../storage/nodes.ts';
@@ -15,11 +13,6 @@ import { type Check, check } from './check.ts';
 import { START } from './connection-errors.ts';
 import { notChecked, ok, problem, trouble, type Verdict, warning } from './findings.ts';
 import { runningOf, settingsProblems } from './needs.ts';
-import { clockVerdict } from './stores.ts';
-
-/** Longer than the two seconds in which the service answers even if a store is unavailable. */
-const LIMITS = { timeoutMs: 5_000, maxBytes: 64 * 1024 };
-const MAX_LISTED = 8;
 
 /** @param version of the Node that runs the doctor and, on this machine, the service */
 export function nodeVerdict(version: string): Verdict {
@@ -29,39 +22,33 @@ export function nodeVerdict(version: string): Verdict {
     install Node ${known.mendedIn} or later, and restart the service`;
 }
 
-const silentVerdict = ({ node, silentMs }: ListedNode): Verdict =>
-  trouble('problem', node)`${node} has been silent for ${Math.round(silentMs / 1000)} s without a shutdown:
-    it is frozen, was killed, or cannot reach the database → check the process, and restart it if it still exists (a
-    frozen process keeps connections without answering them); a node that no longer exists is removed from the list
-    after an hour`;
-
-/** @param listed the nodes in the database; undefined if the database cannot be used */
-export async function readyVerdict(
-  server: Pick<SettingsWithoutSecrets['server'], 'operatorsHost' | 'operatorsPort'>,
-  listed: readonly ListedNode[] | undefined,
-): Promise<Verdict> {
-  const url = operatorsUrl(server, '/readyz');
-  const ready = await askReady(url);
-  const names = runningOf(listed ?? []).map(({ node, state }) =>
-    state === 'ready' ? node : `${node} (${state.replace('_', ' ')})`,
-  );
-  const none = listed
-    ? 'the database records no running node'
-    : 'the list of nodes is unavailable, because the database cannot be used';
-  const running = names.length > 0 ? `running: ${names.join(', ')}` : none;
-  if (ready?.ok) return ok(`${running}; ${url} is ready`);
-  if (ready) {
-    return trouble('problem', url)`the node of this machine is not ready: ${ready.text}; ${running} →
-      check the store that the answer names`;
+function nodeTrouble({ node, state, silentMs }: ListedNode): Verdict[] {
+  const seconds = Math.round(silentMs / 1000);
+  if (state === 'not_ready') {
+    return [
+      trouble('warning', node)`${node} was not ready ${seconds} s ago →
+        correct the store that \`/readyz\` on its operators’ listener names; after that, a node needs ten seconds to say so`,
+    ];
   }
-  if (names.length > 0) return ok(`${running}; no node answers at ${url}`);
-  return trouble('warning', url)`no node answers here, and ${running} → ${START}, or correct server.operators_port`;
+  if (state !== 'silent') return [];
+  return [
+    trouble('problem', node)`${node} has been silent for ${seconds} s without a shutdown: it is
+      frozen, was killed, or cannot reach the database → check the process, and restart it if it still exists (a frozen
+      process keeps connections without answering them); a node that no longer exists is removed from the list after an
+      hour`,
+  ];
 }
 
-const askReady = (url: string): Promise<{ ok: boolean; text: string } | undefined> =>
-  fetchAnswer(url, {}, LIMITS)
-    .then(async (answer) => ({ ok: answer.ok, text: (await answer.text()).slice(0, 200) }))
-    .catch((error: Error) => (error instanceof AnswerRefused ? { ok: false, text: error.message } : undefined));
+/** @param aheadMs by how much the node's clock is ahead of the database's; negative if it is behind */
+export function clockTrouble({ node, aheadMs }: { readonly node: string; readonly aheadMs: number }): Verdict[] {
+  const seconds = Math.abs(aheadMs) / 1000;
+  if (seconds <= 1) return [];
+  return [
+    trouble(seconds > 5 ? 'problem' : 'warning', node)`the clock of node ${node} is ${seconds.toFixed(1)} s
+      ${aheadMs > 0 ? 'ahead of' : 'behind'} the database's →
+      synchronize both clocks with chrony or systemd-timesyncd: token lifetimes depend on them`,
+  ];
+}
 
 /** Returns one text for each different value, with the places that have it; skips places without a value. */
 function groups(
@@ -73,36 +60,23 @@ function groups(
   return [...places].map(([value = '', members]) => `${label(value)} (${members.map(([where]) => where).join(', ')})`);
 }
 
-/** Reports settings that differ between nodes, because any node may get any request. */
-function settingsVerdicts(nodes: readonly ListedNode[], settings: SettingsWithoutSecrets): Verdict[] {
+/** Compares the settings: differences between nodes are a problem, because any node may get any request. */
+function settingsVerdict(nodes: readonly ListedNode[], settings: SettingsWithoutSecrets): Verdict {
   const ours = comparableSettings(settings);
-  const among: string[] = [];
-  const withUs: string[] = [];
+  const differences: string[] = [];
+  let status = warning;
   for (const name of new Set([ours, ...nodes.map(({ runsWith }) => runsWith.settings)].flatMap(Object.keys))) {
     const values = nodes.map(({ node, runsWith }) => [node, runsWith.settings[name] ?? 'none'] as const);
-    const between = groups(values);
-    const all = groups([...values, ['the doctor', ours[name] ?? 'none']]);
-    // Skip mail settings that the doctor lacks: the mail server's URL is a secret of the service.
+    // The doctor may lack mail settings: the mail server's URL is a secret of the service.
     const isSecret = name.startsWith('mail.') && ours[name] === undefined;
-    if (between.length > 1) among.push(`${name} is ${between.join(', ')}`);
-    else if (all.length > 1 && !isSecret) withUs.push(`${name} is ${all.join(', ')}`);
+    const found = groups(isSecret ? values : [...values, ['the doctor', ours[name] ?? 'none']]);
+    if (found.length > 1) differences.push(`${name} is ${found.join(', ')}`);
+    if (groups(values).length > 1) status = problem;
   }
-  const listed = (differences: readonly string[]): string => {
-    const left = differences.length - MAX_LISTED;
-    return [...differences.slice(0, MAX_LISTED), ...(left > 0 ? [`and ${left} more`] : [])].join('; ');
-  };
-  const verdicts: Verdict[] = [];
-  if (among.length > 0) {
-    const where = nodes.map(({ node }) => node).join(', ');
-    verdicts.push(trouble('problem', where)`the settings of the nodes differ: ${listed(among)} →
-      give every node the same settings file and variables, then reload or restart every node`);
-  }
-  if (withUs.length > 0) {
-    verdicts.push(warning`the settings of the nodes differ from those of the doctor: ${listed(withUs)} →
-      reload or restart the nodes if the doctor's settings are newer; otherwise run the doctor with the settings and
-      the environment of the service`);
-  }
-  return verdicts.length > 0 ? verdicts : [ok(`${nodes.length} node(s), all with the settings of the doctor`)];
+  if (differences.length === 0) return ok(`${nodes.length} node(s), all with the settings of the doctor`);
+  return status`the settings differ: ${differences.join('; ')} →
+    give every node the same settings file and variables, then reload or restart every node; run the doctor with those
+    of the service`;
 }
 
 export const NODE_CHECKS: readonly Check[] = [
@@ -120,9 +94,10 @@ export const NODE_CHECKS: readonly Check[] = [
     }
   }),
 
-  check('nodes', ['settings', 'listed'], '', async ({ settings: { server }, listed }) => {
-    const silent = (listed ?? []).filter(({ state }) => state === 'silent');
-    return [...silent.map(silentVerdict), await readyVerdict(server, listed)];
+  check('nodes', ['nodes'], 'the nodes', ({ nodes }) => {
+    const running = runningOf(nodes).map(({ node, state }) => `${node} is ${state.replace('_', ' ')}`);
+    const none = warning`the database records no running node → ${START}`;
+    return [...nodes.flatMap(nodeTrouble), running.length > 0 ? ok(running.join(', ')) : none];
   }),
 
   check('node_version', [], process.execPath, () => nodeVerdict(process.versions.node)),
@@ -146,11 +121,7 @@ export const NODE_CHECKS: readonly Check[] = [
     // Use the nodes' own records, because tokens expire by their clocks, not this machine's.
     const clocks = await nodeClocks(database);
     if (clocks.length === 0) return notChecked('no node is recorded');
-    const verdicts = clocks.map(({ node, aheadMs }) => ({
-      ...clockVerdict(aheadMs, `the clock of node ${node}`, "the database's"),
-      where: node,
-    }));
-    const wrong = verdicts.filter(({ status }) => status !== 'ok');
+    const wrong = clocks.flatMap(clockTrouble);
     return wrong.length > 0 ? wrong : ok(`${clocks.length} node(s), each within one second of the database's clock`);
   }),
 
@@ -162,8 +133,8 @@ export const NODE_CHECKS: readonly Check[] = [
       finish the upgrade: run the same version on every node and for the doctor`;
   }),
 
-  check('node_settings', ['running', 'settings'], 'the settings of the doctor', ({ running, settings }) =>
-    settingsVerdicts(running, settings),
+  check('node_settings', ['running', 'settings'], 'the nodes', ({ running, settings }) =>
+    settingsVerdict(running, settings),
   ),
 
   check('node_redis', ['running', 'tokens'], 'REDIS_URL', ({ running, tokens: { identity } }) => {

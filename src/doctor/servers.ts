@@ -73,8 +73,6 @@ export async function providerVerdicts(
   async function verdictOf(settings: SignInProvider, index: number): Promise<Verdict> {
     const { id } = settings;
     const where = `sign_in.providers.${index}`;
-    const secret = `${where}.client_secret_file`;
-    const unread = problems.find(({ path }) => path === secret);
     const provider = createUpstreamProvider({ issuer, settings, clock: Date.now });
     const start = performance.now();
     const failure = await provider.checkClient().catch((error: Error) => error);
@@ -83,10 +81,6 @@ export async function providerVerdicts(
       return trouble('problem', both)`the provider ${id} cannot be used from this machine: ${failure.message} →
         check that this machine can connect to the provider and trusts its certificate (NODE_EXTRA_CA_CERTS for your own
         authority); or open {issuer}/.well-known/openid-configuration, and copy its \`issuer\` exactly into the settings`;
-    }
-    if (failure && unread) {
-      return trouble('warning', secret)`${id} answers; our secret was not tested, because ${secret} ${unread.message} →
-        run the doctor as the user of the service, or make the file readable for this user`;
     }
     if (failure) {
       return trouble('problem', where)`${id} does not accept our client ID or secret: ${failure.message} →
@@ -97,6 +91,11 @@ export async function providerVerdicts(
     return ok(`${id} accepts our client; sign in once to test that it has the redirect URI ${uri}`, ms);
   }
 
+  if (problems.length > 0) {
+    return problems.map(
+      ({ path, message, remedy }) => trouble('warning', path)`no provider was asked: ${path} ${message} → ${remedy}`,
+    );
+  }
   // Check all providers concurrently, so that a provider that does not answer delays no other.
   return Promise.all(providers.map(verdictOf));
 }

@@ -112,31 +112,16 @@ export type AuthorizationServer = ReturnType<typeof createAuthorizationServer>;
 
 /** Builds the engine with its adapter, policy, values and error texts in place. */
 export function createAuthorizationServer(parts: ProviderParts) {
-  const { settings, clock, log, store, clients, accounts, people } = parts;
-  const { access, sessionList, standings, connections, apiKeys, activity, endings, mail } = parts;
-  const { createAttemptLimit, outcomes, changeStreams, requests, lastUsed } = parts;
+  const { settings, log, store, standings, createAttemptLimit, requests } = parts;
   const { issuer } = settings;
   const machineTokens = createMachineTokens(store);
-  const authorizations = createAuthorizations({
-    store,
-    clients,
-    people,
-    clock,
-    keys: settings.secrets.tokenKeys,
-    lifetimes: settings.tokens,
-  });
+  const keys = settings.secrets.tokenKeys;
+  const authorizations = createAuthorizations({ ...parts, keys, lifetimes: settings.tokens });
   const maxPeople = settings.limits.peoplePerUncheckedClient;
   const policy = consentPolicy({
-    accounts,
-    connections,
+    ...parts,
     authorizations,
-    approvals: createApprovals({
-      activity,
-      connections,
-      mail,
-      maxPeople,
-      isKnownBrowser: parts.isKnownBrowser,
-    }),
+    approvals: createApprovals({ ...parts, maxPeople }),
     standings: parts.clientStandings,
     maxPeople,
     testRedirectUri: testRedirectUri(issuer),
@@ -170,45 +155,20 @@ export function createAuthorizationServer(parts: ProviderParts) {
       }),
     });
   };
-  const provider = new Provider(
-    issuer,
-    engineConfiguration({
-      settings,
-      mayAct,
-      policy,
-      adapter,
-      renderError,
-    }),
-  );
-  const failures = createFailureLimits({ settings, createAttemptLimit, log, outcomes });
+  const provider = new Provider(issuer, engineConfiguration({ settings, mayAct, policy, adapter, renderError }));
+  const failures = createFailureLimits(parts);
   const authentication = createClientAuthentication({
-    clients,
+    ...parts,
     failures,
-    lastUsed,
-    clientNetworks: parts.clientNetworks,
     issuer,
-    clock,
     inTurn: createClientTurns(parts.timeoutFactor),
     graceSeconds: settings.leaks.secretGraceSeconds,
   });
-  const writes = createSessionWrites({ provider, store, clock, settings, sessionList, mayAct });
-  const sessions = createBrowserSessions({
-    provider,
-    store,
-    writes,
-    sessionList,
-    settings,
-    clock,
-  });
-  const tests = createClientTests({
-    issuer,
-    clients,
-    sessions,
-    oneTimeValues: parts.oneTimeValues,
-    keys: settings.secrets.cookieKeys,
-  });
+  const writes = createSessionWrites({ ...parts, provider, mayAct });
+  const sessions = createBrowserSessions({ ...parts, provider, writes });
+  const tests = createClientTests({ ...parts, issuer, sessions, keys: settings.secrets.cookieKeys });
   overrideEngine(provider, {
-    clients: createEngineClients({ provider, clients, tests }),
+    clients: createEngineClients({ ...parts, provider, tests }),
     sessions: writes,
     saveCode: (code, ctx) => saveCode(authorizations, code, ctx),
     refuse: answerRefusals({
@@ -217,55 +177,25 @@ export function createAuthorizationServer(parts: ProviderParts) {
       showError: parts.showError,
     }),
   });
-  listenToEvents(provider, { log, requests, outcomes });
+  listenToEvents(provider, parts);
 
   const interactions = createInteractions({ provider, store, sessions, limit: waiting });
   const handOver = handOverToApp(parts.showHandover) as Middleware;
   const composed = compose([nameParties, handOver, keepQuery as Middleware, ...provider.middleware]);
-  const asked = {
-    issuer,
-    authentication,
-    authorizations,
-    machineTokens,
-    clients,
-    people,
-    access,
-    apiKeys,
-    lastUsed,
-    outcomes,
-  };
+  const asked = { ...parts, issuer, authentication, failures, authorizations, machineTokens };
   return {
     engine: function engine(ctx: Context, next: () => Promise<void>) {
       return composed(ctx, next);
     },
-    token: tokenEndpoint({
-      authentication,
-      failures,
-      authorizations,
-      machineTokens,
-      endings,
-      requests,
-      lastUsed,
-      outcomes,
-      log,
-      clock,
-      machineTokenLifetimeSeconds: settings.tokens.machineAccessTokenSeconds,
-    }),
+    token: tokenEndpoint({ ...asked, machineTokenLifetimeSeconds: settings.tokens.machineAccessTokenSeconds }),
     introspection: introspection(asked),
     verification: verification(asked),
     introspectionChanges: introspectionChanges({
-      authentication,
-      changeStreams,
+      ...asked,
       maxPerClient: settings.limits.changeStreamsPerClient,
     }),
-    revocation: [
-      recordRevocation(requests),
-      ...revocation({ authentication, authorizations, machineTokens, endings, failures }),
-    ],
-    revokeCurrentToken: [
-      recordRevocation(requests),
-      ...revokeCurrentToken({ authorizations, machineTokens, endings, clients, failures }),
-    ],
+    revocation: [recordRevocation(requests), ...revocation(asked)],
+    revokeCurrentToken: [recordRevocation(requests), ...revokeCurrentToken(asked)],
     interactions,
     sessions,
     authorizations,

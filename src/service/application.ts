@@ -60,8 +60,8 @@ export type Application = ReturnType<typeof createApplication>;
 /** Builds the provider, the pages and the host. Opens nothing. */
 export function createApplication(parts: ApplicationParts) {
   const { settings, clock, log, database, store, registries } = parts;
-  const { createAttemptLimit, endings, changeStreams, metrics = createMetrics() } = parts;
-  const { accounts, clients } = registries;
+  const { createAttemptLimit, metrics = createMetrics() } = parts;
+  const { accounts } = registries;
   const { issuer } = settings;
   const { providers, passwords } = settings.signIn;
   const keys = settings.secrets.cookieKeys;
@@ -96,30 +96,13 @@ export function createApplication(parts: ApplicationParts) {
   const devices = createKnownDevices({ issuer, keys, clock, isShared });
   const oneTimeValues = createOneTimeValues({ store, clock });
   const server = createAuthorizationServer({
-    settings,
-    clock,
-    log,
-    store,
-    clients,
-    accounts,
-    people: registries.people,
-    access: registries.access,
-    sessionList: registries.sessionList,
+    ...parts,
+    ...registries,
     standings,
-    connections: registries.connections,
-    clientStandings: registries.clientStandings,
-    apiKeys: registries.apiKeys,
-    activity: registries.activity,
-    endings,
     oneTimeValues,
-    createAttemptLimit,
     outcomes,
-    changeStreams,
-    timeoutFactor: parts.timeoutFactor,
     requests: registries.clientRequests,
-    lastUsed: registries.lastUsed,
     isKnownBrowser: (ctx, account) => devices.find(ctx, account) !== undefined,
-    clientNetworks: registries.clientNetworks,
     mail: mail && {
       notifySilent(ctx, accountId, { name }) {
         // Send no mail: on a shared terminal no browser is known, so there would be a mail for each.
@@ -137,13 +120,7 @@ export function createApplication(parts: ApplicationParts) {
 
   // Create the sign-in methods.
   const signIn = wireSignIn({
-    settings,
-    clock,
-    log,
-    database,
-    store,
-    registries,
-    createAttemptLimit,
+    ...parts,
     outcomes,
     server,
     isShared,
@@ -164,6 +141,7 @@ export function createApplication(parts: ApplicationParts) {
     isOpenTo,
   });
   const kit = createPageKit({
+    ...signIn,
     render,
     rightsInWords: createRightsInWords(settings.rights),
     languageOf,
@@ -173,10 +151,6 @@ export function createApplication(parts: ApplicationParts) {
     clock,
     accounts,
     sessions,
-    checkPassword: signIn.checkPassword,
-    enabled: signIn.enabled,
-    signIns: signIn.signIns,
-    formDrafts,
     standings,
     errorPage,
     keepResult,
@@ -193,11 +167,7 @@ export function createApplication(parts: ApplicationParts) {
         })
       : undefined;
   const pages = listPages({
-    settings,
-    clock,
-    database,
-    registries,
-    endings,
+    ...parts,
     server,
     signIn,
     standings,
@@ -212,6 +182,7 @@ export function createApplication(parts: ApplicationParts) {
 
   const { requireSameOrigin } = formTokens;
   const { handle, routes } = createHost({
+    ...signIn,
     settings,
     log,
     server,

@@ -50,36 +50,23 @@ export function createCommonRegistries(parts: {
   /** Maximum number of cached users, and of cached API keys. */
   readonly maxCached?: number | undefined;
 }) {
-  const { database, changes, clock, log, issuer, by, maxCached, timeoutFactor } = parts;
-  const people = createPeople({ database, changes, clock, maxCached });
-  const engine = createChanges({ database, timeoutFactor, connections: parts.databaseConnections });
-  const accounts = createAccounts({ database, changes, clock, people, engine });
-  const access = createAccess({ database, changes, clock, people });
-  const takenNames = createTakenNames(issuer, parts.brandName);
+  const { database, changes, clock, log } = parts;
+  const people = createPeople(parts);
+  const engine = createChanges({ ...parts, connections: parts.databaseConnections });
+  const accounts = createAccounts({ ...parts, people, engine });
+  const access = createAccess({ ...parts, people });
+  const takenNames = createTakenNames(parts.issuer, parts.brandName);
   const checks = {
     isNameTaken: takenNames.isTaken,
     followClientBlocks: access.clientBlocks.follow,
     forgetClientBlocks: access.clientBlocks.forget,
   };
-  const clients = createClientRegistry({
-    database,
-    changes,
-    clock,
-    checks,
-    operator: by?.operator,
-  });
-  const connections = createConnections({ database, changes, clock, people });
-  const sessionList = createSessionList({ database });
-  const activity = createActivity({ database, clock, ...(by && { by }) });
-  const revocations = createRevocations({ database, activity });
-  const apiKeys = createApiKeys({ database, people, changes, clock, activity, maxCached });
-  const identities = createIdentities({ database, clock });
-  const passkeys = createPasskeys({ database, clock, activity });
-  const passwordLinks = createPasswordLinks({ database, clock, accounts, activity });
-  const clientStandings = createClientStandings({ database });
+  const clients = createClientRegistry({ database, changes, clock, checks, operator: parts.by?.operator });
+  const connections = createConnections({ ...parts, people });
+  const activity = createActivity(parts);
+  const apiKeys = createApiKeys({ ...parts, people, activity });
   const clientRequests = createClientRequests({ ...parts, clients });
   const clientNetworks = createClientNetworks(parts);
-  const requestStreams = createRequestStreams({ requests: clientRequests, changes });
   const lastUsed = createLastUsed({
     clock,
     log,
@@ -98,19 +85,19 @@ export function createCommonRegistries(parts: {
     accounts,
     access,
     takenNames,
-    sessionList,
+    sessionList: createSessionList(parts),
     connections,
     activity,
-    auditTrail: createAuditTrail({ database }),
+    auditTrail: createAuditTrail(parts),
     apiKeys,
-    identities,
-    passkeys,
-    passwordLinks,
-    revocations,
-    clientStandings,
+    identities: createIdentities(parts),
+    passkeys: createPasskeys({ ...parts, activity }),
+    passwordLinks: createPasswordLinks({ ...parts, accounts, activity }),
+    revocations: createRevocations({ ...parts, activity }),
+    clientStandings: createClientStandings(parts),
     clientRequests,
     clientNetworks,
-    requestStreams,
+    requestStreams: createRequestStreams({ requests: clientRequests, changes }),
     lastUsed,
     /** Writes queued data and ends the background work, in reverse order of creation. */
     async close(): Promise<void> {

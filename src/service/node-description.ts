@@ -12,12 +12,9 @@ export async function describeNode(parts: {
   readonly isListening: boolean;
   /** Reads the id of Redis; undefined without Redis. */
   readonly redisIdentity: (() => Promise<string | undefined>) | undefined;
-  /** True if any request had an `X-Forwarded-For` header. */
-  readonly isForwarded: boolean;
   readonly reload: ReloadAnswer;
 }): Promise<NodeDescription> {
-  const { settings, readiness, isListening, isForwarded, redisIdentity, reload } = parts;
-  const { server, storage } = settings;
+  const { settings, readiness, isListening, redisIdentity, reload } = parts;
   // Ignore an unavailable Redis, because the state of the node reports it.
   const redis = redisIdentity ? await redisIdentity().catch(() => undefined) : 'none';
   return {
@@ -26,8 +23,7 @@ export async function describeNode(parts: {
       version: packageFile.version,
       settings: comparableSettings(settings),
       ...(redis !== undefined && { redis }),
-      databaseConnections: storage.databaseConnections,
-      ignoresForwardedFor: isForwarded && server.proxyHops === 0,
+      databaseConnections: settings.storage.databaseConnections,
       reload,
     },
   };

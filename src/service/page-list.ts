@@ -77,184 +77,68 @@ export function listPages(parts: {
   readonly seals: Seals;
   readonly postForm: PostForm;
 }): Route[] {
-  const { settings, clock, database, endings, standings, kit } = parts;
-  const { errorPage, mail, linkRequests, oneTimeValues, seals, postForm } = parts;
-  const { accounts, access, activity, apiKeys, clients } = parts.registries;
-  const { clientStandings, engine } = parts.registries;
-  const { clientNetworks, clientRequests, connections, passkeys, passwordLinks } = parts.registries;
-  const { removeClient, requestStreams, sessionList } = parts.registries;
-  const { interactions, sessions, authorizations, clientTests } = parts.server;
-  const { enabled, checkPassword, continueIfSatisfied, disconnect, endingChoices } = parts.signIn;
-  const { hourlyLimit, formDrafts, signIns, waiting, signInMethods } = parts.signIn;
+  const { settings, mail, linkRequests } = parts;
   const { issuer, limits, tokens: lifetimes } = settings;
+  const { enabled, hourlyLimit } = parts.signIn;
   const { passwords, upstream } = enabled;
-  const { clientsPerPerson } = limits;
-  const { secretGraceSeconds: graceSeconds } = settings.leaks;
   const api = settings.api && { ...settings.api, call: createApiCalls(settings.api) };
+  const { signIn: signInWiring, registries, server, ...others } = parts;
+  // The registries come after the server, whose `engine` is another one.
+  const engines = { ...server, ...registries };
+  /** What the pages are made of: each page names what it uses in its own signature. */
+  const all = { ...engines, ...signInWiring, ...others, issuer, limits, passwords, upstream, api };
 
-  const signInSteps = createSignInSteps({
-    kit,
-    enabled,
-    formDrafts,
-    sessions,
-    checkPassword,
-    standings,
-    signInMethods,
-    activity,
-    signIns,
-    interactions,
-    waiting,
-  });
-  const consent = createConsentSteps({
-    kit,
-    clock,
-    access,
-    clientStandings,
-    connections,
-    interactions,
-    seals,
-  });
+  const passwordChanges = createPasswordChanges({ ...all, links: all.passwordLinks });
+  const neededMethods = createNeededMethods(all);
+  const organizationEndings = createOrganizationEndings({ ...all, ends: createOrganizationEnds(all) });
+  const isShared = createNetworkCheck(settings.sessions.sharedTerminals);
 
-  const passwordChanges = createPasswordChanges({
-    accounts,
-    links: passwordLinks,
-    activity,
-  });
-  const neededMethods = createNeededMethods({ standings, signInMethods });
-
-  const own = createOwnClientPages({ kit, clients, clientRequests, activity });
+  const signInSteps = createSignInSteps(all);
+  /** For the pages of one client. */
+  const own = { ...all, own: createOwnClientPages(all), graceSeconds: settings.leaks.secretGraceSeconds };
   const ids = settings.api?.testOrganizations ?? [];
-  const testOrganizations = createTestOrganizations({ database, engine, access, ids });
-  const runTest = createClientTestRunner({
-    issuer,
-    api,
-    postForm,
-    retryWindow: lifetimes.retryWindowSeconds,
-    clientTests,
-    authorizations,
-    endings,
-  });
-
-  const sessionsSection = createSessionsSection({
-    kit,
-    accounts,
-    activity,
-    sessions,
-    sessionList,
-    signIns,
-  });
-  const organizationEndings = createOrganizationEndings({
-    activity,
-    ends: createOrganizationEnds({ database, engine, access, clock }),
-  });
+  const testOrganizations = createTestOrganizations({ ...all, ids });
+  const runTest = createClientTestRunner({ ...all, retryWindow: lifetimes.retryWindowSeconds });
+  const limit = limits.clientsPerPerson;
 
   return [
-    interactionPage({
-      kit,
-      interactions,
-      errorPage,
-      waiting,
-      signIn: signInSteps,
-      consent,
-      upstream,
-    }),
-    signInPage({ kit, steps: signInSteps }),
+    interactionPage({ ...all, signIn: signInSteps, consent: createConsentSteps(all) }),
+    signInPage({ ...all, steps: signInSteps }),
     upstreamPages(upstream),
-    signOutPage({
-      kit,
-      issuer,
-      sessions,
-      isShared: createNetworkCheck(settings.sessions.sharedTerminals),
-      upstream,
-    }),
-    languagePage({ kit, issuer, accounts }),
-    passwordPage({
-      kit,
-      issuer,
-      passwordLinks,
-      passwordChanges,
-      enabled,
-      formDrafts,
-      waiting,
-      endingChoices,
-      neededMethods,
-      standings,
-      signIns,
-      mail,
-    }),
-    linkRequests
-      ? forgotPasswordPage({
-          kit,
-          waiting,
-          linkRequests,
-          perAddress: hourlyLimit('forgot_address', 30),
-        })
-      : [],
-    profilePage({ kit, access, activity, connections, enabled, signInMethods }),
-    clientListPage({ kit, clients, clientRequests, limit: clientsPerPerson }),
-    newClientPage({ kit, clients, activity, oneTimeValues, limit: clientsPerPerson }),
-    clientPage({ kit, own, clientRequests }),
-    clientRequestsPage({
-      kit,
-      own,
-      clients,
-      clientRequests,
-      requestStreams,
-      isStillSignedIn: (ctx, accountId) => isSignedInAs(ctx, accountId, { sessions, standings }),
-    }),
-    connectPage({ kit, own, issuer, api }),
-    clientSettingsPage({ kit, own, clients }),
-    clientSecretsPage({ kit, own, clock, clients, clientNetworks, oneTimeValues, graceSeconds }),
-    renewClientPage({ kit, own, clients, oneTimeValues, mail }),
-    clientProblemsPage({ kit, own, clientRequests }),
-    clientCreatedPage({ kit, own, oneTimeValues, issuer, api }),
-    clientTestCallback({ kit, clients, activity, clientTests, oneTimeValues, runTest }),
-    clientTestPage({ kit, own, access, clientTests, oneTimeValues, testOrganizations }),
-    clientLinksPage({ kit, own, clients }),
-    deleteClientPage({ kit, own, removeClient, activity }),
-    connectionsPage({
-      kit,
-      clock,
-      access,
-      clientStandings,
-      connections,
-      activity,
-      disconnect,
-    }),
-    organizationsPage({
-      kit,
-      clock,
-      access,
-      clientStandings,
-      organizationEndings,
-      seals,
-      organizationReach: createOrganizationReach({ database, clock }),
-    }),
-    apiKeyLimitPage({ kit, clock, access, apiKeys }),
-    apiKeysPage({ kit, clock, access, apiKeys, oneTimeValues, mail, limits }),
-    activityPage({ kit, activity }),
+    signOutPage({ ...all, isShared }),
+    languagePage(all),
+    passwordPage({ ...all, passwordChanges, neededMethods }),
+    linkRequests ? forgotPasswordPage({ ...all, linkRequests, perAddress: hourlyLimit('forgot_address', 30) }) : [],
+    profilePage(all),
+    clientListPage({ ...all, limit }),
+    newClientPage({ ...all, limit }),
+    clientPage(own),
+    clientRequestsPage({ ...own, isStillSignedIn: (ctx, accountId) => isSignedInAs(ctx, accountId, all) }),
+    connectPage(own),
+    clientSettingsPage(own),
+    clientSecretsPage(own),
+    renewClientPage(own),
+    clientProblemsPage(own),
+    clientCreatedPage(own),
+    clientTestCallback({ ...own, runTest }),
+    clientTestPage({ ...own, testOrganizations }),
+    clientLinksPage(own),
+    deleteClientPage(own),
+    connectionsPage(all),
+    organizationsPage({ ...all, organizationEndings, organizationReach: createOrganizationReach(all) }),
+    apiKeyLimitPage(all),
+    apiKeysPage(all),
+    activityPage(all),
     securityPage({
-      kit,
-      accounts,
-      connections,
-      sessionsSection,
-      signInMethodsPart: createSignInMethodsPart({
-        kit,
-        enabled,
-        signInMethods,
-        passkeys,
-        signIns,
-      }),
-      sendsMail: mail !== undefined,
-      passwords,
-      checkPassword,
+      ...all,
       passwordChanges,
-      disconnect,
-      signIns,
+      sessionsSection: createSessionsSection(all),
+      signInMethodsPart: createSignInMethodsPart(all),
+      sendsMail: mail !== undefined,
     }),
-    firstSignInPage({ kit, signInMethods, endingChoices, formDrafts, signIns, passwords }),
-    strongSignInPage({ kit, signInMethods, enabled }),
-    enabled.passkeys ? passkeysPage({ kit, passkeySignIns: enabled.passkeys, passkeys, continueIfSatisfied }) : [],
-    errorReferencePage({ kit, issuer, lifetimes }),
+    firstSignInPage(all),
+    strongSignInPage(all),
+    enabled.passkeys ? passkeysPage({ ...all, passkeySignIns: enabled.passkeys }) : [],
+    errorReferencePage({ ...all, lifetimes }),
   ].flat();
 }

@@ -16,7 +16,6 @@ import { createReload } from '../config/reload.ts';
 import type { Settings } from '../config/settings.ts';
 import { keepCopy } from '../config/settings-copy.ts';
 import type { RequestHandler } from '../host/broken-requests.ts';
-import { createForwardedWatch } from '../host/forwarded-watch.ts';
 import { addressOf, createDeparture, drain, listenOnHost } from '../host/listeners.ts';
 import { createMetrics } from '../host/metrics/metrics.ts';
 import { createOperatorsHost, OPERATORS_HEADERS } from '../host/operators-host.ts';
@@ -70,32 +69,21 @@ const ownPort = ({ reusePort, port, operatorsPort }: Settings['server']): number
  *   its remedy, before anything listens.
  */
 export async function startService(given: ServiceParts) {
-  const { settings, loadSettings, clock, log } = given;
-  const { timeShift = () => 0, timeoutFactor = 1 } = given;
+  const { settings, loadSettings, clock, log, timeoutFactor = 1 } = given;
   await using opened = new AsyncDisposableStack();
   const metrics = createMetrics();
   const { outcomes } = metrics;
 
-  const stores = await openStores({
-    settings,
-    clock,
-    timeShift,
-    log,
-    timeoutFactor,
-    metrics,
-    opened,
-  });
+  const timeShift = given.timeShift ?? (() => 0);
+  const stores = await openStores({ ...given, timeShift, timeoutFactor, metrics, opened });
   const { database, changes, store, limits, readiness } = stores;
+  const opening = { ...given, ...stores, metrics, timeoutFactor };
 
   const registries = createCommonRegistries({
-    database,
-    changes,
-    clock,
-    log,
+    ...opening,
     issuer: settings.issuer,
     brandName: () => current.settings.brand.name,
     onNewProblems: (owners) => mailProblems(owners),
-    timeoutFactor,
     databaseConnections: settings.storage.databaseConnections,
     maxCached: settings.storage.rememberedPeople,
   });
@@ -106,30 +94,19 @@ export async function startService(given: ServiceParts) {
   await revocations.keepEndsFor(settings.tokens.refreshTokenSeconds);
   const endings = createEndings({ store, revocations, changes });
   const changeStreams = createChangeStreams(changes);
+  const { createAttemptLimit } = limits;
+  const parts = { ...opening, registries, endings, changeStreams, createAttemptLimit };
   const current = createCurrentApplication({
     settings,
     log,
-    build: (next) =>
-      createApplication({
-        settings: next,
-        clock,
-        log,
-        metrics,
-        database,
-        store,
-        registries,
-        endings,
-        changeStreams,
-        createAttemptLimit: limits.createAttemptLimit,
-        timeoutFactor,
-      }),
+    build: (next) => createApplication({ ...parts, settings: next }),
   });
   opened.defer(current.close);
   const mailProblems = createProblemMails({
     log,
     requests: registries.clientRequests,
     mail: () => current.application.mail,
-    perOwner: limits.createAttemptLimit({
+    perOwner: createAttemptLimit({
       name: 'client_problem_mails',
       attempts: 1,
       windowSeconds: 86_400,
@@ -144,9 +121,7 @@ export async function startService(given: ServiceParts) {
   opened.defer(() => Promise.race([mailing.then(() => {}), delay(HANDOVER_MS, undefined, UNREF)]));
   const leakedValues = createLeakedValues({
     ...registries,
-    clock,
-    store,
-    endings,
+    ...parts,
     tokenKeys: () => current.settings.secrets.tokenKeys,
     graceSeconds: () => current.settings.leaks.secretGraceSeconds,
     announce(leak) {
@@ -158,26 +133,19 @@ export async function startService(given: ServiceParts) {
     },
   });
 
-  const forwarded = createForwardedWatch(() => void heartbeat.beat());
   let isListening = false;
   const node = `${hostname()}:${ownPort(settings.server)}`;
   const sharedReload = createSharedReload({
-    database,
-    changes,
-    clock,
-    log,
+    ...parts,
     activity: registries.activity,
     node,
-    loadSettings,
     settings: () => current.settings,
     reload: createReload({ settings, loadSettings, apply, log, outcomes }),
     beat: () => heartbeat.beat(),
     maxWaitMs: given.reloadWaitMs,
   });
   const heartbeat = await startHeartbeat({
-    database,
-    clock,
-    log,
+    ...parts,
     node,
     afterBeat: sharedReload.checkRequests,
     keysInUse: () => current.settings.secrets,
@@ -187,7 +155,6 @@ export async function startService(given: ServiceParts) {
         readiness,
         isListening,
         redisIdentity: stores.redisIdentity,
-        isForwarded: forwarded.isSeen,
         reload: sharedReload.answer(),
       }),
   });
@@ -196,13 +163,9 @@ export async function startService(given: ServiceParts) {
     log,
     outcomes,
     jobs: cleaningJobs({
+      ...parts,
       settings: () => current.settings,
       application: () => current.application,
-      database,
-      clock,
-      store,
-      limits,
-      registries,
       leakedValues,
     }),
   });
@@ -260,10 +223,7 @@ export async function startService(given: ServiceParts) {
     timeoutFactor,
     departure,
     opened,
-    handle(request, response) {
-      forwarded.see(request);
-      return current.application.handle(request, response);
-    },
+    handle: (request, response) => current.application.handle(request, response),
     handleOperators: operatorsHost.handle,
     endStreams() {
       changeStreams.end();
@@ -281,22 +241,7 @@ export async function startService(given: ServiceParts) {
   const shutdownDelayMs = (): number => current.settings.server.shutdownDelaySeconds * 1000;
   const closing = opened.move();
   return {
-    clients: registries.clients,
-    removeClient: registries.removeClient,
-    accounts: registries.accounts,
-    access: registries.access,
-    takenNames: registries.takenNames,
-    sessionList: registries.sessionList,
-    connections: registries.connections,
-    activity: registries.activity,
-    apiKeys: registries.apiKeys,
-    identities: registries.identities,
-    passkeys: registries.passkeys,
-    passwordLinks: registries.passwordLinks,
-    revocations: registries.revocations,
-    clientRequests: registries.clientRequests,
-    lastUsed: registries.lastUsed,
-    clientNetworks: registries.clientNetworks,
+    ...registries,
     settings,
     isSeeded,
     database,

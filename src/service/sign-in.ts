@@ -59,13 +59,11 @@ export function wireSignIn(parts: {
   /** Undefined if the service sends no mail. */
   readonly mail: AccountMail | undefined;
 }) {
-  const { settings, clock, log, database, store, createAttemptLimit, outcomes } = parts;
-  const { isShared, devices, standings, endGrace, browserOf, notices, errorPage, mail } = parts;
-  const { accounts, activity, apiKeys, connections, identities } = parts.registries;
-  const { passkeys, passwordLinks, sessionList, takenNames } = parts.registries;
-  const { interactions, sessions } = parts.server;
+  const { settings, clock, log, store, createAttemptLimit, isShared, standings, mail, registries } = parts;
+  const { identities, passkeys } = registries;
   const { issuer, limits } = settings;
-  const { passwords } = settings.signIn;
+  const { passwords, providers } = settings.signIn;
+  const all = { ...registries, ...parts, ...parts.server, issuer, passwords };
 
   const hourlyLimit = (name: string, attempts: number) =>
     createAttemptLimit({
@@ -75,19 +73,14 @@ export function wireSignIn(parts: {
       onStoreUnavailable: 'count here',
       log,
     });
-  const signIns = createBrowserSignIns({ sessions, activity, outcomes, devices, mail });
-  const waiting = createWaitingSignIn({ issuer, interactions });
-  const continueIfSatisfied = createContinueIfSatisfied({
-    providers: settings.signIn.providers,
-    sessions,
-    waiting,
-  });
+  const signIns = createBrowserSignIns(all);
+  const waiting = createWaitingSignIn(all);
+  const continueIfSatisfied = createContinueIfSatisfied({ ...all, providers, waiting });
   const mayAdd = createMayAdd(standings);
-  const disconnect = createDisconnect(connections, activity);
+  const disconnect = createDisconnect(all.connections, all.activity);
   const signInMethods = createSignInMethods({
-    accounts,
-    activity,
-    kinds: [identities.listMethods(settings.signIn.providers), passkeys.listMethods(settings.signIn.passkeys)],
+    ...all,
+    kinds: [identities.listMethods(providers), passkeys.listMethods(settings.signIn.passkeys)],
   });
   const formDrafts = createFormDrafts({
     issuer,
@@ -95,77 +88,33 @@ export function wireSignIn(parts: {
     oneTimeValues: createOneTimeValues({ store, clock, seconds: 3_600 }),
     limit: hourlyLimit('kept_forms', 200),
   });
-  const endingChoices = createEndingChoices({
-    passwords,
-    connections,
-    disconnect,
-    apiKeys,
-    signInMethods,
-    standings,
-    endGrace,
-    sessionList,
-    sessions,
-    formDrafts,
-  });
+  const endingChoices = createEndingChoices({ ...all, disconnect, signInMethods, formDrafts });
 
   // Create the sign-in with a password.
   const forgotPasswordUrl = passwords && mail ? FORGOT_PASSWORD : undefined;
   const checkPassword = passwords
     ? createPasswordCheck({
-        accounts,
-        activity,
-        devices,
-        log,
-        outcomes,
+        ...all,
         forgotPasswordUrl,
-        signIn: createSignIn({ database, log }),
+        signIn: createSignIn(all),
         limits: createSignInLimits({ settings: limits, createAttemptLimit, log }),
       })
     : refusePasswords;
 
   // Create the sign-in with a passkey.
-  const passkeySignIns = settings.signIn.passkeys
-    ? createPasskeySignIns({
-        settings,
-        clock,
-        log,
-        passkeys,
-        activity,
-        createAttemptLimit,
-        outcomes,
-        mail,
-        browserOf,
-        mayAdd,
-      })
-    : undefined;
+  const passkeySignIns = settings.signIn.passkeys ? createPasskeySignIns({ ...all, mayAdd }) : undefined;
 
   // Create the sign-in with a provider.
-  const providers = settings.signIn.providers.map((provider) =>
-    createUpstreamProvider({ issuer, settings: provider, clock }),
-  );
-  const { resolveIdentity, linkIdentity } = createResolveIdentity({
-    database,
-    accounts,
-    identities,
-    activity,
-    takenNames,
-  });
+  const upstreamProviders = providers.map((provider) => createUpstreamProvider({ issuer, settings: provider, clock }));
   const arrive = createArrival({
-    signedInOf: (ctx) => signedInOf(ctx, { sessions, standings }),
-    resolveIdentity,
-    linkIdentity,
-    identities,
+    ...all,
+    ...createResolveIdentity(all),
+    signedInOf: (ctx) => signedInOf(ctx, all),
     mayAdd,
-    standings,
     continueIfSatisfied,
-    passwordLinks,
     signIns,
     endingChoices,
     waiting,
-    activity,
-    mail,
-    notices,
-    outcomes,
   });
   const flows = createUpstreamFlows({
     issuer,
@@ -178,20 +127,9 @@ export function wireSignIn(parts: {
       log,
     }),
   });
-  const providerIds = settings.signIn.providers.map(({ id }) => id);
-  const upstream = createUpstreamSignIns({
-    clock,
-    log,
-    providers,
-    passwords,
-    flows,
-    nextPerson: createNextPerson(issuer, providerIds, isShared),
-    arrive,
-    identities,
-    errorPage,
-    notices,
-    outcomes,
-  });
+  const providerIds = providers.map(({ id }) => id);
+  const nextPerson = createNextPerson(issuer, providerIds, isShared);
+  const upstream = createUpstreamSignIns({ ...all, providers: upstreamProviders, flows, nextPerson, arrive });
 
   return {
     /** The sign-in methods that this service offers. */

@@ -110,7 +110,7 @@ const STORE_REMEDIES: readonly (readonly [cause: RegExp, remedy: (store: Store) 
   [
     /READONLY/,
     ({ variable }) =>
-      `point ${variable} to the master, because this Redis is a replica; or use Sentinel: redis+sentinel://host1,host2/name`,
+      `point ${variable} to the master, because this Redis is a replica; with Sentinel, wait until it has named a master`,
     // This may end by itself: a failover may make the replica the master.
     true,
   ],
@@ -152,7 +152,7 @@ const STORE_REMEDIES: readonly (readonly [cause: RegExp, remedy: (store: Store) 
   [/DB index/i, ({ variable }) => `correct the database number at the end of ${variable}`],
   [
     /^(ENOTFOUND|EAI_AGAIN)/,
-    ({ variable }) => `correct the host in ${variable}: it does not resolve on this machine`,
+    ({ variable }) => `correct the host in ${variable}, or add it to the DNS: it does not resolve on this machine`,
     // This may end by itself: the name of a container resolves only while the container runs.
     true,
   ],
@@ -164,13 +164,14 @@ const STORE_REMEDIES: readonly (readonly [cause: RegExp, remedy: (store: Store) 
   ],
   [
     /ALTNAME_INVALID/,
-    ({ variable }) => `the certificate of the server is for other host names: use one of them in ${variable}`,
+    ({ variable }) =>
+      `the certificate of the server is for other host names: use one of them in ${variable}, or get one for that host`,
   ],
   [
     /SELF_SIGNED|UNABLE_TO_|CERT_UNTRUSTED|INVALID_CA/,
     ({ variable }) =>
       `this machine does not trust the certificate of the server in ${variable}: set ` +
-      'NODE_EXTRA_CA_CERTS to the file of its CA',
+      'NODE_EXTRA_CA_CERTS to the file of its CA, and let it send the intermediate certificates, too',
   ],
   [
     /CERT|SSL|TLS|EPROTO/,
@@ -183,6 +184,10 @@ function knownRemedy(store: Store, error: StorageUnavailable) {
   const known = STORE_REMEDIES.find(([cause]) => causes.some((one) => cause.test(one)));
   return known && { remedy: known[1](store), mayPass: known[2] };
 }
+
+/** Returns how to correct a URL, or a certificate, with which no connection was possible. */
+export const connectionRemedy = (error: Error, variable: string): string | undefined =>
+  STORE_REMEDIES.find(([cause]) => causesOf(error).some((one) => cause.test(one)))?.[1]({ name: variable, variable });
 
 /** Returns each cause, its code first; for a host with several addresses, one cause for each. */
 function causesOf(error: unknown): string[] {

@@ -22,8 +22,6 @@ export interface RunsWith {
   readonly redis?: string;
   /** How many connections to the database the node may open, not counting the one for notifications. */
   readonly databaseConnections: number;
-  /** True if the node received `X-Forwarded-For` although `server.proxy_hops` is 0. */
-  readonly ignoresForwardedFor: boolean;
   readonly reload: ReloadAnswer;
 }
 
@@ -94,21 +92,19 @@ export const runningNodes = (database: Queries, clock: Clock): Promise<NodeKeys[
   );
 
 /** Compares each node's clock with the database's; `aheadMs` is negative for a clock that is behind. */
-export async function nodeClocks(database: Queries): Promise<{ readonly node: string; readonly aheadMs: number }[]> {
-  const rows = await database.query<{ node: string; ahead: string }>(
-    `SELECT node, extract(epoch FROM seen_at - noted_at) * 1000 AS ahead FROM node_keys
+export const nodeClocks = (database: Queries): Promise<{ readonly node: string; readonly aheadMs: number }[]> =>
+  database.query(
+    `SELECT node, (extract(epoch FROM seen_at - noted_at) * 1000)::float8 AS "aheadMs" FROM node_keys
       WHERE noted_at >= clock_timestamp() - $1 * interval '1 millisecond' ORDER BY node`,
     [FROZEN_FOR_MS],
   );
-  return rows.map(({ node, ahead }) => ({ node, aheadMs: Number(ahead) }));
-}
 
 /** A node as its row describes it. Times are by the database's clock. */
 export interface ListedNode {
   readonly node: string;
   /** `silent`: the heartbeats stopped without a shutdown. */
   readonly state: NodeState | 'silent';
-  readonly readySince: Date | undefined;
+  readonly readySince: Date | null;
   readonly lastHeartbeat: Date;
   /** The time since the node's last heartbeat. */
   readonly silentMs: number;
@@ -116,33 +112,13 @@ export interface ListedNode {
 }
 
 /** Returns every node that runs, or that became silent within the last hour. */
-export async function listNodes(database: Queries): Promise<ListedNode[]> {
-  const rows = await database.query<NodeRow>(
-    `SELECT node, noted_at AS "lastHeartbeat",
-        extract(epoch FROM clock_timestamp() - noted_at) * 1000 AS "silentMs",
-        state, ready_since AS "readySince", runs_with AS "runsWith"
-      FROM node_keys WHERE noted_at >= clock_timestamp() - $1 * interval '1 millisecond'
+export const listNodes = (database: Queries): Promise<ListedNode[]> =>
+  database.query(
+    `SELECT node, "lastHeartbeat", "silentMs", "readySince", "runsWith",
+        CASE WHEN "silentMs" > $2 THEN 'silent' ELSE state END AS state
+      FROM (SELECT node, state, noted_at AS "lastHeartbeat", ready_since AS "readySince", runs_with AS "runsWith",
+          (extract(epoch FROM clock_timestamp() - noted_at) * 1000)::float8 AS "silentMs"
+        FROM node_keys WHERE noted_at >= clock_timestamp() - $1 * interval '1 millisecond') AS known
       ORDER BY node`,
-    [FORGOTTEN_AFTER_MS],
+    [FORGOTTEN_AFTER_MS, SILENT_AFTER_MS],
   );
-  return rows.map(({ node, lastHeartbeat, state, readySince, runsWith, ...row }) => {
-    const silentMs = Number(row.silentMs);
-    return {
-      node,
-      lastHeartbeat,
-      silentMs,
-      state: silentMs > SILENT_AFTER_MS ? 'silent' : state,
-      readySince: readySince ?? undefined,
-      runsWith,
-    };
-  });
-}
-
-interface NodeRow {
-  readonly node: string;
-  readonly lastHeartbeat: Date;
-  readonly silentMs: string;
-  readonly state: NodeState;
-  readonly readySince: Date | null;
-  readonly runsWith: RunsWith;
-}

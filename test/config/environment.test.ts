@@ -1,6 +1,5 @@
 import { expect } from 'chai';
-import { unknownVariables } from '../../src/config/environment.ts';
-import { inspectSettings, loadSettings } from '../../src/config/load.ts';
+import { loadSettings } from '../../src/config/load.ts';
 import { fileWith, keysOfEnvironment, problemsOf, refusalOf, settingsOf } from './configuration.ts';
 
 const production = {
@@ -88,20 +87,6 @@ describe('environment variables', () => {
       expect(problem?.path).to.match(new RegExp(`_url \\(from ${name}_FILE\\)$`));
       expect(JSON.stringify(problem)).not.to.contain('swordfish');
     }
-  });
-
-  it('a variable without effect causes a warning that names the one probably meant', () => {
-    const remedies = {
-      GATEHOUSE_ISSUER_URL: 'did you mean GATEHOUSE_ISSUER?',
-      GATEHOUSE_PROXY_HOPS:
-        'unset it and write `server.proxy_hops` into the settings file: this setting has no variable',
-      GATEHOUSE_RELEASE: 'unset it, or give it a name that does not begin with GATEHOUSE_',
-    };
-    const variables = Object.fromEntries(Object.keys(remedies).map((name) => [name, '1']));
-    const found = unknownVariables({ ...variables, GATEHOUSE_SERVICE_HOST: '10.0.0.1' });
-    expect(Object.fromEntries(found.map(({ path, remedy }) => [path, remedy]))).to.deep.equal(remedies);
-    const { warnings } = inspectSettings({ environment: variables, file: fileWith('{}') });
-    expect(warnings.map(({ path }) => path)).to.include.members(Object.keys(remedies));
   });
 
   it('environment variables of other programs are ignored', () => {

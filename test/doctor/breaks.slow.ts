@@ -73,10 +73,13 @@ const migrated = async (...statements: readonly Statement[]): Promise<Environmen
 };
 
 const { runsWith } = READY_NODE;
-const node = (name: string, { more = {}, seen = 'now()', noted = "now() + interval '10 minutes'", keys = '{}' } = {}) =>
+const node = (
+  name: string,
+  { more = {}, seen = 'now()', noted = "now() + interval '10 minutes'", keys = '{}', state = 'ready' } = {},
+) =>
   [
     `INSERT INTO node_keys (node, seen_at, noted_at, cookie_keys, token_keys, state, runs_with)
-      VALUES ('${name}', ${seen}, ${noted}, '${keys}', '${keys}', 'ready', $1)`,
+      VALUES ('${name}', ${seen}, ${noted}, '${keys}', '${keys}', '${state}', $1)`,
     [{ ...runsWith, version: packageFile.version, ...more }],
   ] as const;
 
@@ -252,6 +255,11 @@ const BREAKS: Readonly<Record<string, Readonly<Record<string, Row>>>> = {
       /check the process, and restart it/,
       () => migrated(node('web:1', { seen: "now() - interval '5 minutes'", noted: "now() - interval '5 minutes'" })),
     ],
+    'a node that is not ready': [
+      /that `\/readyz` on its operators’ listener names/,
+      () => migrated(node('web:1', { state: 'not_ready' })),
+      WARNING,
+    ],
     'no node runs': [/start the service/, () => migrated(), WARNING],
   },
   keys: {
@@ -307,7 +315,7 @@ const BREAKS: Readonly<Record<string, Readonly<Record<string, Row>>>> = {
   public_address: {
     'no server at the public address': [/start the service/, () => migrated()],
     'an issuer that does not resolve': [
-      /add the host name to the DNS/,
+      /add it to the DNS/,
       async () => ({ ...(await withFile('server: {proxy_hops: 1}')), GATEHOUSE_ISSUER: `https://${NO_HOST}` }),
     ],
     'an issuer with https where plain HTTP is spoken': [

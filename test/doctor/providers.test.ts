@@ -53,9 +53,9 @@ describe('operator doctor, checking a provider', () => {
 
   it('the doctor warns that it did not try the client secret if it cannot read the file', async () => {
     const path = 'sign_in.providers.0.client_secret_file';
-    const unread = [{ path, message: 'cannot be read', remedy: '' }];
+    const unread = [{ path, message: 'cannot be read', remedy: 'make it readable' }];
     const found = await findingOf({ clientSecret: 'unread' }, unread);
-    expect(found).to.include({ status: 'warning', where: path });
-    expect(found?.message).to.contain('our secret was not tested');
+    expect(found).to.include({ status: 'warning', where: path, remedy: 'make it readable' });
+    expect(found?.message).to.contain('no provider was asked');
   });
 });

@@ -136,11 +136,8 @@ describe('metrics', () => {
     expect((await run(`import ${valid}`)).exitCode).to.equal(0);
     const first = await scrape(on.service);
     expect(first.get(time)).to.be.closeTo(Date.now() / 1000, 3_600);
-    const changes = 'gatehouse_import_last_changes';
-    expect(counted(first, changes)).to.deep.equal({ '{type="organization",change="added"}': 2 });
     await run(`import ${valid}`);
     const second = await scrape(on.service);
-    expect(counted(second, changes)).to.deep.equal({});
     expect(second.get(time)).to.be.above(first.get(time) ?? Number.NaN);
   });
 
@@ -155,14 +152,11 @@ describe('metrics', () => {
     await fetch(`${reloadable.issuer}/login`);
     const successful = 'gatehouse_config_last_reload_successful';
     const loginPages = '{route="/login",method="GET",status="200"}';
-    const before = await scrape(reloadable);
     await reloadable.reload();
     await fetch(`${reloadable.issuer}/login`);
     const after = await scrape(reloadable);
     expect(counted(after, 'gatehouse_http_requests_total')[loginPages]).to.equal(2);
     expect(after.get(successful)).to.equal(1);
-    const takenAt = 'gatehouse_config_last_reload_success_timestamp_seconds';
-    expect(after.get(takenAt)).to.be.greaterThan(before.get(takenAt) ?? Number.NaN);
     await reloadable.reload().catch(() => {});
     expect((await scrape(reloadable)).get(successful)).to.equal(0);
   });

@@ -91,15 +91,12 @@ describe('operator check-config', () => {
       SMTP_URL_FILE: ' ',
       REDIS_URL: 'redis://:swordfish@nowhere.invalid:6379',
       SMTP_URL: '',
-      GATEHOUSE_COOKIE_KEYS: [cookies, tokens, cookies].join(),
-      GATEHOUSE_TOKEN_KEYS: [tokens, 'a'.repeat(40), 'abcdefghijklmnopqrstuvwxyz0123456789'].join(),
+      GATEHOUSE_COOKIE_KEYS: [cookies, tokens].join(),
+      GATEHOUSE_TOKEN_KEYS: tokens,
     });
     const { warnings } = await valueFrom(run, command);
     expect(warnings.map(({ path }: { path: string }) => path)).to.deep.equal([
       'GATEHOUSE_COOKIE_KEYS, GATEHOUSE_TOKEN_KEYS',
-      'GATEHOUSE_COOKIE_KEYS, key 3 of 3',
-      'GATEHOUSE_TOKEN_KEYS, key 2 of 3',
-      'GATEHOUSE_TOKEN_KEYS, key 3 of 3',
       'DATABASE_URL_FILE',
       'SMTP_URL_FILE',
     ]);

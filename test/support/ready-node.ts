@@ -7,7 +7,6 @@ export const READY_NODE: NodeDescription = {
     version: '1.0.0',
     settings: {},
     databaseConnections: 10,
-    ignoresForwardedFor: false,
     reload: { request: 0 },
   },
 };

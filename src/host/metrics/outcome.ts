@@ -1,19 +1,12 @@
 /** Counters of outcomes: tokens, sign-ins, mail, background jobs; gauges of the last reload. */
 import { Counter, Gauge, type Registry } from 'prom-client';
 import { SECRET_KINDS } from '../../base/random-id.ts';
-import type { SignInOutcomes } from '../../pages/sign-in/browser-sign-ins.ts';
-import type { PasskeyOutcomes } from '../../pages/sign-in/passkey-sign-ins.ts';
 import type { PasswordOutcomes } from '../../pages/sign-in/password-check.ts';
 import { UPSTREAM_OUTCOMES, type UpstreamOutcomes } from '../../pages/sign-in/upstream-providers.ts';
 import type { ProviderOutcomes } from '../../provider/outcomes.ts';
 
 /** All outcomes that are reported. Each part of the service depends only on the outcomes that it reports. */
-export interface Outcomes
-  extends ProviderOutcomes,
-    PasswordOutcomes,
-    PasskeyOutcomes,
-    SignInOutcomes,
-    UpstreamOutcomes {
+export interface Outcomes extends ProviderOutcomes, PasswordOutcomes, UpstreamOutcomes {
   /** A mail with a password link: accepted by the mail server, not accepted, or dropped untried. */
   mailed(outcome: 'sent' | 'failed' | 'dropped'): void;
   /** A valid value was found in public and ended. */
@@ -101,16 +94,6 @@ export function createOutcomeMetrics(registry: Registry): Outcomes {
     help: 'Passwords typed on our pages, to sign in or to confirm a change.',
     values: ['succeeded', 'failed', 'throttled', 'busy'],
   });
-  const signedIn = countBy('method', {
-    name: 'gatehouse_people_signed_in_total',
-    help: 'Sign-ins by method: password, passkey, link, or the id of a provider.',
-    values: ['password', 'passkey', 'link'],
-  });
-  const passkeys = countBy('outcome', {
-    name: 'gatehouse_passkeys_total',
-    help: 'Passkeys used or added on our pages; copied: the signature counter did not grow.',
-    values: ['succeeded', 'failed', 'copied', 'throttled'],
-  });
   const upstream = new Counter({
     name: 'gatehouse_upstream_sign_ins_total',
     help: 'Returns from a provider, and its sign-out requests, by outcome.',
@@ -153,13 +136,8 @@ export function createOutcomeMetrics(registry: Registry): Outcomes {
     clientSecretRefused: (reason) => clientRefusals(reason),
     introspected: (isActive) => introspections(String(isActive)),
     passwordChecked: (outcome) => passwords(outcome),
-    passkeyUsed: (outcome) => passkeys(outcome),
-    signedIn: (method) => signedIn(method),
     providersKnown(ids) {
-      for (const provider of ids) {
-        signedIn(provider, 0);
-        for (const outcome of UPSTREAM_OUTCOMES) upstream.inc({ provider, outcome }, 0);
-      }
+      for (const provider of ids) for (const outcome of UPSTREAM_OUTCOMES) upstream.inc({ provider, outcome }, 0);
     },
     cameFromUpstream: (provider, outcome) => upstream.inc({ provider, outcome }),
     mailed: (outcome) => mails(outcome),
@@ -174,24 +152,14 @@ export function createOutcomeMetrics(registry: Registry): Outcomes {
 }
 
 export function createReloadMetrics(registry: Registry) {
-  const registers = [registry];
   const isTaken = new Gauge({
     name: 'gatehouse_config_last_reload_successful',
     help: 'Whether the last reload of the settings was successful (1) or refused (0).',
-    registers,
-  });
-  const takenAt = new Gauge({
-    name: 'gatehouse_config_last_reload_success_timestamp_seconds',
-    help: 'Time of the last successful load of the settings, in seconds since the epoch.',
-    registers,
+    registers: [registry],
   });
   isTaken.set(1);
-  takenAt.setToCurrentTime();
   return {
     /** Called after each reload: the settings were applied or refused. */
-    settingsReloaded(isTakenOver: boolean): void {
-      isTaken.set(isTakenOver ? 1 : 0);
-      if (isTakenOver) takenAt.setToCurrentTime();
-    },
+    settingsReloaded: (isTakenOver: boolean): void => isTaken.set(isTakenOver ? 1 : 0),
   };
 }

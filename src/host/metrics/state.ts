@@ -9,14 +9,8 @@ export interface WatchedState {
   readonly connections: () => { used: number; idle: number; waiting: number };
   /** True while this process receives the change feed. */
   readonly isFeedLive: () => boolean;
-  /** Undefined if no import has run yet. */
-  readonly lastImport: () => Promise<ImportOutcome | undefined>;
-}
-
-interface ImportOutcome {
-  readonly succeededAt: Date;
-  /** Number of changes by type and kind. */
-  readonly changes: Readonly<Record<string, Readonly<Record<string, number>>>>;
+  /** When the last import succeeded; undefined if none has run yet. */
+  readonly lastImport: () => Promise<Date | undefined>;
 }
 
 export function registerState(registry: Registry, state: WatchedState): void {
@@ -76,22 +70,6 @@ export function registerState(registry: Registry, state: WatchedState): void {
       this.set(state.isFeedLive() ? 1 : 0);
     },
   });
-  registerImport(registry, state.lastImport);
-}
-
-/** Reads the last import from the database, because another process, a command, ran it. */
-function registerImport(registry: Registry, ask: WatchedState['lastImport']): void {
-  const registers = [registry];
-  let asked: ReturnType<typeof ask> | undefined;
-  /** One query for both gauges, which are collected together. */
-  const lastImport = () => {
-    asked ??= ask()
-      .catch(() => undefined)
-      .finally(() => {
-        asked = undefined;
-      });
-    return asked;
-  };
   new Gauge({
     name: 'gatehouse_import_last_success_timestamp_seconds',
     help:
@@ -99,22 +77,10 @@ function registerImport(registry: Registry, ask: WatchedState['lastImport']): vo
       'first, and while the database is unavailable.',
     registers,
     async collect() {
-      const outcome = await lastImport();
-      if (outcome) this.set(outcome.succeededAt.getTime() / 1_000);
+      // Read from the database, because another process, a command, ran it.
+      const succeededAt = await state.lastImport().catch(() => undefined);
+      if (succeededAt) this.set(succeededAt.getTime() / 1_000);
       else this.remove();
-    },
-  });
-  new Gauge({
-    name: 'gatehouse_import_last_changes',
-    help: 'Changes of the last successful import, by type and kind of change.',
-    labelNames: ['type', 'change'],
-    registers,
-    async collect() {
-      const outcome = await lastImport();
-      this.reset();
-      for (const [type, kinds] of Object.entries(outcome?.changes ?? {})) {
-        for (const [change, count] of Object.entries(kinds)) this.set({ type, change }, count);
-      }
     },
   });
 }

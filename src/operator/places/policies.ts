@@ -1,7 +1,6 @@
 /** `operator organizations policy`, `block` and `unblock`: only owners and admins approve clients, on their page. */
 import { type Command, Option } from 'commander';
 import type { OrganizationPolicy } from '../../accounts/organizations/organization-policy.ts';
-import { allOf } from '../../authorizations/organization-reach.ts';
 import { Refusal } from '../../base/refusal.ts';
 import { WrongUsage } from '../command/arguments.ts';
 import { clientNamed } from '../command/names.ts';
@@ -31,11 +30,7 @@ export function addPolicyCommands(organizations: Command, { run }: Operator): vo
           await organizationEndings.setPolicy({ organization }, policy);
         }
         const { name } = organization;
-        const connected = policy.asksFirst ? await allOf(organizationReach.of(id).clients) : [];
-        const kept = connected.filter(({ state }) => state === 'waiting' || state === 'declined').length;
-        const value = { id, name, ...policyValue(policy), clients_without_approval: kept };
-        const effect = policy.asksFirst ? ` ${withoutApproval(kept)} kept out.` : '';
-        return { value, text: `${name}: ${policyText(policy)}.${effect}` };
+        return { value: { id, name, ...policyValue(policy) }, text: `${name}: ${policyText(policy)}.` };
       });
     });
 
@@ -77,9 +72,6 @@ export const policyValue = ({ asksFirst, allowsApiKeys }: OrganizationPolicy) =>
 /** Describes the policy as `organizations list` does, such as `ask, no API keys`. */
 export const policyText = ({ asksFirst, allowsApiKeys }: OrganizationPolicy): string =>
   `${asksFirst ? 'ask' : 'open'}${allowsApiKeys ? '' : ', no API keys'}`;
-
-const withoutApproval = (count: number): string =>
-  count === 1 ? '1 connected client is not approved, and is' : `${count} connected clients are not approved, and are`;
 
 const unchanged = (client: string, organization: string): Refusal =>
   new Refusal(

@@ -20,21 +20,15 @@ export type UsedMethod =
   | { readonly link: LinkPurpose }
   | (NamedProvider & { readonly isNewLink: boolean });
 
-export interface SignInOutcomes {
-  /** @param method `password`, `passkey`, `link`, or the id of a provider. */
-  signedIn(method: string): void;
-}
-
 export type BrowserSignIns = ReturnType<typeof createBrowserSignIns>;
 
 export function createBrowserSignIns(parts: {
   readonly sessions: Pick<BrowserSessions, 'signIn' | 'confirm' | 'renew'>;
   readonly activity: Pick<Activity, 'record'>;
-  readonly outcomes: SignInOutcomes;
   readonly devices: Pick<KnownDevices, 'find' | 'remember'>;
   readonly mail: AccountMail | undefined;
 }) {
-  const { sessions, activity, outcomes, devices, mail } = parts;
+  const { sessions, activity, devices, mail } = parts;
 
   const recordIn = (ctx: Context, { id: accountId }: Account, details: Details): Promise<void> =>
     activity.record({
@@ -52,14 +46,12 @@ export function createBrowserSignIns(parts: {
 
   async function record(ctx: Context, account: Account, used: UsedMethod, { isMailed = false } = {}): Promise<void> {
     const { id: accountId } = account;
-    const { method, details } = describe(used);
     ctx.state.accountId = accountId;
     if (!isMailed && !isNewLink(used) && !devices.find(ctx, account)) {
       mail?.notify(accountId, 'new_device', { origin: requestOrigin(ctx) });
     }
     devices.remember(ctx, account);
-    outcomes.signedIn(method);
-    await recordIn(ctx, account, details);
+    await recordIn(ctx, account, describe(used));
   }
 
   return {
@@ -93,7 +85,7 @@ export function createBrowserSignIns(parts: {
       if (!(await sessions.confirm(ctx, account, came))) return false;
       mailNewLink(ctx, account, used);
       devices.remember(ctx, account);
-      await recordIn(ctx, account, { ...describe(used).details, confirmation: true });
+      await recordIn(ctx, account, { ...describe(used), confirmation: true });
       return true;
     },
 
@@ -118,17 +110,10 @@ interface Change extends Pick<MailedEvent, 'about' | 'more'> {
 const isNewLink = (used: UsedMethod): used is NamedProvider & { readonly isNewLink: true } =>
   typeof used === 'object' && 'isNewLink' in used && used.isNewLink;
 
-/** Returns the metric's label and the details for the activity log. */
-function describe(used: UsedMethod) {
-  if (used === 'password') return { method: used, details: { method: used } };
-  if ('passkey' in used) {
-    const method = 'passkey';
-    return { method, details: { method, ...detailsOf(used.passkey) } };
-  }
-  if ('link' in used) {
-    const method = 'link';
-    return { method, details: { method, purpose: used.link } };
-  }
-  const details = { method: 'upstream', provider: used.id, provider_name: used.label };
-  return { method: used.id, details };
+/** Returns the details for the activity log. */
+function describe(used: UsedMethod): Details {
+  if (used === 'password') return { method: used };
+  if ('passkey' in used) return { method: 'passkey', ...detailsOf(used.passkey) };
+  if ('link' in used) return { method: 'link', purpose: used.link };
+  return { method: 'upstream', provider: used.id, provider_name: used.label };
 }

@@ -27,10 +27,6 @@ export const PASSKEY_OPTIONS = {
   add: '/passkey-options/add',
 } as const;
 
-export interface PasskeyOutcomes {
-  passkeyUsed(outcome: 'succeeded' | 'failed' | 'copied' | 'throttled'): void;
-}
-
 export interface UsedPasskey {
   readonly account: Account;
   readonly passkey: Passkey;
@@ -75,12 +71,11 @@ export function createPasskeySignIns(parts: {
   readonly passkeys: Passkeys;
   readonly activity: Pick<Activity, 'recordRefused'>;
   readonly createAttemptLimit: CreateAttemptLimit;
-  readonly outcomes: PasskeyOutcomes;
   readonly mail: AccountMail | undefined;
   browserOf(ctx: Context): string;
   readonly mayAdd: MayAdd;
 }) {
-  const { settings, clock, log, passkeys, activity, outcomes, mail, browserOf } = parts;
+  const { settings, clock, log, passkeys, activity, mail, browserOf } = parts;
   const { issuer, limits, secrets } = settings;
   const ceremonies = createCeremonies(issuer, ownText(settings.brand.name));
   const challenges = createChallenges({ clock, browserOf, keys: secrets.cookieKeys });
@@ -98,7 +93,6 @@ export function createPasskeySignIns(parts: {
   async function refuse(ctx: Context, why: Why, about: About = {}): Promise<Message> {
     const { account, passkey } = about;
     const over = await failures.count(networkOf(ctx.ip));
-    outcomes.passkeyUsed(over ? 'throttled' : why === 'copied' ? 'copied' : 'failed');
     const { requestId } = ctx.state;
     const reason = about.reason ?? why;
     log.info({ requestId, reason, passkeyId: passkey?.id }, 'a passkey was refused');
@@ -180,7 +174,6 @@ export function createPasskeySignIns(parts: {
         }
         if (typeof account === 'string') return refuse(ctx, account);
         if (account.isSuspended) return refuse(ctx, 'suspended', { account, passkey });
-        outcomes.passkeyUsed('succeeded');
         remember(ctx);
         return { account, passkey };
       });

@@ -649,7 +649,7 @@ create index client_networks_last_seen_at on client_networks (last_seen_at);
 -- The only row is the last import that brought everything to the state of its file.
 create table last_import (
   is_the_only_one boolean primary key default true check (is_the_only_one),
-  succeeded_at timestamptz not null, changes jsonb not null
+  succeeded_at timestamptz not null
 );
 
 -- A row is a running import or dry run; at most one of them writes. Advisory locks would not work, because all
