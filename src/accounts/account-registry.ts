@@ -60,8 +60,6 @@ export interface NewAccount {
   readonly name: string;
   /** Absent if the user sets it through a one-time link. */
   readonly password?: string | undefined;
-  /** True if the user's first sign-in adds it: an older line still suspends, renames or deletes the account. */
-  readonly isSignUp?: boolean;
 }
 
 /** See `createAccounts` (changes/accounts.ts). */

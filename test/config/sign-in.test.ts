@@ -26,7 +26,6 @@ describe('the settings of sign-in providers', () => {
         match: 'none',
         accountClaim: 'sub',
         scopes: ['openid', 'email', 'profile'],
-        create: false,
         endpointHosts: [],
         acrValues: [],
         isStrong: true,
