@@ -161,7 +161,7 @@ describe('recent problems of a client', () => {
     }
   });
 
-  it('the owner of a client sees a refused redirect URI beside the registered ones', async () => {
+  it('the owner of a client sees a refused redirect URI next to the registered ones', async () => {
     await authorize({ redirect_uri: 'http://partner.example/callback?tenant=7' });
     await exchangeCode(on.issuer, client, NO_CODE);
     const owner = await signInOwner(on.service, on.seeded.person);
