@@ -1,4 +1,4 @@
-/** The recorded sessions of each user, and the one place that ends one. */
+/** The recorded sessions of each user. No other file ends a session. */
 import { sha256 } from '../base/random-id.ts';
 import { lockedTransactionOf } from '../storage/account-turns.ts';
 import { deleteExpired } from '../storage/cleaning.ts';
@@ -14,13 +14,13 @@ import {
 import { keptBrowser, type Origin } from './activity/activity.ts';
 import { describeBrowser } from './browser-names.ts';
 
-/** What a stored session must have in common with its row. */
+/** The values that a stored session must have in common with its row in the database. */
 export interface SessionKey {
   readonly accountId: string;
-  /** Stays the same during the session, unlike the value of its cookie. */
+  /** Stays the same during the session, unlike the value of the session's cookie. */
   readonly uid: string;
   readonly cookieHash: string;
-  /** The account's generation at the sign-in: the session ends when the account has a later one. */
+  /** The account's generation at the sign-in. The session has ended if the account has a later one. */
   readonly generation: number;
 }
 
@@ -35,7 +35,7 @@ export interface RecordedSession extends StartedSession {
   readonly accountId: string;
   /** The account's session generation when the session began. */
   readonly generation: number;
-  /** Null if it was not ended alone. */
+  /** Null unless this session was ended singly. */
   readonly endedAt: Date | null;
 }
 
@@ -61,11 +61,11 @@ export const sessionDetails = (session: Pick<StartedSession, 'uid' | 'origin'>) 
 export function createSessionList({ database }: { readonly database: Database }) {
   return {
     /**
-     * Records a session that begins or continues. Call it before the session is stored: without its row, no
-     * stored session is valid.
+     * Records a session that begins or continues. Call it before the session is stored: without its row, no stored
+     * session is valid.
      *
-     * @param raised by how much this request itself has raised the account's generation. If it rose by more, another
-     *   request has ended all sessions, this one included.
+     * @param raised by how much this request itself has raised the account's generation. If the generation has risen by
+     *   more, another request has ended all sessions, including this one
      * @returns false if the session has ended, so that it does not continue
      */
     async record(
@@ -98,8 +98,8 @@ export function createSessionList({ database }: { readonly database: Database })
     },
 
     /**
-     * Returns sessions that may be active, latest first; only the token store knows whether one is idle for too
-     * long.
+     * Returns sessions that may be active, latest first. Only the token store knows whether a session has been idle for
+     * too long.
      *
      * @param skip the number of later sessions that an earlier page showed
      */
@@ -135,10 +135,11 @@ export function createSessionList({ database }: { readonly database: Database })
     },
 
     /**
-     * Ends the session from the next request on, on every node and even if the token store is restored. Also ends
-     * one of an earlier generation: the request that raised the generation may be about to continue it.
+     * Ends the session from the next request on, on every node, even if the token store is restored. Also ends a
+     * session of an earlier generation, because the request that raised the generation may be about to continue that
+     * session.
      *
-     * @returns false if this account has no such session, or it was ended before.
+     * @returns false if this account has no such session, or if it had already ended
      */
     end: (accountId: string, uid: string, inTransaction: InTransaction): Promise<boolean> =>
       lockedTransactionOf(database, accountId, async (tx) => {

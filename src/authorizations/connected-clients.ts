@@ -15,7 +15,7 @@ export interface ConnectedClient {
   readonly name: string;
   /** Null if the operator provides the client. */
   readonly ownerName: string | null;
-  /** When the present owner, or the operator, received the client; null for its first owner. */
+  /** When the current owner, or the operator, took over the client; null if its first owner still has it. */
   readonly ownedSince: Date | null;
   readonly isSuspended: boolean;
   readonly connectedAt: Date;
@@ -29,9 +29,9 @@ export interface ConnectedClient {
 const UNUSED_MS = 90 * 86_400_000;
 
 /**
- * True if something has had access for 90 days and has not used it: pages propose to end it.
+ * True if a client or API key has had access for 90 days and has not used it: pages then propose to end the access.
  *
- * @param since when it got the access, for what was never used
+ * @param since when it got the access; counts if it was never used
  * @param now milliseconds since the epoch
  */
 export const isUnused = (lastUsedAt: Date | null, since: Date | null, now: number): boolean =>
@@ -100,7 +100,7 @@ export interface ListedConnection {
   readonly limit: ConnectionLimit;
 }
 
-/** Lists connections, latest first: all, or only the ones of a user, of a client, or of the two. */
+/** Lists connections, latest first: all, or only those of a user, of a client, or of a user with a client. */
 export async function listConnections(
   database: Queries,
   { accountId, clientId }: { accountId?: string | undefined; clientId?: string | undefined },
@@ -131,5 +131,5 @@ export async function listConnections(
   return { ...found, items };
 }
 
-/** SQL expression for a day as the operator sees it, so that a search finds the same text. */
+/** SQL expression for a day in the form in which the operator sees it, so that a search finds the same text. */
 const dayOf = (column: string): string => `coalesce(to_char(${column} AT TIME ZONE 'UTC', 'YYYY-MM-DD'), 'never')`;

@@ -10,7 +10,7 @@ type Entry = NonNullable<SettingsFile['sign_in']['providers']>[number];
 export type SignInProvider = ReturnType<typeof providerFrom>;
 
 /**
- * Nodes compare fingerprints of the result: keep names and order the same in every version.
+ * Keep names and order the same in every version, because nodes compare fingerprints of the result.
  *
  * @param clientSecret undefined for a public client, and for commands that need no secret.
  */

@@ -1,4 +1,4 @@
-/** `/profile/connections`: the clients that act for a user, their access, and how to end it. */
+/** `/profile/connections`: the clients that act for a user, their access, and how to end or limit it. */
 import type { Context, Next } from 'koa';
 import type { Access } from '../accounts/access/access.ts';
 import { type ConnectionLimit, isLimited, limitDetails } from '../accounts/access/access-limit.ts';
@@ -44,7 +44,7 @@ declare module './view-data.ts' {
       readonly notice: Text | undefined;
       readonly connections: readonly ConnectionRow[];
       readonly list: ListView;
-      /** The number of organizations and warehouses that the clients have access to now. */
+      /** The number of organizations and warehouses that the clients can access now. */
       readonly organizations: number;
       readonly warehouses: number;
       readonly disconnectAllUrl: string;
@@ -61,7 +61,7 @@ declare module './view-data.ts' {
       readonly problems: readonly FormProblem[];
       /** The user's organizations that are completely outside the limit. */
       readonly outside: readonly { readonly id: string; readonly name: string }[];
-      /** The number of chosen places that the user no longer has access to. */
+      /** The number of chosen organizations and warehouses that the user can no longer access. */
       readonly gone: number;
       readonly form: LimitFields;
       readonly limitUrl: string;
@@ -74,11 +74,11 @@ declare module './view-data.ts' {
 type ConnectionRow = ReturnType<typeof rowOf>;
 
 const PATH = '/profile/connections';
-/** The apps that the page proposed. */
+/** The form field with the apps that the page proposed to disconnect. */
 const SHOWN_FIELD = 'client_id';
-/** The user who disconnects more than this many apps at once types their number. */
+/** A user who disconnects more than this many apps at once must type their number. */
 const MAX_UNTYPED = 10;
-/** The organization whose button *Add* was pressed. */
+/** The form field with the organization whose button *Add* was pressed. */
 const ADDED_FIELD = 'add_place';
 const NOT_CONNECTED = message('connections.one-already');
 
@@ -95,7 +95,7 @@ export function connectionsPage(parts: {
 }): Route[] {
   const { kit, clock, access, clientStandings, connections, activity, disconnect } = parts;
 
-  /** Returns what the user and the clients reach, and which organizations the clients do not. */
+  /** Returns what the user and each client can access, and which organizations and warehouses exclude a client. */
   async function reachOf(ctx: Context, clients: readonly ConnectedClient[]): Promise<Reach> {
     const accountId = accountOf(ctx).id;
     const all = await access.accessOf({ accountId });
@@ -127,7 +127,7 @@ export function connectionsPage(parts: {
     });
   }
 
-  /** Continues with the user's connection that the path names. */
+  /** Continues if the path names a connection of the user, which `ownConnections` then returns. */
   async function requireConnection(ctx: Context, next: Next): Promise<void> {
     const all = await connections.listOf(accountOf(ctx).id);
     const client = all.find(({ clientId }) => clientId === ctx.params.id);
@@ -183,7 +183,7 @@ export function connectionsPage(parts: {
     },
   });
 
-  /** Disconnects apps after a question; `whose` returns which of the user's apps. */
+  /** The routes that disconnect apps after a question. `whose` returns which of the user's apps are disconnected. */
   const disconnecting = (
     name: 'one' | 'all' | 'unused',
     whose: (ctx: Context, all: readonly ConnectedClient[]) => readonly ConnectedClient[],
@@ -225,7 +225,7 @@ export function connectionsPage(parts: {
     ...disconnecting('all', (_ctx, all) => all),
     ...disconnecting('unused', (ctx, all) => {
       const unused = all.filter(unusedFilter(clock()).has);
-      // The apps that the user has not seen on the page stay connected.
+      // Disconnect only apps that the user saw on the page.
       const shown = ctx.method === 'POST' ? formOf(ctx).getAll(SHOWN_FIELD) : undefined;
       return shown ? unused.filter(({ clientId }) => shown.includes(clientId)) : unused;
     }),
@@ -234,7 +234,7 @@ export function connectionsPage(parts: {
   ];
 }
 
-/** Adds an organization, with all its warehouses, to the chosen places; undefined if there is nothing to add. */
+/** Adds an organization, with all its warehouses, to the limit; undefined if there is nothing to add. */
 function withPlace(limit: ConnectionLimit, id: string, all: readonly Organization[]): ConnectionLimit | undefined {
   const added = all.find((organization) => organization.id === id);
   if (!added || limit.places === null) return undefined;
@@ -248,13 +248,13 @@ const CONNECTIONS: ListForm<ConnectedClient> = {
   textOf: ({ name, ownerName }) => `${name} ${ownerName ?? 'operator'}`,
   orders: usualOrders(({ connectedAt }) => connectedAt),
 };
-/** Each name apart, because it may be written from right to left. */
+/** Puts each name into a message of its own, because it may be written from right to left. */
 const namesOf = (clients: readonly ConnectedClient[]): Sentence =>
   clients.flatMap(({ name }, index) => [...(index === 0 ? [] : [', ']), message('connections.app', { app: name })]);
 const unusedFilter = (now: number): ListFilter<ConnectedClient> => ({
   name: 'unused',
   label: message('lists.unused'),
-  // An app that was approved again is wanted, even if it was not used yet.
+  // Do not count a recently approved app as unused: the user still wants it.
   has: ({ lastUsedAt, approvedAt }) => isUnused(lastUsedAt, approvedAt, now) && isUnused(null, approvedAt, now),
 });
 const UNUSUAL: readonly ListFilter<ConnectedClient>[] = [
@@ -263,13 +263,13 @@ const UNUSUAL: readonly ListFilter<ConnectedClient>[] = [
 
 interface Reach {
   readonly all: readonly Organization[];
-  /** By client id. */
+  /** Keyed by client id. */
   readonly exclusions: ReadonlyMap<string, readonly ClientExclusion[]>;
-  /** By client id. */
+  /** Keyed by client id. */
   readonly reached: ReadonlyMap<string, readonly Organization[]>;
 }
 
-/** Counts each place once, however many clients reach it. A suspended client reaches none. */
+/** Counts each organization and warehouse once, however many clients can access it. Suspended clients have none. */
 function countReached(clients: readonly ConnectedClient[], { reached }: Reach) {
   const active = clients.filter(({ isSuspended }) => !isSuspended);
   const all = active.flatMap(({ clientId }) => reached.get(clientId) ?? []);
@@ -290,7 +290,7 @@ function rowOf(client: ConnectedClient, { all, exclusions }: Reach) {
     isSuspended: client.isSuspended,
     connected: toMoment(client.connectedAt),
     lastUsed: momentOrNothing(client.lastUsedAt),
-    /** The user's organizations that block the client, or ask first and have not approved it. */
+    /** The user's organizations that block the client, or require an approval and have not given it. */
     bars: describeExclusions(exclusions.get(client.clientId) ?? [], all),
     disconnectUrl: `${url}/disconnect`,
     limit: isLimited(client.limit) ? describeLimit(client.limit, all) : undefined,

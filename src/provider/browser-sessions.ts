@@ -15,9 +15,9 @@ import type { SessionModel, SessionWrites } from './session-writes.ts';
 /** Sign-in methods that Gatehouse verifies itself, unlike those of a provider. */
 export type Method = 'password' | 'passkey' | 'link';
 
-/** A session as it is stored, by its cookie. */
+/** A stored session, which may have ended. */
 export interface BrowserSession extends SessionKey {
-  /** When the user signed in or confirmed that, in epoch seconds. */
+  /** When the user signed in or last re-authenticated, in epoch seconds. */
   readonly signedInAt: number;
   /** How the user has authenticated, the latest proof last; never empty. */
   readonly proofs: readonly Proof[];
@@ -46,7 +46,7 @@ export function createBrowserSessions(parts: {
 }) {
   const { provider, store, writes, sessionList, settings, clock } = parts;
   const known = requestState<Promise<ActiveBrowserSession | undefined>>('current session');
-  /** The session that this request has stored: its cookie is not that of the request. */
+  /** The session that this request has stored. The request's cookie does not name it: its cookie is in the response. */
   const stored = requestState<SessionModel>('stored session');
   const found = requestState<Promise<SessionModel | undefined>>('found session');
   const read = async (ctx: Context): Promise<SessionModel | undefined> => {
@@ -69,7 +69,7 @@ export function createBrowserSessions(parts: {
   }
 
   /**
-   * Uses a new identifier each time, so that an identifier planted or copied earlier is worthless.
+   * Stores a session under a new cookie value, so that a value that an attacker planted or copied before is useless.
    *
    * @returns false if the session has just ended
    */
@@ -85,7 +85,7 @@ export function createBrowserSessions(parts: {
   }
 
   /**
-   * Keeps the uid, so that whatever ends the session also ends its continuation.
+   * Replaces the cookie value of the session, but keeps its uid: what ends the former session also ends the new one.
    *
    * @returns false if the session has just been ended: it is not restored
    */
@@ -99,18 +99,18 @@ export function createBrowserSessions(parts: {
     if (!session || present?.accountId !== account.id) return false;
     if (!(await store.remove('session', session.jti))) return false;
     const { raised, ...change } = changeOf(present);
-    // The account may have been read before all its sessions were ended and this one was renewed.
+    // Another request may have ended all sessions and renewed this one since this request read the account.
     const generation = Math.max(present.generation, account.sessionGeneration);
     return begin(ctx, account, { ...present, generation, ...change }, { uid: present.uid, raised });
   }
 
-  /** Ends the row first: if this stops in between, the stored session is not valid any more. */
+  /** Ends the session in the database first: if the process stops then, the stored session is already invalid. */
   async function end(session: SessionModel | undefined): Promise<void> {
     if (!session) return;
     try {
       await sessionList.signOut(session.uid);
     } finally {
-      // Even while PostgreSQL is away: the user may leave a shared computer without trying again.
+      // Remove it even while PostgreSQL is unavailable: the user may leave a shared computer without trying again.
       await session.destroy();
     }
   }
@@ -127,7 +127,7 @@ export function createBrowserSessions(parts: {
 
   return {
     /**
-     * Returns the request's active session: read once, with the changes that the request has made.
+     * Returns the request's active session. It is read only once; a change by this request replaces it.
      *
      * @param given the stored session, if the engine has read it for this request
      */
@@ -154,8 +154,8 @@ export function createBrowserSessions(parts: {
     },
 
     /**
-     * Replaces the current session, if it still exists, by one with the account's generation, which this request
-     * has raised. The time of the sign-in stays the same, because the user did not authenticate again.
+     * Replaces the current session, if it still exists, with one of the account's new session generation, which this
+     * request has raised to end the other sessions. Keeps the time of the sign-in: the user did not authenticate again.
      */
     async renew(ctx: Context, account: Account): Promise<void> {
       await replace(ctx, account, () => ({ raised: 1 }));
@@ -178,13 +178,13 @@ export function createBrowserSessions(parts: {
     findActive: (uids: readonly string[]): Promise<ReadonlyMap<string, ActiveSession>> =>
       findActiveSessions(store, uids, settings.sessions, epochSeconds(clock)),
 
-    /** True if the token store still has this browser's session, which has this uid and has ended. */
+    /** Without a `current` session: true if the token store still has this browser's session, and it has this uid. */
     isEnded: async (ctx: Context, uid: string | undefined): Promise<boolean> =>
       uid !== undefined && (await find(ctx))?.uid === uid,
 
-    /** Returns the idle time in seconds if this browser's session expired; undefined if it had none. */
+    /** Returns 'ended', or the idle time in seconds if this browser's session expired; undefined if it had none. */
     async whyEnded(ctx: Context): Promise<number | 'ended' | undefined> {
-      // The cookie is signed: a made-up one gets no answer.
+      // Check the signature, so that a request with a forged cookie gets no answer.
       if (ctx.cookies.get(provider.cookieName('session'), { signed: true }) === undefined) return undefined;
       return (await find(ctx)) ? 'ended' : writes.idleSecondsFor(ctx);
     },
@@ -199,7 +199,7 @@ export function createBrowserSessions(parts: {
 
 export type StoredSession = Pick<SessionModel, 'accountId' | 'loginTs' | 'amr' | 'acr' | 'uid' | 'jti'>;
 
-/** @returns undefined for a session without an account, or that is unreadable. */
+/** @returns undefined if the session is unreadable or has no account */
 export function sessionFrom(session: StoredSession | undefined): BrowserSession | undefined {
   const proofs = proofsFrom(session?.amr);
   const generation = Number(session?.acr);
@@ -219,7 +219,7 @@ type Login = Pick<BrowserSession, 'generation' | 'signedInAt' | 'proofs'>;
 interface Began {
   /** The uid of the session that continues; absent for a new session. */
   readonly uid?: string;
-  /** By how much this request has raised the account's generation. */
+  /** By how much this request has raised the account's session generation. */
   readonly raised?: 0 | 1 | undefined;
 }
 

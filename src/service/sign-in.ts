@@ -38,7 +38,7 @@ import type { CommonRegistries } from './common-registries.ts';
 
 export type SignInWiring = ReturnType<typeof wireSignIn>;
 
-/** Wires all methods; sends no requests to providers yet. */
+/** Wires all sign-in methods. Sends no requests to providers yet. */
 export function wireSignIn(parts: {
   readonly settings: Settings;
   readonly clock: Clock;

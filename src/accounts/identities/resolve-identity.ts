@@ -24,9 +24,9 @@ export interface ProviderIdentity extends Identity {
 }
 
 /**
- * Why a user is refused. `unknown`: the user has no account. `unverified`: the provider has not
- * verified the address, so no account was looked up by it. `suspended`: the account is suspended.
- * `taken`: the account found is linked with another user of that provider.
+ * Why a user is refused. `unknown`: the user has no account. `unverified`: the provider has not verified the address,
+ * so no account was looked up by the address. `suspended`: the account is suspended. `taken`: the account that was
+ * found is linked with another user of that provider.
  */
 type RefusalReason = 'unknown' | 'unverified' | 'suspended' | 'taken';
 
@@ -113,7 +113,7 @@ export function createResolveIdentity(parts: ResolveIdentityParts): {
       [isById ? value : emailKey(value)],
     );
     if (!row) return undefined;
-    // Addresses that look alike have the same key, but may be two mailboxes.
+    // A similar address has the same key, but may be another mailbox.
     return isById || isSameMailbox(row.email, value) ? accountFrom(row) : undefined;
   }
 
@@ -129,7 +129,7 @@ export function createResolveIdentity(parts: ResolveIdentityParts): {
     if (found?.isSuspended) return refuse(from, person, found, { reason: 'suspended', origin });
     if (found) {
       const outcome = await lockedTransactionOf(database, found.id, async (tx) => {
-        // The address, or the external id, may have changed since: it links only its present owner.
+        // The account's address or external id may have changed since the look-up, so look it up again under the lock.
         const still = await findMatch(from, person, tx);
         return still?.id === found.id ? link(tx, found.id, { from, person, origin }) : 'unknown';
       });
@@ -138,7 +138,7 @@ export function createResolveIdentity(parts: ResolveIdentityParts): {
         ? refuse(from, person, found, { reason: 'taken', origin })
         : { account: found, isNewLink: outcome === 'linked' };
     }
-    // Look at the settings only: the answer must not depend on whether an account has this address.
+    // Decide by the settings only, so that the answer does not reveal whether an account has this address.
     return from.match === 'verified_email' && (await person.claims()).hasUnverifiedEmail ? 'unverified' : 'unknown';
   };
 

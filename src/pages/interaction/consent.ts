@@ -38,7 +38,7 @@ declare module '../view-data.ts' {
         readonly owner: string;
         /** True if the operator verified the client. */
         readonly isVerified: boolean;
-        /** Pages of the client's provider, each with its host. */
+        /** Web pages that the client's owner has added as links, each with its host. */
         readonly links: readonly ClientLink[];
       };
       /** Undefined if the client has just been deleted. */
@@ -50,22 +50,22 @@ declare module '../view-data.ts' {
         readonly uri: string;
       };
       readonly organizations: readonly ReachedOrganization[];
-      /** The user's organizations that block the client, or ask first and have not approved it. */
+      /** The user's organizations that block the client, or require an approval and have not given it. */
       readonly bars: readonly Message[];
-      /** What the page shows, signed: the *Approve* button approves exactly this. */
+      /** What the page shows, signed: the *Approve* button approves exactly that. */
       readonly shown: string;
       /** True if the user approved this client before and must approve it again. */
       readonly isRepeat: boolean;
       /** How the client changed since the earlier approval. */
       readonly since: readonly Message[];
       readonly limit: LimitFields;
-      /** Why the click on *Approve* approved nothing, as sentences; empty before the first click. */
+      /** Why a click on *Approve* had no effect, as sentences; empty before the first click. */
       readonly changes: readonly Message[];
     };
   }
 }
 
-/** The hidden field of each form with a decision; the consent page signs in it what it showed. */
+/** The hidden field of each form with a decision. The consent page puts into it, signed, what it showed. */
 export const SHOWN_FIELD = 'shown';
 
 export type ConsentSteps = ReturnType<typeof createConsentSteps>;
@@ -82,13 +82,13 @@ export function createConsentSteps(parts: {
   const { kit, clock, access, clientStandings, connections } = parts;
   const { interactions, seals } = parts;
 
-  /** Returns what the user may choose for the client, and which organizations leave it out and why. */
+  /** Returns what the user may choose for the client, and which organizations exclude the client and why. */
   async function choicesOf(accountId: string, clientId: string) {
     const all = await access.accessOf({ accountId });
     const ids = all.map(({ id }) => id);
     const excluded = await access.clientBlocks.exclusions(ids, [clientId]);
     const exclusions = excluded.get(clientId) ?? [];
-    // The limit may contain organizations that can still approve the client.
+    // Exclude only blocking organizations: a limit may contain organizations that can still approve the client.
     const blocked = exclusions.filter(({ why }) => why === 'blocked');
     const open = all.filter(({ id }) => blocked.every((one) => one.organizationId !== id));
     const allowed = withoutWarehouses(open, new Set(exclusions.flatMap(({ warehouseId }) => warehouseId ?? [])));
@@ -129,7 +129,7 @@ export function createConsentSteps(parts: {
         since: earlier ? sinceThen(earlier, asked) : [],
         limit: {
           ...limitFields(allowed, typed ?? kept ?? limit, { now: clock(), hasEnd: true }),
-          // Only a problem opens it: the account and the host are below.
+          // Open the fields only if they have a problem: open fields push the account and the host out of view.
           isOpen: typed !== undefined,
         },
         changes: askedBefore ? [message('consent.not-approved'), ...changesOf(askedBefore, asked)] : [],
@@ -142,8 +142,8 @@ export function createConsentSteps(parts: {
       const page = seals.open<Asked>(form.get(SHOWN_FIELD) ?? '');
       // The sealed field is invalid or belongs to another interaction: ask again.
       if (page?.interaction !== interaction.uid) return seeOther(ctx, ctx.path);
-      // Compare with the present choices: a list of all that the page offered can be too large for
-      // a form, and what the user gained since is not on the page.
+      // Read the limit with the user's current choices. A field with all that the page offered could be too large for a
+      // form, and what the user has gained access to since is not on the page.
       const { allowed } = await choicesOf(interaction.account.id, interaction.client.id);
       const chosen = typedLimit(form, allowed, clock());
       if (chosen?.problem !== undefined) {
@@ -156,13 +156,13 @@ export function createConsentSteps(parts: {
   };
 }
 
-/** Returns the limit that the user chose on the earlier page; undefined if it is not valid now. */
+/** Returns the limit that the user chose on the earlier page; undefined if the stored limit has changed since. */
 function chosenBefore({ chosenLimit, limit }: Asked, present: ConnectionLimit): ConnectionLimit | undefined {
   const isSameLimit = JSON.stringify(limit) === JSON.stringify(limitJson(present));
   return isSameLimit && chosenLimit ? limitFrom(chosenLimit) : undefined;
 }
 
-/** Lists how the client changed since the earlier approval. */
+/** Lists how the client has changed since the earlier approval. */
 function sinceThen(before: ConnectedConsent, now: Asked): Message[] {
   return [
     ...(before.name === now.name ? [] : [message('consent.name-changed', { before: before.name, now: now.name })]),
@@ -184,7 +184,7 @@ function hostChanges(before: Pick<Asked, 'hosts'>, now: Asked): Message[] {
   ];
 }
 
-/** Lists what changed since the page was rendered, as sentences. Leaves out that the operator ended everything of the client. */
+/** Lists, as sentences, what changed since the page was rendered, except an end of everything by the operator. */
 function changesOf(before: Asked, now: Asked): Message[] {
   return [
     ...(before.isVerified && !now.isVerified ? [message('consent.not-verified-now')] : []),
@@ -195,7 +195,7 @@ function changesOf(before: Asked, now: Asked): Message[] {
       : [message('consent.former-owner', ownerOf(before))]),
     ...(JSON.stringify(before.limit) === JSON.stringify(now.limit) ? [] : [message('consent.limit-changed')]),
     ...hostChanges(before, now),
-    // Without a connection treat the generation as 1: an approval in another tab is no disconnection.
+    // Count a missing connection as generation 1: an approval in another tab must not look like a disconnection.
     ...((now.generation ?? 1) > (before.generation ?? 1) ? [message('consent.disconnected')] : []),
   ];
 }

@@ -21,11 +21,11 @@ interface ForgotPasswordView {
   readonly action: string;
   readonly email: string;
   readonly problem: Message | undefined;
-  /** The URL of the pending sign-in, for a link back. */
+  /** The URL of the pending sign-in, for a link back to it. */
   readonly signInUrl: string;
   /** The sentence that replaces the form after it was sent. */
   readonly sent: Text | undefined;
-  /** How many links a user gets in an hour. */
+  /** The maximum number of links that a user gets in an hour. */
   readonly maxAnHour: number;
 }
 

@@ -19,7 +19,7 @@ type Attempt =
   | {
       readonly email: string;
       readonly problem: Text;
-      /** True if the problem is about the typed email address or password. */
+      /** True if the problem concerns the typed email address or password. */
       readonly isTypedWrong?: boolean;
     }
   | {
@@ -55,7 +55,7 @@ export function createSignInAttempts(parts: AttemptParts) {
     const password = form.get('password') ?? '';
     const providerId = form.get(PROVIDER_FIELD);
     if (providerId !== null) {
-      // Drop the client's hint if the provider must ask who signs in: it names the previous user.
+      // Drop the client's hint if the provider must ask who signs in, because the hint names the previous user.
       const loginHint = upstream.asksWho(ctx, providerId) ? undefined : purpose.loginHint;
       await upstream.begin(ctx, providerId, { ...purpose, loginHint });
       return undefined;
@@ -92,7 +92,7 @@ export function createSignInAttempts(parts: AttemptParts) {
   return { attempt, whySignInAgain };
 }
 
-/** Names the strong methods of a user for whom a password alone is not enough; empty for other users. */
+/** Returns the names of the strong methods of a user who needs more than a password; empty for other users. */
 export type NeededMethods = (account: Pick<Account, 'id'>, isOfMailedLink?: boolean) => Promise<Text>;
 
 export const createNeededMethods =
@@ -102,7 +102,7 @@ export const createNeededMethods =
   }): NeededMethods =>
   async ({ id }, isOfMailedLink = false) => {
     const standing = await parts.standings.wouldBe(byPassword(id));
-    // The password of a mailed link ends the grace period.
+    // A password that is set through a mailed link ends the grace period.
     const isNeeded = standing.is === 'must use' || (isOfMailedLink && standing.is === 'warned');
     return isNeeded && standing.hasStrongMethod ? anyStrongOf(await parts.signInMethods.of(id)) : '';
   };
@@ -111,7 +111,7 @@ export const createNeededMethods =
 const nameOfMethod = ({ kind, label }: Pick<LinkedMethod, 'kind' | 'label'>): Text =>
   kind === 'passkey' ? message('sign-in.the-passkey', { name: label }) : label;
 
-/** Names the strong ones of these methods in one text, empty if there are none. */
+/** Returns the names of the strong methods among these as one text; empty if there are none. */
 export function anyStrongOf(methods: readonly LinkedMethod[]): Text {
   const [one = '', ...others] = methods.filter(({ isStrong }) => isStrong).map(nameOfMethod);
   return others.reduce((first, second) => message('sign-in.or-method', { first, second }), one);

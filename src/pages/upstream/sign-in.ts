@@ -52,7 +52,7 @@ export function createUpstreamSignIns(parts: {
       return errorPage.say(ctx, 429, TOO_MANY);
     }
     const state = randomId('', 43);
-    // A confirmation proves that the user is present now, so a session at the provider is not enough.
+    // A re-authentication proves that the user is present now, so a session at the provider is not enough.
     const { isFresh, loginHint } = purpose.to === 'sign in' ? purpose : { isFresh: true };
     const flow = newFlow(clock, { isFresh, asksWho: nextPerson.isAsked(ctx, id) });
     try {
@@ -75,7 +75,7 @@ export function createUpstreamSignIns(parts: {
       }
       const { flow, purpose, state } = started;
       const hasAsked = flow.isFresh || flow.asksWho === true;
-      // After a sign-out in another tab, ask again: the provider may have reused the old session.
+      // The user signed out in another tab meanwhile: ask again, because the provider may have reused the old session.
       if (nextPerson.isAsked(ctx, id) && !hasAsked) return begin(ctx, id, purpose);
       try {
         const query = new URLSearchParams(ctx.querystring);
@@ -128,7 +128,7 @@ export function createUpstreamSignIns(parts: {
     return errorPage.say(ctx, 403, signInFailed('invalid', label, href));
   }
 
-  /** Follows a link of a portal to this provider, if there is no other sign-in method. */
+  /** For a portal's link to this provider: redirects to the provider, if there is no other sign-in method. */
   const directLink = (provider: NamedProvider) =>
     function beginHere(ctx: Context): Promise<void> | void {
       if (only?.id !== provider.id) return seeOther(ctx, '/login');
@@ -165,7 +165,7 @@ const CLIENT_REMEDY =
   'compare client_id and client_secret_file of this provider in sign_in.providers with what is ' +
   'registered there; `npm run operator -- doctor` tries them';
 
-/** Returns the URL of the page where the user started, with all sign-in methods. */
+/** Returns the URL of the page where the user started; it then shows all sign-in methods. */
 function retryUrl(purpose: Purpose): string {
   if (purpose.to !== 'sign in') return purpose.target;
   const { interaction, target } = purpose;

@@ -1,10 +1,10 @@
-/** Describes in the words of pages what a user or client reaches. */
+/** Describes in the words of pages what a user or client can access. */
 import type { ClientExclusion } from '../../accounts/access/client-blocks.ts';
 import type { Organization, Role } from '../../accounts/access/reach.ts';
 import { type Message, message } from '../../base/message.ts';
 import { toMoment } from './moment.ts';
 
-/** An organization that the user reaches now, as views print it. */
+/** An organization that the user can access now, as views print it. */
 export interface ReachedOrganization {
   readonly name: string;
   readonly role: Message;
@@ -12,27 +12,27 @@ export interface ReachedOrganization {
     readonly name: string;
     /** In the operator's words, such as `see stock, change stock`. */
     readonly rights: string;
-    /** The page of who has access to it; absent unless the user may see that. */
+    /** The page that lists who can access the warehouse; absent unless the user may see it. */
     readonly url?: string;
   }[];
 }
 
 /**
- * Returns a message for each organization or warehouse that a client does not reach, for `partials/bars`.
+ * Returns a message for each organization or warehouse that excludes a client, for `partials/bars`.
  *
- * @param all the organizations that the user belongs to.
+ * @param all the organizations that the user belongs to
  */
 export const describeExclusions = (exclusions: readonly ClientExclusion[], all: readonly Organization[]): Message[] =>
   exclusions.flatMap(({ organizationId, warehouseId, at, why, follows, sentence }) => {
     const kind = follows ? 'follows' : why;
     const organization = all.find(({ id }) => id === organizationId);
     const warehouse = organization?.warehouses.find(({ id }) => id === warehouseId);
-    // The user may not know of warehouses without access.
+    // Leave out warehouses without access, because the user may not know that they exist.
     if (warehouseId !== null && !warehouse) return [];
     return message(`bars.${kind}`, {
       organization: organization?.name ?? '',
       warehouse: warehouse?.name ?? '',
-      // Unknown while no member of the organization has connected the client.
+      // Unknown until a member of the organization connects the client.
       since: at ? toMoment(at) : '',
       isKnown: String(at !== null),
       reason: sentence ?? '',
@@ -44,7 +44,7 @@ export const describeExclusions = (exclusions: readonly ClientExclusion[], all: 
  * Returns the data for `partials/organizations`.
  *
  * @param inWords see `createRightsInWords`
- * @param urlOf returns the page of a warehouse
+ * @param urlOf returns the URL of a warehouse's page
  */
 export function describeReached(
   { name, role, warehouses }: Organization,
