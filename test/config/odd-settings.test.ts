@@ -127,7 +127,7 @@ const REFUSED: readonly Refused[] = [
   ['log: {level: WARN}', 'log.level', '`debug`'],
   ['log: verbose', 'log', '`log`'],
   ['loglevel: info', 'loglevel', 'remove it'],
-  ['retry_window: 5s', 'retry_window', 'remove it; allowed here: issuer, demo, server,'],
+  ['retry_window: 5s', 'retry_window', 'remove it; allowed here: issuer, server, storage,'],
   ['server: {proxyHops: 1}', 'server.proxyHops', 'remove it; allowed here: host, port, proxy_hops,'],
   ['sessions.absolute: 1d', 'sessions.absolute', 'remove it'],
   ['issuer: https://a.example\nissuer: https://b.example', 'FILE, line 2, column 1', 'the setting is also in line 1'],
