@@ -251,7 +251,6 @@ onPostgres('concurrent changes', (open) => {
         publicKey: 'a2V5',
         counter: 0,
         transports: [],
-        aaguid: '',
         maySync: false,
         isSynced: false,
         challenge: { text: `${made}`, seconds: 60 },

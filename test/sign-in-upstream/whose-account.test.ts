@@ -71,7 +71,6 @@ describe('a user who signs in with a provider', () => {
       ...passkey,
       accountId,
       name: 'Late',
-      aaguid: '',
       maySync: false,
       isSynced: false,
       challenge: { text: 'asked before', seconds: 60 },
