@@ -189,15 +189,15 @@ describe('a password session after the grace period', () => {
     await addPasskey(on.service.issuer, other);
     endGrace();
     const { database } = on.service;
-    // Rename the table, so that a request that reads it fails with 503.
-    await database.query('ALTER TABLE sign_in_grace RENAME TO away');
+    // Rename the column, so that a request that reads it fails with 503.
+    await database.query('ALTER TABLE accounts RENAME COLUMN grace_began_at TO away');
     try {
       expect((await other.get('/profile')).status).to.equal(200);
       expect(await outcomeOf(other, ask({ prompt: 'none' }))).to.equal('code');
       expect((await other.post('/oauth/token/refresh', {})).status).to.equal(200);
       expect((await person.get('/profile')).status).to.be.at.least(500);
     } finally {
-      await database.query('ALTER TABLE away RENAME TO sign_in_grace');
+      await database.query('ALTER TABLE accounts RENAME COLUMN away TO grace_began_at');
     }
   });
 });
