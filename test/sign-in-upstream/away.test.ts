@@ -34,14 +34,6 @@ describe('while a provider is unreachable', () => {
     expect(asked()).to.equal(before + 1);
   });
 
-  it('while a provider is unreachable, users with a password or of another provider can sign in', async () => {
-    expect((await on.traveller().signIn(on.seeded.other)).html).to.include('Oscar Other');
-    on.second.account = GRACE;
-    const person = on.traveller();
-    const there = await person.submit(await person.get('/login'), { sign_in_with: 'partner' });
-    expect((await person.travel(there)).html).to.include('Grace Person');
-  });
-
   it('a request to a provider that never answers ends with a timeout', async () => {
     on.upstream.state = 'hung';
     const before = asked();
