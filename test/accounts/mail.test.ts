@@ -7,7 +7,7 @@ import { createBackgroundMail, createSendMail } from '../../src/accounts/mail/ma
 import { passwordMail } from '../../src/accounts/password-links/link-mail.ts';
 import { message } from '../../src/base/message.ts';
 import { SECRET_KINDS } from '../../src/base/random-id.ts';
-import { languages, textsFor } from '../../src/texts/texts.ts';
+import { textsFor } from '../../src/texts/texts.ts';
 import { expectAccessible, PHONE } from '../support/axe.ts';
 import { describeInBrowser } from '../support/browser.ts';
 import { type MailServer, type ReceivedMail, startMailServer } from '../support/mail-server.ts';
@@ -111,30 +111,29 @@ describe('mails to people', () => {
     return { ...mail, text: mail.text.replaceAll('\r\n', '\n') };
   }
 
-  for (const language of languages()) {
-    it(`every mail is plain text and HTML that say the same (${language})`, async () => {
-      const t = textsFor(language);
-      for (const [what, letter] of letters(language)) {
-        const { raw, text, html, to } = await sent(letter, BRAND);
-        expect(to, what).to.deep.equal(['ada@example.test']);
-        expect(raw).to.match(/^Content-Type: multipart\/alternative;/m);
-        expect(html).to.match(new RegExp(`^<!doctype html>\\s*<html lang="${language}">`));
-        expect(text).to.include(t('common.hello', { name: 'Ada' }));
-        const seen = words(seenIn(html));
-        expect(seen).to.include(t(letter.subject.key, { brand: BRAND.name, ...letter.subject.values }));
-        for (const line of text.split('\n')) {
-          // The address of the button's page is not shown.
-          const shown = words(line.replace(/^- /, '').replace(/:$/, ''));
-          const isUrl = /^https:\S+$/.test(shown);
-          if (isUrl) expect(html, what).to.include(`href="${shown}"`);
-          else if (shown !== '--') expect(`${seen} ${BRAND.name}`, what).to.include(shown);
-        }
-        expect(html.match(/class="button"/g), what).to.have.length(1);
-        if (!what.startsWith('link')) expect(seen).to.include('ada@example.test');
-        if (!UNNAMED.includes(what) && !what.startsWith('link')) expect(seen, what).to.include('Stock Reports');
+  it('every mail is plain text and HTML that say the same', async () => {
+    const language = 'de';
+    const t = textsFor(language);
+    for (const [what, letter] of letters(language)) {
+      const { raw, text, html, to } = await sent(letter, BRAND);
+      expect(to, what).to.deep.equal(['ada@example.test']);
+      expect(raw).to.match(/^Content-Type: multipart\/alternative;/m);
+      expect(html).to.match(new RegExp(`^<!doctype html>\\s*<html lang="${language}">`));
+      expect(text).to.include(t('common.hello', { name: 'Ada' }));
+      const seen = words(seenIn(html));
+      expect(seen).to.include(t(letter.subject.key, { brand: BRAND.name, ...letter.subject.values }));
+      for (const line of text.split('\n')) {
+        // The address of the button's page is not shown.
+        const shown = words(line.replace(/^- /, '').replace(/:$/, ''));
+        const isUrl = /^https:\S+$/.test(shown);
+        if (isUrl) expect(html, what).to.include(`href="${shown}"`);
+        else if (shown !== '--') expect(`${seen} ${BRAND.name}`, what).to.include(shown);
       }
-    });
-  }
+      expect(html.match(/class="button"/g), what).to.have.length(1);
+      if (!what.startsWith('link')) expect(seen).to.include('ada@example.test');
+      if (!UNNAMED.includes(what) && !what.startsWith('link')) expect(seen, what).to.include('Stock Reports');
+    }
+  });
 
   it('a notice shows the device, the place and the time, or that the administrator did it', async () => {
     const german = letters('de');

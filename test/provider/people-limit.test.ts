@@ -6,8 +6,9 @@ import { signedIn } from '../pages/signed-in-person.ts';
 import { authorizationUrl, pkce, refresh, type TestClient } from '../support/oauth.ts';
 import { createPerson, type Page, type Person } from '../support/person.ts';
 import { recordedProblems } from '../support/recorded-problems.ts';
-import { addPerson, addTestClient, type SeededPerson } from '../support/seed.ts';
+import { addPerson, addTestClient, REDIRECT_URI, type SeededPerson } from '../support/seed.ts';
 import { startSeeded } from '../support/seeded.ts';
+import { onPostgresAndRedis } from '../support/service.ts';
 import { outcomeOf } from './authorization-outcome.ts';
 import { partnerTokens } from './partner-tokens.ts';
 
@@ -104,5 +105,21 @@ describe('the limit of users of an unverified client', () => {
     const approved = await third.submit(open, { decision: 'approve' });
     expect(await outcomeOf(third, approved)).to.equal('page 403');
     expect(await isConnected(2)).to.equal(false);
+  });
+});
+
+onPostgresAndRedis('the last free places for users of an unverified client', (start) => {
+  const on = startSeeded({ on: start, settings: { limits } });
+
+  it('parallel approvals on two nodes connect no more users to a client than its limit', async () => {
+    const nodes = [on.service, await start({ sharing: on.service })];
+    const add = (_: unknown, n: number) => addPerson(on.service, 'Racer', `r${n}@example.test`);
+    const accounts = await Promise.all(Array.from({ length: 12 }, add));
+    const { id } = await addTestClient(on.service, 'Crowded', { ownerAccountId: on.seeded.other.accountId });
+    const consent = { clientId: id, name: 'Crowded', hosts: [REDIRECT_URI], access: [], maxPeople: 3 };
+    await Promise.all(
+      accounts.map(({ accountId }, turn) => nodes[turn % 2]?.connections.rememberConsent({ ...consent, accountId })),
+    );
+    expect(await on.service.connections.countOf(id)).to.equal(3);
   });
 });

@@ -26,6 +26,7 @@ describe('while a provider is unreachable', () => {
     expect(page.headers.get('retry-after')).to.equal('30');
     expect(page.html).to.include('<bdi>Warehouse platform</bdi> does not answer');
     expect(on.service.logLines.join()).to.include(said('upstream.away-heading', { provider: 'a sign-in provider' }));
+    expect((await on.traveller().signIn(on.seeded.other)).html).to.include('Oscar Other');
   });
 
   it('after a failed request to the provider, further users are refused for half a minute without one', async () => {
