@@ -76,6 +76,23 @@ describe('browser sessions', () => {
     expect(sessionCookie(person)).to.equal('');
   });
 
+  const signingIn = { 'the same user': 'person', 'another user': 'other' } as const;
+  for (const [whom, who] of Object.entries(signingIn)) {
+    it(`the earlier session ends when ${whom} signs in for a client`, async () => {
+      const victim = await signedIn();
+      const earlierCookie = sessionCookie(victim);
+      const { confidential } = on.clients;
+      const url = authorizationUrl(on.issuer, confidential, { prompt: 'login' });
+      const page = await victim.follow(await victim.get(url));
+      const next = await victim.follow(await victim.submit(page, credentials(on.seeded[who])));
+      expect(next.html).to.include(on.seeded[who].email);
+      const current = sessionCookie(victim);
+      expect(current).not.to.equal(earlierCookie);
+      expect(await isSignedIn(earlierCookie)).to.equal(false);
+      expect(await isSignedIn(current)).to.equal(true);
+    });
+  }
+
   it('signing out clears the browser’s cache and storage, but no cookies of other sites', async () => {
     const person = await signedIn();
     const answer = await person.submit(await person.get('/logout'), {});

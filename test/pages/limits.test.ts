@@ -168,6 +168,13 @@ onPostgresAndRedis('a limit on the access of a client or an API key', (start) =>
     }
   });
 
+  it('the limit of a connection is deleted when the connection ends', async () => {
+    await approveWith({ limit_rights: 'read' });
+    await person.send(`${connection()}/disconnect`);
+    const { accessToken } = await connect();
+    expect(await reachOf(accessToken)).to.deep.equal(ALL);
+  });
+
   it('a later approval that does not change the limit leaves it as it was', async () => {
     await approveWith({ limit_rights: 'read' });
     await approveWith({});

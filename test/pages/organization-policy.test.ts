@@ -284,6 +284,17 @@ onPostgresAndRedis('the policy of an organization', (start) => {
     expect(await on.service.database.query('SELECT FROM client_decisions')).to.deep.equal([]);
   });
 
+  it('a block wins over an approval, which is valid again after the block', async () => {
+    await setPolicy(ASK);
+    const token = await connect();
+    await decide({ decision: 'approve' });
+    await decide({ decision: 'block' });
+    expect(await reachedWith(token)).to.deep.equal([]);
+    expect((await decide({ decision: 'approve' })).status).to.equal(409);
+    await operatorFor(on.service)(`organizations unblock ${on.seeded.organization.id} ${client().id}`);
+    await eventually(async () => expect(await reachedWith(token)).to.deep.equal(NORTHERN));
+  });
+
   it('a person can limit a client to an organization that has not approved it yet', async () => {
     await setPolicy(ASK);
     const page = await person.open(authorizationUrl(on.issuer, client(), { prompt: 'consent' }));

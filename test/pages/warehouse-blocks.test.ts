@@ -78,6 +78,26 @@ onPostgresAndRedis('a block of a client in one warehouse', (start) => {
     if (node !== on.service) await node.close();
   });
 
+  it('is another one than the block of the organization, and each is undone separately', async () => {
+    const client = on.clients.confidential.id;
+    await owner.fillIn(pathOf('end', riga));
+    await owner.fillIn(pathOf('end'));
+    expect(await answerTo(token)).to.deep.equal([]);
+    expect(await told(pathOf('end', riga))).to.include(said('organizations.already-blocked'));
+    const asked = textOf((await owner.get(pathOf('let-in', riga))).html);
+    expect(asked).to.include(said('organizations.unblock-still-blocked', { organization: 'Northern Logistics' }));
+    await owner.fillIn(pathOf('let-in'));
+    expect(await warehousesOf(token)).to.deep.equal([hamburg]);
+    await owner.fillIn(pathOf('end'));
+    await owner.fillIn(pathOf('let-in', riga));
+    expect(await answerTo(token)).to.deep.equal([]);
+    const { blocked, warehouses } = await on.service.access.clientBlocks.of(client);
+    expect([blocked.size, warehouses.size]).to.deep.equal([1, 0]);
+    await owner.fillIn(pathOf('let-in'));
+    expect(await warehousesOf(token)).to.deep.equal([riga, hamburg].sort());
+    expect(await told(pathOf('let-in', riga))).to.include(said('organizations.already-unblocked'));
+  });
+
   it('is said on the page of the organization, at consent, on the connection and in the activity, and stays in view', async () => {
     const here = page(`?warehouse=${riga}`);
     expect((await owner.get(here)).html).to.include(`href="${pathOf('end', riga)}"`);

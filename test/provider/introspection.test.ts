@@ -1,6 +1,7 @@
 /** `POST /oauth/introspect` (RFC 7662): the answers for resource servers and for other clients. */
 import { expect } from 'chai';
 import { apiKeyOf } from '../sandbox/called-api.ts';
+import { eventually } from '../support/eventually.ts';
 import { type Answer, introspect, type TestClient } from '../support/oauth.ts';
 import { startSeeded } from '../support/seeded.ts';
 
@@ -76,5 +77,26 @@ describe('introspection', () => {
     expect((await see(token)).body.active).to.equal(true);
     on.clock.advance(1);
     await expectInactive(token);
+  });
+
+  it('introspection returns the user’s access at the moment of the call', async () => {
+    const { memberships } = on.service;
+    const { organization, warehouse } = on.seeded;
+    const who = { accountId: on.seeded.person.accountId };
+    const token = await accessToken();
+    const expectReach = (expected: unknown) =>
+      eventually(async () => {
+        expect((await see(token)).body.organizations).to.deep.equal(expected);
+      });
+
+    await memberships.setRights(who, warehouse.id, ['read']);
+    await expectReach(reach('member', ['read']));
+    await memberships.setRole(who, organization.id, 'admin');
+    await expectReach(reach('admin', ['read', 'write', 'manage']));
+    await memberships.setRole(who, organization.id, 'viewer');
+    await expectReach(reach('viewer', ['read']));
+    await memberships.remove(who, organization.id);
+    await expectReach([]);
+    expect((await see(token)).body.active).to.equal(true);
   });
 });
