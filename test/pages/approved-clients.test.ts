@@ -136,6 +136,12 @@ onPostgresAndRedis('an approval of an organization', (start) => {
     expect(theirs).to.include('Northern Logistics has not approved it yet');
   });
 
+  it('a declined client stays declined after it got a new host', async () => {
+    await admin.fillIn(decision(), { decision: 'decline' });
+    await addUri(EVIL);
+    expect(textOf((await admin.get(url())).html)).to.include('Dock Planner declined');
+  });
+
   it('a change that races with an approval of the former client leaves no approval', async () => {
     for (let race = 0; race < 5; race += 1) {
       const page = await admin.get(decision());

@@ -131,6 +131,31 @@ describe('the first sign-in with a provider', () => {
     expect(await isSignedIn(owner)).to.equal(true);
   });
 
+  it('later sessions that have expired do not hide one that has not, and few are read at a time', async () => {
+    const { database, store } = on.service;
+    const intruder = await signedIn();
+    await database.query(
+      `INSERT INTO browser_sessions (uid, account_id, cookie_hash, generation, begun_at, address, browser)
+        SELECT 'expired ' || n, account_id, 'none', generation, begun_at + interval '1 second', address, browser
+          FROM browser_sessions, generate_series(1, 60) n WHERE account_id = $1`,
+      [person.accountId],
+    );
+    let [now, most] = [0, 0];
+    const { readSessionByUid } = store;
+    store.readSessionByUid = async (uid) => {
+      now += 1;
+      most = Math.max(most, now);
+      return readSessionByUid.call(store, uid).finally(() => {
+        now -= 1;
+      }) as never;
+    };
+    const { page } = await arrived();
+    store.readSessionByUid = readSessionByUid;
+    expect(page.html).to.include('The sign-ins in other browsers');
+    expect(most).to.be.within(1, 25);
+    expect(await isSignedIn(intruder)).to.equal(true);
+  });
+
   it('the first sign-in with a provider ends only what is ticked, and continues to the pending authorization', async () => {
     const other = await signedIn();
     const url = authorizationUrl(on.service.issuer, on.seeded.clients.confidential);
