@@ -141,7 +141,7 @@ onPostgres('the audit log by cursor', (open) => {
 });
 
 describe('the log of a copy of the database', () => {
-  const start = startsOn();
+  const start = startsOn('embedded');
 
   it('a node begins the generation of its log, so that no cursor of before is accepted after a copy of the copy came back', async () => {
     const { database, clean } = await start();
