@@ -209,6 +209,14 @@ describe('a brand with texts in several languages', () => {
       expect(mail.received.at(-1)?.text).to.include('Acme Lager').and.include('hilfe@acme.example');
     });
   });
+
+  it('a client may have none of the names of the brand', async () => {
+    const member = await signedIn(on.service, on.seeded.person);
+    for (const name of ['Acme Storage', 'Acme Lager']) {
+      const fields = { name, redirect_uris: 'https://partner.example/cb' };
+      expect((await member.send('/profile/oauth-clients/new', fields)).status, name).to.equal(422);
+    }
+  });
 });
 
 describe('a service with words for the rights', () => {

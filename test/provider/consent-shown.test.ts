@@ -129,6 +129,14 @@ describe('an approval counts only for what the page showed', () => {
     expect(await remembered()).to.equal(undefined);
   });
 
+  it('an earlier approval does not cover a client that changes while the consent page is open', async () => {
+    await approve(await open());
+    const page = await open({ prompt: 'consent' });
+    await edit('New Name');
+    expect(await outcomeOf(person, await approve(page))).to.equal('consent');
+    expect(await remembered()).to.include({ name: 'Shown Name' });
+  });
+
   it('no consent is saved if the user’s sessions end while an approval is being resumed', async () => {
     const answered = await person.submit(await open(), { decision: 'approve' });
     await on.service.accounts.endSessions(credentials.accountId);

@@ -96,6 +96,8 @@ describe('a user who signs in for the first time and has no password', () => {
     const form = await person.travel(await person.get('/profile/api-keys'));
     const asked = await person.submit(form, { name: 'Night sync' });
     expect(asked.html).to.include(said('confirm.title')).and.not.include('current_password');
+    // Chromium applies form-action to the redirect to the provider, too.
+    expect(asked.headers.get('content-security-policy')).not.to.include('form-action');
     const there = await person.submit(asked, { sign_in_with: 'platform' });
     expect(there.location?.searchParams.get('max_age')).to.equal('0');
     const back = await person.travel(there);

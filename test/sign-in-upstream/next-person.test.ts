@@ -112,4 +112,12 @@ describe('the next user of a browser, without passwords and with one provider', 
     const again = await person.travel(there);
     expect(again.html).to.include('Oscar Other').and.not.include('Grace Person');
   });
+
+  it("after a sign-out the next user sees the sign-in page; a portal's sign-in link leads to a prompt", async () => {
+    const person = on.traveller();
+    await on.signIn(GRACE, person);
+    await person.follow(await person.submit(await person.get('/logout'), {}));
+    expect((await person.get('/login')).html).to.include('Warehouse platform');
+    expect(promptOf(await person.get('/login/platform'))).to.equal('login');
+  });
 });

@@ -56,6 +56,13 @@ describe('the sign-in page', () => {
     expect(twice.location?.href).to.equal(`${on.issuer}/profile`);
   });
 
+  it('the email field takes any address: one of type email refuses some and changes the spelling of others', async () => {
+    const { html } = await createPerson(on.issuer).get('/login');
+    expect(html)
+      .to.match(/<input id="email"/)
+      .and.not.match(/type="email"/);
+  });
+
   it('the kept page of a failed sign-in is no email address for the sign-in form', async () => {
     const { host, port } = new URL(on.issuer);
     const person = createPerson(on.issuer);
