@@ -29,7 +29,7 @@ describe('changes of a client', () => {
   }
 
   const connect = (accountId: string, { id, name }: Client) =>
-    connections.rememberConsent({ accountId, clientId: id, name, hosts: [], access: [] });
+    connections.rememberConsent({ accountId, clientId: id, name, hosts: [] });
 
   it('an edit of a client must obey the rules for its kind', async () => {
     const { client } = await registry.add(partner);

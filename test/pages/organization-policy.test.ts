@@ -133,7 +133,7 @@ onPostgresAndRedis('the policy of an organization', (start) => {
     beforeEach(async () => {
       const { accountId } = on.seeded.person;
       for (const { id: clientId, name } of added) {
-        await on.service.connections.rememberConsent({ accountId, clientId, name, hosts: [], access: [] });
+        await on.service.connections.rememberConsent({ accountId, clientId, name, hosts: [] });
       }
     });
     after(() => person.send('/profile/connections/disconnect-all'));

@@ -116,7 +116,7 @@ onPostgresAndRedis('the last free places for users of an unverified client', (st
     const add = (_: unknown, n: number) => addPerson(on.service, 'Racer', `r${n}@example.test`);
     const accounts = await Promise.all(Array.from({ length: 12 }, add));
     const { id } = await addTestClient(on.service, 'Crowded', { ownerAccountId: on.seeded.other.accountId });
-    const consent = { clientId: id, name: 'Crowded', hosts: [REDIRECT_URI], access: [], maxPeople: 3 };
+    const consent = { clientId: id, name: 'Crowded', hosts: [REDIRECT_URI], maxPeople: 3 };
     await Promise.all(
       accounts.map(({ accountId }, turn) => nodes[turn % 2]?.connections.rememberConsent({ ...consent, accountId })),
     );
