@@ -18,7 +18,7 @@ interface ErrorView {
   /** The app whose request was refused, and the host that it named; undefined if they are unknown. */
   readonly app: AuthorizationRefusal['app'];
   /** The entered text of a form that was refused, so that it is not lost. */
-  readonly typed: readonly { readonly label: Message; readonly value: string }[];
+  readonly typed: readonly { readonly label: Message; readonly values: readonly string[] }[];
   /** Where to continue; the first link is what most users want. */
   readonly links: readonly { readonly href: string; readonly label: Text }[];
   readonly requestId: string;
@@ -146,9 +146,9 @@ export function createErrorPage(host: { readonly render: Render }) {
 }
 
 const typedIn = (ctx: Context): ErrorView['typed'] =>
-  [...formOf(ctx)]
-    .filter(([field]) => TYPED.includes(field))
-    .map(([field, value]) => ({ label: message(`errors.typed-${field}`), value }));
+  TYPED.map((field) => ({ label: message(`errors.typed-${field}`), values: formOf(ctx).getAll(field) })).filter(
+    ({ values }) => values.length > 0,
+  );
 
 /** True if `Sec-Fetch-Site` or `Origin` names another site. Koa's host is that of the issuer. */
 function isCrossSite(ctx: Context): boolean {
