@@ -361,6 +361,25 @@ onPostgresAndRedis('late lines', (start) => {
     };
   }
 
+  it('a deleted organization whose rows cannot be removed does not hold up the next one', async () => {
+    const { database } = on.service;
+    const [first, next] = [await add(on), await add(on)].map(({ organization }) => organization);
+    const end = 'UPDATE organizations SET ended_at = clock_timestamp() - $2::interval WHERE id = $1';
+    for (const [id, age] of [
+      [first, '2 hours'],
+      [next, '1 hour'],
+    ])
+      await database.query(end, [id, age]);
+    await database.query(`
+      CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'refused'; END $$;
+      CREATE TRIGGER refuse BEFORE DELETE ON organizations FOR EACH ROW WHEN (OLD.id = '${first}')
+        EXECUTE FUNCTION refuse()`);
+    await on.service.clean();
+    const left = await database.query('SELECT id FROM organizations WHERE id = ANY($1)', [[first, next]]);
+    expect(left).to.deep.equal([{ id: first }]);
+    await database.query('DROP FUNCTION refuse CASCADE');
+  });
+
   it('an import moves no warehouse of an organization whose deletion begins while it runs', async () => {
     const { database } = on.service;
     const { n, moves, deleteAndStop, complete } = await addStopped();
