@@ -14,7 +14,7 @@ export interface Reaching {
   readonly at: string;
   readonly id: string;
   readonly name: string;
-  /** In the chosen warehouse, unordered, with duplicates; empty if none was chosen. */
+  /** In the chosen warehouse, unordered, with duplicates; without meaning if none was chosen. */
   readonly rights: readonly Right[];
 }
 
