@@ -1,4 +1,4 @@
-/** Measures a service and a bare Koa in turns, so that other load on the machine affects both. */
+/** Measures a service and a bare Koa alternately, so that other load on the machine affects both. */
 import type { StartedProgram } from './deployment.ts';
 import { type Measurement, measure } from './load.ts';
 import { processorTime, residentMemory } from './processor.ts';
@@ -37,7 +37,7 @@ export async function besideKoa(
   return summarize(rounds);
 }
 
-/** Summarizes the rounds of one process, or what several processes took. */
+/** Summarizes the rounds of one process, or the results of several processes. */
 export function summarize(parts: readonly Comparison[]): Comparison {
   const of = (name: Exclude<keyof Comparison, 'ratios'>) => parts.map((part) => part[name]);
   const sum = (values: readonly number[]) => values.reduce((a, b) => a + b);
@@ -68,7 +68,7 @@ export async function withCpu({ pid }: Pick<StartedProgram, 'pid'>, load: () => 
   return { ...measurement, cpu: (processorTime(pid) - before) / measurement.requests };
 }
 
-/** A POST of a form, like those that clients send. */
+/** Sends POSTs of a form, like those of clients, to the bare Koa. */
 export const loadBareKoa = ({ url }: StartedProgram): Promise<Measurement> =>
   measure(url, { seconds: 1 }, () => ({
     next: () => ({
@@ -79,7 +79,7 @@ export const loadBareKoa = ({ url }: StartedProgram): Promise<Measurement> =>
     }),
   }));
 
-/** Returns a table of the rows, which says in its first column what was measured. */
+/** Returns a table of the rows, whose first column names the measurement. */
 export function comparisonTable(title: string, rows: readonly (readonly [name: string, Comparison])[]): string {
   const head = [title, 'of Koa', 'from-to', 'CPU us', 'of Koa us', '1/s', 'p50 ms', 'p99 ms', 'MB', 'failed'];
   const cells = rows.map(([name, comparison]) => {

@@ -20,7 +20,7 @@ const POLL_MS = 1;
 const LINES_PER_REQUEST = 1_000;
 const REQUESTS = 20;
 
-/** @param rounds how many changes are sent, one after the other @param lines of a file to import, if any */
+/** @param rounds how many changes are sent, one by one @param lines of a file to import, if any */
 export async function measureChanges(rounds: number, lines?: number): Promise<void> {
   const settings = {
     senders: SENDERS,
@@ -108,7 +108,7 @@ async function linesPerSecond(service: TestService): Promise<string[][]> {
 /** Members of the organization that is deleted in steps. */
 const MEMBERS = 60_000;
 
-/** Imports a file twice and deletes an organization, while the policy of another one is set as on its page. */
+/** Imports a file twice and deletes an organization, while the policy of another organization is set as by a page. */
 async function duringLarge(service: TestService, organizationId: string, lines: number): Promise<string[][]> {
   const ends = createOrganizationEnds(service);
   const file = fileOf(line.organization('O2'), line.organization('O3'));

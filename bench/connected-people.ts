@@ -24,7 +24,7 @@ const BATCH = 100;
 const TIMEOUT_FACTOR = 60;
 const LIFETIMES = {
   authorizationCodeSeconds: 600,
-  // Longer than it takes to fill the stores.
+  // Must be longer than filling the stores takes.
   accessTokenSeconds: 43_200,
   refreshTokenSeconds: 86_400,
   retryWindowSeconds: 60,

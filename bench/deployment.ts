@@ -29,7 +29,7 @@ export interface StartedProgram {
 
 export type DeploymentKind = 'embedded' | 'postgres' | 'postgres+redis';
 
-/** The service, which listens. */
+/** A started service, which accepts connections. */
 export interface StartedService extends StartedProgram {
   /** From the start of the process until it was ready for requests. */
   readonly secondsUntilReady: number;
@@ -39,7 +39,7 @@ export interface StartedService extends StartedProgram {
 export interface Deployment {
   readonly issuer: string;
   readonly seed: Seed;
-  /** Many machine clients besides that of the seed. */
+  /** Many machine clients in addition to that of the seed. */
   readonly machines: readonly TestClient[];
   /** The stores, for other programs that use them as well. */
   readonly storage: DatabaseOptions & { readonly redisUrl: string | undefined };
@@ -64,7 +64,7 @@ export async function prepareDeployment(kind: DeploymentKind): Promise<Deploymen
   const dataDirectory = isEmbedded ? await freshDataDirectory() : '';
   const databaseUrl = isEmbedded ? undefined : await freshMigratedDatabaseUrl();
   const filled = await fill({ dataDirectory, databaseUrl });
-  // Not the settings of this checkout; behind a proxy, as in production.
+  // Do not use the settings of this checkout. Set a proxy, as in production.
   const config = path.join(temporaryDirectory('bench'), 'gatehouse.yaml');
   await writeFile(config, 'server:\n  proxy_hops: 1\n');
 
@@ -115,12 +115,12 @@ async function startMeasured(
   variables: Readonly<Record<string, string | undefined>>,
 ): Promise<StartedProgram> {
   const [file, ...rest] = onItsCore(command);
-  // Put the Node that runs this first, so that `npm start` finds it.
+  // Put the folder of the running Node first, so that `npm start` uses the same Node.
   const PATH = `${path.dirname(process.execPath)}:${process.env.PATH}`;
   const program = startProgram(file, rest, {
     cwd: ROOT,
     environment: { PATH, ...variables },
-    // The log is written as in production, but not read here.
+    // Let the program write its log as in production, but drop it here.
     output: 'drop',
   });
   atEndOfRun(() => program.end('SIGTERM'));

@@ -63,7 +63,7 @@ export async function startRedis(kind: RedisKind): Promise<RedisGroup> {
       eventually(async () => {
         const said = String(await ask(group.master, 'INFO', 'replication'));
         if (!/slave0:.*state=online/.test(said)) {
-          // Again, because a Sentinel may change the role of a restarted server meanwhile. Without effect if it follows.
+          // Repeat this, because a Sentinel may change the role of a restarted server meanwhile.
           await group.follow();
           throw new Error('the replica does not follow');
         }
@@ -77,7 +77,7 @@ export async function startRedis(kind: RedisKind): Promise<RedisGroup> {
 }
 
 /**
- * A node to which revocations are sent, and a second node with an API that remembers its callers.
+ * Starts a node to which revocations are sent, and a second node with an API that caches its callers.
  *
  * @param more settings of both nodes
  */
@@ -86,13 +86,13 @@ export async function startSetup(kind: RedisKind, more: Overrides = {}) {
   const redis = await startRedis(kind);
   const links = await Promise.all([1, 2].map(() => startTcpProxy(Number(new URL(postgres.url).port))));
   const [nodeUrl = '', feedUrl = ''] = links.map(({ port }) => postgres.url.replace(/:\d+(?=\/|$)/, `:${port}`));
-  // The time limits of production, on which the result depends.
+  // Use the timeouts of production, because the result depends on them.
   const timeoutFactor = 1;
   const other = await startTestService({
     timeoutFactor,
     settings: {
       storage: { databaseUrl: feedUrl, redisUrl: redis.url },
-      // In a long run the clock of the API is advanced by hours.
+      // Tokens must not expire: in a long run the clock of the API is advanced by hours.
       tokens: { accessTokenSeconds: YEAR, ...more.tokens },
       limits: { ...more.limits },
     },
@@ -161,7 +161,7 @@ export async function startSetup(kind: RedisKind, more: Overrides = {}) {
         while (tokens.length < count) tokens.push((await partner.tokens(client)).accessToken);
       });
       await eventually(async () => {
-        // The module remembers no answers in the first seconds after a change.
+        // The module caches no answers in the first seconds after a change.
         ahead += 10_000;
         for (const token of tokens) await isAccepted(token);
         for (const token of tokens) {

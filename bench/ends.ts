@@ -12,7 +12,7 @@ import { table } from './table.ts';
 const TOKENS_PER_ROUND = 4;
 /** How long a fault lasts during which revocations may be answered 503. */
 const FAULT_MS = 3_000;
-/** Longer, because then the time limits of the service pass several times. */
+/** The duration of other faults: long enough for the timeouts of the service to pass several times. */
 const SLOW_MS = 6_000;
 /** The client repeats a revocation this long after a 503. */
 const RETRY_MS = 250;
@@ -21,7 +21,7 @@ const MAX_RETRIES = 200;
 const POLL_MS = 2;
 /** An API that accepts a revoked token for longer than this is not watched further. */
 const MAX_WATCHED_MS = 5_000;
-/** A round in which this process, in which the nodes and the API run, could not work for longer is repeated. */
+/** A round is repeated if this process, which runs the nodes and the API, was stalled for longer than this. */
 const MAX_STALL_MS = 1_000;
 const MAX_REPEATS = 5;
 
@@ -33,7 +33,7 @@ export interface FaultResult {
   readonly activeAgain: number;
   /** For each token, the time from the answer until an API that remembers its callers refuses it. */
   readonly acceptanceMs: number[];
-  /** The longest time for which this process could not work, at most 1,000 unless a token was active again. */
+  /** The longest time for which this process was stalled, at most 1,000 unless a token was active again. */
   readonly stalledMs: number;
   /** Number of answers with 503. The client repeats each of these requests. */
   readonly unavailable: number;
@@ -145,7 +145,7 @@ export const FAULTS: readonly Fault[] = [
       const replicationId = await replicationIdOf(master);
       await ask(master, 'SAVE');
       return async () => {
-        // Replaces the data by the file, while the process and so its replication id stay.
+        // Replaces the data with the file. The process continues, so its replication id stays the same.
         await ask(master, 'DEBUG', 'RELOAD', 'NOSAVE');
         if ((await replicationIdOf(master)) !== replicationId) throw new Error('another replication id');
       };
@@ -270,8 +270,8 @@ const sumOf = (rounds: readonly FaultResult[]): FaultResult =>
   }));
 
 /**
- * Repeats a round in which the process was stalled: it can neither refuse a token nor measure when it did. A token
- * that is active again is a fault however slow the process was, so such a round counts.
+ * Repeats a round in which the process was stalled, because it could neither refuse a token nor measure the time. A
+ * round in which a token was active again counts even then.
  */
 async function untilSteady(fault: Pick<Fault, 'name'>, run: () => Promise<FaultResult>): Promise<FaultResult> {
   for (let tries = 0; tries <= MAX_REPEATS; tries += 1) {
@@ -310,7 +310,7 @@ async function runRound(setup: Setup, fault: Fault): Promise<FaultResult> {
         watching.push(watch(token));
         return;
       }
-      // No answer: the node was killed.
+      // There was no answer, because the node was killed.
       if (status === undefined) return;
       if (status !== 503) throw new Error(`a revocation was answered ${status}`);
       result.unavailable += 1;

@@ -15,7 +15,7 @@ import { introspectionOf, refreshOf } from './token-requests.ts';
 const CONNECTIONS = 500;
 /** Time between two requests of the client that is measured. */
 const PAUSE_MS = 10;
-/** Until all connections are open. */
+/** Time to wait until all connections are open. */
 const BEGINNING_MS = 3_000;
 
 interface Sender {
@@ -43,7 +43,7 @@ export async function measureFair(seconds: number): Promise<void> {
   const partner = partnerTokens(issuer, seed);
   const own = await partner.tokens(confidential);
   const others = await partner.tokens(otherConfidential);
-  // Of a person who has approved before: the answer is a code.
+  // Use the cookie of a person who has approved the client, so that the answer is a code.
   const cookie = partner.browser.cookieHeader('/oauth/authorize');
   const sender = { url: issuer, agent: new http.Agent({ keepAlive: true }) };
   let { refreshToken } = own;
@@ -72,7 +72,7 @@ export async function measureFair(seconds: number): Promise<void> {
     return all;
   };
 
-  // The first answers are slower.
+  // Warm up, because the first answers are slower.
   await measureAll();
   const quiet = await measureAll();
   const request = refreshOf(otherConfidential, others.refreshToken);
@@ -103,7 +103,7 @@ async function loop(sender: Sender, request: LoadRequest): Promise<never> {
 }
 
 if (!isMainThread && workerData?.request) {
-  // In Linux that is this thread: it must not take the processor from the one that measures.
+  // On Linux this lowers only this thread, which must not take the processor from the measuring thread.
   os.setPriority(os.constants.priority.PRIORITY_LOW);
   const agent = new http.Agent({ keepAlive: true });
   for (let count = 0; count < CONNECTIONS; count += 1) void loop({ url: workerData.url, agent }, workerData.request);

@@ -1,4 +1,4 @@
-/** Compares an API that remembers its callers with one that introspects every call. */
+/** Compares an API that caches its callers with one that introspects every call. */
 import { setTimeout as delay } from 'node:timers/promises';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
@@ -13,11 +13,11 @@ import { table } from './table.ts';
 
 const CALLERS = 10_000;
 const ROUNDS = 5;
-/** With it, `CALLERS` cause as many requests as 50,000 callers that are cached for ten minutes. */
+/** How long answers are cached, so that `CALLERS` cause as many requests as 50,000 callers cached for ten minutes. */
 const REMEMBER_MS = (600_000 * CALLERS) / 50_000;
 const AT_ONCE = 50;
 const CALLS_PER_CLOCK_CHECK = 1_000;
-/** On an idle machine, all callers are remembered after some seconds. */
+/** On an idle machine, all callers are cached after some seconds. */
 const PATIENCE_MS = 60_000;
 
 /** @throws Error from the returned function, if it is still called after `PATIENCE_MS` */
@@ -90,10 +90,10 @@ A remembered caller takes ${bytesPerCaller.toFixed(0)} bytes, organizations incl
 }
 
 /**
- * Creates an API in this process that remembers the callers with these tokens.
+ * Creates an API in this process that caches the callers with these tokens.
  *
- * @returns `next`, which returns their requests in turn, and `rememberAll`, which must be called
- *   before each measurement, because callers are forgotten after minutes
+ * @returns `next`, which returns their requests in turn, and `rememberAll`, which must be called before each
+ * measurement, because cached answers expire after minutes
  */
 async function rememberCallers({
   issuer,
@@ -150,7 +150,7 @@ async function rememberCallers({
   }
 }
 
-/** Measures the cost of asking about remembered callers again in the background. */
+/** Measures the cost of introspecting cached callers again in the background. */
 async function measureAskingAgain(given: {
   readonly issuer: string;
   readonly resourceServer: { readonly id: string; readonly secret?: string };

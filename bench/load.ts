@@ -17,7 +17,7 @@ export interface LoadAnswer {
 /** The requests of one connection, which are sent one after another. */
 export interface Conversation {
   next(): LoadRequest;
-  /** Called with each answer, before `next` is asked again. */
+  /** Called with each answer, before the following call of `next`. */
   answered?(answer: LoadAnswer): void;
 }
 
@@ -30,7 +30,7 @@ export interface Measurement {
   readonly p99: number;
   readonly p999: number;
   readonly longest: number;
-  /** Answers with status 400 or more, and unanswered requests: with any, the rest means little. */
+  /** Answers with status 400 or more, and unanswered requests. If there are any, do not trust the other values. */
   readonly failures: number;
 }
 
@@ -38,11 +38,11 @@ const CONNECTIONS = 32;
 const TIMEOUT_MS = 10_000;
 
 /**
- * Implements HTTP itself: the load must be faster than the measured program, which would otherwise
- * not be busy all the time. Reads only answers with a Content-Length.
+ * Implements HTTP itself, because the load must be faster than the measured program to keep it busy. Reads only answers
+ * with a Content-Length.
  *
  * @param limit the duration in seconds, or the number of requests. With `perSecond`, requests are planned at this
- *   constant rate, however slow the answers are, and each duration counts from the planned moment.
+ * constant rate, however slow the answers are, and each duration counts from the planned moment.
  */
 export async function measure(
   url: string,

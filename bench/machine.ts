@@ -1,4 +1,4 @@
-/** Says where and under which load a table was measured. */
+/** Describes the machine and the load under which a table was measured. */
 import { cpus, loadavg } from 'node:os';
 import { processorTimes } from './processor.ts';
 

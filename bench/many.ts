@@ -19,8 +19,8 @@ interface ManyScale {
 type Round = Measurement & { readonly cpu: number };
 
 /**
- * Introspects one user repeatedly, all users with empty caches, and all users while memberships
- * change: in turns, so that other load on the machine affects all three.
+ * Introspects one user repeatedly, all users with empty caches, and all users while memberships change. Alternates
+ * between these, so that other load on the machine affects all three.
  *
  * @param scale the number of users, and the seconds of each turn
  */

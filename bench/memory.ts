@@ -1,4 +1,4 @@
-/** Measures what tokens take in Redis, and people in PostgreSQL, written by the real stores. */
+/** Measures the memory of tokens in Redis and the size of people in PostgreSQL, written by the real stores. */
 import { createPeople } from '../src/accounts/access/people.ts';
 import { createActivity } from '../src/accounts/activity/activity.ts';
 import { createAuthorizations } from '../src/authorizations/authorization.ts';
@@ -35,9 +35,9 @@ async function inBatches(count: number, write: (index: number) => Promise<unknow
   }
 }
 
-/** Connects to Redis, and returns what writes one record of each kind. */
+/** Connects to Redis, and returns functions that write one record of each kind. */
 async function openRedis(url: string) {
-  // No time limit of production: 16,384 questions at once take long on a busy machine.
+  // Do not use the timeout of production: 16,384 simultaneous commands take long on a busy machine.
   const redis = createRedis(url, { timeoutFactor: 60 });
   await redis.connect();
   const store = createRedisStore({ redis, clock: systemClock });
@@ -73,7 +73,7 @@ async function openRedis(url: string) {
 
 /** Fills a separate Redis with `count` records of each kind, and prints the memory they take. */
 export async function measureMemory(count: number): Promise<void> {
-  // Without the append-only file: it is on disk, and its buffers would only distort the result.
+  // Turn off the append-only file, which is on disk, and whose buffers would distort the result.
   const server = await startRedisServer({ appendonly: 'no' });
   const { redis, store, ...writes } = await openRedis(server.url);
   const kinds = {
@@ -99,11 +99,11 @@ const numberIn = (info: string): number => Number(/^used_memory:(\d+)/m.exec(inf
 const TABLES = ['accounts', 'organization_memberships', 'warehouse_rights', 'connections', 'activity'] as const;
 const BROWSER = 'Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/140.0.0.0 Safari/537.36';
 
-/** Fills PostgreSQL with `count` people, and prints what their rows and indexes take. */
+/** Fills PostgreSQL with `count` people, and prints the size of their rows and indexes. */
 export async function measureRows(count: number): Promise<void> {
   const options = { databaseUrl: await freshMigratedDatabaseUrl(), dataDirectory: '' };
   const { seed } = await fill(options);
-  // One connection, so that one process of PostgreSQL does all the work that is measured.
+  // Use one connection, so that one process of PostgreSQL does all the work that is measured.
   const database = await openDatabase({ ...options, timeoutFactor: 60, databaseConnections: 1 });
   const before = await sizes();
   await fillPeople(database, seed.clients.confidential, count);
@@ -111,7 +111,7 @@ export async function measureRows(count: number): Promise<void> {
     'SELECT password_hash FROM accounts WHERE password_hash IS NOT NULL LIMIT 1',
   );
   await database.query('UPDATE accounts SET password_hash = $1', [grace?.password_hash]);
-  // Without the rows from before the update, which would count twice.
+  // Remove the row versions from before the update, which would count as well.
   await database.query('VACUUM FULL accounts');
   const { record } = createActivity({ database, clock: systemClock });
   await inBatches(count, (index) =>

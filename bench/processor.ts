@@ -8,7 +8,7 @@ const taskset = availableParallelism() > 1 ? findProgram('taskset') : undefined;
 const MEASURED = '1';
 const OTHERS = '0';
 
-/** Says in the results whether the measured process has a core to itself. */
+/** Text for the results: whether the measured process has its own core. */
 export const PINNING =
   taskset === undefined
     ? 'Service, load and stores share the cores (needs taskset and two of them).'
@@ -23,7 +23,7 @@ export type Command = readonly [file: string, ...args: string[]];
 /** Moves this process, and what it starts from now on, to the other core. */
 export const leaveItsCore = (): void => moveTo(OTHERS);
 
-/** Uses the core of the measured process, while that one is idle or not started yet. */
+/** Runs `work` on the core of the measured process, while that process is idle or not started yet. */
 export async function onIdleCore<Result>(work: () => Promise<Result>): Promise<Result> {
   moveTo(MEASURED);
   try {
@@ -36,19 +36,19 @@ export async function onIdleCore<Result>(work: () => Promise<Result>): Promise<R
 function moveTo(core: string): void {
   if (taskset === undefined) return;
   for (const thread of readdirSync('/proc/self/task')) {
-    // One by one: a thread that has just ended cannot be moved, and makes `--all-tasks` fail.
+    // Move the threads one by one: a thread that has just ended cannot be moved, and makes `--all-tasks` fail.
     spawnSync(taskset, ['--cpu-list', '--pid', core, thread]);
   }
 }
 
 /**
- * Returns the processor time of all cores since the system was started, in ticks of its clock; NaN if
- * unknown. `stolen` is what this virtual machine wanted and the host gave to others.
+ * Returns the processor time of all cores since the system was started, in ticks of its clock; NaN if unknown. `stolen`
+ * is the time that this virtual machine needed and the host gave to others.
  */
 export function processorTimes(): { readonly busy: number; readonly stolen: number } {
   try {
     const [total = ''] = readFileSync('/proc/stat', 'utf8').split('\n');
-    // The fields of proc(5), where idle and iowait are no use of the processor.
+    // The fields of proc(5), without idle and iowait, in which the processor is not used.
     const [user = 0, nice = 0, system = 0, , , irq = 0, softirq = 0, stolen = Number.NaN] = total
       .split(/\s+/)
       .slice(1)

@@ -8,7 +8,7 @@ import { onIdleCore, PINNING, residentMemory } from './processor.ts';
 import { table } from './table.ts';
 import { introspectionOf, refreshOf } from './token-requests.ts';
 
-/** As many as a node remembers by default. */
+/** As many people as a node caches by default. */
 const MAX_PEOPLE = 100_000;
 /** The share of a closed loop's rate at which requests arrive in the second table. */
 const SHARE = 0.5;

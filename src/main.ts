@@ -16,7 +16,7 @@ import { explained, troubleOf } from './service/startup-errors.ts';
 /** Maximum time from SIGTERM to the end of the process, in addition to the shutdown delay. */
 const CLOSE_TIMEOUT_MS = 9_500;
 
-/** EX_CONFIG of sysexits.h: no restart helps before the settings are corrected. */
+/** EX_CONFIG of sysexits.h: a restart does not help until the settings are corrected. */
 const WRONG_SETTINGS = 78;
 
 const say = (text: string): void => {
@@ -92,16 +92,15 @@ function listenToSignals(service: Service, log: Logger): void {
 
 let isHungUp = false;
 
-/** A reload during the start is done afterwards: by default the signal ends the process. */
+/** Delays a reload that is requested during the start. Without a handler, the signal would end the process. */
 function rememberHangUp(): void {
   isHungUp = true;
 }
 
 /**
- * The last resort for an error, or a rejected promise, that no request and no job has caught. The
- * process continues, because decisions rest on the stores and on caches of at most a minute: an
- * exit would end all requests in progress, and a caller who can cause the error could end every
- * node.
+ * The last resort for an error, or a rejected promise, that no request and no job has caught. The process continues,
+ * because decisions are read from the stores and from caches of at most a minute. An exit would end all requests in
+ * progress, and a caller who can cause the error could end every node.
  */
 function continueAfterUnexpectedErrors(service: Service, log: Logger): void {
   process.on('uncaughtException', (err, origin) => {

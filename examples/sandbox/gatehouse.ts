@@ -106,7 +106,7 @@ export async function startGatehouse(parts: {
   };
 }
 
-/** Returns what users see of the operator's settings, so that it can be tried here. */
+/** Returns the operator's settings for brand and rights, so that the operator can try them here. */
 async function operatorsLook(file: string): Promise<object> {
   const { brand, rights } = parse(await readFile(file, 'utf8')) ?? {};
   const logos = ['logo', 'logo_dark'].filter((name) => brand?.[name] !== undefined);

@@ -1,4 +1,4 @@
-/** `npm run sandbox -- [settings file]`: all on one machine, to try it. Needs the dev dependencies. */
+/** `npm run sandbox -- [settings file]`: starts all programs on one machine. Needs the dev dependencies. */
 import { DEMO, type Sandbox, startSandbox } from './sandbox.ts';
 
 const stop = new AbortController();
@@ -13,7 +13,7 @@ try {
   process.stdout.write(instructions(sandbox));
   const lastWords = await Promise.race([stopped, sandbox.gatehouse.ended]);
   await sandbox.close();
-  // Ignore the service's end after Ctrl-C, which the service receives, too, maybe earlier.
+  // Ignore that the service ends after Ctrl-C, because it also receives the signal, perhaps earlier.
   if (!stop.signal.aborted) throw new Error(`Gatehouse stopped unexpectedly:\n${lastWords}`);
 } catch (error) {
   if (!stop.signal.aborted) {

@@ -14,9 +14,9 @@ export interface PartnerApp {
   close(): Promise<void>;
 }
 
-/** Not the name of a cookie of the service: browsers share cookies between a host's ports. */
+/** Differs from the service's cookies, because browsers share cookies between the ports of a host. */
 const COOKIE = 'stock_planner';
-/** Maximum number of connections; beyond it the oldest one is forgotten. */
+/** Maximum number of connections; a further connection removes the oldest one. */
 const MAX_BROWSERS = 100;
 const STYLESHEET = '/sandbox.css';
 const SCRIPT = '/watching.js';

@@ -89,7 +89,7 @@ export async function createPartner(registration: PartnerRegistration, apiUrl: U
       connection.tokens = { accessToken, refreshToken, expiresAt, ...(replaced && { replaced }) };
     }
 
-    /** Shows a refusal as a notice, and forgets a connection that has ended. */
+    /** Shows a refusal as a notice, and removes a connection that has ended. */
     async function attempt(step: () => Promise<string>): Promise<void> {
       try {
         connection.notice = await step();

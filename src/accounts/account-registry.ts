@@ -1,4 +1,4 @@
-/** All accounts: found on each request. See changes/accounts.ts for what lines of other systems also change. */
+/** Finds and lists accounts. changes/accounts.ts makes the changes that imports and other systems can also make. */
 import type { Clock } from '../base/clock.ts';
 import { Refusal } from '../base/refusal.ts';
 import { transactionOf } from '../storage/account-turns.ts';
@@ -26,13 +26,13 @@ export interface AccountRegistry {
   /** @param email in any spelling (see email.ts). */
   findByEmail(email: string): Promise<Account | undefined>;
   /**
-   * Returns what the navigation depends on: whether the account owns an OAuth client or an API key,
-   * and how many clients wait for a decision of an organization that it owns or administers, at most 99.
+   * Returns what the navigation depends on: whether the account owns an OAuth client or an API key, and how many
+   * clients (at most 99) wait for a decision of the organizations that the account owns or administers.
    */
   navigationOf(id: string): Promise<{ readonly isDeveloper: boolean; readonly waiting: number }>;
   /**
-   * Lists accounts from the database, oldest first: with this state, or those that must have one of
-   * these strong sign-in methods and have none, if set.
+   * Lists accounts from the database, oldest first. `state` selects by state; `owing` selects the accounts that must
+   * have one of these strong sign-in methods, but have none.
    */
   list(
     page?: PageRequest & {
@@ -40,10 +40,10 @@ export interface AccountRegistry {
       readonly owing?: StrongMethods | undefined;
     },
   ): Promise<Page<ListedAccount>>;
-  /** Ends every browser session of the account, everywhere. @throws Refusal `account_unknown` */
+  /** Ends every browser session of the account, on every node. @throws Refusal `account_unknown` */
   endSessions(id: string, inTransaction?: InTransaction<Account>): Promise<Account>;
   /**
-   * Ends every browser session of all users, because a restored database does not know who has
+   * Ends every browser session of all users, for use after a restore: the restored database does not know who has
    * signed out since the backup. Writes one row, whatever the number of accounts.
    */
   endEverySession(inTransaction: InTransaction): Promise<void>;
@@ -51,16 +51,16 @@ export interface AccountRegistry {
   setUnwantedMail(id: string, unwanted: readonly string[]): Promise<Account>;
   /** Sets the language of the user's pages and mails. @throws Refusal `account_unknown` */
   setLanguage(id: string, language: string): Promise<Account>;
-  /** Call this after writing to the account elsewhere: the database's notification comes later. */
+  /** Call this after other code has changed the account, because the database's notification comes later. */
   forget(id: string): void;
 }
 
 export interface NewAccount {
   readonly email: string;
   readonly name: string;
-  /** Absent if the user sets it through a one-time link. */
+  /** Absent if the user will set a password through a one-time link. */
   readonly password?: string | undefined;
-  /** True if the user's first sign-in adds it: an older line still suspends, renames or deletes the account. */
+  /** True if the user's first sign-in adds the account: an older line may still suspend, rename or delete it. */
   readonly isSignUp?: boolean;
 }
 
@@ -76,7 +76,7 @@ export function createAccountRegistry(parts: {
   const { database, people = createPeople(parts) } = parts;
   const forget = (id: string): void => people.forget('accounts', id);
 
-  /** @param assignments for `SET`, of columns that no line of another system sets; `values` begin at `$2` */
+  /** @param assignments for `SET`, of columns that other systems never write; their parameters begin at `$2` */
   async function change(
     id: string,
     assignments: `${'unwanted_mail' | 'language' | 'session_generation'} = ${string}`,
@@ -111,7 +111,7 @@ export function createAccountRegistry(parts: {
         isDeveloper: boolean;
         waiting: number;
       }>(
-        // Jumps through the index from one client to the next, and not further than 1,000 clients.
+        // Jumps in the index from one client to the next, and stops after 1,000 clients.
         `WITH RECURSIVE own AS (
             SELECT o.id FROM organization_memberships m JOIN organizations o ON o.id = m.organization_id
               WHERE m.account_id = $1 AND m.role IN ('owner', 'admin') AND o.asks_first AND o.ended_at IS NULL
@@ -157,7 +157,7 @@ export function createAccountRegistry(parts: {
 
     endEverySession: (inTransaction) =>
       database.transaction(async (tx) => {
-        // Follow the clock: the lost history of an older database may include another such end.
+        // Also follow the clock: sessions may have been ended in history that the older database lost.
         const microseconds = 'extract(epoch FROM clock_timestamp()) * 1000000';
         await raise(tx, 'session_generation', `session_generation + 1, ${microseconds}`);
         await inTransaction(tx);
@@ -171,7 +171,7 @@ export function unknownAccount(id: string): Refusal {
   return new Refusal('account_unknown', `There is no account ${id}.`, 'See the list of accounts.');
 }
 
-/** SQL: the next client that members of the organization have connected. */
+/** SQL: the id of the next client, after `after`, that members of the organization have connected. */
 const nextConnected = (organization: string, after: string): string =>
   `SELECT client_id FROM member_connections WHERE organization_id = ${organization} AND client_id > ${after}
     ORDER BY client_id LIMIT 1`;

@@ -4,7 +4,7 @@ import { type RowOf, withoutNulls } from '../storage/queries.ts';
 
 export interface Account {
   readonly id: string;
-  /** The address as it was entered; equal addresses have the same `emailKey` (email.ts). */
+  /** The address as it was entered. Spellings that count as equal have the same `emailKey` (email.ts). */
   readonly email: string;
   readonly name: string;
   readonly isSuspended: boolean;
@@ -16,7 +16,7 @@ export interface Account {
   readonly sessionGeneration: number;
   /** The kinds of mail that the user has switched off (mail/account-mail.ts). */
   readonly unwantedMail: readonly string[];
-  /** The language of pages and mails, if the user has chosen one; it may have been removed since. */
+  /** The language for pages and mails, if the user has chosen one; this version may no longer have that language. */
   readonly language?: string;
   /** The user's id in the system that accounts are imported from; absent if created by hand. */
   readonly externalId?: string;
@@ -37,23 +37,23 @@ export function stateOf({ isSuspended, signInMethods }: ListedAccount): AccountS
   return signInMethods.length > 0 ? 'active' : 'no password yet';
 }
 
-/** The address of an account of the doctor. RFC 2606 §2: no mail arrives at `.invalid`, so no user has it. */
+/** The addresses of the doctor's accounts. RFC 2606 §2: no mail arrives at `.invalid`, so no user has one. */
 export const DOCTOR_EMAIL_PATTERN = 'doctor-%@gatehouse.invalid';
 
 /** Check an id before a query with it: PostgreSQL throws for some invalid ids (with a NUL byte). */
 export const isAccountId = (id: string): boolean => ACCOUNT_ID.test(id);
 
-/** 2^53: later than the generation of each session. */
+/** 2^53: higher than the generation of any session, so that all sessions are refused. */
 export const NO_GENERATION = '9007199254740992';
 
 /**
- * SQL: the account's own generation and that of all accounts (`endEverySession`), as a bigint;
- * `NO_GENERATION` if the latter is missing.
+ * SQL: the account's session generation plus that of all accounts (`endEverySession`), as a bigint; `NO_GENERATION` if
+ * the row for all accounts is missing.
  */
 export const SESSION_GENERATION = `coalesce(
   session_generation + (SELECT n.session_generation FROM lasting_numbers n), ${NO_GENERATION})`;
 
-/** SQL: the row of `accounts` has this active session. Each parameter is SQL, too. */
+/** SQL: the row of `accounts` has this active session. The parameters are SQL expressions. */
 export const hasActiveSession = (uid: string, generation: string, cookieHash = 'cookie_hash'): string => `(
   suspended_at IS NULL AND ${SESSION_GENERATION} <= ${generation} AND EXISTS (SELECT FROM browser_sessions s
     WHERE uid = ${uid} AND account_id = accounts.id AND ended_at IS NULL AND cookie_hash = ${cookieHash}))`;
@@ -75,7 +75,7 @@ export const LISTED_ACCOUNTS = `SELECT *, CASE WHEN "isSuspended" THEN 'suspende
 
 export type AccountRow = RowOf<Account>;
 
-/** Takes nothing else of a wider row, which may have the hash of a password. */
+/** Copies only these columns, because a wider row may also have the hash of a password. */
 export const accountFrom = (row: AccountRow): Account =>
   withoutNulls<Account>({
     id: row.id,

@@ -2,7 +2,7 @@
 import { message, type Text } from '../base/message.ts';
 import { inEnglish } from '../texts/texts.ts';
 
-/** The first match wins, because browsers also claim to be the browsers that they descend from. */
+/** The first match wins: browsers also name the older browsers from which they descend. */
 const BROWSERS: readonly (readonly [RegExp, string])[] = [
   [/\bEdg(?:e|A|iOS)?\//, 'Edge'],
   [/\b(?:OPR|Opera)\//, 'Opera'],
@@ -10,7 +10,7 @@ const BROWSERS: readonly (readonly [RegExp, string])[] = [
   [/\bVivaldi\//, 'Vivaldi'],
   [/\b(?:Firefox|FxiOS)\//, 'Firefox'],
   [/\b(?:Chrome|CriOS|HeadlessChrome|Chromium)\//, 'Chrome'],
-  // `[^V]` stops at the next `Version`: a header with many of them is searched only once.
+  // `[^V]` stops at the next `Version`, so that a header with many of them is searched only once.
   [/\bVersion\/[\d.]+ [^V]*\bSafari\//, 'Safari'],
 ];
 
@@ -24,7 +24,7 @@ const SYSTEMS: readonly (readonly [RegExp, string])[] = [
   [/\bLinux\b/, 'Linux'],
 ];
 
-/** Only repeats a claim: any client can send any header. */
+/** Repeats only what the client claims: any client can send any header. */
 export function browserText(userAgent: string): Text {
   const browser = wordFor(userAgent, BROWSERS);
   const system = wordFor(userAgent, SYSTEMS);
@@ -37,14 +37,14 @@ export function browserText(userAgent: string): Text {
 /** Like `browserText`, for operators and for names that are stored. */
 export const describeBrowser = (userAgent: string): string => inEnglish(browserText(userAgent));
 
-/** Returns names that are the same in all languages: `Firefox, Windows`; undefined if none is known. */
+/** Returns a name that is the same in all languages: `Firefox, Windows`; undefined if nothing is recognized. */
 export function deviceName(userAgent: string): string | undefined {
   const browser = wordFor(userAgent, BROWSERS) ?? programIn(userAgent);
   const system = wordFor(userAgent, SYSTEMS);
   return [browser, system].filter(Boolean).join(', ') || undefined;
 }
 
-/** Returns the icon of the kind of device; Android tablets leave out the word *Mobile*. */
+/** Returns an icon for the kind of device. Tablets with Android do not send the word *Mobile*. */
 export function deviceIcon(userAgent: string): 'phone' | 'tablet' | 'computer' | 'app' {
   const system = wordFor(userAgent, SYSTEMS);
   if (system === 'iPad') return 'tablet';

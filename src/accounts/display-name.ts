@@ -8,7 +8,7 @@ const MAX_NAME_LENGTH = 200;
 const INVISIBLE = /[\p{C}\p{Zl}\p{Zp}]/u;
 
 /**
- * Returns the name in the stored form: in Unicode's form NFC, without outer spaces.
+ * Returns the name as it is stored: in Unicode's form NFC, without spaces around it.
  *
  * @throws Refusal `name_invalid`, or `name_secret` with this problem
  */
@@ -27,7 +27,7 @@ export function displayName(entered: string): string {
   );
 }
 
-/** Like `displayName`, for imports: keeps odd letters in names of another system. */
+/** Like `displayName`, for imports: accepts unusual letters in names; undefined if the text is not acceptable. */
 export function visibleText(entered: string): string | undefined {
   const text = entered.normalize('NFC').trim();
   const isVisible = text !== '' && [...text].length <= MAX_NAME_LENGTH && !INVISIBLE.test(text);

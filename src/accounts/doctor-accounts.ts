@@ -25,7 +25,7 @@ export function createDoctorAccounts(parts: {
       };
     },
 
-    /** Returns accounts left by doctors more than an hour ago: younger ones may be in use. */
+    /** Returns accounts that the doctor left more than an hour ago; a doctor that still runs may use a younger one. */
     async leftOver(): Promise<Account[]> {
       const rows = await database.query<AccountRow>(
         `${SELECT_ACCOUNTS} WHERE email LIKE $1 AND created_at < $2 ORDER BY created_at`,
@@ -35,10 +35,10 @@ export function createDoctorAccounts(parts: {
     },
 
     /**
-     * Deletes the account with its log. Does not touch accounts of users, nor an account that was
-     * given access, because its log could matter then. Its clients must be deleted first.
+     * Deletes the account with its log. Does not touch accounts of users, nor a doctor's account that was given access,
+     * because its log may be needed. Its clients must be deleted first.
      *
-     * @returns true if it was deleted.
+     * @returns true if it was deleted
      */
     remove: (id: string, inTransaction?: InTransaction): Promise<boolean> =>
       database.transaction(async (tx) => {

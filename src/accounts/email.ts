@@ -2,7 +2,7 @@
 import { sha256 } from '../base/random-id.ts';
 import { inOwnScript, isMailbox, MAX_ADDRESS_BYTES } from '../texts/mailbox.ts';
 
-/** One @, a dot in the domain, nothing invisible. Look-ups use this rule, which is coarser than `newEmailProblem`. */
+/** One @, a dot in the domain, nothing invisible. For look-ups; new addresses must also pass `newEmailProblem`. */
 const EMAIL = /^[^\s@\p{C}]+@[^\s@\p{C}.]+(?:\.[^\s@\p{C}.]+)+$/u;
 
 /**
@@ -15,10 +15,10 @@ export function normalizeEmail(entered: string): string | undefined {
 }
 
 /**
- * Returns one text for all spellings of an address. `accounts.email_key` stores it, and look-ups,
- * limits and turns use it, so every spelling that finds an account is limited as that account.
+ * Returns one text for all spellings of an address. `accounts.email_key`, look-ups, limits and queues use it, so
+ * attempts with any spelling that finds an account are limited together.
  *
- * Text that is no address gets a key, too: one that PostgreSQL accepts and no account has.
+ * Text that is no address gets a key, too, which PostgreSQL accepts and no account has.
  */
 export function emailKey(entered: string): string {
   const email = normalizeEmail(entered);
@@ -26,10 +26,10 @@ export function emailKey(entered: string): string {
 }
 
 /**
- * Returns why no account may get this address, or undefined if that is allowed.
+ * Returns undefined if an account may get this address. Otherwise, `other` is the address to use instead, if there is
+ * one.
  *
- * @param email a result of `normalizeEmail`.
- * @returns `other`: the address to use instead, if there is one.
+ * @param email a result of `normalizeEmail`
  */
 export function newEmailProblem(email: string): { readonly other?: string } | undefined {
   const other = otherEmailMeant(email) ?? inOwnScript(email);
@@ -48,8 +48,8 @@ export function isSameMailbox(kept: string, claimed: string): boolean {
 const inAsciiLowerCase = (text: string): string => text.replace(/[A-Z]/g, (letter) => letter.toLowerCase());
 
 /**
- * Returns the normalized spelling of `email` if the two differ in more than letter case. Mail to
- * the two spellings may reach two people, so no account may get the address `email`.
+ * Returns the normalized spelling of `email` if the two differ in more than letter case. Mail to the two spellings may
+ * reach two mailboxes, so no account may get the address `email`.
  */
 export function otherEmailMeant(email: string): string | undefined {
   const key = folded(email);
@@ -69,5 +69,5 @@ function folded(email: string): string {
   return lowered(caseless).replaceAll('i\u0307', 'i').normalize('NFKC');
 }
 
-/** Converts to lower case, and treats a final sigma as the same letter as any other sigma. */
+/** Converts to lower case, and replaces each final sigma with the ordinary sigma. */
 const lowered = (text: string): string => text.toLowerCase().replaceAll('ς', 'σ');

@@ -1,19 +1,19 @@
-/** Erases deleted users from the security log, in steps, because the log of a user has any length. */
+/** Erases deleted users from the security log, in steps, because a user's log may have any length. */
 import type { CleaningJob } from '../storage/cleaning.ts';
 import type { Queries } from '../storage/queries.ts';
 
-/** Maximum number of entries erased in the transaction of a deletion; a job erases the others. */
+/** Maximum number of entries that the transaction of a deletion erases; a job erases the others. */
 const AT_ONCE = 1_000;
 
 /**
- * Removes addresses, browsers, names of API keys and ids at providers from the log of the users,
- * and their names from the logs of others. Their ids stay.
+ * Removes network addresses, browsers, names of API keys and ids at providers from the log of the users, and their
+ * names from the logs of others. Their ids stay.
  *
  * @param tx the transaction that deletes the accounts
  */
 export async function eraseFromLog(tx: Queries, accountIds: readonly string[]): Promise<void> {
   if (accountIds.length === 0) return;
-  // An earlier account with this id may not be erased yet.
+  // Begin at the first entry again if an earlier account with this id is not erased completely.
   await tx.query(
     `INSERT INTO erased_people (account_id) SELECT unnest($1::text[])
       ON CONFLICT (account_id) DO UPDATE SET after_id = 0`,
@@ -39,7 +39,7 @@ export const createErasureJob =
     return erased;
   };
 
-/** SQL: the next `$1` entries by id that name the user `g` here. Each has an index with this order. */
+/** SQL for the next `$1` log entries in which `account` is the user `g`. Each such expression has an index for it. */
 const nextEntries = (account: string): string =>
   `(SELECT id FROM activity WHERE ${account} = g.account_id AND id > g.after_id ORDER BY id LIMIT $1)`;
 
@@ -47,7 +47,7 @@ const BY = "details ->> 'by_account_id'";
 const CONCERNED = "details ->> 'person_id'";
 const IS_GONE = '= ANY(ARRAY(SELECT account_id FROM gone))';
 
-/** SQL: erases up to `$1` entries of each user, and forgets the users of which none is left. */
+/** SQL: erases up to `$1` entries of each user, and removes users without further entries from `erased_people`. */
 const eraseSome = (which: string): string => `
   WITH gone AS MATERIALIZED (
     SELECT account_id, after_id FROM erased_people WHERE ${which} FOR UPDATE SKIP LOCKED

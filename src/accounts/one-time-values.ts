@@ -12,8 +12,8 @@ const TAG_BYTES = 16;
 export type OneTimeValues = ReturnType<typeof createOneTimeValues>;
 
 /**
- * Keeps only a hash of the name, and the value encrypted with a key derived from the name, in the
- * token store: an attacker who reads the store, or a dump of it, cannot decrypt the value.
+ * Keeps in the token store only a hash of the name, and the value encrypted with a key that is derived from the name:
+ * an attacker who reads the store, or a dump of it, cannot decrypt the value.
  */
 export function createOneTimeValues({
   store,
@@ -38,7 +38,7 @@ export function createOneTimeValues({
       return name;
     },
 
-    /** Returns the value to the account that it was stored for, and only at the first call. */
+    /** Returns the value at the first call, and only to the account for which it was stored. */
     async take<Value>(accountId: string, name: string): Promise<Value | undefined> {
       // Decrypt the value before consuming it, so that another user's request cannot use it up.
       const key = keyOf(name, accountId);
@@ -48,7 +48,7 @@ export function createOneTimeValues({
       return record && open<Value>(record.data, key);
     },
 
-    /** Like `take`, but keeps the value, because it is not secret or not shown yet. */
+    /** Like `take`, but keeps the value: for values that are not secret, or not shown yet. */
     async peek<Value>(accountId: string, name: string): Promise<Value | undefined> {
       const record = await store.read<string>('shown_once', name);
       return record && open<Value>(record.data, keyOf(name, accountId));
@@ -64,7 +64,7 @@ function open<Value>(data: string, key: Buffer): Value | undefined {
     const text = decipher.update(sealed.subarray(NONCE_BYTES + TAG_BYTES));
     return JSON.parse(Buffer.concat([text, decipher.final()]).toString()) as Value;
   } catch {
-    // The value was stored for another account, whose key is needed to decrypt it.
+    // The value was stored for another account, from whose id the key was derived.
     return undefined;
   }
 }

@@ -15,14 +15,14 @@ import type { PasswordTurn } from './passwords/work.ts';
  */
 export type SignIn = (attempt: PasswordTurn & { readonly password: string }) => Promise<Account | 'refused'>;
 
-/** Returns a check that counts no failures: its caller must. */
+/** Returns a function that checks passwords, but does not count failures: the caller must count them. */
 export function createSignIn(parts: {
   readonly database: Queries;
   readonly log?: Pick<Logger, 'warn'> | undefined;
 }): SignIn {
   const { database, log } = parts;
   return async ({ password, ...turn }) => {
-    // Query the database even if the text is no address, so that the time does not reveal that.
+    // Query even if the text is no address, so that the response time does not reveal it.
     const [row] = await database.query<AccountRow & { readonly hash: string | null }>(
       `SELECT ${ACCOUNT_COLUMNS}, password_hash AS hash FROM accounts WHERE email_key = $1`,
       [emailKey(turn.email)],
@@ -36,7 +36,7 @@ export function createSignIn(parts: {
     const isRight = await verifyPassword(stored, password, turn, mayEnter ? renew : undefined);
     if (!mayEnter || !isRight) return 'refused';
     if (renewed !== undefined) {
-      // Not if the password was changed meanwhile.
+      // Store the new hash only if the password was not changed meanwhile.
       await database
         .query('UPDATE accounts SET password_hash = $2 WHERE id = $1 AND password_hash = $3', [row.id, renewed, stored])
         .catch((err: unknown) => log?.warn({ err, accountId: row.id }, 'a password hash could not be renewed'));

@@ -1,4 +1,4 @@
-/** Counts the people whom a change of the settings under `sign_in` affects. */
+/** Counts the users whom a change of the settings under `sign_in` affects. */
 import type { Queries } from '../storage/queries.ts';
 import { DOCTOR_EMAIL_PATTERN } from './account.ts';
 import type { UpstreamStrength } from './sign-in-strength.ts';
@@ -11,7 +11,7 @@ interface SignIn {
   readonly providers: readonly (UpstreamStrength & { readonly id: string })[];
 }
 
-/** Returns each effect that concerns anyone, with the number of people who are not suspended. */
+/** Returns each effect that concerns at least one user, with the number of users who are not suspended. */
 export async function signInImpact(database: Queries, now: SignIn, next: SignIn) {
   const impact: { readonly effect: string; readonly people: number }[] = [];
   async function count(effect: string, condition: string, values: unknown[]): Promise<void> {

@@ -5,7 +5,7 @@ import { createTurnsOf } from '../storage/account-turns.ts';
 import { emailKey } from './email.ts';
 
 interface SignInLimitSettings {
-  /** Limit per account and address, and per browser in which the account has signed in before. */
+  /** Limit per account and address together, and per browser in which the account has signed in before. */
   readonly signInFailures: number;
   /** Limit per address, for all accounts together. */
   readonly signInFailuresPerAddress: number;
@@ -15,10 +15,10 @@ interface SignInLimitSettings {
   readonly signInAccountWindowSeconds: number;
 }
 
-/** A password that may be checked. It is counted as wrong until the caller reports the result. */
+/** A password that may be checked now. It counts as wrong until the caller reports the result. */
 interface SignInAttempt {
   succeed(): Promise<void>;
-  /** Call this if the password was not compared: then the attempt was no guess. */
+  /** Call this if the password was not compared, so that the attempt does not count as a guess. */
   cancel(): Promise<void>;
 }
 
@@ -35,10 +35,10 @@ interface Attempt {
   readonly device: string | undefined;
 }
 
-/** Of one account, or of one browser that it knows. */
+/** For the queue of one account, or of one browser that has signed in to the account before. */
 const TURNS = { maxWaiting: 40, maxWaitingPerCaller: 10, maxWaitMs: 5_000 };
 
-/** A limit that counted the attempt, and how to correct the count if the password is right. */
+/** A limit that counted the attempt, and how to correct its count if the password is correct. */
 interface Counted {
   readonly limit: AttemptLimit;
   readonly key: string;
@@ -55,7 +55,7 @@ export function createSignInLimits({
   readonly log: AttemptLimitOptions['log'];
 }) {
   const create = (name: string, attempts: number, windowSeconds: number): AttemptLimit =>
-    // Without the stores no user can sign in, so refuse at once rather than wait for each limit.
+    // Throw at once, because no user can sign in without the stores: do not wait for each limit.
     createAttemptLimit({ name, attempts, windowSeconds, onStoreUnavailable: 'throw', log });
   const window = settings.signInFailureWindowSeconds;
   const perDevice = create('sign_in_device', settings.signInFailures, window);
@@ -70,8 +70,8 @@ export function createSignInLimits({
       async succeed() {
         await Promise.all(
           counted.map(({ limit, key, onSuccess }) =>
-            // Forget only this user's failures: otherwise an attacker with an account of their own
-            // could clear the count of a whole address.
+            // Forget only this user's failures. An attacker with an own account could otherwise clear the count of a
+            // whole network address.
             onSuccess === 'forget' ? limit.forget(key) : limit.refund(key),
           ),
         );
@@ -84,10 +84,10 @@ export function createSignInLimits({
 
   return {
     /**
-     * Runs an attempt, from `begin` to its result, after the earlier ones of the account: each attempt in progress
-     * counts as wrong, so several correct ones at once would use up the limit.
+     * Runs an attempt, from `begin` to its result, after the earlier attempts on the account. Each attempt in progress
+     * counts as wrong, so several correct ones at once could otherwise reach the limit.
      *
-     * @throws AccountBusy if too many wait, from everywhere or from this address, or if this one waited too long
+     * @throws AccountBusy if too many attempts wait, in total or from this address, or if this one waited too long
      */
     inTurn: <Result>({ email, address, device }: Attempt, work: () => Promise<Result>): Promise<Result> =>
       inTurn(device ?? emailKey(email), work, networkOf(address)),
@@ -97,22 +97,21 @@ export function createSignInLimits({
       if (device !== undefined && !(await perDevice.count(device))) {
         return attemptOn([{ limit: perDevice, key: device, onSuccess: 'forget' }]);
       }
-      // Count unknown accounts like any other.
+      // Count attempts on accounts that do not exist, too.
       const account = emailKey(email);
       const network = networkOf(address);
       const limits = [
-        // Keep this limit first: beyond it, made-up accounts must not make further counters.
+        // Keep this limit first: after it is reached, attempts on made-up accounts must not create further counters.
         ['address', perAddress, network, 'give back'],
         ['account and address', perBoth, `${account} ${network}`, 'forget'],
-        // Keep this limit last: what other limits refuse must not count for the whole account.
+        // Keep this limit last: attempts that other limits refuse must not count against the whole account.
         ['account', perAccount, account, 'give back'],
       ] as const;
       const counted: Counted[] = [];
       for (const [name, limit, key, onSuccess] of limits) {
         const over = await limit.count(key);
         if (over) {
-          // Take the attempt back from the limits above: it is refused unchecked, so it was no
-          // guess.
+          // Undo the counts of the limits above: the password is not checked, so this was no guess.
           await attemptOn(counted).cancel();
           return { ...over, limit: name };
         }

@@ -14,14 +14,14 @@ import { type NewActivity, type Origin, SessionEnded } from './activity/activity
 export interface LinkedMethod {
   /** The method's value in forms: its kind and its id within that kind. */
   readonly id: string;
-  /** `Warehouse platform`, or the name of a passkey. */
+  /** The provider's label, such as `Warehouse platform`, or the name of a passkey. */
   readonly label: string;
   readonly kind: MethodKind;
   readonly addedAt: Date;
   readonly lastUsedAt: Date | undefined;
-  /** True if the present settings allow no sign-in with this method. */
+  /** True if the current settings allow no sign-in with this method. */
   readonly isDisabled: boolean;
-  /** True if a sign-in with this method can satisfy `sign_in.require` under the present settings. */
+  /** True if a sign-in with this method can satisfy `sign_in.require` under the current settings. */
   readonly isStrong: boolean;
 }
 
@@ -30,11 +30,11 @@ type MethodKind = 'provider' | 'passkey';
 export interface MethodsOfKind {
   /** Returns the methods of an account, oldest first. */
   of(accountId: string, tx?: Queries): Promise<readonly LinkedMethod[]>;
-  /** @param id of a method that `of` returned. @returns the entry for the activity log. */
+  /** @param id the id of a method that `of` returned @returns the entry for the activity log */
   remove(accountId: string, id: string, tx: Queries): Promise<Pick<NewActivity, 'action' | 'details'>>;
 }
 
-/** Prefix of the ids of links with providers among the methods. */
+/** Prefix of the ids of linked providers among the sign-in methods. */
 export const LINK_PREFIX = 'provider ';
 
 /** Returns true if one of the methods is a link with a provider. */
@@ -42,10 +42,10 @@ export const removesLink = (methodIds: readonly string[]): boolean =>
   methodIds.some((id) => id.startsWith(LINK_PREFIX));
 
 /**
- * Runs a transaction that may remove methods of the account, in its turn and with its row locked. If it
- * removes a link, an older line does not bring the link back (changes/accounts.ts).
+ * Runs a transaction that may remove sign-in methods, in the queue of the account and with the account's row locked.
+ * After it has removed a link, no older line of another system restores the link (changes/accounts.ts).
  *
- * @param removesLink true if it may remove a link: then it waits for imports and lines of other systems, too
+ * @param removesLink true if it may remove a link; it then also waits for imports and changes by other systems
  */
 export type MethodChange = <Result>(
   accountId: string,
@@ -56,15 +56,15 @@ export type MethodChange = <Result>(
 /**
  * Called in the transaction that stores a new method, with the account locked.
  *
- * @throws SessionEnded if the session may not add a method (any more)
+ * @throws SessionEnded if the session may not, or no longer, add a method
  */
 export type RequireMayAdd = (tx: Queries) => Promise<void>;
 
-/** Ends every session of the account, because an operator removes a method: one of them may be proved only by that. */
+/** Ends every session of the account: an operator removes a method, which may be the only proof of a session. */
 export const endSessionsIn = (tx: Queries, accountId: string): Promise<unknown> =>
   tx.query('UPDATE accounts SET session_generation = session_generation + 1 WHERE id = $1', [accountId]);
 
-/** What a signed-in user ends. */
+/** What a signed-in user has chosen to end. */
 interface Ending {
   /** Includes the user's session. */
   readonly origin: Origin;
@@ -115,15 +115,15 @@ export function createSignInMethods({
   }
 
   /**
-   * Ends what a signed-in user has chosen, in one transaction. If that includes the password, a method or the
-   * sessions, every session ends.
+   * Ends what a signed-in user has chosen, in one transaction. If that includes the password, a method or the sessions,
+   * every session ends.
    *
    * @returns the changed account; the string `last` if the user could no longer sign in (then nothing is changed)
    */
   async function end(accountId: string, { origin, password, sessions, passwords, methods, rest }: Ending) {
     try {
       return await accounts.changeMethods(accountId, removesLink(methods), async (tx) => {
-        // Ask here: not every entry about what ends asks whether the session is still active.
+        // Check the session here, because not every record below checks it.
         const [row] = await tx.query<AccountRow>(
           `${SELECT_ACCOUNTS} WHERE id = $1 AND ($2::text IS NULL OR ${hasActiveSession('$2', '$3')})`,
           [accountId, origin.session?.uid ?? null, origin.session?.generation ?? null],
@@ -161,13 +161,13 @@ export function createSignInMethods({
   return {
     of: async (accountId: string): Promise<readonly LinkedMethod[]> =>
       (await listed(accountId)).map(({ method }) => method),
-    /** Removes those of `ids` that exist and may be removed, in the caller's transaction, and returns them. */
+    /** Removes those of the methods `ids` that exist and may be removed, in the caller's transaction; returns them. */
     removeWith,
 
     /**
      * Removes a method of a signed-in user and ends every session of the account.
      *
-     * @returns as `endUnrecognized`; undefined if there is no method with that id.
+     * @returns like `endUnrecognized`; undefined if there is no method with that id
      * @throws SessionEnded
      */
     async remove(
@@ -183,7 +183,7 @@ export function createSignInMethods({
       return removed.length > 0 ? left : undefined;
     },
 
-    /** Removes everything that the user did not recognize. @throws SessionEnded */
+    /** Ends everything that the user has marked as not recognized. @throws SessionEnded */
     endUnrecognized: (accountId: string, what: Ending): Promise<Account | 'last'> => end(accountId, what),
   };
 }

@@ -17,19 +17,19 @@ export interface UpstreamStrength {
   readonly strongAmr: readonly string[];
 }
 
-/** How the user of a session has authenticated, and when: epoch seconds, 0 if a provider did not say. */
+/** How and when the user of a session has authenticated. Epoch seconds; 0 if a provider did not give the time. */
 export type Proof =
   | { readonly by: 'password' | 'passkey' | 'link'; readonly at: number }
   | ({ readonly by: 'provider'; readonly at: number } & UpstreamProof);
 
-/** True if one of these proofs is more than a password, under the present settings. */
+/** True if one of these proofs is more than a password, under the current settings. */
 export const isStrong = (proofs: readonly Proof[], providers: readonly UpstreamStrength[]): boolean =>
   proofs.some((proof) => (proof.by === 'provider' ? isStrongSignIn(proof, providers) : proof.by !== 'password'));
 
-/** Maximum number of stored proofs per session; the oldest one of a provider is dropped. */
+/** Maximum number of stored proofs per session. If there are more, the oldest proof by a provider is dropped. */
 const MAX_PROOFS = 8;
 
-/** Adds a proof. It replaces only an equal earlier one, so a weaker proof takes nothing away. */
+/** Adds a proof, which replaces only an earlier proof of the same kind: a weaker proof never removes a stronger one. */
 export function withProof(proofs: readonly Proof[], added: Proof): readonly Proof[] {
   const all = [...proofs.filter((one) => kindOf(one) !== kindOf(added)), added];
   if (all.length <= MAX_PROOFS) return all;
@@ -44,7 +44,7 @@ const METHODS: readonly unknown[] = ['password', 'passkey', 'link'];
 /**
  * Reads stored proofs.
  *
- * @returns undefined if there is none, or if one is unreadable: such a session is that of no user
+ * @returns undefined if there is none, or if one is unreadable; the session then counts as signed out
  */
 export function proofsFrom(texts: readonly string[] = []): readonly Proof[] | undefined {
   try {
@@ -71,7 +71,7 @@ const asksForProof = ({ strongAcr, strongAmr }: UpstreamStrength): boolean =>
 /** True if any sign-in at this provider can satisfy `sign_in.require`. */
 export const canBeStrong = (provider: UpstreamStrength): boolean => provider.isStrong || asksForProof(provider);
 
-/** Decides by the present settings, also for sessions that began under earlier ones. */
+/** Decides by the current settings, even for sessions that began under earlier settings. */
 export function isStrongSignIn(proof: UpstreamProof, providers: readonly UpstreamStrength[]): boolean {
   const provider = providers.find(({ issuer }) => issuer === proof.issuer);
   if (!provider) return false;

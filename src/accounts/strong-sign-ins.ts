@@ -1,4 +1,4 @@
-/** Decides which users must sign in with more than a password, because they can affect others. */
+/** Decides which users must sign in with more than a password, because their accounts can affect other users. */
 import type { Clock } from '../base/clock.ts';
 import type { Queries } from '../storage/queries.ts';
 import { DOCTOR_EMAIL_PATTERN } from './account.ts';
@@ -28,7 +28,7 @@ interface RequiredSignIn extends EnabledMethods {
 }
 
 export interface SignInRequirement {
-  /** End of the grace period: afterwards a password alone is not enough. */
+  /** The end of the grace period. After it, a password alone is not enough. */
   readonly until: Date;
   readonly isOver: boolean;
   /** True if the user has a strong method: a passkey or a link with a provider. */
@@ -54,7 +54,7 @@ export function createStrongSignIns({
      */
     requirementFor: (accountId: string): Promise<SignInRequirement | undefined> =>
       findRequirement(accountId, database, startGrace),
-    /** Like `requirementFor`, but begins no grace period, because the user does not see the result. */
+    /** Like `requirementFor`, but starts no grace period, because the user does not see the result. */
     wouldBeRequired: (accountId: string, queries: Queries = database): Promise<SignInRequirement | undefined> =>
       findRequirement(accountId, queries, async () => new Date(clock())),
     /** Ends the grace period of a user: from now on, a password alone is not enough. */
@@ -98,7 +98,7 @@ export function createStrongSignIns({
   }
 }
 
-/** SQL: account `a` owns a client, or is owner or admin of an organization that is not being deleted; not the doctor's. */
+/** SQL: account `a` (not the doctor's) owns a client, or is owner or admin of an organization not being deleted. */
 export const HAS_POWER = `a.email NOT LIKE '${DOCTOR_EMAIL_PATTERN}' AND (
   EXISTS (SELECT FROM organization_memberships m JOIN organizations o ON o.id = m.organization_id
     WHERE m.account_id = a.id AND m.role IN ('owner', 'admin') AND o.ended_at IS NULL)
@@ -111,8 +111,8 @@ export const hasStrongMethod = (passkeys: string, issuers: string): string => `(
     WHERE i.account_id = a.id AND i.issuer = ANY(${issuers}::text[])))`;
 
 /**
- * SQL: the listed account `a` is active, must have a strong method, and has no linked account of the issuers `$`. With
- * `NOT "isSuspended"` PostgreSQL expects so many such accounts that it reads all memberships.
+ * SQL: the listed account `a` is active, must have a strong method, and has no linked account of the issuers `$`. Do
+ * not write `NOT "isSuspended"`: PostgreSQL then expects so many such accounts that it reads all memberships.
  */
 export const OWES_STRONG_METHOD = `"suspendedAt" IS NULL AND ${HAS_POWER}
   AND NOT ${hasStrongMethod('false', '$')}`;

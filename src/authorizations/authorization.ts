@@ -47,8 +47,8 @@ interface Parties extends Pick<Person, 'account' | 'organizations' | 'policies'>
 }
 
 /**
- * The authorization or its connection has ended (also by its date), the value was issued before the
- * client was renewed, or the client or account is suspended or deleted.
+ * Why a value is refused: `ended` if the authorization or its connection has ended (also by its date), `renewed` if the
+ * value was issued before the client was renewed; otherwise the client or account is suspended or deleted.
  */
 export type InactiveReason = 'ended' | 'renewed' | 'client_unavailable' | 'account_unavailable';
 
@@ -57,7 +57,7 @@ export interface IssuedTokens {
   readonly accessToken: string;
   readonly expiresInSeconds: number;
   readonly refreshToken: string;
-  /** True if the refresh token was already replaced: the same new token is returned again. */
+  /** True if the presented refresh token had already been replaced: this repeats the tokens of that refresh. */
   readonly isRetry: boolean;
 }
 
@@ -134,7 +134,7 @@ export function createAuthorizations(parts: {
         redirectUriHash: hashRequestValue(redirectUri),
         ...(codeChallenge !== undefined && { codeChallengeHash: hashRequestValue(codeChallenge) }),
       };
-      // A client test ends its authorization. If that fails, it expires with the access token.
+      // A client test revokes its authorization at the end. If that fails, it expires with the access token.
       const isTest = approval.generation === undefined;
       await store.beginAuthorization(
         id,
@@ -161,8 +161,8 @@ export function createAuthorizations(parts: {
     },
 
     /**
-     * Returns the account and client of the authorization, or why it is inactive. A refresh token from
-     * before a renewal of the client is still active: `refresh` requires a client that was authenticated since.
+     * Returns the account and client of the authorization, or why it is inactive. A refresh token from before a renewal
+     * of the client is still active, because `refresh` requires a client that has authenticated after the renewal.
      */
     async resolveParties({ value, authorization }: Found): Promise<Parties | InactiveReason> {
       const { id, accountId, clientId, generation, clientGeneration } = authorization;
@@ -193,7 +193,7 @@ export function createAuthorizations(parts: {
     /**
      * Replaces the refresh token of this rotation.
      *
-     * @param client as it was authenticated, so that an earlier secret counts for nothing
+     * @param client as it was authenticated: a secret from before a renewal gets no valid tokens
      * @param until as for `exchange`
      */
     async refresh(

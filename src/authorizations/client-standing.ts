@@ -1,11 +1,11 @@
-/** How many users a client has: shown on its consent page, and limited for unchecked clients. */
+/** How many users have connected a client: shown on its consent page, and limited for unchecked clients. */
 import { type ClientLinks, redirectHosts } from '../clients/client.ts';
 import { BY_GENERATION, endedThroughOf, isCurrentSince } from '../clients/client-row.ts';
 import type { Queries } from '../storage/queries.ts';
 
 export interface ClientStanding {
   readonly registeredAt: Date;
-  /** When the present owner received the client; null if they registered it. */
+  /** When the current owner took over the client; null if they registered it. */
   readonly ownedSince: Date | null;
   /** True if the operator provides the client. */
   readonly isOfOperator: boolean;
@@ -20,7 +20,7 @@ export interface ClientStanding {
 
 export type ClientStandings = ReturnType<typeof createClientStandings>;
 
-/** What owners and admins see of a client before they approve it: they approve exactly this. */
+/** What owners and admins see of a client before they approve it. The approval fails if any of this has changed. */
 export interface ApprovableClient {
   readonly id: string;
   readonly name: string;
@@ -56,9 +56,9 @@ export async function approvableClients(
 export const MAX_COUNTED = 1_000;
 
 /**
- * Returns a condition in SQL: the client is unchecked (a user provides it, and the operator has not
- * checked it), it has as many users as such a client may have, and `account` is not one of them. The
- * arguments are names of parameters; `max` is 0 without a limit.
+ * Returns a condition in SQL: the client is unchecked (a user provides it, and the operator has not checked it), as
+ * many users have connected it as may connect an unchecked client, and `account` is not one of them. The arguments are
+ * names of parameters; `max` is 0 without a limit.
  */
 export const isFullFor = (account: string, client: string, max: string): string => `(
   ${max}::integer > 0

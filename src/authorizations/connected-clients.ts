@@ -6,7 +6,6 @@ import {
   type LimitJson,
   limitFrom,
 } from '../accounts/access/access-limit.ts';
-import type { Organization } from '../accounts/access/reach.ts';
 import { type Page, type PageRequest, pageOf } from '../storage/pages.ts';
 import type { Queries } from '../storage/queries.ts';
 import { hasEndedAt } from './consents.ts';
@@ -16,14 +15,12 @@ export interface ConnectedClient {
   readonly name: string;
   /** Null if the operator provides the client. */
   readonly ownerName: string | null;
-  /** When the present owner, or the operator, received the client; null for its first owner. */
+  /** When the current owner, or the operator, took over the client; null if its first owner still has it. */
   readonly ownedSince: Date | null;
   readonly isSuspended: boolean;
   readonly connectedAt: Date;
   /** The latest approval; the first one is `connectedAt`. */
   readonly approvedAt: Date;
-  /** The user's access at the approval. */
-  readonly approvedAccess: readonly Organization[];
   /** Accurate to five minutes; null until the client is used. */
   readonly lastUsedAt: Date | null;
   readonly limit: ConnectionLimit;
@@ -32,9 +29,9 @@ export interface ConnectedClient {
 const UNUSED_MS = 90 * 86_400_000;
 
 /**
- * True if something has had access for 90 days and has not used it: pages propose to end it.
+ * True if a client or API key has had access for 90 days and has not used it: pages then propose to end the access.
  *
- * @param since when it got the access, for what was never used
+ * @param since when it got the access; counts if it was never used
  * @param now milliseconds since the epoch
  */
 export const isUnused = (lastUsedAt: Date | null, since: Date | null, now: number): boolean =>
@@ -48,8 +45,7 @@ export async function listConnectedClients(
   const rows = await database.query<ConnectedClient & { readonly limit: LimitJson }>(
     `SELECT n.client_id AS "clientId", c.name, a.name AS "ownerName", c.owned_since AS "ownedSince",
           c.suspended_at IS NOT NULL AS "isSuspended", n.connected_at AS "connectedAt",
-          n.approved_at AS "approvedAt", n.approved_access AS "approvedAccess",
-          n.last_used_at AS "lastUsedAt", ${LIMIT_COLUMN} AS limit
+          n.approved_at AS "approvedAt", n.last_used_at AS "lastUsedAt", ${LIMIT_COLUMN} AS limit
         FROM connections n
         JOIN clients c ON c.id = n.client_id
         LEFT JOIN accounts a ON a.id = c.owner_account_id
@@ -104,7 +100,7 @@ export interface ListedConnection {
   readonly limit: ConnectionLimit;
 }
 
-/** Lists connections, latest first: all, or only the ones of a user, of a client, or of the two. */
+/** Lists connections, latest first: all, or only those of a user, of a client, or of a user with a client. */
 export async function listConnections(
   database: Queries,
   { accountId, clientId }: { accountId?: string | undefined; clientId?: string | undefined },
@@ -135,5 +131,5 @@ export async function listConnections(
   return { ...found, items };
 }
 
-/** SQL expression for a day as the operator sees it, so that a search finds the same text. */
+/** SQL expression for a day in the form in which the operator sees it, so that a search finds the same text. */
 const dayOf = (column: string): string => `coalesce(to_char(${column} AT TIME ZONE 'UTC', 'YYYY-MM-DD'), 'never')`;

@@ -1,4 +1,4 @@
-/** Stores users' limits of connected clients, and ends connections on the date in their limit. */
+/** Stores the limits that users set on connected clients, and ends connections on the date in their limit. */
 import type { ConnectionLimit } from '../accounts/access/access-limit.ts';
 import { transactionOf } from '../storage/account-turns.ts';
 import type { Database, InTransaction, Queries } from '../storage/queries.ts';
@@ -15,8 +15,8 @@ export interface EndedConnection extends Connection {
 }
 
 /**
- * SQL assignments that end the connection `n`. It may have begun by another clock, but never ends
- * before that.
+ * SQL assignments that end the connection `n`. The end is never before the start, which another clock may have
+ * recorded.
  */
 export const endedBy = ({ now }: Queries, cause: string): string =>
   `generation = n.generation + 1, ended_at = greatest(${now()}, n.connected_at), ended_cause = ${cause},

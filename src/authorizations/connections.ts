@@ -1,7 +1,6 @@
 /** Connections of users with clients: what was approved, and which authorizations are valid. */
 import { type ConnectionLimit, LIMIT_COLUMN, type LimitJson, limitFrom } from '../accounts/access/access-limit.ts';
 import { createPeople, type People, type Person, type PersonConnection } from '../accounts/access/people.ts';
-import type { Organization } from '../accounts/access/reach.ts';
 import type { EndingCause } from '../accounts/activity/activity-words.ts';
 import type { Clock } from '../base/clock.ts';
 import type { Client } from '../clients/client.ts';
@@ -35,14 +34,12 @@ export type Whose = Connection | { readonly accountId: string; readonly clientId
 
 /** The approved consent, and the generation of the authorizations that were issued for it. */
 export interface ConnectedConsent extends RememberedConsent {
-  /** The user's access at the approval. */
-  readonly access: readonly Organization[];
-  /** False if the client got another owner since, also if this node has not read that yet. */
+  /** False if the client has got another owner since, even if this node has not yet read the change. */
   readonly isSameOwner: boolean;
   readonly generation: number;
   /** The client's present generation. */
   readonly clientGeneration: number;
-  /** `Client.alwaysAsks` as the database has it now: the client in the cache may be a moment older. */
+  /** `Client.alwaysAsks` as the database has it now; a cached client may be slightly older. */
   readonly alwaysAsks: boolean;
   /** The kinds of browsers for which a code without a click was recorded in the last day: see `recordSilent`. */
   readonly recordedIn: readonly SilentPlace[];
@@ -63,10 +60,9 @@ export const connectionId = ({ accountId, clientId }: Connection): string => `${
 export const connectionIn = ({ connections }: Person, clientId: string): PersonConnection | undefined =>
   connections.find(([id]) => id === clientId);
 
-/** Returns the generation that a valid authorization of this user and client has. */
 const generationIn = (person: Person, clientId: string): number | undefined => connectionIn(person, clientId)?.[1];
 
-/** For `People.find`: rejects a cached user if another node may have just connected the client. */
+/** For `People.find`: returns a test that rejects a cached user whose connection is older than the caller has seen. */
 export const hasGeneration =
   (clientId: string, seen: number) =>
   (person: Person): boolean =>
@@ -81,15 +77,15 @@ export function createConnections(parts: {
   readonly people?: People;
 }) {
   const { database, clock, people = createPeople(parts) } = parts;
-  /** Many users may approve one client at once: all but one of a node wait without a connection. */
+  /** Many users may approve one client at once: per node, only one approval at a time takes a database connection. */
   const inClientTurn = createSharedTurns(MAX_APPROVING);
 
   return {
     /** Returns what the user last approved for this client; undefined if they are not connected. */
     async find(accountId: string, clientId: string): Promise<ConnectedConsent | undefined> {
       const [row] = await database.query<ConnectedConsent & { limit: LimitJson }>(
-        `SELECT consented_name AS name, consented_hosts AS hosts, approved_access AS access,
-            consented_owned_since AS "ownedSince", n.generation, c.generation AS "clientGeneration",
+        `SELECT consented_name AS name, consented_hosts AS hosts, consented_owned_since AS "ownedSince",
+            n.generation, c.generation AS "clientGeneration",
             c.always_asks AS "alwaysAsks", ${recordedIn(database.now())} AS "recordedIn",
             ${LIMIT_COLUMN} AS limit,
             -- Pages know times in milliseconds.
@@ -105,10 +101,9 @@ export function createConnections(parts: {
     /**
      * Connects the user and the client, or renews the approval.
      *
-     * @returns the stored connection; undefined (and nothing is stored) if `page` is outdated
-     *   (the account is suspended, its sessions, the connection or everything of the client ended after
-     *   the page was shown, or the limit was changed), or if the client has as many users as an
-     *   unchecked client may have
+     * @returns the stored connection; undefined (and nothing is stored) if `page` is outdated, or if as many users have
+     *   connected the client as may connect an unchecked one. The page is outdated if, since it was shown, the account
+     *   was suspended, its session, the connection or all authorizations of the client ended, or the limit was changed
      */
     async rememberConsent(consent: NewConsent, inTransaction?: InTransaction): ReturnType<typeof rememberConsent> {
       const connected = await database.inTurn(consent.accountId, () =>
@@ -116,13 +111,13 @@ export function createConnections(parts: {
           rememberConsent(database, consent, inTransaction),
         ),
       );
-      // Clear the cache now: the first token may be used before the database announces the limit.
+      // Clear the cache now: the first token may be used before the database notifies this node of the limit.
       if (consent.limit) people.forget('connections', connectionId(consent));
       return connected;
     },
 
     /**
-     * Records that the client was authorized without a click, unless that was recorded within a day.
+     * Records that the client was authorized without a click, unless that was recorded in the last day.
      *
      * @param entry returns the SQL of the entry (`Activity.partOf`) for the rows of the given name
      * @returns true if it was recorded
@@ -135,7 +130,7 @@ export function createConnections(parts: {
       database.inTurn(connection.accountId, () => recordSilent(database, connection, place, entry)),
 
     /**
-     * Changes the limit of the client's access, in force from its next call.
+     * Changes the limit of the client's access, in force from the client's next call.
      *
      * @param connection `limit`: the limit that the user saw
      * @param inTransaction runs in the same transaction, if the limit was changed
@@ -154,7 +149,7 @@ export function createConnections(parts: {
       return isChanged;
     },
     /**
-     * Ends at most `limit` connections whose end date has come, as `end` does.
+     * Ends at most `limit` connections whose end date has passed, in the same way as `end`.
      *
      * @returns how many connections were ended
      */
@@ -168,7 +163,7 @@ export function createConnections(parts: {
     listBoth: (whose: Parameters<typeof listConnections>[1], page: PageRequest = {}): Promise<Page<ListedConnection>> =>
       listConnections(database, whose, page),
 
-    /** Expects the result of `connectionId` as the id of a use. */
+    /** Stores when connections were last used. The id of each use is a result of `connectionId`. */
     async writeUses(uses: Parameters<WriteUses>[0]): Promise<void> {
       const ids = uses.map(({ id }) => id.split(' '));
       await database.query(
@@ -182,10 +177,11 @@ export function createConnections(parts: {
     },
 
     /**
-     * Returns the generation that a valid authorization has; undefined if there was no connection.
+     * Returns the generation that valid authorizations of this user and client have; undefined if there was no
+     * connection.
      *
-     * @param seen the caller's generation: if the cached one is older, it is loaded again, because
-     *   another node may have connected the user and the client a moment ago
+     * @param seen the generation that the caller has seen: an older cached connection is read again, because another
+     *   node may just have connected the user and the client
      */
     async generationOf(accountId: string, clientId: string, seen = 0): Promise<number | undefined> {
       const person = await people.find(accountId, hasGeneration(clientId, seen));
@@ -200,13 +196,13 @@ export function createConnections(parts: {
     },
 
     /**
-     * Ends connections and all their authorizations with one statement that raises the generations.
-     * That needs neither a list of authorizations nor the token store.
+     * Ends connections and all their authorizations with one statement that raises the generations. That needs neither
+     * a list of authorizations nor the token store.
      *
-     * @param whose all connections of a user, or the one of a user and a client
+     * @param whose all connections of a user, or only the one with a client
      * @param inTransaction runs in the same transaction, even if there was nothing to end
-     * @param within the caller's transaction, used instead of a new one; after its commit the caller
-     *   sees the change once it forgets the account, or the database announces it
+     * @param within the caller's transaction, used instead of a new one; this node may use its cached connections until
+     *   the caller clears them after the commit, or the database notifies this node
      * @returns the ended connections
      */
     async end(
@@ -228,7 +224,7 @@ export function createConnections(parts: {
         await inTransaction?.(tx, connections);
         return connections;
       };
-      // Until the caller's commit, a reader would cache the connection again as it was.
+      // Clear no cache here: until the caller's commit, a reader would cache the old connection again.
       if (within) return end(within);
       const ended = await transactionOf(database, whose.accountId, end);
       // Clear the cache now, so that the caller sees the change before the notification arrives.
@@ -237,11 +233,11 @@ export function createConnections(parts: {
     },
 
     /**
-     * Marks `BATCH` connections that `ClientRegistry.revoke` has ended, as `end` does: more would take too
-     * long in one statement. Skips users who have approved the client again.
+     * Marks up to `BATCH` connections that `ClientRegistry.revoke` has ended, in the same way as `end`; more would take
+     * too long in one statement. Skips users who have approved the client again.
      *
-     * @param after the account whose connection was ended last; undefined for the first batch
-     * @returns the ended connections, ordered by account; fewer than `BATCH` when none is left
+     * @param after the account whose connection was marked last; undefined for the first batch
+     * @returns the marked connections, ordered by account; fewer than `BATCH` if none is left
      */
     async endSome(
       clientId: string,
@@ -251,8 +247,8 @@ export function createConnections(parts: {
     ): Promise<readonly EndedConnection[]> {
       const ended = await database.transaction(async (tx) => {
         const connections = await tx.query<EndedConnection>(
-          // Lock within the limit: a row that another transaction changed meanwhile is replaced by the next one, so the
-          // batch is full.
+          // Lock inside the subquery with the limit, so that the batch is full: PostgreSQL replaces a row that another
+          // transaction has changed meanwhile with the next one.
           `WITH next AS (
               SELECT account_id FROM connections
               WHERE client_id = $1 AND ended_at IS NULL AND ($3::text IS NULL OR account_id > $3)
@@ -276,18 +272,18 @@ export function createConnections(parts: {
     },
 
     /**
-     * Removes `BATCH` connections of a client, ended ones as well: more would take too long in one
-     * statement. The client must be suspended, so that none are added.
+     * Removes up to `BATCH` connections of a client, ended ones as well; more would take too long in one statement. The
+     * client must be suspended, so that no connection is added.
      *
      * @param inTransaction runs in the same transaction, with the ids of the disconnected accounts
-     * @returns how many users were disconnected; undefined when all connections are removed
+     * @returns how many users were disconnected; undefined if no connection was left
      */
     removeSome: (
       { id: clientId, ownerAccountId }: Pick<Client, 'id' | 'ownerAccountId'>,
       inTransaction: InTransaction<readonly string[]>,
     ): Promise<number | undefined> =>
       transactionOf(database, ownerAccountId, async (tx) => {
-        // The order makes PostgreSQL use the index, and not read the removed rows of the table again.
+        // Order by client, so that PostgreSQL uses the index, and does not visit the rows removed before again.
         const rows = await tx.query<{ account_id: string; has_ended: boolean }>(
           `DELETE FROM connections WHERE ctid = ANY (ARRAY(
               SELECT ctid FROM connections WHERE client_id BETWEEN $1 AND $1
@@ -301,8 +297,8 @@ export function createConnections(parts: {
       }),
 
     /**
-     * Ends all authorizations, in batches, and keeps the approvals. For use after a restore, because
-     * the database lacks the latest revocations then. If interrupted, it can be run again.
+     * Ends all authorizations, in batches, and keeps the approvals. For use after a restore, because the restored
+     * database lacks the latest revocations. If interrupted, it can be run again.
      *
      * @param onProgress called after each batch with the number of connections so far
      * @returns the number of connections
@@ -310,8 +306,8 @@ export function createConnections(parts: {
     async endEveryAuthorization(onProgress?: (done: number) => void): Promise<number> {
       let done = 0;
       let after: string | undefined;
-      // First, so that a connection that is made meanwhile has this generation, or is raised below: the lock waits for
-      // approvals that began before.
+      // Raise the first generation before all else: later connections start with it. The lock waits for approvals in
+      // progress, whose connections are raised below.
       await database.transaction(async (tx) => {
         await tx.query('LOCK TABLE connections IN SHARE ROW EXCLUSIVE MODE');
         await raise(tx, 'first_generation', beyondLost('first_generation'));

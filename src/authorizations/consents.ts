@@ -1,6 +1,5 @@
 /** Stores the user's approval in the connection. */
 import type { ConnectionLimit } from '../accounts/access/access-limit.ts';
-import type { Organization } from '../accounts/access/reach.ts';
 import { SESSION_GENERATION } from '../accounts/account.ts';
 import { isCurrentSince } from '../clients/client-row.ts';
 import { createParameters, type Database, type InTransaction, type Queries } from '../storage/queries.ts';
@@ -11,13 +10,13 @@ export interface RememberedConsent {
   readonly name: string;
   /** The result of `redirectHosts` for the client. */
   readonly hosts: readonly string[];
-  /** `Client.ownedSince`, which each change of the owner changes; null for the first owner. */
+  /** `Client.ownedSince`, which changes with each change of the owner; null for the first owner. */
   readonly ownedSince?: Date | null | undefined;
 }
 
-/** The state for which the page was rendered: an approval is valid only if it has not changed. */
+/** The state for which the page was rendered. An approval is refused if any of it has changed. */
 interface ApprovedPage {
-  /** The account's generation, as recorded in the session that saw the page. */
+  /** The account's session generation, as recorded in the session that saw the page. */
   readonly sessionGeneration: number;
   readonly sessionUid: string;
   /** The result of `Connections.generationOf`. */
@@ -31,9 +30,7 @@ interface ApprovedPage {
 export interface NewConsent extends RememberedConsent {
   readonly accountId: string;
   readonly clientId: string;
-  /** The organizations that the user could access at the approval. */
-  readonly access: readonly Organization[];
-  /** The limit that the user chose on the page; absent to keep that of an active connection. */
+  /** The limit that the user chose on the page; absent to keep the limit of an active connection. */
   readonly limit?: ConnectionLimit | undefined;
   /** Absent if the approval was not made on a page. */
   readonly page?: ApprovedPage;
@@ -45,7 +42,7 @@ export interface NewConsent extends RememberedConsent {
 type Connected = { readonly generation: number; readonly clientGeneration: number; readonly isNew: boolean };
 
 /**
- * SQL: the connection `n` was ended, or `now` is after the end date that its user set.
+ * SQL condition: the connection `n` was ended, or `now` is after the end date that its user set.
  *
  * @param endedThrough see `isCurrentSince`
  */
@@ -60,31 +57,31 @@ export const isLimit = (places: string, isReadOnly: string, until: string): stri
 const ENDED = hasEndedAt('excluded.connected_at');
 const TAKES_LIMIT = `(${ENDED} OR (SELECT chooses_limit FROM given))`;
 
-/** Its row is locked, not only read: an end that this statement waits for is seen. */
+/** The query locks the session's row, not only reads it: it waits for a sign-out in progress, and then sees it. */
 const ACTIVE_SESSION = `JOIN browser_sessions s ON s.uid = given.page_session AND s.account_id = accounts.id
   AND s.ended_at IS NULL AND suspended_at IS NULL AND ${SESSION_GENERATION} <= given.page_session_generation
   AND given.page_ended_through = given.ended_through`;
 
 /**
- * A connection that was ended keeps the generation of its end. Lock the account's row, so that its
- * sessions are ended either before (seen here) or after this write, and a new membership, whose
- * foreign key waits for this lock, finds the connection.
+ * SQL of the approval. A connection that was ended keeps the generation of its end. The account's row is locked, so
+ * that its sessions are ended either before (seen here) or after this write, and a new membership, whose foreign key
+ * waits for this lock, finds the connection.
  */
 const insertAt = (now: string, isOfPage: boolean): string => `
   WITH given AS (
     SELECT ${now} AS now, c.generation AS client_generation, c.ended_through, given.* FROM json_to_record($1) AS given (
       account_id text, client_id text, name text, hosts text[],
-      owned_since timestamptz, access jsonb, chooses_limit boolean, limit_places text[],
+      owned_since timestamptz, chooses_limit boolean, limit_places text[],
       limit_read_only boolean, limit_until timestamptz, max_people integer,
       page_session text, page_session_generation bigint, page_generation integer, page_ended_through integer,
       page_shows_limit boolean, page_places text[], page_read_only boolean, page_until timestamptz)
       JOIN clients c ON c.id = given.client_id
   )
   INSERT INTO connections AS n (account_id, client_id, connected_at, approved_at,
-      consented_name, consented_hosts, consented_owned_since, approved_access, client_generation,
+      consented_name, consented_hosts, consented_owned_since, client_generation,
       limit_places, limit_read_only, limit_until)
     SELECT given.account_id, given.client_id, given.now, given.now,
-        given.name, given.hosts, given.owned_since, given.access, given.client_generation,
+        given.name, given.hosts, given.owned_since, given.client_generation,
         given.limit_places, given.limit_read_only, given.limit_until
       FROM given JOIN accounts ON accounts.id = given.account_id ${isOfPage ? ACTIVE_SESSION : ''}
       WHERE NOT ${isFullFor('given.account_id', 'given.client_id', 'given.max_people')}
@@ -96,7 +93,6 @@ const insertAt = (now: string, isOfPage: boolean): string => `
         consented_name = excluded.consented_name,
         consented_hosts = excluded.consented_hosts,
         consented_owned_since = excluded.consented_owned_since,
-        approved_access = excluded.approved_access,
         client_generation = excluded.client_generation,
         connected_at = CASE WHEN ${ENDED} THEN excluded.connected_at ELSE n.connected_at END,
         last_used_at = CASE WHEN ${ENDED} THEN NULL ELSE n.last_used_at END,
@@ -119,9 +115,9 @@ export function rememberConsent(
   inTransaction?: InTransaction,
 ): Promise<Connected | undefined> {
   return database.transaction(async (tx) => {
-    // Two users may not both get the last place: the second transaction waits here, and its INSERT
-    // then counts the first user. This lock is taken first, and only here. Lock also
-    // for a connected user or a checked client: either may have changed when the INSERT runs.
+    // Lock the client first, so that of two users only one gets the last free place: the second transaction waits here,
+    // and its INSERT then counts the first user. No other code takes this lock. Lock also for a connected user or a
+    // checked client, because either may have changed when the INSERT runs.
     if (consent.maxPeople) {
       await tx.query(`SELECT pg_advisory_xact_lock(hashtext('gatehouse people'), hashtext($1))`, [consent.clientId]);
     }
@@ -133,7 +129,7 @@ export function rememberConsent(
 
 async function insert(
   database: Queries,
-  { accountId, clientId, name, hosts, ownedSince, access, limit, page, maxPeople }: NewConsent,
+  { accountId, clientId, name, hosts, ownedSince, limit, page, maxPeople }: NewConsent,
 ): Promise<Connected | undefined> {
   const given = {
     account_id: accountId,
@@ -141,7 +137,6 @@ async function insert(
     name,
     hosts,
     owned_since: ownedSince,
-    access,
     chooses_limit: limit !== undefined,
     limit_places: limit?.places,
     limit_read_only: limit?.isReadOnly ?? false,
@@ -160,7 +155,7 @@ async function insert(
   return row;
 }
 
-/** The browser of a request that is answered without a click: `elsewhere` if the user has not signed in with it before. */
+/** The browser of a request that got a code without a click; `elsewhere`: the user never signed in with it before. */
 export type SilentPlace = 'known browser' | 'elsewhere';
 
 const SILENT_COLUMNS: Readonly<Record<SilentPlace, string>> = {
@@ -168,13 +163,13 @@ const SILENT_COLUMNS: Readonly<Record<SilentPlace, string>> = {
   elsewhere: 'silent_elsewhere_at',
 };
 
-/** Returns the SQL of the places in which a request without a click was recorded within the last day. */
+/** Returns SQL: the array of places in which a code without a click was recorded in the last day. */
 export const recordedIn = (now: string): string =>
   `array_remove(ARRAY[${Object.entries(SILENT_COLUMNS).map(
     ([place, column]) => `CASE WHEN ${column} > ${now} - interval '1 day' THEN '${place}' END`,
   )}], NULL)`;
 
-/** Implements `Connections.recordSilent`: one statement, so that of parallel requests only one is recorded. */
+/** Implements `Connections.recordSilent` in one statement, so that only one of parallel requests is recorded. */
 export async function recordSilent(
   database: Queries,
   { accountId, clientId }: Pick<NewConsent, 'accountId' | 'clientId'>,

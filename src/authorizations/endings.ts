@@ -14,8 +14,8 @@ import type { End, Revocations } from './revocations.ts';
 import { isMachineToken, readValue } from './token-formats.ts';
 
 /**
- * Ends connections with all their authorizations and approvals. Does not use the token store, so
- * the end works while that is unavailable, and stays in force if a backup is restored there later.
+ * Ends connections with all their authorizations and approvals. Does not use the token store, so this works while that
+ * store is unavailable, and stays in force if a backup of it is restored later.
  *
  * @param by where the user's request came from; undefined if the operator ends them
  * @param inTransaction and `within`: see `Connections.end`
@@ -90,22 +90,22 @@ export const endConnections =
 export type Endings = ReturnType<typeof createEndings>;
 
 /**
- * Revokes single authorizations and machine access tokens. The recorded revocation is what ends them: each
- * decision reads it with the user or the client, so a record that returns to the token store stays refused.
+ * Revokes single authorizations and machine access tokens by recording the revocation. Each decision about a token
+ * reads this record together with the user or client, so a token whose data returns to the token store stays refused.
  */
 export function createEndings(parts: {
   store: TokenStore;
   revocations: Pick<Revocations, 'record' | 'find' | 'hasEndedToken' | 'announce'>;
-  /** Absent in an operator command. Notifies this node before the request is answered. */
+  /** Notifies this node before the request is answered. Absent in an operator command. */
   changes?: Pick<ChangeFeed, 'announce'>;
 }) {
   const { store, revocations, changes = silentChangeFeed } = parts;
   return {
-    /** Whether each unknown machine token of a machine client leaves a row. A removal in the database leaves none. */
+    /** True if ending an unknown machine token adds a row; if the database has the tokens, it only deletes one. */
     recordsUnknown: !store.isInDatabase,
 
     /**
-     * Ends one authorization or one machine access token on every node, before it resolves.
+     * Ends one authorization or one machine access token; when this resolves, it is ended on every node.
      *
      * @param onFirst called once the revocation is recorded, unless it was recorded before
      * @throws StorageUnavailable if it may not have been recorded; the call can be repeated
@@ -120,11 +120,11 @@ export function createEndings(parts: {
         'machineToken' in end
           ? store.remove('machine_token', end.machineToken)
           : store.endAuthorization(end.authorization.id);
-      // This only frees space early, so the end is complete even if the token store does not answer.
+      // Ignore failures: the end is complete, and removing the record only frees space early.
       await removed.catch(() => {});
     },
 
-    /** Returns whether this client's authorization or machine token with this value was ended by itself. */
+    /** Returns whether this value is of an authorization or machine token of this client that was revoked singly. */
     async hasEnded(value: string, clientId: string): Promise<boolean> {
       if (isMachineToken(value)) return revocations.hasEndedToken({ machineToken: value, clientId });
       const id = readValue(value)?.authorizationId;
@@ -132,21 +132,21 @@ export function createEndings(parts: {
     },
 
     /**
-     * Ends a token that the token store does not have, and may have lost: an API that cached its caller before would
-     * accept this caller for minutes. For a token of an authorization, only the end of the caching is announced: the
-     * value alone names no account, and may be forged.
+     * Ends a token that the token store does not have, and may have lost: an API that has cached the token's caller
+     * would accept it for minutes. For a token of an authorization, only makes APIs drop their cached answers, because
+     * the value alone names no account, and may be forged.
      */
     async endUnknown(value: string, { id: clientId, kind }: Pick<Client, 'id' | 'kind'>): Promise<void> {
       if (isMachineToken(value)) {
-        // Other clients have no machine token, and the announcement would make APIs forget all their people.
+        // Only machine clients have such tokens; the announcement would make APIs drop another client's cached users.
         if (kind !== 'machine') return;
-        // Remove nothing from Redis: if it has the token again, it may be that of another client.
+        // Only record: if Redis has the token again, it may belong to another client, so do not remove it there.
         await revocations.record({ machineToken: value, clientId, expiresAt: undefined }, store);
         return changes.announce('clients', clientId);
       }
       const id = readValue(value)?.authorizationId;
       if (id === undefined) return;
-      // The id follows the account, which is not known.
+      // The key is account and id, but the account is not known.
       const key = `- ${id}`;
       await revocations.announce(key);
       changes.announce('authorizations', key);

@@ -7,7 +7,7 @@ import { cut, withoutSecrets } from '../clients/storable-text.ts';
 export interface FoundValue {
   readonly kind: SecretKind;
   readonly token: string;
-  /** Where it was found, as text to show: never fetched. Empty if the report does not say. */
+  /** Where the value was found, as text to show; a URL in it is never fetched. Empty if the report gives no place. */
   readonly foundAt: string;
 }
 
@@ -15,7 +15,7 @@ const TESTS = SECRET_KINDS.map((kind) => ({ kind, isOne: formTest(kind) }));
 const MAX_VALUES = 1_000;
 const MAX_PLACE_LENGTH = 200;
 
-/** @throws Refusal `report_invalid` or `too_many_values`: then no entry is used */
+/** @throws Refusal `report_invalid` or `too_many_values`; then the whole report is refused */
 export function readLeakReport(json: string) {
   const entries = parsed(json);
   if (!Array.isArray(entries)) throw new Refusal('report_invalid', ...NO_LIST);
@@ -23,7 +23,7 @@ export function readLeakReport(json: string) {
   return valuesIn(entries);
 }
 
-/** Returns each value in a text once; those of a report with the places where they were found. */
+/** Returns each value in a text once. If the text is a report, its values have the places where they were found. */
 export function findValues(text: string): readonly FoundValue[] {
   const list = parsed(text);
   const reported = Array.isArray(list) ? valuesIn(list).found : [];
@@ -33,7 +33,7 @@ export function findValues(text: string): readonly FoundValue[] {
   return [...reported, ...unreported.map(([token, kind]) => ({ kind, token, foundAt: '' }))];
 }
 
-/** @returns `malformed`: the entries that cannot be used, by their position, from 0 */
+/** @returns `found`; and `malformed`: the entries that cannot be used, with their position, from 0 */
 function valuesIn(entries: readonly unknown[]) {
   const found: FoundValue[] = [];
   const malformed = entries.flatMap((entry, index) => {

@@ -17,7 +17,7 @@ import { createTokenFormats, isFromBeforeRenewal, readValue } from './token-form
 
 /** A valid value that was found in public, and was ended. Contains no secret. */
 export interface Leak extends Pick<FoundValue, 'kind' | 'foundAt'> {
-  /** The person, or the owner of the client; absent if the operator provides the client. */
+  /** The user whose value it was, or the owner of the client; absent if the operator provides the client. */
   readonly accountId?: string | undefined;
   /** Absent for an API key. */
   readonly clientId?: string;
@@ -29,7 +29,7 @@ export interface Leak extends Pick<FoundValue, 'kind' | 'foundAt'> {
 
 export type LeakedValues = ReturnType<typeof createLeakedValues>;
 
-/** Maximum number of values that are ended at the same time, so that other requests need not wait. */
+/** Maximum number of values that are ended at the same time, so that a long report does not delay other requests. */
 const MAX_AT_ONCE = 10;
 
 export function createLeakedValues(parts: {
@@ -41,9 +41,9 @@ export function createLeakedValues(parts: {
   readonly apiKeys: Pick<ApiKeys, 'findByValue' | 'revoke'>;
   readonly activity: Pick<Activity, 'record' | 'recordAll'>;
   readonly tokenKeys: () => readonly [string, ...string[]];
-  /** `leaks.secret_grace` */
+  /** The setting `leaks.secret_grace`, in seconds. */
   readonly graceSeconds: () => number;
-  /** Called once for each value that was ended, however often it is reported. */
+  /** Called once for each value that was ended, even if the value is reported again. */
   readonly announce: (leak: Leak) => void;
 }) {
   const { clock, store, endings, clients, connections, apiKeys, activity, announce } = parts;
@@ -53,13 +53,13 @@ export function createLeakedValues(parts: {
   async function endAuthorization({ token, ...found }: FoundValue, leaked: Leaked): Promise<void> {
     const value = readValue(token);
     const record = value && (await store.readAuthorization(value.authorizationId));
-    // Ids are in many logs: without this check, a made-up value could end an authorization.
+    // Check the MAC: ids are in many logs, so otherwise a made-up value with such an id could end an authorization.
     if (!record || !createTokenFormats(parts.tokenKeys()).isGenuine(value, record.secret)) return;
     const until = value.kind === 'access_token' ? value.expiresAt : record.usableUntil;
     if (until <= epochSeconds(clock)) return;
     const { accountId, clientId, generation } = record;
     const client = await clients.find(clientId);
-    // Keep the authorization: a value from before the renewal gives no access without a secret from after it.
+    // Keep the authorization: a value from before the renewal gives no access without the client's new secret.
     if (client && isFromBeforeRenewal({ value, authorization: record }, client)) return;
     if (generation !== undefined) {
       const present = await connections.generationOf(accountId, clientId, generation);
@@ -119,7 +119,7 @@ export function createLeakedValues(parts: {
     details: { ...leaked.details, client_id: clientId, client_name: name, last_four: lastFour },
   });
 
-  /** Refuses leaked secrets whose grace period has ended, also if it is prolonged later. */
+  /** Refuses leaked secrets whose grace period has ended. They stay refused if the period is prolonged later. */
   const refuseDueSecrets = (): Promise<number> =>
     clients.refuseLeaked(parts.graceSeconds(), (tx, refused) => {
       const leaked: Leaked = { actor: 'service', details: { cause: 'leaked' } };
@@ -138,14 +138,14 @@ export function createLeakedValues(parts: {
 
   return {
     /**
-     * Ends the values that are valid, in force on every node. Reads each value once.
+     * Ends those of the values that are valid, on every node. Reads each value once.
      *
      * @param more further details for the activity log
      * @throws Refusal `not_done` if a store failed: the same report can be sent again
      */
     async end(found: readonly FoundValue[], actor: NewActivity['actor'], more: Details = {}): Promise<void> {
       const unique = [...new Map(found.map((value) => [value.token, value])).values()];
-      // First those that need only the database: Redis may not answer.
+      // Begin with the values that need only the database, because Redis may not answer.
       const needsTokens = ({ kind }: FoundValue) => Number(!/^(?:api_key|client_secret)$/.test(kind));
       const values = unique.sort((one, other) => needsTokens(one) - needsTokens(other));
       try {
@@ -157,7 +157,7 @@ export function createLeakedValues(parts: {
               return END[value.kind](value, { actor, details });
             }),
           );
-          // Throw only now: no value is in progress after the answer.
+          // Throw only after the whole batch, so that no value is still in progress when the request is answered.
           for (const result of results) if (result.status === 'rejected') throw result.reason;
         }
       } catch (cause) {

@@ -20,14 +20,14 @@ export interface MachineToken {
 
 type Stored = readonly [clientId: string, lifetime: number, generation: number, secret: string];
 
-/** Tells the secrets of one client apart with 48 bits, because there are many of these records. */
+/** The last 8 characters, 48 bits: enough to tell the secrets of one client apart, and short in many records. */
 const secretKey = (secretId: string): string => secretId.slice(-8);
 
-/** True if the client got the token with a secret that was found in public since. */
+/** True if the client got the token with a secret that has since been found in public. */
 export const isFromLeakedSecret = (client: Client, { secret }: MachineToken): boolean =>
   client.leakedSecrets.some((id) => secretKey(id) === secret);
 
-/** True unless the token was revoked: by itself, with the client's generation, or with the secret that leaked. */
+/** True unless the token was revoked: singly, with the client's generation, or because its secret was leaked. */
 export const isValidFor = async (
   clients: Pick<ClientRegistry, 'hasEndedToken'>,
   client: Client,
@@ -41,7 +41,7 @@ export type MachineTokens = ReturnType<typeof createMachineTokens>;
 
 export function createMachineTokens(store: TokenStore) {
   return {
-    /** Reads only the token store: the caller must check `isValidFor`. */
+    /** Reads only the token store: the caller must also check `isValidFor`. */
     async find(value: string): Promise<MachineToken | undefined> {
       if (!isMachineToken(value)) return undefined;
       const record = await store.read<Stored>('machine_token', value);
@@ -52,7 +52,7 @@ export function createMachineTokens(store: TokenStore) {
       return { key, clientId, generation, secret, expiresAt, issuedAt: expiresAt - lifetime };
     },
 
-    /** @param token contains the client and secret as authenticated, so that a later revocation applies */
+    /** @param token contains the client and secret as authenticated, so that any revocation since then applies */
     async keep(
       value: string,
       token: Pick<MachineToken, 'issuedAt' | 'expiresAt'> & { readonly client: Client; readonly secretId: string },

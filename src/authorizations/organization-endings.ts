@@ -1,4 +1,4 @@
-/** Lets owners, admins and operators change who reaches an organization, and records the changes. */
+/** Lets owners, admins and operators change what has access to an organization, and records the changes. */
 import type { Account } from '../accounts/account.ts';
 import type { Activity, NewActivity, Origin } from '../accounts/activity/activity.ts';
 import type { Action } from '../accounts/activity/activity-words.ts';
@@ -45,10 +45,10 @@ export function createOrganizationEndings(parts: { readonly activity: Activity; 
   });
 
   /**
-   * Records the action for the acting person and, without the origin, for the users concerned.
+   * Records the action for the acting user, and for the users concerned without the network address and browser.
    *
-   * @param concerned the account; undefined for the organization, whose decisions about a client are
-   *   in the logs of all members who connected the client (`Activity.of`)
+   * @param concerned the account; undefined if the change concerns all members: their logs show the organization's
+   *   decisions about clients that they connected (`Activity.of`)
    */
   async function record(
     tx: Queries,
@@ -104,7 +104,7 @@ export function createOrganizationEndings(parts: { readonly activity: Activity; 
     unblock: changing('unblock', 'client_admitted'),
 
     /**
-     * See `OrganizationEnds.decide`. A decision is recorded as a block or its end, with a detail.
+     * See `OrganizationEnds.decide`. The log records a decision as a block or the end of a block, with a detail.
      *
      * @throws Refusal `client_changed`
      */
@@ -130,9 +130,9 @@ export function createOrganizationEndings(parts: { readonly activity: Activity; 
       }),
 
     /**
-     * Changes which clients and API keys reach the organization, and records it.
+     * Changes which clients and API keys may access the organization, and records the change.
      *
-     * @param approved clients to approve in this transaction, with `isAsShown`
+     * @param approved clients to approve in this transaction, if they are as in `isAsShown`
      */
     setPolicy: (
       by: Acting,

@@ -1,6 +1,6 @@
 /**
- * Lets owners, admins and the operator decide which clients and API keys reach an organization, and
- * owners and admins end memberships of other members (operators do this in changes/memberships.ts).
+ * Lets owners, admins and the operator decide which clients and API keys have access to an organization, and owners and
+ * admins end memberships of other members (operators do this in changes/memberships.ts).
  */
 import type { Access } from '../accounts/access/access.ts';
 import { isAdmin, type Role } from '../accounts/access/reach.ts';
@@ -39,7 +39,7 @@ export function createOrganizationEnds(parts: {
   ): Promise<boolean> =>
     checked(of, () => database.transaction((tx) => changeIn(tx, of, (present) => work(tx, present))));
 
-  /** Like `change`, for what lines of other systems change, too: an older line must not undo it. */
+  /** Like `change`, for rights and policies that other systems also write: an older line must not undo it. */
   const changeRecords = (
     of: Deciding,
     accountId: string | undefined,
@@ -68,7 +68,7 @@ export function createOrganizationEnds(parts: {
     return true;
   }
 
-  /** Stores decisions about clients that people can connect; returns those that changed. */
+  /** Stores decisions about clients that users can connect; returns the decisions that changed. */
   const decide = (
     tx: Queries,
     { organizationId, by }: Deciding,
@@ -90,11 +90,11 @@ export function createOrganizationEnds(parts: {
 
   return {
     /**
-     * Approves the client for the organization, or declines the client with a sentence for the people
-     * who connected it. A block of the client is kept, and wins over an approval.
+     * Approves the client for the organization, or declines it with a sentence for the users who have connected it.
+     * Keeps a block of the client, which has priority over an approval.
      *
-     * @returns false if `by` is no longer an owner or admin, if the client is unknown or not one that
-     *   people can connect, or if this decision is stored already.
+     * @returns false if `by` is no longer an owner or admin, if the client is unknown or not one that users can
+     *   connect, or if this decision is stored already.
      */
     async decide({
       clientId,
@@ -140,7 +140,7 @@ export function createOrganizationEnds(parts: {
     },
 
     /**
-     * Ends a membership with the rights in every warehouse.
+     * Ends a membership, and removes the member's rights in every warehouse.
      *
      * @returns false if `by` is no longer an owner or admin, or there is no member with this id.
      * @throws Refusal `owner_protected` or `last_owner`
@@ -164,11 +164,11 @@ export function createOrganizationEnds(parts: {
     },
 
     /**
-     * Blocks a client in the organization or in one of its warehouses, no matter which user approved
-     * it. Each of these blocks is undone separately.
+     * Blocks a client in the organization or in one of its warehouses, no matter which user approved it. Each block
+     * must be removed separately.
      *
-     * @returns false if `by` is no longer an owner or admin, or the client is unknown or blocked, or
-     *   the warehouse is not one of the organization
+     * @returns false if `by` is no longer an owner or admin, the client is unknown or already blocked, or the warehouse
+     *   does not belong to the organization
      */
     async block({ clientId, warehouseId, ...whose }: BlockedClient): Promise<boolean> {
       if (!isClientId(clientId)) return false;
@@ -212,7 +212,7 @@ interface Decision {
 
 interface Present {
   roleOf(accountId: string): Role | undefined;
-  /** The owners who can sign in. */
+  /** The owners who are not suspended. */
   readonly owners: readonly string[];
 }
 

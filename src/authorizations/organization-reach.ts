@@ -1,6 +1,6 @@
 /**
- * Reads the users, clients and keys with access to an organization, for its owners and admins. No
- * statement reads more than a step of a list, whatever the number of members.
+ * Reads which users, clients and API keys have access to an organization, for its owners and admins. No statement reads
+ * more than one step of a list, so a large organization makes none slow.
  */
 import { type AccessLimit, limitAccess } from '../accounts/access/access-limit.ts';
 import { isAdmin, type Right, type Role, rightsBy } from '../accounts/access/reach.ts';
@@ -27,10 +27,10 @@ export type Reach = ReturnType<OrganizationReach['of']>;
 /** How many members or machine clients one statement reads. */
 const MEMBERS_AT_ONCE = 1_000;
 const CLIENTS_AT_ONCE = 100;
-/** The maximum number of connections of one client that are examined for names, rights and the last use. */
+/** Maximum connections of one client that are read for the names of users, the rights and the last use. */
 export const MAX_EXAMINED = 50;
 export const MAX_COUNTED = 1_000;
-/** How many pages read at once in this process: each uses one connection of the pool. */
+/** How many pages may read at once in this process. Each uses one database connection of the pool. */
 const MAX_READING = 2;
 
 export function createOrganizationReach(parts: { readonly database: Database; readonly clock: Clock }) {
@@ -38,8 +38,8 @@ export function createOrganizationReach(parts: { readonly database: Database; re
   const inTurn = createTurns(MAX_READING);
   return {
     /**
-     * Runs `work` in the turn of the account and, of all accounts, two at a time. The pages of
-     * organizations then leave connections for introspection, however often they are reloaded.
+     * Runs `work` after earlier pages of the account, and only two pages at a time in this process. So pages of
+     * organizations leave database connections for introspection, however often they are reloaded.
      *
      * @throws AccountBusy
      */
@@ -56,8 +56,8 @@ export function createOrganizationReach(parts: { readonly database: Database; re
     },
 
     /**
-     * @param warehouseId a chosen warehouse: the lists leave out what has no access to it, such as
-     *   the clients and API keys of suspended people, but not blocked clients
+     * @param warehouseId a chosen warehouse: the lists then leave out entries without access to it, also those of
+     *   suspended users, but not blocked clients
      */
     of: (organizationId: string, warehouseId?: string) => createReach({ database, clock, organizationId, warehouseId }),
   };
@@ -73,14 +73,14 @@ function createReach(parts: {
   const place = [organizationId, warehouseId ?? null];
   const isListed = ({ rights }: Reaching): boolean => warehouseId === undefined || rights.length > 0;
 
-  /** Converts the first row of a member to what the member reaches. */
+  /** Converts the first row of a member to what the member can access. */
   const memberFrom = <Row extends MemberRow>({ stored, held, readable, ...row }: Row) => ({
     ...row,
     rights: rightsBy(row.role, stored),
     warehouses: isAdmin(row.role) ? null : row.role === 'viewer' ? readable : held,
   });
 
-  /** Returns what a credential reaches by its limit; undefined if that leaves out the organization. */
+  /** Returns what a credential can access within its limit; undefined if that leaves out the organization. */
   function warehousesWithin({ role, held, limit }: CredentialRow) {
     const warehouses = (held ?? [])
       .map(({ id, rights }) => ({ id, name: '', rights: rightsBy(role, rights) }))
@@ -89,7 +89,7 @@ function createReach(parts: {
     return limitAccess(all, limit)[0];
   }
 
-  /** Returns the rights of a credential by the rules of `Access.through`; undefined without access. */
+  /** Returns the rights of a connection or key by the rules of `Access.through`; undefined without access. */
   function rightsWithin(row: CredentialRow) {
     const within = warehousesWithin(row);
     if (!within || warehouseId === undefined) return within && [];
@@ -97,7 +97,7 @@ function createReach(parts: {
     return rights.length > 0 && !row.isSuspended ? rights : undefined;
   }
 
-  /** Returns the latest connections of each client, the latest used first. @param held join of the column `held` */
+  /** Returns the latest connections of each client, the latest used first. @param held joins the column `held` */
   const connectionsOf = (clients: readonly { readonly id: string }[], held: string): Promise<ConnectionRow[]> =>
     database.query<ConnectionRow>(
       `SELECT n.client_id AS "clientId", n.account_id AS "accountId", n.last_used_at AS "lastUsedAt", a.name AS person,
@@ -150,7 +150,7 @@ function createReach(parts: {
       });
       const isWhole = row.count <= MAX_EXAMINED;
       const isConnected = through.length > 0 || !isWhole;
-      // A blocked client stays in view, also without access, so that it can be unblocked.
+      // List a blocked client even if it has no access, so that it can be unblocked.
       const isBlocked = row.isBlocked || row.isBlockedThere || (warehouseId === undefined && row.blockedIn.length > 0);
       if (!isConnected && !isBlocked) return [];
       if (warehouseId !== undefined && row.state !== 'admitted' && !isBlocked) return [];
@@ -216,13 +216,13 @@ function createReach(parts: {
       return stepOf(rows, keys, MEMBERS_AT_ONCE);
     },
 
-    /** Lists the clients that members have connected, even if without access, and blocked ones, but no machines. */
+    /** Lists the clients that members have connected (even without access) and blocked ones, but no machine clients. */
     async clients(from = ''): Promise<Step<ReachingClient>> {
       const { rows, next } = await readClients(CLIENTS_AFTER, isClientId(from) ? from : '');
       return { rows: rows.filter(({ kind }) => kind !== 'machine'), next };
     },
 
-    /** Returns those of these clients that `clients` or `machines` lists, each found by its id. */
+    /** Returns the clients with these ids that `clients` or `machines` lists. */
     async clientsNamed(ids: readonly string[]): Promise<readonly ReachingClient[]> {
       const named = ids.filter(isClientId);
       const clients: ReachingClient[] = [];
@@ -233,8 +233,8 @@ function createReach(parts: {
     },
 
     /**
-     * Returns the latest members to connect the client, the latest used first, with the rights that the
-     * client has through them, or would have without a policy or block.
+     * Returns the members who connected the client last, sorted by their last use, with the rights that the client has
+     * through them, or would have without a policy or block.
      */
     async through(clientId: string): Promise<readonly ConnectingPerson[]> {
       const rows = await connectionsOf([{ id: clientId }], heldWithin('n', 'every warehouse'));
@@ -247,7 +247,6 @@ function createReach(parts: {
       }));
     },
 
-    /** Returns the member, or undefined. */
     async person(id: string) {
       const [person] = await database.query<Pick<ReachingPerson, 'id' | 'name'>>(
         `SELECT a.id, a.name FROM organization_memberships m JOIN accounts a ON a.id = m.account_id
@@ -257,7 +256,7 @@ function createReach(parts: {
       return person;
     },
 
-    /** Returns the ids of two owners who can sign in, read one by one: a join may read all accounts. */
+    /** Returns two owners who are not suspended. Reads accounts one by one, because a join may read all of them. */
     async owners(): Promise<readonly string[]> {
       const owners = await database.query<{ id: string }>(
         `SELECT account_id AS id FROM organization_memberships m
@@ -271,11 +270,11 @@ function createReach(parts: {
   };
 }
 
-/** True for a client of members that is not blocked, and was neither approved nor declined. */
+/** True for a client that members connect, if it is not blocked and was neither approved nor declined. */
 export const isUndecided = ({ kind, state, decidedAt }: ReachingClient): boolean =>
   kind !== 'machine' && state !== 'blocked' && decidedAt === null;
 
-/** Reads a whole list, step by step. Only for lists that are short. */
+/** Reads a whole list, step by step. For short lists only. */
 export async function allOf<Row>(read: (from?: string) => Promise<Step<Row>>): Promise<Row[]> {
   const rows: Row[] = [];
   let from: string | undefined;
@@ -303,7 +302,7 @@ interface CredentialRow {
   readonly role: Role;
   readonly isSuspended: boolean;
   readonly limit: AccessLimit;
-  /** The stored rights in the chosen warehouse; if none is chosen, in those of the limit. */
+  /** The stored rights in the chosen warehouse; if none is chosen, in the warehouses of the limit. */
   readonly held: readonly { readonly id: string; readonly rights: readonly Right[] | null }[] | null;
 }
 
@@ -331,13 +330,13 @@ const blocksOf = (warehouse: '$2' | '$3'): string =>
   `LEFT JOIN barred_clients b ON b.organization_id = $1 AND b.client_id = c.id
   LEFT JOIN barred_in_warehouses there ON there.warehouse_id = ${warehouse} AND there.client_id = c.id`;
 
-// SQL fragments: $1 is the organization, $2 the chosen warehouse or null, $3 the end of the last step.
+// SQL fragments: $1 is the organization, $2 the chosen warehouse or null, $3 the last id of the step before.
 const membersAfter = (subject: 'account_id' | 'client_id'): string =>
   `(SELECT * FROM organization_memberships
     WHERE organization_id = $1 AND ${subject} IS NOT NULL AND id > $3
     ORDER BY id LIMIT ${MEMBERS_AT_ONCE}) m`;
 
-/** The account `a` of the membership `m`. LIMIT 1 keeps PostgreSQL from reading all, here as above. */
+/** The account `a` of the membership `m`. As in the joins above, LIMIT 1 keeps PostgreSQL from reading all rows. */
 const ACCOUNT = `CROSS JOIN LATERAL (SELECT * FROM accounts WHERE id = m.account_id LIMIT 1) a`;
 
 /** The columns of `MemberRow` about the rights of the membership `m`. */
@@ -365,7 +364,7 @@ const nextClient = (after: string): string =>
   `(SELECT client_id FROM member_connections WHERE organization_id = $1 AND client_id > ${after}
     ORDER BY client_id LIMIT 1)`;
 
-/** The ids of the clients after `$2`: jumps through the index from one client to the next. */
+/** The ids of the clients after `$2`. Jumps in the index from client to client, without reading all connections. */
 const CLIENTS_AFTER = `connected AS (
     SELECT ${nextClient('$2')} AS client_id
     UNION ALL SELECT ${nextClient('connected.client_id')} FROM connected WHERE client_id IS NOT NULL

@@ -1,4 +1,4 @@
-/** What reaches an organization: the rows that its page lists. */
+/** The users, clients and keys that can access an organization: the rows that its page lists. */
 import type { Right, Role } from '../accounts/access/reach.ts';
 import type { ClientKind } from '../clients/client.ts';
 
@@ -10,15 +10,15 @@ export interface Step<Row> {
 }
 
 export interface Reaching {
-  /** The place in the list: a list continues after it. */
+  /** The position in the list: the next step begins after it. */
   readonly at: string;
   readonly id: string;
   readonly name: string;
-  /** In the chosen warehouse, unordered, with duplicates; without meaning if none was chosen. */
+  /** The rights in the chosen warehouse, unordered, with duplicates; without meaning if none was chosen. */
   readonly rights: readonly Right[];
 }
 
-/** A client that can be blocked in the organization, in the chosen warehouse, and in any warehouse. */
+/** A client, with its blocks: in the whole organization, in the chosen warehouse, and in any warehouse. */
 export interface Blockable {
   readonly isBlocked: boolean;
   readonly isBlockedThere: boolean;
@@ -44,14 +44,14 @@ export interface ReachingPerson extends Reaching {
 
 export interface ReachingClient extends Reaching, Blockable {
   readonly kind: ClientKind;
-  /** `waiting`: the organization asks first, and has not decided about the client (a request). */
+  /** `waiting`: clients need an approval in this organization, which has not yet decided about this one. */
   readonly state: 'admitted' | 'blocked' | 'declined' | 'waiting';
   /** Null if the operator provides the client. */
   readonly ownerName: string | null;
   readonly isSuspended: boolean;
   /**
-   * How many members have connected the client, at most `MAX_COUNTED` + 1. If there are more than
-   * `MAX_EXAMINED`, `people`, `rights` and `lastUsedAt` are those of the latest to connect it.
+   * How many members have connected the client, at most `MAX_COUNTED` + 1. If more than `MAX_EXAMINED` have, `people`,
+   * `rights` and `lastUsedAt` concern only the members who connected it last.
    */
   readonly count: number;
   /** Names of the members who have connected the client, most recently used first. */
@@ -59,17 +59,17 @@ export interface ReachingClient extends Reaching, Blockable {
   /** When the first of these members connected the client; null if no member has connected it. */
   readonly requestedAt: Date | null;
   readonly lastUsedAt: Date | null;
-  /** When and by whom the client was blocked, in the chosen warehouse or else in the organization; null if it is not. */
+  /** When and by whom the client was blocked, in the chosen warehouse or else the organization; else null. */
   readonly blockedAt: Date | null;
   readonly blockedBy: string | null;
-  /** The time of the stored decision, even if the organization is open now; null if undecided. */
+  /** The time of the stored decision, even if the organization no longer requires one; null if undecided. */
   readonly decidedAt: Date | null;
   readonly decidedBy: string | null;
   /** Why the client was declined, for the people who connected the client. */
   readonly sentence: string | null;
 }
 
-/** A member who has connected a client, and what the client reaches through them. */
+/** A member who has connected a client, and what the client can access through this member. */
 export interface ConnectingPerson {
   readonly id: string;
   readonly name: string;

@@ -1,4 +1,4 @@
-/** Records which authorizations and machine tokens were ended and why: the fact that every decision reads. */
+/** Records which authorizations and machine tokens were revoked, and why. Every decision about a token reads this. */
 import type { Activity, NewActivity, Origin } from '../accounts/activity/activity.ts';
 import type { Details, EndingCause } from '../accounts/activity/activity-words.ts';
 import { announcementSql } from '../storage/change-feed.ts';
@@ -23,7 +23,7 @@ export interface MachineTokenEnd {
   readonly clientId: string;
   /** Seconds since the epoch; undefined if the token store has lost the token. */
   readonly expiresAt: number | undefined;
-  /** Recorded in the same statement. */
+  /** An entry of the activity log, recorded in the same statement. */
   readonly entry?: NewActivity;
 }
 
@@ -40,10 +40,10 @@ export interface RecordedEnd {
 const RECORDED = `SELECT id, at, cause, account_id AS "accountId", client_id AS "clientId"
   FROM ended_authorizations`;
 
-/** False if a row for this revocation existed before. */
+/** SQL: false if this revocation was recorded before. */
 const FIRST = '(SELECT count(*) > 0 FROM recorded) AS "isFirst"';
 
-/** Added to the time for which the token store could have the record, because clocks differ. */
+/** A revocation is kept this much longer than the token store could have the record, because clocks differ. */
 const MARGIN_SECONDS = 86_400;
 
 /** The maximum of `tokens.machine_access_token`. */
@@ -66,10 +66,10 @@ export function createRevocations(parts: { readonly database: Database; readonly
     const entry: NewActivity = { action: 'tokens_revoked', actor, accountId, details, origin };
     // A client test has no connection, so the user's activity log omits it.
     const isTest = generation === undefined;
-    // The token store keeps an expired record for REMEMBER_EXPIRED_SECONDS, and a client that retries gets access
-    // tokens until then.
+    // The token store keeps an expired record for REMEMBER_EXPIRED_SECONDS; until then, a client that retries gets
+    // access tokens.
     const keptSeconds = REMEMBER_EXPIRED_SECONDS + MARGIN_SECONDS;
-    // Another node may be prolonging the record, and an older copy of the token store may have a later expiry.
+    // Use the later time: another node may be prolonging the record, or an older copy of the store may expire later.
     const forgottenAt = `greatest(to_timestamp(${use(usableUntil + keptSeconds)}), ${database.now()} +
       ((SELECT refresh_lifetime_seconds FROM lasting_numbers) + ${use(keptSeconds)}) * interval '1 second')`;
     // Nothing is recorded if the account was deleted: its authorizations ended with it.
@@ -112,10 +112,10 @@ export function createRevocations(parts: { readonly database: Database; readonly
     },
 
     /**
-     * Stores the revocation, its entry in the log and its announcement to every node in one statement.
-     * The first recorded cause stays.
+     * Stores the revocation, its entry in the log and its announcement to every node in one statement. The first
+     * recorded cause stays.
      *
-     * @param store if it is this database, the statement deletes the row, too
+     * @param store if it is this database, the statement also deletes the row of the token or authorization
      * @returns false if the revocation was recorded before
      */
     async record(end: End, store: Pick<TokenStore, 'isInDatabase'>): Promise<boolean> {
@@ -126,10 +126,10 @@ export function createRevocations(parts: { readonly database: Database; readonly
     },
 
     /**
-     * Keeps every later end for as long as refresh tokens with this lifetime are valid. Call this before the node issues
-     * such tokens, and at each reload: a restored database may have a lower value.
+     * Makes all nodes keep later revocations for as long as refresh tokens with this lifetime are valid. Call this
+     * before the node issues such tokens, and at each reload, because a restored database may have a lower value.
      *
-     * @throws StorageUnavailable unless this process has stored such a lifetime before
+     * @throws StorageUnavailable unless this process has already stored such a lifetime
      */
     async keepEndsFor(seconds: number): Promise<void> {
       try {
@@ -138,18 +138,18 @@ export function createRevocations(parts: { readonly database: Database; readonly
         await raise(database, 'refresh_lifetime_seconds', '$1', [longest]);
         keptLifetime = Math.max(longest, keptLifetime);
       } catch (error) {
-        // The row is as high already, so the node may use this lifetime although the database is away.
+        // Ignore the failure if this process has already stored this lifetime or a longer one.
         if (seconds > keptLifetime) throw error;
       }
     },
 
-    /** Returns whether this client's machine token was ended by itself. */
+    /** Returns whether this machine token of the client was revoked singly. */
     async hasEndedToken({ machineToken, clientId }: Pick<MachineTokenEnd, 'machineToken' | 'clientId'>) {
       const text = 'SELECT 1 FROM ended_machine_tokens WHERE client_id = $1 AND key = $2';
       return (await database.query(text, [clientId, keyOf(machineToken)])).length > 0;
     },
 
-    /** Undefined unless this authorization was ended by itself, not with its whole connection. */
+    /** Returns undefined unless this authorization was revoked singly, not with its whole connection. */
     async find(id: string): Promise<RecordedEnd | undefined> {
       const [end] = await database.query<RecordedEnd>(`${RECORDED} WHERE id = $1`, [id]);
       return end;
@@ -160,7 +160,7 @@ export function createRevocations(parts: { readonly database: Database; readonly
       await tx.query('DELETE FROM ended_authorizations WHERE account_id = $1', [accountId]);
     },
 
-    /** Removes the revocations of what could not be used any more, even if the token store still had it. */
+    /** Removes revocations of tokens that would have expired by now, even if the token store still had them. */
     removeExpired: refusalsExpiryJob(database, [
       { table: 'ended_authorizations', column: 'forgotten_at' },
       { table: 'ended_machine_tokens', column: 'expires_at' },

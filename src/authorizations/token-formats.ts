@@ -5,11 +5,11 @@ import type { Client } from '../clients/client.ts';
 import type { AuthorizationRecord } from '../storage/token-store.ts';
 
 /**
- * Codes and tokens are computed, not stored: the authorization's id (22 characters), the MAC (43),
- * then the claims. So the store keeps one record for any number of tokens, and every refresh of one
- * token computes the same successor. The MAC needs a key of the service and the secret of the
- * record: an attacker who reads only the settings or only the store cannot forge a token. A checksum
- * ends the value, so that a mistyped or made-up value is refused without reading the store.
+ * Codes and tokens are computed, not stored: the authorization's id (22 characters), the MAC (43), then the claims. So
+ * the store keeps one record for any number of tokens, and if one token is refreshed repeatedly, each refresh computes
+ * the same successor. The MAC needs a key of the service and the secret of the record: an attacker who reads only the
+ * settings or only the store cannot forge a token. A checksum ends the value, so that a mistyped or made-up value is
+ * refused without reading the store.
  *
  * The id is not secret: it grants nothing, and resource servers receive it.
  */
@@ -54,14 +54,14 @@ export type PresentedValue = PresentedCode | PresentedRefreshToken | PresentedAc
 
 export const isMachineToken = formTest('machine_token');
 
-/** Parses a value without any lookup. Undefined if this service cannot have made it. */
+/** Parses a value without any lookup. Returns undefined if this service cannot have made it. */
 export function readValue(value: string): PresentedValue | undefined {
   const [, kind, authorizationId = '', mac = '', claims = ''] = VALUE.exec(withoutChecksum(value)) ?? [];
   const named = { authorizationId, mac, claims };
   if (kind === 'ac') return claims === '' ? { kind: 'code', ...named } : undefined;
   if (kind === 'rt') {
     const rotation = Number.parseInt(claims, 36);
-    // Accept only our own spelling of a number: `01` is not `1`.
+    // Accept only the form in which this service writes the number: `01` is not `1`.
     return rotation >= 0 && rotation.toString(36) === claims && claims.length <= 8
       ? { kind: 'refresh_token', ...named, rotation }
       : undefined;
@@ -104,8 +104,8 @@ export function createTokenFormats(keys: readonly [string, ...string[]]) {
       make('refresh_token', source, rotation.toString(36)),
 
     /**
-     * Makes a token that differs from the others of the same second by 24 random bits. Two may be equal by chance,
-     * which is no harm: they say the same and end together.
+     * Makes a token with 24 random bits, so that tokens of the same second differ. Two may be equal by chance, which
+     * does no harm: they grant the same and end together.
      *
      * @param times seconds since the epoch
      */

@@ -1,11 +1,11 @@
-/** What the routes for programs answer: the host writes it with one call, without Koa. */
+/** The answer of a route for programs, which the host writes with one call, without Koa. */
 import type { Readable } from 'node:stream';
 import type { Context } from 'koa';
 
 export interface Answer {
   /** Default: 200. */
   readonly status?: number;
-  /** Replaces or adds to the headers that all these answers have (host/security-headers.ts). */
+  /** Headers that are added to, or replace, the headers that all these answers have (host/security-headers.ts). */
   readonly headers?: Readonly<Record<string, string>>;
   /** An object is sent as JSON. Without a body, the status is 204. */
   readonly body: object | string | Readable | undefined;
@@ -14,5 +14,5 @@ export interface Answer {
 /** Returns the answer of the steps that follow. */
 export type NextStep = () => Promise<Answer>;
 
-/** A step of a route: returns the answer, or passes on that of the next step. */
+/** A step of a route: returns an answer of its own, or the answer of the next step. */
 export type Step<Result = Answer> = (ctx: Context, next: () => Promise<Result>) => Result | Promise<Result>;

@@ -42,11 +42,11 @@ export interface AttemptLimitOptions {
   /** Length of a window; it begins with the first attempt. */
   readonly windowSeconds: number;
   /**
-   * What happens if the store does not answer: this process counts alone, or `count` throws
-   * StorageUnavailable, for requests that need the store a moment later anyway.
+   * What happens if the store does not answer: this process counts its own attempts, or `count` throws
+   * StorageUnavailable, for requests that need the store immediately afterwards anyway.
    */
   readonly onStoreUnavailable: 'count here' | 'throw';
-  /** Receives a warning when this process counts alone. */
+  /** Receives a warning when this process counts only its own attempts. */
   readonly log: { warn(details: object, message: string): void };
 }
 

@@ -1,9 +1,9 @@
-/** The clock that every part receives, so that tests move it instead of sleeping. */
+/** The clock that every part of the service receives, so that tests can move it instead of sleeping. */
 
 /** Milliseconds since the epoch. */
 export type Clock = () => number;
 
-/** Looks up `Date.now` at each call: if a test replaces `Date.now`, this clock moves, too. */
+/** Looks up `Date.now` at each call, so that this clock also moves if a test replaces `Date.now`. */
 export const systemClock: Clock = () => Date.now();
 
 /** Whole seconds since the epoch, the unit of `exp` and `iat` (RFC 7519 §2, NumericDate). */

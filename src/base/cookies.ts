@@ -3,11 +3,11 @@
 const isSecure = (issuer: string): boolean => issuer.startsWith('https:');
 
 /**
- * Adds the prefix `__Host-` or `__Secure-`; none for a loopback issuer, because not every browser
- * accepts these prefixes over plain http.
+ * Adds the prefix `__Host-` or `__Secure-`; none for a loopback issuer, because not every browser accepts these
+ * prefixes over plain http.
  *
- * @param name without any prefix.
- * @param isForOrigin false for a cookie that is bound to a path: `__Host-` does not allow that.
+ * @param name without any prefix
+ * @param isForOrigin false for a cookie that is bound to a path, which `__Host-` does not allow
  */
 export function cookieName(issuer: string, name: string, isForOrigin = true): string {
   const prefix = isForOrigin ? '__Host-' : '__Secure-';
@@ -15,8 +15,8 @@ export function cookieName(issuer: string, name: string, isForOrigin = true): st
 }
 
 /**
- * Attributes of every cookie. `SameSite=Lax`: the browser sends it with a link in a mail, and when
- * a client or a provider sends the user back, but not with a form of another site.
+ * Attributes of every cookie. With `SameSite=Lax`, the browser also sends the cookie when the user follows a link in a
+ * mail, or when a client or a provider redirects the user back, but not with a form of another site.
  */
 export const cookieAttributes = (issuer: string) =>
   ({ httpOnly: true, sameSite: 'lax', secure: isSecure(issuer) }) as const;

@@ -1,4 +1,4 @@
-/** The request that the running code works for, without passing it through every call. */
+/** Gives access to the request that the running code works for, so that it need not be a parameter of every call. */
 import { AsyncLocalStorage } from 'node:async_hooks';
 
 export interface CurrentRequest {
@@ -10,7 +10,7 @@ export interface CurrentRequest {
 
 const storage = new AsyncLocalStorage<CurrentRequest | undefined>();
 
-/** Undefined outside requests: at the start, in timers, in the operator command. */
+/** Returns undefined outside of requests: at the start, in timers, and in the operator command. */
 export const currentRequest = (): CurrentRequest | undefined => storage.getStore();
 
 /** Runs `work`, and everything that it starts, as part of the request. */
@@ -46,6 +46,6 @@ const MAX_HEADER_LENGTH = 255;
 export function traceIdOf(header: string | undefined): string | undefined {
   if (header === undefined || header.length > MAX_HEADER_LENGTH) return undefined;
   const [, version, traceId] = TRACEPARENT.exec(header) ?? [];
-  // Only later versions may have further fields (§4.3).
+  // Only later versions may have further fields (§4.3), so version 00 has a fixed length.
   return version === '00' && header.length !== 55 ? undefined : traceId;
 }

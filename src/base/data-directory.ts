@@ -4,19 +4,19 @@ import path from 'node:path';
 
 export const clusterIn = (directory: string): string => path.join(directory, 'postgres');
 
-/** True if the directory has a database: PostgreSQL itself recognizes one by this file. */
+/** True if the directory contains a database, which PostgreSQL itself recognizes by this file. */
 export const hasDatabase = (directory: string): boolean => existsSync(path.join(clusterIn(directory), 'PG_VERSION'));
 
-/** A marker that exists from before the first file is created until the database is complete. */
+/** A marker file, which exists from before the first file is created until the database is complete. */
 const firstStartIn = (directory: string): string => path.join(directory, '.first-start');
 
 /** The file that a running process has locked (storage/embedded/directory-lock.ts). */
 export const LOCK_FILE = 'gatehouse.lock';
 
-/** A directory with only such files is empty: a socket (`.…`), the lock, a disk's `lost+found`. */
+/** A directory with only such files counts as empty: a socket (`.…`), the lock, and `lost+found` of a disk. */
 const isIgnored = (name: string): boolean => name.startsWith('.') || name === LOCK_FILE || name === 'lost+found';
 
-/** Marks an empty directory, so that a start that fails half-way is not taken for damage. */
+/** Marks an empty directory, so that a first start that fails halfway does not look like damage. */
 export function beginFirstStart(directory: string): void {
   if (readdirSync(directory).every(isIgnored)) writeFileSync(firstStartIn(directory), '');
 }
@@ -25,7 +25,7 @@ export function endFirstStart(directory: string): void {
   rmSync(firstStartIn(directory), { force: true });
 }
 
-/** Why a data directory is not opened. `damaged` only if that was proved: otherwise the data may be intact. */
+/** Why a data directory is not opened. `damaged` is used only if proved; otherwise the data may be intact. */
 export interface DataDirectoryProblem {
   readonly code:
     | 'data_directory_unsafe'
@@ -54,8 +54,8 @@ const RESTORE =
   'the whole directory in its place (secrets.json and postgres together), and start again';
 
 /**
- * Refuses a umask with which every user of the machine could write the new files, among them the
- * socket of the database. A private directory is not enough: it may be opened or copied later.
+ * Refuses a umask that would let every user of the machine write the new files, including the socket of the database.
+ * It is not enough that the directory is private, because it may be opened or copied later.
  *
  * @throws DataDirectoryRefused
  */

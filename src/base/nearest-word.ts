@@ -1,8 +1,8 @@
 /** Finds the known word that is most similar to a mistyped one. */
 
 /**
- * Returns the closest word of `known`; undefined if none is close enough to be what was meant.
- * Ignores how words are joined, so `retryWindow` and `retry-window` match `retry_window`.
+ * Returns the closest word of `known`; undefined if no word is close enough to be the intended one. Ignores how words
+ * are joined, so `retryWindow` and `retry-window` match `retry_window`.
  */
 export function nearestWord(typed: string, known: readonly string[]): string | undefined {
   const [closest] = known

@@ -1,7 +1,7 @@
-/** The part of a caller's address that rate limits use as key: a caller can hardly change it. */
+/** The network of a caller's address, by which rate limits count, because a caller can hardly change it. */
 import { BlockList, isIP, isIPv4, isIPv6 } from 'node:net';
 
-/** An address that no host has (RFC 5737 §3): the doctor sends it in `X-Forwarded-For`. */
+/** An address that no host has (RFC 5737 §3). The doctor sends it in `X-Forwarded-For`. */
 export const BOGUS_ADDRESS = '203.0.113.7';
 
 /**
@@ -26,8 +26,8 @@ export function isMappedIPv4(address: string): boolean {
 }
 
 /**
- * Returns the network that a server usually shares with the other servers of its site: 24 bits of IPv4, also if it is
- * written as IPv6, and 48 bits of IPv6. Undefined for loopback addresses and any other text.
+ * Returns the network that a server usually shares with the other servers of its site: 24 bits of an IPv4 address (also
+ * in the form of IPv6), or 48 bits of an IPv6 address. Undefined for a loopback address and any other text.
  */
 export function siteOf(address: string): string | undefined {
   const own = networkOf(address);
@@ -36,11 +36,11 @@ export function siteOf(address: string): string | undefined {
   if (!isIPv6(start)) return undefined;
   const [first = 0, second = 0, third = 0] = groupsOf(start);
   const site = [first, second, third].map((group) => group.toString(16)).join(':');
-  // Spelled as usual, for example without a third group that is 0.
+  // Write it in the usual form, for example without a third group that is 0.
   return site === '0:0:0' ? undefined : `${spelledIPv6(`${site}::`)}/48`;
 }
 
-/** Returns the one spelling of an IPv6 address without zone: no dotted part, at most one `::`, small letters. */
+/** Returns the canonical form of an IPv6 address without zone: no dotted part, at most one `::`, lower case. */
 export const spelledIPv6 = (address: string): string => new URL(`http://[${address}]`).hostname.slice(1, -1);
 
 /** Returns the eight 16-bit groups of an IPv6 address. */
@@ -52,7 +52,7 @@ function groupsOf(address: string): number[] {
   return [...before, ...missing, ...after].map((group) => Number.parseInt(group, 16));
 }
 
-/** True if no bit after the prefix is set: `10.1.2.3/16` may mean that network, or that address. */
+/** True if no bit after the prefix is set. Otherwise, as in `10.1.2.3/16`, a network or an address may be meant. */
 export function beginsNetwork(network: string): boolean {
   const [start = '', bits] = network.split('/');
   const [groups, prefix] = isIPv6(start)

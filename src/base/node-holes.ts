@@ -1,9 +1,9 @@
-/** The releases of Node with a known hole, which the doctor and a metric report. */
+/** The releases of Node with a known vulnerability, which the doctor and a metric report. */
 
-/** All releases of a major version are unsafe before the one that mends the hole. */
+/** All releases of a major version are vulnerable before the release that mends the vulnerability. */
 const HOLES = [{ major: 24, mendedIn: '24.22.1', hole: 'CVE-2026-111497, a hole in the Brotli decoder' }];
 
-/** Returns the known holes of a release of Node. */
+/** Returns the known vulnerabilities of a release of Node. */
 export const holesOfNode = (version = process.versions.node): typeof HOLES =>
   HOLES.filter(
     ({ major, mendedIn }) =>

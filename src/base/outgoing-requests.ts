@@ -1,4 +1,4 @@
-/** Sends every request to another server: limited time and size, nothing decoded or redirected. */
+/** Sends all requests to other servers: with limits for time and size, without decoding and redirects. */
 import { request as httpRequest, type IncomingMessage, STATUS_CODES } from 'node:http';
 import { request as httpsRequest, type RequestOptions } from 'node:https';
 
@@ -7,13 +7,13 @@ export interface OutgoingRequest {
   readonly headers?: Record<string, string> | Headers;
   /** Sent as text; `URLSearchParams` become a form. */
   readonly body?: unknown;
-  /** Ends the request with its reason, also while the answer is read. */
+  /** Aborts the request with the signal's reason, even while the answer is being read. */
   readonly signal?: AbortSignal | undefined;
-  /** How to connect, for example with which `lookup`. */
+  /** How to connect: for example, with which `lookup`. */
   readonly connect?: RequestOptions;
 }
 
-/** Thrown if an answer has arrived that must not be read. Users may see the message. */
+/** Thrown if an answer has arrived, but must not be read. Users may see the message. */
 export class AnswerRefused extends Error {
   override readonly name = 'AnswerRefused';
 }
@@ -21,9 +21,9 @@ export class AnswerRefused extends Error {
 /**
  * Sends a request and reads its whole answer. A redirect is returned, never followed.
  *
- * @param limits of the request with its answer: time and size.
- * @throws AnswerRefused, the reason of the signal (`TimeoutError` after `timeoutMs`), or Node's
- *   error if there is no answer.
+ * @param limits limits for the request together with its answer: time and size
+ * @throws AnswerRefused, the reason of the signal (`TimeoutError` after `timeoutMs`), or Node's error if there is no
+ *   answer
  */
 export async function fetchAnswer(
   url: string | URL,
@@ -42,8 +42,8 @@ export async function openAnswer(
 ): Promise<IncomingMessage> {
   signal.throwIfAborted();
   const sent = new Headers(headers);
-  // Without this header, servers may use any coding (RFC 9110 §12.5.3). The decoders of Node have
-  // had holes, and a small encoded answer can fill the memory.
+  // Without this header, servers may use any coding (RFC 9110 §12.5.3). Node's decoders have had vulnerabilities, and a
+  // small encoded answer can fill the memory.
   sent.set('accept-encoding', 'identity');
   if (body instanceof URLSearchParams && !sent.has('content-type')) {
     sent.set('content-type', 'application/x-www-form-urlencoded');
@@ -72,21 +72,21 @@ export async function openAnswer(
   throw new AnswerRefused(`an answer with the content coding ${refused}`);
 }
 
-/** The registered ones without `identity`: servers also send values such as `none` and `UTF-8`. */
+/** The registered codings, without `identity`. Other values are ignored: servers also send `none` and `UTF-8`. */
 const CODINGS: readonly string[] =
   'aes128gcm br compress dcb dcz deflate exi gzip pack200-gzip x-compress x-gzip zstd'.split(' ');
 
-/** @throws AnswerRefused if the answer is longer. */
+/** @throws AnswerRefused if the answer is longer than `maxBytes` */
 export async function wholeAnswer(answer: IncomingMessage, maxBytes: number): Promise<Response> {
   const { bytes, isCut } = await startOfAnswer(answer, maxBytes);
   if (isCut) throw new AnswerRefused(`an answer of more than ${maxBytes} bytes`);
   return responseOf(answer, EMPTY_STATUS.includes(answer.statusCode) ? null : bytes);
 }
 
-/** Statuses with which a `Response` must not have a body. */
+/** Statuses for which a `Response` must not have a body. */
 const EMPTY_STATUS: readonly (number | undefined)[] = [204, 205, 304];
 
-/** Reads at most so many bytes, and closes the connection if there are more. */
+/** Reads at most `maxBytes`, and closes the connection if there are more. */
 export async function startOfAnswer(answer: IncomingMessage, maxBytes: number) {
   const chunks: Buffer[] = [];
   let size = 0;
@@ -103,6 +103,6 @@ function responseOf(answer: IncomingMessage, body: Buffer<ArrayBuffer> | null): 
   const headers = Object.entries(headersDistinct).flatMap(([name, values = []]) =>
     values.map((value): [string, string] => [name, value]),
   );
-  // The server's own phrase may have characters that a `Response` refuses.
+  // Do not use the phrase of the server, which may contain characters that a `Response` refuses.
   return new Response(body, { status, statusText: STATUS_CODES[status] ?? '', headers });
 }

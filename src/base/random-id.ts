@@ -2,14 +2,14 @@
 import { hash, randomFillSync } from 'node:crypto';
 import { crc32 } from 'node:zlib';
 
-/** Random bytes for many ids: one system call per id would take longer than the rest of the work. */
+/** Random bytes for many ids, because one system call per id would take longer than the rest of the work. */
 const random = Buffer.alloc(4_096);
 let taken = random.length;
 
 /**
- * Returns the prefix and that many random characters of `[A-Za-z0-9_-]`, with 6 bits each.
+ * Returns the prefix, followed by that many random characters of `[A-Za-z0-9_-]`, with 6 bits each.
  *
- * @param characters 22 for 132 bits, 43 for 258 bits (a secret).
+ * @param characters 22 for 132 bits, 43 for 258 bits (a secret)
  */
 export function randomId(prefix: string, characters: number): string {
   const bytes = Math.ceil((characters * 6) / 8);
@@ -29,9 +29,9 @@ export const ACCOUNT_ID = /^acc_[A-Za-z0-9_-]{16}$/;
 export type ValueKind = keyof typeof FORMS;
 
 /**
- * For each kind of value: its name, the prefix, known to secret scanners, and the length of the rest without
- * the checksum, in `[A-Za-z0-9_-]` characters. A refresh token ends with its number of rotations, so
- * its length varies. Every kind except `client_id` ends with a checksum.
+ * For each kind of value: its name; its prefix, which secret scanners know; and the length of the rest without the
+ * checksum, in `[A-Za-z0-9_-]` characters. A refresh token ends with its rotation number, so its length varies. Every
+ * kind except `client_id` ends with a checksum.
  */
 export const FORMS = {
   access_token: { name: 'access token', prefix: 'gate_at_', minLength: 89, maxLength: 89 },
@@ -45,26 +45,26 @@ export const FORMS = {
 
 export type SecretKind = Exclude<ValueKind, 'client_id'>;
 
-/** The kinds of values that give access: all but the client ID, which is public. */
+/** The kinds of values that give access: all except the client ID, which is public. */
 export const SECRET_KINDS = (Object.keys(FORMS) as ValueKind[]).filter(
   (kind): kind is SecretKind => kind !== 'client_id',
 );
 
-/** A shorter part of a secret leaves an attacker more than 70 unknown bits. */
+/** Matches a long part of a secret: a shorter part leaves an attacker more than 70 unknown bits. */
 const SECRET = new RegExp(`(?:${SECRET_KINDS.map((kind) => FORMS[kind].prefix).join('|')})[A-Za-z0-9_-]{30}`);
 
-/** True if the text contains what has the form of one of our secrets, even if its end is missing. */
+/** True if part of the text has the form of one of our secrets, even if the end of the secret is missing. */
 export const holdsSecret = (text: string): boolean => SECRET.test(text);
 
 export const CHECKSUM_LENGTH = 6;
 
 const BASE64URL = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_';
 
-/** The CRC-32 in base64url. Its 32 bits fill 36 from the right: it begins with A to D. */
+/** Returns the CRC-32 in base64url. The 32 bits are right-aligned in 36 bits, so the first letter is A to D. */
 function checksumOf(value: string): string {
   const bits = crc32(value);
   let text = '';
-  // Without a Buffer, because each request checks several values.
+  // Do not use a Buffer, which is slower: each request checks several values.
   for (let shift = 30; shift >= 0; shift -= 6) text += BASE64URL[(bits >>> shift) & 63];
   return text;
 }
@@ -72,18 +72,18 @@ function checksumOf(value: string): string {
 /** Appends the checksum. */
 export const withChecksum = (value: string): string => value + checksumOf(value);
 
-/** Returns the value without its checksum, or an empty text if it does not end with a correct one. */
+/** Returns the value without its checksum; an empty text if the checksum is missing or wrong. */
 export function withoutChecksum(value: string): string {
   const rest = value.slice(0, -CHECKSUM_LENGTH);
   return value.endsWith(checksumOf(rest)) ? rest : '';
 }
 
-/** Returns a check of the format. A value that fails was never issued and needs no look-up. */
+/** Returns a function that checks the format. A value that fails was never issued, and needs no look-up. */
 export function formTest(kind: ValueKind): (value: string) => boolean {
   const { prefix, minLength, maxLength } = FORMS[kind];
   const pattern = new RegExp(`^${prefix}[A-Za-z0-9_-]{${minLength},${maxLength}}$`);
   if (kind === 'client_id') return (value) => pattern.test(value);
-  // Most values are of another kind.
+  // Compare the prefix first, because most values are of another kind.
   return (value) => value.startsWith(prefix) && pattern.test(withoutChecksum(value));
 }
 
@@ -97,8 +97,8 @@ export function newValue(kind: 'client_secret' | 'api_key' | 'client_id' | 'mach
 export const isClientId = formTest('client_id');
 
 /**
- * Returns HMAC-SHA-256 with this key (RFC 2104), in base64url. With its pads prepared, it costs two hashes: half of
- * what Node's `createHmac` costs for a short text.
+ * Returns a function for HMAC-SHA-256 with this key (RFC 2104), in base64url. It prepares the key's pads once, so that
+ * a short text costs two hashes: half of what Node's `createHmac` costs.
  */
 export function hmacSha256(key: string): (text: string) => string {
   const bytes = Buffer.from(key);
@@ -117,7 +117,7 @@ export function hmacSha256(key: string): (text: string) => string {
 }
 
 const BLOCK_BYTES = 64;
-/** UTF-16 units; one of them needs at most three bytes. */
+/** In UTF-16 units, each of which needs at most three bytes. */
 const SHORT_TEXT = 200;
 
 /** SHA-256 in base64url, 43 characters. Needs no salt for values of at least 256 random bits. */

@@ -1,7 +1,7 @@
-/** Errors for requests that a rule forbids, with texts for the operator command and the pages. */
+/** Errors for requests that a rule forbids, with texts for the operator command and for pages. */
 import type { Message } from './message.ts';
 
-/** One problem of one value. `index` is the value's position if it is part of a list. */
+/** One problem with one value. `index` is the position of the value if it is part of a list. */
 export interface Problem<Code extends string = string> {
   readonly code: Code;
   /** A sentence for the user: what is wrong, and what to do about it. */
@@ -11,7 +11,7 @@ export interface Problem<Code extends string = string> {
   readonly index?: number;
 }
 
-/** Thrown before anything was changed, or between two batches of an import. `remedy` says what to do instead. */
+/** Thrown before anything was changed (in an import: between two batches). `remedy` says what to do instead. */
 export class Refusal extends Error {
   /** Never changes, because scripts may compare it. */
   readonly code: string;
@@ -34,9 +34,9 @@ export class Refusal extends Error {
 }
 
 /**
- * Thrown if too many requests of an account wait for a turn (account-turns.ts). Changes nothing.
+ * Thrown if too many requests of an account wait in its queue (account-turns.ts). Changes nothing.
  *
- * oidc-provider and Koa read these members from an error, as from `StorageUnavailable`.
+ * oidc-provider and Koa read these members from an error; `StorageUnavailable` has the same ones.
  */
 export class AccountBusy extends Error {
   readonly code = 'account_busy';
@@ -48,7 +48,7 @@ export class AccountBusy extends Error {
   readonly error_description = 'too many requests of this account at once, try again in a moment';
 
   constructor() {
-    super('too many requests of this account at once, try again in a moment');
+    super('account_busy');
     this.name = 'AccountBusy';
   }
 }
@@ -56,7 +56,7 @@ export class AccountBusy extends Error {
 /** nginx's status for a request whose caller disconnected before the answer. */
 export const CALLER_LEFT = 499;
 
-/** Thrown instead of work for a caller who has disconnected. No caller reads the refusal, so nothing records it. */
+/** Thrown instead of work for a caller that has disconnected. Nothing records it, because no caller reads it. */
 export class CallerLeft extends Error {
   readonly status = CALLER_LEFT;
   readonly expose = true;
@@ -68,8 +68,8 @@ export class CallerLeft extends Error {
 }
 
 /**
- * Runs one statement and throws the refusal for the named constraint that it violates. Two
- * simultaneous requests could both pass a check made before, so the database decides.
+ * Runs one statement, and throws the refusal that belongs to the constraint that the statement violates. The database
+ * must decide, because two simultaneous requests could both pass a check before the statement.
  */
 export async function refuseViolations<Result>(
   refusals: Readonly<Record<string, () => Refusal>>,

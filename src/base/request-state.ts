@@ -6,13 +6,13 @@ declare module 'koa' {
   interface DefaultState {
     requestId: string;
     traceId?: string | undefined;
-    /** The pattern of a route with an exact path; other patterns come from the router itself. */
+    /** The pattern of a route with an exact path. The router itself gives the patterns of other routes. */
     route?: string;
     /** Set only if a client with this id exists. */
     clientId?: string;
     accountId?: string;
     authorizationId?: string;
-    /** Why the request was refused for now, if nothing has failed: no other line explains its 5xx. */
+    /** Why the request was refused for now although nothing has failed: no other log line explains this 5xx. */
     cause?: string;
     /** The values that `requestState` stores, each under a symbol of its own. */
     [step: symbol]: unknown;
@@ -28,7 +28,7 @@ export const requestOrigin = (ctx: Context): { readonly address: string; readonl
 /**
  * A value that one step sets and later steps read. It is stored under a symbol, so that no other step can set it.
  *
- * @param step name of the step that sets the value.
+ * @param step the name of the step that sets the value
  */
 export function requestState<Value>(step: string) {
   const key = Symbol(step);

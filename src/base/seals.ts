@@ -1,11 +1,11 @@
-/** Signs values that a browser stores for us and sends back, so that only we can have written them. */
+/** Signs values that a browser stores for us and sends back, so that we can detect forged ones. */
 import { createHmac, timingSafeEqual } from 'node:crypto';
 
 export type Seals = ReturnType<typeof createSeals>;
 
 /**
- * @param purpose a value sealed for one purpose does not open for another.
- * @param keys the first key signs; values signed with any of the keys are accepted.
+ * @param purpose a value that was signed for one purpose is not accepted for another
+ * @param keys the first key signs; values signed with any of the keys are accepted
  */
 export function createSeals(purpose: string, keys: readonly [string, ...string[]]) {
   const digest = (key: string, said: string): Buffer => createHmac('sha256', key).update(`${purpose}:${said}`).digest();
@@ -23,7 +23,7 @@ export function createSeals(purpose: string, keys: readonly [string, ...string[]
     macOf,
     isMacOf,
 
-    /** Returns the MACs under all keys, for marks of which a browser stores only the beginning. */
+    /** Returns the MACs with all keys, for fingerprints of which a form contains only the beginning. */
     macsOf: (said: string): readonly string[] => keys.map((key) => digest(key, said).toString('base64url')),
 
     /** Returns the value with a MAC. It is signed, not encrypted. */
@@ -32,7 +32,7 @@ export function createSeals(purpose: string, keys: readonly [string, ...string[]
       return `${said}.${macOf(said)}`;
     },
 
-    /** Returns undefined if the MAC is wrong. */
+    /** Returns the value; undefined if the MAC is wrong. */
     open<Value>(sealed: string): Value | undefined {
       const [said = '', mac = ''] = sealed.split('.');
       if (!isMacOf(mac, said)) return undefined;

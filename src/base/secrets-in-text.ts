@@ -1,4 +1,4 @@
-/** Finds our secrets in any text, and undoes the encodings of logs, mails, web pages and terminals. */
+/** Finds our secrets in any text, and reverses the encodings of logs, mails, web pages and terminals. */
 import { CHECKSUM_LENGTH, FORMS, SECRET_KINDS, type SecretKind, withoutChecksum } from './random-id.ts';
 
 export interface PlacedSecret {
@@ -9,7 +9,7 @@ export interface PlacedSecret {
   readonly end: number;
 }
 
-/** A line break in a value, as mail programs, quotes, shells and terminals insert them. */
+/** Matches a line break within a value, as mail programs, quotes, shells and terminals insert it. */
 const BREAK = '(?:[ \\t]{0,80}[=\\\\]?\\r?\\n[ \\t>|]*)?';
 const brokenPrefix = (kind: SecretKind): string => [...FORMS[kind].prefix].join(BREAK);
 const ANY_PREFIX = new RegExp(SECRET_KINDS.map((kind) => `(${brokenPrefix(kind)})`).join('|'), 'g');
@@ -18,7 +18,7 @@ const BODIES = SECRET_KINDS.map(
   (kind) => new RegExp(`(?:${BREAK}[A-Za-z0-9_-]){1,${FORMS[kind].maxLength + CHECKSUM_LENGTH}}`, 'y'),
 );
 
-/** Finds each secret, whatever surrounds it: its checksum says where it ends. */
+/** Finds each secret, whatever precedes or follows it, because the checksum shows where the secret ends. */
 export function secretsIn(text: string): readonly PlacedSecret[] {
   const found: PlacedSecret[] = [];
   ANY_PREFIX.lastIndex = 0;
@@ -43,23 +43,23 @@ export function secretsIn(text: string): readonly PlacedSecret[] {
 }
 
 const COLOR = new RegExp(`${String.fromCharCode(27)}\\[[\\d;]*[A-Za-z]`, 'g');
-/** The name of a member. JSON that is a text in other JSON has backslashes before its quotes. */
+/** The name of a JSON member. If the JSON is a string within other JSON, its quotes have backslashes before them. */
 const MEMBER = /"[\w.-]{1,99}(\\{0,9})" *:/g;
 const ESCAPE = /(?<!\\)(\\+)(?:u([0-9a-fA-F]{4})|([nrtbf/]))/g;
 const SOFT_BREAK = /=\r?\n/g;
-/** Quoted-printable breaks a line at 76 characters (RFC 2045 §6.7); a shorter one may end with an empty parameter. */
+/** Quoted-printable breaks lines at 76 characters (RFC 2045 §6.7). A shorter line may really end with `=`. */
 const MIN_BROKEN_LINE = 60;
 const INVISIBLE = /[\u00ad\u200b\u200c\u2060\ufeff]|\u200d/g;
 
-/** Returns a text without its encodings, for `secretsIn` and the search for IDs. */
+/** Returns a text with its encodings reversed, for `secretsIn` and the search for ids. */
 export function decoded(text: string): string {
-  // Windows PowerShell writes UTF-16, after a byte order mark that is no UTF-8.
+  // Windows PowerShell writes UTF-16, after a byte order mark that is not valid UTF-8.
   let plain = /(?:[ -~]\0){8}/.test(text) ? text.replaceAll('\0', '').replace(/^\ufffd+/, '') : text;
   plain = plain.replace(COLOR, ' ').replace(INVISIBLE, '');
   let longest = 0;
   for (const [, slashes = ''] of plain.matchAll(MEMBER)) longest = Math.max(longest, slashes.length + 1);
   plain = plain.replace(ESCAPE, (all, slashes: string, hex?: string, letter?: string) => {
-    // More backslashes are one in the text itself: `CORP\\nora` in JSON.
+    // More backslashes belong to the text itself, as in `CORP\\nora` in JSON.
     if (slashes.length > longest) return all;
     if (hex !== undefined) return String.fromCharCode(Number.parseInt(hex, 16));
     return letter === '/' ? '/' : ' ';
@@ -72,11 +72,11 @@ export function decoded(text: string): string {
 function withoutTransferEncoding(text: string): string {
   const isLong = (end: number): boolean => end - text.lastIndexOf('\n', end) > MIN_BROKEN_LINE;
   const mail = text.replace(SOFT_BREAK, (all, end: number) => (isLong(end) ? '' : all)).replaceAll('=3D', '=');
-  // Keep the text, too: outside of a mail, a parameter may begin with 3D.
+  // Also keep the text as it is, because outside of a mail, `=3D` may be the beginning of a parameter's value.
   return mail === text ? text : `${text}\n\n${mail}`;
 }
 
-/** Decodes URLs, also a URL that is a parameter of another. */
+/** Decodes a URL, even if it is a parameter of another URL. */
 const percentDecoded = (text: string): string =>
   text.replace(/(?:%(?:25)*[0-9a-f]{2})+/gi, (all) => {
     const codes = all.replace(/%(?:25)+(?=[0-9a-f]{2})/gi, '%');

@@ -1,4 +1,4 @@
-/** Says what is wrong with the form of a value: values in a wrong form were never issued. */
+/** Describes what is wrong with the form of a value. Values with a wrong form were never issued. */
 import { CHECKSUM_LENGTH, FORMS, type ValueKind, withoutChecksum } from './random-id.ts';
 
 const KINDS = Object.keys(FORMS) as readonly ValueKind[];
@@ -43,7 +43,7 @@ function unknownFormFault(value: string): string {
   return `${looks}does not begin with a prefix of Gatehouse values (${PREFIXES.join(', ')})`;
 }
 
-/** Shows one character, by name if it is invisible: more may be part of a secret. */
+/** Shows only the first character, by its name if it is invisible, because the others may be part of a secret. */
 function shown(text: string): string {
   const first = String.fromCodePoint(text.codePointAt(0) ?? 0);
   const more = text.length > first.length ? ` and ${text.length - first.length} more` : '';

@@ -1,13 +1,13 @@
-/** What an account line must not do: take an address or an identity of another account. */
+/** Checks that an account line takes no address or identity of another account. */
 import { newEmailProblem } from '../accounts/email.ts';
 import type { Change, Row } from './change.ts';
 
-/** What the file of an import says of the account that has an address now: the file gives it another one, or not. */
+/** What an import file says about the account that has the wanted address now: `moves` gives it another address. */
 export type Holder = 'moves' | 'newer' | 'absent';
 
 /**
  * @param context the accounts that have the address or the identity now (kinds.ts)
- * @param holders by id; empty if the change is of no file
+ * @param holders by account id; empty if the change is not from a file
  */
 export function accountProblems(
   { id, set = {}, identity }: Change,
@@ -28,7 +28,7 @@ export function accountProblems(
     if (isRefused) problems.push(refusedEmail(email, isRefused));
   }
   if (identity === undefined) return problems;
-  // Relinking would sign an identity's owner in to another account: that is only done by hand.
+  // Relinking would sign the identity's owner in to another account, so only an operator may do it.
   if (linked != null && linked !== own) {
     problems.push(
       `identity: the account ${linked} is already linked with this identity; \`links remove\` removes that link`,

@@ -1,4 +1,4 @@
-/** Changes of people by commands and pages that lines of other systems also make: an older line undoes none of them. */
+/** Changes of accounts by commands and pages. An older line of another system cannot undo them. */
 import { type Account, type AccountRow, accountFrom, isAccountId, SELECT_ACCOUNTS } from '../accounts/account.ts';
 import { createAccountRegistry, type NewAccount, unknownAccount } from '../accounts/account-registry.ts';
 import { displayName } from '../accounts/display-name.ts';
@@ -49,7 +49,7 @@ export function createAccounts(
   }
 
   const changeMethods: MethodChange = (id, removesLink, work) => {
-    /** @param now absent without the lock of all changes */
+    /** @param now the time to record; absent without the lock that serializes changes: then no time is recorded */
     async function change(tx: Queries, now?: Date) {
       const before = await issuersOf(tx, id);
       const result = await work(tx);
@@ -69,7 +69,7 @@ export function createAccounts(
     );
   };
 
-  /** A first sign-in records no time, so it need not wait for imports and lines. */
+  /** A first sign-in records no time, so it need not wait for imports and pushed lines. */
   const signUp = <Result>(work: (tx: Queries, now: Date) => Promise<Result>): Promise<Result> =>
     database.transaction((tx) => work(tx, new Date(clock())));
 

@@ -16,13 +16,13 @@ export interface Change extends Ids {
   readonly type: ChangeType;
   /** The number of the line; absent for a command or a page. */
   readonly number?: number;
-  /** When another system knew this. Absent for a change that is made now, which is newer than all that is known. */
+  /** When another system knew this. Absent for a change that is made now, which is newer than all recorded times. */
   readonly asOf?: Date | undefined;
   /** The new values; absent values stay. Absent if the record ends. */
   readonly set?: Values;
   /** `suspended`: a person who is no longer in the other system. */
   readonly end?: 'removed' | 'deleted' | 'suspended' | undefined;
-  /** True if the record may be added. Otherwise a change of an account or place that is gone does nothing. */
+  /** True if the record may be added. Otherwise a change of an account or place that no longer exists does nothing. */
   readonly adds?: boolean;
   /** How the line names its accounts and places, some of which may have been deleted. */
   readonly named?: readonly (readonly [NamedType, Names])[];
@@ -62,7 +62,7 @@ export type Row = Readonly<Record<string, unknown>>;
 /** What a change does to the database. */
 export interface Difference {
   readonly change: Change;
-  /** A suspended account is `removed` if its change says so: it is no longer in the other system. */
+  /** `removed` also for an account that is suspended because it is no longer in the other system. */
   readonly kind: 'added' | 'changed' | 'removed';
   readonly fields: Fields;
   readonly before: Row | null;
@@ -70,10 +70,10 @@ export interface Difference {
   readonly after: Row;
 }
 
-/** Who makes the changes, for the log. */
+/** Who makes the changes, as the log shows it. */
 export interface By {
   readonly actor: NewActivity['actor'];
-  /** True for another system, which ends only suspensions of its own. */
+  /** True for another system, which ends only suspensions that it began. */
   readonly isSystem?: boolean;
   /** True if a new organization asks first, unless its change says otherwise. */
   readonly asksFirst?: boolean;
@@ -81,7 +81,7 @@ export interface By {
   readonly details?: NewActivity['details'];
 }
 
-/** Returns what a line says of its record. @param organizationId of the organization that the line names */
+/** Returns the values that a line gives its record. @param organizationId of the organization that the line names */
 export function valuesOf(line: object, organizationId: string | undefined): Pick<Change, 'set' | 'identity'> {
   const { type, external_id, name, email, suspended, role, rights, clients, identity } = line as Values & {
     readonly type: ChangeType;

@@ -15,11 +15,11 @@ import { isOutdated, isUnlinkedLater, type KnownTimes, mayAdopt, readTimes, reco
 
 export interface Outcome {
   readonly differences: readonly Difference[];
-  /** Changes that were not made, because something newer is known. */
+  /** Changes that were not made, because a newer change of the record is known. */
   readonly outdated: readonly Change[];
-  /** If there are any, nothing was written. */
+  /** If there are problems, nothing was written. */
   readonly problems: readonly ChangeProblem[];
-  /** What was known before. */
+  /** The recorded times before the changes. */
   readonly times: KnownTimes;
 }
 
@@ -36,7 +36,7 @@ export interface Options {
   readonly allow?: (tx: Queries, found: readonly Difference[]) => Promise<readonly Difference[]>;
   /** What the file of an import says of records whose lines come later, or were not written in a dry run. */
   readonly file?: FileRules;
-  /** True to record no time: an older line may still change what is made now. */
+  /** True to record no time: an older line may then still change the record. */
   readonly keepsTimes?: boolean;
   /** True to compare without writing; then `tx` may be the database itself. */
   readonly isDryRun?: boolean;
@@ -45,7 +45,7 @@ export interface Options {
 export type Changes = ReturnType<typeof createChanges>;
 
 /**
- * Create it once for each process: changes take turns, so that they wait with few connections for each other.
+ * Create it once for each process: its changes run in queues, so that few connections wait for the lock.
  *
  * @param parts.timeoutFactor lengthens the time that a page waits for its turn
  * @param parts.connections how many the pool of the database has
@@ -56,7 +56,7 @@ export function createChanges(parts: {
   readonly connections?: number | undefined;
 }) {
   const { database, timeoutFactor = 1, connections = 10 } = parts;
-  // More than one, unless the pool is small: several pages then wait together for one batch of an import.
+  // Unless the pool is small, let several pages wait for the lock together while an import writes a batch.
   const pagesAtOnce = Math.max(1, Math.min(3, Math.floor(connections / 3)));
   const turns = {
     // A page must not wait behind all lines of a large request, and must answer within two seconds.
@@ -66,8 +66,8 @@ export function createChanges(parts: {
 
   return {
     /**
-     * Runs `work` while no other process changes people, places or access: what it compares is still
-     * true when it writes. `now` is the time of the database, because clocks of nodes differ. Do not call it within
+     * Runs `work` while no other process changes people, places or access, so what `work` has read is still true when
+     * it writes. `now` is the time of the database, because clocks of nodes differ. Do not call this function within
      * `work`: it would wait for itself.
      */
     transaction: <Result>(
@@ -88,27 +88,27 @@ export function createChanges(parts: {
   };
 }
 
-/** A page then also waits for a connection (at most 0.7 s) and for the lock (at most 0.9 s). */
+/** Afterwards a page also waits for a connection (at most 0.7 s) and for the lock (at most 0.9 s). */
 const MAX_WAIT_MS = 400;
 
 const LOCK = "pg_advisory_xact_lock(hashtext('gatehouse import'))";
-// Without this, triggers record ends as if by hand.
+// Without this setting, triggers record ends as if rows were deleted manually.
 const SETTINGS = "set_config('gatehouse.changes', 'on', true)";
 /**
- * SQL that keeps the statements of a transaction from reading whole tables. Needed where a plan is kept while tables
- * grow from a few rows to millions, or where the rows of one place are many of all.
+ * SQL that keeps the statements of a transaction from reading whole tables: if a plan is cached while tables grow from
+ * a few rows to millions, or if one place has a large part of all rows.
  */
 export const BY_INDEX = "set_config('enable_seqscan', 'off', true)";
 
-/** Planning takes half of the time of a pushed line. There are few texts: they depend on the types of lines only. */
+/** Prepares statements, because planning takes half of the time of a line. There are few different statements. */
 const withPlans = (tx: Queries): Queries => ({
   ...tx,
   query: (text, values) => tx.query(text, values, sha256(text)),
 });
 
 /**
- * Runs a transaction, and again after each pause if a retry may succeed. That is safe: if the transaction was made and
- * only its answer was lost, no difference is left.
+ * Runs a transaction, and again after each pause if a retry may succeed. That is safe: if the transaction was committed
+ * and only its answer was lost, no difference is left to write.
  */
 export async function retried<Result>(
   attempt: () => Promise<Result>,
@@ -125,21 +125,21 @@ export async function retried<Result>(
   return attempt();
 }
 
-/** A transaction that exceeds the time limit of a statement is retried with a part of its rows. */
+/** A transaction whose statement exceeds its timeout is retried with an eighth of its rows. */
 export const RETRIED_SHARE = 8;
 
 export const isTooLong = (error: unknown): boolean =>
   error instanceof StorageUnavailable && error.code === 'statement_too_long';
 
-/** Returns true for a deadlock with a transaction that does not take the lock. */
+/** Returns true for a deadlock or conflict with a transaction that does not take the lock. */
 export const isOvertaken = (error: unknown): boolean =>
   error instanceof Error && 'code' in error && ['40001', '40P01'].includes(String(error.code));
 
 /**
- * Makes the changes true, and records when they were known.
+ * Writes the changes to the database, and records their times.
  *
- * @param tx a transaction of `transaction` @param now its time
- * @param changes have one type, and are about different records
+ * @param tx from `transaction` @param now its time
+ * @param changes must have one type and different records
  */
 async function make(tx: Queries, now: Date, changes: readonly Change[], options: Options = {}): Promise<Outcome> {
   const { by = { actor: 'service' }, activity, allow, file, keepsTimes, isDryRun = false } = options;
@@ -154,7 +154,7 @@ async function make(tx: Queries, now: Date, changes: readonly Change[], options:
   const compared = await compare(tx, current, { by, now, file });
   const { problems, movedOut } = compared;
   const adoptions = outdated.flatMap((change) => adoptionIn(times, change, isImport));
-  // Not made as a system: the line says nothing about a suspension that is newer than it.
+  // Do not compare as a system, so that an outdated line cannot end a newer suspension.
   const adopted = await compare(tx, adoptions, { by: { ...by, isSystem: false }, now, file });
   const found = [...compared.found, ...adopted.found.filter(({ before }) => before?.external_id === null)];
   if (isDryRun) return { differences: found, outdated, problems, times };
@@ -181,8 +181,8 @@ async function make(tx: Queries, now: Date, changes: readonly Change[], options:
 }
 
 /**
- * An outdated line still gives a person who was added by hand their external id, and changes nothing else:
- * otherwise the lines about the person's access would be refused.
+ * An outdated line still gives a person who was added manually their external id, and changes nothing else: otherwise
+ * the lines about the person's access would be refused.
  */
 function adoptionIn(times: KnownTimes, change: Change, isImport: boolean): Change[] {
   const { type, id, number, asOf, set } = change;
@@ -244,7 +244,7 @@ async function compare(
       ...(identity &&
         context?.linked == null && { identity: [null, `${identity.subject} at ${identity.issuer}`] as const }),
     };
-    // By hand a name may have been changed without its key.
+    // With SQL, a name may have been changed without its key.
     const isSame = ['suspended_by_import', 'name_key'].every((column) => before?.[column] === after[column]);
     if (before && Object.keys(fields).length === 0 && isSame) return [];
     return [{ change, kind: before ? (change.end ? 'removed' : 'changed') : 'added', fields, before, after }];
@@ -273,7 +273,7 @@ function fieldsOf(type: ChangeType, before: Row | null, after: Row): Fields {
 }
 
 function placeProblems({ type, formerOrganization }: Change, before: Row | null, after: Row, { home, ending }: Row) {
-  // Lines had the id of the place before its deletion began, or before the step that ends it.
+  // The line was staged with the id of the place before its deletion began or reached this place.
   if (ending != null) {
     return [`${type}: it is being deleted; \`${ending}\` completes this or says why not, then import the file again`];
   }
@@ -329,14 +329,14 @@ async function lostRights(tx: Queries, found: readonly Difference[], file?: File
   });
 }
 
-/** Clears addresses within the transaction; each account's own line then sets the new one. */
+/** Clears addresses within the transaction; the line of each account then sets its new address. */
 async function moveOut(tx: Queries, ids: readonly string[]): Promise<void> {
   if (ids.length === 0) return;
   const moving = "'moving-' || id || '@gatehouse.invalid'";
   await tx.query(`UPDATE accounts SET email = ${moving}, email_key = ${moving} WHERE id = ANY($1)`, [ids]);
 }
 
-/** Writes nothing without differences: even an UPDATE of no row would make nodes drop cached access. */
+/** Runs no statement without differences: even an UPDATE of no row makes nodes drop cached access. */
 async function write(tx: Queries, differences: readonly Difference[], now: Date): Promise<void> {
   const [ended, kept] = partition(differences, ({ kind, change }) => kind === 'removed' && change.end !== 'suspended');
   for (const [type, some] of Map.groupBy(ended, ({ change }) => change.type)) {
@@ -352,7 +352,7 @@ async function write(tx: Queries, differences: readonly Difference[], now: Date)
   const [added, changed] = partition(kept, ({ kind }) => kind === 'added');
   const isWritten = changed.filter(({ fields }) => Object.keys(fields).join() !== 'identity');
   if (isWritten.length > 0) {
-    // The rights in a moved warehouse follow it, because their foreign key does (ON UPDATE CASCADE).
+    // The foreign key (ON UPDATE CASCADE) also moves the rights in a moved warehouse.
     await tx.query(
       `UPDATE ${table} t SET ${values.map((one) => `${one} = l.${one}`).join(', ')}
         FROM jsonb_populate_recordset(NULL::${table}, $1::jsonb) l WHERE t.id = l.id`,
@@ -382,13 +382,12 @@ async function followAccounts(tx: Queries, made: readonly Difference[], now: Dat
   }
   const readdressed = made.filter(({ before, fields }) => before && fields.email);
   if (readdressed.length === 0) return;
-  // A link that was mailed to the former address must not set the password any more.
+  // A link that was mailed to the former address must no longer set the password.
   await tx.query('DELETE FROM password_links WHERE account_id = ANY($1)', [readdressed.map(({ after }) => after.id)]);
 }
 
 export async function deleteAccounts(tx: Queries, ids: readonly string[]): Promise<void> {
-  // With each account the database deletes many other rows: one statement for all accounts could
-  // exceed the time limit.
+  // Deleting an account also deletes many other rows: one statement for all accounts could exceed its timeout.
   for (const id of ids) await tx.query('DELETE FROM accounts WHERE id = $1', [id]);
   await eraseFromLog(tx, ids);
 }

@@ -21,9 +21,9 @@ type ShowProgress = ((lines: number) => void) | undefined;
 
 /** Pages of people wait for a batch of an import: 0.3 s at most, even if it takes twice as long as the one before. */
 const MAX_BATCH_MS = 150;
-/** With a slow database the round trips of each batch alone may take that long, whatever its size. */
+/** With a slow database, the round trips of a batch may take that long even if it is small. */
 export const LEAST_BATCH = 25;
-/** How long a line takes is not known before the first batch of each type. */
+/** Size of the first batch of each type, when the time for a line is not known yet. */
 export const FIRST_BATCH = 50;
 
 export function createImporter(parts: {
@@ -57,7 +57,7 @@ export function createImporter(parts: {
     const options = { by, activity, file: fileRules(plan, write?.fileId), isDryRun: write === undefined };
     let size = READ_SIZE;
 
-    /** Runs a page; writes in a transaction of its own, in which the page is read as well. */
+    /** Runs a page. If it writes, it is read and written in one transaction. */
     async function inTransaction<Result>(work: (tx: Queries, now: Date) => Promise<Result>): Promise<Result> {
       if (!write) return retried(() => work(database, new Date(clock())));
       return retried(() =>
@@ -103,7 +103,7 @@ export function createImporter(parts: {
 
     for (const pass of plan.passes) {
       await eachPage<number>(typeOf(pass), async (tx, now, after = 0) => {
-        // A dry run makes no change, so that the lines of later pages would be shown twice.
+        // A dry run must not add lines of later pages: they stay unchanged, and would be shown again.
         const found = await pageOf(tx, plan, pass, { after, size, maxMore: write ? size : 0 });
         const outcome = await engine.make(tx, now, found.changes, options);
         const made = new Set(outcome.differences.map(({ change }) => change.number));
@@ -129,11 +129,11 @@ export function createImporter(parts: {
           ...removed.map((one) => shownAbsent(one, 'removed')),
           ...found.kept.map((one) => shownAbsent(one, 'kept')),
         ];
-        // Counts the removed records as records of the file, too: they leave the set themselves.
+        // Also count the removed records as records of the file, because they leave the set by themselves.
         return { ...found, ...outcome, changes, shown };
       });
     }
-    // If the lines are still there now, they were there for every page.
+    // If the lines still exist now, they existed while every page was compared.
     await run.requireHeld(database);
     problems.refuse();
     return { report: tally.report(), pruned, files };
@@ -158,7 +158,7 @@ export function createImporter(parts: {
     },
 
     /**
-     * Returns what `carryOut` would change; writes nothing.
+     * Returns what `carryOut` would change. Writes nothing.
      *
      * @throws ImportProblems
      */
@@ -208,7 +208,7 @@ export interface Comparison extends Compared {
   readonly report: ImportReport;
 }
 
-/** What the run needs of the comparison. */
+/** The part of the comparison that `carryOut` needs. */
 interface Compared extends SetsOfFile {
   readonly pruned: ReadonlyMap<ImportType, Pruned>;
   readonly pruneAtMost: PruneLimit;
@@ -236,14 +236,14 @@ interface Writing {
   fileId: string;
 }
 
-/** Returns the size of the batch after one that took so long. */
+/** Returns the size of the next batch, after a batch of `size` lines took `ms`. */
 function sizeAfter(size: number, ms: number): number {
   if (ms > MAX_BATCH_MS) return Math.max(Math.min(size, LEAST_BATCH), Math.ceil(size / 2));
   return ms < MAX_BATCH_MS / 3 || (size < LEAST_BATCH && ms <= MAX_BATCH_MS) ? Math.min(PAGE_SIZE, size * 2) : size;
 }
 
 /**
- * Checks the limit again: more records may be imported, or fewer lines outdated, than at the comparison.
+ * Checks the limit again: since the comparison, other records may have been imported, or lines become current.
  *
  * @throws Refusal `prune_over_limit`, which undoes the page
  */

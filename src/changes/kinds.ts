@@ -12,11 +12,11 @@ interface Kind {
   readonly id: 'text' | 'bigint';
   /** Columns that a change may set. */
   readonly values: readonly string[];
-  /** Columns of a new row besides the values. */
+  /** Further columns of a new row. */
   readonly fixed: readonly string[];
-  /** SQL that finds the row `t` of a line `l`, and what `context` needs. */
+  /** SQL that joins the row `t` of a line `l`, and other rows that `context` uses. */
   readonly find: string;
-  /** SQL for an object: the names of its places for the log, and what the rules of the kind need. */
+  /** SQL for an object with the names of the places for the log, and values that the rules of the kind check. */
   readonly context: string;
   log(difference: Difference): Entry[];
 }
@@ -28,7 +28,7 @@ interface Kind {
 const one = (table: string, alias: string, where: string): string =>
   `LEFT JOIN LATERAL (SELECT * FROM ${table} x WHERE ${where} OFFSET 0) ${alias} ON true`;
 
-/** One look-up for each column: with OR, PostgreSQL would use no index. */
+/** Uses one look-up for each column: with OR, PostgreSQL would use no index. */
 const subject = (table: string, place: string): string =>
   one(
     table,
@@ -37,7 +37,7 @@ const subject = (table: string, place: string): string =>
       (SELECT id FROM ${table} m WHERE m.client_id = l.client_id AND m.${place} = l.${place}))`,
   );
 
-/** SQL: the command that completes the deletion of a place; null if none has begun. */
+/** SQL for the command that completes the deletion of a place; null if its deletion has not begun. */
 const ending = (alias: string, noun: string): string =>
   `CASE WHEN ${alias}.ended_at IS NOT NULL THEN '${noun} delete ' || ${alias}.id END`;
 
@@ -176,8 +176,8 @@ const given = (values: object): Row =>
   Object.fromEntries(Object.entries(values).filter(([, value]) => value !== undefined));
 
 /**
- * Returns the columns of the suspension. The time of the first one is kept. Another system ends only
- * suspensions of its own, unless it sends `false`; a person whom it suspends again stays suspended.
+ * Returns the columns of the suspension. The time of the first one is kept. Another system ends only suspensions that
+ * it began, unless it sends `false`. Suspending a suspended person again changes nothing.
  */
 function suspension(before: Row, suspended: boolean | undefined, by: By, now: Date): Row {
   const { suspended_at: at = null, suspended_by_import: isOfSystem } = before;

@@ -1,7 +1,4 @@
-/**
- * The time of all records that one import file names, in one row, so that a nightly import that changes nothing does
- * not write the time of each record.
- */
+/** One row with the time of all records of an import file: an import without changes then writes no time for each. */
 import type { Queries } from '../storage/queries.ts';
 import type { Plan } from './pages.ts';
 import { hasLine, keyOfBoth, keyOfId, PAGE_SIZE } from './stage.ts';
@@ -11,7 +8,7 @@ const COUNTED_AT_ONCE = 20_000;
 const keyOfPart = (part: string): string =>
   `CROSS JOIN LATERAL (SELECT ${keyOfId(`k.${part}_id`)} AS key OFFSET 0) ${part}`;
 
-/** SQL: takes records that the file does not name out of the set, and keeps their time. */
+/** SQL that removes records that the file does not name from the set, and keeps their time. */
 const TAKE_OUT = `WITH page AS MATERIALIZED (
     SELECT thing, account_id, organization_id, warehouse_id FROM known_times
       WHERE file_id = $2 AND thing > $3 ORDER BY thing LIMIT $4),
@@ -37,8 +34,8 @@ export interface SetsOfFile {
 }
 
 /**
- * Chooses the set of records that has most records in common with the file, and gives it the time of the file. From
- * then on an older line about one of them is outdated, because the file says something newer.
+ * Chooses the set that has most records in common with the file, and gives it the time of the file. From then on, an
+ * older line about one of these records is outdated.
  *
  * @param step runs a transaction that excludes other writers, and requires the lines of the file to be still there
  * @returns the id of the set; a new one if the file is older than the set, whose records keep their time
@@ -68,8 +65,8 @@ export async function chooseFile(
 }
 
 /**
- * Returns how many records are in each set. Counts in steps, because a statement has a time limit. Only an import adds a
- * record to a set; other writers take it out.
+ * Returns how many records are in each set. Counts in steps, because a statement has a timeout. Only an import adds a
+ * record to a set; other writers remove it.
  */
 export async function sizesOf(database: Queries): Promise<ReadonlyMap<string, number>> {
   const sizes = new Map<string, number>();
@@ -89,7 +86,7 @@ export async function sizesOf(database: Queries): Promise<ReadonlyMap<string, nu
   }
 }
 
-/** Deletes sets without records, except the new set of an import that runs. */
+/** Deletes sets without records, except the new set of a running import. */
 export const forgetFiles = (database: Queries): Promise<unknown> =>
   database.query(`DELETE FROM known_files f WHERE NOT EXISTS (SELECT FROM known_times k WHERE k.file_id = f.id)
     AND NOT EXISTS (SELECT FROM import_runs r WHERE r.id = f.id)`);

@@ -4,7 +4,7 @@ import { RIGHTS, ROLES } from '../accounts/access/reach.ts';
 import { visibleText } from '../accounts/display-name.ts';
 import { normalizeEmail, otherEmailMeant } from '../accounts/email.ts';
 
-/** Refuses text that `visibleText` would correct: two spellings would be two external ids. */
+/** Refuses text that `visibleText` would correct, because two spellings would be two external ids. */
 const externalId = z
   .string({ error: 'is not a string of 1 to 200 visible characters; put the id in quotes' })
   .refine((id) => visibleText(id) === id, {
@@ -164,7 +164,7 @@ const lineKey = z.union([
   z.object({ type: z.literal('warehouse_rights'), account: externalId, warehouse: externalId }),
 ]);
 
-/** Identifies the thing that a line is about, by the ids of the other system. */
+/** Identifies the record of a line by the ids of the other system. */
 export type ImportKey = Readonly<z.output<typeof lineKey>>;
 
 /** Returns the key of a line, even if the line is invalid; undefined if the key is invalid, too. */

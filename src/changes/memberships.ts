@@ -12,7 +12,7 @@ interface NewAccess {
   readonly warehouse?: { readonly id: string; readonly rights: readonly Right[] } | undefined;
 }
 
-/** For operators. Each change is in force from the next request. Repeating a change records only its time. */
+/** Each change takes effect at the next request. Repeating a change records only its time. */
 export function createMemberships(parts: {
   readonly database: Database;
   readonly engine: Changes;
@@ -22,11 +22,11 @@ export function createMemberships(parts: {
   const options = { by: { actor: 'operator' }, activity } as const;
 
   /**
-   * Makes the subject a member or changes its role, and replaces its rights in a warehouse: both or
-   * neither. Owners and admins have all rights anyway; viewers only `read`.
+   * In one transaction, makes the subject a member or changes its role, and replaces its rights in a warehouse. Owners
+   * and admins have all rights anyway; viewers only `read`.
    *
-   * @throws Refusal `role_unknown`, `rights_unknown`, `subject_unknown`, `organization_unknown`,
-   *   `warehouse_unknown`, `membership_missing` or `not_a_machine`
+   * @throws Refusal `role_unknown`, `rights_unknown`, `subject_unknown`, `organization_unknown`, `warehouse_unknown`,
+   * `membership_missing` or `not_a_machine`
    */
   async function set(subject: Subject, { organization, warehouse }: NewAccess): Promise<void> {
     if (organization && !ROLES.includes(organization.role)) throw unknownRole(organization.role);
@@ -78,7 +78,7 @@ export function createMemberships(parts: {
       isWarehouseId(warehouse_id) ? remove('warehouse_rights', subject, { warehouse_id }) : undefined,
   };
 
-  /** The kind of a client never changes, so it is safe to check it first. */
+  /** Needs no lock, because the kind of a client never changes. */
   async function requireMachineClient(id: string): Promise<void> {
     const [client] = await database.query<{ kind: string }>('SELECT kind FROM clients WHERE id = $1', [id]);
     if (client === undefined || client.kind === 'machine') return;

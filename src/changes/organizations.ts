@@ -27,7 +27,7 @@ export interface Dependents {
 
 export const MAX_DEPENDENTS = 10_000;
 
-/** How many rows a statement deletes: each has a notification and rows that depend on it. */
+/** How many rows a statement deletes. Each row has a notification and dependent rows. */
 const STEP = 500;
 
 interface ListedPlace {
@@ -38,7 +38,7 @@ interface ListedPlace {
 }
 
 export interface ListedOrganization extends ListedPlace {
-  /** Both decisions about clients and API keys, as operators search for them. */
+  /** What is decided about clients and about API keys, in words that operators search for. */
   readonly policy: string;
   readonly warehouses: number;
 }
@@ -134,7 +134,8 @@ export function createOrganizations(parts: {
      * Ends the place at once, and then deletes all access to it and its warehouses, step by step. If the process stops,
      * a repeated call or a job of the service continues.
      *
-     * @param inTransaction runs before the first step, but not again if the call is repeated: the log says who began
+     * @param inTransaction runs before the first step, but not if the call is repeated: the log names who began the
+     * deletion
      * @throws Refusal `organization_unknown` or `warehouse_unknown`
      */
     async remove(kind: PlaceKind, id: string, inTransaction?: InTransaction<Place>): Promise<Place> {
@@ -152,8 +153,8 @@ export function createOrganizations(parts: {
     },
 
     /**
-     * Counts the warehouses deleted with the place, and the users and clients that lose access:
-     * `MAX_DEPENDENTS + 1` of these stands for any more.
+     * Counts the warehouses deleted with the place, and the users and clients that lose access. `MAX_DEPENDENTS + 1`
+     * means that there are more than `MAX_DEPENDENTS`.
      */
     async dependents(kind: PlaceKind, id: string): Promise<Dependents> {
       const { access } = REMOVAL[kind];
@@ -203,7 +204,7 @@ export function createOrganizations(parts: {
   };
 }
 
-/** Ends up to `size` places: older lines about them are then outdated, and their external ids are free. */
+/** Ends up to `size` places: makes older lines about them outdated, and frees their external ids. */
 async function end(
   tx: Queries,
   now: Date,
@@ -225,10 +226,10 @@ async function end(
 }
 
 /**
- * Deletes the rows of an ended place in steps, and at last the place.
+ * Deletes the rows of an ended place in steps, and finally the place.
  *
- * @param limit stops after about so many rows; `until` stops at this time of `performance.now()`
- * @returns how many rows
+ * @param limit how many rows to delete, approximately; `until` is a time of `performance.now()` at which to stop
+ * @returns how many rows were deleted
  */
 async function removeSteps(
   engine: Changes,
@@ -238,11 +239,11 @@ async function removeSteps(
 ): Promise<number> {
   const { table, steps } = REMOVAL[kind];
   let size = STEP;
-  // With the lock of all changes, so that no other writer meets a row that is being deleted.
+  // Takes the lock that serializes changes, so that no other writer uses a row that is being deleted.
   const step = (work: (tx: Queries, now: Date) => Promise<unknown[]>): Promise<unknown[]> =>
     retried(() =>
       engine.transaction(async (tx, now) => {
-        // Here, because a wait for the lock says nothing about the number of rows.
+        // Catch the timeout inside the transaction: a timeout of waiting for the lock must not reduce the size.
         const rows = await work(tx, now).catch((error: unknown) => {
           if (isTooLong(error)) size = Math.ceil(size / RETRIED_SHARE);
           throw error;
@@ -273,14 +274,14 @@ async function removeSteps(
   return removed;
 }
 
-/** The job begins no step later: other cleaning jobs wait for this one, and it waits for the lock of all changes. */
+/** After this time the job begins no further step, because other cleaning jobs wait for it. */
 const JOB_MS = 5_000;
 
 const PLACES_AT_ONCE = 10;
 
-/** Continues deletions whose process stopped. A place that cannot be deleted does not hold up the next ones. */
+/** Continues deletions whose process stopped. A place that cannot be deleted does not delay the others. */
 export function endedPlacesCleaning({ database, engine }: { database: Database; engine: Changes }): CleaningJob {
-  /** The next rounds begin with the others. */
+  /** Places whose deletion failed: the next rounds begin with the other places. */
   const failed = { organization: new Set<string>(), warehouse: new Set<string>() };
   return async (limit) => {
     const until = performance.now() + JOB_MS;
@@ -338,7 +339,7 @@ const REMOVAL = {
   },
   warehouse: {
     table: 'warehouses',
-    /** Warehouses of a deleted organization end with it, although their step comes later. */
+    /** Warehouses of a deleted organization end at the same time, although they are deleted in later steps. */
     began: HOME_ENDED_AT,
     /** The deletion of an organization also deletes its warehouses. */
     isDue: 'NOT EXISTS (SELECT FROM organizations o WHERE o.id = t.organization_id AND o.ended_at IS NOT NULL)',

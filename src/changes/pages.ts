@@ -1,4 +1,4 @@
-/** The staged lines of an import as changes, a page at a time: the names in them get ids. */
+/** Reads the staged lines of an import, page by page, as changes with the ids of the records that they name. */
 import { randomId } from '../base/random-id.ts';
 import type { Queries } from '../storage/queries.ts';
 import { type Change, type NamedType, valuesOf } from './change.ts';
@@ -10,7 +10,7 @@ export interface Plan {
   readonly passes: readonly Pass[];
   /** True to remove records that were imported before and are not in the file. */
   readonly prune: boolean;
-  /** True to adopt places that were created by hand, by the name that they have in the file. */
+  /** True to adopt places that were created manually and have the name of a line. */
   readonly adoptByName: boolean;
   /** The time as of which the file describes the data. */
   readonly asOf: Date;
@@ -40,8 +40,9 @@ const linesSql = (pass: Pass): string =>
   } AND line IS NOT NULL ORDER BY number LIMIT $3) l`;
 
 /**
- * Like `linesSql`, with the lines of accounts that have an address of the page now: they must give it away in the same
- * transaction. Those lines may take the addresses of further accounts. PostgreSQL overestimates it a hundredfold.
+ * Like `linesSql`, and also the lines of accounts that now have an address that the page gives to another account: both
+ * must change in one transaction. These lines may in turn need the addresses of further accounts. PostgreSQL
+ * overestimates the number of rows a hundredfold.
  */
 const ACCOUNT_LINES = `(WITH RECURSIVE page (number, email_key) AS (
     SELECT number, email_key FROM ${linesSql('account')}
@@ -52,13 +53,13 @@ const ACCOUNT_LINES = `(WITH RECURSIVE page (number, email_key) AS (
   SELECT x.* FROM (SELECT number FROM page LIMIT $3 + $4) p CROSS JOIN LATERAL (SELECT * FROM import_lines x
     WHERE x.import_id = $1 AND x.type = 'account' AND x.number = p.number OFFSET 0) x) l`;
 
-/** SQL for the id of what the line names. OFFSET 0 keeps PostgreSQL from planning all look-ups as one join. */
+/** SQL for the id that belongs to a name. OFFSET 0 keeps PostgreSQL from planning all look-ups as one join. */
 const named = (type: NamedType, key: string, alias: string): string =>
   `CROSS JOIN LATERAL (SELECT ${lineWith(type, key, 'id')} AS id OFFSET 0) ${alias}`;
 
 const HOME = `coalesce(${lineWith('organization', 'l.home', 'id')},
   (SELECT o.id FROM organizations o WHERE o.external_id = l.home))`;
-/** An account that was created by hand is adopted by its address. */
+/** SQL for the id of an account that was created manually and is adopted by its address. */
 const BY_EMAIL = '(SELECT t.id FROM accounts t WHERE t.email_key = l.email_key AND t.external_id IS NULL)';
 
 const ofPlace = (type: NamedType, lines = linesSql(type)): string => {
@@ -104,7 +105,7 @@ export async function pageOf(
   const rows = await tx.query<Row>(select, [plan.importId, after, size, ...more]);
   const page = {
     lines: new Map(rows.map(({ number, line }) => [number, line])),
-    /** How many of the lines are no lines of later pages. */
+    /** How many of the lines belong to this page, and not to later ones. */
     count: Math.min(rows.length, size),
     next: rows.length < size ? undefined : rows[size - 1]?.number,
   };
@@ -125,7 +126,7 @@ export async function pageOf(
   return { ...page, changes, newer: rows.length - known.length, problems: [] };
 }
 
-/** Finds the record of each line, and stores its id with the line: later lines name it. */
+/** Finds the record of each line, and stores its id with the line, because later lines name the record. */
 async function identify(tx: Queries, plan: Plan, type: NamedType, rows: readonly Row[]) {
   const problems: { number: number; message: string }[] = [];
   const ids = new Map<number, string>();
@@ -140,7 +141,7 @@ async function identify(tx: Queries, plan: Plan, type: NamedType, rows: readonly
     const found = own ?? before ?? holder ?? byName?.adopt(row, problems);
     if (found === undefined) adding.add(number);
     else if (found === holder) adopting.add(number);
-    // A line without an id is outdated, unless the deletion of its record was forgotten since.
+    // A line without an id is outdated, unless the recorded time of the deletion has expired.
     ids.set(number, found ?? id ?? randomId(PREFIXES[type], 16));
   }
   const changed = rows.flatMap(({ number, id }) => {
@@ -157,7 +158,7 @@ async function identify(tx: Queries, plan: Plan, type: NamedType, rows: readonly
   return { ids, adding, adopting, problems };
 }
 
-/** Finds places that were created by hand and have the name of a line. */
+/** Finds places that were created manually and have the name of a line. */
 async function findByName(tx: Queries, { importId }: Plan, type: 'organization' | 'warehouse', rows: readonly Row[]) {
   const home = type === 'warehouse' ? 't.organization_id' : 'NULL';
   const found = await tx.query<{ id: string; name: string; home: string | null; taken_by: string | null }>(
@@ -193,10 +194,10 @@ const bothIdsExist = (former: string): string =>
   'external_id; delete one of the two first, or leave former_external_id out';
 
 /**
- * Dependent lines then know that the record was deleted after the time of the file, or that the person who has the
- * address of the line is another one.
+ * Removes the ids of outdated lines: their record was deleted after the time of the file, or their address now belongs
+ * to another person. Lines that depend on them then find no id.
  *
- * @param outdated without lines that give a person an external id
+ * @param outdated must not contain lines that give a person an external id
  */
 export async function forgetIds(tx: Queries, { importId }: Plan, outdated: readonly Change[]): Promise<void> {
   const [first] = outdated;
@@ -237,8 +238,8 @@ const present = (values: object): Partial<Change> =>
   Object.fromEntries(Object.entries(values).filter(([, value]) => value != null));
 
 /**
- * Deleted accounts and places are remembered by the names that a file gives them. The address counts only if no account
- * has the external id of the line: a person who was added by hand and deleted had no other name that a file knows.
+ * Returns names under which the deletion of an account or place may be recorded. The address is one only if no account
+ * has the external id of the line: a deleted person who was added manually had no external id.
  */
 function namesOf(type: ImportType, line: StagedLine, isByAddress: boolean): NonNullable<Change['named']> {
   const names = (['account', 'organization', 'warehouse'] as const).flatMap((part) =>
@@ -253,11 +254,11 @@ function namesOf(type: ImportType, line: StagedLine, isByAddress: boolean): NonN
 const isNewer = (thing: string): string =>
   `EXISTS (SELECT FROM known_times t WHERE t.thing = ${thing} AND t.as_of > $3 AND NOT t.by_import)`;
 
-/** What the engine must know of the file: a dry run has not written the lines of earlier pages. */
+/** Returns what the engine must know of the rest of the file, because a dry run has not written earlier pages. */
 export const fileRules = ({ importId, asOf }: Plan, fileId: string | undefined) => ({
   fileId,
 
-  /** Returns what the file says of accounts that have the address of another line. */
+  /** Returns what the file says about accounts that have the address of another line. */
   async holders(tx: Queries, ids: readonly string[]): Promise<ReadonlyMap<string, 'moves' | 'newer' | 'absent'>> {
     const rows = await tx.query<{ id: string; is_staged: boolean; is_newer: boolean }>(
       `SELECT h.id, ${keyOfId('h.id')} IS NOT NULL AS is_staged, ${isNewer("'account ' || h.id")} AS is_newer
@@ -269,7 +270,7 @@ export const fileRules = ({ importId, asOf }: Plan, fileId: string | undefined) 
     );
   },
 
-  /** Returns those of these subjects that become members in the file, as `account organization`. */
+  /** Returns which pairs the file makes memberships, as strings `account organization`. */
   async members(tx: Queries, pairs: readonly { readonly account: string; readonly organization: string }[]) {
     const rows = await tx.query<{ account: string; organization: string }>(
       `SELECT p.account, p.organization FROM jsonb_to_recordset($2::jsonb) AS p (account text, organization text)

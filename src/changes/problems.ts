@@ -46,7 +46,7 @@ export function createFoundProblems() {
 
 export type FoundProblems = ReturnType<typeof createFoundProblems>;
 
-/** Thrown after a stop between two batches; the batches already written are valid and stay. */
+/** Thrown if the import stopped between two batches; the batches that were written stay. */
 export class ImportInterrupted extends Refusal {
   /** @param kept how many changes of the import are in the database */
   constructor({ id, kept }: { readonly id: string; readonly kept: number }, reason: string, cause: unknown) {

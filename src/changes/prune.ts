@@ -1,4 +1,4 @@
-/** Finds imported records that the file lacks, a page at a time; nothing that was created by hand. */
+/** Finds imported records that the file lacks, page by page. Leaves out records that were created manually. */
 import { Refusal } from '../base/refusal.ts';
 import type { Queries } from '../storage/queries.ts';
 import type { Change } from './change.ts';
@@ -7,7 +7,7 @@ import type { Plan } from './pages.ts';
 import { HOME_ENDED_AT, hasLine, isNamed, keyOfBoth, keyOfId, TABLES } from './stage.ts';
 import { existsLater } from './times.ts';
 
-/** In order of removal: dependents before what they depend on. */
+/** In order of removal: a record is removed before the records on which it depends. */
 export const PRUNED_TYPES = [
   'warehouse_rights',
   'membership',
@@ -32,7 +32,7 @@ interface Row {
   readonly account_id: string | null;
   readonly organization_id: string | null;
   readonly warehouse_id: string | null;
-  /** The external ids that the account and the place have after the import; null if they were created by hand. */
+  /** The external ids that the account and the place have after the import; null if they were created manually. */
   readonly account: string | null;
   readonly place: string | null;
   readonly present: string | readonly string[] | null;
@@ -69,7 +69,7 @@ const access = (type: 'membership' | 'warehouse_rights'): string => {
 };
 
 const IS_BY_HAND = `a.external_id IS NULL AND (a.id IS NULL OR ${keyOfId('a.id')} IS NULL)`;
-/** SQL that is true if something that was created by hand would be removed with the record. */
+/** SQL that is true if a manually created record would be removed together with the record. */
 const NEEDED = {
   account: 'false',
   warehouse: `EXISTS (SELECT FROM warehouse_rights r LEFT JOIN accounts a ON a.id = r.account_id
@@ -112,10 +112,10 @@ export async function prunePage(
   const { gone = [], kept = [] } = Object.groupBy(older, ({ is_needed }) => (is_needed ? 'kept' : 'gone'));
   return {
     gone: gone.map((row) => absentOf(type, row, asOf)),
-    /** Something that was created by hand would be removed with these. */
+    /** Records that are kept, because a manually created record would be removed with them. */
     kept: kept.map((row) => absentOf(type, row, asOf)),
     newer: absent.length - older.length,
-    /** So many could be removed. */
+    /** How many imported records were compared. */
     present: imported.length,
     next: rows.length < size ? undefined : rows.at(-1)?.at,
   };

@@ -25,7 +25,7 @@ const MAX_LINES = 1_000;
 /** Pauses before each retry of a batch: the sender waits for the answer. */
 const RETRY_PAUSES_MS = [100, 400];
 const BATCH_SIZE = 500;
-/** The same for lines that may change many other rows each: all lines of a batch have one time limit. */
+/** The batch size for lines that may each change many other rows: a batch has one timeout. */
 const HEAVY_BATCH_SIZE = 20;
 const isHeavy = (line: PushedLine): boolean =>
   ('deleted' in line && line.deleted === true) ||
@@ -55,7 +55,7 @@ export function createPushedChanges(parts: {
     const records = known.map(({ id, account_id, warehouse_id, organization_id }) =>
       [id, account_id, warehouse_id ?? organization_id].join(' '),
     );
-    // Two lines name the same record differently: the caller then applies smaller batches.
+    // Two lines name the same record differently: this error makes the caller apply smaller batches.
     if (new Set(records).size < records.length) throw lineRefused('Two lines name the same record');
     await answerMissing(tx, resolved, answer);
     const { differences, outdated, problems } = await changes.make(tx, now, known, {
@@ -72,7 +72,7 @@ export function createPushedChanges(parts: {
     return lines.flatMap(({ number }) => answers.get(number) ?? []);
   }
 
-  /** Leaves out lines that remove more than the limit allows. A line may remove several records. */
+  /** Leaves out the lines that would exceed the limit of removals. A line may remove several records. */
   async function limited(tx: Queries, found: readonly Difference[], holdBack: (line: number) => void) {
     const removing = found.filter(isRemoval);
     if (removing.length === 0) return found;
@@ -144,7 +144,7 @@ export function createPushedChanges(parts: {
   };
 }
 
-/** Thrown if PostgreSQL needs too long for a batch: parts of it may succeed. Not for a wait for the turn. */
+/** Thrown if PostgreSQL needs too long for a batch, so that parts of it may succeed; not if the queue was too long. */
 class BatchTooLong extends Error {}
 
 const inParts = (lines: readonly PushedLine[]) => (error: unknown) => {
@@ -188,7 +188,7 @@ function ownNames(line: PushedLine): string[] {
   );
 }
 
-/** Answers lines with unknown or contradictory names. */
+/** Refuses lines whose names are unknown or contradict each other. */
 async function answerMissing(
   tx: Queries,
   resolved: readonly Resolved[],

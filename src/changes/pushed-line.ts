@@ -64,7 +64,7 @@ const setLine = z.discriminatedUnion('type', [
   SET.membership,
   SET.warehouse_rights,
 ]);
-/** A line that removes may contain the whole record: values to set are ignored. */
+/** A line that removes a record may contain the whole record: its other values are ignored. */
 const anything = z.unknown().optional();
 const removedLine = z.discriminatedUnion('type', [
   SET.account.extend({
@@ -99,7 +99,7 @@ const RULES: LineRules<SetPushedLine | RemovedLine> = {
   keysOf: (type: ImportType) => Object.keys(SET[type]?.shape ?? {}),
 };
 
-/** Returns all lines except blank lines, which still count in the numbers of the lines. */
+/** Returns all lines except blank lines, which are counted in the line numbers nevertheless. */
 export function* readPushedLines(body: Buffer): Iterable<PushedLine | BrokenLine> {
   let begin = 0;
   for (let number = 1; begin < body.length; number += 1) {

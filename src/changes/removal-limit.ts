@@ -6,18 +6,18 @@ import type { Queries } from '../storage/queries.ts';
 export type RemovalLimit = ReturnType<typeof createRemovalLimit>;
 
 const HOUR_MS = 3_600_000;
-/** The minimum for a percentage: 10 % of a few people would allow no removal. */
+/** The least that a percentage allows: 10 % of a few people would allow no removal. */
 const MIN_OF_SHARE = 50;
 
 /** @param parts.limit `import.removals_per_hour`: a percentage of the people, or a number */
 export function createRemovalLimit(parts: { readonly clock: Clock; readonly limit: () => string }) {
   const { clock, limit } = parts;
 
-  /** @param tx holds the lock of the batch, so that no other batch reads the count meanwhile */
+  /** @param tx must hold the lock that serializes changes, so that no other batch reads the count meanwhile */
   async function left(tx: Queries, wanted: number): Promise<number> {
     const share = limit().endsWith('%') ? Number.parseInt(limit(), 10) : undefined;
     const [row] = await tx.query<{ removed: number; people: number }>(
-      // Counts only if `MIN_OF_SHARE` is not enough, and only as many people as allow these removals: counting is slow.
+      // Counting people is slow: skip it if `MIN_OF_SHARE` is enough, and stop when these removals are allowed.
       `SELECT removed, (SELECT count(*) FROM (SELECT FROM accounts WHERE suspended_at IS NULL
           LIMIT CASE WHEN removed + $2 > $3 AND $4 > 0 THEN ceil((removed + $2) * 100.0 / $4) ELSE 0 END) x)::int AS people
         FROM (SELECT coalesce(sum(removals), 0)::int AS removed
@@ -41,7 +41,7 @@ export async function recordRemovals(tx: Queries, clock: Clock, removals: number
   await tx.query('INSERT INTO pushed_removals (at, removals) VALUES ($1, $2)', [new Date(clock()), removals]);
 }
 
-/** Deletes counted removals after an hour, and the times of removed records after 30 days. */
+/** Deletes the counts of removals after an hour, and the times of removed records after 30 days. */
 export const pushedChangesCleaning = (parts: { readonly database: Queries; readonly clock: Clock }): CleaningJob => {
   const removals = expiryJob(parts, [{ table: 'pushed_removals', column: 'at' }], HOUR_MS);
   const times = refusalsExpiryJob(parts.database, [{ table: 'known_times', column: 'expires_at' }]);

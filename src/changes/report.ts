@@ -4,16 +4,13 @@ import type { Fields } from './change.ts';
 import { IMPORT_TYPES, type ImportKey, type ImportType } from './line.ts';
 import type { PruneExcess } from './prune.ts';
 
-/**
- * A `removed` account is suspended, because accounts are never deleted. `kept`: no longer in the
- * file, but something that was created by hand depends on it.
- */
+/** A `removed` account is suspended. `kept`: no longer in the file, but a manually created record depends on it. */
 export type ChangeKind = 'added' | 'changed' | 'removed' | 'kept';
 
 export interface ImportChange {
   readonly change: ChangeKind;
   readonly key: ImportKey;
-  /** An email address or a name, for readers who do not know the ids by heart. */
+  /** An email address or a name, for readers who do not recognize the ids. */
   readonly name?: string;
   /** Values before and after the change; for added or removed things only fields that matter. */
   readonly fields?: Fields;
@@ -24,7 +21,7 @@ type Counts = Record<ImportType, ImportCounts>;
 
 export interface ImportReport {
   readonly counts: Readonly<Record<ImportType, Readonly<ImportCounts>>>;
-  /** Only the first changes; `changeCount` is the number of all changes. */
+  /** The first changes only; `changeCount` is the number of all changes. */
   readonly changes: readonly ImportChange[];
   readonly changeCount: number;
   /** Number of lines and imported records that are not applied because something newer is known. */

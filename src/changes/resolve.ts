@@ -41,11 +41,11 @@ const namesIn = (line: Text, [external, id, email]: Keys): Names => ({
 export interface Resolved {
   readonly line: PushedLine;
   readonly change: Change;
-  /** Why the names in the line are refused. */
+  /** Why the line is refused, if its names are unknown or contradict each other. */
   readonly missing?: Refusal;
 }
 
-/** A line without `as_of` is made now: it is never outdated, even if the clock of another sender is ahead. */
+/** A line without `as_of` is a change of now: it is never outdated, even if the clock of another sender is ahead. */
 export async function resolve(tx: Queries, lines: readonly PushedLine[]): Promise<Resolved[]> {
   const of = await findAll(tx, lines);
   return lines.map((line): Resolved => {
@@ -86,8 +86,8 @@ export async function resolve(tx: Queries, lines: readonly PushedLine[]): Promis
 }
 
 /**
- * An address counts for what was deleted only if the line has no other name, or if no account has one of its other
- * names: a person may have the address of another one who was deleted.
+ * Removes the address from the names by which to look for a deletion, if the line has another name: a person may have
+ * the address of another person who was deleted.
  */
 const surest = (names: Names): Names =>
   names.external === undefined && names.id === undefined ? names : { ...names, email: undefined };

@@ -1,4 +1,4 @@
-/** The imports that run: only one of them writes at a time, on all machines, and each has its lines in a table. */
+/** The running imports. Only one writes at a time, on all machines; each has its lines in a table. */
 import { setTimeout as delay } from 'node:timers/promises';
 import { randomId } from '../base/random-id.ts';
 import { Refusal } from '../base/refusal.ts';
@@ -12,7 +12,7 @@ export interface WritingRun {
   readonly startedBy: string;
 }
 
-/** Keeps the lines of its import until it is disposed. */
+/** A running import, whose lines are stored until it is disposed. */
 export interface Run extends AsyncDisposable {
   /** `imp_` and 16 random characters: the audit entries of the import contain it. */
   readonly id: string;
@@ -62,7 +62,7 @@ export async function beginRun(database: Database, startedBy: string): Promise<R
   );
   const renew = (): Promise<unknown> =>
     database.query(`UPDATE import_runs SET expires_at = ${EXPIRES_AT} WHERE id = $1`, [id]);
-  // Ignore a failed renewal: the next one makes up for it, and each write calls `requireHeld`.
+  // Ignore a failed renewal: the next one extends the time as well, and each write calls `requireHeld`.
   const timer = setInterval(() => void renew().catch(() => {}), RENEWAL_MS).unref();
 
   return {
@@ -83,7 +83,7 @@ export async function beginRun(database: Database, startedBy: string): Promise<R
     },
 
     async requireHeld(tx) {
-      // KEY SHARE blocks the deletion with which another import takes its turn, but not the renewals.
+      // KEY SHARE blocks the DELETE by which another import begins to write, but not the renewals.
       const rows = await tx.query('SELECT FROM import_runs WHERE id = $1 FOR KEY SHARE', [id]);
       if (rows.length === 0) throw new RunLost();
     },
@@ -112,7 +112,7 @@ async function findWriting(database: Queries): Promise<WritingRun | undefined> {
 function tryToTakeTurn(database: Database, id: string): Promise<boolean> {
   return database
     .transaction(async (tx) => {
-      // Waits for an open transaction of the expired import, and keeps the row if that renewed it.
+      // Waits for an open transaction of the expired import, and keeps the row if that transaction has renewed it.
       await tx.query('DELETE FROM import_runs WHERE writes AND expires_at <= clock_timestamp()');
       // Of a run that was lost meanwhile nothing is updated: its first write finds out.
       await tx.query('UPDATE import_runs SET writes = true, started_at = clock_timestamp() WHERE id = $1', [id]);
@@ -137,7 +137,7 @@ async function deleteLines(database: Queries, id: string, limit: number): Promis
 /** An expired run is kept for an hour: its process may continue if no other import has begun to write. */
 const EXPIRED_RUNS = "DELETE FROM import_runs WHERE expires_at <= clock_timestamp() - interval '1 hour'";
 
-/** Jumps from import to import, because one of them may have millions of lines. */
+/** Finds imports without a run by jumping from id to id in the index, because an import may have millions of lines. */
 const WITHOUT_RUN = `WITH RECURSIVE imports AS (
     SELECT min(import_id) AS id FROM import_lines
     UNION ALL SELECT (SELECT min(l.import_id) FROM import_lines l WHERE l.import_id > imports.id)

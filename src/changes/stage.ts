@@ -1,4 +1,4 @@
-/** The lines of an import in a table, and the rules between them. */
+/** Stores the lines of an import in a table, and checks the rules between lines. */
 import { emailKey } from '../accounts/email.ts';
 import { randomId } from '../base/random-id.ts';
 import type { Queries } from '../storage/queries.ts';
@@ -8,34 +8,34 @@ import type { FoundProblems } from './problems.ts';
 
 /** How many lines or records a statement handles. */
 export const PAGE_SIZE = 500;
-/** The same for statements that only read: no request waits for them. */
+/** Page size of statements that only read, because no request waits for these. */
 export const READ_SIZE = 2_000;
 
 export const TABLES = { organization: 'organizations', warehouse: 'warehouses', account: 'accounts' } as const;
 export const PREFIXES = { organization: 'org_', warehouse: 'wh_', account: 'acc_' } as const;
-/** SQL: when the deletion of the organization of warehouse `t` began. A later step of it may delete the warehouse. */
+/** SQL for the time at which the deletion of the organization of warehouse `t` began; null if it has not begun. */
 export const HOME_ENDED_AT = '(SELECT o.ended_at FROM organizations o WHERE o.id = t.organization_id)';
 export const isNamed = (type: ImportType): type is NamedType => type in TABLES;
 
-/** In their order. Warehouses move after the memberships: members of their new organization keep their rights. */
+/** The passes in their order. Warehouses move after memberships: members of the new organization keep their rights. */
 export const PASSES = ['organization', 'warehouse', 'account', 'membership', 'move', 'warehouse_rights'] as const;
 /** The lines that are compared together: those of a type, or those that move a warehouse. */
 export type Pass = (typeof PASSES)[number];
 export const typeOf = (pass: Pass): ImportType => (pass === 'move' ? 'warehouse' : pass);
 
-/** Between the two ids in the key of a membership or of rights. No external id contains it. */
+/** Separates the two ids in the key of a membership or of rights. No external id contains this character. */
 const SEPARATOR = '\u001F';
 
 export interface Staged {
   /** How many lines the file has, without blank ones. */
   readonly lines: number;
-  /** Those with lines: an import of two people needs no statement about places. */
+  /** The passes that have lines: an import of two people needs no statement about places. */
   readonly passes: readonly Pass[];
   /** The first line that cannot be read at all: it may be about anything. */
   readonly unread: number | undefined;
 }
 
-/** Stores the lines of a file, without keeping them in memory. Adds the problems that each line has by itself. */
+/** Stores the lines of a file without keeping them in memory. Adds the problems of single lines. */
 export async function stage(
   database: Queries,
   importId: string,
@@ -103,7 +103,7 @@ async function insert(database: Queries, importId: string, rows: readonly object
   );
 }
 
-// SQL for a line `l` of the import $1. A sort by number alone would make PostgreSQL walk the primary key.
+// The following functions return SQL for a statement about a line `l` of the import $1.
 
 /** SQL for a value of the line with this key. */
 export const lineWith = (type: ImportType, key: string, value: string): string =>
@@ -111,13 +111,14 @@ export const lineWith = (type: ImportType, key: string, value: string): string =
 /** SQL for the external id that the file gives the account or place with this id. */
 export const keyOfId = (id: string): string =>
   `(SELECT e.key FROM import_lines e WHERE e.import_id = $1 AND e.id = ${id} LIMIT 1)`;
-/** SQL for true or false. With EXISTS, PostgreSQL would read all lines of the type into a hash table for each page. */
+/** SQL that is true if the line exists. With EXISTS, PostgreSQL would hash all lines of the type for each page. */
 export const hasLine = (type: ImportType, key: string): string =>
   `coalesce((SELECT true FROM import_lines e
     WHERE e.import_id = $1 AND e.type = '${type}' AND e.key = ${key} LIMIT 1), false)`;
 /** SQL for the key of a membership or of rights. */
 export const keyOfBoth = (account: string, place: string): string => `${account} || '${SEPARATOR}' || ${place}`;
 
+/** Sorts by the column, too: for a sort by number alone, PostgreSQL would scan the primary key. */
 const earlier = (column: string): string =>
   `(SELECT e.number FROM import_lines e WHERE e.import_id = $1 AND e.type = l.type
     AND e.${column} = l.${column} AND e.number < l.number ORDER BY e.${column}, e.number LIMIT 1)`;
@@ -181,7 +182,7 @@ const RULES: Readonly<Record<ImportType, { readonly own: readonly string[]; read
   };
 const nameOf = (type: ImportType): string => (type === 'warehouse_rights' ? 'rights in a warehouse' : type);
 
-/** Adds the problems that lines have only together with the others. */
+/** Adds the problems that a line has only because of other lines. */
 export async function checkRules(
   database: Queries,
   importId: string,

@@ -1,4 +1,4 @@
-/** The organizations that owners of clients may join, so that their first call finds some stock. */
+/** Test organizations, which owners of clients may join so that their first API call returns data. */
 import type { Access } from '../accounts/access/access.ts';
 import type { Role } from '../accounts/access/reach.ts';
 import { byName } from '../storage/pages.ts';
@@ -39,7 +39,7 @@ export function createTestOrganizations(parts: {
               WHERE o.id = $2 AND o.ended_at IS NULL`,
             [account_id, organization_id, to === 'leave'],
           );
-          // Ends only the role that joining gives. Any other was given by an owner or admin of the organization.
+          // Leave ends only the role that joining gives: an owner, admin or operator gave any other role.
           if (!found || found.role !== (to === 'join' ? null : 'viewer')) return;
           if (to === 'leave') await engine.make(tx, now, [{ ...membership, end: 'removed' }]);
           else {

@@ -1,4 +1,4 @@
-/** When each record was last known to be as it is: what is known of an earlier time must not overwrite it. */
+/** The time of the latest change of each record: a change of an earlier time must not overwrite it. */
 import { emailKey } from '../accounts/email.ts';
 import { sha256 } from '../base/random-id.ts';
 import type { Queries } from '../storage/queries.ts';
@@ -29,23 +29,23 @@ function keyOf(change: Change): string | undefined {
   return ids.every((id) => id !== undefined) ? [change.type, ...ids].join(' ') : undefined;
 }
 
-/** Returns a key for each name of a deleted account or place. Hashes addresses: personal data. */
+/** Returns a key for each name of a deleted account or place. Hashes addresses, because they are personal data. */
 const deletedKeys = ([type, { external, id, email }]: readonly [NamedType, Names]): string[] => [
   ...(external ? [`deleted ${type} external ${external}`] : []),
   ...(id ? [`deleted ${type} id ${id}`] : []),
   ...(email ? [`deleted ${type} email ${sha256(emailKey(email))}`] : []),
 ];
 
-/** The end of a person's link with a provider. It does not make lines outdated: only their identity is left out. */
+/** Returns the key of a removed link with a provider. Older lines are still applied, but without their identity. */
 const unlinkedKey = (id: string, issuer: string): string => `deleted identity ${id} ${issuer}`;
 
-/** Returns the key of an address: when a person last got or lost it. What an older line means by it is not known. */
+/** Returns the key for when a person last got or lost the address: an older line may mean another person by it. */
 const addressKey = (email: string): string => `account email ${sha256(emailKey(email))}`;
 
-/** Returns the key of the link that the change makes: its removal leaves out this part of an older line. */
+/** Returns the key of the link with a provider that the change makes. */
 const linkKeys = ({ id, identity }: Change): string[] => (id && identity ? [unlinkedKey(id, identity.issuer)] : []);
 
-/** Returns keys of what the record depends on: an end of one of them also ended the record. */
+/** Returns the keys of records whose end also ended the record of the change. */
 function dependencies({ type, account_id, organization_id, named = [], set, adds }: Change): string[] {
   const membership =
     type === 'warehouse_rights' ? keyOf({ type: 'membership', account_id, organization_id }) : undefined;
@@ -58,7 +58,7 @@ function dependencies({ type, account_id, organization_id, named = [], set, adds
   ];
 }
 
-/** Returns the key of the warehouse, if it is in another organization than the file says: a newer move may be why. */
+/** Returns the key of the warehouse if the file has it in another organization, perhaps because of a newer move. */
 const moved = ({ warehouse_id, isElsewhere }: Change): string[] => (isElsewhere ? [`warehouse ${warehouse_id}`] : []);
 
 /** @param withDeleted true to read deletions of any time; otherwise only if something ended after one of the changes */
@@ -120,8 +120,8 @@ export const isUnlinkedLater = (times: KnownTimes, change: Change): boolean =>
   newerThan(times, change, false)(unlinkedKey(change.id, change.identity.issuer), 'endedAsOf');
 
 /**
- * Returns true if an outdated line still means the person whom it was found to name: no person with its names was
- * deleted since, and no person has got or lost its address.
+ * Returns true if an outdated line surely names the person who was found for it: since its time, no person with these
+ * names was deleted, and no person got or lost this address.
  */
 export const mayAdopt = (times: KnownTimes, change: Change, isImport: boolean): boolean =>
   !isOutdated(times, { ...change, id: undefined }, isImport);
@@ -142,26 +142,26 @@ export const existsLater = (
       .map(([part, id]) => `AND t.${part}_id = ${id}`)
       .join(' ')})`;
 
-/** How long the time of a removal is kept. */
+/** How long the time of a removal is stored. */
 const REMEMBERED_MS = 30 * 86_400_000;
 
-/** Returns the keys of the former and the new address, if another person could have either of them. */
+/** Returns the keys of the former and the new address if the change moves an address. */
 function movedAddresses({ type, set }: Change, before: Row | null | undefined): string[] {
   if (type !== 'account' || !before || set?.email === undefined) return [];
   const keys = new Set([String(before.email), set.email].map(addressKey));
   return keys.size > 1 ? [...keys] : [];
 }
 
-/** SQL that is true if the record was not deleted meanwhile. A scalar query always uses the primary key. */
+/** SQL that is true if the record was not deleted meanwhile. A scalar subquery always uses the primary key. */
 const stillExists = (part: string): string =>
   `(${part}_id IS NULL OR (SELECT true FROM ${part}s x WHERE x.id = ${part}_id))`;
 
 /**
  * Records the time of each change, even if the change did nothing. Writes no row that stays the same. Only an import
- * after another one lowers a time: rights that end because an older line moves their warehouse keep theirs.
+ * can lower the time of an earlier import; rights that end because an older line moves their warehouse keep their time.
  *
- * @param times read before; a change that is made now gets a later time than each of these
- * @param isImport then records of the file `fileId` that did not change have the time of that file
+ * @param times as read before the change; a change of now gets a later time than the recorded one
+ * @param isImport true to give unchanged records the time of the file `fileId`
  */
 export async function recordTimes(
   tx: Queries,
@@ -185,13 +185,13 @@ export async function recordTimes(
     const thing = keyOf(change);
     if (thing === undefined) return [];
     if (fileId !== null && times.get(thing)?.fileId === fileId && !before.has(change)) return [];
-    // The clock of the system that sent the present time may be ahead.
+    // The recorded time may be in the future, because the clock of its sender was ahead.
     const known = times.get(thing)?.asOf.getTime() ?? 0;
     const as_of = change.asOf ?? new Date(Math.max(now.getTime(), known + 1));
     const isNamed = type === 'account' || type === 'organization' || type === 'warehouse';
     if (isNamed && (end === 'deleted' || end === 'removed')) {
       const { external_id: external, email } = (before.get(change) ?? {}) as Record<string, string>;
-      // Without ids: rows with the id of a deleted account or place are deleted with it (foreign keys).
+      // Insert no ids, because rows with the id of a deleted account or place are deleted with it (foreign keys).
       return deletedKeys([type, { external, id, email }]).map((key) => ({ thing: key, as_of, ended: true }));
     }
     const ids = { account_id, organization_id, warehouse_id, ...(isNamed && { [`${type}_id`]: id }) };
@@ -223,7 +223,7 @@ export async function recordTimes(
     ({ change, before, fields }) => change.type === 'warehouse' && before && fields.organization_id,
   );
   if (elsewhere.length > 0) {
-    // Rights in the warehouse do not depend on its former organization any more.
+    // Rights in a moved warehouse depend on the new organization.
     await tx.query(
       `UPDATE known_times k SET organization_id = line.organization_id
         FROM jsonb_to_recordset($1::jsonb) AS line (id text, organization_id text)

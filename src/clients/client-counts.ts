@@ -1,20 +1,20 @@
-/** Counts the refreshes and the refused requests of each client by hour; writes them in the background. */
+/** Counts the refreshes and the refused requests of each client per hour, and writes the counts in the background. */
 import type { Logger } from 'pino';
 import type { Clock } from '../base/clock.ts';
 import { createBackgroundWriter } from '../storage/background-writer.ts';
 import type { Queries } from '../storage/queries.ts';
 import { StorageUnavailable } from '../storage/storage-unavailable.ts';
 
-/** The requests of a client in the last 24 hours, and in the hour in which these begin. */
+/** The requests of a client in the last 24 hours, and earlier in the hour in which these 24 hours begin. */
 export interface ClientDay {
-  /** Answered with tokens. */
+  /** Refresh requests that were answered with tokens. */
   readonly refreshes: number;
-  /** Refused requests that are problems of the client; any of them may be a stranger's. */
+  /** Refused requests that count as problems of the client. Any of them may have been sent by a stranger. */
   readonly refusals: number;
 }
 
 const HOUR_MS = 3_600_000;
-/** Time from the first counted request to the write: at most one row per client, node and pause. */
+/** Time from the first counted request to the write: each node writes at most one row per client in this time. */
 const PAUSE_MS = 15_000;
 const BATCH = 500;
 
@@ -24,7 +24,7 @@ export function createClientCounts(parts: {
   readonly log: Pick<Logger, 'warn'>;
 }) {
   const { database, clock, log } = parts;
-  /** What waits to be written, by client and hour. */
+  /** The counts that wait to be written, keyed by client and hour. */
   const waiting = new Map<string, ClientDay & { readonly clientId: string; readonly hour: Date }>();
 
   async function write(): Promise<readonly []> {
@@ -35,7 +35,7 @@ export function createClientCounts(parts: {
       try {
         await database.query(ADD, [JSON.stringify(rows.slice(start, start + BATCH))]);
       } catch (err) {
-        // The next batch would wait as long: a page or the end of the process waits for all of them.
+        // Stop: the next batch would wait as long for the database, and a page or the shutdown waits for all batches.
         const isStorage = err instanceof StorageUnavailable;
         const lost = isStorage ? rows.length - start : Math.min(BATCH, rows.length - start);
         log.warn({ err, lost }, 'requests of clients could not be counted');
@@ -48,7 +48,7 @@ export function createClientCounts(parts: {
   const writer = createBackgroundWriter<object>({ pauseMs: PAUSE_MS, maxWaiting: 1, write });
 
   return {
-    /** Only counts in memory. @param clientId of a client that exists, so that memory is bounded */
+    /** Counts only in memory. @param clientId of a client that exists, so that the memory is bounded */
     add(clientId: string, what: keyof ClientDay): void {
       const hour = new Date(Math.floor(clock() / HOUR_MS) * HOUR_MS);
       const key = `${clientId} ${hour.toISOString()}`;
@@ -57,7 +57,7 @@ export function createClientCounts(parts: {
       writer.add(waiting);
     },
 
-    /** Writes what waits, and returns what all nodes wrote: requests at other nodes are included 15 s later. */
+    /** Writes the waiting counts, and returns what all nodes have written: those of other nodes may be 15 s old. */
     async lastDay(clientId: string): Promise<ClientDay> {
       await writer.flush();
       const [row] = await database.query<ClientDay>(LAST_DAY, [clientId, new Date(clock() - 25 * HOUR_MS)]);

@@ -1,4 +1,4 @@
-/** Registers clients: only once, even if the form for it is sent twice. */
+/** Registers clients. A form that is sent twice registers only one client. */
 import type { Clock } from '../base/clock.ts';
 import { message } from '../base/message.ts';
 import { ACCOUNT_ID, newValue } from '../base/random-id.ts';
@@ -24,9 +24,9 @@ interface NewClient extends ClientDraft {
   readonly naming?: Naming;
 }
 
-/** Other modules' part in the registration or change of a client. */
+/** What other modules contribute to the registration or change of a client. */
 export interface ClientChecks {
-  /** True if users could mistake the name for another's. @param tx the transaction of the change */
+  /** True if users could mistake the name for that of another. @param tx the transaction of the change */
   isNameTaken(tx: Queries, name: string, ownerAccountId: string | undefined): Promise<boolean>;
   /** Blocks the client in organizations that block another client of its owner on the same hosts. */
   followClientBlocks(
@@ -39,7 +39,7 @@ export interface ClientChecks {
       readonly formerRedirectUris: readonly string[];
     },
   ): Promise<void>;
-  /** Clears the cached blocks of a client; call it after a change that called `followClientBlocks`. */
+  /** Clears the cached blocks of a client. Call it after a change that called `followClientBlocks`. */
   forgetClientBlocks(clientId: string): void;
 }
 
@@ -52,15 +52,15 @@ export async function refuseTakenName(
   const { name, ownerAccountId, naming = 'by its owner', redirectUris } = client;
   if (!checks || naming !== 'by its owner') return;
   if (!(await checks.isNameTaken(tx, normalizeClientName(name), ownerAccountId))) return;
-  // The same problem for every taken name, so that it does not reveal which organizations exist.
+  // Report the same problem for every taken name, so that it does not reveal which organizations exist.
   throw invalidClient([nameProblem('taken')], redirectUris);
 }
 
 export interface CreationForm {
   readonly key: string;
   /**
-   * Called with the secret before the client exists, so that the secret can be shown even if the
-   * answer to the registration is lost.
+   * Called with the secret before the client is stored, so that the secret can be shown even if the database's answer
+   * to the registration is lost.
    */
   keep(clientId: string, secret: string): Promise<unknown>;
 }
@@ -86,7 +86,7 @@ export function createClientCreation(parts: {
     const now = new Date(clock());
     const insert = (): Promise<string> =>
       database.transaction(async (tx) => {
-        // The second of two parallel registrations waits here, and then finds the client of the first.
+        // The second of two parallel registrations waits here, and then finds the client that the first one made.
         if (owner !== undefined) await lockAccount(tx, owner);
         const before = owner && form && (await findCreated(tx, owner, form.key));
         if (before) return before;
@@ -131,8 +131,8 @@ export function createClientCreation(parts: {
 
   return {
     /**
-     * Registers a client. `secret` is the secret's value, which is never returned again; public clients
-     * have none. `inTransaction` receives the client's id.
+     * Registers a client. The result's `secret` is the value of its secret, which is never returned again; public
+     * clients have none. `inTransaction` receives the client's id.
      *
      * @throws Refusal `client_invalid` (with every problem), `owner_unknown` or `clients_limit`
      * @throws AccountBusy
@@ -140,8 +140,8 @@ export function createClientCreation(parts: {
     add: (client: NewClient, inTransaction?: InTransaction<string>): Promise<{ client: Client; secret?: string }> =>
       create(client, undefined, inTransaction),
     /**
-     * Like `add`, for a form that may be sent again because of a second click or a lost answer:
-     * returns the client that this owner already made with this key, even if it has changed since.
+     * Like `add`, for a form that may be sent again (a second click, or a lost answer): then returns the client that
+     * this owner has already made with this key, even if the client has changed since.
      */
     addOnce: async (
       client: NewClient & { readonly ownerAccountId: string },

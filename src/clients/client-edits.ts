@@ -15,7 +15,7 @@ import {
 } from './client-rules.ts';
 import { type ChangeClient, unknownClient } from './client-secrets.ts';
 
-/** Without `links` the client keeps all its links. */
+/** Without `links`, the client's links stay unchanged. */
 export type ClientChanges = Pick<ClientDraft, 'name' | 'redirectUris' | 'links'>;
 
 interface EditOptions {
@@ -25,7 +25,7 @@ interface EditOptions {
 
 /** The SQL of a change. `$1` is the client's id, `$2` the time. */
 interface Change {
-  /** For `SET`; `values` begin at `$3`. */
+  /** The assignments for `SET`; the parameters of `values` begin at `$3`. */
   readonly assignments: string;
   readonly values?: readonly unknown[];
   /** SQL condition; nothing is changed if it is false. */
@@ -44,7 +44,7 @@ const EDIT = `
     THEN verified_at END`;
 const IS_AS_READ = '($9::text IS NULL OR (name = $9 AND redirect_uris = $10::text[]))';
 const ADD_REDIRECT_URI = 'redirect_uris = redirect_uris || $3::text, verified_at = NULL';
-/** SQL condition for adding a URI; `$4` is an array of all its spellings. */
+/** SQL condition for adding a redirect URI. `$4` is an array of all spellings of the URI. */
 const HAS_ROOM_FOR_IT = `cardinality(redirect_uris) < ${MAX_REDIRECT_URIS}
   AND NOT redirect_uris && $4::text[]`;
 
@@ -107,28 +107,28 @@ export function createClientEdits(parts: {
       await followClientBlocks(tx, client, added.redirectUris);
       await inTransaction?.(tx, added);
     });
-    // A parallel request added this URI, or filled the list with another one. Check again.
+    // A parallel request has added this URI, or filled the list with another URI. Check again.
     return isAdded ? readChanged(id) : addRedirectUri(id, uri, inTransaction);
   }
 
   return {
     /**
-     * Adds a redirect URI to the current ones in one statement, so that no parallel addition is lost.
-     * Changes nothing if the client already has the URI.
+     * Adds a redirect URI to the current ones in one statement, so that no parallel addition is lost. Changes nothing
+     * if the client already has the URI.
      *
      * @throws Refusal `client_invalid` (with every problem) or `client_unknown`
      */
     addRedirectUri,
 
     /**
-     * Changes the name, the redirect URIs and the links of a client, and nothing else. A real
-     * change ends the verification of the client: the operator checked the former values.
+     * Changes the name, the redirect URIs and the links of a client, and nothing else. If a value really changes, the
+     * client is no longer verified, because the operator checked the former values.
      *
-     * @param changes omitted properties stay unchanged.
-     * @param options `naming`: who vouches for a new name, by default the owner. `from`: the values
-     *   that the user saw before deciding on the changes.
-     * @throws Refusal `client_invalid` (with every problem), `client_unknown`, or `client_changed`
-     *   if its name or redirect URIs are no longer those of `from`
+     * @param changes omitted properties stay unchanged
+     * @param options `naming`: who is responsible for a new name, by default the owner. `from`: the values that the
+     *   user saw before deciding on the changes
+     * @throws Refusal `client_invalid` (with every problem), `client_unknown`, or `client_changed` if the client's name
+     *   or redirect URIs are no longer those of `from`
      */
     async edit(
       id: string,
@@ -167,7 +167,7 @@ export function createClientEdits(parts: {
   };
 }
 
-/** Of a decision that was made on a page with former values of the client. */
+/** For a decision that was made on a page with former values of the client. */
 export const changedMeanwhile = (): Refusal =>
   new Refusal(
     'client_changed',

@@ -1,4 +1,4 @@
-/** The networks to which a client can be restricted: which are valid, and which addresses they refuse. */
+/** The networks to which a client can be restricted: which ones are valid, and which addresses are outside of them. */
 import { isIP, isIPv6 } from 'node:net';
 import { type Message, message } from '../base/message.ts';
 import {
@@ -13,19 +13,19 @@ import { inEnglish, problemOf } from '../texts/texts.ts';
 import type { Client } from './client.ts';
 
 const MAX_ALLOWED = 20;
-/** The shortest allowed prefixes: no company has larger networks, and 20 of this size cover few of all addresses. */
+/** The shortest allowed prefixes: no company has larger networks, and 20 networks of this size cover few addresses. */
 const MIN_PREFIX = { ipv4: 8, ipv6: 16 };
 
-/** True for kinds whose callers are servers: the networks of a public client are those of people. */
+/** True for kinds of clients that run on servers. A public client runs in the networks of its users. */
 export const hasNetworks = ({ kind }: Pick<Client, 'kind'>): boolean => kind === 'confidential' || kind === 'machine';
 
-/** The cause of a refusal, which only the owner of the client and the operator learn. */
+/** The cause of a refusal, which is shown only to the owner of the client and to the operator. */
 export const FOREIGN_NETWORK = 'the secret is correct, but the client may not be used from this network';
 
-/** By the networks of a client in memory: they never change, only the client is replaced. */
+/** Keyed by the list of networks in memory: the list never changes, because a changed client is a new object. */
 const checks = new WeakMap<readonly string[], NetworkCheck>();
 
-/** True if the client may be used from some networks only, and the address is in none of them. */
+/** True if the client is restricted to networks, and none of them contains the address. */
 export function isForeignTo({ allowedNetworks }: Pick<Client, 'allowedNetworks'>, address: string): boolean {
   if (allowedNetworks.length === 0) return false;
   const isAllowed = checks.get(allowedNetworks) ?? createNetworkCheck(allowedNetworks);
@@ -33,7 +33,7 @@ export function isForeignTo({ allowedNetworks }: Pick<Client, 'allowedNetworks'>
   return !isAllowed(address);
 }
 
-/** True if the client may be used from some networks only, and this network has no address in common with them. */
+/** True if the client is restricted to networks, and none of them has an address in common with this network. */
 export function isAllForeignTo(client: Pick<Client, 'allowedNetworks'>, network: string): boolean {
   const includes = createNetworkCheck([network]);
   const start = (one: string): string => one.split('/')[0] ?? '';
@@ -48,7 +48,7 @@ export const unusedNetworks = (): Refusal =>
   );
 
 /**
- * Returns the networks in CIDR notation, without repetitions; an address alone is a network.
+ * Returns the networks in CIDR notation, without repetitions. A single address counts as a network.
  *
  * @throws Refusal `networks_invalid`
  */
@@ -76,7 +76,7 @@ function invalidNetworks(text: Message): Refusal {
 function isTooLarge(network: string): boolean {
   const isLong = network.includes(':');
   if (Number(network.split('/')[1]) < (isLong ? MIN_PREFIX.ipv6 : MIN_PREFIX.ipv4)) return true;
-  // An IPv6 network may contain every IPv4 address, in the form of IPv6.
+  // Refuse an IPv6 network that contains all IPv4 addresses in their IPv6 form.
   return isLong && createNetworkCheck([network])('::ffff:0:0');
 }
 

@@ -1,4 +1,4 @@
-/** The networks from which clients use their secrets, as their owners see them. */
+/** The networks from which the secrets of clients are used, as shown to the clients' owners. */
 import type { Logger } from 'pino';
 import type { Clock } from '../base/clock.ts';
 import { siteOf } from '../base/network-address.ts';
@@ -15,13 +15,13 @@ export interface SeenNetwork {
   readonly firstSeenAt: Date;
   /** Accurate to a few minutes. */
   readonly lastSeenAt: Date;
-  /** True for 30 days, if the client had been registered for a week when the network was first seen. */
+  /** True for 30 days, unless the network was first seen in the week after the client's registration. */
   readonly isNew: boolean;
-  /** True if the client is restricted to networks that have no address in common with it. */
+  /** True if the client is restricted to networks that have no address in common with this network. */
   readonly isRefused: boolean;
 }
 
-/** New networks of a client whose owner chose mails about them. */
+/** New networks of a client whose owner has chosen to get mails about new networks. */
 export interface UnmailedNetworks {
   readonly clientId: string;
   readonly name: string;
@@ -35,10 +35,10 @@ const DAY_MS = 86_400_000;
 const FIRST_MS = 7 * DAY_MS;
 const NEW_MS = 30 * DAY_MS;
 const LIFETIME_MS = 90 * DAY_MS;
-/** Maximum number of networks that are kept of a client, and that a node records of it within the next time. */
+/** Maximum number of networks that are stored per client, and that a node records per client in `RECORDED_MS`. */
 const MAX_KEPT = 50;
 const RECORDED_MS = 300_000;
-/** Maximum number of new networks of a client in one write: a thief cannot displace what was seen long before. */
+/** Maximum number of new networks per client in one write, so that a thief cannot displace the old networks at once. */
 const MAX_ADDED = 10;
 
 export function createClientNetworks(parts: {
@@ -47,7 +47,7 @@ export function createClientNetworks(parts: {
   readonly log: Pick<Logger, 'warn'>;
 }) {
   const { database, clock, log } = parts;
-  /** What this node has recorded of each client: an attacker with a secret may have any number of networks. */
+  /** What this node has recorded, by client. It is limited because an attacker with a secret may use many networks. */
   let recorded = { since: 0, networks: new Map<string, Set<string>>() };
 
   async function write(uses: readonly Use[]): Promise<void> {
@@ -64,12 +64,12 @@ export function createClientNetworks(parts: {
   const lastSeen = createLastUsed({ clock, log, writers: { client_network: write } });
 
   return {
-    /** Only stores the network in memory: it is written in the background, at most once in five minutes. */
+    /** Stores the network only in memory. It is written in the background, at most once in five minutes. */
     record(client: Client, address: string): void {
       const network = hasNetworks(client) ? siteOf(address) : undefined;
       if (network === undefined) return;
       const age = clock() - recorded.since;
-      // A negative age means that the clock was set back.
+      // A negative age means that the clock was set back; begin again then, too.
       if (age < 0 || age >= RECORDED_MS) recorded = { since: clock(), networks: new Map() };
       const ofClient = recorded.networks.get(client.id) ?? new Set();
       if (!ofClient.has(network) && ofClient.size >= MAX_KEPT) return;
@@ -77,7 +77,7 @@ export function createClientNetworks(parts: {
       lastSeen.record('client_network', `${client.id} ${network}`);
     },
 
-    /** Returns the networks that were written, the latest new one first. */
+    /** Returns the networks that have been written, in the order of their first use, latest first. */
     async list(client: Client): Promise<SeenNetwork[]> {
       const rows = await database.query<Omit<SeenNetwork, 'isNew' | 'isRefused'>>(LIST, [client.id, MAX_KEPT]);
       return rows.map((row) => {
@@ -88,10 +88,10 @@ export function createClientNetworks(parts: {
     },
 
     /**
-     * Takes the new networks that no mail has named: those of a client at most once a day, on one node.
+     * Takes the new networks that no mail has named. One client's networks are taken at most once a day, by one node.
      *
-     * @param limit how many clients
-     * @param except ids of clients whose networks stay for later
+     * @param limit maximum number of clients
+     * @param except ids of clients whose networks are left for a later call
      */
     takeUnmailed(limit: number, except: readonly string[]): Promise<UnmailedNetworks[]> {
       const now = clock();
@@ -99,7 +99,7 @@ export function createClientNetworks(parts: {
       return database.query<UnmailedNetworks>(TAKE, [...values, limit, except]);
     },
 
-    /** Lets the next mail name networks whose mail failed, on the same day. */
+    /** Makes networks whose mail failed available to the next mail, even on the same day. */
     putBack: ({ clientId, networks }: UnmailedNetworks): Promise<unknown> =>
       database.query(PUT_BACK, [clientId, networks]),
 
@@ -109,7 +109,7 @@ export function createClientNetworks(parts: {
   };
 }
 
-/** Locks the rows in one order on every node: two nodes that see the same networks must not deadlock. */
+/** Locks the rows in the same order on every node, so that two nodes that see the same networks cannot deadlock. */
 const SEE_AGAIN = `WITH seen AS MATERIALIZED (
     SELECT n.client_id, n.network, seen.at FROM client_networks n
       JOIN unnest($1::text[], $2::text[], $3::timestamptz[]) AS seen (client_id, network, at)
@@ -120,7 +120,7 @@ const SEE_AGAIN = `WITH seen AS MATERIALIZED (
   WHERE (n.client_id, n.network) = (seen.client_id, seen.network)
   RETURNING n.client_id || ' ' || n.network AS id`;
 
-/** Of more than the maximum, removes those that were first seen last: the oldest ones are the client's own. */
+/** If there are too many networks, removes those first seen last: the oldest ones are probably the client's own. */
 const ADD = `WITH client AS MATERIALIZED (
     SELECT id FROM clients WHERE id = ANY ($1::text[]) ORDER BY id FOR KEY SHARE
   ), fresh AS (
@@ -142,9 +142,10 @@ const ADD = `WITH client AS MATERIALIZED (
 const isUnmailed = `n.mailed_at IS NULL AND n.first_seen_at >= greatest(c.created_at + interval '7 days', $2)`;
 
 /**
- * The client has the time of its last mail, because a thief can displace its new networks. Another node that works on
- * the client is not waited for, and what it wrote is seen once its lock is gone. A weaker lock than FOR UPDATE lets
- * networks be added; those of the client are locked in the order of SEE_AGAIN.
+ * The time of the last mail is stored with the client, because a thief can displace the client's new networks. SKIP
+ * LOCKED does not wait for another node that works on the client; this node sees what that node wrote after its commit.
+ * The lock is weaker than FOR UPDATE, so that networks can be added; the client's networks are locked in the order of
+ * SEE_AGAIN.
  */
 const TAKE = `WITH due AS MATERIALIZED (
     SELECT c.id, c.name, c.owner_account_id FROM clients c

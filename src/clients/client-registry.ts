@@ -1,4 +1,4 @@
-/** All registered clients: found on each request, added and changed by users and operators. */
+/** All registered clients: found at each request, and added and changed by users and operators. */
 import type { Clock } from '../base/clock.ts';
 import { isClientId } from '../base/random-id.ts';
 import { Refusal, refuseViolations } from '../base/refusal.ts';
@@ -30,7 +30,7 @@ export function createClientRegistry(parts: {
   readonly database: Database;
   readonly changes: ChangeFeed;
   readonly clock: Clock;
-  /** Absent if this registry adds only clients that the service itself needs. */
+  /** Absent if this registry adds only clients for the service's own use. */
   readonly checks?: ClientChecks;
   /** The operator who runs this command; absent in the service. */
   readonly operator?: string | undefined;
@@ -40,7 +40,7 @@ export function createClientRegistry(parts: {
     changes,
     clock,
     topics: ['clients'],
-    // A client contains its owner's name.
+    // A cached client contains its owner's name, so it is dropped when the owner's account changes.
     within: {
       topic: 'accounts',
       namesIn: (client) => (client?.ownerAccountId ? [client.ownerAccountId] : []),
@@ -64,7 +64,7 @@ export function createClientRegistry(parts: {
     },
   });
 
-  /** Reads a client that this node has just changed: the database's notification comes later. */
+  /** Reads a client that this node has just changed, because the database's notification comes later. */
   async function readChanged(id: string): Promise<Client> {
     cache.invalidate('clients', id);
     checks?.forgetClientBlocks(id);
@@ -76,13 +76,13 @@ export function createClientRegistry(parts: {
   const find = async (id: string): Promise<Client | undefined> =>
     isClientId(id) ? cache.get(id, () => read(id)) : undefined;
 
-  /** Changes a client in its owner's turn, so that one user's changes take one connection. */
+  /** Changes a client in the queue of its owner, so that changes by one user occupy only one database connection. */
   async function changing<Result>(id: string, work: (tx: Queries) => Promise<Result>): Promise<Result> {
     if (!isClientId(id)) throw unknownClient(id);
     return transactionOf(database, (await find(id))?.ownerAccountId, work);
   }
 
-  /** @param assignments for `SET`; `values` begin at `$3` */
+  /** @param assignments for `SET`; the parameters of `values` begin at `$3` */
   async function change(
     id: string,
     assignments: string,
@@ -110,7 +110,7 @@ export function createClientRegistry(parts: {
     /** Returns the client with its secrets, suspended or not; undefined if it does not exist. */
     find,
 
-    /** Returns the current clients from the database, oldest first, that match all of `only`. */
+    /** Returns the clients from the database that match all of `only`, oldest first. */
     async list(page: PageRequest = {}, only: ClientFilter = {}): Promise<Page<Client>> {
       const { kind, ownerAccountId, isSuspended, isOwnerSuspended } = only;
       const query = {
@@ -128,7 +128,8 @@ export function createClientRegistry(parts: {
     },
 
     /**
-     * Everything issued to the client is refused from now on. A second suspension keeps the time of the first one.
+     * Suspends the client: everything issued to it is refused from now on. A second suspension keeps the time of the
+     * first one.
      *
      * @throws Refusal `client_unknown`
      */
@@ -145,11 +146,11 @@ export function createClientRegistry(parts: {
       ),
 
     /**
-     * Sets whether people are asked to approve each request, even if they have approved the client before.
+     * Sets whether users are asked to approve each request, even if they have approved the client before.
      *
-     * @param by what the operator has set, the owner cannot undo
-     * @throws Refusal `client_unknown`, `always_ask_of_operator`, or `always_ask_unused` for a kind to which this does
-     *   not apply
+     * @param by the owner cannot undo what the operator has set
+     * @throws Refusal `client_unknown`, `always_ask_of_operator`, or `always_ask_unused` for a kind of client to which
+     *   this does not apply
      */
     async setAlwaysAsks(
       id: string,
@@ -162,7 +163,7 @@ export function createClientRegistry(parts: {
       const assignments =
         by === 'owner' ? 'always_asks = $3 OR asks_for_operator' : 'always_asks = $3, asks_for_operator = $3';
       return change(id, assignments, [alwaysAsks], async (tx) => {
-        // Not by the remembered client: the operator may have set it a moment ago.
+        // Check the stored client, not a cached one, because the operator may have set the value a moment ago.
         const [stored] = await tx.query('SELECT 1 FROM clients WHERE id = $1 AND always_asks = $2', [id, alwaysAsks]);
         if (!stored) throw alwaysAskOfOperator();
         await inTransaction?.(tx);
@@ -174,7 +175,7 @@ export function createClientRegistry(parts: {
       change(id, 'suspended_at = NULL', [], inTransaction),
 
     /**
-     * Restricts the use of the client's secrets to these networks; none of them means anywhere.
+     * Restricts the use of the client's secrets to these networks; an empty list allows any network.
      *
      * @throws Refusal `client_unknown`, `networks_invalid` or `networks_unused`
      */
@@ -189,16 +190,16 @@ export function createClientRegistry(parts: {
       return change(id, assignments, [allowed, mailsNew ?? null], async (tx) => inTransaction?.(tx, allowed));
     },
 
-    /** Returns whether the client's machine access token with this key was revoked by itself. */
+    /** Returns whether the client's machine access token with this key was revoked singly. */
     hasEndedToken: ({ id, endedTokens }: Client, key: string): Promise<boolean> => isEnded(id, endedTokens, key),
 
     /**
      * Ends everything issued to the client so far, and all approvals: the next request is refused.
-     * `Connections.endSome` then marks the connections as ended, up to `finishRevocation`. If that was
-     * interrupted within the last hour, continues: what was issued since the first call stays.
+     * `Connections.endSome` then marks the connections as ended, until `finishRevocation`. If an earlier call was
+     * interrupted within the last hour, continues that one, so that what was issued since then stays valid.
      *
-     * @param inTransaction runs in the same transaction, unless it continues
-     * @returns true if it continues an interrupted revocation
+     * @param inTransaction runs in the same transaction, unless this call continues an earlier one
+     * @returns true if this call continues an interrupted revocation
      * @throws Refusal `client_unknown`
      */
     async revoke(id: string, inTransaction?: InTransaction): Promise<boolean> {
@@ -222,7 +223,7 @@ export function createClientRegistry(parts: {
       await tx.query('UPDATE clients SET ending_since = NULL WHERE id = $1', [id]);
     },
 
-    /** Ends the tokens of all machine clients, because a restored database lacks revocations. */
+    /** Ends the tokens of all machine clients, for use after a restore: the restored database lacks revocations. */
     async endEveryMachineToken(tx: Queries): Promise<void> {
       await tx.query(`UPDATE clients SET generation = ${beyondLost('generation')} WHERE kind = 'machine'`);
     },
@@ -234,7 +235,7 @@ export function createClientRegistry(parts: {
      */
     async transfer(id: string, owner: string | undefined, inTransaction?: InTransaction): Promise<Client> {
       refuseForeignAccountId(owner);
-      // Remove the creation key, so that no form of the new owner finds this client.
+      // Remove the creation key, so that a form that the new owner sends cannot find this client.
       const transferred = change(
         id,
         'owner_account_id = $3, creation_key = NULL, verified_at = NULL',
@@ -246,7 +247,7 @@ export function createClientRegistry(parts: {
     },
 
     /**
-     * The last step of `RemoveClient` (authorizations/endings.ts); does not notify connected users.
+     * Deletes the client: the last step of `RemoveClient` (authorizations/endings.ts). Does not notify connected users.
      *
      * @throws Refusal `client_unknown`
      */

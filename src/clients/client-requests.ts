@@ -1,6 +1,7 @@
 /**
- * The log of each client's requests: refused ones, and while its page is open, all. *Problems* is a view
- * of the log, the list of requests on the page its tail, and the mails about new problems read it.
+ * The log of each client's requests: the refused ones and, while the client's page is open, all. The *Problems* page
+ * groups the entries of this log, the client's page lists the latest, and the mails about new problems are made from
+ * it.
  */
 import type { Logger } from 'pino';
 import type { Clock } from '../base/clock.ts';
@@ -18,7 +19,7 @@ import { cut, withoutSecrets, withoutValues } from './storable-text.ts';
 export type SeenAuthMethod = 'basic' | 'body' | 'both' | 'none';
 
 export interface ClientRequest {
-  /** As sent: the request is dropped if it is none, or the client does not exist. */
+  /** The id as it was sent. The request is dropped if the id is malformed or no client has it. */
   readonly clientId: string;
   readonly step: 'authorize' | 'token' | 'revoke';
   readonly requestId: string;
@@ -27,12 +28,12 @@ export interface ClientRequest {
   readonly error?: string | undefined;
   /** The exact cause, which the response may not have contained. */
   readonly cause?: string | undefined;
-  /** The URI that was sent; stored after `withoutValues`. */
+  /** The URI that was sent. It is stored without the values in it (`withoutValues`). */
   readonly redirectUri?: string | undefined;
   readonly scope?: string | undefined;
   /** Absent at the authorization endpoint, because clients do not authenticate there. */
   readonly authMethod?: SeenAuthMethod | undefined;
-  /** True if the client authenticated, or its registered redirect URI, which anyone may know, was sent. */
+  /** True if the client authenticated, or if its registered redirect URI was sent, which anyone may know. */
   readonly isFromClient?: boolean;
 }
 
@@ -45,7 +46,7 @@ export interface LoggedRequest extends Pick<ClientRequest, 'step' | 'requestId'>
   readonly cause: string | null;
 }
 
-/** Problems of one client with the same remedy. Other values are those of the latest problem. */
+/** Problems of one client that have the same remedy. Values that may differ are those of the latest problem. */
 export interface ClientProblemGroup extends Pick<LoggedRequest, 'id' | 'at' | 'requestId'> {
   readonly clientId: string;
   readonly clientName: string;
@@ -55,58 +56,59 @@ export interface ClientProblemGroup extends Pick<LoggedRequest, 'id' | 'at' | 'r
   readonly redirectUri: string | null;
   readonly scope: string | null;
   readonly authMethod: SeenAuthMethod | null;
-  /** From `MAX_EQUAL` on, there were at least so many: earlier ones are not kept, and `first` is the first kept one. */
+  /** The number of problems; `MAX_EQUAL` means at least so many. `first` is then only the oldest that is kept. */
   readonly count: number;
   readonly first: Date;
-  /** True if the cause is removed, as far as the stored client shows it; see `isMended`. */
+  /** True if the stored client shows that the cause has been removed; see `isMended`. */
   readonly isMended: boolean;
   /** True for problems about which owners get a mail. */
   readonly isMailed: boolean;
 }
 
-/** Mails about what the client authenticated, and about authorization requests, are counted apart. */
+/** Mails about requests that the client authenticated and about authorization requests are limited separately. */
 export type MailedOwner = { readonly id: string } & Pick<ClientProblemGroup, 'step'>;
 
 export type ClientRequests = ReturnType<typeof createClientRequests>;
 
 /**
- * Each share of each step of a client has its own limits, so callers displace only requests of their kind:
- * `owner`: of the client, and fails until the owner acts. `client`: of the client, such as an old code.
- * `stranger`: anyone could have sent it. `tail`: no problem, or too many; only for those who watch.
+ * The kind of a stored request. Each kind, per step and client, has limits of its own, so that callers displace only
+ * requests of the same kind. `owner`: sent by the client, and fails until the owner changes something. `client`: sent
+ * by the client, such as an old code. `stranger`: anyone could have sent it. `tail`: no problem, or one too many; shown
+ * only on the open page of the client.
  */
 type Share = 'owner' | 'client' | 'stranger' | 'tail';
 type WaitingRequest = ClientRequest & { readonly at: Date; readonly share: Share };
 
-/** Maximum number of requests per client, step and share. */
+/** Maximum number of stored requests per client, step and `Share`. */
 const MAX_KEPT = 100;
-/** Maximum number of problems per minute, counted like `MAX_KEPT`. */
+/** Maximum number of problems per minute, per client, step and `Share`. */
 const MAX_PER_MINUTE = 60;
-/** Maximum number of these that are equal (`EQUAL`), so that equal ones displace no other. */
+/** Maximum number of equal problems (`EQUAL`) among these, so that equal ones do not displace others. */
 export const MAX_EQUAL = 5;
 const MINUTE_MS = 60_000;
 const LIFETIME_MS = 7 * 86_400_000;
 const DAYS_LIFETIME_MS = 2 * 86_400_000;
-/** Time from the first request to the write, which includes all later requests. */
+/** Time from the first waiting request to the write, which then includes all requests that arrived meanwhile. */
 const PAUSE_MS = 500;
 /** Maximum number of requests of all clients that wait to be written. */
 const MAX_WAITING = 1_000;
-/** Maximum number of requests whose clients are looked up: more than real clients cause, who are in memory. */
+/** Maximum number of look-ups in progress. Requests of real clients cause few, because those are cached. */
 const MAX_LOOKED_UP = 2_000;
-/** Maximum number of those that wait in the share `tail`: no user could read more. */
+/** Maximum number of waiting requests with the share `tail`: no user could read more. */
 const MAX_TAIL_WAITING = 40;
-/** The tail of a client: what its page shows. */
+/** The page of a client shows this many of its latest requests. */
 const TAIL_LENGTH = 20;
 const TAIL_MS = 3_600_000;
 const WATCH_MS = 600_000;
-/** A watch is announced again only if its last announcement is older than this. */
+/** How often, at most, a node announces to the other nodes that a client is watched. */
 const RENEWAL_MS = 60_000;
 const MAX_WATCHED = 1_000;
 const MAX_URI_LENGTH = 2_000;
 const MAX_CAUSE_LENGTH = 500;
 const MAX_TEXT_LENGTH = 200;
-/** The errors of the share `owner`. */
+/** The errors that have the share `owner`. */
 const UNTIL_MENDED = /^(invalid_request|invalid_scope|unauthorized_client|unsupported_.+)$/;
-/** The owner has nothing to correct if a user denied the approval, or `prompt=none` found that a page is needed. */
+/** No problem: a user denied the approval, or `prompt=none` needed a page. The owner has nothing to correct. */
 const NO_PROBLEM = /^(access_denied|(account_selection|consent|interaction|login)_required)$/;
 
 function shareOf({ step, error, isFromClient }: ClientRequest): Share {
@@ -121,7 +123,7 @@ export function createClientRequests(parts: {
   readonly clients: Pick<ClientRegistry, 'find'>;
   readonly clock: Clock;
   readonly log: Pick<Logger, 'warn' | 'debug'>;
-  /** Called with the owners of clients whose requests began to be refused with another error. */
+  /** Called with the owners of clients whose requests have begun to be refused with another error. */
   readonly onNewProblems?: ((owners: readonly MailedOwner[]) => void) | undefined;
 }) {
   const { database, changes, clients, clock, log, onNewProblems } = parts;
@@ -135,7 +137,7 @@ export function createClientRequests(parts: {
   const isWatched = (clientId: string): boolean => (watched.get(clientId) ?? 0) > clock();
 
   function startWatch(clientId: string): void {
-    // Move this client to the end: the one whose watch is oldest must be the first key.
+    // Insert the client again at the end, so that the client watched least recently is the first key.
     watched.delete(clientId);
     if (watched.size >= MAX_WATCHED) watched.delete(watched.keys().next().value ?? '');
     watched.set(clientId, clock() + WATCH_MS);
@@ -150,15 +152,15 @@ export function createClientRequests(parts: {
       log.debug({ err }, "a viewer of the client's requests was not notified");
     });
 
-  /** Counts a problem. Returns true if those of its share, or those equal to it, exceed the limit of the minute. */
+  /** Counts a problem. Returns true if the limit per minute, of its share or of equal problems, is exceeded. */
   function isFlood(problem: WaitingRequest): boolean {
     const number = Math.floor(problem.at.getTime() / MINUTE_MS);
-    // A problem of the former minute may come late: it must not begin this minute again.
+    // Keep the newer minute: a problem of the minute before may arrive late.
     if (number > minute.number) minute = { number, counts: new Map() };
     const { counts } = minute;
     const share = `${problem.clientId} ${problem.step} ${problem.share}`;
     const ofShare = counts.get(share) ?? 0;
-    // Equal problems do not fill the share. If it is full, nothing is counted, so memory is bounded.
+    // Count equal problems only up to their limit. If the share is full, count nothing, so that memory is bounded.
     if (ofShare >= MAX_PER_MINUTE) return true;
     const equal = JSON.stringify([share, problem.error, problem.cause, isOfUri(problem) && problem.redirectUri]);
     const ofEqual = counts.get(equal) ?? 0;
@@ -191,7 +193,7 @@ export function createClientRequests(parts: {
 
   async function enqueue(request: WaitingRequest): Promise<void> {
     const { clientId } = request;
-    // Made-up client IDs could fill the queue of all clients. No query, if the request has just cached the client.
+    // Look up the client, because made-up ids could fill the queue of all clients. A cached client costs no query.
     if (!(await clients.find(clientId).catch(() => undefined))) return;
     if (request.share !== 'tail') counts.add(clientId, 'refusals');
     if (writer.isFull()) return;
@@ -204,15 +206,15 @@ export function createClientRequests(parts: {
     writer.add({ ...problem, share });
   }
 
-  /** The values of `GROUPS`. Older requests are not shown, even before they are deleted. */
+  /** Returns the parameters of `GROUPS`. Expired requests are not shown, even before they are deleted. */
   const selecting = (clientId?: string, ownerId?: string, requestId?: string): unknown[] =>
     [oldest(), clientId, ownerId, requestId].map((value) => value ?? null);
 
   return {
     /**
-     * Enqueues the request and does nothing else, so a request never waits for it. It is written half a
-     * second later, and lost if the database is unavailable. A successful request of a client whose page
-     * is not open costs one look-up in memory, and a refresh also one count there.
+     * Enqueues the request and does nothing else, so that no request waits for the log. The entry is written half a
+     * second later, and lost if the database is unavailable. A successful request of a client whose page is not open
+     * costs one look-up in memory, and a refresh also one count in memory.
      */
     record(request: ClientRequest): void {
       const share = shareOf(request);
@@ -221,15 +223,15 @@ export function createClientRequests(parts: {
         counts.add(request.clientId, 'refreshes');
       }
       if (share === 'tail' && !isWatched(request.clientId)) return;
-      // The look-ups of made-up client IDs must not delay the reader of the log, or the stop of a node, without end.
+      // Limit the look-ups: made-up client ids must not delay readers of the log, or a node's shutdown, endlessly.
       if (enqueuing.size >= MAX_LOOKED_UP) return;
       const enqueued = enqueue({ ...request, share, at: new Date(clock()) }).finally(() => enqueuing.delete(enqueued));
       enqueuing.add(enqueued);
     },
 
     /**
-     * Writes the waiting requests, and groups the problems of the last 7 days of one client or one owner, open and
-     * mended; the latest first.
+     * Writes the waiting requests, then groups the problems of the last 7 days of one client or one owner, both open
+     * and mended ones, the latest first.
      */
     async groups(clientId: string | undefined, ownerId?: string): Promise<ClientProblemGroup[]> {
       await Promise.all(enqueuing);
@@ -237,7 +239,7 @@ export function createClientRequests(parts: {
       return database.query<ClientProblemGroup>(`${GROUPS} ORDER BY id DESC`, selecting(clientId, ownerId));
     },
 
-    /** Counts the open problems that were written of one client or one owner, by client; without those that have none. */
+    /** Counts the written open problems of one client or owner, keyed by client id; clients without any are absent. */
     async openCounts(clientId?: string, ownerId?: string): Promise<ReadonlyMap<string, number>> {
       const query = `SELECT "clientId", count(*)::integer AS count FROM (${GROUPS}) g WHERE NOT "isMended" GROUP BY 1`;
       const rows = await database.query<ClientProblemGroup>(query, selecting(clientId, ownerId));
@@ -253,18 +255,18 @@ export function createClientRequests(parts: {
       return counts.lastDay(clientId);
     },
 
-    /** Makes every node record all of this client's requests for the next ten minutes. */
+    /** Makes every node record all requests of this client for the next ten minutes. */
     async watch(clientId: string): Promise<void> {
       if ((watched.get(clientId) ?? 0) - clock() > WATCH_MS - RENEWAL_MS) return;
       startWatch(clientId);
       await send(WATCH + clientId);
     },
 
-    /** Returns the latest requests of the last hour that were written, newest first, at most 20. */
+    /** Returns the written requests of the last hour, newest first, at most 20. */
     tail: (clientId: string): Promise<LoggedRequest[]> =>
       database.query<LoggedRequest>(TAIL, [clientId, new Date(clock() - TAIL_MS), TAIL_LENGTH]),
 
-    /** Calls `listener` with the ids of watched clients after their requests were written, by any node. */
+    /** Calls `listener` with the ids of watched clients whenever any node has written requests of these clients. */
     onLogged(listener: (clientIds: readonly string[]) => void): void {
       changes.onMessage((text) => {
         if (text.startsWith(LOGGED)) listener(text.slice(LOGGED.length).split(' '));
@@ -284,10 +286,10 @@ export function createClientRequests(parts: {
   };
 }
 
-/** Messages to all nodes, before one or more client ids. */
+/** The beginnings of messages to all nodes; one or more client ids follow. */
 const WATCH = 'client_watched ';
 const LOGGED = 'client_requests ';
-/** So many client ids fit into a message. */
+/** The maximum number of client ids in one message. */
 const MAX_ANNOUNCED = 200;
 
 const cleaned = (text: string | undefined, maxLength: number): string | undefined =>
@@ -304,9 +306,9 @@ const withoutHarm = <Given extends ClientRequest>(request: Given): Given => ({
 });
 
 /**
- * True if the cause of problem `p` of client `c` is removed: what was missing is registered, or the
- * client was authenticated later, which is written as its last use. The last use of a public client
- * proves nothing, because a public client is not authenticated.
+ * SQL: true if the cause of problem `p` of client `c` has been removed: the missing value is now registered, or the
+ * client has authenticated since, which its last use shows. Always false for a public client if only its last use could
+ * show it, because a public client does not authenticate.
  */
 const isMended = `coalesce(CASE
   WHEN p.cause = 'the client is suspended' THEN c.suspended_at IS NULL
@@ -318,7 +320,7 @@ const isMended = `coalesce(CASE
     OR EXISTS (SELECT FROM client_secrets s WHERE s.client_id = c.id AND s.created_at > p.at)
 END, false)`;
 
-/** Another redirect URI is another problem only if it is the cause. The same condition as in `EQUAL`. */
+/** Different redirect URIs make different problems only if the URI is the cause. `EQUAL` has the same condition. */
 const isOfUri = ({ error, cause }: Pick<ClientRequest, 'error' | 'cause'>): boolean =>
   error === 'invalid_redirect_uri' || /redirect_uri/.test(cause ?? '');
 const EQUAL = `step, error, cause,
@@ -340,8 +342,8 @@ const TAIL = `SELECT id, at, step, grant_type AS "grantType", error, cause, requ
   FROM client_requests WHERE client_id = $1 AND at > $2 ORDER BY id DESC LIMIT $3`;
 
 /**
- * Adds the requests of clients that exist. Returns the owners of the clients whose new problems have a step and error
- * that none of their open problems has: the statement does not see the new rows.
+ * Adds the requests of clients that exist. Returns the owners of clients with a new problem whose step and error no
+ * open problem of the client had before (the statement does not see the rows that it adds).
  */
 const ADD = `
   WITH noted AS (
@@ -360,7 +362,7 @@ const ADD = `
       SELECT FROM client_requests p WHERE (p.client_id, p.step, p.error, p.share) =
         (c.id, noted.step, noted.error, 'owner') AND p.at > $2 AND NOT ${isMended})`;
 
-/** Deletes the oldest requests of these clients beyond their limits. */
+/** Deletes, for these clients, the oldest requests beyond their limits. */
 const TRIM = `
   WITH ranked AS (
     SELECT id, client_id, step, share, share = 'tail' OR

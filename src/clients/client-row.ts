@@ -6,7 +6,7 @@ import { countText } from '../storage/pages.ts';
 import { type Queries, type RowOf, withoutNulls } from '../storage/queries.ts';
 import { type Client, type ClientLinks, type ClientSecret, clientVersion } from './client.ts';
 
-/** Append `WHERE` and `ORDER BY` to this query; `c` is the table of clients. */
+/** A query for clients. Append `WHERE` and `ORDER BY`; `c` is the table of clients. */
 export const SELECT_CLIENTS = `
   SELECT c.id, c.kind, c.name, c.owner_account_id AS "ownerAccountId", a.name AS "ownerName",
     c.owned_since AS "ownedSince", c.redirect_uris AS "redirectUris", c.native AS "isNative", c.always_asks AS "alwaysAsks",
@@ -33,7 +33,7 @@ export interface ClientRow extends RowOf<ClientColumns> {
   readonly secrets: readonly SecretInJson[];
 }
 
-/** In JSON, times are text. */
+/** A secret from JSON, in which times are text. */
 interface SecretInJson extends Pick<ClientSecret, 'id' | 'hash' | 'lastFour'> {
   readonly createdAt: string;
   readonly lastUsedAt: string | null;
@@ -60,25 +60,25 @@ const secretFrom = ({ createdAt, lastUsedAt, leakedAt, refusedAt, ...secret }: S
 });
 
 export interface OwnedClient extends Client {
-  /** `MAX_PEOPLE + 1` stands for any more. */
+  /** The number of users who have connected the client; `MAX_PEOPLE + 1` stands for any higher number. */
   readonly connectedPeople: number;
 }
 
-/** Returns the secrets that the former owner may know, because they are older than the transfer. */
+/** Returns the secrets that the former owner may know, because they were made before the transfer. */
 export const formerSecretsOf = ({ secrets, ownedSince }: OwnedClient): ClientSecret[] =>
   secrets.filter(({ createdAt }) => ownedSince !== undefined && createdAt <= ownedSince);
 
 /** Maximum number of connected users that are counted, because counting reads their connections. */
 export const MAX_PEOPLE = 10_000;
 
-/** SQL: everything of an earlier generation of the client has ended. A parameter is looked up once for all rows. */
+/** SQL: the client's `ended_through`: older generations have ended. With a parameter, evaluated once for all rows. */
 export const endedThroughOf = (client: string): string => `(SELECT ended_through FROM clients WHERE id = ${client})`;
 
 /**
- * SQL: the connection `n` is the user's until now, whatever its end date says. `revoke --client` ends all
- * connections at once by a number of the client, and marks the rows later.
+ * SQL: the connection `n` has not been ended; its end date is not considered. `revoke --client` ends all connections of
+ * a client at once by raising `ended_through`, and marks the rows later.
  *
- * @param endedThrough a column, where clients are joined: the default looks the client of each row up
+ * @param endedThrough a column of a joined `clients`; by default, the client is looked up for each row
  */
 export const isCurrentSince = (endedThrough = endedThroughOf('n.client_id')): string =>
   `(n.ended_at IS NULL AND n.client_generation >= ${endedThrough})`;
@@ -90,9 +90,9 @@ export const isCurrentSince = (endedThrough = endedThroughOf('n.client_id')): st
 export const BY_GENERATION = 'ORDER BY n.client_generation';
 
 /**
- * SQL: how many users have connected the client; `MAX_PEOPLE + 1` stands for any more.
+ * SQL: how many users have connected the client; `MAX_PEOPLE + 1` stands for any higher number.
  *
- * @param which `unmarked`: also those whose connection has ended with the client, but is not marked yet
+ * @param which `unmarked`: includes connections that have ended with the client, but are not marked yet
  */
 export const countOfPeople = (client: string, which: 'current' | 'unmarked' = 'current'): string =>
   `(SELECT count(*)::integer FROM (SELECT FROM connections n
@@ -108,7 +108,7 @@ export const shownPeople = (count: number) => ({
   isMore: String(count > MAX_PEOPLE),
 });
 
-/** Never cached: the results contain last uses, whose changes are not announced. */
+/** Reads from the database each time, because the times of last use change without an announcement. */
 export function createOwnedClients(database: Queries) {
   async function select(where: string, values: readonly string[]): Promise<OwnedClient[]> {
     const rows = await database.query<ClientRow & Pick<OwnedClient, 'connectedPeople'>>(
@@ -121,7 +121,7 @@ export function createOwnedClients(database: Queries) {
   }
 
   return {
-    /** Returns the user's current clients from the database, oldest first. */
+    /** Returns the user's clients from the database, oldest first. */
     listByOwner: (accountId: string): Promise<OwnedClient[]> => select('c.owner_account_id = $1', [accountId]),
 
     async countOfSuspendedOwners(): Promise<number> {
@@ -137,7 +137,7 @@ export function createOwnedClients(database: Queries) {
       return (await tx.query(owned, [accountId, id])).length > 0;
     },
 
-    /** Reads the client from the database; undefined if it is unknown or belongs to another user. */
+    /** Reads the client from the database. Returns undefined if it is unknown or belongs to another user. */
     async findByOwner(accountId: string, id: string): Promise<OwnedClient | undefined> {
       if (!isClientId(id)) return undefined;
       const [client] = await select('c.owner_account_id = $1 AND c.id = $2', [accountId, id]);
@@ -154,7 +154,7 @@ export const writeSecretUses = (database: Queries): WriteUses => writeUses(datab
 
 function writeUses(database: Queries, table: 'clients' | 'client_secrets'): WriteUses {
   return async (uses) => {
-    // Keep a later use that another node has written.
+    // Do not replace a later time that another node has written.
     await database.query(
       `UPDATE ${table} SET last_used_at = use.at
         FROM unnest($1::text[], $2::timestamptz[]) AS use (id, at)

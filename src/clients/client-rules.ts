@@ -1,4 +1,4 @@
-/** The rules for a client's name, redirect URIs and links, no matter who registers it. */
+/** The rules for a client's name, redirect URIs and links, whether a user or the operator registers it. */
 
 import { message } from '../base/message.ts';
 import { holdsSecret } from '../base/random-id.ts';
@@ -14,11 +14,11 @@ import {
 } from './redirect-uri-rules.ts';
 
 export const MAX_REDIRECT_URIS = 20;
-/** In code points, as people count characters. */
+/** In code points, which is how users count characters. */
 const MAX_CLIENT_NAME_LENGTH = 100;
 
 interface RedirectUriFindings {
-  /** At most one problem per row; one without `index` is about the whole list. Empty if valid. */
+  /** At most one problem per row; a problem without `index` concerns the whole list. Empty if all URIs are valid. */
   readonly problems: Problem[];
   /** Probable mistakes that are allowed. Empty as long as there are problems. */
   readonly warnings: Problem[];
@@ -57,7 +57,7 @@ export function checkRedirectUris(uris: readonly string[], options: RedirectUriO
   };
 }
 
-/** Who vouches for a name. `as before`: a client may keep a name that the rules now forbid. */
+/** Who is responsible for a name. `as before`: a client may keep a name that the rules no longer allow. */
 export type Naming = 'by its owner' | 'by the operator' | 'as before';
 
 /** Normalizes the name and returns its problems. */
@@ -73,7 +73,7 @@ export function checkClientName(name: string, naming: Naming = 'by its owner'): 
   return naming === 'by the operator' ? [] : claimProblems(kept);
 }
 
-/** Returns the name in the stored form: in Unicode's form NFC, without outer spaces. */
+/** Returns the name as it is stored: in Unicode's form NFC, without spaces around it. */
 export const normalizeClientName = (name: string): string => name.normalize('NFC').trim();
 
 /** @throws Refusal `client_invalid` with every problem of the draft. */
@@ -106,7 +106,7 @@ function remedyLine({ index, message }: Problem, uris: readonly string[]): strin
   return index === undefined ? message : `${uris[index]}: ${message}`;
 }
 
-/** Returns all spellings with the same meaning: an origin needs no slash (RFC 3986 §6.2.3). */
+/** Returns all spellings with the same meaning: an origin may end with a slash or not (RFC 3986 §6.2.3). */
 export function spellingsOf(uri: string): string[] {
   const { href, origin } = new URL(uri);
   return href === `${origin}/` ? [origin, href] : [uri];
@@ -120,12 +120,12 @@ function firstOfSame(uri: string, uris: readonly string[], options: RedirectUriO
   );
 }
 
-/** Returns another row with the same URI, now or after its correction; -1 if there is none. */
+/** Returns another row that has the same URI, or will have it after its correction; -1 if there is none. */
 function otherSpelling(uri: string, index: number, uris: readonly string[]): number {
   const { href } = new URL(uri);
   return uris.findIndex((other, row) => {
     if (row === index || URL.parse(other)?.href !== href) return false;
-    // If both rows need a correction, the first one stays.
+    // If both rows need a correction, keep the first one.
     return row < index || other === href;
   });
 }
@@ -149,7 +149,7 @@ export function checkLinks(links: ClientLinks): Problem<LinkKind>[] {
   });
 }
 
-/** Allows no user information, and only printable ASCII, so that no host or path imitates another. */
+/** Allows only printable ASCII and no user information, so that no host or path can imitate another. */
 function isAcceptable(url: string): boolean {
   if (url.length > MAX_LINK_LENGTH || !/^https:\/\/[!-~]+$/i.test(url) || !URL.canParse(url)) return false;
   const { protocol, hostname, username, password } = new URL(url);

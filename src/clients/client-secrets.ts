@@ -1,4 +1,4 @@
-/** Makes, compares and replaces a client's secrets. At least one is valid, unless all leaked. */
+/** Makes, compares and replaces a client's secrets. At least one secret stays valid, unless all of them leaked. */
 import { timingSafeEqual } from 'node:crypto';
 import type { Clock } from '../base/clock.ts';
 import { message } from '../base/message.ts';
@@ -42,7 +42,7 @@ export function createClientSecrets(parts: {
   }
 
   return {
-    /** Returns the id of the client with this secret, also a leaked one, for operators. */
+    /** Returns the id of the client with this secret, even if the secret leaked. For operators. */
     async findClientIdBySecret(secret: string): Promise<string | undefined> {
       const [found] = await database.query<{ client_id: string }>(
         'SELECT client_id FROM client_secrets WHERE secret_hash = $1',
@@ -52,8 +52,8 @@ export function createClientSecrets(parts: {
     },
 
     /**
-     * Adds a second secret to the one in use. The result's `secret` is its value, returned only here.
-     * Leaked secrets do not count, so that each can be replaced.
+     * Adds a second secret to the one in use. The result's `secret` is its value, which is returned only here. Leaked
+     * secrets do not count toward the limit, so that each can be replaced.
      *
      * @throws Refusal `client_unknown`, `secret_unused` or `secrets_full`
      */
@@ -65,7 +65,7 @@ export function createClientSecrets(parts: {
       await changeSecrets(id, async (tx, kind, secrets) => {
         if (!hasSecret(kind)) throw unusedSecret();
         if (secrets.filter(isUsable).length >= MAX_SECRETS) throw fullSecrets();
-        // At most two are stored: a refused one makes room.
+        // Two secrets are stored at most, so remove a refused one.
         if (secrets.length >= MAX_SECRETS) await tx.query(REMOVE_REFUSED, [id]);
         await insertSecret(tx, id, secret, new Date(clock()));
         await inTransaction?.(tx, secret);
@@ -97,12 +97,12 @@ export function createClientSecrets(parts: {
     },
 
     /**
-     * Ends all secrets of a client that was robbed, and makes one new secret. What was issued before
-     * is refused; refresh tokens work once more, but only together with the new secret.
+     * Renews a client whose secrets or tokens were stolen: ends all its secrets, and makes one new secret. What was
+     * issued before is refused; only its refresh tokens work once more, together with the new secret.
      *
-     * @param inTransaction receives the details of its audit entry: the last characters of the secrets
-     * @returns `client`: undefined if it could not be read afterwards, which must not lose the secret;
-     *   `lastFour`: of the first secret if the same form was sent before
+     * @param inTransaction receives the details for the audit log: the last characters of the secrets
+     * @returns `client`: undefined if it could not be read afterwards, which must not lose the secret; `lastFour`: if
+     *   the same form was sent before, the last characters of the secret made then
      * @throws Refusal `client_unknown`, `not_renewable` or `renewed_just_now`
      */
     async renew(
@@ -116,16 +116,16 @@ export function createClientSecrets(parts: {
       await form?.keep(secret);
       const lastFour = await changeSecrets(id, async (tx, kind) => {
         refuseRenewal(kind);
-        // A node that slept meanwhile would renew when the secret cannot be shown any more.
+        // Refuse if this node slept during the wait: the stored secret may expire before it is shown.
         if (clock() - keptAt > 60_000) throw new StorageUnavailable('postgresql', new Error('the lock took a minute'));
-        // Later, the form of a page that was opened again renews again.
+        // Only for five minutes: later, a page that was opened again may renew the client again.
         const [before] = await tx.query<{ lastFour: string }>(
           'SELECT last_four AS "lastFour" FROM client_secrets WHERE id = $1 AND client_id = $2 AND created_at > $3',
           [secret.id, id, new Date(clock() - SHOWN_MS)],
         );
         if (before) return before.lastFour;
         const raised = await tx.query(RENEW, [id, new Date(clock())]);
-        // Two people may act at once: the secret that the first one was shown must stay.
+        // Two users may renew at the same time: the secret that the first one was shown must stay valid.
         if (raised.length === 0) throw renewedJustNow();
         const ended = await tx.query<{ last_four: string }>(
           'DELETE FROM client_secrets WHERE client_id = $1 RETURNING last_four',
@@ -139,7 +139,7 @@ export function createClientSecrets(parts: {
       return { client: await readChanged(id).catch(() => undefined), secret: secret.value, lastFour };
     },
 
-    /** Marks a secret that was found in public. Undefined if it is unknown, or marked already. */
+    /** Marks a secret that was found in public. Returns undefined if the secret is unknown or already marked. */
     async markLeaked(value: string, record: InTransaction<LeakedSecret>): Promise<LeakedSecret | undefined> {
       const marked = await database.transaction(async (tx) => {
         const values = [sha256(value), new Date(clock())];
@@ -147,12 +147,12 @@ export function createClientSecrets(parts: {
         if (secret) await record(tx, secret);
         return secret;
       });
-      // Only so that this node forgets the client: the mark is stored, even if this read fails.
+      // Read only to clear this node's cache. Ignore failures, because the mark is stored.
       if (marked) await readChanged(marked.clientId).catch(() => {});
       return marked;
     },
 
-    /** Refuses leaked secrets whose grace period has ended, also if it is prolonged later. */
+    /** Refuses leaked secrets whose grace period has ended. They stay refused if the period is prolonged later. */
     refuseLeaked: (graceSeconds: number, record: InTransaction<readonly LeakedSecret[]>): Promise<number> =>
       database.transaction(async (tx) => {
         const [now, since] = [clock(), clock() - graceSeconds * 1000].map((ms) => new Date(ms));
@@ -167,9 +167,9 @@ export function createClientSecrets(parts: {
 const SHOWN_MS = 5 * 60_000;
 
 interface RenewalForm {
-  /** A hash of the form: one that is sent twice renews the client once. */
+  /** A hash of the form, so that a form that is sent twice renews the client once. */
   readonly key: string;
-  /** Called before the client is renewed, so that the secret can be shown even if the answer is lost. */
+  /** Called before the client is renewed, so that the secret can be shown even if the database's answer is lost. */
   keep(secret: Pick<NewClientSecret, 'value' | 'lastFour'>): Promise<unknown>;
 }
 
@@ -184,7 +184,7 @@ export interface LeakedSecret extends Pick<ClientSecret, 'lastFour' | 'leakedAt'
 
 const RETURN_LEAKED = `RETURNING c.id AS "clientId", c.name, c.kind, s.last_four AS "lastFour",
   s.leaked_at AS "leakedAt", c.owner_account_id AS "ownerAccountId"`;
-/** Ids of leaked secrets are kept on the client, because the secret may be removed before its tokens expire. */
+/** The ids of leaked secrets are stored with the client, because a secret may be removed before its tokens expire. */
 const MAX_LEAKED = 100;
 const MARK_LEAKED = `WITH marked AS (
     UPDATE client_secrets s SET leaked_at = $2 FROM clients c
@@ -201,10 +201,10 @@ const REFUSE_LEAKED = `UPDATE client_secrets s
   ${RETURN_LEAKED}`;
 
 /**
- * Returns from when the secret is refused; undefined unless it was found in public. A machine
- * client's secret alone is enough to get tokens, so it is refused at once.
+ * Returns the time from which the secret is refused; undefined unless the secret was found in public. A machine
+ * client's secret is refused at once, because it alone is enough to get tokens.
  *
- * @param graceSeconds `leaks.secret_grace`
+ * @param graceSeconds the setting `leaks.secret_grace`
  */
 export const refusedFrom = (
   { kind }: Pick<Client, 'kind'>,
@@ -253,7 +253,7 @@ const unusedSecret = (): Refusal =>
 
 export const isRenewable = (kind: ClientKind): boolean => NOT_RENEWABLE[kind] === undefined;
 
-/** @throws Refusal `not_renewable` for kinds of clients to which a renewal is no help */
+/** @throws Refusal `not_renewable` for kinds of clients to which a renewal does not help */
 export function refuseRenewal(kind: ClientKind): void {
   const why = NOT_RENEWABLE[kind];
   if (why) throw new Refusal('not_renewable', ...why);
@@ -300,7 +300,7 @@ const lastSecret = (areOthersLeaked: boolean): Refusal =>
     'Add a new secret first, and switch the client to it.',
   );
 
-/** An old and a new secret: both are valid while the developer rotates them. Without leaked ones. */
+/** Both an old and a new secret are valid while the developer rotates them. Leaked secrets do not count. */
 export const MAX_SECRETS = 2;
 
 const isSecret = formTest('client_secret');
@@ -313,7 +313,7 @@ export interface NewClientSecret {
   readonly lastFour: string;
 }
 
-/** Returns 258 random bits: enough to store only a fast hash of them (OWASP ASVS 6.5.2). */
+/** Makes a secret of 258 random bits: enough that a fast hash of it may be stored (OWASP ASVS 6.5.2). */
 export function newClientSecret(): NewClientSecret {
   const value = newValue('client_secret');
   return {
@@ -329,7 +329,7 @@ export function newClientSecret(): NewClientSecret {
  * `refusedFrom`, and that the client is not suspended.
  */
 export function findSecret(client: Client | undefined, presented: string): ClientSecret | undefined {
-  // Require exactly our alphabet and length: no NUL, space or newline at the end.
+  // Require exactly the form of our secrets, without a NUL, space or newline at the end.
   if (!isSecret(presented)) return undefined;
   const hash = Buffer.from(sha256(presented));
   return client?.secrets.find((secret) => timingSafeEqual(hash, Buffer.from(secret.hash)));

@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 
 export type ClientKind = 'confidential' | 'public' | 'machine' | 'resource-server';
 
-/** A secret, valid unless it leaked. Its value was shown once and cannot be recovered from the hash. */
+/** A secret, which is valid unless it leaked. Its value was shown once and cannot be recovered from the hash. */
 export interface ClientSecret {
   readonly id: string;
   readonly hash: string;
@@ -13,7 +13,7 @@ export interface ClientSecret {
   readonly lastUsedAt?: Date;
   /** When the secret was reported as found in public. */
   readonly leakedAt?: Date;
-  /** When the grace period of the leaked secret ended for good. */
+  /** When the grace period of the leaked secret ended. The secret stays refused. */
   readonly refusedAt?: Date;
 }
 
@@ -24,7 +24,7 @@ export interface Client {
   /** Absent if the operator provides the client. */
   readonly ownerAccountId?: string;
   readonly ownerName?: string;
-  /** When the present owner (or the operator) received the client; absent for its first owner. */
+  /** When the current owner (or the operator) took over the client; absent if it still has its first owner. */
   readonly ownedSince?: Date;
   /** In the order chosen by the owner. Empty for machine clients and resource servers. */
   readonly redirectUris: readonly string[];
@@ -33,7 +33,7 @@ export interface Client {
   readonly isSuspended: boolean;
   readonly suspendedAt?: Date;
   readonly links: ClientLinks;
-  /** True if people approve each request of the client, even if they have approved it before. */
+  /** True if users approve each request of the client, even if they have approved the client before. */
   readonly alwaysAsks: boolean;
   /** True if the operator set `alwaysAsks`, so that the owner cannot undo it. */
   readonly asksForOperator: boolean;
@@ -50,15 +50,15 @@ export interface Client {
   readonly generation: number;
   /** Authorizations of an earlier generation have ended. */
   readonly endedThrough: number;
-  /** Present until every connection that `endedThrough` has ended is marked as ended. */
+  /** Present until every connection that `endedThrough` has ended is also marked as ended. */
   readonly endingSince?: Date;
   /** When the client was last renewed; absent if it never was. */
   readonly renewedAt?: Date;
-  /** Ids of secrets that leaked, stored or not: machine access tokens that were got with them are invalid. */
+  /** Ids of secrets that leaked, even of deleted ones: machine access tokens that were got with them are invalid. */
   readonly leakedSecrets: readonly string[];
-  /** Keys of the machine access tokens that were revoked one by one, until they expire; undefined if they are too many. */
+  /** Keys of the unexpired machine access tokens that were revoked singly; undefined if there are too many to cache. */
   readonly endedTokens: readonly string[] | undefined;
-  /** In CIDR notation: secrets are accepted only from these networks; empty: from anywhere. */
+  /** In CIDR notation: secrets are accepted only from these networks. If empty, secrets are accepted from anywhere. */
   readonly allowedNetworks: readonly string[];
   /** True if the owner wants a mail when a secret is used from a new network. */
   readonly mailsNetworks: boolean;
@@ -75,8 +75,8 @@ export const redirectsPeople = (kind: ClientKind): boolean => kind === 'confiden
 export const hasSecret = (kind: ClientKind): boolean => kind !== 'public';
 
 /**
- * Returns the places that the browser may be sent to: distinct hosts with their ports, sorted, and
- * private-use schemes without a host. A change of this set requires new consent.
+ * Returns the distinct targets to which the browser may be redirected, sorted: hosts with their ports, and private-use
+ * schemes (which have no host). A change of this list requires a new approval.
  */
 export function redirectHosts(client: Pick<Client, 'redirectUris'>): string[] {
   const hosts = client.redirectUris.map((uri) => {
@@ -86,7 +86,7 @@ export function redirectHosts(client: Pick<Client, 'redirectUris'>): string[] {
   return [...new Set(hosts)].sort();
 }
 
-/** Returns a hash of the client's values. Undoing a change restores the earlier version. */
+/** Returns a hash of the client's values. If a change is undone, the client has its earlier version again. */
 export function clientVersion(client: Omit<Client, 'version'>): string {
   const { id, kind, name, ownerAccountId, ownerName, redirectUris, isNative, isSuspended } = client;
   const secrets = client.secrets.map((secret) => [secret.id, secret.hash]);
@@ -109,7 +109,7 @@ export function clientVersion(client: Omit<Client, 'version'>): string {
   return createHash('sha256').update(JSON.stringify(values)).digest('base64url');
 }
 
-/** Links that the owner adds, in display order: shown as the owner's, never opened by Gatehouse. */
+/** Links that the owner adds, in display order. They are shown as the owner's; Gatehouse never opens them. */
 export const LINKS = ['homepage', 'support', 'privacy'] as const;
 
 export type LinkKind = (typeof LINKS)[number];
@@ -117,7 +117,7 @@ export type LinkKind = (typeof LINKS)[number];
 /** Absolute `https:` URLs. Absent members were not set by the owner. */
 export type ClientLinks = { readonly [Kind in LinkKind]?: string };
 
-/** Returns the links as they are stored: trimmed, without empty ones. */
+/** Returns the links as they are stored: trimmed, and without empty ones. */
 export const normalizeLinks = (
   entered: {
     readonly [Kind in LinkKind]?: string | undefined;

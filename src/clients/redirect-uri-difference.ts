@@ -1,6 +1,6 @@
 /** Shows where a redirect URI that was sent differs from the most similar registered one. */
 
-/** Both URIs, split at the same places; a stretch whose texts are not equal is a difference. */
+/** Both URIs, split at the same positions. A stretch with two different texts is a difference. */
 type RedirectUriDifference = readonly Stretch[];
 
 export interface Stretch {
@@ -10,7 +10,7 @@ export interface Stretch {
   readonly registered: string;
 }
 
-/** Limit of word count times word count; in longer URIs only the common start and end are found. */
+/** Maximum product of both numbers of words. For longer URIs, only the common start and end are found. */
 const MAX_COMPARISONS = 10_000;
 
 /**
@@ -72,7 +72,7 @@ function between(ours: readonly string[], theirs: readonly string[]): Stretch[] 
   return stretches;
 }
 
-/** Returns, for each pair of positions, the length of the longest common subsequence after them. */
+/** Returns, for each pair of positions, the length of the longest common subsequence that begins there or later. */
 function commonLengths(ours: readonly string[], theirs: readonly string[]): number[][] {
   const lengths = Array.from({ length: ours.length + 1 }, () => new Array<number>(theirs.length + 1).fill(0));
   for (let row = ours.length - 1; row >= 0; row -= 1) {

@@ -21,12 +21,12 @@ export type RedirectUriCode =
 
 type RedirectUriWarningCode = 'plain_http' | 'localhost_name';
 
-/** `native`: a public client on the user's own device (RFC 8252), with rules of its own. */
+/** `native`: the client is public and runs on the user's own device (RFC 8252), which has other rules. */
 export interface RedirectUriOptions {
   readonly native: boolean;
 }
 
-/** Returns the first problem of a redirect URI, or undefined if it may be registered. */
+/** Returns the first problem of a redirect URI, or undefined if the URI may be registered. */
 export function redirectUriProblem(uri: string, { native }: RedirectUriOptions): Problem<RedirectUriCode> | undefined {
   if (uri === '') return problem('blank');
   if (uri.length >= LENGTH_LIMIT) return problem('too_long', { max: LENGTH_LIMIT });
@@ -45,7 +45,7 @@ export function redirectUriProblem(uri: string, { native }: RedirectUriOptions):
 export function redirectUriWarnings(uri: string, { native }: RedirectUriOptions): Problem<RedirectUriWarningCode>[] {
   const parsed = new URL(uri);
   const isPlain = parsed.protocol === 'http:' && !isLoopback(parsed.hostname);
-  // RFC 8252 §8.3: the name may resolve to another interface, or not at all.
+  // RFC 8252 §8.3: the name `localhost` may resolve to another interface, or not at all.
   const isNamed = native && parsed.hostname === 'localhost';
   return [...(isPlain ? [problem('plain_http')] : []), ...(isNamed ? [problem('localhost_name')] : [])];
 }
@@ -76,7 +76,7 @@ function schemeProblem(uri: string, parsed: URL, native: boolean) {
       return native && !isOnDevice ? problem('loopback') : undefined;
     default: {
       if (!native) return problem('scheme');
-      // RFC 8252 §7.1: a reversed domain name that the app's maker controls, so it has a dot.
+      // RFC 8252 §7.1: the scheme is a reversed domain name that the app's maker controls, so it contains a dot.
       const isReversedName = parsed.protocol.includes('.') && uri.startsWith('/', parsed.protocol.length);
       return isReversedName ? undefined : problem('private_scheme');
     }
@@ -92,8 +92,8 @@ function partsProblem(uri: string, parsed: URL) {
   }
   const taken = [...parsed.searchParams.keys()].find((name) => RESPONSE_PARAMETERS.has(name));
   if (taken !== undefined) return problem('response_parameter', { name: taken });
-  // The registered URI must be exactly the text that is compared and that browsers open. Only an
-  // origin may lack its slash, because browsers add it.
+  // The registered URI must be exactly the text that is compared and that browsers open. Only an origin may lack its
+  // slash, because browsers add the slash.
   const origin = `${parsed.protocol}//${parsed.host}${parsed.search}`;
   if (uri !== parsed.href && uri !== origin) return problemOf('spelling', spellingText(uri, parsed));
   return undefined;

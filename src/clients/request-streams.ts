@@ -1,4 +1,4 @@
-/** Event streams for open pages: they show the requests of a client as they happen. */
+/** Event streams for open pages of clients, which show new requests of the client as they happen. */
 import { Readable } from 'node:stream';
 import type { ChangeFeed } from '../storage/change-feed.ts';
 import type { ClientRequests, LoggedRequest } from './client-requests.ts';
@@ -10,7 +10,7 @@ const HEARTBEAT_MS = 5_000;
 /** Limits per node. Browsers open at most six connections to a host. */
 const MAX_PER_ACCOUNT = 4;
 const MAX_STREAMS = 200;
-/** Limit for a slow reader, in addition to its socket's buffer. If more waits, the stream ends. */
+/** Limit for a slow reader, in addition to the buffer of the socket. If more data waits, the stream ends. */
 const MAX_BUFFERED_BYTES = 16 * 1024;
 
 export function createRequestStreams(parts: {
@@ -46,10 +46,10 @@ export function createRequestStreams(parts: {
 
   return {
     /**
-     * @param isStillTheirs called at each heartbeat. If the session that opened the stream has ended,
-     *   or the client no longer belongs to this user, it returns false and the stream ends.
-     * @param shown converts an event to the form that the page reads.
-     * @returns undefined if too many streams are open, the change feed is down, or this node is closing.
+     * @param isStillTheirs called at each heartbeat: returns false if the session that opened the stream has ended, or
+     *   the client no longer belongs to this user. The stream then ends
+     * @param shown converts an event to the form that the page reads
+     * @returns undefined if too many streams are open, the change feed is down, or this node is closing
      */
     open(given: {
       readonly clientId: string;
@@ -58,7 +58,7 @@ export function createRequestStreams(parts: {
       shown(request: LoggedRequest): unknown;
     }): Readable | undefined {
       const { clientId, accountId, isStillTheirs, shown } = given;
-      // Users watch the newest.
+      // If the user has too many streams, end the oldest one: the user looks at the newest page.
       const [oldest] = [...streams].filter(([, one]) => one.accountId === accountId).at(-MAX_PER_ACCOUNT) ?? [];
       if (oldest) over(oldest);
       if (isEnding || !changes.isLive || streams.size >= MAX_STREAMS) return undefined;
@@ -72,13 +72,13 @@ export function createRequestStreams(parts: {
         const added = tail.filter(({ id }) => !sent.includes(id)).toReversed();
         for (const request of added) send(stream, `data: ${JSON.stringify(shown(request))}\n\n`);
         sent = tail.map(({ id }) => id);
-        // Any request can open a problem or close one.
+        // Any request can open a problem or mend one.
         if (added.length === 0) return;
         const open = (await requests.openCounts(clientId)).get(clientId) ?? 0;
         send(stream, `event: problems\ndata: ${open}\n\n`);
       }
-      // One read after the other, so that no request is sent twice, and at most one waits, as a slow database may
-      // take longer than the next notification. After a failure, the next read sends all.
+      // Read one after the other, so that no request is sent twice. Let at most one read wait, because a slow database
+      // may take longer than the next notification. After a failure, the next read sends all.
       let reading = Promise.resolve();
       const showNew = (): void => {
         if (isAsked) return;
@@ -90,7 +90,7 @@ export function createRequestStreams(parts: {
         const isTheirs = await isStillTheirs().catch(() => undefined);
         if (isTheirs) {
           void requests.watch(clientId);
-          // A notification may have been lost.
+          // Read now, because a notification may have been lost.
           showNew();
           return send(stream, ':\n\n');
         }

@@ -1,9 +1,8 @@
-/** Texts of requests in a form that may be stored and shown: without secrets, and characters that do harm. */
+/** Makes texts of requests storable: without secrets, and without characters that do harm when stored or shown. */
 
 /**
- * Returns a redirect URI in a form that may be stored: without the values in its query, fragment and
- * user information, because a client may have put anything there, even a code. URIs that differ
- * only in such values become equal.
+ * Returns a redirect URI in a form that may be stored: without the values in its query, fragment and user information,
+ * because a client may have put anything there, even a code. URIs that differ only in such values become equal.
  */
 export function withoutValues(uri: string): string {
   const [beforeFragment = '', ...fragment] = withoutSecrets(uri).split('#');

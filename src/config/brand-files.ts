@@ -1,4 +1,4 @@
-/** Reads the brand's logo files, and checks these and the brand's colour. */
+/** Reads the brand's logo files, and checks these files and the brand's colour. */
 import { readFileSync, statSync } from 'node:fs';
 import path from 'node:path';
 import { lowestContrast, MIN_CONTRAST, nearestReadable } from './colour.ts';
@@ -47,7 +47,7 @@ export function readBrand({ brand }: SettingsFile, directory: string) {
 /** Returns the logo, or why it is refused, as the rest of a sentence. */
 function readLogo(file: string): Logo | string {
   try {
-    // Check this first: a device such as /dev/zero has no end.
+    // Check the type of the file before reading it: a device such as /dev/zero has no end.
     const stats = statSync(file);
     if (!stats.isFile()) return 'does not name a file';
     if (stats.size > MAX_BYTES) return `names a file of ${Math.ceil(stats.size / 1_024)} kB`;
@@ -63,7 +63,7 @@ function readLogo(file: string): Logo | string {
   }
 }
 
-/** Recognizes the image by its signature, whatever the name of the file says. */
+/** Recognizes the image by its signature, not by the name of the file. */
 function imageIn(bytes: Buffer): Omit<Logo, 'base64'> | undefined {
   if (bytes.length > 33 && bytes.indexOf(PNG) === 0)
     return { type: 'png', width: bytes.readUInt32BE(16), height: bytes.readUInt32BE(20) };

@@ -3,7 +3,7 @@
 /** WCAG 2.2 §1.4.3, level AA, for text. */
 export const MIN_CONTRAST = 4.5;
 
-/** By theme, the backgrounds of links and buttons, as in views/assets/gatehouse.css. */
+/** The backgrounds of links and buttons in each theme, as in views/assets/gatehouse.css. */
 export const GROUNDS = {
   light: ['#f1efe9', '#f6f4ee', '#fffefb'],
   dark: ['#101614', '#19211f', '#202a27'],
@@ -39,7 +39,7 @@ export function nearestReadable(colour: string, theme: Theme): string {
     const shaded = channels.map((one) => Math.round(one + ((end - one) * step) / 255));
     return `#${Buffer.from(shaded).toString('hex')}`;
   };
-  // Halve the range at each step: anyone can ask for the stylesheet with any colour.
+  // Use a binary search, because any caller can request the stylesheet with any colour.
   let [first, last] = [0, 255];
   while (first < last) {
     const middle = (first + last) >> 1;

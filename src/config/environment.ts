@@ -162,8 +162,8 @@ const knownVariables = [
 ];
 
 /**
- * Finds names that an operator mistook for ours and that would silently have no effect. Ignores all
- * others: orchestrators and the operator's own scripts may add GATEHOUSE_… variables.
+ * Finds variables that an operator probably meant for the service, but that would silently have no effect. Ignores all
+ * others, because orchestrators and the operator's own scripts may add GATEHOUSE_… variables.
  */
 function mistakenNames(variables: Readonly<Record<string, string | undefined>>): ConfigurationProblem[] {
   return Object.entries(variables).flatMap(([name, value = '']) => {

@@ -50,8 +50,8 @@ export function issuerProblem(issuer: string): { message: string; remedy: string
 }
 
 /**
- * Returns what is wrong with the issuer of a sign-in provider. Unlike our own issuer, it may have a
- * path; only its own discovery document says how it is written (OpenID Connect Discovery §4.3).
+ * Returns what is wrong with the issuer of a sign-in provider. Unlike our own issuer, it may have a path; its discovery
+ * document defines the exact spelling (OpenID Connect Discovery §4.3).
  */
 export function upstreamIssuerProblem(issuer: string): string | undefined {
   if (!URL.canParse(issuer) || issuer.trim() !== issuer) return 'is not a URL';

@@ -74,8 +74,8 @@ export function loadSettingsWithoutSecrets(options: LoadOptions = {}): SettingsW
 }
 
 /**
- * Stands in for a refused file: counts no token as expired by a lifetime that the file may lengthen, and
- * migrates nothing, because the file may forbid it. No link leads to its issuer (RFC 2606 §2).
+ * Replaces a refused file. Has the longest lifetimes, so that no token is shown as expired that is valid by the file,
+ * and no migrations, because the file may forbid them. No link leads to its issuer (RFC 2606 §2).
  */
 const INSTEAD_OF_FILE = `
 issuer: https://issuer-is-not-known.invalid
@@ -88,10 +88,10 @@ tokens: {refresh_token: 3650d}
 export class NoUsableSettings extends ConfigurationProblems {}
 
 /**
- * Returns the settings for a command. If the settings file is refused, they are those of the copy that
- * a node has kept, or else those of the environment with defaults.
+ * Returns the settings for a command. If the settings file is refused, returns those of the copy that a node has
+ * stored, or else those of the environment with defaults.
  *
- * @param options.mayUseDefaults the command works right with any settings of the right database.
+ * @param options.mayUseDefaults true if the command needs only the right database, and any other settings.
  * @param options.report called with a sentence about what is used instead of the file.
  * @returns the settings, a function like `findKeys`, and whether the settings say where the tokens are.
  * @throws ConfigurationProblems with every problem of the file and the environment.
@@ -113,7 +113,7 @@ export function loadForCommand({
   const examined = examine({ environment }, { secretsAreNeeded: false });
   const { problems, file, environment: found, settings, unknown } = examined;
   if (problems.length === 0) return { settings, keys: () => findKeys({ environment }), knowsRedis: true };
-  // No other text of the file mends a variable that is refused.
+  // Another text of the file cannot correct a refused variable.
   const isRefused = found.problems.length > 0 || found.overrides.some(({ setting }) => unknown.has(setting));
   if (isRefused) throw new ConfigurationProblems(problems);
   const copy = placeOfCopy(examined);
@@ -124,12 +124,12 @@ export function loadForCommand({
     report(`${refused} This command uses ${copy}, which a node kept ${kept.keptAt}: the last settings that it took.`);
     return taken;
   }
-  // Only rules with variables are broken, and no copy mends them: name the variables.
+  // Only variables break rules, which no copy of the file can correct: name the variables.
   const isOfVariable = ({ path }: ConfigurationProblem) => / \(from [A-Z_]+\)$/.test(path);
   if (problems.every(isOfVariable)) throw new ConfigurationProblems(problems);
   const why = typeof kept === 'object' ? `this version refuses the copy ${copy}, too` : kept;
   const namesDatabase = found.overrides.some(({ setting }) => setting === 'storage.database_url');
-  // The problem of an invalid one does not name DATABASE_URL, which replaces it.
+  // For an invalid URL in the file, the problem does not name DATABASE_URL, which would override it.
   const isInvalid = unknown.has('storage.database_url');
   const lacksDatabase = !isInvalid && problems.some(({ path }) => path === 'storage.database_url');
   if (!namesDatabase) throw new NoUsableSettings(lacksDatabase ? problems : [...problems, noDatabase(why)]);
@@ -221,7 +221,7 @@ function judge(options: LoadOptions, needs: { secretsAreNeeded: boolean }) {
 function examine(options: LoadOptions, { secretsAreNeeded }: { secretsAreNeeded: boolean }) {
   const environment = readEnvironment(options.environment);
   const { secrets: given } = environment;
-  // Other variables may need settings of the file: SMTP_URL needs `mail.from`.
+  // Some variables need settings of the file: SMTP_URL needs `mail.from`.
   const isStandIn = options.text === INSTEAD_OF_FILE;
   const overrides = environment.overrides.filter(({ setting }) => !isStandIn || /^(issuer$|storage\.)/.test(setting));
   const file = path.resolve(options.file ?? environment.configFile ?? defaultFile);

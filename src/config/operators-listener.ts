@@ -1,4 +1,4 @@
-/** What a client of the operators' listener needs: its URL, and the credentials of a request to it. */
+/** The URL of the operators' listener, and the credentials of a request to it. */
 import { createHmac } from 'node:crypto';
 import { isLoopbackOrigin } from './issuer.ts';
 import type { Settings } from './settings.ts';
@@ -23,6 +23,6 @@ export const isReachedFromElsewhere = (operatorsHost: string): boolean =>
 export const reloadCredentials = ({ cookieKeys }: Settings['secrets']): string[] =>
   cookieKeys.map((key) => createHmac('sha256', key).update('reload').digest('base64url'));
 
-/** Requests must present one of these; undefined if only the node's own machine can reach it. */
+/** Returns the credentials of which a request must have one; undefined if only this machine can reach the listener. */
 export const neededCredentials = (operatorsHost: string, secrets: Settings['secrets']): string[] | undefined =>
   isReachedFromElsewhere(operatorsHost) ? reloadCredentials(secrets) : undefined;

@@ -22,7 +22,7 @@ export function reloaded(current: Settings, next: Settings): Reload {
     JSON.stringify(valueAt(current, codePath)) !== JSON.stringify(valueAt(next, codePath));
   const changes = [...KEYS, ...knownSettings.values()].filter(isChanged);
   const waiting = changes.filter(({ effect }) => effect === 'restart');
-  // The text of `next` would lead commands to stores that this node does not use yet.
+  // With the text of `next`, commands would use stores that this node does not use yet.
   const { copy } = waiting.some(({ codePath: [section] }) => section === 'storage') ? current : next;
   const settings = structuredClone({ ...next, isLoopback: current.isLoopback, ...(copy && { copy }) });
   for (const { codePath } of waiting) put(settings, codePath, valueAt(current, codePath));
@@ -42,10 +42,9 @@ const KEYS = [
 ].map((key) => ({ ...key, effect: 'reload' }));
 
 /**
- * Returns a function that reloads the settings and logs the result; concurrent calls run one by
- * one.
+ * Returns a function that reloads the settings and logs the result; concurrent calls run one by one.
  *
- * @param loadSettings returns the settings as they are now. @throws ConfigurationProblems
+ * @param loadSettings reads the present settings, or throws ConfigurationProblems
  * @param apply puts settings in force, all of them or none.
  * @returns a function that rejects if `loadSettings` or `apply` throws; nothing has changed then.
  */
@@ -100,7 +99,7 @@ export function describeReload({ changed, needsRestart }: Omit<Reload, 'settings
 
 const MAX_PROBLEMS = 20;
 
-/** Describes why settings were not taken, without values of the file, which may be secrets. */
+/** Describes why a reload was refused, without values of the file, which may be secrets. */
 export function problemLines(error: unknown): string[] {
   if (!(error instanceof ConfigurationProblems)) return ['its log has the cause'];
   return error.problems.slice(0, MAX_PROBLEMS).map(({ path, file, line, message, remedy }) => {

@@ -5,22 +5,22 @@ import path from 'node:path';
 import type { Logger } from 'pino';
 
 export interface SettingsCopy {
-  /** Where the node keeps its copy; undefined if it has no folder for it. */
+  /** Where the node stores its copy; undefined if the node has no folder for the copy. */
   readonly file: string | undefined;
-  /** The text of the settings file, and nothing of the environment, whose secrets stay there. */
+  /** The text of the settings file. It contains nothing of the environment, and so no secret of it. */
   readonly text: string;
   /** The settings file. */
   readonly original: string;
-  /** Where an earlier start with other stores may have left a copy, which would lead commands to those. */
+  /** Paths at which an earlier start may have left a copy that names other stores. */
   readonly outdated: readonly string[];
 }
 
-/** The end of a copy names the settings file: no half of a copy is used. */
+/** The last line of a copy, which names the settings file: a truncated copy lacks this line, and is not used. */
 const mark = (original: string): string => `\n# A copy of ${original}\n`;
 
 /** The names of drafts of a copy. */
 const DRAFT = /^\.settings-copy-[0-9a-f]{12}\.yaml\.[0-9a-f]{12}$/;
-/** A draft is renamed at once. */
+/** An older draft is of a killed process, because a draft is renamed at once. */
 const DRAFT_MS = 60_000;
 
 /**
@@ -47,7 +47,7 @@ export function keepCopy({ file, text, original, outdated }: SettingsCopy, log: 
     try {
       if (typeof readCopy(other, original) === 'object') rmSync(other);
     } catch (err) {
-      // As the systemd unit, which may write only to its state folder.
+      // The systemd unit may write only to its state folder.
       log.warn({ err }, 'an outdated copy of the settings remains: commands without STATE_DIRECTORY may use it');
     }
   }

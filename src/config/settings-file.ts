@@ -49,7 +49,7 @@ export function readSettingsFile(file: string, text?: string): ReadSettingsFile 
   return { content: Object.fromEntries(settings), text: source, lineOf };
 }
 
-/** An editor on a full disk leaves nothing, or the first lines; with the defaults, links would lead to localhost. */
+/** Refuses a file that a full disk has truncated: with the defaults, links would lead to localhost. */
 const withoutSetting = (file: string): ConfigurationProblems =>
   problem({
     path: file,
@@ -71,7 +71,7 @@ function sourceOf(file: string): string | undefined {
     });
   }
   if (isUtf8(bytes)) return bytes.toString();
-  // What cannot be decoded becomes U+FFFD.
+  // Bytes that are not UTF-8 become U+FFFD.
   const line = bytes.toString().split('\uFFFD', 1)[0]?.split('\n').length;
   throw problem({
     path: `${file}, line ${line}`,
@@ -83,7 +83,7 @@ function sourceOf(file: string): string | undefined {
 function parsed(file: string, source: string): { value: unknown; lineOf: ReadSettingsFile['lineOf'] } {
   const lines = new LineCounter();
   const document = parseDocument(source, { lineCounter: lines, prettyErrors: false });
-  // Report only the first: further errors are mostly consequences of it.
+  // Report only the first error, because further errors are mostly its consequences.
   const [error] = [...document.errors, ...document.warnings];
   if (error !== undefined) {
     const { line, col } = lines.linePos(beginningOf(error, document));
@@ -91,7 +91,7 @@ function parsed(file: string, source: string): { value: unknown; lineOf: ReadSet
     const message = `is not YAML: ${error.message.split(': ', 1)}`;
     throw problem({ path: `${file}, line ${line}, column ${col}`, message, remedy: remedyOf(error, document, lines) });
   }
-  // As a text, such as `08080`, it is refused where a number is expected.
+  // Keep a number such as `08080` as text, so that it is refused where a number is expected.
   visit(document, {
     Scalar(_, node) {
       if (typeof node.value === 'number' && !isPlainNumber(node.source ?? '')) node.value = node.source;
@@ -117,7 +117,7 @@ function parsed(file: string, source: string): { value: unknown; lineOf: ReadSet
 const OPEN_QUOTE = /Missing closing/;
 const OPEN_BRACKET = /end with a [\]}]/;
 
-/** By code and message of the error, because several mistakes have the same code. */
+/** Matches code and message of the error, because several mistakes have the same code. */
 const REMEDIES: readonly (readonly [RegExp, string])[] = [
   [OPEN_QUOTE, 'write the quote that closes it, on the same line'],
   [OPEN_BRACKET, 'close the bracket that begins here, or indent all lines below it'],
@@ -142,7 +142,7 @@ function remedyOf({ code, message, pos }: YAMLError, document: Document, lines: 
   return `the setting is also in line ${lines.linePos(first ?? 0).line}: remove one of the two`;
 }
 
-/** Returns where a quote or a bracket that is not closed begins: the parser names the end of what it took for the text. */
+/** Returns where an unclosed quote or bracket begins: the parser names only the end of the text that it assumed. */
 function beginningOf({ message, pos: [end] }: YAMLError, document: Document): number {
   const isQuote = OPEN_QUOTE.test(message);
   if (!isQuote && !OPEN_BRACKET.test(message)) return end;

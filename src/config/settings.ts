@@ -30,7 +30,7 @@ type Section<Heading extends keyof SettingsFile> = InCode<NonNullable<SettingsFi
 export interface Settings {
   /** The public origin, `https://auth.example.com`: no path, no trailing slash. */
   readonly issuer: string;
-  /** The issuer's host is `localhost`, in 127.0.0.0/8 or `[::1]`: http and a demo are allowed. */
+  /** True if the issuer's host is `localhost`, in 127.0.0.0/8 or `[::1]`: http and a demo are then allowed. */
   readonly isLoopback: boolean;
   readonly server: Required<Section<'server'>>;
   /** The settings under `storage`; `dataDirectory` is an absolute path. */
@@ -58,7 +58,7 @@ export interface Settings {
   readonly secrets: Secrets;
   /** The systems that may call `POST /changes` and other paths of the operators' listener. */
   readonly senders: Senders;
-  /** What the node keeps for commands; absent for settings that were not loaded from a file. */
+  /** The copy that the node stores for commands; absent for settings that were not loaded from a file. */
   readonly copy?: SettingsCopy;
 }
 

@@ -1,6 +1,5 @@
 /** URLs of stores and mail servers: which are valid, and how to show them without passwords. */
 import { isIP } from 'node:net';
-import { domainToASCII } from 'node:url';
 
 /** For remedies about passwords in URLs, because few people know that encoding is needed. */
 export const PASSWORDS_IN_URLS = 'in the password, write % as %25, @ as %40, / as %2F';
@@ -32,21 +31,19 @@ export function hasHost(url: string): boolean {
   return isHost(hostname.replace(/^\[|\]$/g, '')) && port !== '0';
 }
 
-/** Normalizes all spellings of an email domain (UTS #46) to one text; empty if it is no domain. */
-export const mailDomain = (domain: string): string => domainToASCII(domain.normalize('NFKC'));
-
 /** https://www.postgresql.org/docs/current/libpq-ssl.html; only the driver knows `no-verify`. */
 const SSL_MODES = ['disable', 'allow', 'prefer', 'require', 'verify-ca', 'verify-full', 'no-verify'];
 
 /**
- * `postgres://` or `postgresql://`, one server and one database: without one, the driver would take that with the name
- * of the user. An `@` in the path is part of a password.
+ * `postgres://` or `postgresql://`, one server and one database: without a name, the driver would use the database with
+ * the name of the user. An `@` in the path is part of a password.
  */
 export function isDatabaseUrl(url: string): boolean {
   const form = /^postgres(ql)?:\/\/[^/?#]*\/[^/@?#]+(\?[^#]*)?$/;
   if (!form.test(url) || !URL.canParse(url) || !isDecodable(url)) return false;
   const { hostname, searchParams } = new URL(url);
-  // The driver ignores an unknown mode, another spelling of `sslmode` and all but its last value: it connects without TLS.
+  // The driver ignores unknown modes, other spellings of `sslmode` and all values but the last: it would then not use
+  // TLS.
   const sslModes = [...searchParams].filter(([name]) => name.toLowerCase() === 'sslmode');
   const isKnownMode = sslModes.every(([name, mode]) => name === 'sslmode' && SSL_MODES.includes(mode));
   const isSocket = hostname === '' || /^%2f/i.test(hostname);
@@ -54,7 +51,7 @@ export function isDatabaseUrl(url: string): boolean {
 }
 
 const host = String.raw`(?:\[[0-9a-fA-F:]+\]|[^\s/?#,:@[\]]+)(?::\d{1,5})?`;
-/** A name without a password is refused: it may be meant as the password, and would authenticate no client. */
+/** Refuses a name without a password: the operator may have meant it as the password. */
 const userinfo = String.raw`(?:[^\s/?#@:]*:[^\s/?#@]+@)?`;
 
 const redisForms = [
@@ -89,7 +86,7 @@ function hostsOf(url: string): string[] {
     .filter(Boolean);
 }
 
-/** What the driver takes from the query of a database URL (connection-parameters.js of pg). */
+/** The query parameters of a database URL that the driver uses (connection-parameters.js of pg). */
 const DATABASE_PARAMETERS = new Set(
   (
     'user password host port options binary replication ssl sslmode sslnegotiation sslcert sslkey sslrootcert ' +
@@ -108,9 +105,8 @@ const HIDDEN = '***';
 const SHOWN_PARAMETERS = /^(sslmode|sslrootcert|sslcert|sslkey|application_name|connect_timeout|host|port)=/;
 
 /**
- * Replaces the password in a URL with `***`, wherever it is: before the host or in the query, even
- * if its `@`, `/` and `?` are not percent-encoded as they should be. Keeps all hosts of a URL with
- * several. Returns text that is not a URL unchanged.
+ * Replaces the password in a URL with `***`, before the host and in the query, even if its `@`, `/` and `?` are not
+ * percent-encoded as they should be. Keeps all hosts of a URL with several. Returns text that is not a URL unchanged.
  */
 export function withoutPassword(url: string): string {
   const [, scheme, rest = ''] = /^([a-z][a-z0-9+.-]*:\/\/)(.*)$/is.exec(url) ?? [];

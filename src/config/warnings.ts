@@ -7,13 +7,13 @@ import type { Settings } from './settings.ts';
 
 /** The permission of users other than the owner and the group to read a file. */
 const WORLD_READABLE = 0o004;
-/** 32 random hex digits contain fewer distinct characters only once in many thousand years. */
+/** 32 random hex digits almost never have fewer different characters. */
 const MIN_DIFFERENT_CHARACTERS = 6;
 
 /**
  * @param secrets the secrets of the environment or the data directory; none before the first start.
  * @param secretFiles the files that settings name.
- * @param asked `hasPasskeys` is the setting `sign_in.passkeys`, even if it has no effect.
+ * @param asked `hasPasskeys` is the value of `sign_in.passkeys`, even if the issuer cannot have passkeys.
  */
 export function configurationWarnings(
   variables: Variables,

@@ -11,7 +11,7 @@ const MIN_CERTIFICATE_DAYS = 14;
 const DAY_MS = 86_400_000;
 const BYPASSED = notChecked('--address bypasses the proxy');
 
-/** A check of TLS: not possible over http. */
+/** Declares a check of TLS, which does not apply to http. */
 const tlsCheck = (name: string, run: (first: DoctorAnswer) => Verdict): Check =>
   check(name, ['service', 'settings'], PUBLIC, ({ service: { first }, settings, address }) => {
     if (new URL(address ?? settings.issuer).protocol === 'https:') return run(first);
@@ -20,7 +20,7 @@ const tlsCheck = (name: string, run: (first: DoctorAnswer) => Verdict): Check =>
 
 const RAISE = `write how many of your proxies append to X-Forwarded-For, which each of them must set or append to; ${PROXY_HELP}`;
 
-/** Requests suggest a proxy, and the doctor could not disprove that. */
+/** The verdict if requests suggest a proxy, and the doctor cannot disprove it. */
 const ignoredHeader = (nodes: readonly string[]): Verdict =>
   warning`X-Forwarded-For arrives at ${nodes.join(', ')}, but proxy_hops is 0 there: if there is a proxy in front, all
     people share its address and one of them can lock all others out →
@@ -48,12 +48,12 @@ export function hopsVerdict(seen: {
   }
   const isIgnoring = ignoringNodes.length > 0;
   if (recorded === from) {
-    // One request of a stranger sets the flag of a node: it proves nothing if the doctor's own address arrived.
+    // If the doctor's own address arrived, the flag proves nothing: any request with the header sets it.
     if (from === to && isIgnoring) return ignoredHeader(ignoringNodes);
     return ok(`the service saw ${recorded}, the address of the doctor; ${stated}`);
   }
   const other = `the service saw ${recorded} instead of ${from}, the address of the doctor; ${stated}`;
-  // No NAT and no connection without a proxy explains these addresses.
+  // Only a proxy explains these addresses: not a NAT, and not a direct connection.
   if (recorded === to || isLoopback(recorded)) {
     return problem`${other}. It is the address of a proxy, so all people share it and one of them can lock all others
       out → ${RAISE}`;
@@ -85,7 +85,7 @@ export const ADDRESS_CHECKS: readonly Check[] = [
   check('caching', ['service'], PUBLIC, async ({ service: { send }, signal }) => {
     const ids: (string | undefined)[] = [];
     let cookie = '';
-    // Many caches store no answer that sets a cookie. With the cookies of the first answer, no further one does.
+    // Many caches store no answer that sets a cookie. If the request has the first answer's cookies, none is set.
     for (const isWithCookies of [false, false, true, true]) {
       const headers = isWithCookies && cookie ? { cookie } : {};
       const answer = await send({ path: '/login', headers }).catch(() => undefined);
@@ -104,7 +104,7 @@ export const ADDRESS_CHECKS: readonly Check[] = [
   }),
 ];
 
-/** Comes after the flow, in which the doctor signs in. */
+/** Runs after the flow, in which the doctor signs in. */
 export const HOPS_CHECK: Check = check(
   'proxy_hops',
   ['visitor', 'settings', 'database', 'service'],

@@ -7,7 +7,7 @@ import type { Visitor } from './visitor.ts';
 
 const PATH = ENDPOINT.introspectionChanges;
 
-/** An SSE comment: a heartbeat, the interval (first) or a stopping node's announcement. */
+/** Matches an SSE comment: the interval (first), a heartbeat, or the announcement of a shutdown. */
 const HEARTBEAT = /^:.*\n\n/gm;
 /** Heartbeats that may arrive together on a busy machine; a buffering proxy delivers more. */
 const MAX_AT_ONCE = 7;
@@ -16,7 +16,7 @@ const MAX_AT_ONCE = 7;
 export interface StreamWatch {
   /** How long the stream must stay open. */
   readonly watched: number;
-  /** Time limit for the whole check, enough for slow machines. */
+  /** Timeout of the whole check, long enough for slow machines. */
   readonly limit: number;
 }
 
@@ -24,8 +24,7 @@ export interface StreamWatch {
 const STREAM_WATCH: StreamWatch = { watched: 2_900, limit: 6_000 };
 
 /**
- * Watches a stream for three seconds, or up to twelve if something is wrong, so the doctor does
- * this during other checks.
+ * Watches a stream for three seconds, or up to twelve if something is wrong. Meanwhile the doctor runs other checks.
  *
  * @param client a resource server: only these may open the stream
  */
@@ -51,7 +50,7 @@ export async function watchChanges(
         arrived += atOnce;
         if (performance.now() - start >= watched) return undefined;
       }
-      // The service ends no stream by itself: this one was cut, or came from a cache.
+      // The service does not end a stream by itself, so it was cut, or came from a cache.
       return about(`ended after ${arrived} heartbeat(s)`);
     } catch (error) {
       const late = `delivered nothing for ${limit / 1000} s, although the service sends four times a second`;
@@ -62,7 +61,7 @@ export async function watchChanges(
   }
 
   const start = performance.now();
-  // Try twice: a node ends the streams of a changed client, and may learn only now that it is new.
+  // Try twice: a node ends the streams of a changed client, and may receive the news of this new client only now.
   const trouble = (await troubleOnce()) && (await troubleOnce());
   return trouble ?? ok('the stream stays open, and its heartbeats arrive one by one', performance.now() - start);
 }

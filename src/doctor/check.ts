@@ -14,7 +14,7 @@ type Verdicts = Verdict | readonly Verdict[];
 type Need = keyof Needs;
 type Provided = { readonly [Name in Need]: Awaited<ReturnType<Needs[Name]>> };
 
-/** Stands for the issuer, which only the settings know. */
+/** A placeholder for the issuer, which is known only once the settings are loaded. */
 export const PUBLIC = 'issuer';
 
 /**
@@ -36,7 +36,7 @@ export type Check = ReturnType<typeof check>;
 const STORES: readonly Need[] = ['server', 'database', 'tokens', 'nodes', 'running', 'visitor'];
 
 /**
- * Runs all checks in order, or until `signal` ends them. A check without its need is reported as not
+ * Runs all checks in order, or until `signal` ends them. A check whose need cannot be opened is reported as not
  * checked. Always closes and removes what was opened.
  *
  * @param say receives each finding as text, and how many there are
@@ -49,7 +49,7 @@ export async function runChecks(
 ): Promise<readonly Finding[]> {
   const findings: Finding[] = [];
   const opened = new AsyncDisposableStack();
-  /** Consecutive findings that say for the same reason that nothing was checked: printed as one line. */
+  /** Consecutive findings of unchecked things with the same reason, which are printed as one line. */
   const skipped: Finding[] = [];
   let isLost = false;
 
@@ -66,7 +66,7 @@ export async function runChecks(
       else say(findingText(finding), findings.length);
     }
   }
-  /** Reports a store that failed after it had answered: the doctor's account may be left behind. */
+  /** Reports a store that failed after it had answered, because the doctor's account may not be removed then. */
   function addLost(name: string, error: unknown): void {
     if (!(error instanceof StorageUnavailable)) throw error;
     const verdict = storeProblem(error);
@@ -79,7 +79,7 @@ export async function runChecks(
   const open = needsOf(context);
 
   async function runOne({ name, needs, where, run }: Check): Promise<void> {
-    // Do not ask again: each check would wait for the timeout.
+    // Do not ask the store again, because each check would wait for the timeout.
     if (isLost && needs.some((need) => STORES.includes(need))) return add(name, '', notChecked(LOST));
     try {
       const provided: Partial<Record<Need, unknown>> = {};

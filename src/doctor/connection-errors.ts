@@ -1,11 +1,11 @@
-/** What a wrong or missing answer says about the connection to the service, and how to fix it. */
+/** Explains a wrong or missing answer by problems of the connection to the service, with a remedy. */
 import { problem, type Verdict } from './findings.ts';
 import type { DoctorAnswer } from './requests.ts';
 
 /** The command that starts the service: for the systemd unit of the docs, or for a checkout. */
 export const START = 'start the service (`systemctl start gatehouse.target`, in a checkout `npm start`)';
 
-/** The page that has the lines of nginx, Caddy and HAProxy for each symptom. */
+/** Names the page that has the settings of nginx, Caddy and HAProxy for each symptom. */
 export const PROXY_HELP = 'docs/first-aid.md, part "The doctor blames the proxy", has the lines to write';
 
 /** Returns the visible part of an answer: status, error or heading of the page, request id. */
@@ -20,7 +20,7 @@ export function described({ status, body, text, requestId, headers }: DoctorAnsw
   return `${status}${words}, request ${requestId}`;
 }
 
-/** Takes linear time for any text: a server in front of the service may have written it. */
+/** Takes linear time for any text, because a server in front of the service may have written it. */
 function headingOf(html: string): string {
   const start = html.indexOf('<h1');
   const end = start < 0 ? -1 : html.indexOf('</h1>', start);
@@ -74,7 +74,7 @@ function ownRemedy({ status, text, body }: DoctorAnswer): string | undefined {
 
 /** Returns why no answer arrived, with the code of the error and a remedy. */
 export function unreachable(error: unknown): Verdict {
-  // A host with several addresses fails with one error for each.
+  // For a host with several addresses, the error contains one error for each address.
   const single = error instanceof AggregateError ? (error.errors[0] as unknown) : error;
   const known = single instanceof Error ? single : new Error(String(single));
   const code = 'code' in known ? String(known.code) : known.name;
@@ -95,7 +95,7 @@ const CONNECTION_ERRORS: CodeTable = {
     add the host name to the DNS (or to /etc/hosts here), or correct the issuer`,
   ECONNREFUSED: problem`no server listens at the public address →
     ${START}, and the proxy in front of it if there is one`,
-  // The last is the code of a DOMException after a timeout.
+  // 23 is the code of a DOMException after a timeout.
   'ETIMEDOUT EHOSTUNREACH ENETUNREACH TimeoutError ABORT_ERR 23': problem`the public address does not answer →
     check firewalls and routes in between; \`--address\` connects to one node directly`,
   'SELF_SIGNED UNABLE_TO_VERIFY UNABLE_TO_GET_ISSUER': problem`the certificate was issued by an authority that this

@@ -9,7 +9,7 @@ import { NODE_CHECKS } from './nodes.ts';
 import { SERVER_CHECKS } from './servers.ts';
 import { STORE_CHECKS } from './stores.ts';
 
-/** In the order of the report. The flow changes what the checks after it see. */
+/** The checks in the order of the report. The flow affects the results of the checks after it. */
 const CHECKS = [
   check('everything_else', ['settings'], '', () => []),
   ...STORE_CHECKS,

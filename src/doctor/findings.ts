@@ -18,12 +18,12 @@ const WORDS = { ok: 'ok', warning: 'warning', problem: 'problem', not_checked: '
 /**
  * A template tag for a text of the form "what is wrong → what to do"; its line breaks count as spaces.
  *
- * @param where if it differs from that of the check
+ * @param where the place, if it is not that of the check
  */
 export const trouble =
   (status: 'warning' | 'problem', where?: string) =>
   (texts: TemplateStringsArray, ...values: readonly unknown[]): Verdict => {
-    // Only an arrow of our own text counts: a value may come from a foreign server, which must not write the remedy.
+    // Use only an arrow in our own text: a value may come from another server, which must not write the remedy.
     const raw = texts.map((text) => text.replace(/\s+/g, ' '));
     const at = raw.findIndex((text) => text.includes(' → '));
     const [end = '', start = ''] = raw[at]?.split(' → ') ?? [];

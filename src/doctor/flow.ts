@@ -41,7 +41,7 @@ export const FLOW_CHECK: Check = check(
             signal.throwIfAborted();
             return unreachable(error);
           });
-      // Report each step at once: Ctrl-C ends the flow.
+      // Report each step at once, because Ctrl-C may end the flow.
       add(name, issuer, failed ? verdict : { ...verdict, ms: performance.now() - began });
       if (verdict.status === 'problem') failed = inWords(name);
     }
@@ -117,7 +117,7 @@ function createUser(issuer: string, send: Send, { person, client }: Visitor) {
     ['authorize', authorize],
     ['sign_in', signIn],
   ];
-  // A link does not resume a waiting authorization, so sign in first.
+  // A one-time link does not resume a pending authorization, so sign in before the authorization.
   const steps: Step[] = [...('linkPath' in person ? first.toReversed() : first), ['consent', consent]];
   const last: Step = ['sign_out', signOut];
   return { held, steps, signOut: last, hasStarted: () => hasStarted, cookies: () => [...browser.cookies.values()] };
@@ -134,7 +134,9 @@ const CLIENT_STEPS: readonly (readonly [name: StepName, shows: string, remedy: s
   ['refresh_revoked', 'the refresh token of the ended authorization is refused (invalid_grant)', NODES_DIFFER],
 ];
 
-/** The steps of the client, from the code to the end of all tokens. @param before holds the code once consent is given */
+/**
+ * The steps of the client, from the code to the end of all tokens. @param before has the code once consent is given
+ */
 function clientSteps(
   { client, journey }: Visitor & { journey: { isClientAccepted: boolean } },
   before: Held,

@@ -1,4 +1,4 @@
-/** What the checks of the doctor need. Each is opened once; the opening is a check itself. */
+/** Opens the stores and connections that the checks of the doctor need, each once. Opening one is a check, too. */
 import { lookup } from 'node:dns/promises';
 import { systemClock } from '../base/clock.ts';
 import type { OperatedBy } from '../base/operated-by.ts';
@@ -38,7 +38,7 @@ export interface ExaminationOptions {
 export interface Context extends ExaminationOptions {
   readonly findings: readonly Finding[];
   add(check: string, where: string, ...verdicts: readonly Verdict[]): void;
-  /** Runs `work` after the last check; the latest first. */
+  /** Runs `work` after the last check. The work that was deferred last runs first. */
   defer(work: () => unknown): void;
 }
 
@@ -51,7 +51,7 @@ const SLOW_QUERY_MS = 50;
 const TIMEOUT_FACTOR = 10;
 const NO_DATABASE = 'the database cannot be used';
 
-/** Functions that open what the checks need, each once, at its first call. @throws NeedFailed */
+/** Functions that open a need at their first call, and then return the same one. @throws NeedFailed */
 export type Needs = ReturnType<typeof createNeeds>;
 
 export function createNeeds(context: Context) {
@@ -102,13 +102,13 @@ function openSettings({ environment, add }: Context): SettingsWithoutSecrets {
   }
 }
 
-/** @throws the error if it is another one */
+/** @throws the error if it is not ConfigurationProblems */
 export function settingsProblems(error: unknown): Verdict[] {
   if (!(error instanceof ConfigurationProblems)) throw error;
   return error.problems.map(({ path, message, remedy }) => trouble('problem', path)`${path} ${message} → ${remedy}`);
 }
 
-/** Describes a store that cannot be used; the remedy is that of a start that failed with the same error. */
+/** Describes a store that cannot be used, with the remedy for a start that fails with the same error. */
 export function storeProblem(error: unknown, start = '', isEmbedded = false): Verdict {
   const { message, reason = message, remedy: own } = error as Error & { reason?: string; remedy?: string };
   const known = own ?? troubleOf(error)?.remedy;
@@ -119,7 +119,7 @@ const EMBEDDED_REMEDY =
   'check that this account may write there, that the disk has space, and which other process uses that folder';
 const SERVER_REMEDY = 'check that the database is running, and that its URL, account and password are correct';
 
-/** The server answers, but its database may have no schema. */
+/** Opens the server of the database, which may have no schema yet. */
 async function openServer({ add, defer }: Context, { storage }: SettingsWithoutSecrets) {
   const isEmbedded = storage.databaseUrl === undefined;
   const where = isEmbedded ? storage.dataDirectory : 'DATABASE_URL';
@@ -217,7 +217,7 @@ async function openTokens({ add, defer }: Context, { storage: { redisUrl } }: Se
     const reports = await reportRedis(redis, systemClock);
     const found = { reports, problems: await redisProblems(redis) };
     const identity = await redisIdentity(redis);
-    // A full Redis answers everything except writes and scripts: then its own checks say why.
+    // A full Redis answers all commands except writes and scripts: the checks of Redis then give the reason.
     const failure = await createRedisStore({ redis, clock: systemClock }).ping().catch(ofRedis);
     const slowest = Math.max(...reports.map(({ milliseconds }) => milliseconds)).toFixed(1);
     const answers = ok(`${reports.length === 1 ? 'answers' : `${reports.length} masters answer`} in ${slowest} ms`);
@@ -288,6 +288,6 @@ async function openVisitor(
     return stream;
   });
   const recordedAddress = () => visitors.recordedAddress(added.accountId);
-  /** `journey` says for later checks what the flow has proved: that the client could authenticate. */
+  /** `journey` tells later checks whether the flow has proved that the client can authenticate. */
   return { ...added, journey: { isClientAccepted: false }, stream, recordedAddress };
 }

@@ -21,7 +21,7 @@ import { clockVerdict } from './stores.ts';
 const LIMITS = { timeoutMs: 5_000, maxBytes: 64 * 1024 };
 const MAX_LISTED = 8;
 
-/** @param version of the Node that runs the doctor, which is that of the service on this machine */
+/** @param version of the Node that runs the doctor and, on this machine, the service */
 export function nodeVerdict(version: string): Verdict {
   const [known] = holesOfNode(version);
   if (!known) return ok(`Node ${version}, of which no hole is known`);
@@ -35,7 +35,7 @@ const silentVerdict = ({ node, silentMs }: ListedNode): Verdict =>
     frozen process keeps connections without answering them); a node that no longer exists is removed from the list
     after an hour`;
 
-/** @param listed undefined if the database, which has the list, cannot be used */
+/** @param listed the nodes in the database; undefined if the database cannot be used */
 export async function readyVerdict(
   server: Pick<SettingsWithoutSecrets['server'], 'operatorsHost' | 'operatorsPort'>,
   listed: readonly ListedNode[] | undefined,
@@ -73,7 +73,7 @@ function groups(
   return [...places].map(([value = '', members]) => `${label(value)} (${members.map(([where]) => where).join(', ')})`);
 }
 
-/** Reports settings that differ between nodes: a problem, as any node may get any request. */
+/** Reports settings that differ between nodes, because any node may get any request. */
 function settingsVerdicts(nodes: readonly ListedNode[], settings: SettingsWithoutSecrets): Verdict[] {
   const ours = comparableSettings(settings);
   const among: string[] = [];
@@ -129,7 +129,7 @@ export const NODE_CHECKS: readonly Check[] = [
 
   check('units', [], 'systemd', async ({ environment, signal }) => {
     const words = ['list-units', '--failed', '--plain', '--no-legend', 'gatehouse*'];
-    // Without this limit, a bus that hangs would hold the doctor for longer than a minute.
+    // Without this timeout, a system bus that does not answer would delay the doctor for more than a minute.
     const options = { env: { PATH: environment.PATH }, signal, timeout: 20_000 };
     const answer = await promisify(execFile)('systemctl', words, options).catch(() => undefined);
     if (!answer) return [];

@@ -10,7 +10,7 @@ export interface DoctorRequest {
   readonly form?: Readonly<Record<string, string>>;
 }
 
-/** Longer than the two seconds in which the service itself always answers. */
+/** Longer than the two seconds within which the service always answers. */
 const TIMEOUT_MS = 10_000;
 /** Several times as long as the longest page. */
 const MAX_ANSWER_BYTES = 4 * 1024 * 1024;
@@ -49,7 +49,7 @@ async function doctorAnswer(message: IncomingMessage) {
   const { socket } = message;
   // Read these first: once the connection is closed, its addresses are unknown.
   const ends = { from: plainAddress(socket.localAddress), to: plainAddress(socket.remoteAddress) };
-  // Its types do not say so, but the certificate of a closed connection is null.
+  // The certificate of a closed connection is null, although Node's types do not say so.
   const certificate: PeerCertificate | null = socket instanceof TLSSocket ? socket.getPeerCertificate() : null;
   const end = certificate?.valid_to;
   const whole = await wholeAnswer(message, MAX_ANSWER_BYTES);

@@ -40,7 +40,7 @@ async function mailVerdict(
     await createSendMail(mail, brand)({ to: { name: address, address }, subject, text });
     return done(`accepted one test mail to ${address}: check whether it arrives, and in which folder`);
   } catch (error) {
-    // The text is that of nodemailer, the server or the system, never with the password.
+    // The message is from nodemailer, the server or the system, and never contains the password.
     const { code = '', message } = error as Error & { code?: string };
     // Recognize an untrusted certificate, for which nodemailer reports the code of a socket error.
     const kind = /certificate/i.test(message) ? 'ETLS' : code;
@@ -97,6 +97,6 @@ export async function providerVerdicts(
     return ok(`${id} accepts our client; sign in once to test that it has the redirect URI ${uri}`, ms);
   }
 
-  // Check all concurrently, so that one without an answer does not delay the others.
+  // Check all providers concurrently, so that a provider that does not answer delays no other.
   return Promise.all(providers.map(verdictOf));
 }

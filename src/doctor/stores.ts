@@ -18,7 +18,7 @@ export function clockVerdict(clockAheadMs: number, whose = 'its clock', than = "
     synchronize both clocks with chrony or systemd-timesyncd: token lifetimes depend on them`;
 }
 
-/** A check of the Redis that stores the tokens; does not apply without Redis. */
+/** Declares a check of the Redis that stores the tokens, which does not apply without Redis. */
 const redisCheck = (
   name: string,
   verdict: (reports: readonly RedisReport[], problems: readonly RedisProblem[]) => Verdict,
@@ -31,7 +31,7 @@ const redisCheck = (
 const hidden = (fields: string): Verdict => notChecked(`INFO of Redis does not show ${fields}`);
 
 export const STORE_CHECKS: readonly Check[] = [
-  // The opening of the database reports them, unless the server does not answer.
+  // Opening the database reports pending migrations; this reports them as not checked if the server does not answer.
   check('migrations', ['server'], '', () => []),
 
   check('notifications', ['database'], 'DATABASE_URL', async ({ database }) => {
@@ -47,7 +47,7 @@ export const STORE_CHECKS: readonly Check[] = [
     if (database.embedded) return [];
     const running = runningOf(nodes).map(({ runsWith }) => runsWith.databaseConnections);
     if (running.length === 0) running.push(settings.storage.databaseConnections);
-    // Each node has one more connection, for notifications.
+    // Each node also has one connection for notifications.
     const needed = running.reduce((sum, connections) => sum + connections + 1, 0);
     const [lowest] = (await connectionLimits(database)).sort((a, b) => a.limit - b.limit);
     const opens = `${running.length} node(s) may open ${needed} connections`;
@@ -71,7 +71,7 @@ export const STORE_CHECKS: readonly Check[] = [
         see the log of Redis: the disk may be full or read-only`;
     }
     if (!reports.some(({ isRewritingOff }) => isRewritingOff)) return ok('the append-only file is on');
-    // No problem: each backup turns it off, and lasts for minutes.
+    // This is only a warning, because each backup turns rewriting off for minutes.
     return warning`Redis does not rewrite its append-only file (auto-aof-rewrite-percentage is 0), which grows until the
       disk is full → if no backup is running, one was interrupted: \`redis-cli config set
       auto-aof-rewrite-percentage 100\``;

@@ -14,7 +14,7 @@ import type { Database } from '../storage/queries.ts';
 
 export type Visitor = Awaited<ReturnType<ReturnType<typeof createVisitors>['add']>>;
 
-/** A host that never exists (RFC 2606 §2): no browser is sent to this URI. */
+/** A URI whose host never exists (RFC 2606 §2), and to which no browser is sent. */
 export const REDIRECT_URI = 'https://doctor.gatehouse.invalid/callback';
 
 const credentials = ({ client: { id }, secret }: { client: { id: string }; secret?: string | undefined }) => ({

@@ -38,7 +38,7 @@ export function createApiCalls(
   };
 }
 
-/** Names Node's code, such as `ECONNREFUSED`, but no addresses: those are for operators only. */
+/** Returns Node's code, such as `ECONNREFUSED`, without addresses, which only operators may see. */
 function reasonOf(error: unknown): Message {
   if (error instanceof AnswerRefused) return message('client-test.api-refused', { reason: error.message });
   const { code } = error as { code?: unknown };

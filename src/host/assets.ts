@@ -11,11 +11,11 @@ interface Asset {
   readonly body: Buffer;
   readonly type: string;
   readonly hash: string;
-  /** By content encoding; absent for images that are compressed already. */
+  /** The compressed bodies; absent for images, which are compressed already. */
   readonly encoded?: { readonly br: Buffer; readonly gzip: Buffer };
 }
 
-/** Everything that can be served, by path: no file name is ever made from a request. */
+/** All files that can be served, by path, so that no file name is made from a request. */
 export type Assets = Map<string, Asset>;
 
 const directory = new URL('../../views/assets/', import.meta.url);
@@ -23,7 +23,7 @@ const directory = new URL('../../views/assets/', import.meta.url);
 const types: Record<string, string> = {
   '.css': 'text/css; charset=utf-8',
   '.js': 'text/javascript; charset=utf-8',
-  // The header decides about the encoding, and not a declaration in the file.
+  // The header sets the character encoding; a declaration in the file is ignored.
   '.svg': 'image/svg+xml; charset=utf-8',
   '.png': 'image/png',
   '.webp': 'image/webp',
@@ -53,7 +53,7 @@ export function publishStylesheet(files: Assets, colour: string | undefined): st
   return url;
 }
 
-/** Returns what answers `GET` and `HEAD /assets/:name`; leaves unknown names to Koa's 404. */
+/** Returns the step for `GET` and `HEAD /assets/:name`. For unknown names, Koa answers 404. */
 export const createServeAsset = (own: Assets) =>
   function serveAsset(ctx: Context): void {
     const asset = own.get(ctx.url) ?? assets.get(ctx.path) ?? own.get(ctx.path);
@@ -78,7 +78,7 @@ function send(ctx: Context, asset: Asset, cacheControl: string): void {
   // BREACH: compress only files. The length of a compressed page could reveal its form token.
   const encoding = encoded && (['br', 'gzip'] as const).find((name) => ctx.acceptsEncodings(name));
   ctx.status = 200;
-  // RFC 9110 §8.8.3.3: each encoding has an ETag of its own.
+  // RFC 9110 §8.8.3.3: each encoding has its own ETag.
   ctx.etag = encoding ? `${hash}-${encoding}` : hash;
   if (encoded) ctx.vary('Accept-Encoding');
   ctx.set('Cache-Control', cacheControl);

@@ -8,7 +8,7 @@ import * as assets from './assets.ts';
 
 export type Brand = ReturnType<typeof createBrand>;
 
-/** Returns what makes the local `brand` of the views, the stylesheet of the pages, and what serves the files. */
+/** Returns a function for the local `brand` of the views, the URL of the stylesheet, and the routes of the files. */
 export function createBrand(settings: Settings['brand']) {
   const { name, logo, logoDark, colour, homeUrl, support, privacyUrl, termsUrl } = settings;
   const files: assets.Assets = new Map();

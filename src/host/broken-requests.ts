@@ -15,9 +15,9 @@ export interface RefusalOptions {
 }
 
 /**
- * The only place where requests enter the service. Passes `handler` only targets that every parser
- * reads alike, and answers each error that it does not catch itself: in an event handler of Node,
- * such an error would end the process, and a proxy would repeat the request at the next node.
+ * The only place where requests enter the service. Passes `handler` only targets that every parser reads alike, and
+ * answers each error that `handler` does not catch: an error in an event handler of Node would end the process, and a
+ * proxy would repeat the request at the next node.
  */
 export function guardRequests(handler: RequestHandler, options: RefusalOptions): RequestListener {
   const { log } = options;
@@ -88,7 +88,7 @@ const headersOf = ({ headers, requestId, text }: Refusal) => ({
   'X-Request-Id': requestId,
 });
 
-/** Ends the connection, and keeps nothing of an answer that was begun. */
+/** Ends the connection, and drops the headers of an answer that was begun. */
 function answerText(response: ServerResponse, status: number, refusal: Refusal): void {
   for (const name of response.getHeaderNames()) response.removeHeader(name);
   response.shouldKeepAlive = false;
@@ -105,8 +105,8 @@ const STATUSES: Readonly<Record<string, number>> = {
 const DROP_LOG_INTERVAL_MS = 60_000;
 
 /**
- * Answers what Node's parser refuses, and closes the connection. Does not log what was sent: it may
- * be a truncated request with a secret.
+ * Answers requests that Node's parser refuses, and closes the connection. Does not log what was sent: it may be a
+ * truncated request with a secret.
  *
  * @param afterAnswers see `oneAtATime`
  */
@@ -125,7 +125,7 @@ export function answerBrokenRequests(
     const headers = Object.entries(headersOf({ ...options, requestId, text }));
     const lines = headers.map(([name, value]) => `${name}: ${value}`).join('\r\n');
     socket.write(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines}\r\n\r\n${text}`);
-    // Destroy the socket: after `end()`, a client that continues to send keeps its half open.
+    // Destroy the socket: after `end()`, a client that continues to send keeps its half of the connection open.
     socket.destroySoon();
   }
 
@@ -137,7 +137,7 @@ export function answerBrokenRequests(
   server.on('connect', (_, socket: Socket) => {
     socket.on('error', () => socket.destroy());
     afterAnswers(socket, () => refuse(socket, 405, 'CONNECT'));
-    // Node has given up the socket with its timeouts: it must not wait for a client that reads nothing.
+    // Node no longer applies its timeouts to the socket, so do not wait for a client that reads nothing.
     if (!socket.writableEnded || socket.writableLength > 0) socket.destroy();
   });
 

@@ -43,7 +43,7 @@ export function exactRoutes<Result>(
   };
 }
 
-/** The promise of a step is passed on as it is: one more for each step would cost every request several turns. */
+/** Passes on the promise of a step unchanged: another promise for each step would delay every request. */
 const compose = <Result>(steps: readonly Step<Result>[], last: RunSteps<Result>): RunSteps<Result> =>
   steps.reduceRight<RunSteps<Result>>(
     (next, step) => (ctx) => step(ctx, () => Promise.resolve(next(ctx)) as Promise<Result>),

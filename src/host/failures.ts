@@ -8,7 +8,7 @@ import type { ErrorPage } from '../pages/error-page/error-page.ts';
 import { errorBody, OAuthError, oauthErrorAnswer } from '../provider/oauth-error.ts';
 import { shownPath } from './request-checks.ts';
 
-/** A restored store is noticed within 1 s; a busy account is free again even sooner. */
+/** A store that answers again is noticed within 1 s, and a busy account is free even sooner. */
 const RETRY_AFTER_SECONDS = '2';
 
 /** Route step: answers errors of the OAuth routes as OAuth errors in JSON. */
@@ -19,7 +19,7 @@ export function answerJsonErrors({ issuer, log }: { issuer: string; log: Logger 
     } catch (error) {
       const answer = oauthErrorAnswer(issuer, asOAuthError(ctx, error, log));
       if (answer.status !== 503) return answer;
-      // Keep a `Retry-After` that the error has, because it knows better.
+      // Keep a `Retry-After` of the error, because it is more exact.
       return { ...answer, headers: { 'Retry-After': RETRY_AFTER_SECONDS, ...answer.headers } };
     }
   };
@@ -55,7 +55,7 @@ export function answerErrorPages(parts: { errorPage: ErrorPage; issuer: string; 
       if (status >= 500) logFailure(ctx, error, log);
       await errorPage.show(ctx, status);
     }
-    // Keep a `Retry-After` that the page has set, because it knows better.
+    // Keep a `Retry-After` of the page, because it is more exact.
     const isForLater = ctx.status === 503 || ctx.status === 429;
     if (isForLater && !ctx.response.get('Retry-After')) ctx.set('Retry-After', RETRY_AFTER_SECONDS);
   };
@@ -75,7 +75,7 @@ function isMissedByProgram(ctx: Context): boolean {
 export function statusOf(error: unknown): number {
   if (!(error instanceof Error)) return 500;
   const { status, expose } = error as Error & { status?: unknown; expose?: unknown };
-  // `ctx.throw` sets no `expose` from 500 on.
+  // For a status of 500 or more, `ctx.throw` sets `expose` to false.
   const isMeant = expose === true || error instanceof HttpError || error instanceof OAuthError;
   return isMeant && typeof status === 'number' ? status : 500;
 }

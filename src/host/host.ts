@@ -34,7 +34,6 @@ export interface HostParts {
   readonly server: AuthorizationServer;
   readonly refreshSession: readonly Middleware[];
   /** The endpoints at which upstream providers announce a sign-out, by path. */
-  readonly upstreamLogouts: ExactRoutes;
   readonly errorPage: ErrorPage;
   /** Runs before the pages: shows the stored result of a submitted form. */
   readonly showResult: Middleware;
@@ -50,12 +49,12 @@ export function createHost(parts: HostParts) {
   const { issuer } = settings;
   const headers = securityHeaders(issuer);
   const app = new Koa();
-  // oidc-provider's cookies use this application's contexts, and so these keys, too.
+  // oidc-provider sets its cookies through this application's contexts, and so also uses these keys.
   app.keys = [...settings.secrets.cookieKeys];
   // Trust only the addresses that our own proxies wrote.
   app.proxy = settings.server.proxyHops > 0;
   app.maxIpsCount = settings.server.proxyHops;
-  // Take these from the issuer, never a header: links, redirects and Secure cookies need them.
+  // Take protocol and host from the issuer, never from a header: links, redirects and Secure cookies use them.
   const { protocol, host } = new URL(issuer);
   Object.defineProperty(app.request, 'protocol', { value: protocol.slice(0, -1) });
   Object.defineProperty(app.request, 'host', { value: host });
@@ -76,7 +75,7 @@ export function createHost(parts: HostParts) {
   // RFC 9110 §15.5.6: any other method of a page gets a 405 that lists the allowed ones.
   app.use(router.allowedMethods());
 
-  // Most requests are for these routes, so they run without Koa's own work for each request.
+  // Most requests are for these routes, so they skip the work that Koa does for each request.
   const forPrograms = oauthRoutes(parts);
   const stepsOf = exactRoutes([answerJsonErrors({ issuer, log })], forPrograms);
   const logRequest = createRequestLog({ log, observeRequest });
@@ -98,13 +97,13 @@ export function createHost(parts: HostParts) {
   return { handle, routes };
 }
 
-/** Nothing on a profile page is named with a NUL, and PostgreSQL accepts no value with one. */
+/** Refuses paths with a NUL: no record has one in its id, and PostgreSQL accepts no value with one. */
 function refuseNul(ctx: Context, next: Next): Promise<void> {
   if (ctx.path.startsWith('/profile/') && /%00|\0/.test(ctx.path)) ctx.throw(404);
   return next();
 }
 
-/** What the request log has put into the context after an error that no step caught. */
+/** Returns the answer that the request log has put into the context after an error that no step caught. */
 const uncaught = ({ status, body }: Context): Answer => ({
   status,
   headers: { 'Content-Type': 'text/plain; charset=utf-8' },
@@ -131,7 +130,6 @@ function oauthRoutes(parts: HostParts): ExactRoutes {
     [ENDPOINT.revokeCurrentToken]: { POST: server.revokeCurrentToken, OPTIONS: preflight },
     [ENDPOINT.revocation]: { POST: server.revocation, OPTIONS: preflight },
     [ENDPOINT.refreshSession]: { POST: refreshSession },
-    ...parts.upstreamLogouts,
     [ENDPOINT.metadata]: {
       OPTIONS: [answerPreflight('GET')],
       GET: [
@@ -169,7 +167,7 @@ function engineRoutes({ settings, server }: HostParts): Route[] {
 }
 
 function mounted(engine: readonly Route[], pages: readonly Route[]): Router {
-  // With all methods that Node parses, none is answered 501.
+  // List all methods that Node parses, so that the router answers none with 501.
   const router = new Router({ sensitive: true, strict: true, methods: METHODS });
   const add = ({ method, path, steps }: Route) => router.register(path, [method], [...steps]);
   // Only GET: a HEAD request would also issue a code, which could not be read.

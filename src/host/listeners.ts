@@ -23,7 +23,7 @@ export interface ConnectionLimits {
   readonly requestTimeout: number;
   /** Time between two checks of the two timeouts, which can be exceeded by this much. */
   readonly connectionsCheckingInterval: number;
-  /** Longer than proxies keep idle connections: a proxy could send on one that is closing. */
+  /** When an idle connection is closed: later than proxies close it, which could otherwise send meanwhile. */
   readonly keepAliveTimeout: number;
   /** Maximum time without a byte in either direction during a request or an answer. */
   readonly idleTimeout: number;
@@ -46,7 +46,7 @@ const NOT_SHARED =
   'this system cannot share a port between processes (SO_REUSEPORT): remove `server.reuse_port`, ' +
   'and give each process a port of its own behind a load balancer';
 
-/** Longer than any request may take; then the remaining connections are cut. */
+/** After this time, which is longer than any request may take, the remaining connections are cut. */
 const DRAIN_LIMIT_MS = 7_000;
 /** Time between two sweeps of `drain`, which close the connections that have become idle. */
 const DRAIN_SWEEP_MS = 20;
@@ -68,8 +68,8 @@ export class PortNotShared extends Error {
 }
 
 /**
- * Connections that wait until they are accepted; `net.core.somaxconn` limits it further, by default to the same. If more
- * arrive at once than wait here, Linux delays or resets some; Node's default is 511.
+ * Maximum number of connections that wait to be accepted; `net.core.somaxconn` is another limit, by default the same.
+ * If more connections arrive at once, Linux delays or resets some. Node's default is 511.
  */
 const MAX_NOT_ACCEPTED = 4_096;
 
@@ -151,7 +151,7 @@ function portOf(server: Server | undefined): number | undefined {
  */
 export async function drain(server: Server): Promise<void> {
   const closed = new Promise((resolve) => server.close(resolve));
-  // Repeat this: an answer that ends later, such as a stream, leaves another idle connection.
+  // Repeat this, because an answer that ends later, such as a stream, leaves another idle connection.
   const idle = setInterval(() => server.closeIdleConnections(), DRAIN_SWEEP_MS);
   const cut = setTimeout(() => server.closeAllConnections(), DRAIN_LIMIT_MS);
   await closed;
@@ -178,18 +178,18 @@ const LINGER_MS = 1_000;
 const MAX_LINGERS = 4;
 
 /**
- * The last part of the delay, in which connections are kept open again. A proxy without health
- * checks sends until the port refuses it; if it can reuse connections, it opens hardly any new
- * ones, and the system resets each new one that was not accepted before the port closed.
+ * The last part of the delay, in which answers keep connections open again. A proxy without health checks sends
+ * requests until the port refuses connections. If it can reuse connections, it opens few new ones, and the system
+ * resets new connections that were not accepted before the port closed.
  */
 const REUSE_MS = 1_000;
 
 const MAX_WAIT_FOR_QUIET_MS = 1_000;
-/** If no connection is accepted for this long, none waits, except after a long turn: see `SHORT_TURN_MS`. */
+/** If none is accepted for this time, no connection waits, except after a long turn (see `SHORT_TURN_MS`). */
 const QUIET_MS = 5;
 /**
- * Longest turn of the event loop, in milliseconds, after which no connection can wait. A longer turn
- * accepts connections only at its start, so one that arrived later in it still waits.
+ * The longest turn of the event loop after which no connection can wait. A turn accepts connections only at its start,
+ * so a connection that arrived during a longer turn still waits.
  */
 const SHORT_TURN_MS = 1;
 
@@ -204,8 +204,8 @@ interface Answers {
 }
 
 /**
- * Closes a listener under load: makes its clients reconnect, and answers every request. All servers
- * that leave together, such as those of both loopback addresses, share one departure.
+ * Closes a listener under load: makes its clients reconnect, and answers every request. All servers that are closed
+ * together, such as those of both loopback addresses, share one departure.
  */
 export function createDeparture() {
   let phase: 'open' | 'announced' | 'closing soon' | 'closed' = 'open';
@@ -237,14 +237,14 @@ export function createDeparture() {
     ServerResponse: Answer,
 
     /**
-     * Accepts requests during the delay, closes the ports, and resolves when every one is answered.
-     * Answers end connections (RFC 9112 §9.6), except in the last second before the ports close.
+     * Accepts requests during the delay, closes the ports, and resolves when every request is answered. Answers end
+     * connections (RFC 9112 §9.6), except in the last second before the ports close.
      *
      * @param servers the servers that use `ServerResponse`
      * @param options.delayMs how long load balancers may take to notice that this node is leaving
      * @param options.onClosed called when the ports are closed: new connections go to other nodes
-     * @param options.onUnreachable called each second once the ports are closed and requests have
-     *   ceased (or after four seconds): new ones go to other nodes, so streams should end then
+     * @param options.onUnreachable called each second once the ports are closed and requests have ceased (or after four
+     * seconds): new requests go to other nodes, so streams should end then
      * @param options.timeoutFactor factor for the times after which waiting and remaining connections are cut
      */
     async leave(
@@ -300,8 +300,8 @@ async function closeWhenAnswered(
   }, limitMs);
   const idle = setInterval(() => {
     sweeps += 1;
-    // While requests arrive, the next one may be on its way on any idle connection. When a stream ends, its proxy may
-    // send the next request on that connection at once.
+    // While requests arrive, the next request may be on its way on any idle connection. When a stream ends, its proxy
+    // may at once send the next request on that connection.
     const hasCeased = !isAsked && answers.sent === sent;
     isAsked = false;
     sent = answers.sent;
@@ -321,16 +321,13 @@ async function closeWhenAnswered(
  */
 function closeIdleConnections(servers: readonly Server[], answers: Answers): void {
   const stillRead = [...answers.open].filter((answer) => answer.writableEnded && !answer.writableFinished);
-  // Node.js closes no connection with an answer that is not `finished`, and reads nothing else in between.
+  // Node.js closes no connection with an answer that is not `finished`; this flag has no other effect meanwhile.
   for (const answer of stillRead) answer.finished = false;
   for (const server of servers) server.closeIdleConnections();
   for (const answer of stillRead) answer.finished = true;
 }
 
-/**
- * Resolves when every connection that reached the ports is accepted, because closing a port resets
- * those that still wait.
- */
+/** Resolves when every connection is accepted, because closing a port resets connections that still wait. */
 async function untilNoneWaits(servers: readonly Server[], limitMs: number): Promise<void> {
   const limit = performance.now() + limitMs;
   let hasAccepted = true;
@@ -343,7 +340,7 @@ async function untilNoneWaits(servers: readonly Server[], limitMs: number): Prom
     hasAccepted = false;
     await delay(QUIET_MS);
     const start = performance.now();
-    // Timers run before the connections of the same turn are accepted.
+    // Wait a turn, because timers run before the connections of the same turn are accepted.
     await nextTurn();
     turnMs = performance.now() - start;
   }

@@ -2,10 +2,7 @@
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 
-/**
- * Maximum number of waiting requests per connection. No common HTTP client pipelines, so an honest
- * client never exceeds this.
- */
+/** Maximum number of waiting requests per connection. Honest clients stay below it, because hardly any pipelines. */
 const MAX_WAITING = 16;
 
 type Exchange = readonly [IncomingMessage, ServerResponse];
@@ -21,9 +18,8 @@ interface Pipeline {
 }
 
 /**
- * Returns a listener that calls `handler` for one request of a connection at a time. Node emits
- * every request in the up to 64 KiB it reads at once: one connection could have hundreds of
- * requests in progress.
+ * Returns a listener that calls `handler` for one request of a connection at a time. Node reads up to 64 KiB at once
+ * and emits all requests in it, so one connection could have hundreds of requests in progress.
  */
 export function oneAtATime(handler: RequestListener) {
   const pipelines = new WeakMap<Socket, Pipeline>();
@@ -66,8 +62,8 @@ export function oneAtATime(handler: RequestListener) {
     },
 
     /**
-     * Calls `work`, which ends a connection whose input is broken, after the answers to the whole
-     * requests before: in between, the client would take it for a part of one of them.
+     * Calls `work`, which ends a connection after invalid input, when the complete requests before it are answered:
+     * earlier, the client would read its answer as a part of another one.
      */
     afterAnswers(socket: Socket, work: () => void): void {
       const pipeline = pipelines.get(socket);

@@ -26,7 +26,7 @@ export interface OperatorsHostParts {
   readonly operatorsHost: string;
   readonly readiness: Readiness;
   readonly metrics: Metrics['text'];
-  /** Both throw ConfigurationProblems if the settings have problems; `preview` changes nothing. */
+  /** Both functions throw ConfigurationProblems if the settings have problems; `preview` changes nothing. */
   readonly reload: {
     readonly preview: () => Promise<object>;
     readonly everywhere: (by?: OperatedBy) => Promise<object>;
@@ -155,14 +155,14 @@ function requireCredential(accepted: () => readonly string[] | undefined): Middl
   };
 }
 
-/** Who runs the command, as the command says: a user of this machine, or one who has the keys. */
+/** Returns who runs the command, as the command reports it: a user of this machine, or one who has the keys. */
 function operatorOf(ctx: Context): OperatedBy | undefined {
   const named = (header: string) => decodedHeader(ctx.get(header));
   const [operator, reason] = [named('gatehouse-operator'), named('gatehouse-reason')];
   return operator === undefined ? undefined : { operator, ...(reason !== undefined && { reason }) };
 }
 
-/** Returns undefined for what the command does not send: nothing, an invisible character, a longer text, a secret. */
+/** Returns undefined for a text that the command never sends: empty, invisible characters, too long, or a secret. */
 function decodedHeader(value: string): string | undefined {
   const text = isDecodable(value) ? decodeURIComponent(value) : '';
   return /^\P{C}{1,500}$/u.test(text) && !holdsSecret(text) ? text : undefined;
@@ -180,7 +180,7 @@ function answerReload(work: (ctx: Context) => Promise<object>): Middleware {
         ctx.status = 422;
         ctx.body = { code: error.code, problems: error.problems };
       } else {
-        // The error's text may contain what belongs only in the log.
+        // The error's text may contain details that belong only in the log.
         ctx.status = 500;
         ctx.body = { code: 'not_reloaded', message: 'see the log for the cause' };
       }

@@ -5,15 +5,14 @@ import type { PostForm } from '../pages/routes.ts';
 import type { RequestHandler } from './broken-requests.ts';
 import { addressOf, drain, listen } from './listeners.ts';
 
-/** More than any request of a client to this service takes. */
+/** Limits that no request of a client to this service reaches. */
 const LIMITS = { timeoutMs: 20_000, maxBytes: 1024 * 1024 };
 
 /**
- * The issuer's address may be unreachable from this machine (a proxy, a name that resolves only
- * elsewhere, a certificate that Node does not trust), so a loopback listener is opened for each
- * request and closed after the answer.
+ * The issuer's address may be unreachable from this machine (a proxy, a name that resolves only elsewhere, a
+ * certificate that Node does not trust), so a loopback listener is opened for each request and closed after the answer.
  *
- * @param handler called for each request: the application itself contains the senders
+ * @param handler returns the application; a function, because the application is created after this object
  */
 export function createOwnRequests(parts: { issuer: string; log: Logger; handler: () => RequestHandler }): PostForm {
   const { issuer, log, handler } = parts;

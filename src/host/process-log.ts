@@ -7,10 +7,10 @@ const FLUSH_INTERVAL_MS = 250;
 /** pino's number for the level `warn`. */
 const WARN = 40;
 
-/** Lines wait for up to this many bytes while they cannot be written; further lines are dropped. */
+/** While lines cannot be written, up to this many bytes of them wait; further lines are dropped. */
 const MAX_WAITING_BYTES = 1_048_576;
 
-/** Of this process, which has one standard output. */
+/** Counts for the whole process, because it has only one standard output. */
 let dropped = 0;
 
 /** Returns how many log lines were dropped so far, because standard output was full or closed. */
@@ -44,7 +44,7 @@ export function createProcessLog({ level }: { readonly level: string }): Logger 
     failure = undefined;
     const lines = dropped - reported;
     reported = dropped;
-    // Not in this listener: the write is still in progress.
+    // Do not log in this listener, because the write is still in progress.
     if (lines > 0) setImmediate(() => log.warn({ lines }, 'log lines were dropped'));
   });
   const stream = {
@@ -53,15 +53,15 @@ export function createProcessLog({ level }: { readonly level: string }): Logger 
     lastLevel: 0,
     write(line: string): void {
       if (failure?.code === 'EPIPE') {
-        // The reader of the output does not come back.
+        // The reader of the output has gone for good.
         dropped += 1;
         return;
       }
       output.write(line);
       if (this.lastLevel >= WARN) output.flush();
     },
-    // One write suffices for less than a batch. pino's own `flushSync` would retry forever once the
-    // reader of the output is gone.
+    // One write is enough for less than a batch. pino's own `flushSync` would retry forever if the reader of the output
+    // has gone.
     flushSync: () => output.flush(),
   };
   const log = pino({ level, mixin: logMixin }, stream);

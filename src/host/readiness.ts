@@ -107,7 +107,7 @@ export const reasonNotReady = ({ database, tokens }: StoreStates): string | unde
 const storeRefusal = (store: Store, state: StoreState): string | undefined =>
   state.isAway ? (state.reason ?? 'no answer') : clockRefusal(store, state);
 
-/** Returns a listener for results: it logs when a clock is wrong, more wrong, or right again. */
+/** Returns a listener for results, which logs when a clock becomes wrong, more wrong, or right again. */
 export function createClockWatch(log: Pick<Logger, 'error' | 'warn' | 'info'>) {
   const last = new Map<Store, 'error' | 'warn' | 'info'>();
 

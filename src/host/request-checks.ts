@@ -43,7 +43,7 @@ export function checkHost(issuer: string): CheckRequest {
 
 const MAX_HOST_LENGTH = 100;
 
-/** Shows the Host, to find a proxy that changed it, without what a terminal would interpret. */
+/** Returns the Host for display, which reveals a proxy that changed it, without characters for terminals. */
 export const shownHost = (named = 'no host'): string => named.replace(/[^\x21-\x7e]/g, '?').slice(0, MAX_HOST_LENGTH);
 
 /** OpenID Connect's parameters; oidc-provider would store those that it does not refuse. */
@@ -53,8 +53,8 @@ const OPENID_PARAMETERS = ['acr_values', 'claims', 'claims_locales', 'display', 
 const MAX_LOGIN_HINT_LENGTH = 320;
 
 /**
- * Ignores parameters without a meaning here (RFC 6749 §3.1); oidc-provider would refuse these. Of
- * `ui_locales`, which it would store, only the language that the pages will have remains.
+ * Ignores parameters without a meaning here (RFC 6749 §3.1); oidc-provider would refuse these. Reduces `ui_locales`,
+ * which oidc-provider would store, to the language that the pages will have.
  */
 export async function ignoreOpenIdParameters(ctx: Context, next: Next): Promise<void> {
   const isForeign = (name: string): boolean =>
@@ -86,7 +86,7 @@ export function routeOf(ctx: Context & { _matchedRoute?: string | RegExp }): str
   return ctx.state.route ?? String(ctx._matchedRoute ?? 'unmatched');
 }
 
-/** Cuts codes and tokens, which some callers put into the path; our own segments are shorter. */
+/** Shortens codes and tokens, which some callers put into the path; the segments of our own paths are shorter. */
 export function shownPath(ctx: Context): string {
   const { path } = ctx;
   if (path === routeOf(ctx)) return path;
@@ -106,7 +106,7 @@ const UNIQUE_HEADERS = new Set(['host', 'authorization']);
 export function checkRepeatedHeaders({ rawHeaders }: IncomingMessage): Answer | undefined {
   const names = new Set<string>();
   for (const [place, text] of rawHeaders.entries()) {
-    // Names and values alternate. The length rules out nearly all names without lowercasing them.
+    // Names and values alternate. Check the length first, which saves converting nearly all names to lower case.
     if (place % 2 === 1 || (text.length !== 4 && text.length !== 13)) continue;
     const name = text.toLowerCase();
     if (!UNIQUE_HEADERS.has(name)) continue;

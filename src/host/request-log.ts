@@ -75,11 +75,11 @@ export function createRequestLog(parts: RequestLogParts) {
   };
 }
 
-/** What pino itself joins its lines from. A test compares them. */
+/** The parts from which pino itself composes its lines. A test compares both results. */
 interface PinoInside {
   /** For each level: `{"level":30`. */
   readonly [symbols.lsCacheSym]: Readonly<Record<number, string>>;
-  /** Begins with a comma, as do the bindings. */
+  /** The texts of the time and of the bindings begin with a comma. */
   readonly [symbols.timeSym]: () => string;
   readonly [symbols.chindingsSym]: string;
   readonly [symbols.streamSym]: { lastLevel?: number; write(line: string): void };
@@ -99,7 +99,7 @@ export function requestLine(log: Logger) {
       if (value !== undefined) line += `,"${name}":${typeof value === 'string' ? JSON.stringify(value) : value}`;
     }
     const stream = inside[symbols.streamSym];
-    // The process log knows from this which lines to write at once.
+    // The process log uses this to decide which lines to write at once.
     stream.lastLevel = number;
     stream.write(`${line},"msg":"request"}\n`);
   };

@@ -54,7 +54,7 @@ export function securityHeaders(issuer: string) {
       noStore(ctx);
       return clientFormHeaders(ctx, next);
     },
-    /** For JSON, unless an answer has its own. Without helmet, which takes longer than a whole answer. */
+    /** Headers for JSON, unless an answer sets its own. Not made by helmet, which takes longer than a whole answer. */
     data: {
       'Content-Type': 'application/json; charset=utf-8',
       'Cache-Control': 'no-store',

@@ -45,7 +45,7 @@ const hashOf = (text: string): Buffer => createHash('sha256').update(text).diges
  * Reads the whole body, so that an interrupted request changes nothing.
  *
  * @param remedy what the caller of a body that is too large should do.
- * @returns undefined if the body is too large (then answers 413) or the connection was cut
+ * @returns undefined if the body is too large (this function then answers 413) or the connection was cut
  */
 export async function bodyOf(
   ctx: Context,

@@ -1,4 +1,4 @@
-/** Renders the pages from the EJS files of `views/`, which see nothing but `LOCALS`. */
+/** Renders the pages from the EJS files of `views/`, which can use only the variables `LOCALS`. */
 import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -28,7 +28,7 @@ for (const name of readdirSync(directory, { recursive: true, encoding: 'utf8' })
   if (!name.endsWith('.ejs')) continue;
   const file = path.join(directory, name);
   const source = readFileSync(file, 'utf8');
-  // Without the option `filename`, with which EJS would look for each include on the disk, for each page.
+  // Do not set the option `filename`: EJS would then look for each include on the disk, for each page.
   const includer = (other: string) => ({ filename: path.join(path.dirname(file), `${other}.ejs`) });
   ejs.cache.set(file, ejs.compile(source, { ...OPTIONS, includer }));
   if (/profile-nav|client-top/.test(source)) viewsWithNavigation.add(name);
@@ -45,7 +45,7 @@ function draw(name: string, locals: ejs.Data): string {
 // Check all texts at the start.
 languages();
 
-/** The data of every page besides its own: the signed-in user, and the token of its forms. */
+/** The data that every page gets in addition to its own: the signed-in user, and the token of its forms. */
 interface Frame {
   readonly person?: { readonly name: string; readonly email: string };
   /** True if the user owns a client or an API key, so that the navigation shows all their pages. */
@@ -58,9 +58,9 @@ interface Frame {
   readonly formToken: string;
   /** Every language, if the user can choose between several. */
   readonly languages: readonly { readonly tag: string; readonly name: string }[];
-  /** False for a page that only links the page with the choice. */
+  /** False for a page that only has a link to the page with the choice of languages. */
   readonly hasLanguageForm: boolean;
-  /** Where a chosen language leads back to. */
+  /** The address of this page, to which choosing a language leads back. */
   readonly drawnAt: string;
 }
 
@@ -68,7 +68,7 @@ interface Frame {
 export function createRender(parts: {
   formTokens: Pick<FormTokens, 'formToken'>;
   signedInOf(ctx: Context): Promise<Visitor | undefined>;
-  /** Without it, all pages are in English. */
+  /** If absent, all pages are in English. */
   languageOf?(ctx: Context, visitor: Visitor | undefined): string;
   navigationOf?(accountId: string): Promise<Pick<Frame, 'isDeveloper' | 'waiting'>>;
   readonly brand?: Pick<Brand, 'view' | 'stylesheet'>;
@@ -86,7 +86,7 @@ export function createRender(parts: {
     const frame: Frame = {
       ...(visitor && { person: visitor.account }),
       ...(navigation || { isDeveloper: false, waiting: 0 }),
-      // Show no demand after the grace period: the page itself then explains what to do.
+      // Do not show this after the grace period, when the page itself explains what to do.
       ...(standing?.is === 'warned' &&
         ctx.status < 500 &&
         ctx.path !== STRONG_SIGN_IN && {

@@ -50,7 +50,7 @@ const shownValue = (value: unknown): string =>
   typeof value === 'object' && value !== null ? JSON.stringify(value) : String(value ?? 'not set');
 
 /**
- * Creates a client without connecting it, which reads the files that the URL names (`sslrootcert=…`).
+ * Creates a client without connecting it. This reads the files that the URL names (`sslrootcert=…`).
  *
  * @throws ConfigurationProblems if PostgreSQL's client refuses its URL or a file that it names
  */

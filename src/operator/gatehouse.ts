@@ -11,7 +11,7 @@ import { readAssignments, readEnvironmentFile } from './environment-file.ts';
 
 const COMMAND = path.join(import.meta.dirname, 'main.ts');
 const UNITS = 'gatehouse@*.service';
-/** Queried if no instance is loaded: the template has the properties of every instance. */
+/** Queried if no instance is loaded. Its template has the properties of every instance. */
 const ANY_INSTANCE = 'gatehouse@3001.service';
 
 const AS_ROOT = 'Run it as root: sudo gatehouse …';
@@ -27,7 +27,7 @@ interface Unit {
   readonly environment: Variables;
 }
 
-/** Run as the caller, who may write where the service's user may not: a new key needs no deployment. */
+/** True for generating a key, which runs as the caller: it needs no deployment, and writes where the caller may. */
 const makesKey = process.argv.some((word, index, words) => word === 'keys' && words[index + 1] === 'generate');
 const unit = makesKey || namesADeployment(environmentOfProcess) ? undefined : findUnit();
 if (unit === undefined) await import('./main.ts');
@@ -50,7 +50,7 @@ function findUnit(): Unit | undefined {
     const [, file = '', mayBeMissing] = /^(.*) \(ignore_errors=(?:(yes)|no)\)$/.exec(line) ?? [];
     Object.assign(environment, readEnvironmentFile(contentOf(file, mayBeMissing !== undefined)));
   }
-  // Only a process of the unit gets this variable from systemd. The nodes keep a copy of their settings there.
+  // Set this variable, because systemd sets it only for the unit: the nodes store a copy of their settings there.
   const [folder] = values('StateDirectory')[0]?.split(' ') ?? [];
   if (folder) environment.STATE_DIRECTORY = path.join('/var/lib', folder);
   return { user: values('User')[0] ?? '', environment };

@@ -10,9 +10,9 @@ import { wholeNumber } from './command/arguments.ts';
 import type { Operator, Report } from './command/operator.ts';
 import { REFUSED, table, toMoment } from './command/report.ts';
 
-/** Also the shortest time that is left for a read. */
+/** A read also gets at least this time. */
 const POLL_PAUSE_MS = 500;
-/** The time in which a database with the time limits of the service has answered, or is given up. */
+/** Longest time of a read with the timeouts of the service. */
 const READ_MS = 2_000;
 const MAX_NODES = 1_000;
 
@@ -60,10 +60,10 @@ function seconds(text: string): number {
 }
 
 /**
- * Ends early rather than late: less than one pause before the limit.
+ * Ends at the limit, or less than one pause before it.
  *
  * @param read opens the database for one query and closes it again, because it may restart or be migrated meanwhile;
- *   takes no longer than the time that is left
+ * takes no longer than the time that is left
  */
 async function waitFor(
   { wait, within }: Required<NodesOptions>,

@@ -30,7 +30,7 @@ type ChangeRecord = (tx: Queries) => Promise<void>;
 
 export type Registries = ReturnType<typeof createRegistries>;
 
-/** What a command says, and is asked, while its registries are opened. */
+/** What opening the registries of a command needs from the command. */
 export interface Opening {
   /** Loads the settings, or reports on standard error what is used instead of a refused file. */
   readonly load: () => ReturnType<typeof loadForCommand>;
@@ -56,10 +56,10 @@ const newerSchema = (names: readonly string[]): string =>
   `The database has the schema of a later version (${names.at(-1)}), and this command does not know what it adds.`;
 
 /**
- * Opens the database of the settings while `work` runs. If a running service has opened an embedded
- * database, it is reached through that service.
+ * Opens the database of the settings while `work` runs. If a running service has opened an embedded database, it is
+ * reached through that service.
  *
- * @param readsOnly a command that changes nothing migrates nothing either
+ * @param readsOnly true for a command that changes nothing, and so must not migrate
  * @throws NoDeployment, StorageUnavailable, or Refusal `migrations_pending`
  */
 export async function withRegistries<Result>(
@@ -132,7 +132,7 @@ function createRegistries(
     endings: async () => createEndings({ store: await tokenStore(), revocations }),
     machineTokens: async () => createMachineTokens(await tokenStore()),
     /**
-     * Makes the audit record of a change in access, to be written in the transaction of that change.
+     * Creates the audit record of a change, to be written in the transaction of that change.
      *
      * @param about in whose log the record appears, and the ids and names of the changed things
      */

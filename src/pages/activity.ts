@@ -95,7 +95,7 @@ export function describeActivity(record: ActivityRecord, rightsInWords: (rights:
     ...describeAction({ action, details: { ...details, ...(rights && { rights }) } }),
     /** Who acted: `Firefox on Windows`, or `The operator`. */
     by: browser === undefined ? message(`activity.actor-${actor}`) : browserText(browser),
-    /** Undefined, as the address, if no browser sent the request. */
+    /** Undefined, like `address`, if no browser sent the request. */
     device: browser === undefined ? undefined : deviceIcon(browser),
     address: origin?.address,
   };

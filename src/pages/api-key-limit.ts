@@ -1,4 +1,4 @@
-/** `/profile/api-keys/:id/limit`: the places that one of the user's keys reaches, and its limit. */
+/** `/profile/api-keys/:id/limit`: what one of the user's API keys can access, and the key's limit. */
 import type { Context, Next } from 'koa';
 import type { Access } from '../accounts/access/access.ts';
 import { NO_LIMIT } from '../accounts/access/access-limit.ts';
@@ -35,7 +35,7 @@ const LIST = '/profile/api-keys';
 const NO_SUCH = message('api-keys.no-such');
 
 interface Typed {
-  /** Undefined before the form was sent, and if it has no limit. */
+  /** Undefined before the form was sent, and if the sent form has no limit. */
   readonly limit: TypedLimit | undefined;
 }
 

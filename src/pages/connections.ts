@@ -1,8 +1,7 @@
-/** `/profile/connections`: the clients that act for a user, their access, and how to end it. */
+/** `/profile/connections`: the clients that act for a user, their access, and how to end or limit it. */
 import type { Context, Next } from 'koa';
 import type { Access } from '../accounts/access/access.ts';
-import { type ComparedOrganization, compareAccess, countChanges } from '../accounts/access/access-difference.ts';
-import { type ConnectionLimit, isLimited, limitAccess, limitDetails } from '../accounts/access/access-limit.ts';
+import { type ConnectionLimit, isLimited, limitDetails } from '../accounts/access/access-limit.ts';
 import type { ClientExclusion } from '../accounts/access/client-blocks.ts';
 import type { Organization } from '../accounts/access/reach.ts';
 import type { Activity } from '../accounts/activity/activity.ts';
@@ -45,7 +44,7 @@ declare module './view-data.ts' {
       readonly notice: Text | undefined;
       readonly connections: readonly ConnectionRow[];
       readonly list: ListView;
-      /** The number of organizations and warehouses that the clients have access to now. */
+      /** The number of organizations and warehouses that the clients can access now. */
       readonly organizations: number;
       readonly warehouses: number;
       readonly disconnectAllUrl: string;
@@ -62,7 +61,7 @@ declare module './view-data.ts' {
       readonly problems: readonly FormProblem[];
       /** The user's organizations that are completely outside the limit. */
       readonly outside: readonly { readonly id: string; readonly name: string }[];
-      /** The number of chosen places that the user no longer has access to. */
+      /** The number of chosen organizations and warehouses that the user can no longer access. */
       readonly gone: number;
       readonly form: LimitFields;
       readonly limitUrl: string;
@@ -75,11 +74,11 @@ declare module './view-data.ts' {
 type ConnectionRow = ReturnType<typeof rowOf>;
 
 const PATH = '/profile/connections';
-/** The apps that the page proposed. */
+/** The form field with the apps that the page proposed to disconnect. */
 const SHOWN_FIELD = 'client_id';
-/** The user who disconnects more than this many apps at once types their number. */
+/** A user who disconnects more than this many apps at once must type their number. */
 const MAX_UNTYPED = 10;
-/** The organization whose button *Add* was pressed. */
+/** The form field with the organization whose button *Add* was pressed. */
 const ADDED_FIELD = 'add_place';
 const NOT_CONNECTED = message('connections.one-already');
 
@@ -96,7 +95,7 @@ export function connectionsPage(parts: {
 }): Route[] {
   const { kit, clock, access, clientStandings, connections, activity, disconnect } = parts;
 
-  /** Returns what the user and the clients reach, and which organizations the clients do not. */
+  /** Returns what the user and each client can access, and which organizations and warehouses exclude a client. */
   async function reachOf(ctx: Context, clients: readonly ConnectedClient[]): Promise<Reach> {
     const accountId = accountOf(ctx).id;
     const all = await access.accessOf({ accountId });
@@ -113,28 +112,22 @@ export function connectionsPage(parts: {
   async function showAll(ctx: Context): Promise<void> {
     const connected = await connections.listOf(accountOf(ctx).id);
     const reach = await reachOf(ctx, connected);
-    const changed = (client: ConnectedClient): boolean =>
-      Object.values(countChanges(compared(client, reach))).some((count) => count > 0);
     const { rows, list } = listOf(connected, ctx.query, {
       ...CONNECTIONS,
-      filters: [
-        unusedFilter(clock()),
-        ...UNUSUAL,
-        { name: 'changed', label: message('connections.access-changed'), has: changed },
-      ],
+      filters: [unusedFilter(clock()), ...UNUSUAL],
     });
     const unused = connected.filter(unusedFilter(clock()).has).length;
     await kit.render(ctx, 'connections', {
       notice: await kit.notices.take(ctx),
       list,
-      connections: rows.map((client) => rowOf(client, compared(client, reach), reach)),
+      connections: rows.map((client) => rowOf(client, reach)),
       ...countReached(connected, reach),
       disconnectAllUrl: `${PATH}/disconnect-all`,
       unused: unused > 0 ? { count: unused, url: `${PATH}/disconnect-unused` } : undefined,
     });
   }
 
-  /** Continues with the user's connection that the path names. */
+  /** Continues if the path names a connection of the user, which `ownConnections` then returns. */
   async function requireConnection(ctx: Context, next: Next): Promise<void> {
     const all = await connections.listOf(accountOf(ctx).id);
     const client = all.find(({ clientId }) => clientId === ctx.params.id);
@@ -159,11 +152,11 @@ export function connectionsPage(parts: {
         reachOf(ctx, [client]),
         clientStandings.find(client.clientId, accountOf(ctx).id),
       ]);
-      const organizations = compared(client, reach);
+      const organizations = reach.reached.get(client.clientId) ?? [];
       const { approvedAt, connectedAt, limit } = client;
       const places = new Set(placesIn(reach.all));
       await kit.render(ctx, 'connection', {
-        ...rowOf(client, organizations, reach),
+        ...rowOf(client, reach),
         approved: approvedAt > connectedAt ? toMoment(approvedAt) : undefined,
         ownedSince: momentOrNothing(client.ownedSince),
         organizations: organizations.map((one) => describeReached(one, kit.rightsInWords(ctx))),
@@ -190,7 +183,7 @@ export function connectionsPage(parts: {
     },
   });
 
-  /** Disconnects apps after a question; `whose` returns which of the user's apps. */
+  /** The routes that disconnect apps after a question. `whose` returns which of the user's apps are disconnected. */
   const disconnecting = (
     name: 'one' | 'all' | 'unused',
     whose: (ctx: Context, all: readonly ConnectedClient[]) => readonly ConnectedClient[],
@@ -232,7 +225,7 @@ export function connectionsPage(parts: {
     ...disconnecting('all', (_ctx, all) => all),
     ...disconnecting('unused', (ctx, all) => {
       const unused = all.filter(unusedFilter(clock()).has);
-      // The apps that the user has not seen on the page stay connected.
+      // Disconnect only apps that the user saw on the page.
       const shown = ctx.method === 'POST' ? formOf(ctx).getAll(SHOWN_FIELD) : undefined;
       return shown ? unused.filter(({ clientId }) => shown.includes(clientId)) : unused;
     }),
@@ -241,7 +234,7 @@ export function connectionsPage(parts: {
   ];
 }
 
-/** Adds an organization, with all its warehouses, to the chosen places; undefined if there is nothing to add. */
+/** Adds an organization, with all its warehouses, to the limit; undefined if there is nothing to add. */
 function withPlace(limit: ConnectionLimit, id: string, all: readonly Organization[]): ConnectionLimit | undefined {
   const added = all.find((organization) => organization.id === id);
   if (!added || limit.places === null) return undefined;
@@ -255,13 +248,13 @@ const CONNECTIONS: ListForm<ConnectedClient> = {
   textOf: ({ name, ownerName }) => `${name} ${ownerName ?? 'operator'}`,
   orders: usualOrders(({ connectedAt }) => connectedAt),
 };
-/** Each name apart, because it may be written from right to left. */
+/** Puts each name into a message of its own, because it may be written from right to left. */
 const namesOf = (clients: readonly ConnectedClient[]): Sentence =>
   clients.flatMap(({ name }, index) => [...(index === 0 ? [] : [', ']), message('connections.app', { app: name })]);
 const unusedFilter = (now: number): ListFilter<ConnectedClient> => ({
   name: 'unused',
   label: message('lists.unused'),
-  // An app that was approved again is wanted, even if it was not used yet.
+  // Do not count a recently approved app as unused: the user still wants it.
   has: ({ lastUsedAt, approvedAt }) => isUnused(lastUsedAt, approvedAt, now) && isUnused(null, approvedAt, now),
 });
 const UNUSUAL: readonly ListFilter<ConnectedClient>[] = [
@@ -270,13 +263,13 @@ const UNUSUAL: readonly ListFilter<ConnectedClient>[] = [
 
 interface Reach {
   readonly all: readonly Organization[];
-  /** By client id. */
+  /** Keyed by client id. */
   readonly exclusions: ReadonlyMap<string, readonly ClientExclusion[]>;
-  /** By client id. */
+  /** Keyed by client id. */
   readonly reached: ReadonlyMap<string, readonly Organization[]>;
 }
 
-/** Counts each place once, however many clients reach it. A suspended client reaches none. */
+/** Counts each organization and warehouse once, however many clients can access it. Suspended clients have none. */
 function countReached(clients: readonly ConnectedClient[], { reached }: Reach) {
   const active = clients.filter(({ isSuspended }) => !isSuspended);
   const all = active.flatMap(({ clientId }) => reached.get(clientId) ?? []);
@@ -286,15 +279,8 @@ function countReached(clients: readonly ConnectedClient[], { reached }: Reach) {
   };
 }
 
-const compared = (client: ConnectedClient, { reached }: Reach): ComparedOrganization[] =>
-  compareAccess(limitAccess(client.approvedAccess, client.limit), reached.get(client.clientId) ?? []);
-
-function rowOf(client: ConnectedClient, compared: readonly ComparedOrganization[], { all, exclusions }: Reach) {
+function rowOf(client: ConnectedClient, { all, exclusions }: Reach) {
   const url = `${PATH}/${client.clientId}`;
-  const counts = countChanges(compared);
-  const changes = (['added', 'removed', 'changed'] as const)
-    .filter((change) => counts[change] > 0)
-    .map((change) => message(`connections.${change}`, { count: counts[change] }));
   return {
     url,
     name: client.name,
@@ -304,9 +290,7 @@ function rowOf(client: ConnectedClient, compared: readonly ComparedOrganization[
     isSuspended: client.isSuspended,
     connected: toMoment(client.connectedAt),
     lastUsed: momentOrNothing(client.lastUsedAt),
-    /** What changed in the client's access since the approval, such as `1 added` and `2 removed`. */
-    changes,
-    /** The user's organizations that block the client, or ask first and have not approved it. */
+    /** The user's organizations that block the client, or require an approval and have not given it. */
     bars: describeExclusions(exclusions.get(client.clientId) ?? [], all),
     disconnectUrl: `${url}/disconnect`,
     limit: isLimited(client.limit) ? describeLimit(client.limit, all) : undefined,

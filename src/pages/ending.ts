@@ -1,4 +1,4 @@
-/** Asks before something ends: the page with the question, its form, and the answer of a second tab. */
+/** Asks before something is ended: the page with the question, its form, and the answer to a second attempt. */
 import type { Context, Middleware, Next } from 'koa';
 import { message, type Text } from '../base/message.ts';
 import { requestState } from '../base/request-state.ts';
@@ -10,17 +10,17 @@ import type { ConfirmView } from './view-data.ts';
 
 export interface Ending<Subject> {
   readonly path: string;
-  /** Like those of a form (form-step.ts). */
+  /** The same as in `Form` (form-step.ts). */
   readonly admit?: readonly Middleware[];
   readonly isUrgent?: boolean;
-  /** Returns what the request wants to end; undefined if it has ended, for example in another tab. */
+  /** Returns what the request wants to end; undefined if that has ended, for example in another tab. */
   find(ctx: Context): Promise<Subject | undefined>;
   ask(ctx: Context, subject: Subject): Question;
-  /** Ends it. @returns undefined if it has ended in the meantime. @throws Refusal, which is shown above the question */
+  /** Ends the subject. @returns undefined if it has ended meanwhile. @throws Refusal, shown above the question */
   end(ctx: Context, subject: Subject): Promise<Ended | undefined>;
-  /** Answers a second attempt, and any other id, so that no answer reveals which ids exist. */
+  /** The answer to a second attempt, and to any unknown id, so that no answer reveals which ids exist. */
   readonly already: Text;
-  /** The page of *Cancel*, which also shows the result. */
+  /** Returns the target of *Cancel*, which is also the page that shows the result. */
   back(ctx: Context): string;
 }
 
@@ -30,7 +30,7 @@ export interface Question
   readonly toType?: string | undefined;
 }
 
-/** The next page with a sentence, or why nothing ended; without a URL, it is that of *Cancel*. */
+/** The next page (by default that of *Cancel*) and a sentence on it; or the status and the reason why nothing ended. */
 export type Ended =
   | { readonly said?: Text; readonly url?: string }
   | { readonly status: number; readonly said: [Text] };
@@ -40,7 +40,7 @@ const NOT_TYPED = problemOf('not_typed', message('confirm.not-typed'));
 
 const normalized = (text: string): string => text.normalize('NFC').trim();
 
-/** Returns the routes of the question and its form. A second attempt is answered with `already`, not with 404. */
+/** Returns the routes of the question and its form. A second attempt gets the answer `already` instead of a 404. */
 export function endingRoutes<Subject>(kit: PageKit, ending: Ending<Subject>): Route[] {
   const { path, admit = [], isUrgent, find, ask, end, already, back } = ending;
   const subjects = requestState<{ readonly subject: Subject }>('requireSubject');

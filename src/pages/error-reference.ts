@@ -1,4 +1,4 @@
-/** `/errors` and `/errors/:code`: what `error_uri` points to, as pages for developers and as JSON. */
+/** `/errors` and `/errors/:code`: the explanations to which `error_uri` points, as pages and as JSON. */
 import { readFileSync } from 'node:fs';
 import type { Context } from 'koa';
 import { parse } from 'yaml';
@@ -33,7 +33,7 @@ export const isDocumentedError = (code: string): boolean => Object.hasOwn(answer
 
 const titleOf = (code: string): Message => message(`error-reference.${code}-title`);
 
-/** Returns the errors with which a path answers, by HTTP status, with their titles in English. */
+/** Returns the errors with which a path answers, grouped by HTTP status, with their titles in English. */
 export function answersOf(path: string) {
   const found = Object.entries(answersByCode).flatMap(([code, answers]) => {
     const status = answers[path];
@@ -51,7 +51,7 @@ export function errorReference(code: string, lifetimes: Lifetimes) {
       title: titleOf(code),
       meaning: message(`error-reference.${code}-meaning`),
       causes: causesOf(code, lifetimes),
-      /** Where it appears, a path of this service or words, with the status or what else happens. */
+      /** Where the error appears (a path of this service, or a phrase) and with which status or other effect. */
       answers: Object.entries(answers).map(([endpoint, answer]) => ({
         endpoint: endpoint.startsWith('/') ? endpoint : inWords(endpoint),
         answer: typeof answer === 'number' ? answer : inWords(answer),
@@ -60,7 +60,7 @@ export function errorReference(code: string, lifetimes: Lifetimes) {
   );
 }
 
-/** Returns the causes and remedies that the texts number from 1. */
+/** Returns the causes and remedies, which the texts number from 1. */
 function causesOf(code: string, lifetimes: Lifetimes) {
   const durations = Object.entries(lifetimes).map(([name, seconds]) => [name, durationOf(seconds)] as const);
   const values = Object.fromEntries(durations);
@@ -118,7 +118,7 @@ export function errorReferencePage(parts: {
   return [get('/errors', index), get('/errors/:code', show)];
 }
 
-/** True for a program that asks for JSON, of any web page; browsers and `*\/*` get the page. */
+/** True for a program that prefers JSON, on any web site; browsers and `Accept: *\/*` get the page. */
 function wantsJson(ctx: Context): boolean {
   ctx.vary('Accept');
   if (ctx.accepts('html', 'json') !== 'json') return false;

@@ -1,4 +1,4 @@
-/** The life of a form: its page, with what was typed before a sign-in; its checks; and the answer to it. */
+/** The steps of a form: its page, with the draft that was kept during a sign-in; its checks; and the answer to it. */
 import type { Context, Middleware, Next } from 'koa';
 import compose from 'koa-compose';
 import { type Message, message, type Text } from '../base/message.ts';
@@ -15,42 +15,42 @@ import type { FormProblem } from './view-data.ts';
 /** @typeParam Typed what the form contains, valid or not */
 export interface Form<Typed> extends Pick<Redraw, 'isForEverybody'> {
   readonly path: string;
-  /** The steps that admit a signed-in user to the page and, last, to its form. */
+  /** Steps that decide whether the signed-in user may see the page. For the form, they run after its own checks. */
   readonly admit?: readonly Middleware[];
-  /** True if a session suffices to save: the user can stop an app at once, or the form asks for the password itself. */
+  /** True if saving needs no recent sign-in: the user stops an app at once, or the form asks for the password. */
   readonly isUrgent?: boolean;
   read(form: URLSearchParams, ctx: Context): Typed | Promise<Typed>;
-  /** Returns what the form contains before anything is typed, or the URL of the page that has the form. */
+  /** Returns the stored values, before the user types anything; or the URL of the page that contains the form. */
   stored(ctx: Context): Typed | { readonly page: string };
   draw(ctx: Context, typed: Typed, said: Said): Promise<void>;
-  /** Returns the id of the field with the problem, and the sentence above the form; undefined if it is of no field. */
+  /** Returns the field with the problem, and the sentence above the form; undefined if the problem has no field. */
   fieldOf?(problem: Problem): { readonly field: string; readonly summary?: Message } | undefined;
-  /** Runs before the user must confirm a sign-in that is not recent. Returns undefined to continue. */
+  /** Runs before the user may have to re-authenticate. Returns undefined to continue. */
   check?(ctx: Context, typed: Typed): Answer<Typed> | undefined | Promise<Answer<Typed> | undefined>;
-  /** @throws Refusal, which is shown with what was typed */
+  /** @throws Refusal, which is shown together with what was typed */
   save(ctx: Context, typed: Typed): Promise<Answer<Typed>>;
 }
 
-/** What a page says about a form: once, or above it and next to its fields. */
+/** What a page says about its form: a notice that is shown once, and the problems above the form and in its fields. */
 export interface Said {
   readonly notice: Text | undefined;
   readonly problems: readonly FormProblem[];
 }
 
-/** The next page, with a sentence if there is one; or the form again. */
+/** The next page, with a sentence if there is one; or the same form again. */
 export type Answer<Typed> = { readonly url: string; readonly said?: Text } | Again<Typed>;
 
 interface Again<Typed> {
   /** The HTTP status; by default 422 if there are problems, otherwise 200. */
   readonly status?: number;
-  /** In place of what was typed. */
+  /** Shown instead of what was typed. */
   readonly typed?: Typed;
   readonly problems?: readonly Problem[];
-  /** What belongs to no field. */
+  /** Sentences that concern no field. */
   readonly said?: readonly Text[];
 }
 
-/** Returns the routes of the page and its form. Nothing is saved by the form of another user or session. */
+/** Returns the routes of the page and its form. A form that was rendered for another user or session saves nothing. */
 export function formRoutes<Typed extends object>(kit: PageKit, form: Form<Typed>): Route[] {
   const { path, admit = [], fieldOf } = form;
 
@@ -94,7 +94,7 @@ export function formRoutes<Typed extends object>(kit: PageKit, form: Form<Typed>
     return found ? answer(ctx, typed, found) : next();
   }
 
-  /** Saves what was checked: read again, it might mean something else once the user has confirmed the sign-in. */
+  /** Saves what `checkForm` has read. Reading again could give another result after the user has re-authenticated. */
   async function save(ctx: Context): Promise<void> {
     const typed = checked.get(ctx);
     await answer(ctx, typed, await form.save(ctx, typed).catch(refusedBy));
@@ -107,7 +107,7 @@ export function formRoutes<Typed extends object>(kit: PageKit, form: Form<Typed>
   ];
 }
 
-/** Returns a problem of a page's own, which needs no words in English. */
+/** Returns a problem that only a page has; its English text is that of the message. */
 export const problemOf = (code: string, text: Message): Problem => ({ code, message: inEnglish(text), text });
 
 export const problemText = (problem: Problem): Text => problem.text ?? problem.message;
@@ -119,7 +119,7 @@ function refusedBy(error: unknown) {
   return problems.length > 0 ? { problems } : { said: [refusalText(error)] };
 }
 
-/** Returns a refusal in the language of the page; one that no page expects is in English. */
+/** Returns a refusal in the language of the page; a refusal without such a text is in English. */
 export function refusalText({ code, message: said, remedy, problems: [problem] }: Refusal): Text {
   if (problem) return problemText(problem);
   const text = message(`client-refusals.${code}`);

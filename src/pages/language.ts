@@ -1,4 +1,4 @@
-/** The language of a page: the person's own choice, otherwise what the client or the browser prefers. */
+/** The language of a page: the user's own choice, or else what the client or the browser prefers. */
 import type { Context } from 'koa';
 import type { AccountRegistry } from '../accounts/account-registry.ts';
 import { requestState } from '../base/request-state.ts';
@@ -13,7 +13,7 @@ import { get, post, type Route } from './routes.ts';
 declare module './view-data.ts' {
   interface ViewData {
     readonly language: {
-      /** The page to return to, from which the user came; undefined if it is not known. */
+      /** The page from which the user came, and to which the form returns; undefined if it is not known. */
       readonly drawnAt: string | undefined;
     };
   }
@@ -25,10 +25,10 @@ const LIFETIME_SECONDS = 400 * 86_400;
 
 const cookieOf = (issuer: string) => ownCookie(issuer, 'language');
 
-/** The language that a client asked for, on the pages of its authorization request. */
+/** The language that a client has requested, for the pages of its authorization request. */
 export const clientLanguage = requestState<string>('an interaction');
 
-/** Returns the language in which to answer: that of the account, the cookie, the client or the browser. */
+/** Returns the language of the response: that of the account, or else of the cookie, the client or the browser. */
 export function createLanguageOf(issuer: string) {
   const cookie = cookieOf(issuer);
   return (ctx: Context, visitor: Visitor | undefined): string => {
@@ -40,7 +40,7 @@ export function createLanguageOf(issuer: string) {
   };
 }
 
-/** `/language`: keeps a choice on the account, and in the browser for the pages before a sign-in. */
+/** `/language`: stores the choice in the account, and in the browser for pages before a sign-in. */
 export function languagePage(parts: {
   readonly kit: PageKit;
   readonly issuer: string;
@@ -52,7 +52,7 @@ export function languagePage(parts: {
   function show(ctx: Context): Promise<void> {
     const from = URL.parse(ctx.get('referer'));
     const isOurs = from?.origin === new URL(issuer).origin && from.pathname !== PATH;
-    // Not the kept answer to a form, which stays in its language.
+    // Return to the page itself, not to a kept response, which stays in its language.
     from?.searchParams.delete(ANSWER);
     return kit.render(ctx, 'language', { drawnAt: isOurs ? from.href : undefined });
   }
@@ -68,7 +68,7 @@ export function languagePage(parts: {
     }
     cookie.set(ctx, language, LIFETIME_SECONDS);
     const url = URL.parse(form.get('drawn_at') ?? '', issuer);
-    // The whole URL: a path alone may begin with `//`, and lead to another site.
+    // Redirect to the whole URL: a path that begins with `//` could lead to another site.
     seeOther(ctx, url?.origin === new URL(issuer).origin ? url.href : '/profile');
   }
 

@@ -1,4 +1,4 @@
-/** Searches, filters and sorts a list, and splits it into pages that begin after a given entry. */
+/** Searches, filters and sorts a list, and splits it into pages. A page begins after a given entry. */
 import type { ParsedUrlQuery } from 'node:querystring';
 import { message, type Text } from '../base/message.ts';
 
@@ -12,17 +12,17 @@ const MAX_PARAMETER_LENGTH = 250;
 export interface ListForm<Row> {
   /** The path of the page, without a query. */
   readonly path: string;
-  /** Query parameters of the page itself, which the links and the form of the list keep. */
+  /** Query parameters of the page itself, which the list's links and form keep. */
   readonly kept?: Readonly<Record<string, string>>;
   idOf(row: Row): string;
-  /** Returns the text of a row that a search searches. */
+  /** Returns the text of a row in which a search looks. */
   textOf(row: Row): string;
   /** Sort orders; the first one is the default. */
   readonly orders: readonly [ListOrder<Row>, ...ListOrder<Row>[]];
   readonly filters?: readonly ListFilter<Row>[];
 }
 
-/** An order of the rows; create it with `byText` or `byTime`. */
+/** An order of the rows. Create it with `byText` or `byTime`. */
 export interface ListOrder<Row> {
   /** The value in the URL. */
   readonly name: string;
@@ -44,11 +44,11 @@ export interface ListView extends ListTools {
   readonly found: number;
   /** The URL of the list without search and filter. */
   readonly allUrl: string;
-  /** Which rows the page shows, counted from 1; undefined if it shows all, or they were not counted. */
+  /** Which rows the page shows, counted from 1; undefined if the page shows all rows, or the rows were not counted. */
   readonly range?: { readonly first: number; readonly last: number } | undefined;
   /** Undefined on the last page. */
   readonly nextUrl: string | undefined;
-  /** Undefined on the first page, and for a list that is read in steps, which only goes forward. */
+  /** Undefined on the first page, and for a list that is read in steps, because that can be read only forward. */
   readonly previousUrl?: string | undefined;
   /** Undefined on the first page, and on the second one if it has `previousUrl`. */
   readonly firstUrl: string | undefined;
@@ -95,7 +95,7 @@ export const byTime = <Row>(
   compare: (a, b) => (a === b ? 0 : a > b ? -1 : 1),
 });
 
-/** The usual orders of a list of what a user has: by name, the newest first, and the last used first. */
+/** The usual orders for things that a user has: by name, newest first, and last used first. */
 export const usualOrders = <Row extends { readonly name: string; readonly lastUsedAt?: Date | null | undefined }>(
   beganAt: (row: Row) => Date,
 ): ListForm<Row>['orders'] => [
@@ -104,7 +104,7 @@ export const usualOrders = <Row extends { readonly name: string; readonly lastUs
   byTime('used', message('lists.last-used'), ({ lastUsedAt }) => lastUsedAt),
 ];
 
-/** Returns the page of `rows` that a request's query asks for. Invalid parameters are ignored. */
+/** Returns the page of `rows` that the query of a request selects. Ignores invalid parameters. */
 export function listOf<Row>(rows: readonly Row[], query: ParsedUrlQuery, form: ListForm<Row>): ListPage<Row> {
   const { asked, order, chosen, matches, urlWith, tools } = askedOf(query, form);
   const placeOf = (row: Row): Place => ({ key: order.keyOf(row), id: form.idOf(row) });
@@ -140,9 +140,9 @@ export function listOf<Row>(rows: readonly Row[], query: ParsedUrlQuery, form: L
 
 /**
  * Like `listOf`, for a list that may be long. If one step reads the whole list, the user can sort it. A longer list
- * keeps the order of the steps: a search or filter reads step by step, until the page is full.
+ * keeps the order of its steps: a search or filter reads step by step, until the page is full.
  *
- * @param maxSteps how many steps a page reads; the next page continues
+ * @param maxSteps how many steps one page may read; the next page continues there
  */
 export async function stepListOf<Row extends { readonly at: string }>(
   read: (from?: string) => Promise<{ readonly rows: readonly Row[]; readonly next?: string | undefined }>,
@@ -159,7 +159,7 @@ export async function stepListOf<Row extends { readonly at: string }>(
     step = await read(step.next);
     found.push(...step.rows.filter(matches));
   }
-  // A page ends before the next place, because the next page begins after a place.
+  // End a page only between two values of `at`, because the next page begins after such a value.
   const beyond = found.findIndex(({ at }, one) => one >= PAGE_SIZE && at !== found[one - 1]?.at);
   const rows = beyond === -1 ? found : found.slice(0, beyond);
   const next = beyond === -1 ? step.next : rows.at(-1)?.at;
@@ -187,12 +187,12 @@ export const urlWith = (path: string, parameters: Readonly<Record<string, string
 
 interface ListPage<Row> {
   readonly rows: readonly Row[];
-  /** True if the list is longer than what was counted. */
+  /** True if the list may have more rows than were counted. */
   readonly isMore: boolean;
   readonly list: ListView;
 }
 
-/** Reads the search, order and filter that a query asks for. */
+/** Reads the search, order and filter from a query. */
 function askedOf<Row>(query: ParsedUrlQuery, { path, orders, filters = [], kept = {}, textOf }: ListForm<Row>) {
   const asked = (name: string): string => String(query[name] ?? '').slice(0, MAX_PARAMETER_LENGTH);
   const search = asked('q').trim();
@@ -226,16 +226,16 @@ function askedOf<Row>(query: ParsedUrlQuery, { path, orders, filters = [], kept 
   };
 }
 
-/** The entry after which a page starts. */
+/** The sort key and id of an entry after which a page starts. */
 interface Place {
   readonly key: string;
   readonly id: string;
 }
 
-/** Ignores case and accents and turns `ß` into `ss`, because users search without them. */
+/** Ignores case and accents, and turns `ß` into `ss`, because users type searches without them. */
 const normalized = (text: string): string => text.normalize('NFKD').replace(/\p{M}/gu, '').toUpperCase();
 
-/** True if a text has all words of a search. */
+/** True if a text contains all words of a search. */
 export const containsText = (text: string, search: string): boolean =>
   hasAll(normalized(text), normalized(search).trim().split(/\s+/));
 

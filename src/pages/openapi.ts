@@ -17,7 +17,7 @@ interface OpenApiDocument {
 
 const file = new URL('../../views/openapi.yaml', import.meta.url);
 
-/** The file as JSON: parsing YAML would be most of the time to create the pages again at a reload. */
+/** The file as JSON: parsing the YAML again would take most of the time in which a reload creates the pages. */
 let fileInJson: string | undefined;
 
 const HEADERS = {

@@ -26,7 +26,7 @@ export interface Notices {
   take(ctx: Context): Promise<Text | undefined>;
 }
 
-/** `another session` of the same account: the user has signed in again or signed out everywhere. */
+/** `another session`: the same account, but the user has signed in again, or has ended all sessions. */
 export type FormSession = 'this session' | 'another session' | 'somebody else';
 
 /** Redirects with GET, even after POST (RFC 9110 §15.4.4). */
@@ -35,7 +35,7 @@ export function seeOther(ctx: Context, url: string): void {
   ctx.status = 303;
 }
 
-/** Answers GET at a form's URL, to which users return after a sign-in that the POST required. */
+/** Answers GET at the URL of a form: after a sign-in that the POST required, users return to this URL. */
 export const backTo = (page: string) =>
   function backToPage(ctx: Context): void {
     seeOther(ctx, `${page}${ctx.search}`);
@@ -43,7 +43,7 @@ export const backTo = (page: string) =>
 
 export { requestOrigin };
 
-/** Returns the origin of a change that needs the session: if that has ended, nothing changes. */
+/** Returns the origin of a change that requires the session: if the session has ended, nothing is changed. */
 export const originInSession = (ctx: Context): Origin => ({
   ...requestOrigin(ctx),
   session: visitorIn(ctx).session,
@@ -64,8 +64,8 @@ export interface VisitorParts {
 const visitors = requestState<Visitor>('requireSignedIn');
 
 /**
- * Returns the signed-in user, unless the account was suspended or its sessions were ended. The user
- * may need a stronger sign-in: use it only to name the user, to sign out and to sign in again.
+ * Returns the signed-in user, unless the account was suspended or its sessions were ended. The user may need a stronger
+ * sign-in, so use this only to name the user, to sign out and to sign in again.
  */
 export async function signedInOf(ctx: Context, { sessions, standings }: VisitorParts): Promise<Visitor | undefined> {
   const session = await sessions.current(ctx);
@@ -78,7 +78,7 @@ export async function signedInOf(ctx: Context, { sessions, standings }: VisitorP
   return visitor;
 }
 
-/** Returns the signed-in user who may act. */
+/** Returns the signed-in user, unless they need a stronger sign-in first. */
 export async function visitorOf(ctx: Context, parts: VisitorParts): Promise<Visitor | undefined> {
   const found = await signedInOf(ctx, parts);
   return found && mayAct(found.standing) ? found : undefined;
@@ -103,7 +103,7 @@ export const foundVisitor = visitors.find;
 /** Returns the visitor, in the steps after `requireSignedIn`. */
 export const visitorIn = visitors.get;
 
-/** Returns the user and the session to which a visit to a provider is bound. */
+/** Returns the user and the session to which a redirect to a provider is bound. */
 export function ownSession(ctx: Context): { readonly accountId: string; readonly sessionUid: string } {
   const { account, session } = visitors.get(ctx);
   return { accountId: account.id, sessionUid: session.uid };

@@ -1,4 +1,4 @@
-/** `/profile`: what the signed-in user should do first, what acts for them, and what happened. */
+/** `/profile`: what the signed-in user should do first, the apps and keys that act for them, and recent activity. */
 import type { Context } from 'koa';
 import type { Access } from '../accounts/access/access.ts';
 import { isAdmin } from '../accounts/access/reach.ts';
@@ -17,11 +17,11 @@ import { describeReached, type ReachedOrganization } from './words/reached.ts';
 declare module './view-data.ts' {
   interface ViewData {
     readonly profile: {
-      /** What protects the sign-in; `nothing` if the user has no sign-in method. */
+      /** The method that protects the sign-in best; `nothing` if the user has no sign-in method. */
       readonly signInBy: 'passkey' | 'provider' | 'password' | 'nothing';
-      /** The name of the passkey or provider. */
+      /** The name of that passkey or provider. */
       readonly methodName: string;
-      /** Undefined if the user needs no passkey, or the service does not offer them. */
+      /** Undefined if the user needs no passkey, or the service does not offer passkeys. */
       readonly addPasskeyUrl: string | undefined;
       /** The apps and API keys that were used last. */
       readonly acting: readonly {

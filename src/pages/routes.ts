@@ -8,7 +8,7 @@ export interface Route {
   readonly method: string;
   /** A router pattern like `/profile/connections/:id`. If several match, the first one answers. */
   readonly path: string;
-  /** Run in order; each is named after what it requires or does. */
+  /** Run in order. Each step is a function that is named after what it requires or does. */
   readonly steps: readonly Middleware[];
 }
 
@@ -22,17 +22,17 @@ export const post = answering('POST');
 /** The security page, to which several pages redirect. */
 export const SECURITY = '/profile/security';
 
-/** Renders a form again with the submitted values; only for forms with more than a button. */
+/** Renders a form again with the submitted values. Needed only for forms with more than a button. */
 export interface Redraw {
   /** True if all users have this page, and the form has the same effect for each of them. */
   readonly isForEverybody: boolean;
   draw(ctx: Context, problem: Text): Promise<void>;
 }
 
-/** The GraphQL API that the tokens are for. */
+/** The GraphQL API for which tokens are issued. */
 export interface ShownApi {
   readonly graphqlUrl: string;
-  /** The query that the operator chose as the first one to try. */
+  /** The example query that the operator has configured. */
   readonly exampleQuery: string;
   readonly call: CallApi;
 }
@@ -47,7 +47,7 @@ export type ApiAnswer =
       /** True if the body was longer than a page shows. */
       readonly isCut: boolean;
     }
-  /** Why there is no answer, as the end of a sentence. */
+  /** Why there is no answer: the end of a sentence. */
   | { readonly failure: Message };
 
 /** The lifetimes from the settings in force. */

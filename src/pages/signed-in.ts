@@ -1,4 +1,4 @@
-/** Route steps that pages share: they check the form, the signed-in user and the sign-in's age. */
+/** Route steps that pages share: they check the form, the signed-in user, and whether the sign-in is recent. */
 import type { Context, Middleware, Next } from 'koa';
 import type { Account } from '../accounts/account.ts';
 import type { AccountRegistry } from '../accounts/account-registry.ts';
@@ -58,13 +58,13 @@ declare module './view-data.ts' {
   }
 }
 
-/** The method with which the user has proved who they are, or why it was refused. */
+/** The method with which the user has re-authenticated, or why it was refused. */
 type Proof = { readonly method: ConfirmationMethod } | { readonly problem: Text; readonly isTypedWrong: boolean };
 
 /** Age of a sign-in in seconds from which sensitive actions require re-authentication. */
 const RECENT_SECONDS = 600;
 
-/** The fields of all forms that are kept during a sign-in. None of them is secret. */
+/** The fields of all forms that are kept during a sign-in. No secret may be among them. */
 const TYPED_FIELDS = [
   'name',
   'redirect_uris',
@@ -91,9 +91,9 @@ const TYPED_FIELDS = [
   'networks',
   'mail',
 ];
-/** Not sent again: these fields are valid only for the request that sent them. */
+/** Fields that are not sent again, because they are valid only for one request. */
 const NOT_CARRIED = ['form_token', 'current_password', PASSKEY_FIELD];
-/** Shown above a form that is rendered again after the user had to sign in. */
+/** Shown above a form that was not saved because the user had to sign in. */
 export const NOTHING_SENT = message('form.draft-kept');
 
 /** The value of `Retry-After`. */
@@ -104,7 +104,7 @@ const typedForms = requestState<URLSearchParams>('a kept form');
 /** Returns the signed-in account, in the steps after `requireSignedIn`. */
 export const accountOf = (ctx: Context): Account => visitorIn(ctx).account;
 
-/** Returns what was typed on this page before the user had to sign in again, if anything. */
+/** Returns what the user typed on this page before they had to sign in again; undefined if nothing. */
 export const typedOf = typedForms.find;
 
 export function createPageKit(parts: {
@@ -130,7 +130,7 @@ export function createPageKit(parts: {
   const { checkPassword, enabled, formDrafts, standings, errorPage } = parts;
   const { upstream, passkeys } = enabled;
 
-  /** Keeps what was typed, for the account of the form only. @returns the name for `find`. */
+  /** Keeps what was typed, for the account of the form only. @returns the name to pass to `find` */
   async function keepTyped(ctx: Context): Promise<string | undefined> {
     const owner = forms.formAccount(ctx);
     const typed = [...formOf(ctx)].filter(([name]) => TYPED_FIELDS.includes(name));
@@ -148,7 +148,7 @@ export function createPageKit(parts: {
     if (!visitor) return askToSignIn(ctx);
     if (!isOpenTo(ctx, visitor)) return seeOther(ctx, STRONG_SIGN_IN);
     if (ctx.query.form !== undefined) await findTyped(ctx, visitor.account);
-    // Users who open pages are not idle, even without JavaScript. An event stream is not a visit.
+    // Opening a page restarts the idle time, even without JavaScript. An event stream does not count as a visit.
     const isVisit = ctx.method === 'GET' && ctx.get('accept') !== 'text/event-stream';
     if (isVisit) await sessions.keepAlive(ctx);
     try {
@@ -192,7 +192,7 @@ export function createPageKit(parts: {
     }
   }
 
-  /** @returns undefined if the user has not been asked yet. */
+  /** @returns undefined if the user has not yet been asked for a proof */
   async function proofIn(ctx: Context, form: URLSearchParams, acceptsPassword: boolean): Promise<Proof | undefined> {
     const account = accountOf(ctx);
     const answer = form.get(PASSKEY_FIELD);
@@ -246,7 +246,7 @@ export function createPageKit(parts: {
     });
   }
 
-  /** Re-authenticates at a provider. Sends no form: the form's page shows the values again. */
+  /** Re-authenticates at a provider. Does not save the form: its page shows the kept values after the return. */
   async function confirmThere(ctx: Context, providerId: string): Promise<void> {
     const form = await keepTyped(ctx);
     await upstream.begin(ctx, providerId, {
@@ -274,5 +274,5 @@ export function createPageKit(parts: {
   };
 }
 
-/** Returns the page of a form; for another user, the list above that page, which every user has. */
+/** Returns the page of a form. For another user's form: the list above that page, which every user can open. */
 const pageOf = ({ path }: Context, isTheirs: boolean): string => (isTheirs ? path : path.split('/', 3).join('/'));

@@ -17,9 +17,9 @@ declare module './view-data.ts' {
       readonly notice: Text | undefined;
       readonly until: Moment;
       readonly isOver: boolean;
-      /** True if the user signed in with a provider whose proof is no stronger than a password. */
+      /** True if the user signed in with a provider, but that sign-in was not strong. */
       readonly isFromProvider: boolean;
-      /** The user's strong sign-in methods; empty for users without any, who add one on this page. */
+      /** The user's strong sign-in methods; empty for users without any, who add a method on this page. */
       readonly held: Text;
       /** Undefined if the service does not offer passkeys. */
       readonly addPasskeyUrl: string | undefined;

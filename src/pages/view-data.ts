@@ -1,11 +1,11 @@
-/** The data of each view: one object called `page`, type-checked where a page builds it. */
+/** The data of each view: one object called `page`, whose type is checked where a page builds it. */
 import type { Context } from 'koa';
 import type { Message, Text } from '../base/message.ts';
 import type { Moment } from './words/moment.ts';
 
 /**
- * The views of `views/`, by file name, and the data each one prints. Each page declares its own
- * views in its own file; this file has the views that several pages render.
+ * The views in `views/`, by file name, with the data that each one prints. Each page declares its own views in its own
+ * file; this file has the views that several pages render.
  */
 export interface ViewData {
   readonly confirm: ConfirmView;
@@ -25,7 +25,7 @@ export interface AccountSummary {
   readonly email: string;
 }
 
-/** A problem that is shown above a form; `field` is the id of its field, next to which `inField` is shown. */
+/** A problem that is shown above a form. `field` is the id of a form field, next to which `inField` is shown. */
 export interface FormProblem {
   readonly field?: string;
   readonly message: Text;
@@ -51,7 +51,7 @@ export interface SecretShownView {
   readonly next: { readonly href: string; readonly label: Text };
 }
 
-/** A text, or parts of one, with times that the browser shows in the user's time zone. */
+/** A text, or parts of a text with times, which the browser shows in the user's time zone. */
 export type Sentence = Text | readonly (Text | Moment)[];
 
 /** A page that asks for confirmation. */
@@ -59,13 +59,13 @@ export interface ConfirmView {
   readonly section: string;
   /** A question, such as `Disconnect Parcel Pilot?`. */
   readonly heading: Message;
-  /** Warns that the subject is in use, if that is known. */
+  /** Warns that the subject is in use, if it is. */
   readonly warning?: Sentence;
   readonly consequences: readonly Sentence[];
   readonly notice: Text | undefined;
   /** Why the form had no effect. */
   readonly problems: readonly FormProblem[];
-  /** What the user must type, and what was typed; undefined if the button suffices. */
+  /** What the user must type, and what was typed; undefined if a click on the button is enough. */
   readonly typed: { readonly what: string; readonly value: string } | undefined;
   /** Unique to each rendered form. */
   readonly creationKey: string;

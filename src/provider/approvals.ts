@@ -1,7 +1,6 @@
-/** The request that a consent page shows, and storing the approval of exactly that request. */
+/** The authorization request as a consent page shows it, and storing the approval of exactly that request. */
 import type { Context } from 'koa';
 import type { InteractionResults } from 'oidc-provider';
-import type { Access } from '../accounts/access/access.ts';
 import {
   type ConnectionLimit,
   type LimitJson,
@@ -16,7 +15,7 @@ import { requestOrigin } from '../base/request-state.ts';
 import { type Client, type ClientLinks, isSameLinks, redirectHosts } from '../clients/client.ts';
 import type { BrowserSession } from './browser-sessions.ts';
 
-/** The request as one page showed it. The redirect URI and session belong to the interaction. */
+/** The authorization request as a consent page showed it. The interaction itself holds the redirect URI and session. */
 export interface Asked {
   /** The uid of the interaction: an approval is valid only for this interaction. */
   readonly interaction: string;
@@ -31,11 +30,11 @@ export interface Asked {
   readonly ownedSince?: string;
   readonly isVerified: boolean;
   readonly links: ClientLinks;
-  /** The generation of the connection, ended or not; absent if there never was one. */
+  /** The generation of the connection, even of an ended one; absent if the user never connected the client. */
   readonly generation?: number;
-  /** See `Client.endedThrough`: the operator ends open pages, too. */
+  /** See `Client.endedThrough`: an end of all authorizations of the client makes open pages invalid, too. */
   readonly endedThrough: number;
-  /** The present limit as the page showed it. */
+  /** The limit of the client's access when the page was shown. */
   readonly limit: LimitJson;
   /** The limit that the user chose instead; added from the submitted form. */
   readonly chosenLimit?: LimitJson;
@@ -84,7 +83,6 @@ export const askedIn = (result: InteractionResults | undefined): Asked | undefin
 export type Approvals = ReturnType<typeof createApprovals>;
 
 export interface ApprovalsParts {
-  readonly access: Access;
   readonly activity: Activity;
   /** Absent if the service sends no mail. */
   readonly mail?:
@@ -102,14 +100,14 @@ export interface ApprovalsParts {
 }
 
 export function createApprovals(parts: ApprovalsParts) {
-  const { access, activity, connections, mail, maxPeople, isKnownBrowser } = parts;
+  const { activity, connections, mail, maxPeople, isKnownBrowser } = parts;
   return {
     /**
-     * Connects the user and the client, as the page showed it.
+     * Connects the user and the client with the values that the page showed.
      *
      * @param session the session in which the user approved
-     * @returns the generations of the connection and client; undefined (nothing is stored) if the page is
-     *   outdated (see `Connections.rememberConsent`), or if `maxPeople` have connected the client
+     * @returns the generations of the connection and client; undefined (nothing is stored) if the page is outdated (see
+     *   `Connections.rememberConsent`), or if `maxPeople` users have connected the client
      */
     async keep(
       ctx: Context,
@@ -125,8 +123,6 @@ export function createApprovals(parts: ApprovalsParts) {
         name,
         hosts,
         ownedSince: ownedSince === undefined ? null : new Date(ownedSince),
-        // Store the access without its limit: pages compare it later, under the limit at that time.
-        access: await access.accessThrough(accountId, { clientId }),
         limit,
         maxPeople,
         page: {
@@ -155,8 +151,8 @@ export function createApprovals(parts: ApprovalsParts) {
     },
 
     /**
-     * Tells the user that a client gets a code without a click: an entry in the activity, and a mail if the browser
-     * is not known. At most one of either browser a day and client.
+     * Informs the user that a client got a code without a click: by an entry in the activity log, and by a mail if the
+     * user has not signed in with this browser before. Does so for each client at most once a day per kind of browser.
      */
     async recordSilent(
       ctx: Context,

@@ -8,7 +8,7 @@ import { errorBody } from './oauth-error.ts';
 /** @param payload the error response (RFC 6749 §4.1.2.1) */
 export type AnswerRefusal = (ctx: KoaContextWithOIDC, redirectUri: string, payload: object) => Promise<void>;
 
-/** Returns the function that redirects to the client. Uses the query for every response mode. */
+/** Returns the function that redirects a refused request to its client. The error is always in the query. */
 export const answerRefusals =
   (parts: {
     readonly issuer: string;
@@ -29,7 +29,7 @@ export const answerRefusals =
     ctx.redirect(refusalUrl(parts.issuer, redirectUri, payload));
   };
 
-/** The client of a refused request, and the host of its redirect URI; undefined unless that is registered. */
+/** The client of a refused request, and the host of its redirect URI (undefined if the URI is not registered). */
 export interface AskingApp {
   readonly name: string;
   readonly host: string | undefined;
@@ -39,7 +39,7 @@ export interface AskingApp {
 export function askingApp({ oidc }: Partial<Pick<KoaContextWithOIDC, 'oidc'>>): AskingApp | undefined {
   if (!oidc?.client) return undefined;
   const uri = String(oidc.params?.redirect_uri);
-  // Anyone can name an unregistered host: it must not look like the app's.
+  // Omit an unregistered host: anyone can name one, and the page must not present it as the app's.
   const url = oidc.client.redirectUriAllowed(uri) ? URL.parse(uri) : undefined;
   return { name: clientOf(oidc.client).name, host: url?.host || undefined };
 }
@@ -57,10 +57,10 @@ function withParameters(redirectUri: string, parameters: (readonly [string, stri
   return `${before.replace('?&', '?')}${text}`;
 }
 
-/** Step before the engine, which would encode the redirect URI's own query again in its answer. */
+/** Runs around the engine, and restores the redirect URI's own query in the response: the engine encodes it again. */
 export async function keepQuery(ctx: KoaContextWithOIDC, next: () => Promise<void>): Promise<void> {
   await next();
-  // The engine has compared this text with the registered one, character by character.
+  // The engine has compared this URI with the registered one, character by character.
   const { redirect_uri: asked } = ctx.oidc?.params ?? {};
   if (ctx.status !== 303 || typeof asked !== 'string' || !asked.includes('?')) return;
   const sent = new URL(ctx.response.get('location'), ctx.oidc.issuer);

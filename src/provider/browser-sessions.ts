@@ -2,7 +2,7 @@
 import type { Context } from 'koa';
 import type Provider from 'oidc-provider';
 import type { Account } from '../accounts/account.ts';
-import type { ProviderSession, SessionKey, SessionList } from '../accounts/session-list.ts';
+import type { SessionKey, SessionList } from '../accounts/session-list.ts';
 import { type Proof, proofsFrom, type UpstreamProof, withProof } from '../accounts/sign-in-strength.ts';
 import { type Clock, epochSeconds } from '../base/clock.ts';
 import { sha256 } from '../base/random-id.ts';
@@ -15,9 +15,9 @@ import type { SessionModel, SessionWrites } from './session-writes.ts';
 /** Sign-in methods that Gatehouse verifies itself, unlike those of a provider. */
 export type Method = 'password' | 'passkey' | 'link';
 
-/** A session as it is stored, by its cookie. */
+/** A stored session, which may have ended. */
 export interface BrowserSession extends SessionKey {
-  /** When the user signed in or confirmed that, in epoch seconds. */
+  /** When the user signed in or last re-authenticated, in epoch seconds. */
   readonly signedInAt: number;
   /** How the user has authenticated, the latest proof last; never empty. */
   readonly proofs: readonly Proof[];
@@ -28,8 +28,8 @@ export interface ActiveBrowserSession extends BrowserSession {
   readonly account: Account;
 }
 
-/** A sign-in at a provider. When the user signs out there, the resulting session ends. */
-export interface UpstreamSignIn extends ProviderSession, UpstreamProof {
+/** A sign-in at a provider. */
+export interface UpstreamSignIn extends UpstreamProof {
   /** When the user authenticated at the provider, in epoch seconds; undefined if unknown. */
   readonly provedAt: number | undefined;
 }
@@ -46,7 +46,7 @@ export function createBrowserSessions(parts: {
 }) {
   const { provider, store, writes, sessionList, settings, clock } = parts;
   const known = requestState<Promise<ActiveBrowserSession | undefined>>('current session');
-  /** The session that this request has stored: its cookie is not that of the request. */
+  /** The session that this request has stored. The request's cookie does not name it: its cookie is in the response. */
   const stored = requestState<SessionModel>('stored session');
   const found = requestState<Promise<SessionModel | undefined>>('found session');
   const read = async (ctx: Context): Promise<SessionModel | undefined> => {
@@ -69,23 +69,23 @@ export function createBrowserSessions(parts: {
   }
 
   /**
-   * Uses a new identifier each time, so that an identifier planted or copied earlier is worthless.
+   * Stores a session under a new cookie value, so that a value that an attacker planted or copied before is useless.
    *
-   * @returns false if the session has just ended, here or at its provider
+   * @returns false if the session has just ended
    */
-  async function begin(ctx: Context, account: Account, login: Login, { uid, ...how }: Began): Promise<boolean> {
+  async function begin(ctx: Context, account: Account, login: Login, { uid, raised }: Began = {}): Promise<boolean> {
     const session = new provider.Session() as SessionModel;
     if (uid !== undefined) session.uid = uid;
     session.loginAccount({ ...loginOf(account.id, login), loginTs: login.signedInAt });
     const begun = sessionFrom(session);
-    if (!begun || !(await writes.begin(session, begun, ctx, how))) return false;
+    if (!begun || !(await writes.begin(session, begun, ctx, raised))) return false;
     stored.set(ctx, session);
     known.set(ctx, Promise.resolve({ ...begun, account }));
     return true;
   }
 
   /**
-   * Keeps the uid, so that whatever ends the session, here or at a provider, also ends its continuation.
+   * Replaces the cookie value of the session, but keeps its uid: what ends the former session also ends the new one.
    *
    * @returns false if the session has just been ended: it is not restored
    */
@@ -98,19 +98,19 @@ export function createBrowserSessions(parts: {
     const present = sessionFrom(session);
     if (!session || present?.accountId !== account.id) return false;
     if (!(await store.remove('session', session.jti))) return false;
-    const { from, raised, ...change } = changeOf(present);
-    // The account may have been read before all its sessions were ended and this one was renewed.
+    const { raised, ...change } = changeOf(present);
+    // Another request may have ended all sessions and renewed this one since this request read the account.
     const generation = Math.max(present.generation, account.sessionGeneration);
-    return begin(ctx, account, { ...present, generation, ...change }, { uid: present.uid, from, raised });
+    return begin(ctx, account, { ...present, generation, ...change }, { uid: present.uid, raised });
   }
 
-  /** Ends the row first: if this stops in between, the stored session is not valid any more. */
+  /** Ends the session in the database first: if the process stops then, the stored session is already invalid. */
   async function end(session: SessionModel | undefined): Promise<void> {
     if (!session) return;
     try {
       await sessionList.signOut(session.uid);
     } finally {
-      // Even while PostgreSQL is away: the user may leave a shared computer without trying again.
+      // Remove it even while PostgreSQL is unavailable: the user may leave a shared computer without trying again.
       await session.destroy();
     }
   }
@@ -127,7 +127,7 @@ export function createBrowserSessions(parts: {
 
   return {
     /**
-     * Returns the request's active session: read once, with the changes that the request has made.
+     * Returns the request's active session. It is read only once; a change by this request replaces it.
      *
      * @param given the stored session, if the engine has read it for this request
      */
@@ -143,27 +143,26 @@ export function createBrowserSessions(parts: {
     /**
      * Starts a session with a new identifier, and ends the previous session of this browser.
      *
-     * @returns false if the user has signed out at the provider meanwhile
+     * @returns false if all sessions of the user have ended meanwhile
      */
     async signIn(ctx: Context, account: Account, came: UpstreamSignIn | Method): Promise<boolean> {
       await end(await latest(ctx));
       const signedInAt = epochSeconds(clock);
       const { sessionGeneration: generation } = account;
       const login = { generation, signedInAt, proofs: [proofOf(came, signedInAt)] };
-      return begin(ctx, account, login, { from: fromOf(came) });
+      return begin(ctx, account, login);
     },
 
     /**
-     * Replaces the current session, if it still exists, by one with the account's generation, which this request
-     * has raised. The time of the sign-in stays the same, because the user did not authenticate again.
+     * Replaces the current session, if it still exists, with one of the account's new session generation, which this
+     * request has raised to end the other sessions. Keeps the time of the sign-in: the user did not authenticate again.
      */
     async renew(ctx: Context, account: Account): Promise<void> {
       await replace(ctx, account, () => ({ raised: 1 }));
     },
 
     /**
-     * Like `renew`, but adds a proof and sets the time: the user has just re-authenticated. A sign-out at
-     * a provider that proved the session before still ends it.
+     * Like `renew`, but adds a proof and sets the time: the user has just re-authenticated.
      *
      * @param raised see `record` of the session list
      * @returns true if the user is still signed in
@@ -171,7 +170,7 @@ export function createBrowserSessions(parts: {
     confirm: (ctx: Context, account: Account, came: UpstreamSignIn | Method, raised: 0 | 1 = 0): Promise<boolean> =>
       replace(ctx, account, ({ proofs }) => {
         const signedInAt = epochSeconds(clock);
-        return { signedInAt, proofs: withProof(proofs, proofOf(came, signedInAt)), from: fromOf(came), raised };
+        return { signedInAt, proofs: withProof(proofs, proofOf(came, signedInAt)), raised };
       }),
 
     signOut,
@@ -179,13 +178,13 @@ export function createBrowserSessions(parts: {
     findActive: (uids: readonly string[]): Promise<ReadonlyMap<string, ActiveSession>> =>
       findActiveSessions(store, uids, settings.sessions, epochSeconds(clock)),
 
-    /** True if the token store still has this browser's session, which has this uid and has ended. */
+    /** Without a `current` session: true if the token store still has this browser's session, and it has this uid. */
     isEnded: async (ctx: Context, uid: string | undefined): Promise<boolean> =>
       uid !== undefined && (await find(ctx))?.uid === uid,
 
-    /** Returns the idle time in seconds if this browser's session expired; undefined if it had none. */
+    /** Returns 'ended', or the idle time in seconds if this browser's session expired; undefined if it had none. */
     async whyEnded(ctx: Context): Promise<number | 'ended' | undefined> {
-      // The cookie is signed: a made-up one gets no answer.
+      // Check the signature, so that a request with a forged cookie gets no answer.
       if (ctx.cookies.get(provider.cookieName('session'), { signed: true }) === undefined) return undefined;
       return (await find(ctx)) ? 'ended' : writes.idleSecondsFor(ctx);
     },
@@ -200,7 +199,7 @@ export function createBrowserSessions(parts: {
 
 export type StoredSession = Pick<SessionModel, 'accountId' | 'loginTs' | 'amr' | 'acr' | 'uid' | 'jti'>;
 
-/** @returns undefined for a session without an account, or that is unreadable. */
+/** @returns undefined if the session is unreadable or has no account */
 export function sessionFrom(session: StoredSession | undefined): BrowserSession | undefined {
   const proofs = proofsFrom(session?.amr);
   const generation = Number(session?.acr);
@@ -220,13 +219,9 @@ type Login = Pick<BrowserSession, 'generation' | 'signedInAt' | 'proofs'>;
 interface Began {
   /** The uid of the session that continues; absent for a new session. */
   readonly uid?: string;
-  /** The session at the provider where the user has just authenticated. */
-  readonly from?: ProviderSession | undefined;
-  /** By how much this request has raised the account's generation. */
+  /** By how much this request has raised the account's session generation. */
   readonly raised?: 0 | 1 | undefined;
 }
-
-const fromOf = (came: UpstreamSignIn | Method) => (typeof came === 'string' ? undefined : came);
 
 /** @param now epoch seconds. */
 export function proofOf(came: UpstreamSignIn | Method, now: number): Proof {

@@ -25,7 +25,9 @@ export const authenticatedClient = authenticated.get;
 export const findAuthenticatedClient = authenticated.find;
 /** Returns the secret with which the client was authenticated; a public client has none. */
 export const authenticatedSecret = usedSecret.get;
-/** Like `authenticatedSecret`; undefined without a correct secret, or if the client may not use it from there. */
+/**
+ * Like `authenticatedSecret`; undefined without a correct secret, or for a request from outside the client's networks.
+ */
 export const findValidSecret = usedSecret.find;
 
 export function createClientAuthentication(parts: {
@@ -36,7 +38,7 @@ export function createClientAuthentication(parts: {
   issuer: string;
   clock: Clock;
   inTurn: ClientTurns;
-  /** `leaks.secret_grace` */
+  /** The setting `leaks.secret_grace`, in seconds. */
   graceSeconds: number;
 }) {
   const { clients, failures, lastUsed, clientNetworks, issuer, clock, inTurn, graceSeconds } = parts;
@@ -51,7 +53,7 @@ export function createClientAuthentication(parts: {
     return secret;
   }
 
-  /** Records the use of the correct secret. Refuses it, without a use, if it comes from outside the networks of the client. */
+  /** Records the use of a correct secret. Refuses one from outside the client's networks, and then records no use. */
   function acceptSecret(
     ctx: Context,
     client: Client,
@@ -59,16 +61,16 @@ export function createClientAuthentication(parts: {
     refused: (cause: string) => OAuthError,
   ): void {
     clientNetworks.record(client, ctx.ip);
-    // No guess of a secret, so it is not counted as one.
+    // Do not count this as a failed attempt: a correct secret is no guess.
     if (isForeignTo(client, ctx.ip)) throw refused(FOREIGN_NETWORK);
     usedSecret.set(ctx, secret);
     lastUsed.record('client_secret', secret.id);
     lastUsed.record('client', client.id);
   }
 
-  /** @param mayBePage false if `Origin` is not that of the sender, but of the caller of an API */
+  /** @param mayBePage false if a proxy asks, which copies `Origin` from the request of an API's caller */
   async function authenticate(ctx: Context, { id, secret, byHeader }: Credentials, mayBePage = true): Promise<void> {
-    // RFC 6749 §5.2 requires it if the header was used. Also sent if there were no credentials.
+    // RFC 6749 §5.2 requires a challenge if the header was used. It is also sent if there were no credentials.
     const challenge = { 'WWW-Authenticate': `Basic realm="${issuer}"` };
     if (!id) throw new OAuthError(401, 'invalid_client', 'the request names no client', challenge);
     const client = await clients.find(id);
@@ -94,8 +96,8 @@ export function createClientAuthentication(parts: {
     await authenticate(ctx, credentials);
     const client = authenticatedClient(ctx);
     const work = async (hasWaited: boolean): Promise<Answer> => {
-      // Its secret may have been removed meanwhile: each change makes another object of the client. Only the last seconds
-      // of a leaked secret may be prolonged by the wait.
+      // The client's secret may have been removed during the wait: after any change, the registry returns another
+      // object. Only the deadline of a leaked secret is not checked again, so the wait may exceed it by seconds.
       const isChanged = hasWaited && (await clients.find(client.id)) !== client;
       if (isChanged) await authenticate(ctx, credentials);
       return next();
@@ -105,21 +107,20 @@ export function createClientAuthentication(parts: {
 
   return {
     /**
-     * Route step: authenticates the client of a form request (RFC 6749 §2.3) for
-     * `authenticatedClient`. Public clients only send their id. The steps that follow run in the turn of the client.
+     * Route step: authenticates the client of a form request (RFC 6749 §2.3), for `authenticatedClient` in later steps.
+     * Public clients only send their id. The later steps wait for their turn in the client's queue.
      *
-     * @throws OAuthError `invalid_client`, or TooManyFailures in its place; `invalid_request`, also
-     *   for a web page that is not the client's own; `temporarily_unavailable` or `slow_down`, see client-turns.ts
+     * @throws OAuthError `invalid_client`, or TooManyFailures in its place; `invalid_request`, also for a web page that
+     *   is not the client's own; `temporarily_unavailable` or `slow_down`, see client-turns.ts
      */
     requireClient: (ctx: Context, next: NextStep): Promise<Answer> => authenticateInTurn(ctx, next, true),
     /** Like `requireClient`, but the steps that follow also run if the caller has disconnected. */
     requireRevokingClient: (ctx: Context, next: NextStep): Promise<Answer> => authenticateInTurn(ctx, next, false),
 
     /**
-     * Route step: authenticates the resource server for which a reverse proxy asks, by Basic
-     * credentials in a header of its own. A refusal has no status 401, which would tell the caller of
-     * the API to get another token, and none above 499, which strangers could cause and which would
-     * alert the operator.
+     * Route step: authenticates the resource server for which a reverse proxy asks, by Basic credentials in a header of
+     * its own. A refusal never has status 401, because the API's caller would then get another token, nor a status
+     * above 499, because strangers could cause it and it alerts the operator.
      *
      * @throws OAuthError with status 400, or TooManyFailures in its place
      */

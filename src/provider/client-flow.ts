@@ -55,7 +55,7 @@ interface Step {
 
 export type StepName = keyof typeof STEPS;
 
-/** All steps. If the retry window is 0, neither `retry` nor `refresh_again` is taken before `replay`. */
+/** The steps in their order. Without a retry window, `retry` would be a replay: skip it and `refresh_again`. */
 export const STEPS = {
   exchange: {
     path: ENDPOINT.token,

@@ -87,7 +87,7 @@ export function createClientTests(parts: {
       await next();
     },
 
-    /** True if this authorization request began a test of the client. */
+    /** True if `recognize` found that this authorization request belongs to a test of the client. */
     isRecognized: (ctx: Context | undefined, { id }: Client): boolean =>
       ctx !== undefined && recognized.find(ctx) === id,
 

@@ -65,7 +65,7 @@ export function engineConfiguration(parts: ConfigurationParts): Configuration {
           // RFC 9700 §2.1: state or PKCE must protect the client from forged responses.
           throw new errors.InvalidRequest('state or code_challenge is required');
         }
-        // Limit the state as JSON, in which form it is stored while the user is asked.
+        // Limit the state's length as JSON: the state is stored in that form while the user is asked.
         if (Buffer.byteLength(JSON.stringify(state ?? '')) > MAX_STATE_BYTES) {
           throw new errors.InvalidRequest(`state must not be longer than ${MAX_STATE_BYTES} bytes`);
         }

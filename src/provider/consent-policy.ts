@@ -50,7 +50,7 @@ export function consentPolicy(parts: ConsentPolicyParts): interactionPolicy.Prom
       oidc.promptPending('select_account'),
     ),
   );
-  // Our own check takes its place.
+  // `account_not_chosen` above replaces this check of the engine.
   accountChoice.checks.remove('select_account_prompt');
   const consent = new Prompt(
     { name: 'consent', requestable: true },
@@ -58,8 +58,8 @@ export function consentPolicy(parts: ConsentPolicyParts): interactionPolicy.Prom
       (await isApproved(ctx, parts)) ? Check.NO_NEED_TO_PROMPT : Check.REQUEST_PROMPT,
     ),
   );
-  // The engine runs the checks of a prompt concurrently. Our own check handles `prompt=consent`, so
-  // that nothing is issued before the user has answered.
+  // The engine runs the checks of a prompt concurrently. Therefore `not_approved` handles `prompt=consent`, too, and
+  // nothing is issued before the user has answered.
   consent.checks.remove('consent_prompt');
   return [login, accountChoice, consent];
 }
@@ -77,7 +77,7 @@ export class ApprovalsClosed extends errors.CustomOIDCProviderError {
   constructor(why: keyof typeof CLOSED, { oidc }: KoaContextWithOIDC) {
     super('unauthorized_client', CLOSED[why]);
     this.why = why;
-    // Redirect only if no page may be shown: users must not be redirected unasked.
+    // Redirect only with `prompt=none`, which forbids a page: no user may be redirected without a click.
     this.allow_redirect = oidc.prompts.has('none');
     this.status = this.statusCode = 403;
   }
@@ -121,8 +121,8 @@ async function requireRoom(
 }
 
 /**
- * Returns the approval from the page of exactly this interaction. The engine keeps an answer even
- * if another user signs in afterwards, who did not give it.
+ * Returns the approval if this user gave it on the page of this interaction. The engine keeps an answer even if another
+ * user signs in afterwards.
  */
 function answeredPage({ oidc }: KoaContextWithOIDC): Asked | undefined {
   const asked = askedIn(oidc.result);
@@ -131,8 +131,8 @@ function answeredPage({ oidc }: KoaContextWithOIDC): Asked | undefined {
 }
 
 /**
- * Stores the approval. This happens here, after the interaction was removed from the token store:
- * only one of several answers gets this far, and the code is issued for that one.
+ * Stores the approval of a page, or returns a remembered one. This happens here, after the interaction was removed from
+ * the token store: only one of several answers gets this far, and the code is issued for that one.
  */
 async function approvedFor(
   ctx: KoaContextWithOIDC,

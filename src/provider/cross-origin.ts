@@ -9,9 +9,8 @@ const PREFLIGHT_MAX_AGE_SECONDS = '3600';
 const EXPOSED_HEADERS = 'WWW-Authenticate, Retry-After, X-Request-Id';
 
 /**
- * True if pages of `origin` are the client's own. Browser clients are public, and their pages have
- * the origins of their redirect URIs. Excludes `null`, the origin of every sandboxed page, and of a
- * native client's private-use scheme.
+ * True if pages of `origin` are the client's own. Browser clients are public, and their pages have the origins of their
+ * redirect URIs. Excludes `null`, the origin of every sandboxed page, and of a native client's private-use scheme.
  */
 function isOriginOf(client: Client, origin: string): boolean {
   const isPage = client.kind === 'public' && origin !== 'null';
@@ -34,9 +33,8 @@ export function allowPages(ctx: Context, next: NextStep): Promise<Answer> {
 }
 
 /**
- * True if a web page sent the request: browsers add headers that no page can change. Requests of
- * pages are not counted as failures of their network address, because any page that a user visits
- * could send them.
+ * True if a web page sent the request: browsers add headers that no page can change. Requests of pages are not counted
+ * as failures of their network address, because any page that a user visits could send them.
  */
 export const isFromPage = (ctx: Context): boolean =>
   ctx.get('origin') !== '' || !['', 'none'].includes(ctx.get('sec-fetch-site'));
@@ -65,7 +63,7 @@ export function refusePages(ctx: Context, next: NextStep): Promise<Answer> {
 const isNavigation = (ctx: Context): boolean =>
   ['', 'document'].includes(ctx.get('sec-fetch-dest')) && !ctx.get('sec-purpose').includes('prefetch');
 
-/** Route step for addresses where visits are stored or counted: only navigations get no 403. */
+/** Route step for addresses where visits are stored or counted: answers 403 unless the request is a navigation. */
 export function requireNavigation(ctx: Context, next: Next): Promise<void> {
   if (isNavigation(ctx)) return next();
   ctx.status = 403;
@@ -77,8 +75,8 @@ export function requireNavigation(ctx: Context, next: Next): Promise<void> {
 }
 
 /**
- * Route step: like `requireNavigation`, but also allows frames with `prompt=none`, which clients on
- * the same site use. Those get an immediate response; nothing is stored or counted.
+ * Route step: like `requireNavigation`, but also allows frames with `prompt=none`, which clients on the same site use.
+ * Such a frame gets an immediate response; nothing is stored or counted.
  */
 export function requireNavigationOrSilence(ctx: Context, next: Next): Promise<void> {
   const isSilent = ctx.get('sec-fetch-dest') === 'iframe' && ctx.query.prompt === 'none';

@@ -14,7 +14,6 @@ interface Listeners {
   readonly outcomes: Pick<ProviderOutcomes, 'authorizationIssued' | 'authorizationRefused'>;
 }
 
-/** Counts requests, logs refused ones and records them for the client's owner. */
 export function listenToEvents(provider: Provider, parts: Listeners): void {
   const { log, requests, outcomes } = parts;
   const about = (ctx: KoaContextWithOIDC) => ({

@@ -21,7 +21,7 @@ export class TooManyFailures extends OAuthError {
 
 export type FailureLimits = ReturnType<typeof createFailureLimits>;
 
-/** Counts wrong secrets of senders by address, together with wrong client secrets. */
+/** Limits wrong secrets of programs that are no clients, per network. Wrong client secrets count in the same limit. */
 export const createWrongSecretLimit = (
   createAttemptLimit: CreateAttemptLimit,
   { clientFailuresPerAddress: attempts, clientFailureWindowSeconds: windowSeconds }: Settings['limits'],
@@ -36,10 +36,9 @@ export const createWrongSecretLimit = (
   });
 
 /**
- * Correct requests are never counted and never refused, so the failures of others lock no client
- * out. Endpoints check the limits only when they refuse: a correct request costs nothing here. That
- * is enough because secrets, tokens and codes have at least 256 random bits (rule:
- * attempt-limits.ts).
+ * Correct requests are never counted and never refused, so the failures of others lock no client out. Endpoints check
+ * the limits only when they refuse: a correct request costs nothing here. That is enough because secrets, tokens and
+ * codes have at least 256 random bits (rule: attempt-limits.ts).
  */
 export function createFailureLimits(parts: {
   readonly settings: Settings;
@@ -56,7 +55,7 @@ export function createFailureLimits(parts: {
   const perBoth = create('client_address', limits.clientFailures);
   const perAddress = create('client_failures_address', limits.clientFailuresPerAddress);
 
-  /** A client that does not exist has no count of its own: any caller can make up ids. */
+  /** An unknown client has no count of its own, because callers can make up any number of ids. */
   async function secondsToWait(ctx: Context, clientId?: string): Promise<number | undefined> {
     const network = networkOf(ctx.ip);
     const ofAddress = await perAddress.count(network);

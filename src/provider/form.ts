@@ -4,9 +4,9 @@ import type { Context } from 'koa';
 import { requestState } from '../base/request-state.ts';
 import { OAuthError } from './oauth-error.ts';
 
-/** Much more than any request of a client. */
+/** Much more than any request of a client needs. */
 const MAX_BYTES = 56 * 1024;
-/** A person may tick thousands of places on a consent page, with 26 bytes each. */
+/** A user may tick thousands of warehouses on a consent page, with 26 bytes each. */
 const MAX_PAGE_BYTES = 256 * 1024;
 /** Each chunk, however small, costs an event. A normal body of the largest size has about 180. */
 const MAX_CHUNKS = 1_000;
@@ -21,8 +21,7 @@ export const findForm = forms.find;
 /**
  * Route step: reads a form-encoded body.
  *
- * @throws OAuthError `invalid_request` for another content type, and for a body that is too large
- *   or does not arrive.
+ * @throws OAuthError `invalid_request` for another content type, and for a body that is too large or does not arrive.
  */
 export async function readForm<Result>(ctx: Context, next: () => Promise<Result>): Promise<Result> {
   forms.set(ctx, await formFrom(ctx, 413, MAX_PAGE_BYTES));
@@ -32,9 +31,8 @@ export async function readForm<Result>(ctx: Context, next: () => Promise<Result>
 const MAY_REPEAT = ['resource', 'audience'];
 
 /**
- * Route step: like `readForm`, and refuses repeated parameters (RFC 6749 §3.2). `resource`
- * (RFC 8707 §2) and `audience` (RFC 8693 §2.1) may be repeated, and have no effect here, as at the
- * authorization endpoint.
+ * Route step: like `readForm`, and refuses repeated parameters (RFC 6749 §3.2). `resource` (RFC 8707 §2) and `audience`
+ * (RFC 8693 §2.1) may be repeated, and have no effect here, as at the authorization endpoint.
  *
  * @throws OAuthError `invalid_request`.
  */
@@ -77,8 +75,8 @@ const WHY_UNREAD = {
 } as const;
 
 /**
- * Copies each chunk into one buffer and keeps no chunk: one of a single byte takes about 250 bytes.
- * The listener limits how long a body may take (host/listeners.ts).
+ * Copies each chunk into one buffer and keeps no chunk, because even a chunk of one byte takes about 250 bytes. The
+ * listener limits how long a body may take (host/listeners.ts).
  *
  * @param size length of the body in bytes, or its maximum if unknown
  * @returns the body, or why there is none

@@ -20,7 +20,7 @@ interface Pending {
   readonly uid: string;
   readonly client: Client;
   readonly redirectUri: string;
-  /** Our language that the client asked for (`ui_locales`). */
+  /** The language that the client requested (`ui_locales`): one that our pages have. */
   readonly language?: string;
 }
 
@@ -85,13 +85,13 @@ export function createInteractions(parts: {
   const { provider, store, sessions, limit } = parts;
   type Interaction = InstanceType<Provider['Interaction']>;
 
-  /** Returns this browser's interaction while it is pending. */
+  /** Returns the pending interaction of this browser; undefined if it has ended. */
   const waiting = (ctx: Context): Promise<Interaction | undefined> =>
     unlessGone(provider.interactionDetails(ctx.req, ctx.res));
 
   async function answer(ctx: Context, result: InteractionResults): Promise<string> {
     const interaction = await waiting(ctx);
-    // Another click has finished the interaction since the check: its page tells the user.
+    // Another click has finished the interaction since the check; the page of the interaction informs the user.
     if (!interaction) return ctx.path;
     await rememberAnswered(interaction);
     interaction.result = 'error' in result ? result : { ...interaction.lastSubmission, ...result };
@@ -174,12 +174,12 @@ export function createInteractions(parts: {
     },
 
     /**
-     * Signs in, and starts the same request again without asking for another sign-in. This and the next four
-     * return the URL to go to: `ctx.path` if nothing was done.
+     * Signs in, and starts the same request again without asking for another sign-in. Like the next four functions,
+     * returns the URL to redirect to, which is `ctx.path` if nothing was done.
      */
     async signIn(ctx: Context, account: Account, method: Method): Promise<string> {
       const interaction = await waiting(ctx);
-      // Of several clicks, only one signs in.
+      // If the form was sent several times, only one of these requests signs in.
       if (!interaction || !(await end(ctx, interaction))) return ctx.path;
       const present = await sessions.current(ctx);
       const isConfirmed = present?.accountId === account.id && (await sessions.confirm(ctx, account, method));
@@ -187,7 +187,6 @@ export function createInteractions(parts: {
       return restartUrl(interaction.params, SIGN_IN_PROMPTS);
     },
 
-    /** Continues with the account of the session. */
     chooseAccount: (ctx: Context) => answer(ctx, { select_account: {} }),
 
     approve: (ctx: Context, asked: Asked) => answer(ctx, approvalOf(asked)),

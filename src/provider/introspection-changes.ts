@@ -9,17 +9,17 @@ import { OAuthError } from './oauth-error.ts';
 import { createRecentChanges, type RecentChanges } from './recent-changes.ts';
 
 const HEARTBEAT_INTERVAL_MS = 250;
-/** Announces the interval. Every line that begins with a colon is a heartbeat, also this one. */
+/** Tells readers the heartbeat interval. Every line that begins with a colon is a heartbeat, including this one. */
 const FIRST_HEARTBEAT = `: heartbeat-ms=${HEARTBEAT_INTERVAL_MS}\n\n`;
-/** The first heartbeat if all changes that the reader has missed precede it. */
+/** Sent instead of `FIRST_HEARTBEAT` after a stream has repeated all changes that its reader has missed. */
 const REPEATED = `: heartbeat-ms=${HEARTBEAT_INTERVAL_MS} repeated\n\n`;
 /** Asks readers to open their next stream at another node. */
 const LEAVING = ': leaving\n\n';
-/** Characters that wait in a stream for its reader. What follows waits in the shared list. */
+/** Maximum number of characters buffered in one stream. Later changes wait in the list that all streams share. */
 const BUFFER_LENGTH = 16 * 1024;
-/** A stream whose reader is further behind ends, so that no API uses an answer that changed before. */
+/** A stream ends if its reader is further behind, so that no API uses an outdated cached answer. */
 const MAX_LAG_MS = 900;
-/** Readers give up a stream that has not begun after this time. */
+/** Readers give up a stream whose first heartbeat does not arrive within this time. */
 const MAX_BEGINNING_MS = 2_000;
 
 export type ChangeStreams = ReturnType<typeof createChangeStreams>;
@@ -27,9 +27,9 @@ export type ChangeStreams = ReturnType<typeof createChangeStreams>;
 /**
  * The event streams of one node; a reload of the settings does not end them.
  *
- * Each change is written to every stream whose reader keeps up in the same turn of the event loop, and
- * so before a request that announces it is answered. While the feed is not live there are no streams,
- * because a stream promises to miss no change.
+ * A change is written to every stream whose reader keeps up in the same turn of the event loop. So a request that
+ * announces a change on this node is answered only afterwards. While the feed is not live there are no streams, because
+ * a stream promises to miss no change.
  */
 export function createChangeStreams(changes: ChangeFeed) {
   const streams = new Set<ChangeStream>();
@@ -47,7 +47,7 @@ export function createChangeStreams(changes: ChangeFeed) {
     for (const stream of streams) stream.write();
   }
 
-  /** Changes of one turn, such as all that one read from PostgreSQL brought, are written together. */
+  /** Writes the changes of one turn of the event loop together, for example those of one read from PostgreSQL. */
   function addToAll(text: string): void {
     recent.add(text);
     if (isWriting) return;
@@ -119,7 +119,7 @@ export function createChangeStreams(changes: ChangeFeed) {
   };
 }
 
-/** Returns what a reader remembers: of an authorization only its id, without its user. */
+/** Returns the id that readers know. The key of an authorization also contains its user, which is left out. */
 const nameOf = (topic: ChangeTopic, key: string): string =>
   topic === 'authorizations' ? key.slice(key.indexOf(' ') + 1) : key;
 
@@ -129,10 +129,10 @@ class ChangeStream extends Readable {
   readonly #recent: RecentChanges;
   /** The number of the next change to write. */
   #next: number;
-  /** The first heartbeat, until it is written: it follows all changes that are known then. */
+  /** The first heartbeat, until it is written: all changes that are known by then precede it. */
   #beginning: string | undefined;
   #isReading = true;
-  /** When the stream was opened, and then when it began (`performance.now()`). */
+  /** When the stream was opened and, later, when its first heartbeat was written (`performance.now()`). */
   #since = performance.now();
 
   /** @param missed the number of the first change that a lost stream has missed, if it is known */
@@ -179,7 +179,7 @@ class ChangeStream extends Readable {
       return;
     }
     const now = performance.now();
-    // A stream that has not begun vouches for nothing yet.
+    // Allow more time before the first heartbeat: until then, the reader does not rely on this stream.
     if (this.#beginning !== undefined) {
       if (now - this.#since > MAX_BEGINNING_MS) this.destroy();
       return;
@@ -219,8 +219,8 @@ const STREAM_HEADERS = {
 };
 
 /**
- * A proxy sends requests to a leaving node only on connections that it has kept, and this answer
- * closes one: an immediate retry reaches another node while the client's former stream is open.
+ * A leaving node answers with `Retry-After: 0`. A proxy sends it requests only on connections that it has kept, and
+ * this answer closes one: an immediate retry reaches another node while the client's former stream is still open.
  */
 const unavailable = (headers?: Readonly<Record<string, string>>): OAuthError =>
   new OAuthError(503, 'temporarily_unavailable', 'try again in a moment', headers);

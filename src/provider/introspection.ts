@@ -101,8 +101,8 @@ async function describeKey(key: ApiKey, ctx: Context, parts: IntrospectionParts)
 }
 
 /**
- * Names also the person's organizations with a policy that are left out: a later change of the policy
- * is announced as one change of the organization, and concerns this answer.
+ * Also lists (`withheld`) the user's organizations that a policy excludes from this answer: a change of the policy is
+ * announced only with the organization's id, and must invalidate the cached answer.
  */
 function organizationsIn({ policies }: Pick<Person, 'policies'>, reached: readonly Organization[]) {
   const ids = new Set(policies.size > 0 ? reached.map(({ id }) => id) : []);

@@ -49,8 +49,8 @@ export const oauthErrorAnswer = (issuer: string, { status, headers, code, descri
 });
 
 /**
- * The description of `invalid_scope`. Any `scope` but an empty one is refused instead of ignored
- * (RFC 6749 §3.3): a client that requests less than everything must not believe that it got that.
- * Does not repeat the value, which would appear wherever the error does.
+ * The description of `invalid_scope`. Any `scope` but an empty one is refused instead of ignored (RFC 6749 §3.3): a
+ * client that requests less than everything must not believe that it got only that. Does not repeat the value of
+ * `scope`, because errors are logged and shown.
  */
 export const NO_SCOPES = 'no scopes exist here: leave scope out';

@@ -131,7 +131,6 @@ export function createAuthorizationServer(parts: ProviderParts) {
     connections,
     authorizations,
     approvals: createApprovals({
-      access,
       activity,
       connections,
       mail,
@@ -145,7 +144,7 @@ export function createAuthorizationServer(parts: ProviderParts) {
   const waiting = createAttemptLimit({
     name: 'waiting_sign_ins',
     attempts: settings.limits.waitingSignInsPerAddress,
-    // Shorter than the hour for which an interaction waits: at the limit, no sign-in can start.
+    // Shorter than the hour of an interaction, because an address at the limit cannot start any sign-in.
     windowSeconds: 600,
     onStoreUnavailable: 'count here',
     log,

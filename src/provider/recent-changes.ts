@@ -3,13 +3,13 @@ import type { ChangeFeed, FeedPosition } from '../storage/change-feed.ts';
 
 /** Milliseconds for which changes are kept. */
 const KEPT_FOR = 60_000;
-/** Maximum number of changes, about 8 MB: an import can change the access of so many users. */
+/** Maximum number of changes, about 8 MB: one import can change the access of that many users. */
 const MAX_CHANGES = 50_000;
 /** A reader must be able to read the repeated changes within the two seconds that it waits. */
 const MAX_REPEATED = 5_000;
 /**
- * Milliseconds by which more is repeated than was asked for. A change arrives up to 950 ms after its
- * commit, and the position that is recorded with it may be just as old.
+ * Changes are repeated from this many milliseconds before the requested position: a change arrives up to 950 ms after
+ * its commit, and the position that is recorded with it may be just as old.
  */
 const OVERLAP = 2_000;
 
@@ -22,7 +22,7 @@ export type RecentChanges = ReturnType<typeof createRecentChanges>;
 
 interface RecentChange {
   readonly text: string;
-  /** The time of the position that was known when the change arrived; undefined without one. */
+  /** The time of the feed's position when the change arrived; undefined if the feed had no position. */
   readonly time: number | undefined;
   /** When the change arrived, by `performance.now()`. */
   readonly arrivedAt: number;
@@ -33,11 +33,11 @@ interface RecentChange {
  * the clocks of the reader and the nodes show.
  */
 export function createRecentChanges(feed: Pick<ChangeFeed, 'position'>) {
-  /** By number, oldest first. */
+  /** The kept changes, keyed by number, oldest first. */
   const recent = new Map<number, RecentChange>();
   let first = 0;
   let next = 0;
-  /** The changes from this number on are all that were committed later than `completeSince`. */
+  /** All changes that were committed after `completeSince` have this number or a higher one, and are kept. */
   let repeatableFrom = 0;
   let completeSince: FeedPosition | undefined;
   let last: FeedPosition | undefined;
@@ -63,7 +63,7 @@ export function createRecentChanges(feed: Pick<ChangeFeed, 'position'>) {
   }
 
   return {
-    /** Returns until when the changes were received, as a text for readers. */
+    /** Returns the position up to which all changes have arrived, as text for readers; undefined if it is unknown. */
     position(): string | undefined {
       const now = position();
       return now && textOf(now);
@@ -98,8 +98,8 @@ export function createRecentChanges(feed: Pick<ChangeFeed, 'position'>) {
     find: (number: number): RecentChange | undefined => recent.get(number),
 
     /**
-     * Returns the number of the first change after this position, or shortly before it; undefined if
-     * changes may be missing, or if the text is no position.
+     * Returns the number of the first change after this position (or one shortly before it); undefined if changes may
+     * be missing, or if the text is no position.
      */
     after(text: string): number | undefined {
       const [, server = '', time = ''] = POSITION.exec(text) ?? [];

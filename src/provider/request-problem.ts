@@ -13,14 +13,13 @@ export const causeOf = (error: EngineError): string => error.error_detail ?? err
 
 export type EngineError = Error & Partial<Pick<errors.OIDCProviderError, 'error_description' | 'error_detail'>>;
 
-/** Describes a refused authorize request. */
 export function authorizationProblem(ctx: KoaContextWithOIDC, error: Error): ClientRequest {
   const { client, params } = ctx.oidc;
   return {
     clientId: textOf(client?.clientId ?? params?.client_id) ?? '',
     step: 'authorize',
     error: error.message,
-    // If the engine finds no client, it is suspended: problems of unknown clients are dropped.
+    // If the engine finds no client, it is suspended or unknown; problems of unknown clients are dropped later.
     cause: client ? causeOf(error) : causeOf(error).replace(/^client not found$/, 'the client is suspended'),
     requestId: ctx.state.requestId,
     redirectUri: textOf(params?.redirect_uri),
@@ -30,7 +29,6 @@ export function authorizationProblem(ctx: KoaContextWithOIDC, error: Error): Cli
   };
 }
 
-/** Describes a refused token request. */
 export function tokenProblem(ctx: Context, error: string, cause: string): ClientRequest {
   const form = findForm(ctx);
   const [, encoded] = /^basic +(\S*)/i.exec(ctx.get('authorization')) ?? [];

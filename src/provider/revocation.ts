@@ -16,17 +16,17 @@ import { formOf, readForm, readOAuthForm } from './form.ts';
 import { OAuthError, printable } from './oauth-error.ts';
 
 /**
- * The steps of `POST /oauth/revoke`, for standard client libraries. A token of an authorization ends
- * the whole authorization (RFC 7009 §2.1), a machine token only itself. Ignores `token_type_hint`.
+ * The steps of `POST /oauth/revoke`, for standard client libraries. Revoking a token of an authorization ends the whole
+ * authorization (RFC 7009 §2.1); revoking a machine token ends only that token. Ignores `token_type_hint`.
  */
 export function revocation(parts: RevocationParts & { readonly authentication: ClientAuthentication }): Step[] {
   const { authentication, failures } = parts;
 
   /**
-   * Limits how many unknown tokens a public client may send, because attackers can use its id to guess
-   * tokens, and a machine client if each of its tokens is recorded as ended. With tokens in the database nothing
-   * is recorded, so its own ended tokens are unknown, too. Otherwise an unknown token is treated as already
-   * revoked (RFC 7009 §2.2).
+   * Limits how many unknown tokens two kinds of clients may send; for others, an unknown token counts as already
+   * revoked (RFC 7009 §2.2). Public clients, because attackers can use their ids to guess tokens. Machine clients, if
+   * each of their unknown tokens is recorded: nothing is recorded if tokens are in the database, and then their own
+   * ended tokens are unknown.
    */
   async function limitUnknown(ctx: Context): Promise<void> {
     const { kind } = authenticatedClient(ctx);
@@ -50,7 +50,7 @@ export function revocation(parts: RevocationParts & { readonly authentication: C
         throw new OAuthError(400, 'invalid_grant', 'the token was issued to another client');
       }
       if (token) await token.end(ctx);
-      // A client repeats its request if it received no answer.
+      // A client that received no answer repeats its request, so its ended token is no error.
       else if (!(await parts.endings.hasEnded(value, clientId))) {
         await limitUnknown(ctx);
         await parts.endings.endUnknown(value, client);
@@ -104,7 +104,7 @@ async function findToken(
   };
 }
 
-/** Step of both routes, before the client is known: shows the request live to the client's owner. */
+/** The first step of both routes: shows the request and its outcome live to the client's owner. */
 export function recordRevocation(requests: Pick<ClientRequests, 'record'>): Step {
   return async function noteRequest(ctx, next) {
     const record = (refused?: OAuthError): void => {

@@ -41,7 +41,7 @@ export function createSessionWrites(parts: {
     overwrite: true,
   };
 
-  /** What is stored for the idle time from now. */
+  /** Returns what to store for the idle time from now, and a function that sets the cookie for the whole lifetime. */
   async function keptFor(session: SessionModel, ctx: Context) {
     const seenAt = epochSeconds(clock);
     const left = absoluteSeconds - (seenAt - (session.loginTs ?? 0));
@@ -65,7 +65,7 @@ export function createSessionWrites(parts: {
     const { seconds, kept, nameCookie } = await keptFor(session, ctx);
     if (!(await mayAct(session, ctx))) return undefined;
     if (!(await store.replaceSession(...kept))) return undefined;
-    // The engine has signed a former key's cookie again, but only until the browser is closed.
+    // The engine signs a former key's cookie again, but so that it ends with the browser: set its whole lifetime.
     if (namedIn(ctx).some((line) => line.startsWith(`${cookieName}.sig=`))) nameCookie();
     return seconds;
   }
@@ -76,17 +76,12 @@ export function createSessionWrites(parts: {
     /**
      * Records and stores a session that begins or continues, and sets its cookie for its whole lifetime.
      *
-     * @param how the last parameter of the session list's `record`
-     * @returns false if the session has ended, here or at its provider
+     * @param raised see `record` of the session list
+     * @returns false if the session has ended
      */
-    async begin(
-      session: SessionModel,
-      key: SessionKey,
-      ctx: Context,
-      how?: Parameters<SessionList['record']>[2],
-    ): Promise<boolean> {
+    async begin(session: SessionModel, key: SessionKey, ctx: Context, raised?: 0 | 1): Promise<boolean> {
       const begun = { begunAt: new Date(clock()), origin: requestOrigin(ctx) };
-      if (!(await sessionList.record(key, begun, how))) return false;
+      if (!(await sessionList.record(key, begun, raised))) return false;
       const { kept, nameCookie } = await keptFor(session, ctx);
       await store.writeSession(...kept);
       nameCookie();
@@ -96,7 +91,6 @@ export function createSessionWrites(parts: {
     /** Returns after how many seconds without a request a session of this browser ends. */
     idleSecondsFor,
 
-    /** Removes the session cookie from the browser. */
     clearCookie: (ctx: Context): void => void ctx.cookies.set(cookieName, null, cookieOptions),
 
     /** Runs at the end of each request to the engine that has a session. */

@@ -49,13 +49,13 @@ export function createStandings({
   }
 
   return {
-    /** @param ctx the request, for which the requirement is cached. */
+    /** @param ctx if given, the requirement is cached for this request */
     async of({ accountId, proofs }: Proved, ctx?: Context): Promise<Standing> {
       if (isStrong(proofs, providers)) return FREE;
       return standingUnder(await requirementIn(ctx, accountId));
     },
 
-    /** Like `of`, for a sign-in that has not happened, or in a transaction; begins no grace period. */
+    /** Like `of`, for a sign-in that has not happened, or in a transaction; starts no grace period. */
     async wouldBe({ accountId, proofs }: Proved, tx?: Queries): Promise<Standing> {
       if (isStrong(proofs, providers)) return FREE;
       return standingUnder(await wouldBeRequired(accountId, tx));

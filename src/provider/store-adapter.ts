@@ -120,7 +120,7 @@ function sessions({ store, settings }: Pick<StoreParts, 'store' | 'settings'>): 
     upsert: () => Promise.reject(new TypeError('a session was written by the engine')),
     async findByUid(uid) {
       const record = await store.readSessionByUid<Kept>(uid);
-      // The identifier is missing, of which only a hash is stored: the engine compares accounts.
+      // The store has only a hash of the session's identifier, so `jti` is missing: the engine compares only accounts.
       return record && payloadOf(record);
     },
   };

@@ -38,7 +38,7 @@ interface TokenResponse {
   readonly token_type: 'Bearer';
 }
 
-/** @throws OAuthError `invalid_grant` or `invalid_request`; only for a replay, data has changed */
+/** @throws OAuthError `invalid_grant` or `invalid_request`; nothing was changed, except after a replay */
 export type Grant = (
   parts: TokenGrantParts,
   client: Client,
@@ -54,14 +54,14 @@ export const GRANTS = {
 } satisfies Readonly<Record<string, Grant>>;
 
 /**
- * Exchanges a code (RFC 6749 §4.1.3, RFC 7636 §4.6). A refused code stays usable, a replayed one
- * ends the authorization.
+ * Exchanges a code (RFC 6749 §4.1.3, RFC 7636 §4.6). A code that is refused stays usable; a code that is used again
+ * ends its authorization.
  */
 async function exchangeCode(parts: TokenGrantParts, client: Client, form: URLSearchParams, ctx: Context) {
   const { code, redirect_uri: redirectUri } = requireFields(form, 'code', 'redirect_uri');
   const authorization = await findAuthorization(ctx, parts, client, code, 'code');
   const until = await requireActive(authorization, parts);
-  // Checked here also for a node that knows the client as it was before: its secret may be stolen.
+  // Also refuse if this node still knows the client from before its renewal, and so accepted its former secret.
   if (authorization.clientGeneration !== client.generation) throw invalidGrant(INACTIVE_REASONS.renewed);
   requireVerifier(authorization, form.get('code_verifier'));
   if (hashRequestValue(redirectUri) !== authorization.redirectUriHash) {
@@ -109,7 +109,7 @@ function requireFields<Name extends string>(
   return Object.fromEntries(names.map((name) => [name, form.get(name)])) as Record<Name, string>;
 }
 
-/** True if the refused request was the replay of a client test, which is no problem of the client. */
+/** True if the replayed value is of a client test, which replays on purpose: this is no problem of the client. */
 export const testedReplay = requestState<boolean>('respondWith');
 
 interface PresentedAuthorization<Value> extends Authorization {
@@ -219,13 +219,13 @@ async function respondWith(
 }
 
 /**
- * True if the successor of the presented refresh token, or an access token of it, was used: so the client has received
- * it, and sends an earlier one.
+ * True if the successor of the presented refresh token, or an access token issued with it, was used: the client has
+ * received the successor, but sends an earlier token.
  */
 const isSuccessorInUse = ({ presented, rotation, isConfirmed }: PresentedAuthorization<PresentedValue>): boolean =>
   presented.kind === 'refresh_token' && presented.rotation < (isConfirmed ? rotation : rotation - 1);
 
-/** Only what is known, with the rule for it: the sender may also be a thief, or have been robbed. */
+/** States only what is certain, and the rule: the sender may be a thief, or a client whose token was stolen. */
 const EARLIER_TOKEN =
   'an earlier refresh token was sent although its successor is in use, so the whole authorization was revoked: ' +
   'store the refresh token that each refresh returns';
@@ -249,9 +249,9 @@ const REFUSALS: Readonly<Record<Kind, Readonly<Record<NothingIssued, string>>>> 
 
 const invalidRequest = (description: string): OAuthError => new OAuthError(400, 'invalid_request', description);
 
-/** @param cause sent to every client: it concerns only the value and parameters of this request */
+/** @param cause sent to every client, because it concerns only the value and parameters of this request */
 const invalidGrant = (cause: string): OAuthError => new OAuthError(400, 'invalid_grant', cause);
 
-/** @param cause for the log, the client's owner and clients with a secret; other clients do not get it */
+/** @param cause for the log, the client's owner and clients with a secret; a public client does not get it */
 const hiddenGrant = (cause: string, description = 'grant request is invalid'): OAuthError =>
   new OAuthError(400, 'invalid_grant', description, {}, cause);

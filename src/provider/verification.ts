@@ -25,7 +25,7 @@ export function verification(parts: IntrospectionParts): Step[] {
   ];
 }
 
-/** Sends each header, because Caddy 2.6 forwards its own placeholder in the place of an absent one. */
+/** Sends every header, even if empty: Caddy 2.6 forwards its own placeholder if a header is absent. */
 function letPass({
   sub = '',
   clientId = '',
@@ -40,15 +40,15 @@ function letPass({
 }
 
 /**
- * Browsers send a CORS preflight without credentials (Fetch §4.8), so it passes without a caller. The
- * proxy says the method of the request that it received.
+ * Browsers send a CORS preflight without credentials (Fetch §4.8), so it passes without a caller. The proxy sends the
+ * method of the request that it received in `X-Forwarded-Method`.
  */
 const isPreflight = (ctx: Context): boolean =>
   ctx.get('x-forwarded-method') === 'OPTIONS' &&
   ctx.get('access-control-request-method') !== '' &&
   ctx.get('authorization') === '';
 
-/** 4 kB as base64url. Proxies limit the headers of a response, often to 8 kB in total. */
+/** This becomes 4 kB as base64url. Proxies limit the headers of a response, often to 8 kB in total. */
 const MAX_JSON_BYTES = 3_072;
 /** The last element if organizations are left out: the API introspects the token to get all. */
 const MORE = JSON.stringify({ more: true });

@@ -1,4 +1,4 @@
-/** Everything above the open stores that depends on the settings: a reload replaces all of it. */
+/** Creates everything above the open stores that depends on the settings. A reload replaces all of it. */
 import type { Context } from 'koa';
 import type { Logger } from 'pino';
 import { createAccountMail } from '../accounts/mail/account-mail.ts';
@@ -69,7 +69,7 @@ export function createApplication(parts: ApplicationParts) {
 
   // Create the parts that render pages.
   const formTokens = createFormTokens({ issuer, keys });
-  // A function: `server`, created below, needs `render`. If a store fails, pages show no user name.
+  // A function, because `server` is created below and needs `render`. If a store fails, pages show no user name.
   const findSignedIn = (ctx: Context) =>
     signedInOf(ctx, { sessions: server.sessions, standings }).catch(() => foundVisitor(ctx));
   const strongSignIns = createStrongSignIns({ database, clock, signIn: settings.signIn });
@@ -122,7 +122,7 @@ export function createApplication(parts: ApplicationParts) {
     clientNetworks: registries.clientNetworks,
     mail: mail && {
       notifySilent(ctx, accountId, { name }) {
-        // No account knows a browser there: each first one of a day would be a mail.
+        // Send no mail: on a shared terminal no browser is known, so there would be a mail for each.
         if (isShared(ctx.ip)) return;
         mail.notify(accountId, 'silent_authorization', { origin: requestOrigin(ctx), about: name });
       },
@@ -219,7 +219,6 @@ export function createApplication(parts: ApplicationParts) {
     showResult,
     observeRequest: metrics.observeRequest,
     refreshSession: refreshSession({ sessions, standings, requireSameOrigin }),
-    upstreamLogouts: signIn.upstreamLogouts,
     brand,
     pages,
   });

@@ -36,10 +36,10 @@ export function cleaningJobs(parts: {
   const retainedSince = (): Date => before(settings().activity.retentionSeconds);
   const oldestSignIn = (): Date => before(settings().sessions.absoluteSeconds);
 
-  /** When this node tries again, for each client about which it sent no mail because that failed. */
+  /** When this node tries again, for each client about which it failed to send a mail. */
   const nextTries = new Map<string, number>();
 
-  /** Begins few mails and does not wait for them: no other job may wait for the mail server. */
+  /** Starts a few mails and does not wait for them, because no other job may wait for the mail server. */
   async function mailNetworks(): Promise<number> {
     const { mail } = parts.application();
     if (!mail) return 0;
@@ -50,7 +50,7 @@ export function cleaningJobs(parts: {
       void mail.reportNetworks(one.ownerAccountId, { ...one, path }).then((isSent) => {
         if (isSent !== false) return;
         nextTries.set(one.clientId, clock() + MAIL_RETRY_MS);
-        // If this fails as well, the page of the client still marks them as new.
+        // If this fails as well, the page of the client still marks the networks as new.
         return clientNetworks.putBack(one).catch(() => {});
       });
     }
@@ -67,7 +67,6 @@ export function cleaningJobs(parts: {
     api_keys: apiKeys.removeExpired,
     password_links: passwordLinks.removeExpired,
     browser_sessions: (limit) => sessionList.removeOlderThan(oldestSignIn(), limit),
-    logout_tokens: sessionList.removeUsedTokens,
     passkey_challenges: passkeys.removeExpired,
     activity: (limit) => activity.removeOlderThan(retainedSince(), limit),
     log_generation: auditTrail.begin,
@@ -79,7 +78,7 @@ export function cleaningJobs(parts: {
     leaked_secrets: parts.leakedValues.refuseDueSecrets,
     time_limits: createTimeLimitJob(connections, activity),
     ended_places: endedPlacesCleaning({ database, engine: parts.registries.engine }),
-    // Last, so that the space of the rows that the other jobs removed can be used again.
+    // Vacuum last, so that the space of rows that the other jobs removed can be used again.
     ...(database.embedded && { vacuum: vacuumJob(database) }),
   };
 }

@@ -18,7 +18,7 @@ export async function describeNode(parts: {
 }): Promise<NodeDescription> {
   const { settings, readiness, isListening, isForwarded, redisIdentity, reload } = parts;
   const { server, storage } = settings;
-  // Ignore that Redis is unavailable: the state of the node reports that.
+  // Ignore an unavailable Redis, because the state of the node reports it.
   const redis = redisIdentity ? await redisIdentity().catch(() => undefined) : 'none';
   return {
     state: isListening || readiness.isDraining ? await stateOf(readiness) : 'starting',

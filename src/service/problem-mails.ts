@@ -18,21 +18,21 @@ export function createProblemMails(parts: {
   async function mailOwner({ id: ownerId, step }: MailedOwner): Promise<void> {
     const open = (await requests.groups(undefined, ownerId)).filter(({ isMailed, isMended }) => isMailed && !isMended);
     if (open.length === 0 || !mail()) return;
-    // Any caller can send an authorization request: these have a mail of the day of their own.
+    // Any caller can send authorization requests, so these have their own limit of one mail a day.
     const key = `${ownerId} ${step}`;
     if (await perOwner.count(key)) return;
-    // Use our own words for each error: a caller may have chosen the words of a cause.
+    // Use only our own text for each error, because a caller may have chosen words in the cause.
     const items = open.map(({ clientId, clientName: client, error }) => {
       return [clientId + error, message('mail.client_problem-item', { client, error })] as const;
     });
     const [one, ...others] = new Set(open.map(({ clientId }) => clientId));
     const path = `/profile/oauth-clients${others.length > 0 ? '' : `/${one}/problems`}`;
     const isSent = await mail()?.reportProblems(ownerId, { items: [...new Map(items).values()], path });
-    // Not of a mail that failed: the next problem sends another, which names these problems, too.
+    // Do not count a mail that failed: the next problem sends another mail, which also names these problems.
     if (isSent === false) await perOwner.refund(key);
   }
 
-  /** Sends one mail after another: many at once would exceed the maximum for other mails. */
+  /** Sends one mail after another, because many at once would displace other mails. */
   return (owners: readonly MailedOwner[]): void => {
     for (const owner of owners) {
       mailing = mailing

@@ -38,12 +38,12 @@ export interface ServiceParts {
   readonly loadSettings: () => Settings;
   readonly clock: Clock;
   /**
-   * Milliseconds to add to the time of a store. For tests, whose `clock` moves while the stores'
-   * clocks do not; absent in production, where all clocks show the same time.
+   * Milliseconds to add to the time of a store. For tests, which move `clock` but cannot move the stores' clocks;
+   * absent in production, where all clocks show the same time.
    */
   readonly timeShift?: () => number;
   readonly log: Logger;
-  /** Multiplies the timeouts of stores and connections. No setting: requests wait that long. */
+  /** Multiplies the timeouts of stores and connections. For tests: in production, requests wait for these timeouts. */
   readonly timeoutFactor?: number;
   /** How long a reload of every node waits for answers. For tests. */
   readonly reloadWaitMs?: number;
@@ -52,15 +52,15 @@ export interface ServiceParts {
 export type Service = Awaited<ReturnType<typeof startService>>;
 
 /**
- * How long change streams stay open after the port is closed, unless their readers leave first:
- * time for a reader to find another node, and to listen to both nodes for a second.
+ * How long change streams stay open after the port is closed, unless their readers leave first: readers need time to
+ * find another node, and to listen to both nodes for a second.
  */
 const HANDOVER_MS = 3_000;
 
 const UNREF = { ref: false };
 const KEPT_SECRETS = 'leaked secrets could not be refused for good before the reload';
 
-/** Returns a port that no other process has: with `reusePort` they share the public port. */
+/** Returns a port that no other process uses: with `reusePort`, processes share the public port. */
 const ownPort = ({ reusePort, port, operatorsPort }: Settings['server']): number => (reusePort ? operatorsPort : port);
 
 /**
@@ -133,14 +133,14 @@ export async function startService(given: ServiceParts) {
       name: 'client_problem_mails',
       attempts: 1,
       windowSeconds: 86_400,
-      // Without the store, each node would send a mail.
+      // If the store is unavailable, throw, because otherwise each node would send a mail.
       onStoreUnavailable: 'throw',
       log,
     }),
   });
 
   let mailing: Promise<unknown> = Promise.resolve();
-  // A stop gives up mails of a long report: other parts must still write what they hold.
+  // A stop does not wait for all mails of a long report, because other parts must still write their data.
   opened.defer(() => Promise.race([mailing.then(() => {}), delay(HANDOVER_MS, undefined, UNREF)]));
   const leakedValues = createLeakedValues({
     ...registries,
@@ -153,7 +153,7 @@ export async function startService(given: ServiceParts) {
       const { kind, clientId, refusedFrom } = leak;
       log.warn({ kind, clientId, refusedFrom }, 'a valid value was found in public and is ended');
       outcomes.valueLeaked(kind);
-      // One mail after another: a long report would exceed the maximum of mails at once.
+      // Send one mail after another, because a long report would exceed the maximum of simultaneous mails.
       mailing = mailing.then(() => current.application.mail?.reportLeak(leak));
     },
   });
@@ -210,7 +210,7 @@ export async function startService(given: ServiceParts) {
 
   opened.defer(current.replacedClosed);
   async function apply(next: Settings): Promise<void> {
-    // Before a longer grace period could make a refused secret valid again.
+    // Do this first, because a longer grace period could make a refused secret valid again.
     await leakedValues.refuseDueSecrets().catch((err) => log.warn({ err }, KEPT_SECRETS));
     await revocations.keepEndsFor(next.tokens.refreshTokenSeconds);
     current.replace(next);
@@ -312,13 +312,13 @@ export async function startService(given: ServiceParts) {
     metrics,
     readiness,
     shutdownDelayMs,
-    /** Runs the cleaning jobs now, in addition to their run every minute. */
+    /** Runs the cleaning jobs now, in addition to their runs every minute. */
     clean: cleaning.round,
     /** Resolves when the cleaning jobs have run once. */
     firstCleaning: cleaning.first,
-    /** Puts these settings into force, instead of the settings that a reload would load. */
+    /** Applies these settings, instead of the settings that a reload would load. */
     apply,
-    /** Announces the end, accepts requests during the shutdown delay, then closes the port. */
+    /** Makes the node not ready, accepts requests during the shutdown delay, then closes the port. */
     async leave() {
       readiness.startDraining();
       void heartbeat.beat();
@@ -326,7 +326,7 @@ export async function startService(given: ServiceParts) {
         delayMs: shutdownDelayMs(),
         // From now on readers can open their next stream only at another node, if there is one.
         onClosed: () => changeStreams.leave(database.embedded ? 0 : HANDOVER_MS),
-        // Only now, because a browser whose reconnection is refused gives up the stream for good.
+        // Do this only now, because a browser whose reconnection is refused never tries again.
         onUnreachable: () => requestStreams.reopen(),
       };
       await departure.leave(everyone, leaving);
@@ -339,10 +339,10 @@ export async function startService(given: ServiceParts) {
 /**
  * Opens both listeners. They are closed before the parts that they use, and streams end first.
  *
- * The operators' listener opens last, and nothing may wait after it: once `/readyz` answers, the
- * process must react to SIGTERM without losing a request, which it does only after its start.
+ * The operators' listener opens last, and nothing may be awaited afterwards: once `/readyz` answers, the process must
+ * react to SIGTERM without losing a request, which it does only after its start.
  *
- * @param parts.onOpen called between the two, when requests of everyone are accepted
+ * @param parts.onOpen called when the public listener is open, before the operators' listener
  */
 async function listen(parts: {
   readonly settings: Settings;
@@ -361,7 +361,7 @@ async function listen(parts: {
   opened.defer(async () => {
     await Promise.all(listeners.map(drain));
   });
-  // End event streams first: `drain` would wait until it cuts them.
+  // End event streams first: `drain` would wait for them until its timeout.
   opened.defer(endStreams);
   const everyone = await listenOnHost(handle, server.port, server.host, {
     ServerResponse: departure.ServerResponse,

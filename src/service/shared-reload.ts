@@ -14,7 +14,7 @@ import type { Database } from '../storage/queries.ts';
 import { latestReloadRequest, RELOAD_MESSAGE, requestReload } from '../storage/reload-requests.ts';
 import { StorageUnavailable } from '../storage/storage-unavailable.ts';
 
-/** Longer than the time after which a node without heartbeats is silent, and than a heartbeat. */
+/** Longer than the time between heartbeats, and than that after which a node without them counts as silent. */
 const MAX_WAIT_MS = 40_000;
 const POLL_PAUSE_MS = 250;
 
@@ -36,10 +36,10 @@ export function createSharedReload(parts: {
   let answer: ReloadAnswer = { request: 0 };
   let state: 'starting' | 'running' | 'stopped' = 'starting';
   let last: Promise<unknown> = Promise.resolve();
-  /** The names in the latest entry of settings that wait for a restart: one reload after the other finds them again. */
+  /** The settings in the latest log entry that need a restart, because each further reload finds them again. */
   let waiting = '';
 
-  /** Handles one request after the other. */
+  /** Runs reloads one after the other. */
   function inTurn<Result>(work: () => Promise<Result>): Promise<Result> {
     const done = last.then(work);
     last = done.catch(() => {});
@@ -49,7 +49,7 @@ export function createSharedReload(parts: {
   /** @param request the latest request before the file is read */
   async function take(request: number, by?: OperatedBy): Promise<Reload> {
     const [outcome] = await Promise.allSettled([parts.reload()]);
-    // If a store was away, the request stays unanswered, and the next heartbeat tries again.
+    // If a store was unavailable, the request stays unanswered, and the next heartbeat tries again.
     const isAnswered = outcome.status === 'fulfilled' || !(outcome.reason instanceof StorageUnavailable);
     const answered = isAnswered ? Math.max(request, answer.request) : answer.request;
     answer = { request: answered, at: new Date(clock()).toISOString() };
@@ -64,8 +64,8 @@ export function createSharedReload(parts: {
   }
 
   /**
-   * Records the names of what changed, never a value: it may be a secret. A SIGHUP has no name, but only an operator of
-   * the machine can send it, and `audit --actor operator` must find every change of settings.
+   * Records the names of changed settings, but no values, which may be secrets. A SIGHUP has no operator's name, but
+   * only an operator can send it, and `audit --actor operator` must find every change of settings.
    */
   async function recordReload({ changed, needsRestart }: Reload, by?: OperatedBy): Promise<void> {
     const names = needsRestart.join();
@@ -107,7 +107,7 @@ export function createSharedReload(parts: {
     /** Reloads this node only. */
     here: () => take(answer.request),
 
-    /** Returns what a reload would change here, with values that are no secrets. `impact` is absent if the database fails. */
+    /** Returns what a reload would change here, without secrets. `impact` is absent if the database fails. */
     async preview() {
       const found = parts.loadSettings();
       const next = reloaded(settings(), found);
@@ -122,14 +122,14 @@ export function createSharedReload(parts: {
     /**
      * Reloads this node, then asks the others. `nodes` is absent if the database fails.
      *
-     * @throws ConfigurationProblems, or what prevented the reload of this node; no other is asked
+     * @throws ConfigurationProblems, or the error of this node's reload; no other node is asked then
      */
     async everywhere(by?: OperatedBy) {
       const { taken, request } = await inTurn(async () => {
         const before = await latestReloadRequest(database).catch(() => undefined);
         const taken = await take(before?.number ?? 0, by);
         const asked = await requestReload(database, by).catch(() => undefined);
-        // The reload covers the request unless another came between, perhaps after a change.
+        // This reload answers the request, unless another one was made in between, perhaps for a newer file.
         if (asked && asked.previous === before?.number) {
           answer = { ...answer, request: asked.number };
           await beat();
@@ -141,14 +141,14 @@ export function createSharedReload(parts: {
       return { ...shown(taken), nodes: await outcomes(request) };
     },
 
-    /** Finds a late request. */
+    /** Checks for a request that was made while this node started. */
     async start(): Promise<void> {
       await checkRequests();
       state = 'running';
       await beat();
     },
 
-    /** Takes no further request, and stops waiting for answers. */
+    /** Handles no further requests, and stops waiting for answers. */
     async stop(): Promise<void> {
       state = 'stopped';
       await last;

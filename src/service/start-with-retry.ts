@@ -7,10 +7,10 @@ const PAUSE_MS = 1_000;
 const REPORT_INTERVAL_MS = 5_000;
 
 /**
- * Calls `start`, and retries while a store is unavailable. Other failures (a wrong password, an
- * unknown database) are thrown at once.
+ * Calls `start`, and retries while a store is unavailable. Other failures (a wrong password, an unknown database) are
+ * thrown at once.
  *
- * @param start leaves nothing open if it fails
+ * @param start must leave nothing open if it fails
  * @param report called with the failure, and the number of seconds for which retries continue
  * @param time `now` in monotonic milliseconds, and a pause
  * @throws the error of the last attempt

@@ -16,7 +16,7 @@ export interface Trouble {
 
 /** Returns undefined for errors of this program itself. */
 export function troubleOf(thrown: unknown): Trouble | undefined {
-  // The connection of a migration throws the error of `pg` itself.
+  // The connection of a migration throws errors of `pg` unchanged.
   const lacksPrivilege = (thrown as NodeJS.ErrnoException | undefined)?.code === '42501';
   const error =
     lacksPrivilege && !(thrown instanceof StorageUnavailable) ? new StorageUnavailable('postgresql', thrown) : thrown;
@@ -66,7 +66,7 @@ export function explained(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   const trouble = troubleOf(error);
   if (trouble) return `${trouble.message}: ${trouble.remedy}`;
-  // These messages contain problem and remedy; a stack trace would bury them.
+  // These messages contain the problem and the remedy, so print no stack trace.
   const isExplained = error instanceof ConfigurationProblems || 'code' in error;
   return isExplained ? error.message : String(error.stack);
 }

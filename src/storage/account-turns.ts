@@ -1,30 +1,27 @@
-/** Runs the changes of an account, or of a client, one after the other: they use at most one connection. */
+/** Queues the changes of an account, or of a client, so that they use at most one connection. */
 import type { EventEmitter } from 'node:events';
 import { AccountBusy, CallerLeft } from '../base/refusal.ts';
 import type { Database, InTurn, Queries } from './queries.ts';
 import { isAway, StorageUnavailable } from './storage-unavailable.ts';
 
-/** The waiting requests of each account: one person, or an attacker with one account, sends them all. */
+/** Maximum number of waiting requests of an account, all sent by one person or attacker. */
 const MAX_WAITING = 10;
 
-/** The turns of one thing that many users change, such as a client. */
+/** Creates a queue for each record that many users change, such as a client. */
 export const createSharedTurns = (maxWaiting: number): InTurn => createTurnsOf({ maxWaiting });
 
 export const createAccountTurns = (): InTurn =>
   createTurnsOf({ maxWaiting: MAX_WAITING, concernsAll: (error) => error instanceof StorageUnavailable });
 
-/** The limits of the turns of one id. */
+/** The limits of the queue of one id. */
 interface TurnLimits {
   /** How many requests run at once; default: one. */
   readonly atOnce?: number;
   readonly maxWaiting: number;
-  /** Of one caller, so that no caller keeps all others out. */
+  /** The limit of one caller, so that no caller keeps all others out. */
   readonly maxWaitingPerCaller?: number;
   readonly maxWaitMs?: number | undefined;
-  /**
-   * True if the waiting requests would fail like this, too: one by one, and too late. Default: if a store does not
-   * answer.
-   */
+  /** True if waiting requests would fail with this error, too, and are rejected. Default: if a store is away. */
   readonly concernsAll?: (error: unknown) => boolean;
   /** Default: AccountBusy. */
   readonly refusal?: () => Error;
@@ -40,14 +37,14 @@ type Response = Pick<EventEmitter, 'once' | 'off'> & { readonly destroyed?: bool
 /**
  * Runs at most `atOnce` functions of an id at once. Further ones wait, and start in the order of their calls.
  *
- * @returns a function that runs `work`, with whether it has waited. `caller` is counted if `maxWaitingPerCaller` is
- *   set. `work` was not run if the refusal is thrown: too many wait, or it has waited for `maxWaitMs`; or CallerLeft:
- *   its `response` was closed before its turn.
+ * @returns a function that runs `work`, and tells it whether it has waited. `caller` is used with
+ * `maxWaitingPerCaller`. If too many wait, or `maxWaitMs` has passed, throws the refusal; if `response` was closed
+ * before, throws CallerLeft. Then `work` was not run.
  */
 export function createTurnsOf(limits: TurnLimits) {
   const { atOnce = 1, maxWaiting, maxWaitingPerCaller = maxWaiting, maxWaitMs } = limits;
   const { concernsAll = isAway, refusal = () => new AccountBusy() } = limits;
-  /** Of each id with running work. */
+  /** The state of each id with running work. */
   const all = new Map<string, { running: number; readonly waiting: Waiting[] }>();
 
   return async <Result>(
@@ -88,9 +85,9 @@ export function createTurnsOf(limits: TurnLimits) {
 }
 
 /**
- * Refuses the latest of the caller with the most waiting requests: few callers cannot keep all others out.
+ * Refuses the latest request of the caller with most waiting requests, so that a few callers cannot keep others out.
  *
- * @param own how many of the new caller are waiting @throws the refusal if no caller has more than that
+ * @param own how many requests of the new caller wait @throws the refusal if no caller has more than that
  */
 function makeRoom(waiting: Waiting[], own: number, refusal: () => Error): void {
   const counts = new Map<string | undefined, number>();
@@ -130,17 +127,17 @@ async function waitFor(
   }
 }
 
-/** A closed response emits no further `close`, so the request of such a caller would wait, and then run. */
+/** Refuses a closed response: it emits no further `close`, so its request would wait, and then run. */
 function requireCaller(response: Response | undefined): void {
   if (response?.destroyed) throw new CallerLeft();
 }
 
-/** Any user of the service may be among these requests. */
+/** Maximum number of waiting requests of all users together. */
 const MAX_WAITING_OF_ALL = 1_000;
 
 /**
- * Runs at most `max` functions at once, of all callers; the refusal is StorageUnavailable `too_many_waiting`. If too
- * many wait, that is the latest of the `caller` with the most of them.
+ * Runs at most `max` functions of all callers at once. The refusal is StorageUnavailable `too_many_waiting`; if too
+ * many wait, it is for the latest request of the `caller` with most of them.
  */
 export function createTurns(max: number, limits: Partial<Pick<TurnLimits, 'maxWaiting' | 'maxWaitMs'>> = {}) {
   const inTurn = createTurnsOf({ atOnce: max, maxWaiting: MAX_WAITING_OF_ALL, refusal: tooManyWaiting, ...limits });
@@ -150,7 +147,7 @@ export function createTurns(max: number, limits: Partial<Pick<TurnLimits, 'maxWa
 const tooManyWaiting = (): StorageUnavailable =>
   new StorageUnavailable('postgresql', new Error('too many requests wait for their turn'), 'too_many_waiting');
 
-/** Runs a transaction in the account's turn, so it takes no connection while it waits. */
+/** Runs a transaction in the account's queue, so it takes no connection while it waits. */
 export const transactionOf = <Result>(
   database: Database,
   accountId: string | undefined,
@@ -168,8 +165,8 @@ export const lockedTransactionOf = <Result>(
     return work(tx);
   });
 
-/** Locks the rows of accounts until the transaction ends. Call it in the account's turn, or for several accounts. */
+/** Locks the rows of accounts until the transaction ends. For one account, call it in the account's queue. */
 export async function lockAccount(tx: Queries, ...accountIds: readonly string[]): Promise<void> {
-  // In one order: two transactions that lock several accounts do not wait for each other.
+  // Lock in the order of ids, so that two transactions that lock several accounts cannot deadlock.
   await tx.query('SELECT FROM accounts WHERE id = ANY($1) ORDER BY id FOR NO KEY UPDATE', [accountIds]);
 }

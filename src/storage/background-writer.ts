@@ -1,4 +1,4 @@
-/** Collects entries that requests produce, and writes them in the background, many at once. */
+/** Collects entries of requests, and writes them in the background, many at once. */
 import { outsideRequests } from '../base/current-request.ts';
 
 /**

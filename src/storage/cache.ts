@@ -8,7 +8,7 @@ const DEFAULT_MAX_SIZE = 10_000;
  * restored from a backup while the nodes are running announces nothing.
  */
 const MAX_AGE_MS = 60_000;
-/** How many values are kept as they are by a cache that keeps the others as bytes. */
+/** How many values stay objects in a cache that stores the others as bytes. */
 const MAX_UNPACKED = 1_000;
 /** If more names than this have changed, the whole cache is cleared. */
 const MAX_CHANGED_NAMES = 10_000;
@@ -52,8 +52,8 @@ export interface CacheOptions<Value extends Cacheable> {
 }
 
 /**
- * How a value becomes text, and comes back. With 100,000 values of many small objects each, V8 stops the process for
- * longer than a request takes, whenever it looks for garbage.
+ * Converts a value to text and back. With 100,000 values of many small objects each, a garbage collection of V8 stops
+ * the process for longer than a request takes.
  */
 interface Packing<Value> {
   pack(value: Value): string;
@@ -61,12 +61,12 @@ interface Packing<Value> {
 }
 
 interface Entry<Value extends Cacheable> {
-  /** Undefined once the value is kept: many promises would be many objects. */
+  /** Undefined once the value is stored, because many promises would be many objects. */
   promise: Promise<Value> | undefined;
   readonly startedAt: number;
   /** The value of `nameChangeCount` when this entry was last found to be current. */
   changesSeen: number;
-  /** Undefined for a miss, while the load is in progress, and while only the bytes are kept. */
+  /** Undefined for a miss, while the load is in progress, and while only the bytes are stored. */
   value?: NonNullable<Value> | undefined;
   bytes?: Buffer;
   /** 0 while the load is in progress. */
@@ -85,7 +85,7 @@ export function createCache<Value extends Cacheable>(parts: CacheOptions<Value>)
   const misses = createLruMap<Value>(parts.maxMisses ?? 0);
   /** The entries whose values were used last, in the order of their use. */
   const unpacked = new Set<Entry<Value>>();
-  /** `nameChangeCount` at the latest change of each name: so no change needs to scan the values. */
+  /** `nameChangeCount` at the latest change of each name, so that a change need not scan the values. */
   const nameChanges = new Map<string, number>();
   let nameChangeCount = 0;
   let changeCount = 0;
@@ -206,7 +206,7 @@ export function createCache<Value extends Cacheable>(parts: CacheOptions<Value>)
   };
 }
 
-/** Not from the pool of `Buffer.from`: each of its blocks of 64 kB stays as long as one of the buffers in it. */
+/** Does not use the pool of `Buffer.from`, whose blocks stay in memory as long as any buffer in them. */
 function bytesOf(text: string): Buffer {
   const bytes = Buffer.allocUnsafeSlow(Buffer.byteLength(text));
   bytes.write(text);

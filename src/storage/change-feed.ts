@@ -102,8 +102,7 @@ export const silentChangeFeed: ChangeFeed = {
 /**
  * Listens until closed. Uses a separate connection unless the database runs in this process.
  *
- * @param timeoutFactor multiplies the time limits of connection and round trip, for tests on a busy
- *   machine.
+ * @param timeoutFactor multiplies the timeouts of connection and round trip, for tests on a busy machine.
  */
 export async function listenForChanges(database: OpenDatabase, timeoutFactor = 1): Promise<ChangeFeed> {
   if (!database.embedded) return listenOnConnection(database, timeoutFactor);
@@ -136,8 +135,8 @@ async function listenOnConnection(database: OpenDatabase, timeoutFactor: number)
   const maxDelay = ROUND_TRIP_INTERVAL_MS + maxRoundTrip;
   const closing = new AbortController();
   /**
-   * The time at which the feed stops being live (`performance.now()`). It is no flag that a timer
-   * clears, because a process that was stalled may handle a request before the timer fires.
+   * The time at which the feed stops being live (`performance.now()`). A flag that a timer clears would be too late: a
+   * process that was stalled may handle a request before the timer fires.
    */
   let liveUntil = Number.NEGATIVE_INFINITY;
   const isLive = (): boolean => performance.now() <= liveUntil;
@@ -161,7 +160,7 @@ async function listenOnConnection(database: OpenDatabase, timeoutFactor: number)
       // PostgreSQL delivers all notifications that were committed before, and only then answers.
       const { rows } = await client.query<FeedPosition>(POSITION_SQL);
       if (echoes.heard < sentEchoes) throw new Error('notifications do not arrive');
-      // If this process was stalled, the answer may be read before the time limit is checked.
+      // If this process was stalled, the answer may be read before the timeout is checked.
       if (performance.now() - sentAt > maxRoundTrip) throw new Error('PostgreSQL answered too late');
       position = rows[0];
       return sentAt;

@@ -55,7 +55,7 @@ export const expiryJob =
     deleteExpired(database, tables, new Date(clock() - keptMs), limit);
 
 /**
- * Like `expiryJob`, but by the database's clock. For rows that refuse something as long as they exist: a
+ * Like `expiryJob`, but by the database's clock. Use it for rows whose existence refuses a token or sign-in, because a
  * node with a wrong clock must not delete them.
  */
 export const refusalsExpiryJob =
@@ -80,7 +80,7 @@ export const vacuumJob =
     for (const { name } of await database.query<{ readonly name: string }>(DUE_FOR_VACUUM)) {
       await database.query(`VACUUM ${name}`);
     }
-    // The metrics count removed records, of which these are only old versions.
+    // The metrics count removed records, and vacuum removes only old versions of records.
     return 0;
   };
 
@@ -130,7 +130,7 @@ export function startCleaning(parts: {
   const { promise: first, resolve: firstIsOver } = Promise.withResolvers<void>();
   async function run(): Promise<void> {
     while (!signal.aborted) {
-      // The jobs that were finished early may have more to remove after a minute.
+      // The jobs that finished early may have more to remove after a minute.
       const next = performance.now() + ROUND_PAUSE_MS;
       await round(next);
       firstIsOver();

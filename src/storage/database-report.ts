@@ -1,4 +1,4 @@
-/** Reports the state of PostgreSQL to operators: how fast it answers, and NOTIFY. */
+/** Reports the state of PostgreSQL to operators: how fast it answers, and whether NOTIFY works. */
 import { setTimeout as delay } from 'node:timers/promises';
 import pg from 'pg';
 import { randomId } from '../base/random-id.ts';
@@ -31,8 +31,8 @@ export async function reportDatabase(database: OpenDatabase) {
 /**
  * Listens on one connection and notifies on another, as nodes do to announce changes.
  *
- * @returns the milliseconds until the notification arrived; undefined if it did not arrive: a
- *   pooler that gives each transaction another connection loses notifications.
+ * @returns the milliseconds until the notification arrived; undefined if it did not arrive, because a pooler that gives
+ * each transaction another connection loses notifications.
  */
 export async function notificationMilliseconds(database: OpenDatabase): Promise<number | undefined> {
   const client = new pg.Client({
@@ -64,7 +64,7 @@ export async function notificationMilliseconds(database: OpenDatabase): Promise<
 export interface ForeignOwner {
   readonly owner: string;
   readonly tables: number;
-  /** False if the owner has granted this role no right to read them. A migration fails in both cases. */
+  /** False if this role may not read the tables. A migration fails even if it may. */
   readonly isReadable: boolean;
 }
 

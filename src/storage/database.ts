@@ -24,7 +24,7 @@ export interface DatabaseOptions {
   readonly timeoutFactor?: number;
   /** How long a transaction may wait for its process; by default as long as a statement may take, embedded 10 s. */
   readonly maxIdleMs?: number;
-  /** Returns the milliseconds to add to the clock of the server; only tests add any. */
+  /** Returns the milliseconds to add to the clock of the server. Only tests use it. */
   readonly timeShift?: () => number;
 }
 
@@ -37,7 +37,7 @@ export interface OpenDatabase extends Database {
   ping(): Promise<number>;
   /** How to reach this server with a connection outside the pool (migrations, LISTEN). */
   readonly connection: pg.ClientConfig;
-  /** Receives NOTIFY, not over a connection; undefined unless this process serves the database. */
+  /** Receives NOTIFY without a connection; undefined unless this process serves the database. */
   readonly listen: Listen | undefined;
   /** Counts the pool's connections, and the queries that wait for a connection. */
   connections(): { readonly used: number; readonly idle: number; readonly waiting: number };
@@ -63,7 +63,7 @@ export async function openDatabase(options: DatabaseOptions): Promise<OpenDataba
     application_name: 'gatehouse',
     max: options.databaseConnections ?? 10,
     connectionTimeoutMillis: CONNECT_TIMEOUT_MS * timeoutFactor,
-    // Later than the server, whose error says that only this statement took too long.
+    // Longer than the server's timeout, whose error says that only this statement took too long.
     query_timeout: limit * 1.1,
     // Also set the limits on the server: a statement of a disconnected client would keep its locks.
     ...(embedded ? {} : serverLimits(limit, options.maxIdleMs)),
@@ -83,10 +83,7 @@ export const placeOf = (url: string): string =>
     // Cut at the last @: a password may contain an @ that is not encoded.
     .replace(/^.*@/s, '');
 
-/**
- * A process that is stopped inside a transaction, or whose machine is gone, would keep its locks, and
- * block every other node.
- */
+/** Limits for a process that stops or disappears inside a transaction: its locks would block every other node. */
 const serverLimits = (limit: number, idleLimit = limit): pg.ClientConfig => ({
   statement_timeout: limit,
   lock_timeout: limit,
@@ -94,11 +91,11 @@ const serverLimits = (limit: number, idleLimit = limit): pg.ClientConfig => ({
 });
 
 /**
- * PostgreSQL takes 160 ms and more to compile a statement that it expects to read 300,000 rows: longer than ours run.
- * Sent once for each connection, and no start-up parameter, because a pooler refuses those that it does not know.
+ * PostgreSQL takes 160 ms and more to compile a statement that it expects to read 300,000 rows, longer than our
+ * statements run. Sent once for each connection; a pooler would refuse it as a start-up parameter.
  */
 async function turnOffJit(client: pg.ClientBase, limit: number): Promise<void> {
-  // Shorter than other queries: a request also waits for the connection and for its own query.
+  // Use a shorter timeout, because a request also waits for the connection and for its own query.
   const query = { text: 'SET jit = off', query_timeout: limit / 3 };
   await client.query(query);
 }
@@ -127,7 +124,7 @@ function poolDatabase(
   pool.on('remove', () => {
     connected -= 1;
   });
-  /** While the pool has connections, a request that gets none waited for other requests, not for the server. */
+  /** If the pool has connections, a request that got none has waited for other requests, not for the server. */
   function throwBusy(error: unknown): never {
     const { cause } = error instanceof StorageUnavailable ? error : {};
     const waited = cause instanceof Error && cause.message === NO_CONNECTION && connected > 0;
@@ -159,7 +156,8 @@ function poolDatabase(
 
     async transaction(work) {
       const client = await pool.connect().catch(throwUnavailable).catch(throwBusy);
-      // After a lost connection the next statement fails without the cause; an unhandled event would end the process.
+      // Keep the cause of a lost connection, which the next statement does not name. An unhandled event would end the
+      // process.
       let lost: Error | undefined;
       const keep = (error: Error): void => {
         lost ??= error;
@@ -171,7 +169,7 @@ function poolDatabase(
         await tx.query('BEGIN');
         const result = await work(tx);
         const { command } = await send(client, 'COMMIT');
-        // PostgreSQL answers COMMIT so if a statement failed and `work` ignored the failure.
+        // PostgreSQL answers COMMIT with ROLLBACK if a statement failed and `work` ignored the failure.
         if (command === 'ROLLBACK') throw new Error('a statement of the transaction had failed');
         return result;
       } catch (thrown) {
@@ -221,8 +219,8 @@ function throwUnavailable(error: unknown): never {
 }
 
 /**
- * True if a named statement is not on the connection any more (a pooler discarded it), or has other columns since a
- * migration. The connection would fail each time.
+ * True if a named statement no longer exists on the connection (a pooler discarded it), or has other columns since a
+ * migration. It would fail on this connection each time.
  */
 const isOfLostPlan = (error: unknown): error is Error =>
   error instanceof pg.DatabaseError && ['26000', '0A000'].includes(error.code ?? '');
@@ -236,7 +234,7 @@ const UNAVAILABLE_STATES = /^(08|28|3D000|42501|53|57|58|25006|25P03|55P03)/;
 
 function unavailable(error: unknown): StorageUnavailable | undefined {
   if (error instanceof StorageUnavailable) return error;
-  // Another SQLSTATE (a pg.DatabaseError) means our own bug; an error without one, the network.
+  // Another SQLSTATE (a pg.DatabaseError) means our own bug; an error without SQLSTATE means the network.
   if (error instanceof pg.DatabaseError && !UNAVAILABLE_STATES.test(error.code ?? '')) {
     return undefined;
   }

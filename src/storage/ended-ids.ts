@@ -1,11 +1,11 @@
-/** The ids that ended one by one of something that is read with every request, however many they are. */
+/** The ended ids of an owner, such as the ended authorizations of an account, which each request checks. */
 import type { Clock } from '../base/clock.ts';
 import { createCache } from './cache.ts';
 import type { ChangeFeed, ChangeTopic } from './change-feed.ts';
 
 /** The maximum number of ended ids that are read with their owner. */
 const MAX_READ = 100;
-/** For how many owners with more ids, and for how many ids of each, single answers are remembered. */
+/** For how many owners with more ids, and for how many ids of each, single answers are cached. */
 const MAX_OWNERS = 100;
 const MAX_ASKED = 1_000;
 
@@ -14,7 +14,7 @@ const NONE: readonly string[] = [];
 /** Returns SQL for an array of the first ended ids. @param select a SELECT of the ids, without a limit */
 export const endedIdsSql = (select: string): string => `ARRAY(${select} LIMIT ${MAX_READ + 1})`;
 
-/** Returns all ended ids from the array of `endedIdsSql`; undefined if they are too many to keep. */
+/** Returns all ended ids from the array of `endedIdsSql`; undefined if there are too many to cache. */
 export function endedIdsFrom(ids: readonly string[]): readonly string[] | undefined {
   if (ids.length === 0) return NONE;
   return ids.length > MAX_READ ? undefined : ids;
@@ -23,8 +23,8 @@ export function endedIdsFrom(ids: readonly string[]): readonly string[] | undefi
 /**
  * Returns a function that tells whether an id of this owner has ended.
  *
- * @param parts `topic` announces each end, with a key that begins with the owner; `ask` reads whether
- *   one id has ended, for owners whose ids are too many to keep
+ * @param parts `topic` announces each end, with a key that begins with the owner; `ask` reads whether one id has ended,
+ * for owners with too many ids to cache
  */
 export function createEndedIds(parts: {
   readonly changes: ChangeFeed;
@@ -36,7 +36,7 @@ export function createEndedIds(parts: {
   const answers = createCache<Map<string, boolean>>({ changes, clock, topics: [topic], maxSize: MAX_OWNERS });
   return async (owner, ended, id) => {
     if (ended) return ended.includes(id);
-    // An end drops the owner's map, so an answer that was read before the end is not found after it.
+    // An end removes the owner's map, so an answer that was read before the end is not used after it.
     const known = await answers.get(owner, async () => new Map());
     const remembered = known.get(id);
     if (remembered !== undefined) return remembered;

@@ -14,7 +14,7 @@ export interface Keys {
   readonly tokenKeys: readonly string[];
 }
 
-/** Every sixth heartbeat also removes the rows of nodes that are gone: heartbeats are 10 seconds apart. */
+/** Every sixth heartbeat, once a minute, also removes the rows of nodes that no longer exist. */
 const HEARTBEATS_PER_CLEANING = 6;
 
 /** Eight hexadecimal characters: enough to tell keys apart, useless for recovering one. */
@@ -73,7 +73,7 @@ export async function startHeartbeat(parts: {
   await last;
   const done = keepWriting();
   return {
-    /** Call this when the state, the keys or the settings have changed. A failure is logged; later beats retry it. */
+    /** Call this when state, keys or settings have changed. A failure is logged; the next beat tries again. */
     beat: () => enqueue(beat),
     async stop(): Promise<void> {
       stopping.abort();

@@ -30,7 +30,7 @@ const PRECISION_MS = 5 * 60_000;
 /** The pause between the first new use and the write of all uses that are due. */
 const PAUSE_MS = 5_000;
 const BATCH = 500;
-/** Maximum number of ids of a kind that wait for their first write; uses of others are dropped. */
+/** Maximum number of ids of a kind that wait for their first write; uses of further ids are dropped. */
 const MAX_WAITING = 100_000;
 
 /**
@@ -67,7 +67,7 @@ export function createLastUsed<Kind extends string>(parts: {
   };
 }
 
-/** The uses of one kind: many used connections must not push out the use of a secret. */
+/** Creates a collection of uses for each kind, so that many used connections cannot displace the use of a secret. */
 function createUses({
   kind,
   write,
@@ -114,7 +114,7 @@ function createUses({
     write: writeUses,
   });
 
-  /** Lets the writer write the ids that were used again and are due; forgets the others. */
+  /** Passes ids that were used again and are due to the writer; removes other due ids. */
   function addDue(): void {
     const now = clock();
     for (const used of written) {

@@ -11,13 +11,13 @@ import { StorageUnavailable } from './storage-unavailable.ts';
 const MIGRATIONS = path.join(import.meta.dirname, 'migrations');
 const TABLE = 'gatehouse_migrations';
 const FIRST = '0001_schema';
-/** Migrations use a connection without a query timeout: one may rewrite a table. */
+/** Migrations use a connection without a query timeout, because a migration may rewrite a table. */
 const CONNECT_TIMEOUT_MS = 5_000;
-/** Short, because every reader of a table waits behind a migration that waits for the table. */
+/** Short, because all readers of a table wait behind a migration that waits for its lock. */
 const LOCK_TIMEOUT_MS = 300;
-/** PostgreSQL cancels an autovacuum only for a lock that waits longer than its deadlock_timeout, 1 s. */
+/** PostgreSQL cancels an autovacuum only for a session that waits longer than deadlock_timeout, 1 s. */
 const VACUUM_LOCK_TIMEOUT_MS = 1_500;
-/** Readers fail during an attempt that waits for so long, so only one of so many attempts does. */
+/** Only one of so many attempts waits that long, because readers fail meanwhile. */
 const ATTEMPTS_PER_LONG_ONE = 4;
 const LOCK_PAUSE_MS = 2_000;
 const WATCH_INTERVAL_MS = 100;
@@ -26,16 +26,16 @@ const LOCK_NOT_AVAILABLE = '55P03';
 const EMBEDDED_CONNECT_TIMEOUT_MS = 60_000;
 
 /**
- * Applies missing migrations in order, each file in its own transaction, under an advisory lock: if
- * several nodes start at once, one migrates and the others wait. On the embedded database, where all
- * connections share one session, that lock has no effect: one transaction blocks the others instead.
+ * Applies missing migrations in order, each file in its own transaction, under an advisory lock: if several nodes start
+ * at once, one migrates and the others wait. On the embedded database, where all connections share one session, that
+ * lock has no effect: one transaction blocks the others instead.
  *
- * A migration that waits for the lock of another session, such as a backup, is tried again until
- * that session ends, however long it takes.
+ * A migration that waits for the lock of another session, such as a backup, is tried again until that session ends,
+ * however long it takes.
  *
  * @param events.onMigration called when a migration begins.
  * @param events.onWait called with the session for which a migration waits.
- * @param folder of the SQL files. Only tests have another one, with a migration of tomorrow.
+ * @param folder of the SQL files. Only tests use another one, with a migration of a later version.
  * @returns the names of the migrations applied now.
  * @throws SchemaUnknown, or StorageUnavailable if the server cannot be reached.
  */
@@ -72,21 +72,21 @@ export async function migrate(
     });
   const applyAll = async (): Promise<void> => {
     await compareMigrations({ ...database, query: async (text) => (await client.query(text)).rows });
-    // The first migration stores it as the comment of the table, in its own transaction.
+    // The first migration stores this text as a comment of a table, in its own transaction.
     await client.query(`SET gatehouse.schema = '${await schemaFingerprint()}'`);
     await run();
   };
   try {
     if (!database.embedded) await repeatWithLocks(database, client, applyAll, onWait);
     else {
-      // Begin before the runner lists missing files; its COMMIT or a disconnect ends the transaction.
+      // Begin before the library lists missing files; its COMMIT or a disconnect ends the transaction.
       await client.query('BEGIN');
       await applyAll();
       await client.query('COMMIT');
     }
     return [...started];
   } catch (error) {
-    // The runner wraps the error for its own table, without PostgreSQL's code.
+    // The migration library wraps the error of its own table, without PostgreSQL's code.
     const isCoded = error instanceof Error && 'code' in error;
     if (!database.embedded && !isCoded && !(await mayCreateTables(client))) throw schemaRefused();
     throw error;
@@ -95,7 +95,7 @@ export async function migrate(
   }
 }
 
-/** Returns true also if the query fails. */
+/** Also returns true if the query fails. */
 async function mayCreateTables(client: pg.Client): Promise<boolean> {
   const asked = client.query<{ may: boolean }>("SELECT has_schema_privilege(current_schema(), 'CREATE') AS may");
   const [row] = await asked.then(({ rows }) => rows).catch(() => []);
@@ -128,7 +128,7 @@ const BLOCKER = `SELECT concat(coalesce(nullif(application_name, ''), backend_ty
       ')', to_char(xact_start AT TIME ZONE 'UTC', '", whose transaction began "YYYY-MM-DD"T"HH24:MI:SS"Z"'))
     AS session FROM pg_stat_activity WHERE pid = ANY(pg_blocking_pids($1)) ORDER BY xact_start LIMIT 1`;
 
-/** Repeats the work with pauses, in which readers continue, while another session has a lock. */
+/** Repeats the work while another session has a lock, with pauses in which readers can continue. */
 async function repeatWithLocks(
   database: OpenDatabase,
   client: pg.Client,
@@ -168,7 +168,7 @@ async function repeatWithLocks(
   }
 }
 
-/** Thrown if the schema is older than this version and the operator wants to migrate by hand. */
+/** Thrown if the schema is older than this version and the operator wants to migrate manually. */
 export class MigrationsPending extends Refusal {
   constructor(names: readonly string[]) {
     super(
@@ -221,7 +221,7 @@ export async function requireSchema(
   { autoMigrate }: { autoMigrate: boolean },
   onWait?: MigrationEvents['onWait'],
 ): Promise<readonly string[]> {
-  // Do not compare first: during another process's migration the embedded database is too slow.
+  // Do not compare the versions first: the embedded database is too slow while another process migrates it.
   if (database.embedded && autoMigrate) {
     await migrate(database, { onWait });
     return (await compareMigrations(database)).newer;
@@ -239,7 +239,7 @@ export async function hasSchema({ query }: Pick<OpenDatabase, 'query'>): Promise
     `SELECT to_regclass('${TABLE}') IS NOT NULL AS present, current_schema() IS NULL
       AND to_regnamespace('public') IS NOT NULL AS hidden`,
   );
-  // Without the right to use the schema, a role finds no table there.
+  // A role without the right to use the schema sees no tables in it.
   if (row?.hidden) throw schemaRefused();
   return row?.present === true;
 }

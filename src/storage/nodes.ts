@@ -6,7 +6,7 @@ import type { Queries } from './queries.ts';
 export const HEARTBEAT_MS = 10_000;
 /** A node without a heartbeat for this long is silent: frozen, killed, or disconnected. */
 const SILENT_AFTER_MS = 3 * HEARTBEAT_MS;
-/** How long keys and clock of a silent node still count: it may be frozen and continue. */
+/** How long keys and clock of a silent node are still compared, because a frozen node may continue. */
 const FROZEN_FOR_MS = 180_000;
 /** How long a silent node is still listed, so that `doctor` can name it. */
 const FORGOTTEN_AFTER_MS = 3_600_000;
@@ -20,7 +20,7 @@ export interface RunsWith {
   readonly settings: Readonly<Record<string, string>>;
   /** The id stored in the node's Redis; `none` without Redis, absent if Redis did not return an id. */
   readonly redis?: string;
-  /** How many connections to the database the node may open, without that for notifications. */
+  /** How many connections to the database the node may open, not counting the one for notifications. */
   readonly databaseConnections: number;
   /** True if the node received `X-Forwarded-For` although `server.proxy_hops` is 0. */
   readonly ignoresForwardedFor: boolean;
@@ -93,7 +93,7 @@ export const runningNodes = (database: Queries, clock: Clock): Promise<NodeKeys[
     [new Date(clock() - FROZEN_FOR_MS)],
   );
 
-/** Compares each node's clock with the database's; `aheadMs` is negative for one that is behind. */
+/** Compares each node's clock with the database's; `aheadMs` is negative for a clock that is behind. */
 export async function nodeClocks(database: Queries): Promise<{ readonly node: string; readonly aheadMs: number }[]> {
   const rows = await database.query<{ node: string; ahead: string }>(
     `SELECT node, extract(epoch FROM seen_at - noted_at) * 1000 AS ahead FROM node_keys

@@ -15,7 +15,7 @@ import { createRedisStore } from './redis/store.ts';
 import { postgresLimits, redisLimits, type SharedLimits } from './shared-limits.ts';
 import type { TokenStore } from './token-store.ts';
 
-/** Thrown if Redis evicts keys, and so would lose tokens without an error: the service does not start then. */
+/** Thrown if Redis evicts keys, and so would lose tokens without an error. The service then does not start. */
 export class UnsafeRedis extends Error {
   readonly code = 'unsafe_redis';
 
@@ -31,7 +31,7 @@ interface OpenTokenStore {
   readonly limits: SharedLimits;
   /** Returns the clock of Redis, in milliseconds since the epoch; absent without Redis. */
   readonly time?: () => Promise<number>;
-  /** Returns the random id of this Redis, by which nodes compare theirs; absent without Redis. */
+  /** Returns the random id of this Redis, which tells whether nodes use the same one; absent without Redis. */
   readonly identity?: () => Promise<string | undefined>;
 }
 

@@ -19,19 +19,19 @@ export interface Page<Item> {
 /** How many items after a page are counted, because counting reads them. */
 export const MAX_MORE = 1_000;
 
-/** How many items one statement compares with a filter: it has little time, and a list any length. */
+/** How many items one statement compares with a filter: statements have a timeout, and lists any length. */
 const SCANNED = 2_000;
 
-/** Returns a number of items in words, if only `max` of them were counted. */
+/** Returns the number of items as text, if at most `max` of them were counted. */
 export const countText = (count: number, max = MAX_MORE): string =>
   count > max ? `more than ${max.toLocaleString('en')}` : `${count}`;
 
 interface ListQuery {
-  /** A statement whose columns have names, one of them `id`. Its conditions must have an index. */
+  /** A statement with named columns, one of which is `id`. Its conditions must have an index. */
   readonly select: string;
   /** Expressions to sort by; the last one must be unique, and none may be null. A long list needs their index. */
   readonly order: readonly string[];
-  /** True to sort by all of them in descending order. */
+  /** True to sort by all expressions in descending order. */
   readonly isDescending?: boolean;
   /** Text expressions that `match` searches. */
   readonly cells: readonly string[];
@@ -116,7 +116,7 @@ export async function pageOf<Row extends object>(
   return { items, more: Math.min(more, MAX_MORE + 1) };
 }
 
-/** What each row of a step says of the whole step; `matches` is null in the only row if none does. */
+/** The columns about the whole step, in each of its rows. If no item matches, one row has null in `matches`. */
 interface Step {
   readonly matches: true | null;
   /** The keys of the last item that was compared. */

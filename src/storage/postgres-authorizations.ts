@@ -42,10 +42,10 @@ const READ_AUTHORIZATION = `
   FROM authorizations WHERE key = $1 AND forgotten_at > $2`;
 
 const isThere = 'a.key = $2 AND a.forgotten_at > now';
-/** SQL expression: when a refresh token issued now expires, at the latest with its authorization. */
+/** SQL expression for when a refresh token issued now expires: at the latest together with its authorization. */
 const usableUntil = (seconds: string): string => `least(now + ${seconds}::bigint, a.ends_at)`;
 
-// A code works once, then only for a repeated attempt. A concurrent exchange waits for the row.
+// A code works once, and again only for a repetition of the same attempt. A concurrent exchange waits for the row.
 const EXCHANGE = `
   UPDATE authorizations a SET rotation = 0, attempt = $3, rotated_at = ms,
     usable_until = ${usableUntil('$4')},
@@ -57,7 +57,7 @@ const EXCHANGE = `
 
 const EXCHANGED_BEFORE = 'a.rotation > 0 OR a.rotation = 0 AND a.attempt <> $3';
 
-// The client was renewed: any refresh token is accepted, and belongs to the client's generation then.
+// After a renewal of the client, any refresh token is accepted once, and gets the client's new generation.
 const isFirst = 'a.client_generation < $6::integer';
 const isCurrent = `(${isFirst} OR a.rotation <= $4::integer)`;
 const isRetry = `(a.rotation = $4::integer + 1 OR a.rotation = a.since_rotation)
@@ -65,10 +65,10 @@ const isRetry = `(a.rotation = $4::integer + 1 OR a.rotation = a.since_rotation)
 
 const nextRotation = 'greatest(a.rotation, $4::integer) + 1';
 
-// Accept a token ahead of the record ($4 > rotation): the store lost its last writes, and the
-// client can continue with that token. If the exchange was lost, too (-1), usable_until is the
-// expiry of the code, and not of this token. A retry changes nothing. Refuse a client that was authenticated
-// as it was before a renewal (the record's generation is later): the caller may have a stolen secret.
+// Accept a token ahead of the record ($4 > rotation): the store lost its last writes, and the client can continue with
+// that token. If the exchange was lost, too (-1), usable_until is the expiry of the code, and not of this token. A
+// retry changes nothing. Refuse a client that authenticated before a renewal (the record's generation is later),
+// because the caller may have a stolen secret.
 const ROTATE = `
   UPDATE authorizations a SET
     rotation = CASE WHEN ${isCurrent} THEN ${nextRotation} ELSE a.rotation END,

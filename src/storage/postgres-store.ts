@@ -15,7 +15,7 @@ const WRITE = `
   ON CONFLICT (kind, key) DO UPDATE
     SET uid = excluded.uid, data = excluded.data, expires_at = excluded.expires_at`;
 
-// Not an upsert: an upsert would restore a record that another request has just removed.
+// Do not use an upsert, which would restore a record that another request has just removed.
 const REPLACE = `
   UPDATE token_records SET data = $3, expires_at = $4
   WHERE kind = $1 AND key = $2 AND expires_at > $5

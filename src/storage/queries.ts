@@ -5,15 +5,15 @@ export interface Queries {
   /**
    * Runs one statement with `$1`-style parameters.
    *
-   * @param name for a frequent statement with a constant text: each connection then parses and plans it only
-   *   once. Has no effect on the embedded database.
-   * @throws StorageUnavailable if the server does not answer within the time limit.
+   * @param name for a frequent statement with a constant text: each connection then parses and plans it only once. Has
+   * no effect on the embedded database.
+   * @throws StorageUnavailable if the server does not answer within the timeout.
    */
   query<Row extends object>(text: string, values?: readonly unknown[], name?: string): Promise<Row[]>;
   /**
-   * Returns an SQL expression for the present time by the database's clock, in milliseconds as the
-   * times of JavaScript. It has one value for all rows, but two uses in a statement may differ. Nodes
-   * may have wrong clocks: this one dates what several of them write.
+   * Returns an SQL expression for the present time by the database's clock, in milliseconds as the times of JavaScript.
+   * It has one value for all rows, but two uses in a statement may differ. Use it for times that several nodes write,
+   * because nodes may have wrong clocks.
    */
   now(): string;
 }
@@ -59,13 +59,13 @@ export function createParameters() {
 }
 
 /**
- * SQL: a generation that is higher than every lost one, also than those of an earlier restore of the same backup. It
- * follows the clock in seconds, and is never far ahead of it: other ends add 1, and nothing ends once a second for long.
+ * SQL for a generation that is higher than all that were lost with a restored backup, even if it was restored before.
+ * It follows the clock in seconds, which other ends, adding 1 each, do not overtake.
  */
 export const beyondLost = (generation: string): string =>
   `greatest(${generation} + 1, (extract(epoch FROM clock_timestamp()) - 1700000000)::integer)`;
 
-/** Higher than every lost number, so that what has ended stays ended. Tokens and sessions that are good end, too. */
+/** SQL that inserts numbers above all lost ones: everything ended stays ended, and valid tokens and sessions end. */
 const LOST_NUMBERS =
   'INSERT INTO lasting_numbers (first_generation, session_generation) ' +
   'VALUES (extract(epoch FROM now())::integer - 1700000000, extract(epoch FROM now())::bigint * 1000000)';
@@ -73,9 +73,9 @@ const LOST_NUMBERS =
 type LastingNumber = 'first_generation' | 'session_generation' | 'refresh_lifetime_seconds';
 
 /**
- * Raises a number that is never lowered, because it tells what has ended.
+ * Raises a number that is never lowered, because everything with a lower number has ended.
  *
- * @param to SQL, which may name it
+ * @param to SQL for the new value, which may use the column
  * @throws Refusal `numbers_lost`: without the row nothing would end
  */
 export async function raise(

@@ -6,7 +6,7 @@ import type { Queries } from './queries.ts';
 /** Makes nodes read the latest request before their next heartbeat. */
 export const RELOAD_MESSAGE = 'reload';
 
-/** Asks every node to reload. Returns the number of the request, and of the one before. */
+/** Asks every node to reload. Returns the numbers of this request and of the previous one. */
 export async function requestReload(database: Queries, by?: OperatedBy) {
   const [row] = await database.query<{ number: number; previous: number }>(
     `INSERT INTO settings_reload AS known (number, previous, operator, reason)
@@ -21,10 +21,7 @@ export async function requestReload(database: Queries, by?: OperatedBy) {
   return row;
 }
 
-/**
- * `by`: the operator whose command asked, if it named one. `isFresh`: a node that starts now may have
- * read its file before the request.
- */
+/** `by`: the operator, if named. `isFresh`: true if a node that starts now may have read its file before it. */
 export async function latestReloadRequest(database: Queries) {
   const [row] = await database.query<{
     number: number;

@@ -8,8 +8,8 @@
  */
 export class StorageUnavailable extends Error {
   /**
-   * For operators. `statement_too_long`: the database works, but our time limit ended a statement;
-   * `too_many_waiting`: it is too slow for the requests that wait for it.
+   * For operators. `statement_too_long`: the database works, but our timeout ended a statement; `too_many_waiting`: the
+   * database is too slow for the requests that wait for it.
    */
   readonly code: 'storage_unavailable' | 'statement_too_long' | 'too_many_waiting';
   readonly status = 503;
@@ -21,7 +21,7 @@ export class StorageUnavailable extends Error {
   /** The driver's message, for operators. Not named `error_detail`, which clients would receive. */
   readonly reason: string;
 
-  /** @param cause what the driver of the store threw. */
+  /** @param cause the error that the driver of the store threw. */
   constructor(store: 'postgresql' | 'redis', cause: unknown, code?: 'too_many_waiting') {
     super('temporarily_unavailable', { cause });
     this.name = 'StorageUnavailable';
@@ -37,7 +37,7 @@ export const isAway = (error: unknown): error is StorageUnavailable =>
 /** The SQLSTATE of idle_in_transaction_session_timeout: the process was stopped inside the transaction. */
 export const STOPPED_INSIDE = '25P03';
 
-/** SQLSTATEs of statement_timeout (an operator may also cancel a statement), of lock_timeout, and of a stopped process. */
+/** True for statement_timeout (also a cancelled statement), for lock_timeout, and for a stopped process. */
 const isOurLimit = (cause: unknown): boolean =>
   cause instanceof Error &&
   'code' in cause &&

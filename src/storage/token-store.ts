@@ -36,7 +36,7 @@ export interface AuthorizationRecord extends AuthorizationFacts {
   readonly rotation: number;
   /** Milliseconds since the epoch at which `rotation` became the current one. */
   readonly rotatedAt: number;
-  /** True once an access token of `rotation` was used: its response has arrived. */
+  /** True once an access token of `rotation` was used, which proves that the client received the response. */
   readonly isConfirmed: boolean;
   /** Seconds since the epoch until which the code, then the current refresh token, can be used. */
   readonly usableUntil: number;
@@ -85,15 +85,14 @@ export interface AuthorizationStore {
   /**
    * Replaces the refresh token of rotation `from` with the next one.
    *
-   * If the direct predecessor of the current token is presented again, the outcome is `retried` and
-   * nothing is written: within the retry window, and later as long as the current token is not
-   * confirmed. An older token is a replay, and with a window of 0 so is the predecessor. A token that
-   * is ahead of the record is accepted, because the store has lost its last writes: also if it has
-   * lost the exchange of the code, as long as it keeps the record.
+   * If the direct predecessor of the current token is presented again, the outcome is `retried` and nothing is written:
+   * within the retry window, and later as long as the current token is not confirmed. An older token is a replay, and
+   * with a window of 0 so is the predecessor. A token that is ahead of the record is accepted, because the store has
+   * lost its last writes: even if it has lost the exchange of the code, but not the record.
    *
-   * If the client was renewed since, any refresh token is accepted once, and the authorization gets the
-   * client's generation. All older tokens are predecessors of this rotation: the client may have an
-   * older token than an attacker who refreshed with the client's former secret.
+   * If the client was renewed since, any refresh token is accepted once, and the authorization gets the client's
+   * generation. All older tokens are predecessors of this rotation: the client may have an older token than an attacker
+   * who refreshed with the client's former secret.
    */
   rotate(
     id: string,
@@ -107,7 +106,7 @@ export interface AuthorizationStore {
     },
   ): Promise<Issue>;
 
-  /** Records that the response with this rotation has arrived, if it is still the current one. */
+  /** Records that the client received the tokens of this rotation, if it is still the current one. */
   confirmRotation(id: string, rotation: number): Promise<void>;
 
   /** @returns true if the authorization existed: for exactly one of several callers. */
@@ -116,15 +115,14 @@ export interface AuthorizationStore {
 
 /**
  * Every implementation guarantees:
- * - Identifiers are stored only as hashes. An identifier outside `[A-Za-z0-9_-]{16,128}` is not
- *   looked up.
- * - An expired record is never returned, whatever the store's own clock says.
- * - Each method is one atomic step and one round trip. PostgreSQL needs up to two more to say why
- *   nothing was issued. In Redis a session and its uid are two steps.
- * - The store's clock decides about authorizations, so that nodes with different clocks never take
- *   an honest retry for a replay.
- * - A step that is sent twice because its answer was lost succeeds twice: `attempt` distinguishes
- *   it from the step of another caller.
+ * - Identifiers are stored only as hashes. An identifier outside `[A-Za-z0-9_-]{16,128}` is not looked up.
+ * - An expired record is never returned, even if the store's own clock is wrong.
+ * - Each method is one atomic step and one round trip. PostgreSQL needs up to two more to say why nothing was issued.
+ *   In Redis a session and its uid are two steps.
+ * - The store's clock decides about authorizations, so that nodes with different clocks never take an honest retry for
+ *   a replay.
+ * - A step that is sent twice because its answer was lost succeeds twice: `attempt` distinguishes it from the step of
+ *   another caller.
  * - A store that does not answer, or cannot store what it was given, throws StorageUnavailable.
  */
 export interface TokenStore extends AuthorizationStore {
@@ -137,7 +135,7 @@ export interface TokenStore extends AuthorizationStore {
   write(kind: RecordKind, id: string, data: unknown, expiresAt: number): Promise<void>;
 
   /**
-   * Like `write`, but only if the record exists: a removed record does not come back.
+   * Like `write`, but only if the record exists, so that a removed record is not restored.
    *
    * @returns true if the record existed.
    */
@@ -170,7 +168,7 @@ export interface TokenStore extends AuthorizationStore {
   close(): Promise<void>;
 }
 
-/** How long an authorization is kept after its code has expired: a replay still ends it. */
+/** How long an authorization is kept after its code has expired, so that a replay of the code still ends it. */
 export const REMEMBER_CODE_SECONDS = 3_600;
 /** How long an authorization outlives its refresh token, to answer "expired", not "unknown". */
 export const REMEMBER_EXPIRED_SECONDS = 86_400;

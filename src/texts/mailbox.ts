@@ -21,14 +21,14 @@ export function isMailbox(address: string): boolean {
   return DOT_STRING.test(local) && !INVISIBLE.test(local) && isDomain(domain);
 }
 
-/** `domainToASCII` corrects spellings and reads numbers as IPv4, so its result must equal the input. */
+/** `domainToASCII` corrects spellings and reads numbers as IPv4 addresses, so the result must equal the input. */
 function isDomain(domain: string): boolean {
   const ascii = domainToASCII(domain);
   const spelled = domain.toLowerCase();
   return DOMAIN.test(ascii) && (ascii === spelled || domainToUnicode(ascii) === spelled);
 }
 
-/** Returns the address with its domain in Unicode, if it was given as `xn--bcher-kva.example`. */
+/** Returns the address with its domain in Unicode if it was given like `xn--bcher-kva.example`; else undefined. */
 export function inOwnScript(address: string): string | undefined {
   const at = address.lastIndexOf('@') + 1;
   const domain = address.slice(at).toLowerCase();

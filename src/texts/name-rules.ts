@@ -1,4 +1,4 @@
-/** Rules for names that other people read: allowed characters, and names that look alike. */
+/** Rules for names that other users read: allowed characters, and names that look alike. */
 import { isIPv4 } from 'node:net';
 import { domainToASCII } from 'node:url';
 import { tlds } from '@hapi/tlds';
@@ -8,12 +8,12 @@ import type { Problem } from '../base/refusal.ts';
 import { languages, problemOf, textsFor } from './texts.ts';
 
 /**
- * Characters that do not show or that change how others show: controls, lone surrogates, direction
+ * Characters that are invisible, or that change how others are displayed: controls, lone surrogates, direction
  * overrides, zero-width characters and blank letters such as U+3164.
  */
 export const INVISIBLE = /[\p{C}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\u2800]/u;
 
-/** Letters without a visible shape: a name made of them looks empty. */
+/** Letters without a visible shape: a name that consists of them looks empty. */
 const BLANK_LETTER = /[\u115f\u1160\u2800\u3164\uffa0]/u;
 
 export const hasBlankLetter = (name: string): boolean => BLANK_LETTER.test(name);
@@ -22,10 +22,10 @@ const MAX_MARKS = 2;
 /** Nonspacing and enclosing marks, but not Tibetan ones, because some are subjoined letters. */
 const MARKS = /[[\p{Mn}\p{Me}]--\p{Script=Tibetan}]/gv;
 
-/** True if a letter has so many marks that they cover the text around it. */
+/** True if a letter has so many marks that they would cover the text around it. */
 export function isOverloaded(name: string): boolean {
   return Array.from(graphemes.segment(name.normalize('NFC'))).some(({ segment }) => {
-    // A letter that Unicode has precomposed with all of its marks is a letter of some language.
+    // Allow a letter that Unicode has precomposed with all its marks, because some language uses it.
     if (marksIn(segment) === 0) return false;
     return marksIn(segment.normalize('NFD')) > MAX_MARKS;
   });
@@ -60,7 +60,7 @@ export function claimProblems(name: string): Problem[] {
   return problems;
 }
 
-/** Scripts recommended for identifiers (UAX #31, table 5), without Latin and the East Asian ones below. */
+/** Scripts recommended for identifiers (UAX #31, table 5), except Latin and the East Asian scripts (see below). */
 const SINGLE_SCRIPTS =
   'Arabic Armenian Bengali Cyrillic Devanagari Ethiopic Georgian Greek Gujarati Gurmukhi Hebrew ' +
   'Kannada Khmer Lao Malayalam Myanmar Oriya Sinhala Tamil Telugu Thaana Thai Tibetan';
@@ -86,7 +86,7 @@ const RESERVED_TLDS = 'alt example internal invalid local localhost onion test'.
 const TLDS: ReadonlySet<string> = new Set([...tlds, ...RESERVED_TLDS]);
 
 function holdsAddress(name: string): boolean {
-  // Browsers take the ideographic full stop for a dot, too. Other signs only look like dots and slashes.
+  // Browsers also treat the ideographic full stop as a dot. The other signs only look like dots and slashes.
   const text = name
     .normalize('NFKC')
     .replaceAll('。', '.')
@@ -108,15 +108,15 @@ function isHost(word: string): boolean {
 }
 
 /**
- * Symbols, of which readers take many for a check of ours, and phonetic letters, such as small
- * capitals, because they could spell any word. They have no capital letter, but `ɪ` and `ʀ` do.
+ * Symbols, many of which readers could mistake for a verification by us; and phonetic letters, such as small capitals,
+ * because they could spell any word. Phonetic letters have no capital form; only `ɪ` and `ʀ` have one.
  */
 const MISLEADING = /[[\p{So}--[©®°]]√ɪʀ[[\p{Ll}&&\p{Script=Latin}]--\p{Changes_When_Uppercased}]]/v;
-/** Signs that stand for a letter at their place. */
+/** Signs that readers take for a letter. */
 const SIGN_LETTERS: Readonly<Record<string, string>> = { '¡': 'i', '!': 'i', $: 's', '@': 'a' };
 const WORD_ENDS = /[^\p{L}\p{N}\p{M}]+|(?<=\p{Ll})(?=\p{Lu})/u;
 
-/** True if the name has a symbol, or a word of our own statements about clients. */
+/** True if the name has a misleading symbol, or a word with which only we make statements about clients. */
 function speaksForService(name: string): boolean {
   const plain = name.normalize('NFKC');
   if (MISLEADING.test(plain)) return true;
@@ -129,16 +129,16 @@ function speaksForService(name: string): boolean {
   });
 }
 
-/** Shorter names occur in other names by chance: “to”, “Go” and “App” in “Togo App”. */
+/** Shorter names are ignored, because they occur in other names by chance: “to”, “Go” and “App” in “Togo App”. */
 const SHORTEST_WITH_VARIANTS = 4;
 
-/** Returns a test for names of which `name` differs only by numbers and generic words, by `lookOf`. */
+/** Returns a test for looks (`lookOf`) of names from which `name` differs only by numbers and generic words. */
 export function variantTest(name: string): (look: string) => boolean {
   const variants = [name, name.replace(/v?\p{N}+/giu, '')].map(lookOf);
   return (look) =>
     look.length >= SHORTEST_WITH_VARIANTS &&
     variants.some((text) => text.includes(look) && isFramed(text, look)) &&
-    // Common words belong to no client: otherwise “Accounting” would reserve “My Accounting”.
+    // A name of common words belongs to no client: otherwise “Accounting” would reserve “My Accounting”.
     !reach(look, [0], looksOf('generic-words')).has(look.length);
 }
 
@@ -150,10 +150,10 @@ function isFramed(text: string, word: string): boolean {
   return reach(text, ends, generic).has(text.length);
 }
 
-/** Returns all positions to which a sequence of the words leads from one of the positions. */
+/** Returns all positions that can be reached by a sequence of the words, starting at one of the given positions. */
 function reach(text: string, from: readonly number[], words: readonly string[]): Set<number> {
   const reached = new Set(from);
-  // The loop also visits the positions that it adds.
+  // This loop also visits the positions that it adds to the set.
   for (const at of reached) {
     for (const word of words) if (text.startsWith(word, at)) reached.add(at + word.length);
   }
@@ -162,7 +162,7 @@ function reach(text: string, from: readonly number[], words: readonly string[]):
 
 const wordLooks = new Map<string, readonly string[]>();
 
-/** Returns the looks of the words in all languages, read once. */
+/** Returns the looks of the list's words in all languages, computed once. */
 function looksOf(list: 'reserved-words' | 'harmless-words' | 'generic-words'): readonly string[] {
   const known = wordLooks.get(list);
   if (known) return known;
@@ -174,36 +174,36 @@ function looksOf(list: 'reserved-words' | 'harmless-words' | 'generic-words'): r
 }
 
 /**
- * Returns the skeleton of a name: names with the same skeleton look alike (UTS #39 §4). It ignores
- * letter case, accents, spaces and punctuation, and letters of other scripts and digits count as the
- * letter that they look like.
+ * Returns the skeleton of a name: names with the same skeleton look alike (UTS #39 §4). The skeleton ignores letter
+ * case, accents, spaces and punctuation. Letters of other scripts, and digits, count as the Latin letter that they look
+ * like.
  */
 export function lookOf(name: string): string {
   const plain = name.normalize('NFKD');
-  // Convert twice, because letters may look alike only as capitals, or only as small letters.
+  // Convert twice, because letters may look alike only as capitals, or only in lower case.
   const seen = unhomoglyph(unhomoglyph(plain).toLowerCase()).normalize('NFKD');
   // `I` and `l` look the same in many fonts.
   const look = seen.replace(/i/g, 'l').replace(UNSEEN, '');
   return look === '' ? plain.replace(/\s/g, '') : look;
 }
 
-/** Everything but letters, digits and the marks of a script, such as vowel signs. */
+/** Matches everything except letters, digits and the marks of a script, such as vowel signs. */
 const UNSEEN = /[^[\p{L}\p{N}\p{M}]--[[\p{M}&&\p{Script=Inherited}]--[\u3099\u309a]]]/gv;
 
 /** A word that names may not contain, because it stands for the operator of the service. */
 export interface ReservedWord {
   readonly look: string;
-  /** True if also refused inside a longer word: only for words too long to occur by chance. */
+  /** True if the word is also refused inside a longer word; only for words that are too long to occur by chance. */
   readonly isAnywhere: boolean;
 }
 
 const SHORTEST_ANYWHERE = 6;
-/** The name of the service if the operator has given it no other. */
+/** The default name of the service. */
 export const PRODUCT = 'Gatehouse';
 /** Second-level domains under which domains are registered, as in `example.co.uk`. */
 const SECOND_LEVEL = new Set('ac co com edu gov net org'.split(' '));
 
-/** Returns the names of product, brand and issuer: of `auth.acme.example` it is `acme`. */
+/** Returns the name of the product, the names of the brand, and that of the issuer (`acme` for `auth.acme.example`). */
 export function reservedWords(issuer: string, brandNames: readonly string[] = []): ReservedWord[] {
   const { hostname } = new URL(issuer);
   const labels = /^[\d.]+$|:/.test(hostname) ? [] : hostname.split('.').slice(0, -1);

@@ -1,4 +1,4 @@
-/** What people read, by key: ICU messages in `views/texts/<language>.yaml`, all checked at the start. */
+/** The texts for users, by key: ICU messages in `views/texts/<language>.yaml`, which are all checked at the start. */
 import { readdirSync, readFileSync } from 'node:fs';
 import { IntlMessageFormat } from 'intl-messageformat';
 import { parse } from 'yaml';
@@ -21,9 +21,9 @@ type Part = string | Instant | Tagged;
 export interface Texts {
   /** @throws Error if there is no such key, or a value is missing. */
   (what: Text, values?: Values): string;
-  /** Returns a message in parts, with its markup. `attributes` has those of its links. */
+  /** Returns the parts of a message with markup. `attributes` contains the attributes of the links in it. */
   parts(what: Text, values?: Values, attributes?: Attributes): readonly Part[];
-  /** Returns parts of what may be a text, a time or a list of both: only messages are translated. */
+  /** Returns the parts of a text, a time, or a list of both. Only messages are translated. */
   shown(what: Text | Instant | readonly (Text | Instant)[]): readonly Part[];
   /** Like `shown`, as plain text. */
   plain(what: Text): string;
@@ -35,17 +35,17 @@ export interface Texts {
   readonly locale: string;
 }
 
-/** A text of the operator: one for all languages, or one for each. */
+/** A text that the operator has set: one for all languages, or one per language. */
 export type OwnText = string | Readonly<Record<string, string>>;
 
-/** Returns an operator's text in this language, or else in English, or else the first one. */
+/** Returns an operator's text in this language; if it is missing, in English; otherwise the first one. */
 export const ownText = (text: OwnText, language = 'en'): string =>
   typeof text === 'string' ? text : (text[language] ?? text.en ?? Object.values(text).find(Boolean) ?? '');
 
-/** Returns a person's text as it is, and a message in English: for logs and operators. */
+/** Returns a plain text unchanged, and a message in English: for logs and operators. */
 export const inEnglish = (text: Text): string => textsFor('en').plain(text);
 
-/** A problem that the operator reads in English, and pages print in the language of their reader. */
+/** A problem that operators read in English, and that pages print in the language of their reader. */
 export const problemOf = <Code extends string>(code: Code, text: Message) => ({ code, message: inEnglish(text), text });
 
 type Tree = Readonly<Record<string, Readonly<Record<string, string>>>>;
@@ -55,11 +55,11 @@ type Installed = Map<string, { readonly texts: Texts; readonly compiled: Compile
 
 const installed: Installed = new Map();
 
-/** Reads the files at the first use: most commands of the operator print no text. */
+/** Reads the files at the first use, because most operator commands print no text. */
 function loaded(): Installed {
   if (installed.size > 0) return installed;
   const directory = new URL('../../views/texts/', import.meta.url);
-  // English first: the others must have the same keys.
+  // Read English first, because the texts of the other languages must have the same keys.
   const names = new Set(['en.yaml', ...readdirSync(directory)]);
   for (const name of names) {
     const source = readFileSync(new URL(name, directory), 'utf8');
@@ -68,13 +68,13 @@ function loaded(): Installed {
   return installed;
 }
 
-/** The tags of all languages, English first. The first call checks all texts. */
+/** The tags of all languages, English first. The first call reads and checks all texts. */
 export const languages = (): readonly string[] => [...loaded().keys()];
 
-/** True if no text of this key exists, such as one of a later version. */
+/** True if this version has no text with this key: a later version may have stored the message. */
 export const isUnknown = ({ key }: Message): boolean => !loaded().get('en')?.compiled.has(key);
 
-/** Returns the texts in this language, or in English if there are none. */
+/** Returns the texts in this language; in English if the language does not exist. */
 export function textsFor(language = 'en'): Texts {
   const found = loaded().get(language) ?? installed.get('en');
   if (!found) throw new Error('there are no texts in English');
@@ -84,9 +84,9 @@ export function textsFor(language = 'en'): Texts {
 /**
  * Adds a language.
  *
- * @param tree messages by page and key, as in a file of `views/texts`.
- * @returns a function that removes the language, for tests.
- * @throws Error that lists every problem: no ICU message, or not the same as in English.
+ * @param tree messages by page and key, as in a file of `views/texts`
+ * @returns a function that removes the language, for tests
+ * @throws Error that lists every problem: a text is no ICU message, or its placeholders differ from the English text
  */
 export function addLanguage(language: string, tree: Tree): () => boolean {
   const sources = new Map<string, string>();
@@ -116,13 +116,13 @@ export function addLanguage(language: string, tree: Tree): () => boolean {
   return () => installed.delete(language);
 }
 
-/** Returns what a message expects: `{name}`, `<tag>`, and `{name: choices}` of a `select`. */
+/** Returns the placeholders of a message: `{name}`, `<tag>`, and `{name: choices}` for a `select`. */
 function slotsOf(made: IntlMessageFormat | undefined): string[] {
   const walk = (elements: ReturnType<IntlMessageFormat['getAst']>): string[] =>
     elements.flatMap((element) => {
       if ('children' in element) return [`<${element.value}>`, ...walk(element.children)];
       if (!('options' in element)) return 'value' in element && element.type !== LITERAL ? [`{${element.value}}`] : [];
-      // A plural has other choices in each language.
+      // Leave out the choices of a plural, which differ between languages.
       const choices = 'pluralType' in element ? '' : `: ${Object.keys(element.options).sort().join('|')}`;
       const inner = Object.values(element.options).flatMap(({ value }) => walk(value));
       return [`{${element.value}${choices}}`, ...inner];
@@ -130,13 +130,13 @@ function slotsOf(made: IntlMessageFormat | undefined): string[] {
   return [...new Set(made && walk(made.getAst()))].sort();
 }
 
-/** For `{day, date, medium}`: the time zone of the server means nothing to its users. */
+/** For `{day, date, medium}`: use UTC, because the time zone of the server is not that of its users. */
 const IN_UTC = { date: { medium: { timeZone: 'UTC' } } };
 
-/** `TYPE.literal` of the parser. */
+/** The value of `TYPE.literal` in the parser. */
 const LITERAL = 0;
 
-/** An argument must not be named like a tag, because both are values of the message. */
+/** Returns wrongly used names: an argument must not have the name of a tag, because both are values of the message. */
 const forbiddenIn = (slots: readonly string[]): string[] =>
   slots.filter((slot) => TAGS.some((tag) => tag === slot.slice(1, -1)) !== slot.startsWith('<'));
 

@@ -1,4 +1,4 @@
-/** Reads a provider's claims about a user that are needed to find or create their account. */
+/** Reads those claims of a provider about a user that are needed to find or create the user's account. */
 import { type Configuration, fetchUserInfo, type IDToken } from 'openid-client';
 import type { SignInProvider } from '../config/sign-in-providers.ts';
 
@@ -14,7 +14,7 @@ export interface UpstreamClaims {
 
 type Claims = Readonly<Record<string, unknown>>;
 
-/** Reads the ID token; if claims are missing, the userinfo endpoint (OpenID Connect Core §5.4). */
+/** Reads the claims in the ID token and, if some are missing, at the userinfo endpoint (OpenID Connect Core §5.4). */
 export async function claimsOf(
   configuration: Configuration,
   { match, accountClaim, create }: SignInProvider,
@@ -29,7 +29,7 @@ export async function claimsOf(
   const hasMore = configuration.serverMetadata().userinfo_endpoint !== undefined;
   // The client library checks that userinfo has the same subject (OpenID Connect Core §5.3.2).
   const more: Claims = isWhole || !hasMore ? {} : await fetchUserInfo(configuration, accessToken, token.sub);
-  // Take the address and its verification from the same source.
+  // Take the address and its verification from the same source: both from the ID token, or both from userinfo.
   const mail: Claims = token.email === undefined ? more : token;
   const email = textOf(mail.email);
   // Accept only `true`: some providers send "false" as a string.
@@ -44,7 +44,8 @@ export async function claimsOf(
 }
 
 /**
- * Refuses large numbers: JSON.parse rounds beyond 2^53, and the result may be someone else's id.
+ * Converts the claim to a text. Refuses large numbers, because JSON.parse rounds beyond 2^53, and the result may be the
+ * id of another user.
  *
  * @throws Error if the claim is neither a string nor a number that was read exactly
  */

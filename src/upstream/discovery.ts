@@ -1,4 +1,4 @@
-/** Loads a provider's metadata when needed (OpenID Connect Discovery 1.0), and caches it. */
+/** Loads a provider's metadata when it is first needed (OpenID Connect Discovery 1.0), and caches it. */
 import { allowInsecureRequests, type Configuration, customFetch, discovery, type ServerMetadata } from 'openid-client';
 import type { Clock } from '../base/clock.ts';
 import { isLoopbackOrigin } from '../config/issuer.ts';
@@ -11,7 +11,7 @@ import { isAddress, resolveEndpoint } from './internal-networks.ts';
 const CACHE_MS = 3_600_000;
 const PAUSE_AFTER_FAILURE_MS = 30_000;
 
-/** Asymmetric algorithms: only the provider can make the signature. */
+/** Only asymmetric algorithms, so that only the provider can make the signature. */
 export const ALGORITHMS: readonly string[] = [
   'RS256',
   'RS384',
@@ -51,8 +51,8 @@ export function createDiscovery({ provider, clock }: { readonly provider: Discov
 
   return {
     /**
-     * Concurrent calls share one request. For some time after a failure, calls return older metadata
-     * or throw immediately.
+     * Returns the metadata. Concurrent calls share one request. For some time after a failure, calls return older
+     * metadata or throw immediately.
      *
      * @throws UpstreamAway
      */
@@ -69,7 +69,7 @@ export function createDiscovery({ provider, clock }: { readonly provider: Discov
   };
 }
 
-/** @throws Error whose message describes the problem of the provider's answer */
+/** @throws Error whose message describes what is wrong with the provider's answer */
 async function discover(provider: DiscoveredProvider): Promise<ServerMetadata> {
   const { issuer, clientId } = provider;
   const configuration = await discovery(new URL(issuer), clientId, undefined, undefined, {
@@ -80,13 +80,13 @@ async function discover(provider: DiscoveredProvider): Promise<ServerMetadata> {
   return accepted(configuration.serverMetadata(), provider);
 }
 
-/** Checks the metadata further than the client library does. */
+/** Makes further checks of the metadata, which the client library does not make. */
 async function accepted(
   metadata: ReturnType<Configuration['serverMetadata']>,
   provider: DiscoveredProvider,
 ): Promise<ServerMetadata> {
   const { issuer } = provider;
-  // Compare exactly: issuer and subject together identify a user.
+  // Compare exactly, because issuer and subject together identify a user.
   if (metadata.issuer !== issuer) {
     throw new Error(`the discovery document has the issuer ${JSON.stringify(metadata.issuer)}`);
   }
@@ -110,7 +110,7 @@ async function accepted(
 }
 
 async function checkHosts(hosts: readonly string[], provider: DiscoveredProvider): Promise<void> {
-  // Check IP addresses first: no setting allows internal ones. Names are resolved when connecting.
+  // Check IP addresses already here, because no setting allows internal ones. Names are resolved when connecting.
   for (const host of hosts) if (isAddress(host)) await resolveEndpoint(host, provider.issuer);
   const unknown = unknownHosts(hosts, provider);
   if (unknown.length === 0) return;

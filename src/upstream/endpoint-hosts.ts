@@ -1,7 +1,7 @@
-/** Restricts the hosts of a provider's endpoints: its discovery document may name any host. */
+/** Restricts the hosts of a provider's endpoints, because the discovery document could name any host. */
 import type { SignInProvider } from '../config/sign-in-providers.ts';
 
-/** Additional hosts of well-known providers, by the host of their issuer. */
+/** Additional hosts of well-known providers, keyed by the host of their issuer. */
 const KNOWN_HOSTS: Readonly<Record<string, readonly string[]>> = {
   'accounts.google.com': ['oauth2.googleapis.com', 'openidconnect.googleapis.com', 'www.googleapis.com'],
   'login.microsoftonline.com': ['graph.microsoft.com'],

@@ -1,4 +1,4 @@
-/** Errors of sign-ins with a provider. Their messages are for the log, never for the page. */
+/** Errors of sign-ins with a provider. Their messages are only for the log, never for a page. */
 
 /** Thrown if the provider did not answer in time, or its answer violates OpenID Connect. */
 export class UpstreamAway extends Error {
@@ -11,8 +11,8 @@ export class UpstreamAway extends Error {
 }
 
 /**
- * `cancelled`: the user cancelled. `refused`: the provider did not sign them in. `invalid`: its
- * answer failed a check. `misconfigured`: it does not accept our client ID or secret.
+ * `cancelled`: the user cancelled the sign-in. `refused`: the provider did not sign the user in. `invalid`: the
+ * provider's answer failed a check. `misconfigured`: the provider does not accept our client ID or secret.
  */
 export type RefusalReason = 'cancelled' | 'refused' | 'invalid' | 'misconfigured';
 
@@ -28,7 +28,7 @@ export class UpstreamRefusal extends Error {
   }
 }
 
-/** Joins only messages and error codes: protocol errors also contain codes, tokens and claims. */
+/** Joins only messages and error codes, because protocol errors also contain codes, tokens and claims. */
 export function describeCause(cause: unknown): string {
   const said: string[] = [];
   for (let error = cause; error !== undefined && said.length < 4; ) {

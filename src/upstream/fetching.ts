@@ -2,7 +2,7 @@
 import { AnswerRefused, fetchAnswer, type OutgoingRequest } from '../base/outgoing-requests.ts';
 import { isAddress, lookupFor, resolveEndpoint } from './internal-networks.ts';
 
-/** Time limit of a request. Short, because a user waits for the answer. */
+/** The timeout of a request. It is short, because a user waits for the answer. */
 export const TIME_LIMIT_SECONDS = 5;
 /** Discovery documents and key sets are only a few kilobytes long. */
 const LIMITS = { timeoutMs: TIME_LIMIT_SECONDS * 1000, maxBytes: 256 * 1024 };
@@ -13,7 +13,7 @@ export type ProviderFetch = (url: string, options: OutgoingRequest) => Promise<R
 /**
  * Replaces the global `fetch`, which cannot check the address that it connects to.
  *
- * @param issuer of the provider; an internal address is allowed only in a network of its host
+ * @param issuer the provider's; an internal address is allowed only if the issuer's host is in that network
  */
 export function createProviderFetch(issuer: string): ProviderFetch {
   const connect = { lookup: lookupFor(issuer) };
@@ -24,7 +24,7 @@ export function createProviderFetch(issuer: string): ProviderFetch {
       if (isAddress(hostname)) await resolveEndpoint(hostname, issuer);
       return await fetchAnswer(url, { ...options, connect }, LIMITS);
     } catch (error) {
-      // Both libraries recognize a timeout by its name.
+      // Keep these errors: both libraries recognize a timeout by the name of the error.
       const isKnown = error instanceof AnswerRefused || (error as Error).name === 'TimeoutError';
       throw isKnown ? error : new TypeError('fetch failed', { cause: error });
     }

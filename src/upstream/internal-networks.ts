@@ -6,7 +6,7 @@ import { createNetworkCheck } from '../base/network-address.ts';
 
 type InternalNetwork = 'loopback' | 'link-local' | 'private';
 
-/** Ranges of IANA's special-purpose registries (RFC 6890) in which a machine can be reached. */
+/** Ranges of IANA's special-purpose registries (RFC 6890) whose addresses belong to machines that may be reachable. */
 const SUBNETS: Readonly<Record<InternalNetwork, readonly string[]>> = {
   // Linux connects to the machine itself for 0.0.0.0 and ::.
   loopback: ['127.0.0.0/8', '0.0.0.0/8', '::1/128', '::/128'],
@@ -40,11 +40,11 @@ const internalNetworkOf = (address: string): InternalNetwork | undefined =>
   NETWORKS.find(({ includes }) => includes(address))?.network;
 
 /**
- * Resolves the host of an endpoint. Omits addresses in an internal network, unless the issuer
- * itself has an address in that network: then the operator chose a provider there.
+ * Resolves the host of an endpoint. Omits addresses in an internal network, unless the issuer itself has an address in
+ * that network, because the operator has then chosen a provider there.
  *
- * @param hostname as in a URL: a name, an IPv4 address, or an IPv6 address in brackets.
- * @throws InternalAddress if no address remains.
+ * @param hostname as in a URL: a name, an IPv4 address, or an IPv6 address in brackets
+ * @throws InternalAddress if no address remains
  */
 export async function resolveEndpoint(
   hostname: string,
@@ -77,7 +77,7 @@ class InternalAddress extends Error {
   }
 }
 
-/** A look-up for the connection itself, so that it connects to exactly the checked address. */
+/** Returns a `lookup` for the connection itself, so that it connects to exactly the address that was checked. */
 export const lookupFor =
   (issuer: string): LookupFunction =>
   (hostname, options, callback) => {
@@ -91,7 +91,7 @@ export const lookupFor =
     );
   };
 
-/** @param hostname as in a URL. `localhost` counts as an address (RFC 6761 §6.3: always loopback). */
+/** @param hostname as in a URL; `localhost` counts as an address (RFC 6761 §6.3: it is always loopback) */
 export const isAddress = (hostname: string): boolean =>
   hostname === 'localhost' || isIP(withoutBrackets(hostname)) !== 0;
 

@@ -27,18 +27,16 @@ import { claimsOf, textOf, type UpstreamClaims } from './claims.ts';
 import { createDiscovery } from './discovery.ts';
 import { UpstreamAway, UpstreamRefusal } from './failures.ts';
 import { createProviderFetch, type ProviderFetch, TIME_LIMIT_SECONDS } from './fetching.ts';
-import { createLogoutCheck } from './logout-token.ts';
-import { CLOCK_TOLERANCE_SECONDS, requireShortLife } from './token-times.ts';
 
-/** Values for checking the provider's answer; stored in this service, not in the browser. */
+/** Values with which the provider's answer is checked. They are stored in this service, not in the browser. */
 export interface UpstreamFlow {
   readonly nonce: string;
   readonly codeVerifier: string;
   /** Seconds since the epoch. */
   readonly begunAt: number;
-  /** True if the user must have authenticated at the provider since `begunAt`. */
+  /** True if the user must authenticate at the provider after `begunAt`, even with a session there. */
   readonly isFresh: boolean;
-  /** True if the provider must let the user choose an account, even if one is signed in there. */
+  /** True if the provider must let the user choose an account, even if the user is already signed in there. */
   readonly asksWho?: boolean;
 }
 
@@ -47,10 +45,6 @@ export interface UpstreamPerson {
   readonly issuer: string;
   /** Issuer and subject together identify the user permanently (OpenID Connect Core §5.7). */
   readonly subject: string;
-  /** The id of the user's session at the provider; logout tokens may contain it. */
-  readonly sid: string | undefined;
-  /** The number of the latest logout token that was known before the code was exchanged. */
-  readonly latestLogout: number;
   /** When the user authenticated (seconds since the epoch); undefined if unknown. */
   readonly provedAt: number | undefined;
   /** How the user authenticated, as a value of the provider (OpenID Connect Core §2). */
@@ -68,8 +62,11 @@ export type UpstreamProvider = ReturnType<typeof createUpstreamProvider>;
 
 const WHEN_PROVED = JSON.stringify({ id_token: { auth_time: null } });
 
-/** OpenID Connect Core §2: at most 255 ASCII characters. A number would be rounded. */
+/** OpenID Connect Core §2: at most 255 ASCII characters. Do not accept numbers, which would be rounded. */
 const isSubject = (value: unknown): value is string => typeof value === 'string' && /^[\x20-\x7e]{1,255}$/.test(value);
+
+/** How far the clock of a provider may differ from that of this service. */
+const CLOCK_TOLERANCE_SECONDS = 60;
 
 /** The longest lifetime of ID tokens that customers of a well-known provider can set: 30 days. */
 const MAX_ID_TOKEN_LIFETIME_SECONDS = 30 * 86_400;
@@ -122,7 +119,7 @@ export function createUpstreamProvider({
         // `max_age` makes the provider return `auth_time` (OpenID Connect Core §3.1.2.1).
         ...(flow.isFresh && { prompt: 'login', max_age: '0' }),
         ...(!flow.isFresh && flow.asksWho && { prompt: promptForAnother(known) }),
-        // Otherwise request `auth_time` as a claim, which forces no new login (Core §5.5.1.1).
+        // Otherwise request `auth_time` as a claim, because that does not force a new login (Core §5.5.1.1).
         ...(!flow.isFresh && known.claims_parameter_supported && { claims: WHEN_PROVED }),
         ...(loginHint !== undefined && { login_hint: loginHint }),
         ...(settings.acrValues.length > 0 && { acr_values: settings.acrValues.join(' ') }),
@@ -130,17 +127,15 @@ export function createUpstreamProvider({
     },
 
     /**
-     * Exchanges the code of the callback. Accepts only a signed ID token for this sign-in.
+     * Exchanges the code of the callback. Accepts only a signed ID token that belongs to this sign-in.
      *
      * @param query of the callback request
-     * @param expected `latestLogout` names the latest sign-out at a provider so far
      * @throws UpstreamAway, UpstreamRefusal
      */
     async finish(
       query: URLSearchParams,
-      expected: UpstreamFlow & { readonly state: string; readonly latestLogout: number },
+      { state, nonce, codeVerifier, begunAt, isFresh }: UpstreamFlow & { readonly state: string },
     ): Promise<UpstreamPerson> {
-      const { state, nonce, codeVerifier, begunAt, isFresh, latestLogout } = expected;
       // Load the keys for each sign-in, so that new and withdrawn keys take effect immediately.
       const configuration = configurationFor(settings, await metadata(), fetchFromProvider);
       return explained(async () => {
@@ -163,8 +158,6 @@ export function createUpstreamProvider({
         return {
           issuer: settings.issuer,
           subject: token.sub,
-          sid: textOf(token.sid),
-          latestLogout,
           provedAt,
           acr: shortTextOf(token.acr),
           amr: methodsIn(token.amr),
@@ -177,7 +170,7 @@ export function createUpstreamProvider({
     },
 
     /**
-     * Checks our client with an invalid code: the provider may refuse only that.
+     * Sends an invalid code, to check whether the provider accepts our client ID and secret.
      *
      * @throws UpstreamAway, or UpstreamRefusal if the provider refuses our client ID or secret
      */
@@ -191,13 +184,10 @@ export function createUpstreamProvider({
         if ((error as UpstreamRefusal).reason === 'misconfigured') throw error;
       }
     },
-
-    /** @throws UpstreamAway, UpstreamRefusal */
-    checkLogout: createLogoutCheck({ provider: settings, metadata, clock }),
   };
 }
 
-/** `prompt_values_supported`: Initiating User Registration via OpenID Connect 1.0, §3. */
+/** See `prompt_values_supported` in Initiating User Registration via OpenID Connect 1.0, §3. */
 const promptForAnother = ({ prompt_values_supported: known }: ServerMetadata): string =>
   Array.isArray(known) && known.includes('select_account') ? 'select_account' : 'login';
 
@@ -216,12 +206,12 @@ function configurationFor(
   configuration[customFetch] = fetchFromProvider;
   configuration.timeout = TIME_LIMIT_SECONDS;
   if (issuer.startsWith('http:')) allowInsecureRequests(configuration);
-  // Check the signature as well: TLS only authenticates the server of this connection.
+  // Also check the signature, because TLS authenticates only the server of this connection.
   enableNonRepudiationChecks(configuration);
   return configuration;
 }
 
-/** Chooses the client authentication method. RFC 8414 §2: the default is Basic. */
+/** Chooses the client authentication method. The default is Basic (RFC 8414 §2). */
 function authenticationFor(
   secret: string | undefined,
   { token_endpoint_auth_methods_supported: methods = ['client_secret_basic'] }: ServerMetadata,
@@ -237,16 +227,22 @@ const shortTextOf = (value: unknown): string | undefined =>
 const methodsIn = (amr: unknown): string[] =>
   Array.isArray(amr) ? amr.slice(0, 20).flatMap((method) => shortTextOf(method) ?? []) : [];
 
-/** Checks an ID token further than the client library does. */
+/** Makes further checks of an ID token, which the client library does not make. */
 function requireMeantForUs(token: IDToken, { clientId }: SignInProvider, clock: Clock): void {
   // OpenID Connect Core §3.1.3.7, step 5. Check `azp` even if we are the only audience.
   if (token.azp !== undefined && token.azp !== clientId) {
     throw new Error('the azp of the token is another client');
   }
-  requireShortLife(token, clock, MAX_ID_TOKEN_LIFETIME_SECONDS);
+  const latest = epochSeconds(clock) + CLOCK_TOLERANCE_SECONDS;
+  // Use negated comparisons, so that a missing or unusual number is refused as well.
+  if (!(Number(token.iat) <= latest)) throw new Error('the iat of the token is in the future');
+  // The provider has a wrong clock, or the token is meant for longer use.
+  if (!(Number(token.exp) <= latest + MAX_ID_TOKEN_LIFETIME_SECONDS)) {
+    throw new Error(`the exp of the token is more than ${MAX_ID_TOKEN_LIFETIME_SECONDS} seconds from now`);
+  }
 }
 
-/** Returns `auth_time` in whole seconds, but never a future time: the session would seem to be new for too long. */
+/** Returns `auth_time` in whole seconds, but no future time, with which a sign-in would stay recent too long. */
 const timeOf = ({ auth_time: at }: IDToken, now: number): number | undefined =>
   typeof at === 'number' && Number.isFinite(at) ? Math.floor(Math.min(at, now)) : undefined;
 

@@ -194,4 +194,20 @@ describeOn([postgresServer], 'the error reference', () => {
     sent.push(`/oauth/authorize ${error} ${shown}, or ${answer} with prompt=none`);
     expect(sent.sort()).to.deep.equal(documented((at) => at === '/oauth/authorize'));
   });
+
+  it('too many authorization requests of one person at once get a page that does not blame the app', async () => {
+    const person = createPerson(on.issuer);
+    const url = authorizationUrl(on.issuer, on.clients.otherConfidential);
+    await person.authorize(url, on.seeded.person);
+    // None of the requests is answered while the table is locked, and at most 11 of one person wait for it.
+    const { refused, all } = await on.service.database.transaction(async (tx) => {
+      await tx.query('LOCK TABLE connections IN EXCLUSIVE MODE');
+      const all = Array.from({ length: 20 }, () => person.open(url));
+      return { refused: await Promise.race(all), all };
+    });
+    await Promise.all(all);
+    expect(refused.status).to.equal(429);
+    expect(refused.headers.get('retry-after')).to.equal('2');
+    expect(refused.html).to.include(textsFor('en')('errors.app-busy-heading'));
+  });
 });

@@ -4,11 +4,10 @@ import { CallerRefused, missingRight } from './refusal.ts';
 /** Distinguished by `method`; only callers that act for a person have an `accountId`. */
 export type Caller = CallerFields & {
   /**
-   * With the option `live`: fires when this caller's access ends or changes, or when the stream
-   * that would announce it is lost. Also fires if the cache is full and drops the caller, after a
-   * day without a call, five seconds after a change if the caller was identified during these
-   * seconds, and when the introspector is closed. End whatever outlives its request, such as a
-   * subscription, when it fires, and identify the caller again.
+   * With the option `live`: fires when this caller's access ends or changes, or when the stream that would announce it
+   * is lost. Also fires if the cache is full and drops the caller, after a day without a call, five seconds after a
+   * change if the caller was identified during these seconds, and when the introspector is closed. When it fires, end
+   * everything that outlives its request, such as a subscription, and identify the caller again.
    */
   readonly signal?: AbortSignal;
 };
@@ -44,8 +43,8 @@ interface Reach {
   readonly expiresAt?: Date;
   readonly organizations: readonly Organization[];
   /**
-   * The ids of organizations of this person that admit only other clients, or no API keys; absent if
-   * there are none. They give no access.
+   * The ids of organizations of this person that have not approved this client, or allow no API keys; absent if there
+   * are none. They give no access.
    */
   readonly withheld?: readonly string[];
 }
@@ -79,7 +78,7 @@ export const mayReach = (caller: Caller, warehouseId: string, right: Right): boo
   warehousesOf(caller, right).some(({ id }) => id === warehouseId);
 
 /**
- * Call it in a resolver or a route that needs this right in this warehouse.
+ * Requires this right in this warehouse. Call it in a resolver or a route.
  *
  * @throws CallerRefused with status 403 (in GraphQL: the code `FORBIDDEN`) if the right is missing.
  */

@@ -11,11 +11,11 @@ const MAX_PAUSE = 2_000;
 /** Milliseconds over which the APIs of a crashed node spread their reconnection, at random. */
 const SPREAD = 1_000;
 /**
- * The same for a node that is leaving, which ends its streams after 3 seconds. Two refused attempts and
- * the overlap must fit into the rest.
+ * The same for a node that shuts down, which ends its streams after 3 seconds. Two refused attempts and the overlap
+ * must fit into the remaining time.
  */
 const HANDOVER_SPREAD = 750;
-/** Milliseconds. A `Retry-After` may name any time, and Node's timers fire at once beyond 2^31. */
+/** Milliseconds. The maximum is needed because Node's timers fire at once for times above 2^31. */
 const MAX_RETRY_AFTER = 600_000;
 /**
  * Milliseconds for which the stream of a leaving node and the next stream must both be open. Within
@@ -27,12 +27,12 @@ const OVERLAP = 1_000;
 const CHECK_INTERVAL = 100;
 
 /**
- * Opens another stream when the current one breaks or falls silent. If the node announces that it
- * is leaving, the next stream is opened before the current one ends, so no change is missed.
+ * Opens another stream when the current one breaks or falls silent. If the node announces that it is leaving, the next
+ * stream is opened before the current one ends, so no change is missed.
  *
  * @param onChange receives an id, two ids separated by a space, or `everything`.
- * @param onStart changes before this call may have been missed, unless `isComplete`: then those since
- *   `onLost` were all reported.
+ * @param onStart changes before this call may have been missed, unless `isComplete`: then all changes since `onLost`
+ * were reported.
  * @param onLost changes after this call are missed until `onStart`.
  */
 export function createChangeStream(parts: {
@@ -104,7 +104,7 @@ export function createChangeStream(parts: {
     if (isCurrent && hadStarted) {
       position = connection.position ?? position;
       onLost();
-      // The next stream has begun too late to have all changes.
+      // The next stream has begun too late to contain all changes.
       if (current?.startedAt !== undefined) onStart(false);
     }
     onFailure(failure);

@@ -43,8 +43,8 @@ export type GraphqlHttpAnswer = [
 ];
 
 /**
- * For `createHandler` of graphql-http, with any of its servers: resolvers find `caller` in their
- * context, and no operation of a refused caller is executed.
+ * For `createHandler` of graphql-http, with any of its servers. Resolvers find `caller` in their context; no operation
+ * of a refused caller is executed.
  */
 export function callerContext(introspector: Introspector) {
   return async function identifyCaller(request: {
@@ -123,7 +123,7 @@ export function protectExpress(introspector: Introspector) {
   };
 }
 
-/** Error handler of Express 4 and 5, for after the routes: answers what `requireRight` throws. */
+/** Error handler of Express 4 and 5, to be used after the routes: answers the errors that `requireRight` throws. */
 export function answerRefusals(
   error: unknown,
   _request: ReceivedRequest,

@@ -26,7 +26,7 @@ export function introspectionAnswer(raw: RawAnswer, issuer: string): Introspecti
   return { caller: callerIn(answer) };
 }
 
-/** @param what was asked, and what 429 means, for messages. */
+/** @param what the name of the request, and the meaning of 429, for messages. */
 export function refuseOtherStatus(
   { status, headers }: Pick<RawAnswer, 'status' | 'headers'>,
   { asked, throttled } = INTROSPECTION,
@@ -53,7 +53,7 @@ type Fields = Readonly<Record<string, unknown>>;
 function callerIn(answer: Fields): CallerFields {
   const subject = textIn(answer, 'sub');
   const exp = timeIn(answer, 'exp');
-  // Check a member that is not used, too: a proxy or program that changes it may change the others.
+  // Check this unused member, too: a proxy or program that has changed it may have changed others.
   timeIn(answer, 'iat');
   const reach = {
     subject,
@@ -120,7 +120,7 @@ function optional<Name extends string>(fields: Fields, from: string, name: Name)
 /** The end of the year 9999, in seconds: many languages have no dates after it. */
 const MAX_TIME = 253_402_300_799;
 
-/** A wrong `exp` must not be read as an absent one: an access without `exp` never expires. */
+/** Refuses a wrong `exp`, which must not be read as an absent one: an access without `exp` never expires. */
 function timeIn(fields: Fields, name: 'exp' | 'iat'): number | undefined {
   const value = fields[name];
   if (value === undefined) return undefined;

@@ -36,8 +36,8 @@ export interface IntrospectorOptions {
    */
   readonly rememberForMs?: number;
   /**
-   * Maximum number of open connections to the service. Default: 16. Further requests wait for one: if
-   * the service is too slow, more connections would only make it slower for all APIs.
+   * Maximum number of open connections to the service. Default: 16. Further requests wait for a connection: if the
+   * service is too slow, more connections would only make it slower for all APIs.
    */
   readonly maxConnections?: number;
   /**
@@ -55,7 +55,7 @@ export type Identified = (
   | { readonly caller: Caller; readonly refusal?: undefined }
   | { readonly refusal: Refusal; readonly caller?: undefined }
 ) & {
-  /** `memory`: a cached answer; `service`: an introspection; `request`: it has no valid token. */
+  /** `memory`: a cached answer; `service`: an introspection; `request`: the request has no valid token. */
   readonly decidedBy: 'memory' | 'service' | 'request';
 };
 
@@ -192,7 +192,7 @@ const asFailure = (error: unknown): IntrospectionFailure =>
     ? error
     : new IntrospectionFailure('failed', 'introspection failed', { cause: error });
 
-/** Wraps a callback of the API: an error in it must not end the request or the process. */
+/** Wraps a callback of the API, because an error in it must not end the request or the process. */
 function neverThrowing(onFailure: (failure: IntrospectionFailure) => void): (failure: IntrospectionFailure) => void {
   return (failure) => {
     try {

@@ -27,7 +27,7 @@ export class KnownCaller {
   #controller: AbortController | undefined;
   #hasEnded = false;
   #timer: NodeJS.Timeout | undefined;
-  /** Until this time the answer may lack a recent change; undefined if no change is recent. */
+  /** Until this time, the answer may not contain a recent change; undefined if no change is recent. */
   #settles: number | undefined;
 
   constructor(fields: CallerFields, clock: () => number, onEnd: () => void) {
@@ -61,7 +61,7 @@ export class KnownCaller {
   end(): void {
     if (this.#hasEnded) return;
     this.#hasEnded = true;
-    // Clear the timer: it would keep the caller in memory until the token expires.
+    // Clear the timer, which would keep the caller in memory until the token expires.
     clearTimeout(this.#timer);
     this.#onEnd();
     this.#controller?.abort();

@@ -16,7 +16,7 @@ export function createLookUps<Answer>(parts: {
 
   async function takeTurn(token: string): Promise<Answer> {
     const deadline = performance.now() + timeoutMs;
-    // The previous request began earlier, so it ends before this deadline.
+    // Needs no timeout: the previous request began earlier, so it ends before this deadline.
     await inProgress.get(token);
     waiting.delete(token);
     let end = (): void => {};

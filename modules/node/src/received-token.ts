@@ -17,13 +17,13 @@ export type ReceivedToken =
   | { readonly token: string; readonly refusal?: undefined }
   | { readonly refusal: Refusal; readonly token?: undefined };
 
-/** `b64token` of RFC 6750 §2.1. Anything else is not a token of ours, so it is not introspected. */
+/** `b64token` of RFC 6750 §2.1. Other values cannot be tokens of Gatehouse, and are not introspected. */
 const BEARER = /^bearer [ \t]*([A-Za-z0-9\-._~+/]{1,512}=*)$/i;
 const MAX_TOKEN_LENGTH = 512;
 /** Maximum number of characters that are read of an Authorization header. */
 const MAX_AUTHORIZATION_LENGTH = 2 * MAX_TOKEN_LENGTH;
 
-/** Returns the token to introspect, or the refusal of a request without exactly one. */
+/** Returns the token to introspect, or the refusal of a request that does not have exactly one token. */
 export function receivedToken(request: ReceivedRequest): ReceivedToken {
   // RFC 6750 §2.3: refuse tokens in URLs, because URLs appear in logs and browser histories.
   const query = request.url?.indexOf('?') ?? -1;

@@ -99,7 +99,7 @@ function refusal(
     headers: {
       ...headers,
       'Cache-Control': 'no-store',
-      // Whether a web page may read anything is up to the API's own CORS code.
+      // The API's own CORS code decides which web pages may read anything.
       'Access-Control-Expose-Headers': 'WWW-Authenticate, Retry-After',
       'Content-Type': 'application/json; charset=utf-8',
     },

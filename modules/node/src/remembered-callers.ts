@@ -27,7 +27,7 @@ export interface Moment {
 
 /**
  * @param maxSize maximum number of callers; a further one evicts the one that was cached first.
- * @param maxAgeMs milliseconds after which an answer is no longer used, whatever the stream says.
+ * @param maxAgeMs milliseconds after which an answer is no longer used, even if no change was announced.
  */
 export function createRememberedCallers(parts: {
   readonly maxSize: number;
@@ -87,7 +87,7 @@ export function createRememberedCallers(parts: {
     }
   }
 
-  /** Returns no array: usually only one entry is read, and a client may have many tokens. */
+  /** Returns no array, because usually only one entry is read, but a client may have many tokens. */
   const entriesOf = (name: string): Iterable<Remembered> => {
     const found = named.get(name);
     if (found === undefined) return [];
@@ -250,7 +250,7 @@ function useOf(asked: Moment, change: Moment): 'keep' | 'ask again' | 'drop' {
   return asked.at < change.at + SETTLING ? 'ask again' : 'keep';
 }
 
-/** Only used answers are renewed, because the service records an introspection as a use of the token. */
+/** Returns true if the answer may be renewed: the service records each introspection as a use of the token. */
 function isInUse({ caller, since, usedAt }: Remembered, now: number): boolean {
   return usedAt > since || (caller.hasSignal && now - usedAt < MAX_IDLE);
 }

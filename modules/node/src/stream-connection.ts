@@ -67,7 +67,7 @@ export function connectStream(
     const [, change] = CHANGE.exec(line) ?? [];
     if (line.startsWith(':')) hearComment(line);
     else if (line === '' || (startedAt === undefined && after === undefined)) {
-      // Before the first heartbeat are only repeated changes, and this stream has asked for none.
+      // Ignore changes before the first heartbeat: they are repeated changes, which this stream has not requested.
       return;
     } else if (change === undefined) {
       // Only report an unknown line: a newer service may send more than this version knows.

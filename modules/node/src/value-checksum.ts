@@ -1,6 +1,6 @@
 /** Recognizes made-up tokens and API keys by their checksum, without asking the service. */
 
-/** The form of the service's tokens and API keys; it decides about values of any other form. */
+/** The form of the service's tokens and API keys. Values of any other form are sent to the service. */
 const FORM = /^gate_(?:at_[A-Za-z0-9_-]{95}|(?:mt|key)_[A-Za-z0-9_-]{49})$/;
 
 export function isMadeUp(value: string): boolean {

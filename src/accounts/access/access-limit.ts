@@ -1,17 +1,17 @@
-/** Limits that users set on the access of a client or API key: only some places, or read-only. */
+/** Limits that users set on the access of a client or API key: only some organizations and warehouses, or read-only. */
 import type { Organization } from './reach.ts';
 
 export interface AccessLimit {
   /**
-   * Ids of organizations (with all their warehouses) and of single warehouses. Null for all places
-   * that the user has access to, including places added later.
+   * Ids of organizations (with all their warehouses) and of single warehouses. Null for everything that the user can
+   * access, including what is added later.
    */
   readonly places: readonly string[] | null;
   /** True if the client or key gets only the role `viewer` and the right `read`. */
   readonly isReadOnly: boolean;
 }
 
-/** The limit of a connection. An API key has its own expiry. */
+/** The limit of a connection. (An API key has an expiry of its own instead of `until`.) */
 export interface ConnectionLimit extends AccessLimit {
   /** When the connection ends; null for no end. */
   readonly until: Date | null;
@@ -70,8 +70,8 @@ function organizationsWithin(
 }
 
 /**
- * Returns the access without these warehouses, as if a limit named all others: an organization of
- * which none is left is left out.
+ * Returns the access without these warehouses, as if a limit named all others. Leaves out an organization of which no
+ * warehouse remains.
  */
 export function withoutWarehouses(
   organizations: readonly Organization[],

@@ -1,4 +1,4 @@
-/** The present access of a user or machine client: determined at each call, not stored in tokens. */
+/** The current access of a user or machine client: determined at each call, not stored in tokens. */
 import type { Clock } from '../../base/clock.ts';
 import { isClientId } from '../../base/random-id.ts';
 import { createCache } from '../../storage/cache.ts';
@@ -26,11 +26,11 @@ export type Access = ReturnType<typeof createAccess>;
 export interface Credential {
   /** Absent for an API key, which has no client. */
   readonly clientId?: string;
-  /** Absent for no limit; a client test never has one. */
+  /** Absent if there is no limit; a client test never has one. */
   readonly limit?: AccessLimit | undefined;
 }
 
-/** The user's present access, and the policies of the user's organizations. */
+/** The user's current access, and the policies of the user's organizations. */
 type Reach = Pick<Person, 'organizations' | 'policies'>;
 
 export interface Member {
@@ -60,7 +60,7 @@ export function createAccess(parts: {
   });
   const clientBlocks = createClientBlocks(parts);
 
-  /** Reads the memberships of a machine client, and where it is blocked, in one statement. */
+  /** Reads the memberships of a machine client, and the places in which it is blocked, in one statement. */
   async function readMachine(id: string): Promise<Machine> {
     const rows = await database.query<ReachRow & { readonly isBlocked: boolean; readonly isOut: boolean }>(
       `SELECT reach.*, w.client_id IS NOT NULL AS "isOut", o.client_id IS NOT NULL AS "isBlocked"
@@ -105,19 +105,18 @@ export function createAccess(parts: {
     forgetOrganization: (id: string): void => people.forget('organizations', id),
 
     /**
-     * Returns what a credential of a user can access: the user's present access within the user's
-     * limit. For a client, leaves out organizations that block the client, or that ask first and have
-     * not approved it, and warehouses in which it is blocked; for an API key, organizations that allow
-     * none. No other code decides this.
+     * Returns what a credential of a user can access: the user's current access within the user's limit. For a client,
+     * leaves out organizations that block the client, or that require an approval and have not given it, and warehouses
+     * in which the client is blocked; for an API key, organizations that allow no keys. No other code decides this.
      */
     through,
-    /** Like `through`, but first reads the user's access itself. */
+    /** Like `through`, but reads the user itself. */
     async accessThrough(accountId: string, credential: Credential): Promise<readonly Organization[]> {
       const person = await people.find(accountId);
       return person ? through(person, credential) : [];
     },
 
-    /** Like `accessThrough` for clients, by client; one statement reads all decisions about them. */
+    /** Like `accessThrough` for several clients, keyed by client id. One statement reads all decisions about them. */
     async accessThroughAll(
       accountId: string,
       clients: readonly { readonly clientId: string; readonly limit: AccessLimit }[],
@@ -136,7 +135,7 @@ export function createAccess(parts: {
     },
 
     /**
-     * Lists members of an organization, or subjects with access to a warehouse, as they joined.
+     * Lists the members of an organization, or the subjects with access to a warehouse, in the order of joining.
      *
      * @param page if `role` is set, only members with this role are listed.
      * @throws Refusal `organization_unknown` or `warehouse_unknown`
@@ -168,7 +167,7 @@ export function createAccess(parts: {
           ['role = $', role],
           ["(rights <> '{}') = $", kind === 'organization' ? undefined : true],
         ] as const,
-        // With the organization, only its index has this order.
+        // Begin with the organization, because the index that has this order begins with it.
         order: ['organization_id', 'membership'],
         hasId: (id: string) => `(account_id = ${id} OR client_id = ${id})`,
         // Search the columns that operators see.
@@ -186,7 +185,7 @@ export function createAccess(parts: {
   };
 }
 
-/** A machine client's memberships, and what it can access. */
+/** A machine client's memberships, and (`admitted`) what it can access. */
 interface Machine {
   readonly organizations: readonly Organization[];
   readonly admitted: readonly Organization[];
@@ -203,8 +202,8 @@ function within(
 }
 
 /**
- * Returns those of the user's organizations that admit the client or the API key, without the
- * warehouses in which the client is blocked.
+ * Returns the user's organizations that admit the client or API key, without the warehouses in which the client is
+ * blocked.
  *
  * @param decisions the decisions about the client; undefined for an API key
  */

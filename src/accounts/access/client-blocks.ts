@@ -1,4 +1,4 @@
-/** The decisions of organizations about a client, which hold for every user of the client. */
+/** The decisions of organizations about a client, which apply to every user of the client. */
 import type { Clock } from '../../base/clock.ts';
 import { createCache } from '../../storage/cache.ts';
 import type { ChangeFeed } from '../../storage/change-feed.ts';
@@ -11,7 +11,7 @@ interface FollowingClient {
   readonly formerRedirectUris: readonly string[];
 }
 
-/** The ids of the organizations that decided. A block wins over an approval. */
+/** The ids of the organizations that decided about a client. A block has priority over an approval. */
 export interface ClientDecisions {
   readonly blocked: ReadonlySet<string>;
   /** The ids of the warehouses in which the client is blocked. */
@@ -21,13 +21,13 @@ export interface ClientDecisions {
 
 export const UNDECIDED: ClientDecisions = { blocked: new Set(), warehouses: new Set(), approved: new Set() };
 
-/** Why a client reaches nothing in an organization, or in one of its warehouses. */
+/** Why a client has no access to an organization, or to one of its warehouses. */
 export interface ClientExclusion {
   readonly clientId: string;
   readonly organizationId: string;
   /** Null for the whole organization. */
   readonly warehouseId: string | null;
-  /** `waiting`: the organization asks first, and has not decided about the client yet. */
+  /** `waiting`: the organization requires an approval, and has not decided about the client yet. */
   readonly why: 'blocked' | 'declined' | 'waiting' | 'warehouse';
   /** When the client was blocked, declined, or first connected by a member; null if never. */
   readonly at: Date | null;
@@ -53,8 +53,8 @@ export function createClientBlocks(parts: {
   });
 
   /**
-   * Returns, by client, where it is blocked, and which organizations have approved it; only clients that any decided
-   * about.
+   * Returns, keyed by client id, where each client is blocked and which organizations have approved it. Leaves out
+   * clients without any decision.
    *
    * @param organizationIds absent for the decisions of all organizations, which may be thousands
    */
@@ -110,10 +110,9 @@ export function createClientBlocks(parts: {
         [organizationId, clientId, at, by ?? null],
       ),
 
-    /** Deletes the block, and returns it if there was one. */
     unblock: (tx: Queries, organizationId: string, clientId: string): Promise<unknown[]> =>
       tx.query(
-        // Also delete the blocks of deleted clients of the same owner, because no page lists them.
+        // Also delete the blocks of the owner's deleted clients, because no page lists those.
         `WITH admitted AS (
               DELETE FROM barred_clients WHERE organization_id = $1 AND client_id = $2
                 RETURNING client_id
@@ -129,8 +128,8 @@ export function createClientBlocks(parts: {
       ),
 
     /**
-     * Stores that the organization blocks the client in this warehouse of its own, and returns the
-     * block if it is new. It does not follow to other clients of the owner.
+     * Stores that the organization blocks the client in this warehouse, if the warehouse is its own. Returns the block
+     * if it is new. The block does not extend to other clients of the same owner.
      */
     blockIn: (
       tx: Queries,
@@ -140,7 +139,7 @@ export function createClientBlocks(parts: {
       { at, by }: { readonly at: Date; readonly by: string | undefined },
     ): Promise<unknown[]> =>
       tx.query(
-        // The lock waits for a move of the warehouse in progress, and makes a later one see the block.
+        // The lock waits for a move of the warehouse in progress, and a later move waits for it and sees the block.
         `WITH own AS (SELECT id FROM warehouses
             WHERE id = $2 AND organization_id = $1 AND ended_at IS NULL FOR KEY SHARE)
           INSERT INTO barred_in_warehouses (warehouse_id, client_id, barred_at, barred_by)
@@ -163,7 +162,7 @@ export function createClientBlocks(parts: {
 
     decisionsOf,
 
-    /** Returns, by client, the organizations and warehouses that the client does not reach, and why. */
+    /** Returns, keyed by client id, the organizations and warehouses to which each client has no access, and why. */
     async exclusions(
       organizationIds: readonly string[],
       clientIds: readonly string[],
@@ -192,11 +191,11 @@ export function createClientBlocks(parts: {
     },
 
     /**
-     * Blocks a client in each organization that blocks another client of the same owner with one of
-     * the same redirect hosts, now or at the time of that block.
+     * Blocks a client in each organization that blocks another client of the same owner, if one of the redirect hosts
+     * is the same, or was the same at the time of that block.
      *
-     * @param client `formerRedirectUris` is empty for a new client. Hosts of former URIs cause no
-     *   new block, even if an organization has unblocked the client.
+     * @param client `formerRedirectUris` is empty for a new client. Hosts of former URIs cause no new block, even if an
+     *   organization has unblocked the client.
      * @param tx the transaction of the client's change. Call `forget` after it.
      */
     async follow(
@@ -251,8 +250,8 @@ interface BlockedRedirects {
 }
 
 /**
- * Returns the hosts of redirect URIs without ports, and private-use schemes without a host. Omits
- * loopback hosts if there are others, because every developer uses those of their own computer.
+ * Returns the hosts of redirect URIs without ports; for a private-use scheme, the scheme. Omits loopback hosts if there
+ * are other hosts, because all developers use the same loopback hosts on their own computers.
  */
 function hostsOf(uris: readonly string[]): readonly string[] {
   const hosts = uris.map((uri) => {

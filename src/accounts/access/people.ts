@@ -1,4 +1,4 @@
-/** Users as requests need them: the account and its present access, read by one statement. */
+/** Users with the data that most requests need (account, access, connections), read by one statement. */
 import type { Clock } from '../../base/clock.ts';
 import { createCache } from '../../storage/cache.ts';
 import type { ChangeFeed } from '../../storage/change-feed.ts';
@@ -15,11 +15,11 @@ export interface Person {
   readonly organizations: readonly Organization[];
   readonly policies: OrganizationPolicies;
   readonly connections: readonly PersonConnection[];
-  /** Ids of this user's authorizations that ended one by one; undefined if they are too many to keep. */
+  /** Ids of this user's authorizations that were revoked singly; undefined if there are too many to cache. */
   readonly ended: readonly string[] | undefined;
 }
 
-/** [client id, generation, limit]; see authorizations/connections.ts. No limit: absent. */
+/** [client id, generation, limit]; see authorizations/connections.ts. The last element is absent without a limit. */
 export type PersonConnection = readonly [clientId: string, generation: number, limit?: ConnectionLimit];
 
 export type People = ReturnType<typeof createPeople>;
@@ -28,13 +28,13 @@ interface PeopleParts {
   readonly database: Queries;
   readonly changes: ChangeFeed;
   readonly clock: Clock;
-  /** Maximum number of cached users; fewer fit if they have access to more than ten places. */
+  /** Maximum number of cached users; fewer fit if they have access to more than ten organizations and warehouses. */
   readonly maxCached?: number | undefined;
 }
 
-/** Users with up to this many places (of organizations or limits) take one cache slot, 3 kB. */
+/** Users with up to this many organizations and warehouses (also in limits) take one cache slot, 3 kB. */
 const PLACES = 10;
-/** Ids of ended authorizations that take as much memory as one place. */
+/** So many ids of ended authorizations take as much memory as one organization or warehouse. */
 const ENDED_IN_PLACE = 7;
 
 const selectPerson = (id: string): string => `SELECT ${ACCOUNT_COLUMNS},
@@ -73,19 +73,19 @@ export function createPeople(parts: PeopleParts) {
 
   return {
     /**
-     * Returns the user, suspended or not; undefined if there is none.
+     * Returns the user, suspended or not; undefined if there is no such user.
      *
-     * @param isUsable if it returns false for the cached user, the user is read again.
+     * @param isUsable if it returns false for the cached user, the user is read again
      */
     async find(id: string, isUsable: (person: Person) => boolean = () => true): Promise<Person | undefined> {
       if (!isAccountId(id)) return undefined;
       const person = await cache.get(id, () => read(id), isUsable);
       if (person === undefined || isUsable(person)) return person;
-      // Load again: the found user came from a read that began before this call.
+      // Load again: the returned user may come from a read that another call had already begun.
       return cache.get(id, () => read(id), isUsable);
     },
     /**
-     * Reads a row that has an `"accountId"`, and caches its user: a first call needs only one query.
+     * Reads a row that has an `"accountId"` together with that user, and caches the user, so that one query is enough.
      *
      * @param fromJson receives the row with its times as text
      */
@@ -99,7 +99,7 @@ export function createPeople(parts: PeopleParts) {
       if (row) keep(row.id, personFrom(row));
       return row && fromJson(row.found);
     },
-    /** Returns whether this authorization of the user was ended, whatever the token store still has. */
+    /** Returns whether this authorization of the user was revoked singly, even if the token store still has it. */
     hasEnded: ({ account, ended }: Person, id: string): Promise<boolean> => isEnded(account.id, ended, id),
     /** Call this after a change of the user, because the database's notification comes later. */
     forget: cache.invalidate,
@@ -132,7 +132,7 @@ function policiesFrom(rows: readonly ReachRow[]): OrganizationPolicies {
   return new Map(policies.map(({ id, policy }) => [id, policy]));
 }
 
-/** A user in the cache: times are text, and policies a list. */
+/** A user as JSON in the cache: times are text, and policies a list. */
 type PersonJson = Pick<Person, 'organizations' | 'ended'> & {
   readonly account: Omit<Account, 'createdAt' | 'suspendedAt'> & {
     readonly createdAt: string;

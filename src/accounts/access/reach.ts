@@ -83,7 +83,7 @@ const named = (id: string, external_id: string | null, name: string) =>
 const rightsOf = (role: Role, row: ReachRow): readonly Right[] =>
   row.warehouseId === null ? [] : rightsBy(role, row.rights);
 
-/** Returns which of the stored rights the role has, in the order of `RIGHTS`. */
+/** Returns the rights that the role allows of those stored (owners and admins: all), in the order of `RIGHTS`. */
 export function rightsBy(role: Role, rights: readonly Right[] | null): readonly Right[] {
   if (role === 'owner' || role === 'admin') return RIGHTS;
   const most = role === 'viewer' ? (['read'] as const) : RIGHTS;
@@ -104,7 +104,7 @@ export function subjectColumn(subject: Subject): SubjectColumn | undefined {
   return isClientId(subject.clientId) ? ['client_id', subject.clientId] : undefined;
 }
 
-/** Sorts organizations and warehouses in the same order on every node and database. */
+/** Compares names in the same way on every node and in every database. */
 const collator = new Intl.Collator('en', { numeric: true });
 
 export function byName(

@@ -5,7 +5,7 @@ import { inEnglish, isUnknown } from '../../texts/texts.ts';
 /** Ids and names that belong to an activity. Never a secret. */
 export type Details = Readonly<Record<string, string | number | boolean | readonly string[]>>;
 
-/** Why an authorization or a connection ended; the text follows the client's name. */
+/** Why an authorization or a connection ended, as shown after the client's name. */
 export const CAUSES = {
   client_revoked: message('activity.cause-client_revoked'),
   code_replayed: message('activity.cause-code_replayed'),
@@ -19,7 +19,7 @@ export const CAUSES = {
 
 export type EndingCause = keyof typeof CAUSES;
 
-/** One or more facts about an entry. The page separates them by commas. */
+/** One or more facts about an entry. The page separates them with commas. */
 type Note = Text | undefined | readonly (Text | undefined)[];
 
 interface Words {
@@ -31,7 +31,7 @@ interface Words {
 
 const causeOf = (details: Details): Note => [CAUSES[details.cause as EndingCause], leak(details)];
 
-/** Returns where a value was found in public, if the report said it. */
+/** Returns where a value was found in public, if the report gave the place. */
 const leak = ({ found_at: place }: Details): Text | undefined =>
   place === undefined ? undefined : message('activity.found-at', { place: `${place}` });
 
@@ -101,13 +101,13 @@ const REFUSALS: Readonly<Record<string, Message>> = {
   too_many: message('activity.refused-too_many'),
 };
 
-/** Returns why a sign-in was refused, and how often if the entry stands for several. */
+/** Returns why a sign-in was refused, and how often if the entry summarizes several refusals. */
 const refusal = ({ reason, count }: Details): Note => [
   REFUSALS[String(reason)],
   count === undefined ? undefined : message('activity.refused-count', { count: Number(count) }),
 ];
 
-/** How a password changed: the purpose of the one-time link, or `removed`. */
+/** How a password was changed: through a one-time link of this purpose, or `removed`. */
 const LINKS: Readonly<Record<string, Message>> = {
   invitation: message('activity.link-invitation'),
   forgotten: message('activity.link-forgotten'),
@@ -133,7 +133,6 @@ const WORDS = {
     note: refusal,
     isWarning: true,
   },
-  signed_out_upstream: { what: message('activity.signed_out_upstream'), about: 'provider_name' },
   identity_linked: { what: message('activity.identity_linked'), about: 'provider_name' },
   identity_unlinked: { what: message('activity.identity_unlinked'), about: 'provider_name' },
   passkey_added: { what: message('activity.passkey_added'), about: 'passkey_name' },
@@ -188,7 +187,7 @@ const WORDS = {
     note: ending,
   },
   client_renewed: {
-    // People who have connected the client read nothing about its secret.
+    // Users who have connected the client see nothing about its secret.
     what: ({ last_four: lastFour }) =>
       message(lastFour === undefined ? 'activity.app_renewed' : 'activity.client_renewed'),
     about: 'client_name',
@@ -279,7 +278,7 @@ interface ActivityInWords {
 }
 
 export function describeAction({ action, details }: Recorded): ActivityInWords {
-  // A newer version may have recorded the action before it was downgraded to this version.
+  // A newer version may have recorded this action before the service was downgraded to this version.
   const words: Words = WORDS[action] ?? { what: String(action).replaceAll('_', ' ') };
   const { what, about, note, isWarning = false } = words;
   const name = about === undefined ? undefined : details[about];
@@ -291,7 +290,7 @@ export function describeAction({ action, details }: Recorded): ActivityInWords {
   };
 }
 
-/** Describes an action for operators: their commands are in English. */
+/** Describes an action in English, which operator commands use. */
 export function actionInEnglish(record: Recorded) {
   const { what, about, notes } = describeAction(record);
   return { what: inEnglish(what), about, note: notes.map(inEnglish).join(', ') };

@@ -21,18 +21,18 @@ export class SessionEnded extends Error {}
 
 export interface NewActivity {
   readonly action: Action;
-  /** `organization`: an owner or admin of an organization, in the log of another user. */
+  /** `organization`: an owner or admin of an organization acted, as shown in the log of another user. */
   readonly actor: 'person' | 'operator' | 'client' | 'service' | 'organization';
-  /** The account whose log contains the record; absent if it concerns no user. */
+  /** The account whose log contains the record; absent if the record concerns no user. */
   readonly accountId?: string | undefined;
   readonly details?: Details;
   readonly origin?: Origin | undefined;
-  /** Who ran the command that a service carried out; commands of their own name the operator once for all entries. */
+  /** The operator whose command a running service carried out. Other commands give the operator once, in `parts.by`. */
   readonly by?: OperatedBy | undefined;
 }
 
 export interface ActivityRecord extends NewActivity {
-  /** Grows with time: the next page begins before the smallest id of the previous page. */
+  /** Ids grow with time. The next page contains records with ids below the smallest of this page. */
   readonly id: number;
   readonly at: Date;
   readonly details: Details;
@@ -79,7 +79,7 @@ export function createActivity(parts: {
   const refused = new Map<string, { entry: NewActivity; since: number; count: number }>();
 
   /**
-   * Pass the transaction of the recorded change, so that neither is stored without the other.
+   * Records one entry. Pass the transaction of the recorded change, so that neither is stored without the other.
    *
    * @throws SessionEnded
    */
@@ -90,8 +90,7 @@ export function createActivity(parts: {
   /**
    * Returns false if the session has ended.
    *
-   * @param late true if the account may have been erased from the log since the action. Then nothing
-   *   is recorded.
+   * @param late true if the account may have been erased from the log since the action. Then nothing is recorded
    */
   async function insert(
     { action, actor, accountId, details = {}, origin, by }: NewActivity,
@@ -125,11 +124,11 @@ export function createActivity(parts: {
     record,
 
     /**
-     * Records the first refused sign-in at once, and counts equal ones, so that an attacker cannot
-     * fill the log: `writeRefused` records their number.
+     * Records the first refused sign-in at once, and only counts equal ones, so that an attacker cannot fill the log.
+     * `writeRefused` records the count.
      */
     async recordRefused({ origin, ...refusal }: NewActivity): Promise<void> {
-      // A refusal needs no session, which may end before the number is written.
+      // Leave out the session: the refusal does not depend on it, and it may end before the count is written.
       const from = origin && { address: origin.address, browser: origin.browser };
       const entry: NewActivity = { ...refusal, origin: from };
       const key = JSON.stringify([entry.accountId, entry.action, entry.details]);
@@ -144,8 +143,8 @@ export function createActivity(parts: {
     },
 
     /**
-     * Call this every minute, and with `isLast` before the end. Keeps what cannot be recorded, and
-     * then throws the first error.
+     * Writes the counts of refused sign-ins. Call this every minute, and with `isLast` at the shutdown. Keeps the
+     * counts that cannot be recorded, and then throws the first error.
      */
     async writeRefused(isLast = false): Promise<void> {
       const errors: unknown[] = [];
@@ -158,12 +157,12 @@ export function createActivity(parts: {
           refused.delete(key);
           continue;
         }
-        // Continue to count: then the next one is not recorded alone.
+        // Keep the group with a count of 0, so that the next equal refusal is counted, not recorded at once.
         Object.assign(group, { since: clock(), count: 0 });
         const counted = { ...entry, details: { ...entry.details, count } };
         await insert(counted, database, { late: true }).catch((error: unknown) => {
           group.count += count;
-          // The others would wait for the same database, one after the other.
+          // Stop: the other entries would wait for the same unavailable database, one after the other.
           if (isAway(error)) throw error;
           errors.push(error);
         });
@@ -172,9 +171,9 @@ export function createActivity(parts: {
     },
 
     /**
-     * Records many actions in the given order. Unlike `record`, it does not check the session.
+     * Records many actions in the given order. Unlike `record`, does not check the session.
      *
-     * @param origin applies to all these actions.
+     * @param origin applies to all these actions
      */
     async recordAll(entries: readonly Omit<NewActivity, 'origin'>[], tx: Queries, origin?: Origin): Promise<void> {
       if (entries.length === 0) return;
@@ -199,10 +198,10 @@ export function createActivity(parts: {
     },
 
     /**
-     * Returns an INSERT for use inside a larger statement. Adds an entry for each row of `rows`, a
-     * table or CTE of that statement, and merges the row's column `details` into the entry's own.
+     * Returns an INSERT for use inside a larger statement. Adds an entry for each row of `rows`, a table or CTE of that
+     * statement, and merges the row's column `details` into the entry's own.
      *
-     * @param use adds a parameter to the statement and returns its name.
+     * @param use adds a parameter to the statement and returns the parameter's name
      */
     partOf(
       { action, actor, accountId, details = {}, origin }: NewActivity,
@@ -223,17 +222,17 @@ export function createActivity(parts: {
     },
 
     /**
-     * Returns the newest records first: those of the account, and what the account's organizations
-     * decided, since the account joined them, about a client that it has connected. A decision is one
-     * record, whatever the number of members; it is not shown after the membership or the client.
-     * Likewise a renewal of a client is one record for all people who were connected to it.
+     * Returns the newest records of the account's log. This includes decisions of the account's organizations about
+     * clients that the account has connected, if they were made after the account joined. A decision is stored once,
+     * whatever the number of members, and is no longer shown after the membership or client is gone. Likewise, a
+     * renewal of a client is stored once, and shown to all users who were connected to the client.
      */
     async of(
       accountId: string,
       { limit, before = Number.MAX_SAFE_INTEGER, actions, text }: ActivityPage,
     ): Promise<ActivityRecord[]> {
       const rows = await database.query<ActivityRow>(
-        // Most organizations decide nothing: a user of a thousand, with a hundred clients, costs no look-up for each pair.
+        // Look up first which organizations have decided anything: a user may have many organizations and clients.
         `WITH organizations_that_decided AS MATERIALIZED (
             SELECT organization_id AS id, created_at AS joined_at FROM organization_memberships m WHERE account_id = $1
               AND EXISTS (SELECT FROM activity
@@ -267,13 +266,13 @@ export function createActivity(parts: {
 /** SQL condition: the record is the decision of an organization about a client. */
 const IS_DECISION = `account_id IS NULL AND action IN ('client_barred', 'client_admitted')`;
 
-/** SQL condition: the record belongs to the requested page. A search must not find what the reader is not shown. */
+/** SQL condition: the record is on the requested page. A search must not match what the reader does not see. */
 const onPage = (details: string, address: string): string => `id < $2 AND ($4::text[] IS NULL OR action = ANY($4))
   AND ($5::text IS NULL OR strpos(lower((${details})::text), lower($5)) > 0 OR ${address} = $5)`;
 
 const ON_PAGE = onPage('details', 'address');
 
-/** People see that the client was renewed, but not by whom or from where, and nothing about its secret. */
+/** Users see that a client was renewed, but not by whom or from where, and nothing about its secret. */
 const RENEWAL_DETAILS = `details - 'last_four' - 'ended_secrets'`;
 const RENEWAL_COLUMNS = `id, at, NULL, CASE actor WHEN 'person' THEN 'client' ELSE actor END, action,
   ${RENEWAL_DETAILS}, NULL, NULL, NULL, NULL, NULL, NULL`;

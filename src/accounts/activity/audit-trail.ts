@@ -1,25 +1,25 @@
-/** The security log in the order in which it is read by cursor. */
+/** The security log for readers that continue at a cursor. */
 import { Refusal } from '../../base/refusal.ts';
 import type { Database } from '../../storage/queries.ts';
 import { ACTIVITY_COLUMNS, type ActivityRow, activityFrom } from './activity.ts';
 import { auditEntry } from './audit.ts';
 
-/** The log of this database. */
+/** The state of this database's log. */
 interface Log {
   /** Part of each cursor. Changes when the database is restored into another cluster. */
   readonly generation: string;
-  /** Entries up to this id are older than the generation. */
+  /** Entries up to this id were written before the generation began. */
   readonly oldUntil: string;
-  /** No entry of the generation has an earlier transaction. */
+  /** The oldest transaction whose entries can belong to this generation. */
   readonly firstXact: string;
-  /** No transaction has begun from this one on. */
+  /** The first transaction id that was not yet assigned. */
   readonly newest: string;
 }
 
 const CURSOR = /^([0-9a-f]{12})-(\d{1,18})-(\d{1,18})$/;
 
 export function createAuditTrail({ database }: { readonly database: Database }) {
-  /** Begins a new generation in a restored copy. */
+  /** Returns the state of the log. In a restored copy, begins a new generation before that. */
   async function find(isBegun = false): Promise<Log> {
     const [log] = await database.query<Log>(
       `SELECT generation, old_until AS "oldUntil", first_xact AS "firstXact",
@@ -33,19 +33,19 @@ export function createAuditTrail({ database }: { readonly database: Database }) 
   }
 
   return {
-    /** Cleaning job: begins the generation of a restored copy before its log is read. */
+    /** Cleaning job: begins a new generation in a restored copy, even if no reader asks for the log. */
     async begin(): Promise<number> {
       await find();
       return 0;
     },
 
     /**
-     * Returns entries as JSON, each with the cursor of the place after it, and the cursor for the next page, also if
-     * there are no further entries yet. A cursor has the transaction and the id of the entry before it; the transaction
-     * is 0 for entries from before the generation.
+     * Returns entries as JSON, each with a cursor that continues after it, and the cursor for the next page, even if
+     * there are no further entries yet. A cursor contains the transaction and the id of the entry before it; the
+     * transaction is 0 for entries from before the generation.
      *
-     * @param after a cursor, or `start` for the oldest entry that is stored
-     * @throws Refusal for a cursor that is not of this log
+     * @param after a cursor, or `start` for the oldest stored entry
+     * @throws Refusal for a cursor that does not belong to this log
      */
     async page(after: string, limit: number) {
       const [, given, xact = '0', id = '0'] = CURSOR.exec(after) ?? [];
@@ -75,12 +75,12 @@ export function createAuditTrail({ database }: { readonly database: Database }) 
 }
 
 /**
- * Begins a generation in which the present entries are ordered by id: the transactions of another
- * cluster's counter would hide new entries, or be hidden themselves.
+ * Begins a generation, before which all present entries are ordered by id: in a restored copy, their transaction ids
+ * come from another cluster's counter, and would hide new entries, or be hidden themselves.
  */
 const beginGeneration = (database: Database): Promise<void> =>
   database.transaction(async (tx) => {
-    // Less than a statement may take on a node: every writer waits behind this lock, and the next reader tries again.
+    // Shorter than a node's query timeout, because every writer waits behind this lock. The next reader tries again.
     await tx.query("SET LOCAL lock_timeout = '500ms'");
     // The lock is granted only when no transaction is writing, so every entry up to the highest id is committed.
     await tx.query('LOCK TABLE activity IN SHARE ROW EXCLUSIVE MODE');

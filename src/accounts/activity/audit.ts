@@ -3,7 +3,7 @@ import type { Queries } from '../../storage/queries.ts';
 import { ACTIVITY_COLUMNS, type ActivityRecord, type ActivityRow, activityFrom } from './activity.ts';
 import { type Action, actionInEnglish, type Details } from './activity-words.ts';
 
-/** The actions that end a record which `details` name, as in the index `activity_ends`. */
+/** Actions that end something that `details` names, such as an API key. The index `activity_ends` lists the same. */
 export const ENDS = [
   'api_key_revoked',
   'passkey_removed',
@@ -22,7 +22,7 @@ export interface AuditQuestion {
   readonly actor?: ActivityRecord['actor'] | undefined;
   /** The request that caused the record, `req_…`. */
   readonly requestId?: string | undefined;
-  /** The action that ended something, and details of the record; of a list, some entries. */
+  /** An action that ended something, and details that the record must have; of a list, some of its values. */
   readonly end?: { readonly action: (typeof ENDS)[number]; readonly details: Details } | undefined;
   /** The import that caused the record, `imp_…`. */
   readonly importId?: string | undefined;
@@ -62,20 +62,20 @@ export function createAudit({ database }: { readonly database: Queries }) {
     const read = async (found: string, values: unknown[]) =>
       database.query<AuditRow>(`SELECT found.*, ${EMAIL} FROM (${found}) found ORDER BY id DESC`, values);
     if (before === undefined && (end || requestId !== undefined)) {
-      // Usually few entries match. Without MATERIALIZED, PostgreSQL may look for them in the whole log.
+      // Usually few entries match. Without MATERIALIZED, PostgreSQL may search the whole log for them.
       const few = `WITH few AS MATERIALIZED (SELECT ${ACTIVITY_COLUMNS} FROM activity WHERE ${conditions(2)})`;
       return (await read(`${few} SELECT * FROM few ORDER BY id DESC LIMIT $1`, [limit, ...given])).map(auditRecordFrom);
     }
     const owner = accountId === undefined ? DETAIL.clientId : 'account_id';
     if (before === undefined && asked.length === 1 && (accountId ?? clientId) !== undefined) {
-      // In the order of the index. With `=`, PostgreSQL may read the whole log by its ids.
+      // Use the order of the index. With `=` instead of BETWEEN, PostgreSQL may read the whole log in the order of ids.
       const latest = `SELECT ${ACTIVITY_COLUMNS} FROM activity WHERE ${owner} BETWEEN $2 AND $2`;
       return (await read(`${latest} ORDER BY ${owner}, id DESC LIMIT $1`, [limit, ...given])).map(auditRecordFrom);
     }
     const [ids] = await database.query<{ first: number; last: number }>(IDS, [since, until]);
     const { first = 0, last = 0 } = ids ?? {};
     const rows: AuditRow[] = [];
-    // In steps: with all ids, PostgreSQL may read the whole log until enough entries match.
+    // Search in ranges of ids: with all ids, PostgreSQL may read the whole log until enough entries match.
     for (let to = Math.min(last, (before ?? last + 1) - 1); to >= first; to -= SCANNED) {
       const range = `SELECT ${ACTIVITY_COLUMNS} FROM activity WHERE id > $2 AND id <= $3`;
       const step = await read(
@@ -93,7 +93,7 @@ export function createAudit({ database }: { readonly database: Queries }) {
 
 type AuditRow = ActivityRow & { readonly email: string | null };
 
-/** A column of a statement whose entries are named `found`. */
+/** SQL for a column, in a statement that calls its entries `found`. */
 const EMAIL = '(SELECT email FROM accounts WHERE id = found."accountId") AS email';
 
 const auditRecordFrom = ({ email, ...row }: AuditRow): AuditRecord => ({
@@ -101,7 +101,7 @@ const auditRecordFrom = ({ email, ...row }: AuditRow): AuditRecord => ({
   ...(email !== null && { email }),
 });
 
-/** Returns an entry as JSON. Contains no email address, because logs name people by id only. */
+/** Returns an entry as JSON. Contains no email address, because external logs must name users by id only. */
 export const auditEntry = (record: AuditRecord) => {
   const { id, at, actor, action, accountId, details, origin, by } = record;
   return {
@@ -121,15 +121,15 @@ export const auditEntry = (record: AuditRecord) => {
   };
 };
 
-/** How many ids one statement covers. */
+/** How many ids one statement searches. */
 const SCANNED = 20_000;
 
 const lastBefore = (time: string): string =>
   `(SELECT id FROM activity WHERE at < ${time}::timestamptz ORDER BY at DESC LIMIT 1)`;
 
 /**
- * Selects the range of ids that covers a range of times. Later entries have higher ids, but not exactly,
- * because several nodes write at once: so the range is 1,000 ids longer at both ends.
+ * Selects the range of ids for a range of times. Later entries have higher ids, but not exactly, because several nodes
+ * write at once. The range is therefore 1,000 ids longer at both ends.
  */
 const IDS = `SELECT greatest(coalesce(${lastBefore('$1')}, 0) - 1000,
       (SELECT min(id) FROM activity))::float8 AS first,

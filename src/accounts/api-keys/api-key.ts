@@ -1,4 +1,4 @@
-/** The stored API key, and its creation: only once, even if the form for it is sent twice. */
+/** The stored API key, and its creation, which makes only one key even if the form is sent twice. */
 import type { Clock } from '../../base/clock.ts';
 import { message } from '../../base/message.ts';
 import { formTest, newValue, randomId, sha256 } from '../../base/random-id.ts';
@@ -32,7 +32,7 @@ export const isApiKey = formTest('api_key');
 /** Check an id before a query with it: PostgreSQL throws for some invalid ids (with a NUL byte). */
 export const isApiKeyId = (id: string): boolean => /^key_[A-Za-z0-9_-]{16}$/.test(id);
 
-/** Who reported a leaked key, and how. */
+/** Who reported a leaked key, and details of the report. */
 export type LeakReport = Pick<NewActivity, 'actor' | 'details'>;
 
 /**
@@ -72,11 +72,11 @@ interface NewApiKey {
 export interface CreationForm {
   readonly key: string;
   /**
-   * Called with the value before the key exists, so that the value can be shown even if the answer
-   * to the creation is lost.
+   * Called with the value before the key is stored, so that the value can be shown even if the answer of the database
+   * is lost.
    */
   keep(id: string, value: string): Promise<unknown>;
-  /** Called with the new key, but not if the form is sent again. */
+  /** Called with the new key, but not again if the form is sent again. */
   made?(key: ApiKey): void;
 }
 
@@ -87,7 +87,7 @@ export function lifetimesWithin(maxDays: number): readonly number[] {
 }
 
 const DAY_MS = 86_400_000;
-/** In code points; shorter than other names, because the list shows a key in one row. */
+/** In code points. Shorter than other names, because a list shows each key in one row. */
 const MAX_NAME_LENGTH = 100;
 
 export function createApiKeyCreation(parts: {
@@ -159,17 +159,16 @@ export function createApiKeyCreation(parts: {
 
   return {
     /**
-     * Makes a key. The result's `value` is returned only here.
+     * Makes a key. Only this result contains the `value`.
      *
-     * @throws Refusal `api_key_invalid` with the problems `name_invalid`, `name_secret` and
-     *   `expiry_invalid`, or
-     *   `too_many_api_keys`.
+     * @throws Refusal `api_key_invalid` with the problems `name_invalid`, `name_secret` and `expiry_invalid`, or
+     *   `too_many_api_keys`
      * @throws AccountBusy
      */
     add: (key: NewApiKey, origin: Origin): Promise<{ key: ApiKey; value: string }> => create(key, undefined, origin),
     /**
-     * Like `add`, for a form that may be sent again because of a second click or a lost answer:
-     * returns the API key that was already made with this form's key.
+     * Like `add`, for a form that may be sent again (a second click, or a lost answer): then returns the API key that
+     * the same form has already made.
      */
     addOnce: async (key: NewApiKey, form: CreationForm, origin: Origin): Promise<ApiKey> =>
       (await create(key, form, origin)).key,

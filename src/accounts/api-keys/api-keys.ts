@@ -28,10 +28,10 @@ export interface ListedApiKey extends ApiKey {
   readonly email: string;
 }
 
-/** How long an expired key stays in the list, so that users see why an integration stopped. */
+/** How long the list still shows an expired key, so that users see why an integration stopped working. */
 const EXPIRED_KEPT_MS = 30 * 86_400_000;
 
-/** @param key as PostgreSQL converts it to JSON, with its times as text */
+/** @param key as PostgreSQL returns it in JSON, with its times as text */
 const keyFromJson = (key: ApiKey): ApiKey => ({
   ...key,
   createdAt: new Date(key.createdAt),
@@ -95,7 +95,7 @@ export function createApiKeys(parts: {
   return {
     ...createApiKeyCreation({ database, clock, activity }),
 
-    /** Returns the active key with this value. The caller must check that the user is active. */
+    /** Returns the unexpired key with this value. The caller must check that the user is not suspended. */
     async findByValue(value: string): Promise<ApiKey | undefined> {
       if (!isApiKey(value)) return undefined;
       const hash = sha256(value);
@@ -132,9 +132,9 @@ export function createApiKeys(parts: {
     /**
      * Revokes a key: it is refused from the next request on.
      *
-     * @param origin of the user's request; undefined if the operator revokes the key.
+     * @param origin of the user's request; undefined if the operator revokes the key
      * @param leak see `keyActivity`
-     * @returns false if this user has no such key.
+     * @returns false if this user has no such key
      */
     async revoke(accountId: string, id: string, origin?: Origin, leak?: LeakReport): Promise<boolean> {
       if (!isAccountId(accountId) || !isApiKeyId(id)) return false;

@@ -1,4 +1,4 @@
-/** Users' identities at providers, and the accounts here that they are linked with. */
+/** Users' identities at providers, and the accounts that are linked with them. */
 import type { Clock } from '../../base/clock.ts';
 import { lockedTransactionOf } from '../../storage/account-turns.ts';
 import type { Database, Queries } from '../../storage/queries.ts';
@@ -6,7 +6,7 @@ import { type Account, type AccountRow, accountFrom, SELECT_ACCOUNTS } from '../
 import { LINK_PREFIX, type MethodsOfKind } from '../sign-in-methods.ts';
 import { canBeStrong, type UpstreamStrength } from '../sign-in-strength.ts';
 
-/** A user at a provider: the issuer, and its permanent id for the user. */
+/** A user at a provider: the issuer, and the issuer's permanent id for the user (`sub`). */
 export interface Identity {
   readonly issuer: string;
   readonly subject: string;
@@ -24,9 +24,9 @@ export interface LinkedIdentity extends Identity {
 }
 
 /**
- * The result of linking: `linked` by this call, `known` (already linked), or `taken`: the identity
- * belongs to another account, or the account has another identity of that issuer. The database
- * decides in one statement, so two parallel links cannot both be made.
+ * The result of linking. `linked`: this call made the link. `known`: the link existed. `taken`: the identity belongs to
+ * another account, or the account has another identity of that issuer. One statement decides, so that two parallel
+ * calls cannot both make a link.
  */
 export type LinkOutcome = 'linked' | 'known' | 'taken';
 
@@ -50,7 +50,7 @@ export function createIdentities({ database, clock }: { readonly database: Datab
       [accountId],
     );
 
-  /** For the first sign-in with an imported link: ends the invitations made since the import. */
+  /** For the first sign-in with an imported link: deletes the invitations that were sent since the import. */
   async function useFirst(identity: Identity, accountId: string): Promise<UsedIdentity | undefined> {
     const values = [identity.issuer, identity.subject, accountId];
     const ofLink = 'issuer = $1 AND subject = $2 AND account_id = $3';
@@ -75,10 +75,10 @@ export function createIdentities({ database, clock }: { readonly database: Datab
   }
 
   return {
-    /** Records a sign-in. The first one ends the one-time links of the account. */
+    /** Records a sign-in. The first sign-in with a link deletes the one-time links of the account. */
     async use({ issuer, subject }: Identity): Promise<UsedIdentity | undefined> {
-      // Use one statement, because the account must be read as it was with the link: removing a
-      // link ends the account's sessions.
+      // Use one statement, so that the account is read in the state that still has the link: removing a link ends the
+      // account's sessions.
       const [row] = await database.query<AccountRow>(
         `WITH used AS (
             UPDATE account_identities SET last_used_at = $3
@@ -96,11 +96,11 @@ export function createIdentities({ database, clock }: { readonly database: Datab
     },
 
     /**
-     * Never moves a link to another account. Returns `taken` if the account is suspended at this
-     * moment. A new link ends the one-time links of the account.
+     * Links the identity with the account, but never moves a link from another account. Returns `taken` also if the
+     * account is suspended at this moment. A new link ends the one-time links of the account.
      */
     async link(accountId: string, { issuer, subject }: Identity, tx: Queries): Promise<LinkOutcome> {
-      // This is one atomic step: one of the two constraints rejects a second link.
+      // One atomic step: a unique constraint, on the identity or on the account and issuer, rejects a second link.
       const made = await tx.query(
         `INSERT INTO account_identities (issuer, subject, account_id, created_at, last_used_at)
           SELECT $1, $2, id, $4, $4 FROM accounts
@@ -151,7 +151,7 @@ export function createIdentities({ database, clock }: { readonly database: Datab
   };
 }
 
-/** Call it in a transaction of `MethodChange`, so that no older line brings the link back. */
+/** Call this in a transaction of `MethodChange`, so that no older line of another system restores the link. */
 export async function removeLink(tx: Queries, accountId: string, issuer: string): Promise<Identity | undefined> {
   const [gone] = await tx.query<Identity>(
     'DELETE FROM account_identities WHERE account_id = $1 AND issuer = $2 RETURNING issuer, subject',

@@ -31,9 +31,9 @@ export interface ProviderIdentity extends Identity {
 }
 
 /**
- * Why a user is refused. `unknown`: the user has no account. `unverified`: the provider has not
- * verified the address, so no account was looked up by it. `suspended`: the account is suspended.
- * `taken`: the account found is linked with another user of that provider.
+ * Why a user is refused. `unknown`: the user has no account. `unverified`: the provider has not verified the address,
+ * so no account was looked up by the address. `suspended`: the account is suspended. `taken`: the account that was
+ * found is linked with another user of that provider.
  */
 type RefusalReason = 'unknown' | 'unverified' | 'suspended' | 'taken';
 
@@ -122,7 +122,7 @@ export function createResolveIdentity(parts: ResolveIdentityParts): {
       [isById ? value : emailKey(value)],
     );
     if (!row) return undefined;
-    // Addresses that look alike have the same key, but may be two mailboxes.
+    // A similar address has the same key, but may be another mailbox.
     return isById || isSameMailbox(row.email, value) ? accountFrom(row) : undefined;
   }
 
@@ -132,14 +132,14 @@ export function createResolveIdentity(parts: ResolveIdentityParts): {
     origin: Origin,
   ): Promise<Account | 'overtaken' | undefined> {
     const { verifiedEmail, name: claimed } = await person.claims();
-    // If normalizing changes the address, it may be another mailbox, which is not verified.
+    // If normalizing changes the address, the result may be another mailbox, which the provider has not verified.
     if (verifiedEmail === undefined || normalizeEmail(verifiedEmail) !== verifiedEmail) {
       return undefined;
     }
     const named = nameFor(claimed, verifiedEmail);
-    // At many providers users choose their names, and pages show the name of a client's owner.
+    // Check the name: many providers let users choose it, and pages show it as the name of a client's owner.
     const isTaken = await takenNames.isTaken(database, named, undefined);
-    // A person may write their name in two scripts.
+    // Allow names in two scripts, because people may write their names so.
     const claims = claimProblems(named).filter(({ code }) => code !== 'name_scripts');
     const name = isTaken || claims.length > 0 ? verifiedEmail : named;
     try {
@@ -153,7 +153,7 @@ export function createResolveIdentity(parts: ResolveIdentityParts): {
     } catch (error) {
       if (error instanceof IdentityTaken) return 'overtaken';
       if (!(error instanceof Refusal)) throw error;
-      // Report that another account has the address: no two accounts share one.
+      // `email_taken`: another request has just made an account with this address.
       return error.code === 'email_taken' ? 'overtaken' : undefined;
     }
   }
@@ -170,7 +170,7 @@ export function createResolveIdentity(parts: ResolveIdentityParts): {
     if (found?.isSuspended) return refuse(from, person, found, { reason: 'suspended', origin });
     if (found) {
       const outcome = await lockedTransactionOf(database, found.id, async (tx) => {
-        // The address, or the external id, may have changed since: it links only its present owner.
+        // The account's address or external id may have changed since the look-up, so look it up again under the lock.
         const still = await findMatch(from, person, tx);
         return still?.id === found.id ? link(tx, found.id, { from, person, origin }) : 'unknown';
       });
@@ -179,13 +179,13 @@ export function createResolveIdentity(parts: ResolveIdentityParts): {
         ? refuse(from, person, found, { reason: 'taken', origin })
         : { account: found, isNewLink: outcome === 'linked' };
     }
-    // Look at the settings only: the answer must not depend on whether an account has this address.
+    // Decide by the settings only, so that the answer does not reveal whether an account has this address.
     const usesEmail = from.create || from.match === 'verified_email';
     const isUnverified = usesEmail && (await person.claims()).hasUnverifiedEmail;
     if (!from.create || isUnverified) return isUnverified ? 'unverified' : 'unknown';
     const account = await openAccount(from, person, origin);
     if (account !== 'overtaken') return account ? { account, isNewLink: false } : 'unknown';
-    // Another request may have made the link, such as the user's second click.
+    // Another request, such as the user's second click, may just have made the link.
     const now = await identities.use(person);
     return now && !now.account.isSuspended ? { account: now.account, isNewLink: false } : 'unknown';
   };

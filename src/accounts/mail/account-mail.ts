@@ -1,4 +1,4 @@
-/** Mails users about events of their account, so that they notice what an attacker did. */
+/** Sends users mail about events of their account, so that they notice the actions of an attacker. */
 import { type Message, message, type Text } from '../../base/message.ts';
 import type { SecretKind } from '../../base/random-id.ts';
 import type { Account } from '../account.ts';
@@ -38,7 +38,7 @@ export function createAccountMail(parts: {
 }) {
   const { issuer, accounts, sendMail, background, clock } = parts;
 
-  /** @param what names the mail in the log, or is one of `UNWANTED_MAIL`. */
+  /** @param what the name of the mail in the log, or one of `UNWANTED_MAIL` */
   const send = (accountId: string | undefined, what: string, write: (to: Account) => Letter) =>
     background.begin(what, async () => {
       const account = accountId === undefined ? undefined : await accounts.find(accountId);
@@ -49,25 +49,25 @@ export function createAccountMail(parts: {
     });
 
   return {
-    /** Mails the owner of clients, in the background, that requests of them are refused. */
+    /** Mails the owner of clients, in the background, that requests of these clients are refused. */
     reportProblems: (accountId: string, problems: MailedProblems) =>
       send(accountId, 'client_problem', (to) => problemsMail(to, problems, issuer)),
 
-    /** Mails the owner of a client, in the background, about its new networks. @returns false if that failed */
+    /** Mails a client's owner, in the background, that it was used from new networks. @returns false if that failed */
     reportNetworks: (accountId: string, seen: MailedNetworks) =>
       send(accountId, 'new networks of a client', (to) => networksMail(to, seen, issuer)),
 
-    /** Mails the person, or the owner of the client, in the background. */
+    /** Mails the user whose value leaked, or the owner of the client, in the background. */
     reportLeak: (leak: MailedLeak) =>
       send(leak.accountId, 'a value found in public', (to) => leakMail(to, leak, issuer)),
 
     /**
      * Sends a mail in the background, if the user has not switched off this kind.
      *
-     * @param about the name of the client, key or sign-in method, if the mail is about one.
-     * @param more paragraphs and lists about this event.
-     * @param path of the page that the mail links to, instead of the usual one.
-     * @returns true if the mail was sent, for the few callers that need to know. Never rejects.
+     * @param about the name of the client, key or sign-in method, if the mail concerns one
+     * @param more paragraphs and lists about this event
+     * @param path of the page that the mail links to, instead of the usual one
+     * @returns true if the mail was sent, for the few callers that need to know. Never rejects
      */
     notify(accountId: string, what: NoticeKind, from: MailedEvent): Promise<boolean> {
       const at = new Date(clock());
@@ -131,7 +131,7 @@ interface MailedLeak {
   readonly refusedFrom?: Date | undefined;
 }
 
-/** Returns the mail that a value was found in public, for the person or the owner of the client. */
+/** Returns the mail that a value was found in public, for the user or the owner of the client. */
 export function leakMail(
   to: Recipient,
   { kind, clientId, foundAt, refusedFrom, name: about }: MailedLeak,
@@ -139,7 +139,7 @@ export function leakMail(
 ): Letter {
   const [what, button, path] = LEAKS[kind];
   const refused = refusedFrom ? { iso: refusedFrom.toISOString() } : '';
-  // Attackers may choose the place. In brackets, no mail program makes it a link.
+  // Attackers may choose the place. The brackets prevent mail programs from making it a link.
   const place = foundAt.replace(/[.:@]/g, '[$&]') || message('mail.place-unknown');
   return letter(
     to,
@@ -209,7 +209,7 @@ const PATHS = {
   secrets: '/profile/oauth-clients',
 } as const;
 
-/** The page that the button of each mail opens. */
+/** For each mail, the page that its button opens. */
 const NOTICES = {
   recovered: 'sign-in',
   method_added: 'security',

@@ -1,4 +1,4 @@
-/** Writes mails to people in their language, as plain text and as HTML. */
+/** Writes mails to users in their language, as plain text and as HTML. */
 import { fileURLToPath } from 'node:url';
 import { type Message, message, type Text, type Values } from '../../base/message.ts';
 import { contactUrl } from '../../texts/mailbox.ts';
@@ -9,7 +9,7 @@ import type { Account } from '../account.ts';
 type Value = Values[string];
 export type Fact = readonly [label: Message, value: Exclude<Value, number>];
 
-/** A paragraph, or a part with a form of its own. */
+/** A paragraph, or a part with a special format. */
 export type Block =
   | Message
   | { readonly facts: readonly Fact[] }
@@ -30,7 +30,7 @@ export interface MailBrand {
   readonly name: OwnText;
   readonly homeUrl?: OwnText;
   readonly support?: OwnText;
-  /** Of the button; readable on white. */
+  /** The color of the button; readable on white. */
   readonly colour?: string;
   readonly logo?: { readonly type: string; readonly width: number; readonly height: number; readonly base64: string };
 }
@@ -41,7 +41,7 @@ export const letter = (to: Letter['to'], subject: Message, ...blocks: Block[]): 
   blocks: [message('common.hello', { name: to.name }), ...blocks],
 });
 
-/** Writes a letter in the language of its recipient: as plain text and, from the same, as HTML. */
+/** Writes a letter in the language of its recipient, as plain text and as HTML with the same content. */
 export async function writeLetter(mail: Letter, brand: MailBrand) {
   const t = textsFor(mail.to.language);
   const name = clean(ownText(brand.name, t.language));
@@ -52,7 +52,7 @@ export async function writeLetter(mail: Letter, brand: MailBrand) {
   const page = {
     subject: t(subject),
     brand: name,
-    // What lists of mails show after the subject: the first sentence after the greeting, and what it lists.
+    // The preview that mailboxes show after the subject: the first sentence after the greeting, and the list after it.
     preheader: blocks.slice(1, 3).flatMap((block) => ('key' in block ? block : 'items' in block ? block.items : [])),
     blocks,
     colour: brand.colour,
@@ -62,7 +62,7 @@ export async function writeLetter(mail: Letter, brand: MailBrand) {
   const texts = blocks.map((block) => blockText(t, block));
   // Mail programs recognize a line with these three characters as the start of a signature.
   if (contacts.length > 0) texts.push(['-- ', name, ...contacts].join('\n'));
-  // The service has loaded EJS, and this view, at its start. Only few commands need them.
+  // Load EJS here, because few commands need it; the service has loaded it, and this view, at its start.
   const { default: ejs } = await import('ejs');
   return {
     to: { name: to.name, address: mail.to.email },
@@ -75,10 +75,10 @@ export async function writeLetter(mail: Letter, brand: MailBrand) {
   };
 }
 
-/** The `Content-ID` of the logo, which is part of the mail, so that nothing is loaded. */
+/** The `Content-ID` of the logo, which is attached to the mail, so that mail programs load nothing from the web. */
 const LOGO = 'logo@brand';
 const LOGO_HEIGHT = 32;
-/** A very wide logo is less high, so that a phone shows it whole. */
+/** A wider logo is scaled to this width, so that a phone shows all of it. */
 const MAX_LOGO_WIDTH = 240;
 
 function scaled({ width, height }: { readonly width: number; readonly height: number }) {
@@ -97,8 +97,8 @@ function blockText(t: Texts, block: Block): string {
 }
 
 /**
- * Returns a block or a message with the name of the service in each message, and with texts of
- * people that cannot add lines or turn the direction of the text around them.
+ * Returns a block or message with the service's name (`brand`) added to each message, and with all texts cleaned, so
+ * that a user's text cannot add lines or change the direction of the text around it.
  */
 function prepared<Kind>(what: Kind, brand: string): Kind {
   const walk = (value: unknown): unknown => {

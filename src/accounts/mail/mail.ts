@@ -12,7 +12,7 @@ interface PlainMail {
   readonly text: string;
 }
 
-/** Resolves when the server has accepted the mail; rejects if it has not. */
+/** Resolves when the mail server has accepted the mail, and rejects otherwise. */
 export type SendMail = (mail: Letter | PlainMail) => Promise<void>;
 
 /** False for addresses under `.invalid` (RFC 2606 §2: no host exists), such as the doctor's. */
@@ -27,10 +27,10 @@ interface MailSettings {
 }
 
 /**
- * @param smtpUrl `smtp://` (encrypted if the server offers it, and always if a password is sent to
- *   another machine) or `smtps://`.
- * @param from an address, or `Name <address>`.
- * @param brand named in the subjects and texts of letters.
+ * @param smtpUrl `smtp://` (encrypted if the server offers it, and always if a password is sent to another machine) or
+ *   `smtps://`
+ * @param from an address, or `Name <address>`
+ * @param brand is named in the subjects and texts of letters
  */
 export function createSendMail({ smtpUrl, from }: MailSettings, brand: MailBrand): SendMail {
   // Parse the URL here, so that an invalid one is refused together with the settings.
@@ -94,7 +94,7 @@ interface MailOutcomes {
 
 /** Maximum number of mails in progress: each needs memory and a connection. Others are dropped. */
 const MAX_AT_ONCE = 100;
-/** The share of mails for which anyone can ask: they must not push out the notices to users. */
+/** The maximum of mails that requests without a session cause, so that these cannot displace the notices to users. */
 const MAX_ASKED_AT_ONCE = 50;
 
 /** Sends mail in the background: no request waits for it or fails with it. */
@@ -104,11 +104,11 @@ export function createBackgroundMail({ log, outcomes }: { readonly log: Logger; 
     /**
      * Starts the work and does not wait for it.
      *
-     * @param what names the mail in the log.
-     * @param work resolves with true if a mail was sent.
-     * @param by `anyone` if a request without a session causes this mail.
-     * @returns the result of `work`, for the few callers that need to know; false if it failed, or if
-     *   too many mails are in progress. Never rejects.
+     * @param what the name of the mail in the log
+     * @param work resolves with true if a mail was sent
+     * @param by `anyone` if a request without a session causes this mail
+     * @returns the result of `work`, for the few callers that need to know; false if it failed, or if too many mails
+     *   are in progress. Never rejects
      */
     begin<Result extends boolean | undefined>(
       what: string,

@@ -1,9 +1,9 @@
 /** What owners and admins of an organization decide about all clients and personal API keys. */
 
 export interface OrganizationPolicy {
-  /** True if only clients that an owner, admin or operator approved reach the organization. */
+  /** True if only clients that an owner, admin or operator has approved may access the organization. */
   readonly asksFirst: boolean;
-  /** True if personal API keys reach the organization. */
+  /** True if personal API keys may access the organization. */
   readonly allowsApiKeys: boolean;
 }
 

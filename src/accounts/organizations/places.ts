@@ -1,4 +1,4 @@
-/** Organizations and warehouses by their ids: what both have in common. */
+/** Finds organizations and warehouses by their ids. */
 import { Refusal } from '../../base/refusal.ts';
 import type { Queries } from '../../storage/queries.ts';
 

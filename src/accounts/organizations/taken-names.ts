@@ -1,4 +1,4 @@
-/** Finds names of clients that users could mistake for someone else's. */
+/** Finds names of clients that users could mistake for the name of another company or client. */
 import type { Queries } from '../../storage/queries.ts';
 import { holdsReserved, lookOf, reservedWords, variantTest } from '../../texts/name-rules.ts';
 import type { OwnText } from '../../texts/texts.ts';
@@ -9,13 +9,13 @@ export type TakenNames = ReturnType<typeof createTakenNames>;
 export function createTakenNames(issuer: string, brandName: () => OwnText) {
   return {
     /**
-     * True if the name looks like that of the service, of an organization or of a client that the
-     * operator verified. Owners and admins may use the name of their organization, and owners of a
-     * verified client its name. The name of a verified client is also taken with generic words around
-     * it. Makes the same query, whatever the result is.
+     * True if the name looks like that of the service, of an organization, or of a client that the operator verified.
+     * Owners and admins may use the name of their organization, and the owner of a verified client its name. The name
+     * of a verified client counts as taken even with generic words around it. Makes the same query, whatever the result
+     * is.
      *
-     * @param tx the transaction that creates or changes the client.
-     * @param ownerAccountId absent if the operator provides the client.
+     * @param tx the transaction that creates or changes the client
+     * @param ownerAccountId absent if the operator provides the client
      */
     async isTaken(tx: Queries, name: string, ownerAccountId: string | undefined): Promise<boolean> {
       const look = lookOf(name);

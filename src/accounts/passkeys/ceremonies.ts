@@ -51,7 +51,7 @@ export function createCeremonies(issuer: string, serviceName: string) {
     }));
 
   return {
-    /** Returns options to create a passkey; an authenticator with one of `known` creates no other. */
+    /** Returns options to create a passkey. An authenticator that has one of the passkeys `known` creates no other. */
     creationOptions: (
       { email, name }: Pick<Account, 'email' | 'name'>,
       { challenge, handle, known }: { challenge: string; handle: string; known: readonly Passkey[] },
@@ -71,7 +71,7 @@ export function createCeremonies(issuer: string, serviceName: string) {
       extensions: { credProps: true },
     }),
 
-    /** Returns options to use a passkey: one of `known` or, if undefined, any of the user's. */
+    /** Returns options to use a passkey: one of `known`, or any of the user's passkeys if `known` is absent. */
     requestOptions: (challenge: string, known: readonly Passkey[] = []): PublicKeyCredentialRequestOptionsJSON => ({
       challenge,
       timeout: TIMEOUT_MS,
@@ -80,7 +80,7 @@ export function createCeremonies(issuer: string, serviceName: string) {
       userVerification: 'required',
     }),
 
-    /** The caller must check that the challenge is ours. @throws AnswerRefused */
+    /** The caller must check that this service made the challenge. @throws AnswerRefused */
     checkMade: ({ json, challenge: expectedChallenge }: Answer): Promise<MadePasskey> =>
       refusing(async () => {
         const response = json as RegistrationResponseJSON;
@@ -120,7 +120,7 @@ export function createCeremonies(issuer: string, serviceName: string) {
           ...expected,
           expectedChallenge,
           response,
-          // Pass 0: passkeys.ts compares the counter later, when it stores it.
+          // Pass 0 to skip the library's check: passkeys.ts compares the counter when it stores the counter.
           credential: { id, publicKey: Buffer.from(publicKey, 'base64url'), counter: 0 },
         });
         if (!verified) throw new AnswerRefused('the signature is invalid');
@@ -144,7 +144,7 @@ export function answerFrom(text: string): Answer {
     if (!CREDENTIAL_ID.test(credentialId) || typeof challenge !== 'string') {
       throw new AnswerRefused('the response of the browser is invalid');
     }
-    // Web Authentication §7.1, step 10 and §7.2, step 14: our pages are never in a frame.
+    // Web Authentication §7.1, step 10 and §7.2, step 14: refuse, because our pages never show in a frame.
     if (crossOrigin === true) throw new AnswerRefused('the passkey was created in a frame of another site');
     return { credentialId, challenge, json };
   } catch (error) {
@@ -165,8 +165,8 @@ const asRefusal = (error: unknown): AnswerRefused =>
   error instanceof AnswerRefused ? error : new AnswerRefused((error as Error).message);
 
 /**
- * We request no attestation, and an attacker must not make us fetch URLs from its certificates. So
- * this allows only `none`, or `packed` signed by the passkey itself (Web Authentication §6.5.4).
+ * Allows only the attestations `none`, or `packed` signed by the passkey itself (Web Authentication §6.5.4). We request
+ * no attestation, and an attacker must not make us fetch URLs from its certificates.
  */
 async function refuseCertificates(attestationObject: string): Promise<void> {
   const { decodeAttestationObject } = await import('@simplewebauthn/server/helpers');
@@ -176,7 +176,7 @@ async function refuseCertificates(attestationObject: string): Promise<void> {
   if (format !== 'none' && !isOwn) throw new AnswerRefused(`an attestation (${format})`);
 }
 
-/** Returns the transports that the browser reported; browsers get them back unchanged. */
+/** Returns the transports that the browser reported. They are sent to browsers unchanged when the passkey is used. */
 const transportsIn = (said: unknown): string[] =>
   [said]
     .flat()

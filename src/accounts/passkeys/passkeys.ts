@@ -9,10 +9,10 @@ import type { Activity, Origin } from '../activity/activity.ts';
 import { endSessionsIn, type MethodsOfKind, type RequireMayAdd } from '../sign-in-methods.ts';
 import { detailsOf, isPasskeyId, type MadePasskey, PASSKEY_COLUMNS, type Passkey, type PasskeyKey } from './passkey.ts';
 
-/** A challenge that a browser has answered; it is accepted only once. */
+/** A challenge that a browser has answered. It may be answered only once. */
 interface Challenge {
   readonly text: string;
-  /** How long to store the challenge as used: until its own expiry prevents another answer. */
+  /** How long to store that the challenge was used: until it has expired itself. */
   readonly seconds: number;
 }
 
@@ -47,7 +47,7 @@ export function createPasskeys(parts: {
   const of = (accountId: string, queries: Queries = database): Promise<Passkey[]> =>
     queries.query(`SELECT ${PASSKEY_COLUMNS} FROM passkeys WHERE account_id = $1 ORDER BY created_at, id`, [accountId]);
 
-  /** @returns false if the challenge was answered before. Parallel answers wait for the first. */
+  /** @returns false if the challenge was answered before. Parallel calls with the same challenge wait for the first. */
   async function useUp(tx: Queries, { text, seconds }: Challenge): Promise<boolean> {
     const isFirst = await tx.query(
       `INSERT INTO used_challenges (challenge_hash, expires_at) VALUES ($1, $2)
@@ -103,10 +103,10 @@ export function createPasskeys(parts: {
     },
 
     /**
-     * Stores a new passkey and records that.
+     * Stores a new passkey, and records this in the log.
      *
-     * @returns the passkey, or why it was not stored: `over` if the challenge was answered before,
-     *   `full` if the account has `MAX_PASSKEYS`, `known` if an account already has this passkey.
+     * @returns the passkey, or why it was not stored: `over` if the challenge was answered before, `full` if the
+     *   account has `MAX_PASSKEYS`, `known` if an account already has this passkey
      */
     add: ({
       accountId,
@@ -116,7 +116,7 @@ export function createPasskeys(parts: {
       requireMayAdd,
       ...made
     }: NewPasskey): Promise<Passkey | 'over' | 'full' | 'known'> =>
-      // Lock the account, so that parallel additions see the method added before.
+      // Lock the account, so that each of several parallel additions counts those before it.
       lockedTransactionOf(database, accountId, async (tx) => {
         await requireMayAdd(tx);
         if ((await of(accountId, tx)).length >= MAX_PASSKEYS) return 'full';
@@ -147,11 +147,11 @@ export function createPasskeys(parts: {
       }),
 
     /**
-     * Records a verified signature: one atomic step for the challenge and the counter.
+     * Records a verified signature: uses up the challenge and compares the counter in one transaction.
      *
-     * @returns the current account, or why it is refused: `over` if the challenge was answered
-     *   before, `gone` if the passkey has just been removed, `copied` if the counter did not grow:
-     *   another authenticator seems to have the same key, which is recorded.
+     * @returns the current account, or why it is refused: `over` if the challenge was answered before, `gone` if the
+     *   passkey has just been removed, `copied` if the counter did not grow (recorded, because another authenticator
+     *   seems to have the same key)
      */
     use: (
       passkey: Passkey,
@@ -191,7 +191,7 @@ export function createPasskeys(parts: {
      * Removes a passkey, and ends every session of the account. For operators: unlike a user, they may also remove the
      * last sign-in method (see sign-in-methods.ts).
      *
-     * @returns true if there was such a passkey.
+     * @returns true if the account had this passkey
      */
     remove: (accountId: string, id: string, inTransaction: InTransaction): Promise<boolean> =>
       lockedTransactionOf(database, accountId, async (tx) => {

@@ -7,7 +7,7 @@ import { type Letter, letter } from '../mail/letter.ts';
 import { type BackgroundMail, hasMailbox, type SendMail } from '../mail/mail.ts';
 import type { LinkPurpose, PasswordLinks } from './password-links.ts';
 
-/** Maximum number of links that one account is mailed in an hour. */
+/** Maximum number of links that are mailed to one account in an hour. */
 export const MAX_LINKS_AN_HOUR = 3;
 
 export type PasswordLinkRequests = ReturnType<typeof createPasswordLinkRequests>;
@@ -37,21 +37,21 @@ export function createPasswordLinkRequests(parts: {
   }
 
   return {
-    /** Works in the background, so that only a mail, and not the response, shows the outcome. */
+    /** Works in the background, so that the response does not reveal whether a mail is sent. */
     begin(email: string, origin: Origin): void {
       background.begin('a link to set a password', () => sendLink(email, origin), 'anyone');
     },
   };
 }
 
-/** `confirmed` links are not mailed: a browser is redirected to them right after its confirmation. */
+/** Links with the purpose `confirmed` are not mailed: the browser is redirected to them immediately. */
 type MailedPurpose = Exclude<LinkPurpose, 'confirmed'>;
 
 export interface PasswordLink {
   readonly url: string;
   readonly purpose: MailedPurpose;
   readonly expiresAt: Date;
-  /** False if the service has no passwords: the link signs the user in. */
+  /** False if the service has no passwords; the link then signs the user in. */
   readonly setsPassword: boolean;
 }
 

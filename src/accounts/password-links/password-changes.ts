@@ -14,19 +14,19 @@ export interface Recovered {
   readonly purpose: LinkPurpose;
 }
 
-/** What the user of a link ends, apart from the password. */
+/** What the user of a one-time link also ends, apart from the password. */
 export interface RecoveryStep {
   /** The ids of the sign-in methods that the user has chosen. */
   readonly methods: readonly string[];
-  /** Runs in the transaction in which the link is used; without a purpose, the user is signed in. */
+  /** Runs in the transaction in which the link is used. If a signed-in user acts, there is no link and no purpose. */
   readonly run: InTransaction<Pick<Recovered, 'account'> & Partial<Recovered>>;
 }
 
 interface Change {
   readonly origin: Origin;
-  /** The new password; absent to keep the present one. */
+  /** The new password; absent to keep the current one. */
   readonly password?: string;
-  /** The purpose of the link that authenticated the user; absent if they are signed in. */
+  /** The purpose of the link that authenticated the user; absent if the user is signed in. */
   readonly purpose?: LinkPurpose;
   /** The ids of the sign-in methods that `inTransaction` removes. */
   readonly methods?: readonly string[] | undefined;
@@ -42,7 +42,7 @@ export function createPasswordChanges(parts: {
   readonly activity: Activity;
 }) {
   const { accounts, links, activity } = parts;
-  /** Per token: resolves when the last use of that link so far has ended. */
+  /** Keyed by token: resolves when the last use of that link so far has ended. */
   const inUse = new Map<string, Promise<unknown>>();
 
   async function change(
@@ -53,13 +53,13 @@ export function createPasswordChanges(parts: {
     const { address } = origin;
     const passwordHash =
       password === undefined ? null : await hashPassword(password, { rank: 'known', email, address });
-    // Lock the account first, so that two of its links are used one after the other.
+    // Lock the account first, so that two of its links cannot be used at the same time.
     const changed = await accounts.changeMethods(id, removesLink(methods), async (tx) => {
       if (!(await isAllowed(tx))) return undefined;
       if (passwordHash !== null) {
         const details = purpose === undefined ? {} : { purpose };
         const who = { actor: 'person', accountId: id, origin } as const;
-        // Record the change first, because it ends the session that requested it.
+        // Record the change first, because the change ends the session that requested it.
         await activity.record({ action: 'password_changed', ...who, details }, tx);
       }
       const [row] = await tx.query<AccountRow>(
@@ -79,7 +79,7 @@ export function createPasswordChanges(parts: {
     return changed;
   }
 
-  /** Runs uses of one link one by one: after a success, the next find no link and hash nothing. */
+  /** Runs uses of one link one after the other: after a success, the next use finds no link and hashes no password. */
   function useInTurn(
     token: string,
     how: Pick<Change, 'origin' | 'password'>,
@@ -91,7 +91,7 @@ export function createPasswordChanges(parts: {
       const link = await links.find(token);
       if (!link) return undefined;
       const { purpose } = link;
-      // A mailed link only sets a password: if the service has stopped using passwords, it must not sign in.
+      // A mailed link was sent to set a password, so refuse it without one: the service has stopped using passwords.
       if (purpose === 'forgotten' && how.password === undefined) return undefined;
       const account = await change(link.account, {
         ...how,
@@ -112,9 +112,9 @@ export function createPasswordChanges(parts: {
     /**
      * Changes the password. The caller must have authenticated the user.
      *
-     * @param origin includes the user's session. The change may have to wait: if the session ends
-     *   during the wait (because of a recovery), the password is not changed.
-     * @param inTransaction runs in the same transaction.
+     * @param origin includes the user's session. The change may have to wait; if the session ends during the wait
+     *   (because of a recovery), the password is not changed
+     * @param inTransaction runs in the same transaction
      * @throws Refusal `password_refused`
      * @throws SessionEnded, TooManyPasswords
      */
@@ -132,7 +132,7 @@ export function createPasswordChanges(parts: {
 
     /**
      * @returns undefined if the link is not valid. Only one of several parallel uses succeeds.
-     * @throws Refusal `password_refused`, TooManyPasswords: the link stays valid.
+     * @throws Refusal `password_refused`, TooManyPasswords; the link then stays valid
      */
     changeByLink: (
       token: string,

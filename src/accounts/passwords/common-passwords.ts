@@ -1,11 +1,11 @@
 /** Finds passwords that attackers try first: leaked ones, and data of the user. */
 
-/** About 50,000 leaked passwords: most are too short, but longer passwords may be variations. */
+/** About 50,000 leaked passwords. Most are too short to be set, but users lengthen them, e.g. by repetition. */
 let leaked: ReadonlySet<string> | undefined;
-/** Printed at the first start, so not a secret. */
+/** Not a secret, because the first start prints it. */
 export const DEMO_PASSWORD = 'gatehouse-demo';
 const SERVICE_NAME = 'gatehouse';
-/** A password that only repeats a shorter text than this is as weak as a short password. */
+/** A password that repeats a text shorter than this is as weak as a short password. */
 const MIN_UNIT_LENGTH = 6;
 
 /**
@@ -32,6 +32,6 @@ function partsOf(words: string): string[] {
 
 /** Returns `abc` for `abcabcabc`; a text that repeats nothing is its own unit. */
 function repeatedUnit(text: string): string {
-  // If a text is doubled, the second place at which the text occurs is the length of its unit.
+  // In a doubled text, the second position at which the text occurs is the length of its unit.
   return text.slice(0, (text + text).indexOf(text, 1));
 }

@@ -4,7 +4,7 @@ import { type Problem, Refusal } from '../../base/refusal.ts';
 import { isCommonPassword } from './common-passwords.ts';
 import { inTurn, type PasswordTurn } from './work.ts';
 
-/** In code points, as people count characters. */
+/** In code points, which is how users count characters. */
 const MIN_PASSWORD_LENGTH = 12;
 const MAX_PASSWORD_LENGTH = 256;
 
@@ -44,8 +44,8 @@ export async function refusePassword(password: string, owner: PasswordOwner): Pr
 }
 
 /**
- * Returns the text to store. It contains its own parameters, so that the cost can be raised later:
- * `verifyPassword` then renews it.
+ * Returns the hash to store. It contains its parameters, so that the cost can be raised later: `verifyPassword` then
+ * makes a new hash.
  *
  * @throws TooManyPasswords
  */
@@ -54,11 +54,11 @@ export function hashPassword(password: string, turn: PasswordTurn): Promise<stri
 }
 
 /**
- * True if this is the password. Without a hash (no such account, or no password set yet) the result
- * is false after the same work, so that the time does not reveal which accounts exist.
+ * True if this is the password. Without a hash (no such account, or no password set) the result is false after the same
+ * work, so that the time does not reveal which accounts exist.
  *
- * @param renew receives a new hash of the right password, made in the same turn, if the given one was
- *   made at another cost than today's
+ * @param renew receives a new hash of the correct password, made in the same turn, if the cost of the stored hash is
+ *   not the current one
  * @throws TooManyPasswords
  */
 export async function verifyPassword(
@@ -69,10 +69,10 @@ export async function verifyPassword(
 ): Promise<boolean> {
   return inTurn(turn, async () => {
     const isEqual = await verify(passwordHash ?? DUMMY_HASH, normalized(presented));
-    // Hashing replaces a lone surrogate with U+FFFD, but no accepted password contains one.
+    // A lone surrogate is hashed like U+FFFD, so refuse it: no accepted password contains one.
     const isRight = isEqual && passwordHash !== undefined && presented.isWellFormed();
     if (isRight && renew && !passwordHash.startsWith(PARAMETERS)) {
-      // If this fails, the next sign-in tries it again.
+      // Ignore a failure: the next sign-in tries again.
       await hash(normalized(presented), COST).then(renew, () => {});
     }
     return isRight;

@@ -9,21 +9,21 @@ import { emailKey } from '../email.ts';
  */
 const AT_ONCE = Math.min(3, Math.max(1, availableParallelism() - 1));
 /**
- * Maximum per line. Two full lines take about three seconds; even on a machine that is four times
+ * Maximum number of requests per queue. Two full queues take about three seconds; even on a machine that is four times
  * slower they end before the listener closes waiting connections (host/listeners.ts).
  */
 const MAX_WAITING = 24 * AT_ONCE;
 
-/** Maximum number of `served` per line, which each start searches; new callers prolong a round. */
+/** Maximum number of entries in `served` per queue, because each start searches them all. */
 const MAX_SERVED = 1_000;
 
 /**
- * Thrown if too many passwords wait, or this one had to make room for a caller with fewer waiting:
- * nothing was hashed. `isOwn`: passwords of the same account or address wait or are being hashed.
+ * Thrown if too many requests wait, or if this request had to make room for a caller with fewer waiting requests;
+ * nothing was hashed. `isOwn`: other passwords of the same account or network address wait or are being hashed.
  */
 export class TooManyPasswords extends Error {
   readonly code = 'too_many_passwords';
-  /** Seconds that a full line takes, approximately. */
+  /** The seconds that a full queue takes, approximately. */
   readonly seconds = 5;
   readonly isOwn: boolean;
 
@@ -34,10 +34,10 @@ export class TooManyPasswords extends Error {
   }
 }
 
-/** `known`: a user who was authenticated in this browser before. */
+/** `known`: this user has been authenticated in this browser before. */
 type Rank = 'known' | 'stranger';
 
-/** The account and the network address that request a hash; they decide when it starts. */
+/** The account and the network address that request a hash. They decide when the hash starts. */
 export interface PasswordTurn {
   /** `stranger` by default. */
   readonly rank?: Rank;
@@ -53,7 +53,7 @@ interface Waiting {
   /** Requests of a smaller round are served first. */
   readonly round: number;
   readonly account: string;
-  /** The account and the network address; each has one turn in each round. */
+  /** The account and the network address; each is served once per round. */
   readonly parties: readonly string[];
   start(): void;
   refuse(error: TooManyPasswords): void;
@@ -64,21 +64,21 @@ interface Line {
   readonly waiting: Waiting[];
   /** The round of the hash that was started last. */
   round: number;
-  /** The round in which each party last had a turn, in that order; without finished rounds. */
+  /** The round in which each party was last served, in that order. Finished rounds are left out. */
   readonly served: Map<string, number>;
 }
 
 /**
- * Decides which hash is made next. Each account and each address has one turn per round: each
- * further request waits one more round. Known users and strangers have separate lines that are
- * served alternately. An account never has more than one hash in progress.
+ * Decides which hash is made next. Each account and each address is served once per round; each of its further requests
+ * waits one more round. Known users and strangers have separate queues that are served alternately. An account never
+ * has more than one hash in progress.
  *
- * If a line is full, one request is refused: the new one, or the last request of the caller with
- * the most waiting requests.
+ * If a queue is full, one request is refused: the new one, or the last request of the caller with the most waiting
+ * requests.
  */
 export function createTurns(limits: {
   readonly atOnce: number;
-  /** Maximum number of waiting requests per line. */
+  /** Maximum number of waiting requests per queue. */
   readonly maxWaiting: number;
 }): TakeTurn {
   const emptyLine = (): Line => ({ waiting: [], round: 0, served: new Map() });
@@ -86,7 +86,7 @@ export function createTurns(limits: {
   const inProgress = new Set<Waiting>();
   let lastRank: Rank = 'known';
 
-  /** Adds a request. If the line is too long, refuses its last request, perhaps the new one. */
+  /** Adds a request. If the queue is then too long, refuses its last request, which may be the new one. */
   function enter(line: Line, one: Waiting): void {
     const behind = line.waiting.findIndex(({ round }) => round > one.round);
     line.waiting.splice(behind < 0 ? line.waiting.length : behind, 0, one);
@@ -113,7 +113,7 @@ export function createTurns(limits: {
     }
   }
 
-  /** @returns false if no waiting request of this rank can begin now. */
+  /** @returns false if no waiting request of this rank can start now */
   function startFirst(rank: Rank): boolean {
     const line = lines[rank];
     const busy = [...inProgress].map(({ account }) => account);

@@ -9,7 +9,7 @@ import { fixed, reloadable, section } from './setting.ts';
 /** The value that turns the data directory off. A database URL is then required. */
 export const NO_DATA_DIRECTORY = 'off';
 
-/** Refuses `~` and `$HOME`, which no shell would expand here, URLs, and other words for `off`. A `$` within a name is one. */
+/** Refuses `~`, `$HOME` and `${…}`, which no shell would expand here, URLs, and other words for `off`. */
 function isDirectoryPath(directory: string): boolean {
   return (
     directory === NO_DATA_DIRECTORY || !/^~|\0|(^|\/)\$|\$[{(]|:\/\/|^(off|no|none|false|disabled)$/i.test(directory)

@@ -9,7 +9,7 @@ import { Counter, Histogram, type Registry } from 'prom-client';
  */
 export type ObserveRequest = (route: string, method: string, status: number, seconds: number) => void;
 
-/** Seconds: from an introspection answered from the cache to the timeout of a store. */
+/** In seconds, from an introspection that the cache answers to the timeout of a store. */
 const REQUEST_BUCKETS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5];
 const METHODS = ['GET', 'HEAD', 'POST', 'OPTIONS'];
 
@@ -63,7 +63,7 @@ export function createStoreMetrics(registry: Registry): (store: StoreName) => Ob
   return (store) => (operation) => {
     const took = duration.labels(store, operation);
     const failed = errors.labels(store, operation);
-    // Start at 0: a series that appears with its first error shows no increase to an alert.
+    // Start at 0, because an alert sees no increase in a series that begins with its first error.
     failed.inc(0);
     return (seconds, isAway) => {
       took.observe(seconds);

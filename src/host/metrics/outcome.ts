@@ -7,7 +7,7 @@ import type { PasswordOutcomes } from '../../pages/sign-in/password-check.ts';
 import { UPSTREAM_OUTCOMES, type UpstreamOutcomes } from '../../pages/sign-in/upstream-providers.ts';
 import type { ProviderOutcomes } from '../../provider/outcomes.ts';
 
-/** All outcomes that are reported. Each part of the service depends only on those it reports. */
+/** All outcomes that are reported. Each part of the service depends only on the outcomes that it reports. */
 export interface Outcomes
   extends ProviderOutcomes,
     PasswordOutcomes,
@@ -45,7 +45,7 @@ const ERRORS = [
   'server_error',
 ];
 
-/** Returns `other` for unknown values: callers may send any, and each stays a series for good. */
+/** Returns `other` for unknown values: callers may send any value, and each would stay as a series. */
 const bounded = (known: readonly string[], value: string): string => (known.includes(value) ? value : 'other');
 
 export function createOutcomeMetrics(registry: Registry): Outcomes {

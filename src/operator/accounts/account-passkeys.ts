@@ -56,7 +56,7 @@ async function remove(account: Account, { id, name }: Passkey, registries: Regis
   const record = recordChange('passkey_removed', { accountId, details: detailsOf({ id, name }) });
   if (!(await passkeys.remove(accountId, id, record))) throw unknown(account, id);
   const about = { issuer: settings.issuer, at: new Date(), about: name };
-  // The passkey is removed whether or not the mail arrives.
+  // The passkey is removed even if the mail cannot be sent.
   const { isMailed, failure, value } = await tryMail(registries, noticeMail(account, 'passkey_removed', about));
   return {
     value: { account_id: accountId, passkey_id: id, removed: true, browser_sessions_ended: true, ...value },

@@ -4,7 +4,7 @@ import type { Letter } from '../../accounts/mail/letter.ts';
 import { passwordLinkUrl, passwordMail } from '../../accounts/password-links/link-mail.ts';
 import type { Registries } from '../registries.ts';
 
-/** Sends a mail, but nothing if mail is not configured. */
+/** Sends the mail, if mail is configured. */
 export async function tryMail({ settings: { mail, brand } }: Pick<Registries, 'settings'>, letter: Letter) {
   const failure = await send().catch((error: Error) => error.message);
   const isMailed = mail !== undefined && failure === undefined;
@@ -12,7 +12,7 @@ export async function tryMail({ settings: { mail, brand } }: Pick<Registries, 's
     isMailed,
     /** The reason why the mail was not accepted; undefined if it was accepted, or not sent. */
     failure,
-    /** The same, for the report of the command. */
+    /** Both facts, for the report of the command. */
     value: { mailed: isMailed, ...(failure !== undefined && { mail_failure: failure }) },
   };
 
@@ -34,7 +34,7 @@ export async function invite(parts: Pick<Registries, 'settings' | 'passwordLinks
   const purpose = 'invitation';
   const { token, expiresAt } = await parts.passwordLinks.make(account, purpose, 'operator');
   const url = passwordLinkUrl(issuer, token);
-  // The link is valid whether or not the mail arrives, and is printed either way.
+  // The link is valid and printed even if the mail cannot be sent.
   const message = passwordMail(account, { url, purpose, expiresAt, setsPassword }, issuer);
   const { isMailed, failure, value } = await tryMail(parts, message);
   return {

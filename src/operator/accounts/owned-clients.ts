@@ -1,4 +1,4 @@
-/** Tells the operator which clients depend on an account that is suspended or deleted. */
+/** Reports the clients of an account that is suspended or deleted. */
 import type { Account } from '../../accounts/account.ts';
 import { Refusal } from '../../base/refusal.ts';
 import { type OwnedClient, peopleText } from '../../clients/client-row.ts';

@@ -11,12 +11,12 @@ export const clientReport = (client: Client, done: string): Report => ({
   text: `${clientText(client)}\n${done}`,
 });
 
-/** How many problems the text has; the value has all. */
+/** Maximum number of problems in the text; the JSON has all. */
 const SHOWN = 20;
 
 /**
  * Returns the client with the networks from which its secrets are used, and its problems of the last seven days, the
- * latest first; equal ones are one entry.
+ * latest first. Equal problems are one entry.
  */
 export async function shownClient({ clientNetworks, clientRequests }: Registries, client: Client): Promise<Report> {
   const problems = await clientRequests.groups(client.id);
@@ -102,7 +102,7 @@ function verifiedText({ verifiedAt, verifiedBy = 'the operator' }: Client): stri
   return verifiedAt ? `by ${verifiedBy}, ${verifiedAt.toISOString()}` : 'no';
 }
 
-/** Leaves out the hashes of the client's secrets: no reader of the output needs them. */
+/** Leaves out the hashes of the client's secrets, which no reader of the output needs. */
 export const clientValue = (client: Client) => ({
   id: client.id,
   client_id: client.id,

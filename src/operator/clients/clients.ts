@@ -218,7 +218,7 @@ function addTransfer(clients: Command, operator: Operator): void {
   aboutClient(transfer, operator, async (client, registries, { owner }: { readonly owner?: string }) => {
     const account = owner === undefined ? undefined : await accountNamed(registries, owner);
     if (client.ownerAccountId === account?.id) return clientReport(client, 'Nothing changed: same owner.');
-    // Record this in the logs of both owners, or once if the client has none before and after.
+    // Record this in the logs of both owners, or once, without an owner, if there is none before and after.
     const logs = new Set([client.ownerAccountId, account?.id]);
     if (logs.size > 1) logs.delete(undefined);
     const moved = await registries.clients.transfer(client.id, account?.id, async (tx) => {
@@ -257,7 +257,7 @@ function addRemoveSecret(clients: Command, operator: Operator): void {
   aboutClient(remove, operator, async (client, registries, options: { readonly secret: string }) => {
     const [secret, ...others] = client.secrets.filter((live) => [live.id, live.lastFour].includes(options.secret));
     const secretId = secret && others.length === 0 ? secret.id : options.secret;
-    // Ask for no confirmation of a removal that the registry refuses.
+    // Do not ask for confirmation of a removal that the registry refuses.
     if (secret && client.secrets.length > 1) {
       await operator.confirm(`Removes the secret …${secret.lastFour} of ${client.name}.`);
     }

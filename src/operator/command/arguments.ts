@@ -1,4 +1,4 @@
-/** Parses arguments, and reads secrets from elsewhere: other users could see them as arguments. */
+/** Parses arguments, and reads secrets from files or input, because other users could see them as arguments. */
 import { readFile } from 'node:fs/promises';
 import { createInterface } from 'node:readline/promises';
 import { Writable } from 'node:stream';
@@ -9,7 +9,7 @@ import { randomId } from '../../base/random-id.ts';
 import { durationSeconds, isShareOrNumber } from '../../config/schema/kinds.ts';
 import type { Surroundings } from './operator.ts';
 
-/** Thrown for options that conflict or are incomplete together; commander checks them singly. */
+/** Thrown for options that conflict or need further options; commander checks only single options. */
 export class WrongUsage extends Error {
   override readonly name = 'WrongUsage';
 }
@@ -57,7 +57,7 @@ export const STANDARD_INPUT_IS_SAFER =
 
 type Terminal = Pick<Surroundings, 'stdin' | 'stderr'>;
 
-/** @param argument `-` for standard input; if that is a terminal, asks `question` there, and reads one line */
+/** @param argument `-` for standard input. On a terminal, prints `question` and reads one line */
 export async function readToken(argument: string, terminal: Terminal, question = 'Token (hidden): '): Promise<string> {
   if (argument !== '-') return argument;
   if (!terminal.stdin.isTTY) return withoutLineEnd(await text(terminal.stdin));
@@ -74,7 +74,7 @@ export async function readPassword(
   { passwordFile: file, generatePassword }: PasswordOptions,
   terminal: Terminal,
 ): Promise<{ readonly password: string; readonly isGenerated: boolean }> {
-  // Generate 144 bits, in a text that is short enough to be read aloud.
+  // Generate 144 random bits, in a text that is short enough to be read aloud.
   if (generatePassword) return { password: randomId('', 24), isGenerated: true };
   const read = async (): Promise<string> => {
     if (file === undefined) return text(terminal.stdin);
@@ -90,7 +90,7 @@ export async function readPassword(
   );
 }
 
-/** Removes a line break at the end, but no spaces: they may belong to the password. */
+/** Removes a line break at the end, but no spaces, which may belong to the password. */
 const withoutLineEnd = (content: string): string => content.replace(/\r?\n$/, '');
 
 const promptTwice = (terminal: Terminal): Promise<string> =>
@@ -101,7 +101,7 @@ const promptTwice = (terminal: Terminal): Promise<string> =>
   });
 
 /**
- * Asks on the terminal; without showing what is typed if it is hidden.
+ * Asks on the terminal. If `isHidden`, does not show the typed text.
  *
  * @param work receives a function that asks one question
  * @throws WrongUsage if the terminal closes before an answer, as with Ctrl-C

@@ -20,7 +20,7 @@ export async function clientNamed({ clients }: Registries, id: string): Promise<
   throw new Refusal('client_unknown', `There is no client ${id}.`, 'See `clients list`.');
 }
 
-/** Makes a function that makes a command take one existing record as its argument. */
+/** Returns a function that adds an argument to a command: the name of an existing record. */
 const about =
   <One>(argument: string, description: string, named: (registries: Registries, name: string) => Promise<One>) =>
   <Options extends object>(

@@ -14,7 +14,7 @@ export interface Progress {
    * @param total the whole amount of work, if known
    */
   show(what: string, done: number, total?: number): void;
-  /** Erases the line; to be called before anything else is written. */
+  /** Erases the line. Call it before anything else is written. */
   clear(): void;
 }
 

@@ -16,10 +16,10 @@ export const printable = (cell: string): string => cell.replace(/\p{C}/gu, '\uFF
 export const WIDTH = 80;
 
 /**
- * Returns rows under a heading, each column as wide as its longest cell. If a row is too wide for a
- * line, returns each row as a block of lines, with the heading before each cell.
+ * Returns rows under a heading, each column as wide as its longest cell. If a row is too wide for a line, returns each
+ * row as a block of lines, with the heading before each cell.
  *
- * @param options `mayBeWide` always keeps a row on one line, for rows that belong together
+ * @param options `mayBeWide` always keeps each row on one line, so that rows can be compared
  */
 export function table(
   heading: readonly string[],
@@ -64,7 +64,7 @@ export interface ListForm<Item> {
   readonly value: (item: Item) => object;
   /** Printed if the list is empty without any filter. */
   readonly nothing: string;
-  /** The options that say whose entries are listed: they are no filter. */
+  /** The options that name the owner of the entries, and do not count as filters. */
   readonly whose?: readonly string[];
 }
 
@@ -85,7 +85,7 @@ export const dayOf = (time: Date | null): string => time?.toISOString().slice(0,
 
 /** Number of rows for people by default; programs get all rows. */
 const DEFAULT_ROWS = 100;
-/** Number of rows that are read and held at once for a program. */
+/** Number of rows in memory at once, if all rows are printed for a program. */
 const JSON_ROWS = 5_000;
 
 export const listed = (command: Command): Command =>
@@ -112,7 +112,7 @@ export const addList = <Item, Options extends object>(
 
 type FindPage<Item> = (page: PageRequest) => Promise<Page<Item>>;
 
-/** Finds a page for people, or prints all entries if a program asks for no number of them. */
+/** Returns a page for people, or prints all entries for a program that sets no `--limit`. */
 export async function listReport<Item>(
   { json, printArray }: Pick<Operator, 'json' | 'printArray'>,
   form: ListForm<Item>,

@@ -14,7 +14,7 @@ export const addOutOption = (command: Command): Command =>
 /**
  * Creates the file before the command changes anything, so that no secret is made for a file that cannot exist.
  *
- * @param warn called if there is nothing to write, or if the secret is printed after all
+ * @param warn called if there is nothing to write, or if the secret is printed because it cannot be written
  * @throws WrongUsage also if the file exists: other users may be able to read it
  */
 export function createSecretFile(file: string, warn: (sentence: string) => void) {
@@ -23,8 +23,8 @@ export function createSecretFile(file: string, warn: (sentence: string) => void)
   let wasMade = false;
   return {
     /**
-     * Returns the report without the secret, which the file has then. If it cannot be written: the whole report, since
-     * the change is made, as a failure, so that no script uses the file.
+     * Writes the secret, and returns the report without it. If the secret cannot be written, returns the whole report,
+     * because the change was made, but as a failure, so that no script uses the file.
      */
     take(report: Report): Report {
       const { secret, text } = report;

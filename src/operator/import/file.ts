@@ -41,10 +41,10 @@ export async function openImportFile(name: string, { stdin }: Pick<Surroundings,
   const before = await versionOf(handle);
   async function* lines(): AsyncIterable<(Numbered | BrokenLine)[]> {
     yield* linesOf(pieces());
-    // Nothing was written yet.
+    // Throw here: nothing was written to the database yet.
     if ((await versionOf(handle)) !== before) throw changedMeanwhile(name);
   }
-  // Another machine's clock may be ahead: use now.
+  // If the clock of another machine is ahead, use the present time.
   return { writtenAt: status.mtime > startedAt ? startedAt : status.mtime, lines, ...close };
 }
 

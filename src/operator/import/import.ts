@@ -62,7 +62,7 @@ export function addImportCommand(program: Command, operator: Operator): void {
       const startedBy = `${operator.by().operator}, process ${process.pid} on ${hostname()}`;
       await using started = await importer.begin(startedBy);
       const { lines: total, passes } = await importer.stage(started, source.lines());
-      // The clock of this machine may be ahead: a line that is pushed meanwhile would be outdated, and lost.
+      // If the clock of this machine is ahead, a line that is pushed meanwhile would count as outdated, and be lost.
       const writtenAt = source.writtenAt < started.startedAt ? source.writtenAt : started.startedAt;
       const plan = { passes, prune, adoptByName, asOf: options.asOf ?? writtenAt };
       const showing = (what: string) => (lines: number) => progress.show(`${what}, lines`, lines, total);

@@ -93,7 +93,7 @@ export function addMembershipCommands(program: Command, operator: Operator): voi
 /** How many members `show` prints of an organization or a warehouse. */
 const SHOWN = 20;
 
-/** Returns the first members of an organization, or the first that can reach a warehouse. */
+/** Returns the first members of an organization, or the first members with access to a warehouse. */
 export async function membersReport({ access }: Registries, kind: PlaceKind, id: string): Promise<Report> {
   const { items, more } = await access.reachedBy(kind, id, { limit: SHOWN });
   const { value, text } = itemsReport(memberList(kind), items);

@@ -90,9 +90,9 @@ function addShow(nouns: Command, kind: PlaceKind, { run }: Operator): void {
 }
 
 /**
- * Returns a place, what is in it, and who and what reaches it.
+ * Returns a place, its warehouses, and the people and clients with access to it.
  *
- * @param maxSteps fewer steps for the answers about many places
+ * @param maxSteps fewer steps if many places are shown
  */
 export async function showReport(
   registries: Registries,
@@ -134,7 +134,7 @@ export async function showReport(
   };
 }
 
-/** A step leaves out clients without access to the warehouse: it may be empty although others follow. */
+/** A step leaves out clients without access to the warehouse, so it may be empty although more clients follow. */
 async function clientsOf(reach: ReturnType<OrganizationReach['of']>, maxSteps: number) {
   let step = await reach.clients();
   const found = [...step.rows];

@@ -77,7 +77,7 @@ export function createProgram(operator: Operator, { json }: { readonly json: boo
 /** Commands that change nothing. The others first print the deployment on which they act. */
 const READS = /^(audit|check-config|doctor|nodes|show|keys generate|\S+ (list|show))$/;
 
-/** Commands that end or refuse something: their effect depends on no setting but the stores. */
+/** Commands that end or refuse access: their effect depends on no settings except the stores. */
 const STOPS = /^(revoke|\S+ (block|end|revoke|suspend))$/;
 
 export const onlyStops = (command: Command | undefined): boolean =>

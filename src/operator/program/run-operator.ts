@@ -68,7 +68,7 @@ export async function runOperator(args: readonly string[], surroundings: Surroun
     json,
     progress,
     async printArray(pages) {
-      // The reader may be gone, as after `| head`.
+      // The reader of the output may have closed it, as `| head` does.
       const gone = new AbortController();
       stdout.once('error', () => gone.abort());
       let before = '[';
@@ -109,7 +109,7 @@ export async function runOperator(args: readonly string[], surroundings: Surroun
     const failure = failureOf(error);
     exitCode = failure.exitCode;
     if (failure.stack) stderr.write(`${failure.stack}\n`);
-    // A value on standard output that is cut off stays so: a program must not take it for complete.
+    // Leave a truncated array on standard output as it is, so that no program takes it for complete.
     if (json && !isArrayStarted) print(failure);
     // Print nothing else: commander has already printed its message.
     else if (!(error instanceof CommanderError)) stderr.write(`${failure.text}\n`);

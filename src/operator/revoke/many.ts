@@ -1,4 +1,4 @@
-/** Ends all access of a person or a client, or access that an old backup has brought back. */
+/** Ends all access of a person or a client, or access that an old backup has restored. */
 import { BATCH } from '../../authorizations/connections.ts';
 import { Refusal } from '../../base/refusal.ts';
 import type { Client } from '../../clients/client.ts';
@@ -14,7 +14,7 @@ export async function revokeAccount(registries: Registries, name: string, { conf
   const { length: keys } = await apiKeys.listOf(id);
   const connected = await registries.connections.listOf(id);
   await confirm(`Ends ${connected.length} connections, ${keys} API keys and every browser session of ${email}.`);
-  // End the sessions first: an attacker with a session could connect a client again in between.
+  // End the sessions first, because an attacker with a session could connect a client again in between.
   const signedOut = recordChange('signed_out_everywhere', { accountId: id });
   await accounts.endSessions(id, async (tx) => {
     await passwordLinks.forget(id, tx);
@@ -46,7 +46,7 @@ export async function revokeClient(registries: Registries, clientId: string, ope
   const client = await clientNamed(registries, clientId);
   if (client.kind === 'resource-server') throw withoutTokens(client);
   if (client.kind === 'machine') return revokeMachine(registries, client, operator);
-  // An interrupted command has left unmarked ones to this one.
+  // An interrupted command may have left unmarked connections, which this command ends.
   const people = await registries.connections.countOf(clientId, 'unmarked');
   const { name } = client;
   await confirm(`Ends the connections of ${peopleText(people)} people to ${name}.`);
@@ -78,7 +78,7 @@ const CONTINUED =
   'This completed an earlier command that was interrupted: people who have approved the client again since that ' +
   'command stay connected. Run the command again to end their connections as well.';
 
-/** Lists no tokens: each token contains the generation in which it was issued. */
+/** Needs no list of tokens, because each token contains the generation in which it was issued. */
 async function revokeMachine(registries: Registries, client: Client, { confirm }: Operator): Promise<Report> {
   await confirm(`Ends every access token of the machine client ${client.name}.`);
   await registries.clients.revoke(client.id, clientRecord(registries, 'client_tokens_revoked', client, {}));

@@ -15,7 +15,7 @@ interface RevokeOptions {
 
 const WHAT = ['account', 'client', 'token', 'all'];
 
-/** Makes one of the options that name what to revoke; they exclude each other. */
+/** Creates one of the options that name what to revoke. Only one of them may be used. */
 function what(flags: string, description: string): Option {
   const option = new Option(flags, description);
   return option.conflicts(WHAT.filter((other) => other !== option.attributeName()));

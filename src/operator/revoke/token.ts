@@ -24,12 +24,12 @@ const REVOKE: Readonly<Record<ValueKind, Revoke>> = {
   client_id: () => Promise.reject(notAToken('client_id')),
 };
 
-/** Accepts replaced tokens, and tokens made with any key, because an operator presents them. */
+/** Accepts any token with an authorization, also a replaced one, and verifies no MAC: operators are trusted. */
 async function endAuthorization(registries: Registries, kind: ValueKind, value: string): Promise<Report> {
   const id = readValue(value)?.authorizationId;
   const store = await registries.tokenStore();
   const record = id === undefined ? undefined : await store.readAuthorization(id);
-  // A copy of the token store may bring back the record of what has ended.
+  // Also check the recorded ends, because a restored token store may contain records of ended authorizations.
   const ended = id === undefined ? undefined : await registries.revocations.find(id);
   if (id === undefined || !record || ended) throw notActive(kind, ended?.at);
   const { accountId, clientId } = record;

@@ -1,4 +1,4 @@
-/** The answer about one value or ID, and what the answers of several kinds share. */
+/** The answer about one value or ID, and functions that several kinds of answers share. */
 import { limitSentence } from '../../accounts/access/access-limit.ts';
 import type { ClientExclusion } from '../../accounts/access/client-blocks.ts';
 import type { Account } from '../../accounts/account.ts';
@@ -9,10 +9,10 @@ import type { Report } from '../command/operator.ts';
 import type { Registries } from '../registries.ts';
 
 /**
- * `used`: an exchanged code. `replaced`: a refresh token that still returns its successor. `reused`: one whose
- * use would end its authorization. `refused` and `done`: requests. `off`: the settings disable this kind.
- * `unknown`: never issued here, or deleted long ago. `not_answered`: a store was away, or the settings do not say
- * where it is.
+ * `used`: an exchanged code. `replaced`: a refresh token that still returns its successor. `reused`: a refresh token
+ * whose use would end its authorization. `refused` and `done`: requests. `off`: the settings disable this kind.
+ * `unknown`: never issued here, or deleted long ago. `not_answered`: a store was away, or the settings do not say where
+ * it is.
  */
 export type State =
   | 'active'
@@ -54,13 +54,13 @@ export interface Answer {
   readonly remedy?: string | undefined;
   /** The name of an organization or a warehouse. */
   readonly name?: string | undefined;
-  /** Only the ID is known of an account or client that is gone. */
+  /** For a deleted account or client, only the ID is known. */
   readonly account?: Account | { readonly id: string } | undefined;
   readonly client?: Client | { readonly id: string } | undefined;
   readonly times?: Times;
   /** The last four characters of a client secret or an API key. */
   readonly lastFour?: string | undefined;
-  /** What belongs to a client, a person, an organization or a warehouse. */
+  /** The records that belong to a client, a person, an organization or a warehouse. */
   readonly content?: Report | undefined;
   /** The latest entries of the audit log about a client or a person. */
   readonly log?: readonly AuditRecord[] | undefined;
@@ -76,7 +76,7 @@ export const as = (state: State, why: string, remedy?: string, times: Times = {}
 /** How many audit entries the answer about a client or a person has. */
 export const LOG_LENGTH = 5;
 
-/** Returns a sentence with what an audit entry says: what was done, about what, by whom, and why. */
+/** Returns a sentence about an audit entry: what was done, to what, by whom, and why. */
 export function entryText(entry: AuditRecord): string {
   const { what, about, note } = actionInEnglish(entry);
   const { actor, by } = entry;
@@ -85,7 +85,7 @@ export function entryText(entry: AuditRecord): string {
   return `${what}${thing && `: ${thing}`}, by ${who}${by?.reason ? ` (${by.reason})` : ''}.`;
 }
 
-/** A question about the end of a record: of an account or a client by its ID, of others by details. */
+/** A search for the end of a record: of an account or client by its ID, of other records by details. */
 export type EndQuestion = Pick<AuditQuestion, 'accountId' | 'clientId' | 'action' | 'end'>;
 
 /** Returns the answer that the latest audit entry gives about a record that has ended, if there is one. */
@@ -104,7 +104,7 @@ export async function whatEnded(
     state: 'revoked',
     why: entryText(entry),
     name: name === undefined ? undefined : `${name}`,
-    // The account of an entry about a client is that of its owner.
+    // In an entry about a client, the account is that of the owner, so leave it out.
     account: clientId === undefined ? await byId(accounts, accountId) : undefined,
     client: await byId(clients, clientId),
     lastFour,
@@ -127,9 +127,8 @@ export interface Parties {
 const WORKS: readonly State[] = ['active', 'replaced', 'no_password_yet'];
 
 /**
- * Adds the person and the client to the answer about a record of theirs. If one of them was deleted, the
- * answer is that, unless the record is known to have ended before. If one of them is suspended, so is what would
- * work otherwise.
+ * Adds the person and the client to the answer about their record. If one of them was deleted, the answer is that,
+ * unless the record ended before. If one of them is suspended, the answer is that, if the record would work otherwise.
  */
 export async function withParties(
   registries: Registries,
@@ -167,7 +166,7 @@ const suspended = (kind: 'client' | 'account', name: string, times: Times) => ({
 export const reachesNothing = (because: string, where: readonly { readonly name: string }[]): string =>
   where.length === 0 ? '' : `${because}: it reaches nothing in ${where.map(({ name }) => name).join(', ')}.`;
 
-/** Returns sentences about the person's organizations that the client does not reach; empty ones if there are none. */
+/** Returns sentences about the person's organizations that the client cannot access; empty if there are none. */
 async function excludedSentences({ access }: Registries, accountId: string, clientId: string): Promise<string[]> {
   const all = await access.accessOf({ accountId });
   const ids = all.map(({ id }) => id);
@@ -184,7 +183,7 @@ async function excludedSentences({ access }: Registries, accountId: string, clie
   ];
 }
 
-/** @param forgotten a sentence that says when such a value is forgotten */
+/** @param forgotten a sentence that says after which time such a value is deleted */
 export const unknownValue = (forgotten?: string): Answer => ({
   state: 'unknown',
   why:

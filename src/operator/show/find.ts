@@ -44,10 +44,10 @@ const PREFIX = `gate_(?:${Object.values(FORMS)
 const BEFORE_AT = '[^\\s\\p{C}"`<>()\\[\\]{},;|=&?:\\\\*/%#“”‘’«»…!\'@]';
 const LABEL = '[\\p{L}\\p{M}\\p{N}-]+';
 
-/** A token or an id that was cut off: it has a capital letter or a digit, which the words of a longer name do not have. */
+/** Matches a truncated token or id: it has a capital letter or digit, unlike the words of a longer name. */
 const CUT = `${PREFIX}(?=[a-z_-]{0,99}[A-Z0-9])[\\w-]{8,}`;
 
-/** The kinds are the names of the groups. A user and a password in a URL are no address. */
+/** Its groups have the names of the kinds. User and password in a URL do not count as an email address. */
 const FOUND = new RegExp(
   [
     `(?<!${BEFORE_AT})(?!(?<==)3D)(?<!://[^\\s/?#"'<>,;(){}[\\]|\\\\]{0,200})` +
@@ -61,26 +61,26 @@ const FOUND = new RegExp(
 );
 
 /**
- * A text that is one address. Within a longer text, some of its characters would end the address, because they
- * may belong to the text around it: a quote, a list or a parameter.
+ * Matches a whole text that is one email address. In a longer text, some of these characters end an address, because
+ * they may belong to the text around it: a quote, a list or a parameter.
  */
 const WHOLE_EMAIL = /^(?![?*_'“‘]|[\w.-]+=)[^\s"`<>()[\],;:/\\%]+@[\p{L}\p{M}\p{N}.-]+$/u;
 const MAX_ALONE = 400;
 
 /**
- * Returns each value and ID of ours in a text once. If there is none, returns what is wrong with the
- * text. In longer texts, an ordinary word is never taken for an incomplete ID.
+ * Returns each value and ID of ours in a text once. If there is none, returns what is wrong with the text. In longer
+ * texts, an ordinary word does not count as an incomplete ID.
  */
 export function valuesIn(given: string): readonly [FoundValue, ...FoundValue[]] {
   const alone = given.trim();
   const whole = alone.length > MAX_ALONE ? undefined : wholeValue(alone);
-  // A client that sends an invisible character after a value is refused.
+  // Report an invisible character after a value, because a client that sends it is refused.
   if (whole || /^gate_[\w-]+\p{C}+$/u.test(alone)) return [whole ?? wrongValue(given.replace(/\r?\n$/, ''))];
   const text = decoded(given);
   const secrets = secretsIn(text);
   const found = secrets.map(({ kind, value, start }) => [start, valid(kind, value)] as const);
   let rest = '';
-  // Write spaces for a secret, so that no part of it is taken for an ID.
+  // Replace a secret by spaces, so that no part of it is taken for an ID.
   for (const { start, end } of secrets) rest += text.slice(rest.length, start).padEnd(end - rest.length);
   rest += text.slice(rest.length);
   for (const match of rest.matchAll(FOUND)) {
@@ -100,16 +100,16 @@ const valid = (kind: Kind, text: string): FoundValue => ({ text, kind, faults: [
 function foundBy({ 0: text, groups = {}, input, index }: RegExpExecArray): FoundValue | undefined {
   const kind = Object.keys(groups).find((name) => groups[name] !== undefined) as Kind | 'cut';
   if (kind === 'cut') return wrongValue(text);
-  // Names of code begin like an ID, and have no capital letter and no digit.
+  // Names in program code may begin like an ID, but have no capital letter and no digit.
   if (kind in IDS && !/[A-Z\d]/.test(text)) return undefined;
-  // A long word has no mixed case; 22 or 43 random characters nearly always have.
+  // Long words have no mixed case; 22 or 43 random characters nearly always do.
   if ((kind === 'authorization' || kind === 'opaque') && !(/[a-z]/.test(text) && /.[A-Z]/.test(text))) return undefined;
   if (kind !== 'email') return valid(kind, text);
   const isEmphasized = /^[_~]/.test(text) && input[index + text.length] === text[0];
   return emailIn(isEmphasized ? text.slice(1) : text);
 }
 
-/** What contains a secret is no address. */
+/** A text that contains a secret is not an address. */
 const emailIn = (text: string): FoundValue | undefined =>
   normalizeEmail(text) === undefined || holdsSecret(text) ? undefined : valid('email', text);
 
@@ -132,8 +132,8 @@ function wrongValue(text: string): FoundValue {
 const isSecret = (kind: Kind): kind is SecretKind => (SECRET_KINDS as readonly Kind[]).includes(kind);
 
 /**
- * Returns an ID itself; of a secret, and of what no store knows but may be a secret of another
- * service, only the ends; of a faulty text nothing.
+ * Returns the text to print: an ID as it is; only both ends of a secret and of an unknown value, which may be a secret
+ * of another service; nothing for a faulty text.
  */
 export function publicForm({ text, kind, faults }: FoundValue, isUnknown: boolean): string {
   if (kind === undefined || faults.length > 0) return '';

@@ -1,4 +1,4 @@
-/** Answers for each kind of value and ID: how it is found, whose it is, and what is known about its end. */
+/** For each kind of value and ID: how to find its record, the person and client of it, and its recorded end. */
 import { limitSentence } from '../../accounts/access/access-limit.ts';
 import type { Account } from '../../accounts/account.ts';
 import type { ApiKey } from '../../accounts/api-keys/api-key.ts';
@@ -37,12 +37,12 @@ type Show = (registries: Registries, value: string) => Promise<Answer>;
 
 interface Subject<Found> {
   find(registries: Registries, value: string): Promise<Found | undefined>;
-  /** Whose the record is. */
+  /** The person and the client to which the record belongs. */
   parties?(found: Found, value: string): Parties;
   answer(found: Found, registries: Registries, value: string): Answer | Promise<Answer>;
-  /** Where the audit log has the end of a record that is gone. */
+  /** The searches of the audit log for the end of a deleted record. */
   ends?(value: string): readonly EndQuestion[];
-  /** A secret that is gone is found only by its last four characters. The sentence says so. */
+  /** A sentence that says that a deleted secret was found only by its last four characters. */
   readonly byLastFour?: string;
   readonly remedy?: string;
   readonly missing: Answer;

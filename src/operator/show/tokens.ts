@@ -34,12 +34,12 @@ const REMEDY: Readonly<Record<EndingCause, string>> = {
   time_limit: 'The person chose until when it was connected: they may connect the client again.',
 };
 
-/** No token of the authorization can become valid again. */
+/** The remedy if no token of the authorization can become valid again. */
 const AUTHORIZE_AGAIN = 'The client must send the person through the authorization again.';
 const expired = (why: string): Answer => as('expired', why, AUTHORIZE_AGAIN);
 const VALID = as('active', 'This token is valid: introspection answers active.');
 
-/** What the stores have about an authorization, and the value that was presented, if it is not only an ID. */
+/** The records of the stores about an authorization, and the presented value, unless it is only an ID. */
 export type Presented = Awaited<ReturnType<typeof findPresented>>;
 
 export async function findPresented(registries: Registries, id: string, value?: PresentedValue) {
@@ -63,7 +63,7 @@ export async function presentedState(found: Presented, registries: Registries): 
 }
 
 async function stateOf({ value, record, ended }: Presented, registries: Registries): Promise<Answer> {
-  // The recorded revocation decides, whatever the token store has.
+  // A recorded revocation decides, even if the token store has a record.
   if (ended) return endedBy('authorization', ended);
   if (!record) return unknownValue('The authorization no longer exists.');
   const keys = registries.keys()?.tokenKeys;
@@ -82,7 +82,7 @@ const FORGED = as(
 export const endedBy = (what: string, { cause, at }: Pick<RecordedEnd, 'cause' | 'at'>): Answer =>
   as('revoked', `The ${what} was ended: ${inEnglish(CAUSES[cause])}.`, REMEDY[cause], { revoked_at: at });
 
-/** Returns undefined if neither its connection nor its client has ended the authorization. */
+/** Returns undefined if the authorization was not ended with its connection or its client. */
 async function endOf(
   value: PresentedValue | undefined,
   record: AuthorizationRecord,

@@ -15,9 +15,9 @@ interface ErrorView {
   readonly heading: Text;
   readonly explanation: Text;
   readonly advice: Text;
-  /** The app whose request was refused, and the host that it named; undefined if they are unknown. */
+  /** The app whose request was refused, and the host in its redirect URI; undefined if they are unknown. */
   readonly app: AuthorizationRefusal['app'];
-  /** The entered text of a form that was refused, so that it is not lost. */
+  /** What the user had typed into a form that was refused, so that it is not lost. */
   readonly typed: readonly { readonly label: Message; readonly values: readonly string[] }[];
   /** Where to continue; the first link is what most users want. */
   readonly links: readonly { readonly href: string; readonly label: Text }[];
@@ -57,7 +57,7 @@ const NAMES = {
   503: 'store-away',
 } as const;
 
-/** Statuses after which a user can only go back, or wait. */
+/** Statuses for which a link to the profile would not help: the user can only go back, or wait. */
 const WITHOUT_LINK = [400, 413, 503];
 
 function textOfStatus(status: number): ErrorText {
@@ -76,7 +76,7 @@ const AUTHORIZATION_NAMES = {
 
 export type ErrorPage = ReturnType<typeof createErrorPage>;
 
-/** The fields, none of them secret, that are shown for a form that cannot be rendered again. */
+/** The form fields whose values are shown if the form cannot be rendered again. None of them is secret. */
 const TYPED = ['name', 'redirect_uris'];
 
 export function createErrorPage(host: { readonly render: Render }) {
@@ -86,7 +86,7 @@ export function createErrorPage(host: { readonly render: Render }) {
     return host.render(ctx, 'error', { ...text, links, typed, app, requestId });
   };
 
-  /** Answers for a used or expired interaction. @param restart the URL that repeats the request. */
+  /** Answers a request for a used or expired interaction. @param restart the URL that repeats the request */
   const requestIsOver = (ctx: Context, restart?: string): Promise<void> =>
     draw(ctx, 410, {
       ...textOf('request-closed', { canContinue: String(restart !== undefined) }),
@@ -94,13 +94,11 @@ export function createErrorPage(host: { readonly render: Render }) {
     });
 
   return {
-    /** Answers with the general page for an HTTP status. */
     show(ctx: Context, status: number): Promise<void> {
       if (status === 403 && !isCrossSite(ctx)) return draw(ctx, status, textOf('no-cookie'));
       return draw(ctx, status, textOfStatus(status));
     },
 
-    /** Answers with a text that the calling page supplies. */
     say: draw,
 
     async showAuthorizationError(ctx: Context, refusal: AuthorizationRefusal): Promise<void> {
@@ -121,7 +119,7 @@ export function createErrorPage(host: { readonly render: Render }) {
 
     requestIsOver,
 
-    /** Answers a form if the account has too many pending requests; shows the typed text. */
+    /** Answers a form if the account has too many pending requests, and shows what was typed. */
     accountIsBusy: (ctx: Context) => draw(ctx, 429, { ...textOfStatus(429), typed: typedIn(ctx) }),
 
     /**
@@ -150,7 +148,7 @@ const typedIn = (ctx: Context): ErrorView['typed'] =>
     ({ values }) => values.length > 0,
   );
 
-/** True if `Sec-Fetch-Site` or `Origin` names another site. Koa's host is that of the issuer. */
+/** True if `Sec-Fetch-Site` or `Origin` names another site. `ctx.protocol` and `ctx.host` are those of the issuer. */
 function isCrossSite(ctx: Context): boolean {
   const site = ctx.get('sec-fetch-site');
   const origin = ctx.get('origin');

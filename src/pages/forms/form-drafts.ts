@@ -1,4 +1,4 @@
-/** Keeps entered form values for an hour: for the time of a sign-in, and for the Back button. */
+/** Keeps entered form values for an hour, during a sign-in and for the Back button. */
 import { promisify } from 'node:util';
 import { gunzip, gzip } from 'node:zlib';
 import type { Context } from 'koa';
@@ -11,7 +11,7 @@ import { ownCookie } from '../own-cookie.ts';
 
 export type FormDrafts = ReturnType<typeof createFormDrafts>;
 
-/** The values that are kept, by kind: a URL may name a draft of another kind. */
+/** The kinds of values that are kept. `find` returns only a draft of the kind that was asked for. */
 export interface DraftKinds {
   readonly typed: [string, string][];
   readonly answer: SubmitResult;
@@ -28,15 +28,15 @@ interface SubmitResult {
 }
 
 const NAME = /^[A-Za-z0-9_-]{43}$/;
-/** In compressed characters: twice a client's page with 20 redirect URIs and 100 problems. */
+/** In compressed characters. Enough for two pages of a client with 20 redirect URIs and 100 problems. */
 const MAX_LENGTH = 65_536;
-/** The limit without a signed-in user: enough for three pages without entered values. */
+/** The limit if no user is signed in. Enough for three pages without entered values. */
 const MAX_ANONYMOUS_LENGTH = 8_192;
 
 export function createFormDrafts(parts: {
   readonly issuer: string;
   readonly oneTimeValues: OneTimeValues;
-  /** Limits drafts per user, or per network without one, so that no sender can fill the store. */
+  /** Limits drafts per user (without a user, per network), so that no sender can fill the store. */
   readonly limit: AttemptLimit;
   readonly log: Logger;
 }) {
@@ -58,8 +58,8 @@ export function createFormDrafts(parts: {
     /**
      * Keeps a value that is not secret, for this browser and this user.
      *
-     * @param accountId undefined if the value must be readable without a signed-in user.
-     * @returns the name to pass to `find`; undefined if not kept, which only costs convenience.
+     * @param accountId undefined if the value must be readable without a signed-in user
+     * @returns the name to pass to `find`; undefined if the value was not kept, which is only inconvenient
      */
     async save<Kind extends keyof DraftKinds>(
       ctx: Context,
@@ -80,7 +80,7 @@ export function createFormDrafts(parts: {
       }
     },
 
-    /** Returns undefined if the value has expired, or is of another kind, browser or user. */
+    /** Returns undefined if the value has expired, or was saved for another kind, browser or user. */
     async find<Kind extends keyof DraftKinds>(
       ctx: Context,
       kind: Kind,

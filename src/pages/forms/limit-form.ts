@@ -1,4 +1,4 @@
-/** The fields by which a user limits what a client or an API key reaches. */
+/** The form fields with which a user limits what a client or an API key can access. */
 import type { Context } from 'koa';
 import { type AccessLimit, type ConnectionLimit, isLimited, limitAccess } from '../../accounts/access/access-limit.ts';
 import type { Organization } from '../../accounts/access/reach.ts';
@@ -17,9 +17,9 @@ export const LIMIT_FIELDS = [PLACES_FIELD, PLACE_FIELD, RIGHTS_FIELD, LAST_DAY_F
 const DAY_MS = 86_400_000;
 const MAX_YEARS = 10;
 const SHOWN_NAMES = 3;
-/** After a limit was saved. */
+/** Shown after a limit was saved. */
 export const LIMITED = message('limit.saved');
-/** Instead of it, if the limit is no longer the one that the user saw. */
+/** Shown instead if the stored limit is no longer the one that the user saw. */
 export const NOT_LIMITED = message('limit.not-saved');
 const LOST = message('limit.lost');
 const NOTHING_CHOSEN = message('limit.nothing-chosen');
@@ -30,11 +30,11 @@ const NO_DAY = message('limit.no-day', { years: MAX_YEARS });
 export interface TypedLimit extends ConnectionLimit {
   readonly problem?: Message;
   readonly lastDay?: string;
-  /** The mark of the stored limit that the page showed; undefined if nothing is stored yet. */
+  /** The fingerprint of the stored limit that the page showed; undefined if no limit is stored yet. */
   readonly drawnFrom?: string | undefined;
 }
 
-/** Marks a stored limit. */
+/** Returns a fingerprint of a stored limit. */
 const markOf = ({ places, isReadOnly, until }: AccessLimit & { readonly until?: Date | null }): string =>
   sha256(JSON.stringify([places, isReadOnly, until ?? null]));
 
@@ -58,15 +58,15 @@ export function limitFields(
         : message('limit.incomplete'),
     isOpen: limit.problem !== undefined || isLimited(limit),
     problem: limit.problem,
-    /** True if the user limits access to chosen places; false if all places are allowed. */
+    /** True if the user limits access to chosen organizations and warehouses; false if all are allowed. */
     choosesPlaces: limit.places !== null,
     isReadOnly: limit.isReadOnly,
     organizations: organizations.map(({ id, name, warehouses }) => ({
       id,
       name,
       /**
-       * False if only the warehouses can be chosen: the user has no other organization. True if it is
-       * chosen all the same, because without its box the next approval would leave it out.
+       * False if the user has no other organization: then only its warehouses can be chosen. True even then if it is
+       * already chosen, because without its checkbox the next approval would leave it out.
        */
       isOffered: organizations.length > 1 || warehouses.length === 0 || chosen.has(id),
       isChosen: chosen.has(id),
@@ -89,8 +89,8 @@ export function limitFields(
 /**
  * Reads the limit from a sent form.
  *
- * @param organizations what the user can choose now: fewer places, if access was lost since the page was drawn
- * @returns undefined for a form without a limit; a limit that is not valid has a `problem`
+ * @param organizations what the user can choose now, which may be less than the page offered
+ * @returns undefined for a form without limit fields; a limit that is not valid has a `problem`
  */
 export function typedLimit(
   form: URLSearchParams,
@@ -127,9 +127,10 @@ function endOf(lastDay: string, now: number): Date | null | undefined {
 const dayOf = (time: number): string => new Date(time).toISOString().slice(0, 10);
 
 /**
- * Returns the check of a form that has only a limit: nothing is saved over a limit that another tab has stored since.
+ * Returns the check of a form that has only a limit: a form must not overwrite a limit that another tab has stored
+ * since the form was rendered.
  *
- * @param stored returns the limit that the form changes
+ * @param stored returns the stored limit that the form changes
  */
 export const checkLimit =
   (stored: (ctx: Context) => Parameters<typeof markOf>[0]) =>
@@ -140,7 +141,7 @@ export const checkLimit =
     return limit.problem === undefined ? undefined : { status: 422 };
   };
 
-/** Returns every id that a user can choose. */
+/** Returns the ids of all organizations and warehouses that a user can choose. */
 export const placesIn = (organizations: readonly Organization[]): string[] =>
   organizations.flatMap(({ id, warehouses }) => [id, ...warehouses.map((one) => one.id)]);
 

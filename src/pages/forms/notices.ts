@@ -1,4 +1,4 @@
-/** A sentence that a page shows once after a redirect: in a signed cookie, not in the URL. */
+/** Sentences that a page shows once after a redirect: kept in a signed cookie, not in the URL. */
 import type { Context } from 'koa';
 import { type Clock, epochSeconds } from '../../base/clock.ts';
 import type { Message } from '../../base/message.ts';
@@ -7,12 +7,12 @@ import { inEnglish, isUnknown } from '../../texts/texts.ts';
 import { ownCookie } from '../own-cookie.ts';
 import { markOf, type Notices, seeOther, type Visitor } from '../page.ts';
 
-/** Lifetime of a notice, much longer than a redirect takes. */
+/** Lifetime of a notice: much longer than a redirect takes. */
 const LIFETIME_SECONDS = 120;
 
 interface Notice {
   readonly path: string;
-  /** In English, for a node of another version that does not know the message. */
+  /** The sentence in English, for a node of another version that does not know the message. */
   readonly sentence: string;
   readonly message?: Message;
   readonly mark: string;

@@ -9,9 +9,9 @@ export const ANSWER = 'answer';
 const HEADERS = ['content-security-policy', 'cross-origin-opener-policy', 'retry-after'];
 
 /**
- * A browser does not store a `no-store` response to a form: the Back button would ask to send the
- * form again ("Confirm Form Resubmission"). So the response is kept here, and the browser is
- * redirected to it with GET. A response that cannot be kept is sent directly.
+ * A browser does not store a `no-store` response to a form, so the Back button would ask whether to send the form again
+ * ("Confirm Form Resubmission"). Therefore the response is kept here, and the browser is redirected to it with GET. A
+ * response that cannot be kept is sent directly.
  */
 export function submitResults(parts: {
   forms: FormDrafts;
@@ -20,15 +20,15 @@ export function submitResults(parts: {
   isOpenTo(ctx: Context, visitor: Visitor): boolean;
 }) {
   const { forms, signedInOf, isOpenTo } = parts;
-  /** The account that the steps identified, or the signed-in one: no other gets the response. */
+  /** The account that the steps identified, or else the signed-in one: only this account can read the response. */
   const accountOf = async (ctx: Context): Promise<string | undefined> =>
     ctx.state.accountId ?? (await signedInOf(ctx))?.account.id;
 
   return {
-    /** Route step: keeps the response. Runs after the form token was checked. */
+    /** Route step: keeps the response. Must run after the step that checks the form token. */
     async keepResult(ctx: Context, next: Next): Promise<void> {
       await next();
-      // A program has no Back button and needs the answer itself.
+      // Keep nothing for a program: it has no Back button, and needs the response itself.
       if (ctx.get('sec-fetch-mode') !== 'navigate') return;
       const { status, body, path } = ctx;
       if (typeof body !== 'string' || !ctx.response.is('html')) return;
@@ -49,7 +49,7 @@ export function submitResults(parts: {
       if (ctx.method !== 'GET' || ctx.query[ANSWER] === undefined) return next();
       const visitor = await signedInOf(ctx);
       const [, area] = ctx.path.split('/');
-      // Check only the profile: other pages, such as the one of a failed sign-in, need no sign-in.
+      // Check only pages of the profile: other pages, such as that of a failed sign-in, need no sign-in.
       if (visitor && area === 'profile' && !isOpenTo(ctx, visitor)) return next();
       const found = await forms.find(ctx, ANSWER, ctx.query[ANSWER], visitor?.account.id);
       if (found?.path !== ctx.path) return next();

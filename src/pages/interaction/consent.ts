@@ -1,7 +1,6 @@
 /** The consent step of an authorization request: may this client act for this user? */
 import type { Context } from 'koa';
 import type { Access } from '../../accounts/access/access.ts';
-import { compareAccess } from '../../accounts/access/access-difference.ts';
 import {
   type ConnectionLimit,
   limitAccess,
@@ -23,7 +22,7 @@ import { type LimitFields, limitFields, type TypedLimit, typedLimit } from '../f
 import { seeOther } from '../page.ts';
 import type { PageKit } from '../page-kit.ts';
 import { type ClientLink, type DescribedStanding, describeStanding, linksOf } from '../words/client-standing.ts';
-import { describeChanges, describeExclusions, describeReached, type ReachedOrganization } from '../words/reached.ts';
+import { describeExclusions, describeReached, type ReachedOrganization } from '../words/reached.ts';
 import { type Tile, tileOf } from '../words/tile.ts';
 
 declare module '../view-data.ts' {
@@ -39,7 +38,7 @@ declare module '../view-data.ts' {
         readonly owner: string;
         /** True if the operator verified the client. */
         readonly isVerified: boolean;
-        /** Pages of the client's provider, each with its host. */
+        /** Web pages that the client's owner has added as links, each with its host. */
         readonly links: readonly ClientLink[];
       };
       /** Undefined if the client has just been deleted. */
@@ -51,26 +50,22 @@ declare module '../view-data.ts' {
         readonly uri: string;
       };
       readonly organizations: readonly ReachedOrganization[];
-      /** The user's organizations that block the client, or ask first and have not approved it. */
+      /** The user's organizations that block the client, or require an approval and have not given it. */
       readonly bars: readonly Message[];
-      /** What the page shows, signed: the *Approve* button approves exactly this. */
+      /** What the page shows, signed: the *Approve* button approves exactly that. */
       readonly shown: string;
       /** True if the user approved this client before and must approve it again. */
       readonly isRepeat: boolean;
-      /** Changes since the earlier approval; the organizations show the marks, too. */
+      /** How the client changed since the earlier approval. */
       readonly since: readonly Message[];
-      /** The number of changes that `since` leaves out. */
-      readonly more: number;
       readonly limit: LimitFields;
-      /** Why the click on *Approve* approved nothing, as sentences; empty before the first click. */
+      /** Why a click on *Approve* had no effect, as sentences; empty before the first click. */
       readonly changes: readonly Message[];
     };
   }
 }
 
-/** Users would not read a longer list before they decide. */
-const MAX_CHANGES = 6;
-/** The hidden field of each form with a decision; the consent page signs in it what it showed. */
+/** The hidden field of each form with a decision. The consent page puts into it, signed, what it showed. */
 export const SHOWN_FIELD = 'shown';
 
 export type ConsentSteps = ReturnType<typeof createConsentSteps>;
@@ -87,13 +82,13 @@ export function createConsentSteps(parts: {
   const { kit, clock, access, clientStandings, connections } = parts;
   const { interactions, seals } = parts;
 
-  /** Returns what the user may choose for the client, and which organizations leave it out and why. */
+  /** Returns what the user may choose for the client, and which organizations exclude the client and why. */
   async function choicesOf(accountId: string, clientId: string) {
     const all = await access.accessOf({ accountId });
     const ids = all.map(({ id }) => id);
     const excluded = await access.clientBlocks.exclusions(ids, [clientId]);
     const exclusions = excluded.get(clientId) ?? [];
-    // The limit may contain organizations that can still approve the client.
+    // Exclude only blocking organizations: a limit may contain organizations that can still approve the client.
     const blocked = exclusions.filter(({ why }) => why === 'blocked');
     const open = all.filter(({ id }) => blocked.every((one) => one.organizationId !== id));
     const allowed = withoutWarehouses(open, new Set(exclusions.flatMap(({ warehouseId }) => warehouseId ?? [])));
@@ -115,13 +110,6 @@ export function createConsentSteps(parts: {
       const limit = earlier?.limit ?? NO_LIMIT;
       const kept = askedBefore && chosenBefore(askedBefore, limit);
       const asked = askedOf(uid, accountId, client, generation, limit);
-      const organizations = compareAccess(
-        earlier ? limitAccess(earlier.access, limit) : undefined,
-        limitAccess(admitted, limit),
-      );
-      const inWords = kit.rightsInWords(ctx);
-      const changes = describeChanges(organizations, inWords);
-      const since = earlier ? [...sinceThen(earlier, asked), ...changes] : [];
       await kit.render(ctx, 'consent', {
         action: ctx.path,
         shown: seals.seal(asked),
@@ -135,14 +123,13 @@ export function createConsentSteps(parts: {
         standing: standing && describeStanding(standing, clock()),
         account: { name: account.name, email: account.email },
         redirect: { host: new URL(redirectUri).host, uri: redirectUri },
-        organizations: organizations.map((one) => describeReached(one, inWords)),
+        organizations: limitAccess(admitted, limit).map((one) => describeReached(one, kit.rightsInWords(ctx))),
         bars: describeExclusions(exclusions, all),
         isRepeat: earlier !== undefined,
-        since: since.slice(0, MAX_CHANGES),
-        more: Math.max(0, since.length - MAX_CHANGES),
+        since: earlier ? sinceThen(earlier, asked) : [],
         limit: {
           ...limitFields(allowed, typed ?? kept ?? limit, { now: clock(), hasEnd: true }),
-          // Only a problem opens it: the account and the host are below.
+          // Open the fields only if they have a problem: open fields push the account and the host out of view.
           isOpen: typed !== undefined,
         },
         changes: askedBefore ? [message('consent.not-approved'), ...changesOf(askedBefore, asked)] : [],
@@ -155,8 +142,8 @@ export function createConsentSteps(parts: {
       const page = seals.open<Asked>(form.get(SHOWN_FIELD) ?? '');
       // The sealed field is invalid or belongs to another interaction: ask again.
       if (page?.interaction !== interaction.uid) return seeOther(ctx, ctx.path);
-      // Compare with the present choices: a list of all that the page offered can be too large for
-      // a form, and what the user gained since is not on the page.
+      // Read the limit with the user's current choices. A field with all that the page offered could be too large for a
+      // form, and what the user has gained access to since is not on the page.
       const { allowed } = await choicesOf(interaction.account.id, interaction.client.id);
       const chosen = typedLimit(form, allowed, clock());
       if (chosen?.problem !== undefined) {
@@ -169,13 +156,13 @@ export function createConsentSteps(parts: {
   };
 }
 
-/** Returns the limit that the user chose on the earlier page; undefined if it is not valid now. */
+/** Returns the limit that the user chose on the earlier page; undefined if the stored limit has changed since. */
 function chosenBefore({ chosenLimit, limit }: Asked, present: ConnectionLimit): ConnectionLimit | undefined {
   const isSameLimit = JSON.stringify(limit) === JSON.stringify(limitJson(present));
   return isSameLimit && chosenLimit ? limitFrom(chosenLimit) : undefined;
 }
 
-/** Lists how the client changed since the earlier approval. */
+/** Lists how the client has changed since the earlier approval. */
 function sinceThen(before: ConnectedConsent, now: Asked): Message[] {
   return [
     ...(before.name === now.name ? [] : [message('consent.name-changed', { before: before.name, now: now.name })]),
@@ -197,7 +184,7 @@ function hostChanges(before: Pick<Asked, 'hosts'>, now: Asked): Message[] {
   ];
 }
 
-/** Lists what changed since the page was rendered, as sentences. Leaves out that the operator ended everything of the client. */
+/** Lists, as sentences, what changed since the page was rendered, except an end of everything by the operator. */
 function changesOf(before: Asked, now: Asked): Message[] {
   return [
     ...(before.isVerified && !now.isVerified ? [message('consent.not-verified-now')] : []),
@@ -208,7 +195,7 @@ function changesOf(before: Asked, now: Asked): Message[] {
       : [message('consent.former-owner', ownerOf(before))]),
     ...(JSON.stringify(before.limit) === JSON.stringify(now.limit) ? [] : [message('consent.limit-changed')]),
     ...hostChanges(before, now),
-    // Without a connection treat the generation as 1: an approval in another tab is no disconnection.
+    // Count a missing connection as generation 1: an approval in another tab must not look like a disconnection.
     ...((now.generation ?? 1) > (before.generation ?? 1) ? [message('consent.disconnected')] : []),
   ];
 }

@@ -41,7 +41,7 @@ export function interactionPage(parts: {
 }): Route[] {
   const { kit, interactions, errorPage, waiting, signIn, consent, upstream } = parts;
 
-  /** Returns undefined after an answer of its own, for a second click, reload, Back or expiry. */
+  /** Returns undefined if it has answered the request itself: after a second click, reload, Back or expiry. */
   async function pending(ctx: Context): Promise<PendingInteraction | undefined> {
     const found = await interactions.find(ctx, String(ctx.params.uid));
     if ('language' in found) clientLanguage.set(ctx, found.language);
@@ -67,8 +67,8 @@ export function interactionPage(parts: {
   }
 
   /**
-   * True for a decision by another user or session than the one that saw the page; answers such a
-   * decision. A sign-in form needs no check, because it identifies its sender.
+   * True for a decision by another user or session than the one for which the page was rendered; this function then
+   * answers it. A sign-in form needs no check, because it identifies its sender.
    */
   async function isStaleDecision(ctx: Context, found: Found): Promise<boolean> {
     if (ctx.method !== 'POST' || !formOf(ctx).has(SHOWN_FIELD)) return false;
@@ -77,7 +77,7 @@ export function interactionPage(parts: {
     if (formSession === 'this session') return false;
     const restart = 'restart' in found ? found.restart : undefined;
     if (!visitor) {
-      // The user has signed out: the restarted request asks for a sign-in, then for the decision.
+      // The user has signed out: the restarted request asks for a sign-in, and then for the decision.
       if (restart) seeOther(ctx, restart);
       return restart !== undefined;
     }

@@ -14,13 +14,13 @@ import type { FormProblem } from '../view-data.ts';
 
 /** The entered values, without empty rows. */
 export interface TypedClient extends ClientChanges {
-  /** `sent` with the submit button; the others with a button that removes or adds a row. */
+  /** `sent`: with the submit button; otherwise with a button that removes (`changed`) or adds (`one more`) a row. */
   readonly rows: 'sent' | 'changed' | 'one more';
   /** The `stampOf` value of the client when the form was rendered; undefined for a new client. */
   readonly drawnFrom?: string | undefined;
 }
 
-/** Reads only these fields: no form can change, for example, the kind of a client. */
+/** Reads only these fields, so that a form cannot change other values, such as the kind of a client. */
 export function readClientForm(form: URLSearchParams, { kind }: Pick<Client, 'kind'>): TypedClient {
   const removed = form.get('remove');
   const entered = redirectsPeople(kind) ? form.getAll('redirect_uris') : [];
@@ -42,10 +42,10 @@ export const stampOf = ({ name, redirectUris }: Pick<Client, 'name' | 'redirectU
 
 const digestOf = (value: string): string => createHash('sha256').update(value).digest('base64url').slice(0, 12);
 
-/** The entered values, merged with changes from another tab or user since the form was rendered. */
+/** The entered values, merged with changes that were saved in another tab since the form was rendered. */
 export interface MergedClient {
   readonly typed: TypedClient;
-  /** The changes from the other tab or user, as sentences. */
+  /** The changes that were saved in another tab, as sentences. */
   readonly changes: readonly Message[];
 }
 
@@ -55,7 +55,7 @@ export function mergeChanges(
   client: Pick<Client, 'name' | 'redirectUris'>,
 ): MergedClient | undefined {
   const { drawnFrom } = typed;
-  // Without the field, which every form of ours has, nothing can be compared.
+  // Compare only if the field is present. Each form of ours has it.
   if (drawnFrom === undefined || drawnFrom === stampOf(client)) return undefined;
   const [nameBefore, ...urisBefore] = drawnFrom.split('.');
   const urisNow = client.redirectUris.map(digestOf);
@@ -94,8 +94,8 @@ export const fieldOfClient: NonNullable<Form<TypedClient>['fieldOf']> = (problem
 };
 
 /**
- * Checks the entered values by the rules of the client's kind; shows the form again, without a word, after a button
- * that adds or removes a row.
+ * Checks the entered values by the rules of the client's kind. After a button that adds or removes a row, shows the
+ * form again without problems.
  */
 export function checkClientForm(
   typed: TypedClient,
@@ -120,7 +120,7 @@ export function clientFormView(
     readonly action: string;
     readonly button: Message;
     readonly problems: readonly FormProblem[];
-    /** Only of a new client: unique to each rendered form. */
+    /** Unique to each rendered form; only for a new client. */
     readonly creationKey?: string;
   },
 ) {
@@ -139,7 +139,7 @@ export function clientFormView(
     ...frame,
     drawnFrom,
     name,
-    /** Undefined for a client to which users are never redirected. */
+    /** Undefined for a client that has no redirect URIs. */
     rows: hasRows ? rows : undefined,
     canAddRow: hasRows && rows.length < MAX_REDIRECT_URIS,
   };

@@ -19,14 +19,14 @@ declare module '../view-data.ts' {
         readonly created: Moment;
         readonly connectedPeople: Message;
         readonly lastUsed: Moment | undefined;
-        /** Undefined for the first owner. */
+        /** Undefined if the client still has its first owner. */
         readonly ownedSince: Moment | undefined;
-        /** The number of secrets that the former owner may know. */
+        /** The number of secrets that a former owner may know. */
         readonly formerSecrets: number;
         readonly redirectUris: readonly string[];
-        /** When the operator verified the client as it is now. */
+        /** When the operator verified the client; undefined if it is not, or no longer, verified. */
         readonly verified: Moment | undefined;
-        /** True if people approve it. */
+        /** True if users approve the client. */
         readonly isForPeople: boolean;
         readonly lastDay: ClientDay;
       };
@@ -42,14 +42,14 @@ declare module '../view-data.ts' {
             readonly others: number;
           }
         | undefined;
-      /** The requests since the owner began to watch them, newest first. */
+      /** The latest requests, newest first. */
       readonly requests: readonly ReturnType<ReturnType<typeof shownRequest>>[];
       readonly requestsUrl: string;
     };
     readonly 'oauth-client-connect': ClientPage &
       ConnectionView & {
         readonly id: string;
-        /** Undefined for a client without a redirect flow, and while the client is suspended. */
+        /** Undefined for a client without redirect URIs, and while the client is suspended. */
         readonly test: ClientTestForm | undefined;
       };
     readonly 'oauth-client-created': {
@@ -58,13 +58,13 @@ declare module '../view-data.ts' {
       readonly name: string;
       readonly id: string;
       readonly secret: string;
-      /** The `.env` around the client ID and the secret, which the view prints. */
+      /** The parts of the `.env` file around the client ID and the secret, which the view prints between them. */
       readonly environment: ReturnType<typeof environmentAround>;
       readonly nextUrl: string;
     };
     readonly 'oauth-client-settings': ClientPage & {
       readonly form: ClientFormView;
-      /** Whether people are asked every time; undefined for clients that no person approves once. */
+      /** Whether users are asked at each request; undefined for kinds of clients that need no such choice. */
       readonly alwaysAsk: boolean | undefined;
       /** True if the operator set it, so that the owner cannot change it. */
       readonly isAskedForOperator: boolean;
@@ -77,9 +77,9 @@ declare module '../view-data.ts' {
       readonly live: readonly SecretRow[];
       /** The page to add a secret; undefined while the client has the maximum number. */
       readonly rotateUrl: string | undefined;
-      /** The page to remove the secret; undefined for the only one, which must stay. */
+      /** The page to remove a secret; undefined if there is only one, which must stay. */
       readonly removeUrl: string | undefined;
-      /** The page to renew the client after a theft; undefined for kinds that it does not help. */
+      /** The page to renew the client after a theft; undefined for kinds of clients to which that does not help. */
       readonly renewUrl: string | undefined;
       readonly renewed: Moment | undefined;
       /** Undefined for a resource server. */
@@ -87,20 +87,20 @@ declare module '../view-data.ts' {
     };
     readonly 'oauth-client-problems': ClientPage & {
       readonly open: readonly ClientProblemGroup[];
-      /** Groups whose cause is removed. */
+      /** Groups of problems whose cause has been removed. */
       readonly mended: readonly ClientProblemGroup[];
     };
     readonly 'oauth-client-test': {
       readonly client: { readonly name: string; readonly url: string };
       readonly form: ClientTestForm;
-      /** The latest result; undefined before the first test, and when it is no longer kept. */
+      /** The latest result; undefined before the first test, and if it is no longer stored. */
       readonly result: ClientTestResult | undefined;
-      /** True if the requested result is no longer kept. */
+      /** True if the URL names a result that is no longer stored. */
       readonly isGone: boolean;
-      /** What a resource server learns about the user; empty if no token was issued. */
+      /** What resource servers learn about the user's access; empty if no token was issued. */
       readonly organizations: readonly ReachedOrganization[];
       readonly notice: Text | undefined;
-      /** Those to join, and to leave as a viewer; `action` is the address of the form. */
+      /** The organizations that the user can join, or leave as a viewer; `action` is the URL of the form. */
       readonly testOrganizations: readonly { name: string; isViewer: boolean; action: string }[];
     };
   }

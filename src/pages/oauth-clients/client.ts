@@ -1,4 +1,4 @@
-/** `/profile/oauth-clients/:id`: the state of a user's client, and its requests as they happen. */
+/** `/profile/oauth-clients/:id`: the state of a user's client, and the client's requests as they happen. */
 import type { Context } from 'koa';
 import { message } from '../../base/message.ts';
 import { redirectsPeople } from '../../clients/client.ts';
@@ -23,11 +23,11 @@ export function clientPage(parts: {
   async function show(ctx: Context): Promise<void> {
     const client = ownClientOf(ctx);
     await clientRequests.watch(client.id);
-    // This also writes the waiting requests, which are then in the tail.
+    // Call this before `tail`: it also writes the requests that wait to be written.
     const groups = await clientRequests.groups(client.id);
     const [latest, ...others] = groups.filter(({ isMended }) => !isMended);
     const tail = await clientRequests.tail(client.id);
-    // The database learns of a use seconds or minutes later.
+    // The database stores a use seconds or minutes later, so also look at the latest requests.
     const usedNow = tail.find(isUse)?.at;
     const isLater = usedNow && (client.lastUsedAt === undefined || client.lastUsedAt < usedNow);
     await kit.render(ctx, 'oauth-client', {
@@ -95,7 +95,7 @@ export function clientRequestsPage(parts: {
     // A proxy that compresses or buffers the stream would delay the stream's heartbeat.
     ctx.set('Cache-Control', 'no-store, no-transform');
     ctx.set('X-Accel-Buffering', 'no');
-    // Close the connection with its stream: a stopping node would wait for idle connections.
+    // Close the connection when the stream ends, because a stopping node waits for idle connections.
     ctx.set('Connection', 'close');
     ctx.body = stream;
   }
@@ -116,7 +116,7 @@ export const shownRequest = (t: Texts) => (request: LoggedRequest) => ({
   step: request.grantType ? `${request.step} ${request.grantType}` : request.step,
   outcome: request.error ?? t(`client-overview.done-${request.step}`),
   isRefused: request.error !== null,
-  /** True if the client received tokens, which is its latest use. */
+  /** True if the client received tokens, which counts as a use of the client. */
   isUse: isUse(request),
   /** Empty if the cause adds nothing to the outcome. */
   cause: request.cause === request.error ? '' : (request.cause ?? ''),

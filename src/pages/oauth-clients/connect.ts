@@ -1,4 +1,4 @@
-/** `/profile/oauth-clients/:id/connect`: values for a library, the test, and programs to run. */
+/** `/profile/oauth-clients/:id/connect`: values for libraries, a test of the client, and example programs. */
 import type { Context } from 'koa';
 import { message } from '../../base/message.ts';
 import { type Client, hasSecret, redirectsPeople } from '../../clients/client.ts';
@@ -19,8 +19,8 @@ export function connectPage(parts: {
   const { kit, own, issuer, api } = parts;
 
   async function show(ctx: Context): Promise<void> {
-    // The previous page may have shown a secret, which the browser would otherwise keep for its
-    // Back button, even with `no-store`.
+    // The previous page may have shown a secret. Clear the cache, because some browsers keep even a `no-store` page for
+    // their Back button.
     if (ctx.query.from === 'secret') ctx.set('Clear-Site-Data', '"cache"');
     const client = ownClientOf(ctx);
     await kit.render(ctx, 'oauth-client-connect', {
@@ -40,7 +40,7 @@ interface Served {
   readonly api: ShownApi | undefined;
 }
 
-/** Returns the `.env` file before, between and after the client ID and its new secret. */
+/** Returns the three parts of a `.env` file: before, between and after the client ID and its new secret. */
 export function environmentAround(client: OwnedClient, served: Served, secret: string) {
   const file = environmentFile(client, served, secret);
   const [before = '', rest = ''] = halves(file, client.id);
@@ -66,12 +66,12 @@ function connectionOf(client: OwnedClient, { issuer, api }: Served) {
   return {
     endpoints: endpointsOf(issuer),
     api: api && { url: api.graphqlUrl, query: api.exampleQuery },
-    // Show the address even if no program listens there: the user's browser is redirected to it.
+    // Show the address even if no program listens at it, because the user's browser is redirected to it.
     localAddress: local === undefined ? undefined : new URL(local).host,
     environment: environmentFile(client, { issuer, api }),
     /** Empty for a client without a secret or without a redirect flow. */
     snippets,
-    /** The URI to register if the client has none at which the programs could listen. */
+    /** A redirect URI to register, if the client has none at which the programs can listen. */
     toRegister:
       isForPeople && listening === undefined
         ? { uri: redirectUri, action: `${urlOf(client)}/redirect-uris` }
@@ -79,7 +79,7 @@ function connectionOf(client: OwnedClient, { issuer, api }: Served) {
   };
 }
 
-/** All endpoints for clients, and the issuer and the metadata, which libraries need for discovery. */
+/** The endpoints for clients; and the issuer and the metadata, with which libraries discover the endpoints. */
 const endpointsOf = (issuer: string) => [
   { label: message('client-connect.endpoint-issuer'), url: issuer },
   ...(['authorization', 'token', 'revocation', 'introspection', 'metadata'] as const).map((name) => ({
@@ -88,7 +88,7 @@ const endpointsOf = (issuer: string) => [
   })),
 ];
 
-/** A `.env` with the configuration of a client, for shells, containers and dotenv libraries. */
+/** Returns a `.env` file with the configuration of a client, for shells, containers and dotenv libraries. */
 function environmentFile(client: Pick<Client, 'id' | 'kind' | 'redirectUris'>, { issuer, api }: Served, secret = '') {
   const values: Readonly<Record<string, string | undefined>> = {
     CLIENT_ID: client.id,
@@ -106,5 +106,5 @@ function environmentFile(client: Pick<Client, 'id' | 'kind' | 'redirectUris'>, {
     .join('');
 }
 
-/** Quotes only if necessary: not every reader of such a file removes the quotes. */
+/** Adds quotes only if necessary, because some readers of such a file do not remove them. */
 const quoted = (value: string): string => (/^[\w./:@%+,=-]*$/.test(value) ? value : inShell(value));

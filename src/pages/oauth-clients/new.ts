@@ -28,7 +28,7 @@ declare module '../view-data.ts' {
   }
 }
 
-/** Only the operator can add clients of other kinds. */
+/** The only kind of client that users can register; the operator can also add other kinds. */
 export const SELF_SERVICE = { kind: 'confidential', isNative: false } as const;
 
 export function newClientPage(parts: {

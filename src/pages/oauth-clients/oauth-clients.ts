@@ -36,7 +36,7 @@ const CLIENTS: ListForm<OwnedClient> = {
   ],
 };
 
-/** @param problems number of open problems of the last days */
+/** @param problems the number of open problems in the last days */
 const rowOf = (client: OwnedClient, problems: number) => ({
   url: urlOf(client),
   tile: tileOf(client),

@@ -16,7 +16,7 @@ import { accountOf } from '../signed-in.ts';
 export const LIST = '/profile/oauth-clients';
 export const CLIENT = `${LIST}/:id`;
 
-/** The pages of one client, by the last segment of the path; the overview has no segment. */
+/** The pages of one client, named like the last segment of their path. The overview has no such segment. */
 const PARTS = ['overview', 'connect', 'settings', 'secrets', 'problems'] as const;
 
 export type ClientPart = (typeof PARTS)[number];
@@ -34,7 +34,7 @@ export const ownClientOf = ownClients.get;
 type Transaction = Parameters<ClientRegistry['isOwnedBy']>[2];
 export type OwnClientPages = ReturnType<typeof createOwnClientPages>;
 
-/** Creates the steps and the frame that all pages about one client share. */
+/** Creates the route steps, and the heading, that all pages about one client share. */
 export function createOwnClientPages(parts: {
   readonly kit: PageKit;
   readonly clients: ClientRegistry;
@@ -50,7 +50,7 @@ export function createOwnClientPages(parts: {
     await next();
   }
 
-  /** @param tx has changed or locked the client. Another user may own it since the page was checked. */
+  /** @param tx has changed or locked the client, whose owner may have changed since the page was checked */
   async function requireStillOwned(ctx: Context, tx: Transaction): Promise<void> {
     const isOwned = await clients.isOwnedBy(accountOf(ctx).id, ownClientOf(ctx).id, tx);
     if (!isOwned) ctx.throw(404, NOT_THEIRS);
@@ -61,7 +61,7 @@ export function createOwnClientPages(parts: {
     requireOwnClient,
     /** Steps before a page: the user must be signed in and own the client of the path. */
     page: [kit.requireSignedIn, requireOwnClient],
-    /** Steps before a form. Ownership is checked last: only the user of the form may learn it. */
+    /** Steps before a form. They check the ownership last, so that only the user of the form learns the result. */
     form: (redraw?: Redraw): readonly Middleware[] => [...kit.ownForm(redraw), requireOwnClient],
 
     /** Returns the heading and tabs around each page. */

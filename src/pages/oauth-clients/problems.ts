@@ -1,4 +1,4 @@
-/** `/profile/oauth-clients/:id/problems`: why requests of a client were refused, with the fix. */
+/** `/profile/oauth-clients/:id/problems`: why requests of a client were refused, and how to correct that. */
 import type { Context } from 'koa';
 import { type Message, message } from '../../base/message.ts';
 import type { Client } from '../../clients/client.ts';
@@ -36,7 +36,7 @@ export type ClientProblemGroup = ReturnType<typeof problemGroupsOf>[number];
 
 /** Describes the groups of a client's problems, in the same order. */
 function problemGroupsOf(groups: readonly Stored[], client: Pick<Client, 'redirectUris'>) {
-  // Compare without the values of queries: problems store redirect URIs without them.
+  // Compare without the values in queries, because problems store redirect URIs without these values.
   const registered = client.redirectUris.map(withoutValues);
   return groups.map(({ at, ...group }) => ({
     ...group,

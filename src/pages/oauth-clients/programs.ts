@@ -19,12 +19,12 @@ interface Listening {
   readonly path: string;
 }
 
-/** Suggested for a client without a redirect URI at which a program can listen. */
+/** Suggested if the client has no redirect URI at which a program can listen. */
 export const SUGGESTED_REDIRECT_URI = 'http://127.0.0.1:4000/callback';
 
 /**
- * Returns where a program on the user's computer can wait for the code, or undefined. Not below
- * port 1024, which needs an administrator, nor with a query: some libraries change it.
+ * Returns where a program on the user's computer can wait for the code; otherwise undefined. Excludes ports below 1024,
+ * which only administrators may use, and URIs with a query, which some libraries change.
  */
 export function listensAt(redirectUri: string): Listening | undefined {
   const [, host = '', port = '', path = ''] =
@@ -46,7 +46,7 @@ const inDoubleQuotes = (text: string): string => JSON.stringify(text);
 /** Quotes a text for PHP and Ruby, in which only the quote and the backslash are special. */
 const inPlainQuotes = (text: string): string => `'${text.replace(/[\\']/g, '\\$&')}'`;
 
-/** Keeps only unreserved characters (RFC 3986 §2.3): no other is safe from a shell or curl. */
+/** Encodes all but unreserved characters (RFC 3986 §2.3), because only those are safe in a shell and for curl. */
 const percentEncoded = (text: string): string =>
   encodeURIComponent(text).replace(/[!'()*]/g, (character) => `%${character.charCodeAt(0).toString(16).toUpperCase()}`);
 
@@ -87,11 +87,11 @@ const programs = LANGUAGES.map(([name, file, quote, comment]) => ({
 }));
 
 /**
- * Returns one program for each language. Each reads the secret from the environment variable
- * CLIENT_SECRET, prints the address to open and waits at the redirect URI for the browser. It exits
- * with a code other than 0 if an answer is unexpected.
+ * Returns one program for each language. Each program reads the secret from the environment variable CLIENT_SECRET,
+ * prints the address to open, and waits at the redirect URI for the browser. It exits with a code other than 0 if an
+ * answer is unexpected.
  *
- * @throws TypeError for a redirect URI that no program can listen at.
+ * @throws TypeError for a redirect URI at which no program can listen
  */
 export function clientSnippets(values: ProgramValues) {
   const { issuer, clientId, redirectUri, api } = values;

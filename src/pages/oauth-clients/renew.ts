@@ -1,4 +1,4 @@
-/** `/profile/oauth-clients/:id/renew`: asks for the name, then ends all secrets of a robbed client but a new one. */
+/** `/profile/oauth-clients/:id/renew`: replaces all secrets of a client after a theft, if its name is typed. */
 import type { Context, Next } from 'koa';
 import type { AccountMail } from '../../accounts/mail/account-mail.ts';
 import type { OneTimeValues } from '../../accounts/one-time-values.ts';
@@ -39,7 +39,7 @@ export function renewClientPage(parts: {
         return oneTimeValues.store(accountId, shown, sent.shownAs(secret.lastFour));
       },
     });
-    // Also if the form was sent again: the answer to the first one, and its mail, may be lost.
+    // Mail even if the form was sent again, because the first request may have stopped before the mail.
     mail?.notify(accountId, 'client_renewed', { origin: requestOrigin(ctx), about: name });
     return { url: `${urlOf({ id })}/created?once=${sent.shownAs(lastFour)}` };
   }

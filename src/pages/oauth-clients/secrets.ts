@@ -36,7 +36,7 @@ export function clientSecretsPage(parts: {
   readonly clients: ClientRegistry;
   readonly clientNetworks: Pick<ClientNetworks, 'list'>;
   readonly oneTimeValues: OneTimeValues;
-  /** `leaks.secret_grace` */
+  /** The setting `leaks.secret_grace`, in seconds. */
   readonly graceSeconds: number;
 }): Route[] {
   const { kit, own, clock, clients, clientNetworks, oneTimeValues, graceSeconds } = parts;
@@ -97,7 +97,7 @@ export function clientSecretsPage(parts: {
     },
   });
 
-  /** Shows the list instead of a question without the query string, which a re-login loses, or about the only secret. */
+  /** Redirects to the list if the query string is missing (a re-login loses it), or names the only secret. */
   async function requireAnotherSecret(ctx: Context, next: Next): Promise<void> {
     const { secret_id: asked } = ctx.query;
     const isAnother = asked !== undefined && ownClientOf(ctx).secrets.some(({ id }) => id !== asked);
@@ -154,13 +154,13 @@ const networksView = (
     first: toMoment(firstSeenAt),
     last: toMoment(lastSeenAt),
   })),
-  /** As they are typed: with spaces between them. */
+  /** As users type networks: with spaces between them. */
   allowed: typed?.allowed ?? client.allowedNetworks.join(' '),
   isRestricted: client.allowedNetworks.length > 0,
   isMailed: typed?.isMailed ?? client.mailsNetworks,
 });
 
-/** Only of a machine client: the other kinds need a person's approval as well. A leaked secret has ended its tokens. */
+/** Returns true for a usable secret of a machine client: only this kind gets tokens without the approval of a user. */
 const leavesTokensOf = ({ refusedFrom }: SecretRow, kind: ClientKind): boolean => kind === 'machine' && !refusedFrom;
 
 /** Describes the last use of the secret, and whether removing it could break something. */
@@ -177,7 +177,7 @@ function lastUseOf(secret: SecretRow, kind: ClientKind): Pick<ConfirmView, 'warn
   return isSafeToRemove ? { consequences: [use, ...ends] } : { warning: use, consequences: ends };
 }
 
-/** One day: a job that runs daily would have used the newer secret by then. */
+/** One day: by then, a job that runs daily would have used the newer secret. */
 const UNUSED_MS = 86_400_000;
 
 export type SecretRow = ReturnType<typeof secretRowsOf>[number];
@@ -195,26 +195,26 @@ function secretRowsOf(client: OwnedClient, now: number, graceSeconds: number) {
     created: toMoment(secret.createdAt),
     lastUsed: momentOrNothing(secret.lastUsedAt),
     isKnownToFormerOwner: former.includes(secret),
-    /** For a secret that was found in public. */
+    /** Defined only for a secret that was found in public. */
     refusedFrom: momentOrNothing(refusal(secret)),
     isRefused: isRefused(secret),
     isSafeToRemove:
       (isRefused(secret) && usable.length > 0) ||
       (now - lastSeen(secret) >= UNUSED_MS &&
-        // If no secret was used lately, the most recently used secret is never safe to remove.
+        // The secret that was used last is never safe to remove, even if that was long ago.
         usable.some((other) => lastSeen(other) > lastSeen(secret))),
   }));
 }
 
 const lastSeen = ({ lastUsedAt, createdAt }: ClientSecret): number => (lastUsedAt ?? createdAt).getTime();
 
-/** The data that `OneTimeValues` keeps for this page. */
+/** The data that is stored with `OneTimeValues` until this page shows it. */
 export interface ShownSecret {
   readonly clientId: string;
   readonly value: string;
   /** False if the secret was added to a client that already has one. */
   readonly isOfNewClient: boolean;
-  /** True if the client was renewed: all its other secrets have ended. */
+  /** True if the client was renewed, which has ended all its other secrets. */
   readonly isOnlyOne?: boolean;
 }
 

@@ -35,7 +35,7 @@ export function clientSettingsPage(parts: {
   const asStored = (client: OwnedClient): TypedClient => ({ ...client, rows: 'sent', drawnFrom: stampOf(client) });
   const settingsOf = (ctx: Context): string => urlOf(ownClientOf(ctx), 'settings');
 
-  /** Shows the entered values, merged with changes from another tab or user; saves nothing. */
+  /** Shows the entered values, merged with changes that were saved in another tab. Saves nothing. */
   function merged(ctx: Context, typed: TypedClient): Answer<TypedClient> | undefined {
     const merge = mergeChanges(typed, ownClientOf(ctx));
     return merge && { status: 409, typed: merge.typed, said: [CHANGED, ...merge.changes] };
@@ -43,7 +43,7 @@ export function clientSettingsPage(parts: {
 
   const page = {
     admit: [own.requireOwnClient],
-    // No other user has a page of this client.
+    // The page belongs to the client's owner, so another user's form is not shown again.
     isForEverybody: false,
     fieldOf: fieldOfClient,
     async draw(ctx: Context, typed: TypedClient, { notice, problems }: Said): Promise<void> {
@@ -93,7 +93,7 @@ export function clientSettingsPage(parts: {
     },
   });
 
-  /** Adds one URI; shows an invalid one with its problem, as if the user had typed it. */
+  /** Registers one more URI. An invalid URI is shown in the form with its problem, as if the user had typed it. */
   const registering = formRoutes<TypedClient>(kit, {
     ...page,
     path: `${CLIENT}/redirect-uris`,
@@ -112,7 +112,7 @@ export function clientSettingsPage(parts: {
     },
   });
 
-  /** Requires a recent sign-in, because it also stops asking. */
+  /** Requires a recent sign-in, because the form can also stop asking users. */
   const asking = formRoutes<TypedClient>(kit, {
     ...page,
     path: `${PATH}/always-ask`,
@@ -135,7 +135,7 @@ export function clientSettingsPage(parts: {
 const choiceIn = (ctx: Context): string => formOf(ctx).get('always_ask') ?? '';
 const uriIn = (form: URLSearchParams): string => form.get('redirect_uri') ?? '';
 
-/** True if nothing changed: then no recent sign-in is required and nothing is recorded. */
+/** True if nothing changed; then no recent sign-in is required, and nothing is recorded. */
 const isUnchanged = ({ name, redirectUris }: TypedClient, client: OwnedClient): boolean =>
   normalizeClientName(name) === client.name &&
   redirectUris.length === client.redirectUris.length &&

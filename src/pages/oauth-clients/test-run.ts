@@ -1,4 +1,4 @@
-/** Runs the flow of a client as its own server would, and records each request with its answer. */
+/** Runs the code flow of a client as its own server would, and records each request with its answer. */
 import type { Authorizations } from '../../authorizations/authorization.ts';
 import type { Endings } from '../../authorizations/endings.ts';
 import { type Message, message } from '../../base/message.ts';
@@ -12,7 +12,7 @@ import { apiStep, bodyInLines, objectOf, parametersInLines, statusLine, type Tes
 export interface TestOutcome {
   readonly outcome: 'passed' | 'denied' | 'stopped';
   readonly steps: readonly TestStep[];
-  /** The API's answer, if there is an API and the answer was as expected. */
+  /** The answer of the API, if an API is configured and its answer was as expected. */
   readonly apiAnswer?: string;
 }
 
@@ -29,11 +29,11 @@ export interface ClientTestRun {
   readonly retryWindowSeconds: number;
   readonly postForm: PostForm;
   readonly api: ShownApi | undefined;
-  /** Ends the authorization of a refresh token; called at the end. */
+  /** Ends the authorization of a refresh token. Called when the test ends. */
   end(refreshToken: string): Promise<void>;
 }
 
-/** Finishes a test with the query of the callback. */
+/** Continues and finishes a test, with the query of the callback. */
 export type RunClientTest = (test: ClientTest, callback: URLSearchParams) => Promise<TestOutcome>;
 
 export const createClientTestRunner =
@@ -65,7 +65,7 @@ export const createClientTestRunner =
     });
   };
 
-/** Stops at the first unexpected answer. */
+/** Runs the steps, and stops at the first unexpected answer. */
 async function runClientTest(run: ClientTestRun): Promise<TestOutcome> {
   const authorized = authorizationStep(run);
   const code = run.callback.get('code');
@@ -154,7 +154,7 @@ function stepsOf({ secret, retryWindowSeconds }: ClientTestRun): (StepName | 'qu
     ...(canRetry ? (['retry'] as const) : []),
     'query',
     ...(canRetry ? (['refresh_again'] as const) : []),
-    // This ends the authorization.
+    // The replay ends the authorization.
     'replay',
     ...(isConfidential ? (['introspect_revoked'] as const) : []),
     'revoke',

@@ -20,7 +20,7 @@ import { describeReached } from '../words/reached.ts';
 import { CLIENT, type OwnClientPages, ownClientOf, urlOf } from './own-client.ts';
 import type { RunClientTest, TestOutcome } from './test-run.ts';
 
-/** The result that is kept for the page that shows it. */
+/** A test's result, kept for the page that shows it. */
 interface KeptResult extends TestOutcome {
   readonly clientId: string;
 }
@@ -63,7 +63,7 @@ export function clientTestPage(parts: {
 
   const show = (ctx: Context): Promise<void> => draw(ctx);
 
-  /** Redirects to the authorization endpoint, as the client would. */
+  /** Redirects the user to the authorization endpoint, as the client would. */
   async function begin(ctx: Context): Promise<void> {
     const client = testableClient(ctx);
     const secret = formOf(ctx).get('client_secret')?.trim() ?? '';
@@ -83,7 +83,7 @@ export function clientTestPage(parts: {
 
   function changing(to: 'join' | 'leave'): Route[] {
     const path = `${CLIENT}/test/${to}/:organization`;
-    /** Answers 404 for every organization that the page does not list. */
+    /** Lets the user join or leave one of the listed organizations; answers 404 for every other organization. */
     async function changeMembership(ctx: Context): Promise<void> {
       const place = (await offeredTo(ctx)).find(({ id }) => id === ctx.params.organization);
       if (!place) return;
@@ -108,7 +108,7 @@ export function clientTestPage(parts: {
   ];
 }
 
-/** The redirect URI to which tests return. */
+/** The route of the redirect URI of client tests. */
 export function clientTestCallback(parts: {
   readonly kit: Pick<PageKit, 'requireSignedIn'>;
   readonly clients: Pick<ClientRegistry, 'findByOwner'>;
@@ -141,7 +141,7 @@ export function clientTestCallback(parts: {
   return [get(ENDPOINT.clientTest, kit.requireSignedIn, finish)];
 }
 
-/** Throws a 404 for a client without a redirect flow: there is nothing to test. */
+/** Throws a 404 for a client without redirect URIs, which cannot be tested. */
 function testableClient(ctx: Context): Client {
   const client = ownClientOf(ctx);
   if (!redirectsPeople(client.kind)) ctx.throw(404, 'this client sends no users here, so there is nothing to test');

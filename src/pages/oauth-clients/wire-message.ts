@@ -1,4 +1,4 @@
-/** Formats HTTP messages for reading: one parameter per line, secret values shortened. */
+/** Formats HTTP messages for display: one parameter per line, and shortened secret values. */
 import { STATUS_CODES } from 'node:http';
 import { type Message, message } from '../../base/message.ts';
 import type { ApiAnswer, ShownApi } from '../routes.ts';
@@ -30,7 +30,7 @@ export function parametersInLines(parameters: URLSearchParams, first: '' | '?'):
   return lines.map((line, index) => (index === 0 ? first : '&') + line).join('\n');
 }
 
-/** Indents a JSON object; returns any other text unchanged, because only JSON contains tokens. */
+/** Indents a JSON object. Returns any other text unchanged, because only our JSON responses contain tokens. */
 export function bodyInLines(body: string): string {
   const parsed = objectOf(body);
   if (!parsed) return body;
@@ -54,7 +54,7 @@ export function objectOf(text: string): Readonly<Record<string, unknown>> | unde
 const shownValue = <Value>(name: string, value: Value): Value | string =>
   typeof value === 'string' && SECRET_MEMBERS.has(name) ? shortened(value) : value;
 
-/** Formats a call of the API. @returns the step; `shown` is the formatted body. */
+/** Formats a call of the API as a step. @returns the step; `shown` is the formatted body */
 export function apiStep(
   { graphqlUrl, exampleQuery }: ShownApi,
   answer: ApiAnswer,

@@ -46,12 +46,12 @@ declare module '../view-data.ts' {
       readonly organization: string;
       readonly url: string;
       readonly maker: Text;
-      /** The hosts to which the client sends people, separated by commas. */
+      /** The hosts to which the client redirects users, separated by commas. */
       readonly hosts: string;
       readonly standing: DescribedStanding | undefined;
-      /** When the first member connected it. */
+      /** When the first member connected the client. */
       readonly requested: Moment | undefined;
-      /** Since when, and by whom, it is approved, declined or blocked. */
+      /** Since when, and by whom, the client is approved, declined or blocked. */
       readonly decided: Message | undefined;
       readonly parts: readonly ReachPart[];
       readonly links: readonly ClientLink[];
@@ -59,7 +59,7 @@ declare module '../view-data.ts' {
       readonly decision:
         | {
             readonly action: string;
-            /** A mark of what the page shows: the *Approve* button approves exactly this. */
+            /** A fingerprint of what the page shows: the *Approve* button approves exactly that. */
             readonly shown: string;
             readonly sentence: string;
             readonly maxLength: number;
@@ -74,28 +74,27 @@ declare module '../view-data.ts' {
 }
 
 const MAX_SENTENCE_LENGTH = 200;
-/** The hidden field with a mark of each client that a page showed. */
+/** The hidden field with a fingerprint of each client that a page showed. */
 const SHOWN_FIELD = 'shown';
-/** Characters of a mark, of which only this service can make one: more would make long forms. */
+/** Characters of a fingerprint. Only this service can make one, so more characters would only lengthen the forms. */
 const MARK_LENGTH = 16;
 const NOT_CHANGED = message('organization-policy.not-changed');
 
 export type Marks = ReturnType<typeof createMarks>;
 
-/** Marks clients as pages show them, because an approval is of what the page showed. */
+/** Makes and compares fingerprints of clients as pages show them: an approval applies only to what the page showed. */
 export function createMarks(seals: Pick<Seals, 'macsOf'>) {
-  /** Returns the marks of the client under all keys, the current one first. */
+  /** Returns the fingerprints of the client with all keys; the one with the current key is first. */
   const marksOf = (organizationId: string, { links: _, ...client }: ApprovableClient): string[] =>
     seals
-      // Leave the links out: changed links do not undo an earlier approval either.
+      // Leave out the links: a change of the links does not invalidate an earlier approval either.
       .macsOf(JSON.stringify(['approval', organizationId, client]))
       .map((mac) => mac.slice(0, MARK_LENGTH));
   return {
-    /** Returns the value of the hidden field. */
     of: (organizationId: string, clients: readonly ApprovableClient[]): string =>
       clients.map((client) => marksOf(organizationId, client)[0]).join('.'),
 
-    /** Compares clients with the marks in a sent form. */
+    /** Compares clients with the fingerprints in a sent form. */
     in(organizationId: string, form: URLSearchParams): IsAsShown {
       const marks = new Set((form.get(SHOWN_FIELD) ?? '').split('.'));
       return (client) => marksOf(organizationId, client).some((mark) => marks.has(mark));
@@ -118,7 +117,7 @@ export function clientRoutes(parts: {
 }): Route[] {
   const { kit, clock, clientStandings, organizationEndings, organizationReach, marks, actor, urlOf } = parts;
 
-  /** Returns the client that the path names; throws 404 if it is a machine client, or not connected. */
+  /** Returns the client that the path names; throws 404 if it is a machine client, or no member has connected it. */
   async function clientIn(ctx: Context): Promise<ReachingClient> {
     const reach = organizationReach.of(actor(ctx).organization.id);
     const clients = await organizationReach.forPage(accountOf(ctx).id, () =>
@@ -136,7 +135,7 @@ export function clientRoutes(parts: {
     const looking = { ...own, accountId, organization, warehouse: undefined };
     const [{ asksFirst }, connected, [shown], standing] = await organizationReach.forPage(
       accountId,
-      // One after another, because a page uses one connection.
+      // Run the queries one after the other, because one page may use only one database connection.
       async () =>
         [
           await organizationReach.policyOf(organization.id),
@@ -193,7 +192,7 @@ export function clientRoutes(parts: {
       };
       const chosen = Object.hasOwn(decisions, decision) && (decision as keyof typeof decisions);
       try {
-        // A block is ended only by itself.
+        // A decision does not end a block; the user must unblock the client separately.
         if (chosen && !client.isBlocked && (await decisions[chosen]())) {
           const said = message(`organization-decision.done-${chosen}`, { app: client.name });
           return { url: urlOf(by.organization), said };
@@ -225,23 +224,23 @@ type App = Pick<ReachingClient, 'id' | 'state' | 'isSuspended' | 'isBlocked' | '
 
 interface WarehouseRow extends Reached {
   readonly name: string;
-  /** Those who were read, with rights there. */
+  /** The names of the members with rights in the warehouse, among the members that were read. */
   readonly people: readonly string[];
   readonly block: ReachingClient['blockedIn'][number] | undefined;
 }
 
 type PersonRow = Reached & ConnectingPerson;
 
-/** False if a policy, a block or the operator takes all access from the app. */
+/** False if a policy, a block or the operator leaves the app without any access. */
 const isIn = ({ state, isSuspended }: App): boolean => state === 'admitted' && !isSuspended;
 
-/** Says which of the people who connected the app were read, if not all. */
+/** Says how many of the members who connected the app are considered, if not all are. */
 const latest = ({ count }: App, connected: readonly ConnectingPerson[]): Message | undefined =>
   count > connected.length ? message('organization-client.latest', { count: connected.length }) : undefined;
 
 /**
- * The warehouses that the app can access, or is blocked in, each with what blocks or unblocks it there. If it has more
- * people than were read, it may access any warehouse.
+ * The warehouses that the app can access or in which it is blocked, each with the link that blocks or unblocks it
+ * there. If more members have connected the app than were read, it may have access to any warehouse.
  */
 function warehousePart(app: App, connected: readonly ConnectingPerson[], looking: Looking, url: string) {
   const note = latest(app, connected);
@@ -289,12 +288,12 @@ function warehousePart(app: App, connected: readonly ConnectingPerson[], looking
   }));
 }
 
-/** The members who connected it, each with what it can access through them. */
+/** The members who connected the app, each with what the app can access through that member. */
 function peoplePart(app: App, connected: readonly ConnectingPerson[], looking: Looking) {
   const names = new Map(looking.organization.warehouses.map(({ id, name }) => [id, name]));
-  /** An app without any access could access the blocked ones, too. */
+  /** Leave out blocked warehouses, unless the app has no access at all: then show what it could access. */
   const blocked = new Set(isIn(app) ? app.blockedIn.map(({ id }) => id) : []);
-  /** Returns, for example, `Hamburg, Riga (see, change)`: warehouses of the same rights together, without blocked ones. */
+  /** Returns, for example, `Hamburg, Riga (see, change)`: warehouses grouped by rights, without the blocked ones. */
   const placesOf = ({ reaches }: PersonRow): string[] => {
     const open = reaches.filter(({ id }) => !blocked.has(id));
     return [...Map.groupBy(open, ({ rights }) => rightsOf(rights, looking))].map(([rights, all]) => {
@@ -327,7 +326,7 @@ const whole =
   <Row>(rows: readonly Row[]) =>
   async () => ({ rows, next: undefined });
 
-/** Returns the rights in the operator's words, each once. */
+/** Returns the rights in the operator's words, without repetitions. */
 const rightsOf = (rights: readonly Right[], { inWords }: Looking): string =>
   inWords(RIGHTS.filter((right) => rights.includes(right)));
 

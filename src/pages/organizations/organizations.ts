@@ -1,4 +1,4 @@
-/** `/profile/organizations`: a user's organizations; owners and admins see and end access. */
+/** `/profile/organizations`: a user's organizations. Owners and admins see who has access, and can end it. */
 import type { ParsedUrlQuery } from 'node:querystring';
 import type { Context, Next } from 'koa';
 import type { Access } from '../../accounts/access/access.ts';
@@ -39,7 +39,7 @@ declare module '../view-data.ts' {
       readonly allowsApiKeys: boolean;
       readonly policyUrl: string;
       readonly url: string;
-      /** All parts, with the chosen warehouse. */
+      /** The URL that shows all parts, with the chosen warehouse. */
       readonly allUrl: string;
       readonly warehouses: ReturnType<typeof warehouseFilter>;
       readonly parts: readonly ReachPart[];
@@ -63,7 +63,7 @@ export function organizationsPage(parts: {
 }): Route[] {
   const { kit, clock, access, organizationEndings, organizationReach } = parts;
 
-  /** Continues for owners and admins (see `admin`); throws 404 for all other users. */
+  /** Continues for an owner or admin of the organization (stored in `admin`); throws 404 for all other users. */
   async function requireAdmin(ctx: Context, next: Next): Promise<void> {
     const all = await access.accessOf({ accountId: accountOf(ctx).id });
     const organization = all.find(({ id }) => id === ctx.params.id);
@@ -72,7 +72,7 @@ export function organizationsPage(parts: {
     await next();
   }
 
-  /** Before `requireAdmin`: a user who ended the own membership in another tab may not see the page any more. */
+  /** Runs before `requireAdmin`, because users who left the organization in another tab may no longer see the page. */
   async function sayOwnEnded(ctx: Context, next: Next): Promise<void> {
     const own = accountOf(ctx).id;
     const all = ctx.params.person === own ? await access.accessOf({ accountId: own }) : undefined;
@@ -122,7 +122,7 @@ export function organizationsPage(parts: {
     });
   }
 
-  /** After a change that was not made: throws 404 if the user has just lost the role, which this node may not know yet. */
+  /** Call it if a change was not made: throws 404 if the user has just lost the role, maybe at another node. */
   async function requireStillAdmin(ctx: Context): Promise<void> {
     access.forget(accountOf(ctx).id);
     await requireAdmin(ctx, async () => {});
@@ -175,7 +175,7 @@ export function organizationsPage(parts: {
     already: message('organizations.already-ended'),
   });
 
-  /** The routes that block, or unblock, a client in the place of the path: the organization, or a warehouse. */
+  /** The routes that block, or unblock, a client in the organization or warehouse that the path names. */
   const deciding = (place: string, act: 'block' | 'unblock'): Route[] =>
     ending<BlockedOrNot>({
       path: `${place}/clients/:client/${act === 'block' ? 'end' : 'let-in'}`,
@@ -226,16 +226,16 @@ function refused(error: unknown): Ended {
   return { status: 409, said: [text] };
 }
 
-/** Above this number, the warehouses are found by a search. */
+/** If there are more warehouses than this, the user finds them by a search. */
 const MAX_WAREHOUSES = 20;
 
-/** Returns the links of the warehouses or, if there are many, of those that a search finds. */
+/** Returns links to the warehouses; if there are many, only to those that a search finds. */
 function warehouseFilter({ warehouses }: Organization, chosen: string | undefined, query: ParsedUrlQuery, url: string) {
   const hasSearch = warehouses.length > MAX_WAREHOUSES;
   const search = hasSearch ? String(query.find ?? '').slice(0, 200) : '';
   const found = warehouses.filter(({ name }) => containsText(name, search));
   const present = found.filter(({ id }) => id === chosen);
-  // A new choice keeps the shown part with its search.
+  // Keep the part that is shown, and its search, when the user chooses another warehouse.
   const names = ['show', 'q', 'only', 'order'] as const;
   const shown = Object.fromEntries(
     names.flatMap((name) => (typeof query[name] === 'string' && query[name] !== '' ? [[name, query[name]]] : [])),
@@ -245,9 +245,9 @@ function warehouseFilter({ warehouses }: Organization, chosen: string | undefine
   return {
     total: warehouses.length,
     found: found.length,
-    /** Undefined if all warehouses are linked. */
+    /** Undefined if the page links all warehouses. */
     search: hasSearch ? search : undefined,
-    /** The parameters of the part that is shown alone. */
+    /** The parameters that select the part that is shown alone. */
     kept: Object.entries(shown).map(([name, value]) => ({ name, value })),
     allUrl: urlWith(url, shown),
     links: [...new Set([...present, ...linked])].slice(0, MAX_WAREHOUSES).map(({ id, name }) => ({
@@ -255,12 +255,11 @@ function warehouseFilter({ warehouses }: Organization, chosen: string | undefine
       url: urlWith(url, { ...kept, warehouse: id }),
       isChosen: id === chosen,
     })),
-    /** The name of the chosen warehouse. */
     chosen: warehouses.find(({ id }) => id === chosen)?.name,
   };
 }
 
-/** What a path names: a client, and the warehouse in which it is or will be blocked; undefined for all of them. */
+/** What a path names: a client, and the warehouse in which to block or unblock it; undefined for the organization. */
 interface BlockedOrNot {
   readonly client: ReachingClient;
   readonly warehouse: Organization['warehouses'][number] | undefined;
@@ -268,7 +267,7 @@ interface BlockedOrNot {
   readonly place: string;
 }
 
-/** @param organization its name, if the client is blocked only in a warehouse, the place */
+/** @param organization the organization's name, if the client is blocked only in the warehouse `place` */
 const blockEffects = (
   { count, kind, ownerName }: ReachingClient,
   organization: string | undefined,

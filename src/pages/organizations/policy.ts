@@ -24,7 +24,7 @@ declare module '../view-data.ts' {
       readonly problems: readonly FormProblem[];
       readonly asksFirst: boolean;
       readonly allowsApiKeys: boolean;
-      /** Marks of the listed clients and of `others`, as a page showed them: only these can be approved. */
+      /** Fingerprints of the listed clients and of `others`, as a page showed them: only these can be approved. */
       readonly shown: string;
       /** Connected clients about which the organization has not decided. */
       readonly clients: readonly {
@@ -35,28 +35,28 @@ declare module '../view-data.ts' {
       }[];
       readonly total: number;
       readonly found: number;
-      /** Undefined if all clients are listed. */
+      /** Undefined if the page lists all clients. */
       readonly search: string | undefined;
-      /** The ids of the chosen clients that this page does not list: an earlier one did. */
+      /** The ids of chosen clients that this page does not list, but that an earlier page listed. */
       readonly others: readonly string[];
     };
   }
 }
 
-/** Above this number, the clients to approve are found by a search. */
+/** If there are more clients to approve than this, the user finds them by a search. */
 const MAX_LISTED = 20;
 const NOT_CHANGED = message('organization-policy.not-changed');
 
 /** The fields of a policy form. */
 interface Policy {
-  /** Undefined, as the next one, if the form names none of the choices. */
+  /** Undefined, like `allowsApiKeys`, if the form contains none of the choices. */
   readonly asksFirst?: boolean | undefined;
   readonly allowsApiKeys?: boolean | undefined;
   /** The ids of the clients to approve; undefined before anything is chosen. */
   readonly approved?: readonly string[];
-  /** True for a client that is as a page showed it. */
+  /** True for a client that is still as a page showed it. */
   readonly isAsShown: IsAsShown;
-  /** The search for one of the listed clients. */
+  /** The search among the clients to approve. */
   readonly search: string;
   /** True if the form was sent by the button of the search. */
   readonly isSearch: boolean;
@@ -76,7 +76,7 @@ export function policyRoutes(parts: {
 }): Route[] {
   const { kit, clientStandings, organizationEndings, organizationReach, marks, actor, urlOf } = parts;
 
-  /** Ticks only what a page has listed, as it was then: not what was ticked and has changed since. */
+  /** Ticks only clients that a page has listed and that have not changed since. */
   async function draw(ctx: Context, typed: Policy, { notice, problems }: Said): Promise<void> {
     const { organization } = actor(ctx);
     const policy = await organizationReach.policyOf(organization.id);
@@ -87,7 +87,7 @@ export function policyRoutes(parts: {
     const undecided = new Map(clients.filter(isUndecided).map((client) => [client.id, client]));
     const approvable = await clientStandings.approvable([...undecided.keys()]);
     const countOf = ({ id }: ApprovableClient): number => undecided.get(id)?.count ?? 0;
-    // Those of most people first: of many, only the listed ones are ticked.
+    // List the clients with most users first: if there are many clients, only the listed ones are ticked.
     const shown = approvable.toSorted((a, b) => countOf(b) - countOf(a) || collator.compare(a.name, b.name));
     const found = shown.filter((client) => containsText(textOf(client), search));
     const listed = found.slice(0, MAX_LISTED);
@@ -132,7 +132,7 @@ export function policyRoutes(parts: {
     }),
     stored: () => ({ search: '', isSearch: false, isAsShown: () => true }),
     draw,
-    // The page keeps the ticks of the clients that it does not list.
+    // Show the form again after a search; it keeps the ticks of clients that are no longer listed.
     check: (_ctx, { isSearch }) => (isSearch ? {} : undefined),
     async save(ctx, { asksFirst, allowsApiKeys, approved = [], isAsShown }) {
       const by = actor(ctx);
@@ -167,7 +167,7 @@ const detailOf = ({ ownerName, hosts }: ApprovableClient, client?: ReachingClien
     people: client ? through(client) : '',
   });
 
-/** Says whose ticks are gone. */
+/** Says which clients are no longer ticked, because they have changed. */
 function changedText(clients: readonly ApprovableClient[]): Message {
   const more = clients.length > MAX_NAMES ? ` +${clients.length - MAX_NAMES}` : '';
   const names = clients.slice(0, MAX_NAMES).map(({ name }) => name);

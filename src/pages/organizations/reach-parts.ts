@@ -1,4 +1,4 @@
-/** Lists the people, clients and API keys that reach an organization, for its page. */
+/** Lists the users, clients and API keys that can access an organization, for its page. */
 import type { ParsedUrlQuery } from 'node:querystring';
 import { type Organization, RIGHTS, type Right } from '../../accounts/access/reach.ts';
 import type { OrganizationPolicy } from '../../accounts/organizations/organization-policy.ts';
@@ -20,7 +20,7 @@ import { type Tile, tileOf } from '../words/tile.ts';
 
 /** Maximum number of rows per part on the page with all parts. */
 const MAX_ROWS_PER_PART = 10;
-/** Maximum number of steps in which a part is read, there and on its own page. */
+/** Maximum number of steps in which a part is read on the page with all parts, and on its own page (`MAX_STEPS`). */
 const MAX_STEPS_PER_PART = 3;
 const MAX_STEPS = 60;
 /** Maximum number of listed users through whom a client has access. */
@@ -30,7 +30,7 @@ export const MAX_NAMES = 3;
 export interface Looking {
   readonly accountId: string;
   readonly organization: Organization;
-  /** The warehouse that the user chose: the page then lists only what has access to it. */
+  /** The warehouse that the user chose. The page then lists only what can access this warehouse. */
   readonly warehouse: Organization['warehouses'][number] | undefined;
   readonly inWords: (rights: readonly Right[]) => string;
   readonly url: string;
@@ -45,13 +45,13 @@ export interface ReachRow {
   /** The page of the client; absent for other rows. */
   readonly url?: string;
   readonly tile?: Tile;
-  /** Identifies the row: an email address, the provider of a client, or the end of a key; may be empty. */
+  /** Distinguishes the row from others: an email address, a client's provider, or the end of a key; may be empty. */
   readonly detail: Text;
   readonly role: Message | undefined;
-  /** Marks such as `suspended`, `blocked`, `you`. */
+  /** Labels such as `suspended`, `blocked`, `you`. */
   readonly marks: readonly { readonly text: Message; readonly isWarning: boolean }[];
   readonly facts: readonly ReachFact[];
-  /** Where to end this access; undefined if the user may not end it. */
+  /** The link that ends this access; undefined if the user may not end it. */
   readonly action: { readonly url: string; readonly label: Message; readonly isEnd: boolean } | undefined;
 }
 
@@ -92,13 +92,13 @@ export async function reachParts(
 
 const none = async (): Promise<Step<ReachingKey>> => ({ rows: [], next: undefined });
 
-/** The texts of a part, and how its rows are searched, filtered and sorted. */
+/** The texts of a part, and how the rows of the part are searched, filtered and sorted. */
 export interface Kind<Row> extends Omit<ListForm<Row>, 'path' | 'kept' | 'idOf'> {
   readonly id: string;
   readonly heading: Message;
   readonly note?: Message | undefined;
   readonly empty: Message;
-  /** True for a row that is proposed for ending, because its access was not used for 90 days. */
+  /** True for a row that the page proposes to end, because its access was not used for 90 days. */
   readonly isUnused?: (row: Row, now: number) => boolean;
 }
 
@@ -134,11 +134,11 @@ export const partOf = <Row extends Reached>(
       /** True if there may be more rows than `total`. */
       isMore,
       rows,
-      /** The heads of the columns, which are the same facts in each row. */
+      /** The column headings: all rows have the same facts. */
       columns: rows[0]?.facts.map(({ label }) => label) ?? [],
       /** The page with all rows; undefined if they are all shown here. */
       allUrl: (isMore || rows.length < list.total) && !isAlone ? list.allUrl : undefined,
-      /** What was not used for 90 days; undefined if there is nothing, or if the list is shown. */
+      /** The rows that were not used for 90 days; undefined if there are none, or if the list is shown. */
       unused: count > 0 ? { count, url: `${list.allUrl}&only=unused` } : undefined,
       /** The list with its tools; undefined if only the first few rows are shown. */
       list: isAlone ? list : undefined,
@@ -148,7 +148,7 @@ export const partOf = <Row extends Reached>(
 
 export type ReachPart = Awaited<ReturnType<ReturnType<typeof partOf>['read']>>;
 
-/** A row of a part, and how many warehouses it reaches if that is shown. */
+/** A row of a part. `warehouses` is how many warehouses it can access, if that is shown. */
 export type Reached = Pick<Reaching, 'at' | 'id' | 'rights'> & {
   readonly warehouses?: number | null;
 };
@@ -210,7 +210,7 @@ const CLIENTS: Kind<ReachingClient> = {
   textOf: ({ name, ownerName, people }) => [name, ownerName, ...people].join(' '),
   orders: [byName, byLastUse],
   isUnused: ({ state, isBlockedThere, count, lastUsedAt, requestedAt }, now) =>
-    // Of a client with more people, the last use is not known.
+    // If more members have connected the client than are examined, its last use is not known.
     state === 'admitted' && !isBlockedThere && count <= MAX_EXAMINED && isUnused(lastUsedAt, requestedAt, now),
   filters: [
     BLOCKED,
@@ -260,7 +260,7 @@ function personRow(owners: readonly string[], looking: Looking) {
         { label: message('organization.since'), moment: toMoment(person.since) },
         last(message('organization.last-signed-in'), person.lastSignedInAt),
       ],
-      // In the view of a warehouse nothing acts on the whole organization.
+      // In the view of a warehouse, offer no action that affects the whole organization.
       action:
         isProtected || warehouse
           ? undefined
@@ -284,7 +284,7 @@ export function blockAction(
 
 type Blocked = Pick<ReachingClient, 'id' | 'isBlocked' | 'isBlockedThere'>;
 
-/** Returns the mark of the blocks: in the organization, in the chosen warehouse, or in some warehouses. */
+/** Returns a label for the blocks in the organization, in the chosen warehouse, or in some warehouses. */
 function blocks({ isBlocked, isBlockedThere, blockedIn }: Blockable, looking: Looking) {
   const { organization, warehouse } = looking;
   const places = [
@@ -293,7 +293,7 @@ function blocks({ isBlocked, isBlockedThere, blockedIn }: Blockable, looking: Lo
     ...(warehouse || isBlocked ? [] : blockedIn.map(({ name }) => name)),
   ];
   if (places.length === 0) return [];
-  // In the view of a warehouse, a block there needs no name.
+  // In the view of a warehouse, leave out its name.
   if (isBlockedThere && !isBlocked) return [warning('blocked')];
   const names = places.slice(0, MAX_NAMES).join(', ');
   const others = Math.max(0, places.length - MAX_NAMES);
@@ -312,7 +312,7 @@ function clientRow(client: ReachingClient, looking: Looking) {
   const lastUse =
     client.people.length > 0
       ? last(message('organization.last-used'), client.lastUsedAt)
-      : // Ended connections are not looked at: without a present one, *never* could be untrue.
+      : // Ended connections are not read, so *never* could be wrong if there is no current connection.
         { label: message('organization.last-used'), text: message('organization.unknown') };
   return {
     name,

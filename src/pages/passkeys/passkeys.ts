@@ -33,7 +33,7 @@ interface PasskeyView {
   readonly name: string;
   readonly problems: readonly FormProblem[];
   readonly action: string;
-  /** Where the script fetches the creation options from; undefined for an existing passkey. */
+  /** The URL from which the script fetches the creation options; undefined for an existing passkey. */
   readonly optionsUrl?: string;
   readonly button: Message;
   readonly cancel: string;
@@ -75,7 +75,7 @@ export function passkeysPage(parts: {
 }): Route[] {
   const { kit, passkeySignIns, passkeys, continueIfSatisfied } = parts;
 
-  /** Continues with the user's passkey that the path names. @throws 404 for any other */
+  /** Continues if the path names a passkey of the user. @throws 404 for any other passkey */
   async function requireOwnPasskey(ctx: Context, next: Next): Promise<void> {
     const passkey = (await passkeys.of(accountOf(ctx).id)).find(({ id }) => id === ctx.params.id);
     if (!passkey) ctx.throw(404, 'no such passkey of this person');
@@ -91,7 +91,7 @@ export function passkeysPage(parts: {
     ctx.body = await passkeySignIns.optionsToConfirm(ctx, accountOf(ctx));
   }
 
-  /** Requires a recent sign-in, like the page that fetches these options. */
+  /** Requires a recent sign-in, as does the page whose script fetches these options. */
   async function optionsToAdd(ctx: Context): Promise<void> {
     if (await kit.isRecent(ctx)) ctx.body = await passkeySignIns.optionsToAdd(ctx, accountOf(ctx));
     else ctx.throw(403, 'the sign-in is not recent');
@@ -118,10 +118,10 @@ export function passkeysPage(parts: {
   async function add(ctx: Context): Promise<void> {
     const form = formOf(ctx);
     const answer = form.get(NEW_PASSKEY_FIELD) ?? '';
-    // If the user had to confirm the sign-in first, the repeated form contains no passkey.
+    // If the user had to re-authenticate first, the form is sent again without a passkey.
     if (answer === '') return seeOther(ctx, NEW);
     const account = accountOf(ctx);
-    // Replace an invalid name: the authenticator has stored the passkey already.
+    // Replace an invalid name instead of refusing it, because the authenticator has already stored the passkey.
     const name = acceptable(form.get('name') ?? '') ?? defaultName(ctx);
     const added = await passkeySignIns.add(ctx, account, { answer, name });
     if (isMessage(added)) {

@@ -1,4 +1,4 @@
-/** `/password`: the page of a one-time link: sets a password or, without passwords, signs in. */
+/** `/password`: the page of a one-time link, which sets a password or, in a service without passwords, signs in. */
 import type { Context } from 'koa';
 import type { Account } from '../../accounts/account.ts';
 import type { LinkPurpose, PasswordLinks } from '../../accounts/password-links/password-links.ts';
@@ -12,7 +12,6 @@ import { get, post, type Route } from '../routes.ts';
 import type { EndingChoice } from '../security/what-has-access.ts';
 import type { EnabledMethods } from '../sign-in/enabled-methods.ts';
 import { passwordProblem, sayBusy } from '../sign-in/password-check.ts';
-import { comesFrom } from '../sign-in/upstream-providers.ts';
 import { createUseLink, type UseLinkParts } from './used-link.ts';
 
 declare module '../view-data.ts' {
@@ -21,19 +20,17 @@ declare module '../view-data.ts' {
       readonly heading: Message;
       readonly email: string;
       readonly action: string;
-      /** The token of the link: it is in the form, so that it need not be in the URL. */
+      /** The token of the link. The form contains it, so that the URL need not. */
       readonly token: string;
-      /** False if the service does not use passwords: then the link signs in. */
+      /** False if the service does not use passwords; the link then signs the user in. */
       readonly setsPassword: boolean;
-      /** Names the provider with which users of that email domain sign in without a password. */
-      readonly elsewhere: Message | undefined;
       /** Sign-in methods, clients and keys that the user can end with the same form. */
       readonly choices: readonly EndingChoice[];
-      /** Sign-in methods that this link does not remove. */
+      /** Sign-in methods that cannot be removed with this link. */
       readonly kept: readonly EndingChoice[];
       /** Names the strong methods of a user for whom a password alone is not enough; empty for other users. */
       readonly neededMethods: Text;
-      /** True if the link gives the account its first access: it ends nothing. */
+      /** True if the link gives the account its first access, so that there is nothing to end. */
       readonly isFirst: boolean;
       readonly problem: Message | undefined;
     };
@@ -46,8 +43,8 @@ declare module '../view-data.ts' {
 }
 
 /**
- * The token arrives in the query, which is never logged, and is immediately moved to a cookie and
- * the form: a URL stays in the browser's history and address bar, and users copy it.
+ * The token arrives in the query, which is never logged, and is immediately moved to a cookie and the form, because a
+ * URL stays in the browser's history and address bar, and users copy it.
  */
 export function passwordPage(
   parts: UseLinkParts & {
@@ -57,7 +54,7 @@ export function passwordPage(
   },
 ): Route[] {
   const { kit, issuer, passwordLinks: links, enabled, endingChoices, neededMethods, waiting } = parts;
-  const { passwords, upstream, forgotPasswordUrl } = enabled;
+  const { passwords, forgotPasswordUrl } = enabled;
   const cookie = ownCookie(issuer, 'link');
   const useLink = createUseLink(parts);
 
@@ -70,18 +67,16 @@ export function passwordPage(
 
   async function draw(ctx: Context, token: string, problem?: Message): Promise<void> {
     const link = await links.find(token);
-    // A mailed link only sets a password, so it has no use once the service has no passwords.
+    // A mailed link was sent only to set a password, so it has no use once the service has no passwords.
     if (!link || (link.purpose === 'forgotten' && !passwords)) return showExpired(ctx);
     const { account, purpose } = link;
     const choices = await endingChoices.of(account, ctx.method === 'POST' ? formOf(ctx) : undefined, purpose);
-    const provider = passwords ? upstream.providerOf(account.email) : undefined;
     await kit.render(ctx, 'password', {
       heading: passwords ? headingOf(account, purpose) : message('password.sign-in-title'),
       email: account.email,
       action: ctx.path,
       token,
       setsPassword: passwords,
-      elsewhere: provider && comesFrom(provider),
       choices: choices.filter(({ isKept }) => !isKept),
       kept: choices.filter(({ isKept }) => isKept),
       neededMethods: await neededMethods(account, purpose === 'forgotten'),
@@ -90,7 +85,7 @@ export function passwordPage(
     });
   }
 
-  /** GET does not consume the link, because mail programs open links, too. */
+  /** GET does not use up the link, because mail programs also open links. */
   async function show(ctx: Context): Promise<void> {
     const { token } = ctx.query;
     if (token === undefined) return draw(ctx, cookie.get(ctx) ?? '');

@@ -1,4 +1,4 @@
-/** Uses a one-time link: sets the password or signs in, ends what was ticked, and sends mails. */
+/** Uses a one-time link: sets the password or signs in, ends what the user has ticked, and sends mails. */
 import type { Context } from 'koa';
 import type { Account } from '../../accounts/account.ts';
 import type { AccountMail } from '../../accounts/mail/account-mail.ts';
@@ -35,14 +35,15 @@ export interface UseLinkParts {
 }
 
 /**
- * Returns the function that uses a link, informs the user of it by mail, and redirects; after an invitation, the
- * password just set signs in. It returns false if the link was used or has expired, and throws like `PasswordChanges`.
+ * Returns the function that uses a link, informs the user by mail, and redirects. After an invitation, the user is
+ * signed in with the new password. The function returns false if the link was used or has expired, and throws like
+ * `PasswordChanges`.
  */
 export function createUseLink(parts: UseLinkParts): (ctx: Context, token: string) => Promise<boolean> {
   const { kit, passwordChanges, formDrafts, waiting, endingChoices, neededMethods, standings, signIns, mail } = parts;
   const { passwords } = parts.enabled;
 
-  /** Redirects to the sign-in of the waiting authorization; if none waits, to `/login`. */
+  /** Redirects to the sign-in of the authorization that waits; to `/login` if none waits. */
   async function redirectToSignIn(ctx: Context, account: Account): Promise<void> {
     const { email } = account;
     const methods = await neededMethods(account);
@@ -60,7 +61,7 @@ export function createUseLink(parts: UseLinkParts): (ctx: Context, token: string
     }
   }
 
-  /** Mails the user which access was not ended, because an attacker may have added it. */
+  /** Mails the user what still has access, because an attacker may have added it. */
   async function notify(ctx: Context, account: Account, purpose: LinkPurpose): Promise<void> {
     if (!mail) return;
     const left = (await endingChoices.of(account)).map(({ what, since }) =>
@@ -80,10 +81,10 @@ export function createUseLink(parts: UseLinkParts): (ctx: Context, token: string
       return kit.notices.redirect(ctx, SECURITY, SIGNED_IN);
     }
     const { is } = await standings.wouldBe(byPassword(account.id));
-    // A mailed link only proves that its user reads the mail of the account.
+    // Ask for a sign-in: a mailed link proves only that its user can read the mail of the account.
     if (purpose !== 'invitation' || is === 'must use') return redirectToSignIn(ctx, account);
     await signIns.signIn(ctx, account, 'password', 'password', { isMailed: true });
-    // The authorization waits until the user has added a strong method.
+    // An authorization that waits is resumed after the user has added a strong method.
     seeOther(ctx, is === 'must add' ? STRONG_SIGN_IN : ((await waiting.restart(ctx)) ?? '/profile'));
   }
 
@@ -100,7 +101,7 @@ export function createUseLink(parts: UseLinkParts): (ctx: Context, token: string
     if (!recovered) return false;
     const { account, purpose } = recovered;
     mailRemovals(ctx, account, removed);
-    // Remember this browser, so that password guesses by strangers do not use up its attempts.
+    // Remember this browser as known, so that failed attempts by strangers do not count against its limit.
     signIns.rememberBrowser(ctx, account);
     await notify(ctx, account, purpose);
     await redirect(ctx, account, purpose);

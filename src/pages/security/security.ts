@@ -115,11 +115,11 @@ export function securityPage(parts: {
     },
   });
 
-  /** Changes the password and, if asked to, ends the user's connections. */
+  /** Changes the password and, if the user has chosen so, ends the user's connections. */
   const changingPassword = formRoutes<Typed>(kit, {
     ...page,
     path: PASSWORD,
-    // Asks for the password itself, even after a recent sign-in: a stolen session must not be able to change it.
+    // The form asks for the password itself, even after a recent sign-in, so that a stolen session cannot change it.
     isUrgent: true,
     read: (form) => ({ isEndingConnections: form.get('end_connections') === 'yes' }),
     fieldOf: ({ code }) => ({ field: code }),
@@ -157,7 +157,7 @@ export function securityPage(parts: {
   ];
 }
 
-/** Shows the problem of a password; keeps the 429 or 503 of too many attempts. */
+/** Shows a problem with a password. Keeps the status 429 or 503 that too many attempts have set. */
 const refusedIn = (ctx: Context, field: string, text: Message): Answer<Typed> => ({
   problems: [problemOf(field, text)],
   status: isPaused(ctx) ? ctx.status : 422,

@@ -14,10 +14,10 @@ import { accountOf } from '../signed-in.ts';
 import { toMoment } from '../words/moment.ts';
 
 const ONE = `${SECURITY}/sessions/:uid/sign-out`;
-/** Query parameter: how many sessions the earlier pages of the list showed. */
+/** Query parameter: how many sessions the earlier pages have shown. */
 const FROM = 'sessions_from';
 const EVERYWHERE = `${SECURITY}/sign-out-everywhere`;
-/** The page lists every active session, at most this many at a time: none is hidden by later ones. */
+/** Sessions per page. All active sessions are listed, so that an attacker's session cannot be hidden by later ones. */
 const PAGE_SIZE = 25;
 const MAX_FROM = 100_000;
 const SIGNED_OUT_THERE = message('security.signed-out-there');
@@ -37,8 +37,8 @@ export function createSessionsSection(parts: {
   const { kit, accounts, activity, sessions, sessionList, signIns } = parts;
 
   /**
-   * Returns a page of the recorded sessions, without those that the token store no longer has, and the current
-   * session on the first page. Reads no more of the token store, because a user may have started thousands.
+   * Returns a page of the recorded sessions that the token store still has; the first page begins with the current
+   * session. Reads from the token store only the sessions of this page, because a user may have started thousands.
    */
   async function pageOf(ctx: Context, from: number) {
     const [own, recorded] = await Promise.all([
@@ -72,7 +72,7 @@ export function createSessionsSection(parts: {
     origin: Origin = originInSession(ctx),
   ): NewActivity => ({ ...done, actor: 'person', accountId: accountOf(ctx).id, origin });
 
-  /** For the entry after the end of all sessions: this session must have been active until then, one generation ago. */
+  /** For an entry that is recorded after all sessions have ended: this session must have been active until then. */
   function originAfterEnd(ctx: Context): Origin {
     const { session, ...origin } = originInSession(ctx);
     return { ...origin, ...(session && { session: { ...session, generation: session.generation + 1 } }) };

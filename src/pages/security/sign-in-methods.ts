@@ -16,7 +16,7 @@ import { toMoment } from '../words/moment.ts';
 
 const WAYS = `${SECURITY}/ways`;
 const REMOVE = `${WAYS}/remove`;
-/** The linked provider to remove: a parameter of the confirmation page and a field of its form. */
+/** Names the linked provider to remove: a parameter of the confirmation page, and a field of its form. */
 const REMOVED_FIELD = 'remove_way';
 const RESET = `${SECURITY}/password/reset`;
 
@@ -45,7 +45,7 @@ export function createSignInMethodsPart(parts: {
     const usable = held.filter(({ isDisabled }) => !isDisabled);
     const keepsPassword = passwords && account.hasPassword;
     const methods = {
-      /** True if the service has passwords, and the user has one or no other method that works. */
+      /** True if the service has passwords, and the user has a password or no other usable method. */
       hasPassword: passwords && (account.hasPassword || usable.length === 0),
       // The page lists passkeys in a section of their own.
       held: held
@@ -63,7 +63,7 @@ export function createSignInMethodsPart(parts: {
               : undefined,
         })),
       linkable: upstream.providers.filter(({ id }) => !linked.some((method) => method.id === id)),
-      /** Providers with which the user can confirm their identity to choose a new password. */
+      /** Providers at which the user can re-authenticate to choose a new password. */
       resetWith: passwords ? linked : [],
       linkUrl: WAYS,
       resetUrl: RESET,
@@ -74,7 +74,7 @@ export function createSignInMethodsPart(parts: {
 
   const back = backTo(SECURITY);
 
-  /** Redirects to the provider. The session continues, and is checked at the user's return. */
+  /** Redirects to the provider. The session continues, and is checked when the user returns. */
   const link = (ctx: Context): Promise<void> =>
     upstream.begin(ctx, formOf(ctx).get('link_with') ?? '', {
       to: 'link',
@@ -113,11 +113,11 @@ export function createSignInMethodsPart(parts: {
       back: () => SECURITY,
     });
 
-  /** Returns the provider that the form, the form before a sign-in, or the link names. */
+  /** Returns the provider that is named by the form, by the form kept during a sign-in, or by the link. */
   const providerIn = (ctx: Context): unknown =>
     (ctx.method === 'POST' ? formOf(ctx) : typedOf(ctx))?.get(REMOVED_FIELD) ?? ctx.query[REMOVED_FIELD];
 
-  /** Asks even after a recent sign-in: a stolen session must not be able to change the password. */
+  /** Redirects to the provider even after a recent sign-in, so that a stolen session cannot change the password. */
   const reset = (ctx: Context): Promise<void> =>
     upstream.begin(ctx, formOf(ctx).get('confirm_with') ?? '', {
       to: 'reset',

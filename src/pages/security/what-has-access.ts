@@ -1,7 +1,7 @@
 /**
- * Lists what else gives access to an account, and ends what the user does not recognize: on the page of a
- * one-time link and, after the first sign-in with a provider, on `/profile/security/first-sign-in`, because
- * an attacker may have used the invitation.
+ * Lists everything else that gives access to an account, and ends what the user does not recognize. Shown on the page
+ * of a one-time link and, after the first sign-in with a provider, on `/profile/security/first-sign-in`, because an
+ * attacker may have used the invitation.
  */
 import type { Context } from 'koa';
 import type { Account } from '../../accounts/account.ts';
@@ -32,7 +32,7 @@ declare module '../view-data.ts' {
       readonly label: string;
       readonly action: string;
       readonly choices: readonly EndingChoice[];
-      /** Hidden fields: the parameters of the URL. */
+      /** Hidden fields, which repeat the parameters of the URL. */
       readonly fields: readonly { readonly name: string; readonly value: string }[];
       /** The URL to which the user continues. */
       readonly onward: string;
@@ -46,7 +46,7 @@ export type EndingChoice = ReturnType<typeof asChoice>;
 export type EndingChoices = ReturnType<typeof createEndingChoices>;
 
 const FIRST_SIGN_IN = `${SECURITY}/first-sign-in`;
-/** The linked provider, and the target (kept for this browser): parameters of the URL, and form fields. */
+/** Parameters of the URL, and form fields: the linked provider, and the name of the draft with the target. */
 const [METHOD, ONWARD] = ['way', 'onward'];
 const FIELD = {
   password: 'remove_password',
@@ -56,7 +56,7 @@ const FIELD = {
   method: 'remove_way',
 };
 
-/** Sessions of a user that are looked up in the token store, before others are taken to be active. */
+/** After so many sessions were looked up in the token store, assume that another active session exists. */
 const MAX_READ_SESSIONS = 1_000;
 const READ_AT_ONCE = 25;
 
@@ -83,8 +83,8 @@ export function createEndingChoices({
   readonly formDrafts: Pick<FormDrafts, 'save'>;
 } & Pick<StrongSignIns, 'endGrace'>) {
   /**
-   * A mailed link proves access to the mailbox only. It therefore removes no passkey, and no method at all
-   * of a user who needs more than a password (OWASP ASVS 5.0, 6.4.3 and 6.4.4).
+   * Returns which methods a link does not remove. A mailed link proves only access to the mailbox, so it removes no
+   * passkey and, if the user needs more than a password, no method at all (OWASP ASVS 5.0, 6.4.3 and 6.4.4).
    */
   const keptBy =
     (purpose: LinkPurpose | undefined, withPassword: Standing) =>
@@ -94,8 +94,8 @@ export function createEndingChoices({
   /**
    * Lists what gives access now.
    *
-   * @param form of which the ticked checkboxes are chosen
-   * @param purpose of the link that authenticates the user; absent for a signed-in user.
+   * @param form the choices ticked in this form are marked as chosen
+   * @param purpose the purpose of the link that authenticates the user; absent for a signed-in user
    */
   async function of(
     { id }: Account,
@@ -116,7 +116,7 @@ export function createEndingChoices({
     ].map((choice) => asChoice(choice, form));
   }
 
-  /** Reads few sessions at a time. After `MAX_READ_SESSIONS` of them the answer is true: a user may have thousands. */
+  /** Reads few sessions at a time. Returns true after `MAX_READ_SESSIONS`, because a user may have thousands. */
   async function hasOtherSession(ctx: Context, account: Account): Promise<boolean> {
     const own = await sessions.current(ctx);
     for (let skip = 0; skip < MAX_READ_SESSIONS; skip += READ_AT_ONCE) {
@@ -127,7 +127,7 @@ export function createEndingChoices({
     return true;
   }
 
-  /** Lists what gives access besides this browser and this method: also the password and other sessions. */
+  /** Lists what gives access, except this browser and this method; includes the password and other sessions. */
   async function besides(
     ctx: Context,
     account: Account,
@@ -149,10 +149,10 @@ export function createEndingChoices({
     besides,
 
     /**
-     * Returns the path of the redirect after a user's first sign-in with a provider.
+     * Returns the path to redirect to after a user's first sign-in with a provider.
      *
-     * @param methodId the `id` of that provider's `LinkedMethod`.
-     * @param onward the original target: returned if there is nothing to ask.
+     * @param methodId the `id` of that provider's `LinkedMethod`
+     * @param onward the original target, returned if there is nothing to ask
      */
     async firstSignInPath(ctx: Context, account: Account, methodId: string, onward: string): Promise<string> {
       if ((await besides(ctx, account, methodId)).length === 0) return onward;
@@ -163,7 +163,7 @@ export function createEndingChoices({
     /**
      * Ends what the form has ticked, in the transaction that restores the user's access.
      *
-     * @param removed receives the removed sign-in methods.
+     * @param removed receives the removed sign-in methods
      */
     ending(ctx: Context, origin: Origin, removed: (methods: readonly LinkedMethod[]) => void = () => {}): RecoveryStep {
       const form = formOf(ctx);
@@ -174,7 +174,7 @@ export function createEndingChoices({
         if (isChosen(FIELD.apiKeys)) await apiKeys.revokeAll(accountId, { origin, tx });
         const withPassword = await standings.wouldBe(byPassword(accountId), tx);
         const hasStrongMethod = withPassword.is !== 'free' && withPassword.hasStrongMethod;
-        // The password of a mailed link must not open what a strong method protects, not even for some days.
+        // A password from a mailed link must never open what a strong method protects, so end the grace period.
         if (purpose === 'forgotten' && hasStrongMethod) await endGrace(accountId, tx);
         const isKept = keptBy(purpose, withPassword);
         removed(await signInMethods.removeWith(accountId, methods, { origin, tx, isKept }));
@@ -194,7 +194,7 @@ export function firstSignInPage(parts: {
 }): Route[] {
   const { kit, signInMethods, endingChoices, formDrafts, signIns, passwords } = parts;
 
-  /** Takes values from the form first: after a confirmation the URL has no parameters. */
+  /** Takes values from the form first, because the URL has no parameters after a re-authentication. */
   async function askedFor(ctx: Context) {
     const account = accountOf(ctx);
     const form = ctx.method === 'POST' ? formOf(ctx) : typedOf(ctx);
@@ -253,12 +253,12 @@ export function firstSignInPage(parts: {
 
 interface Choice {
   readonly name: string;
-  /** What ends, such as `Your connected app`. */
+  /** What can be ended, such as `Your connected app`. */
   readonly what: Message;
   readonly value?: string;
   /** For a sign-in method: the time when it was added. */
   readonly since?: Date;
-  /** True if this link may not end it: then it has no checkbox. */
+  /** True if this link may not end this entry, which then has no checkbox. */
   readonly isKept?: boolean;
 }
 
@@ -282,5 +282,5 @@ const methodChoice = ({ id, kind, label, addedAt }: LinkedMethod): Choice => ({
   what: message(kind === 'passkey' ? 'ending.passkey' : 'ending.provider', { label }),
 });
 
-/** Accepts only one of our paths: the same store also keeps other drafts of this user. */
+/** Accepts only a path of this service, because the same store also keeps other drafts of this user. */
 const isOurs = (onward: unknown): onward is string => typeof onward === 'string' && /^\/(?![/\\])/.test(onward);

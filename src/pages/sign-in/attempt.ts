@@ -2,7 +2,6 @@
 import type { Context } from 'koa';
 import type { Account } from '../../accounts/account.ts';
 import type { Activity } from '../../accounts/activity/activity.ts';
-import { normalizeEmail } from '../../accounts/email.ts';
 import type { LinkedMethod, SignInMethods } from '../../accounts/sign-in-methods.ts';
 import { isMessage, type Message, message, type Text } from '../../base/message.ts';
 import type { Method } from '../../provider/browser-sessions.ts';
@@ -14,13 +13,13 @@ import type { UsedMethod } from './browser-sign-ins.ts';
 import type { EnabledMethods } from './enabled-methods.ts';
 import { PASSKEY_FIELD } from './passkey-sign-ins.ts';
 import type { PasswordCheck } from './password-check.ts';
-import { comesFrom, PROVIDER_FIELD, type SignInPurpose } from './upstream-providers.ts';
+import { PROVIDER_FIELD, type SignInPurpose } from './upstream-providers.ts';
 
 type Attempt =
   | {
       readonly email: string;
       readonly problem: Text;
-      /** True if the problem is about the typed email address or password. */
+      /** True if the problem concerns the typed email address or password. */
       readonly isTypedWrong?: boolean;
     }
   | {
@@ -32,7 +31,7 @@ type Attempt =
 
 export interface AttemptParts {
   readonly kit: Pick<PageKit, 'signedInOf'>;
-  readonly enabled: Pick<EnabledMethods, 'passwords' | 'upstream' | 'passkeys'>;
+  readonly enabled: Pick<EnabledMethods, 'upstream' | 'passkeys'>;
   readonly checkPassword: PasswordCheck;
   readonly standings: Standings;
   readonly signInMethods: Pick<SignInMethods, 'of'>;
@@ -41,7 +40,7 @@ export interface AttemptParts {
 
 export function createSignInAttempts(parts: AttemptParts) {
   const { kit, enabled, checkPassword, standings, signInMethods, activity } = parts;
-  const { passwords, upstream, passkeys } = enabled;
+  const { upstream, passkeys } = enabled;
 
   /** @returns the account or a problem; undefined after a redirect to a provider. */
   async function attempt(ctx: Context, purpose: SignInPurpose): Promise<Attempt | undefined> {
@@ -54,31 +53,18 @@ export function createSignInAttempts(parts: AttemptParts) {
     }
     const email = form.get('email') ?? '';
     const password = form.get('password') ?? '';
-    // Use only the email domain: the answer must not reveal whether an account or password exists.
-    const hinted = upstream.providerOf(email);
-    const providerId = form.get(PROVIDER_FIELD) ?? (password === '' ? hinted?.id : undefined);
-    if (providerId !== undefined) {
-      // Drop the client's hint if the provider must ask who signs in: it names the previous user.
-      const hint = upstream.asksWho(ctx, providerId) ? undefined : purpose.loginHint;
-      const loginHint = normalizeEmail(email) ?? hint;
+    const providerId = form.get(PROVIDER_FIELD);
+    if (providerId !== null) {
+      // Drop the client's hint if the provider must ask who signs in, because the hint names the previous user.
+      const loginHint = upstream.asksWho(ctx, providerId) ? undefined : purpose.loginHint;
       await upstream.begin(ctx, providerId, { ...purpose, loginHint });
       return undefined;
     }
-    if (password === '' && upstream.hasHints) {
-      ctx.status = 422;
-      const problem = message(passwords ? 'sign-in.password-missing' : 'sign-in.choose');
-      return { email, problem, isTypedWrong: true };
-    }
     const account = await checkPassword(ctx, { email, password });
-    if (!isMessage(account)) {
-      const standing = await standings.of(byPassword(account.id));
-      if (standing.is === 'must use') {
-        return { email, problem: await refusePasswordAlone(ctx, account) };
-      }
-      return { account, came: 'password', method: 'password', standing };
-    }
-    const problem = hinted ? message('sign-in.wrong-and-hint', { problem: account, hint: comesFrom(hinted) }) : account;
-    return { email, problem, isTypedWrong: true };
+    if (isMessage(account)) return { email, problem: account, isTypedWrong: true };
+    const standing = await standings.of(byPassword(account.id));
+    if (standing.is === 'must use') return { email, problem: await refusePasswordAlone(ctx, account) };
+    return { account, came: 'password', method: 'password', standing };
   }
 
   async function refusePasswordAlone(ctx: Context, { id }: Account): Promise<Message> {
@@ -106,7 +92,7 @@ export function createSignInAttempts(parts: AttemptParts) {
   return { attempt, whySignInAgain };
 }
 
-/** Names the strong methods of a user for whom a password alone is not enough; empty for other users. */
+/** Returns the names of the strong methods of a user who needs more than a password; empty for other users. */
 export type NeededMethods = (account: Pick<Account, 'id'>, isOfMailedLink?: boolean) => Promise<Text>;
 
 export const createNeededMethods =
@@ -116,7 +102,7 @@ export const createNeededMethods =
   }): NeededMethods =>
   async ({ id }, isOfMailedLink = false) => {
     const standing = await parts.standings.wouldBe(byPassword(id));
-    // The password of a mailed link ends the grace period.
+    // A password that is set through a mailed link ends the grace period.
     const isNeeded = standing.is === 'must use' || (isOfMailedLink && standing.is === 'warned');
     return isNeeded && standing.hasStrongMethod ? anyStrongOf(await parts.signInMethods.of(id)) : '';
   };
@@ -125,7 +111,7 @@ export const createNeededMethods =
 const nameOfMethod = ({ kind, label }: Pick<LinkedMethod, 'kind' | 'label'>): Text =>
   kind === 'passkey' ? message('sign-in.the-passkey', { name: label }) : label;
 
-/** Names the strong ones of these methods in one text, empty if there are none. */
+/** Returns the names of the strong methods among these as one text; empty if there are none. */
 export function anyStrongOf(methods: readonly LinkedMethod[]): Text {
   const [one = '', ...others] = methods.filter(({ isStrong }) => isStrong).map(nameOfMethod);
   return others.reduce((first, second) => message('sign-in.or-method', { first, second }), one);

@@ -45,7 +45,7 @@ export function createBrowserSignIns(parts: {
       origin: requestOrigin(ctx),
     });
 
-  /** Mails this even in a known browser or without a session: the linked account is new. */
+  /** Sends this mail even for a known browser or without a session, because the link is new. */
   function mailNewLink(ctx: Context, { id }: Account, used: UsedMethod): void {
     if (isNewLink(used)) mail?.notify(id, 'account_linked', { origin: requestOrigin(ctx), about: used.label });
   }
@@ -69,8 +69,8 @@ export function createBrowserSignIns(parts: {
     /**
      * Starts a session, and records the sign-in.
      *
-     * @param how.isMailed true if another mail tells the user
-     * @returns false if the session has ended before it began: by a sign-out at the provider
+     * @param how.isMailed true if another mail informs the user
+     * @returns false if the session has ended before it began
      */
     async signIn(
       ctx: Context,
@@ -85,10 +85,10 @@ export function createBrowserSignIns(parts: {
       return true;
     },
 
-    /** Gives this browser its own limit of failed attempts, even if the user is not signed in. */
+    /** Marks this browser as known: it gets a limit of its own for failed attempts. The user need not be signed in. */
     rememberBrowser: devices.remember,
 
-    /** Records a re-authentication in the session: a sign-in with the detail `confirmation`. @returns false if the session has ended. */
+    /** Records a re-authentication, as a sign-in with the detail `confirmation`. @returns false if the session ended */
     async confirm(ctx: Context, account: Account, came: Method | UpstreamSignIn, used: UsedMethod): Promise<boolean> {
       if (!(await sessions.confirm(ctx, account, came))) return false;
       mailNewLink(ctx, account, used);
@@ -98,9 +98,9 @@ export function createBrowserSignIns(parts: {
     },
 
     /**
-     * Keeps this browser signed in after a change that ended every session.
+     * Keeps this browser signed in after a change that has ended every session.
      *
-     * @param change the event to mail to the user; a new password is a proof of the session, too
+     * @param change the event that is mailed to the user; a new password also counts as a re-authentication
      */
     async keep(ctx: Context, account: Account, change?: Change): Promise<void> {
       if (change?.what === 'password_changed') await sessions.confirm(ctx, account, 'password', 1);

@@ -1,20 +1,20 @@
-/** Passkey challenges: bound to time, browser and purpose, and not stored until answered. */
+/** Passkey challenges. Each is bound to a time, browser and purpose; none is stored before it is answered. */
 import type { Context } from 'koa';
 import { type Clock, epochSeconds } from '../../base/clock.ts';
 import { randomId } from '../../base/random-id.ts';
 import { createSeals } from '../../base/seals.ts';
 
-/** `confirm` and `add` contain the account id; at a sign-in the account is not known yet. */
+/** The purposes `confirm` and `add` contain the account id; at a sign-in the account is not known yet. */
 export type Purpose = 'sign in' | `confirm ${string}` | `add ${string}`;
 
 /** How long a challenge is valid: twice as long as a browser waits for the user. */
 export const CHALLENGE_SECONDS = 600;
-/** How far the clock of the node that made the challenge may be ahead. */
+/** How far the clock of the node that made the challenge may be ahead of this node's clock. */
 const TOLERANCE_SECONDS = 60;
 const TIME_BYTES = 6;
 const CHALLENGE = /^(([A-Za-z0-9_-]{8})[A-Za-z0-9_-]{24})([A-Za-z0-9_-]{43})$/;
 
-/** Challenges: a time, 24 random characters, and a MAC over both, the purpose and the browser. */
+/** A challenge consists of a time, 24 random characters, and a MAC over both, the purpose and the browser. */
 export function createChallenges(parts: {
   /** The first key signs; challenges made with any of the keys are accepted. */
   readonly keys: readonly [string, ...string[]];

@@ -1,4 +1,4 @@
-/** Remembers an account's browsers, so that strangers cannot use up those browsers' attempts. */
+/** Remembers the browsers of an account, so that failed attempts by strangers do not block the user's own browsers. */
 import type { Context } from 'koa';
 import type { Account } from '../../accounts/account.ts';
 import { type Clock, epochSeconds } from '../../base/clock.ts';
@@ -9,7 +9,7 @@ import { ownCookie } from '../own-cookie.ts';
 export type KnownDevices = ReturnType<typeof createKnownDevices>;
 
 const LIFETIME_SECONDS = 180 * 86_400;
-/** Maximum number of accounts per browser, the latest sign-in first; the oldest is dropped. */
+/** Maximum number of accounts per browser, the latest sign-in first. Older ones are dropped. */
 const MAX_ACCOUNTS = 5;
 const ENTRY = /^(acc_[A-Za-z0-9_-]{16})\.([A-Za-z0-9_-]{22})\.(\d{1,12})\.([A-Za-z0-9_-]{43})$/;
 
@@ -22,8 +22,8 @@ interface Entry {
 }
 
 /**
- * A device cookie as OWASP describes it: account, nonce and time with a MAC. The MAC also covers
- * the account's session generation, so a new password or signing out everywhere ends the cookie.
+ * Device cookies as OWASP describes them: account, nonce and time with a MAC. The MAC also covers the account's session
+ * generation, so the cookie becomes invalid when the password is changed or all sessions are ended.
  */
 export function createKnownDevices(parts: {
   issuer: string;
@@ -38,7 +38,7 @@ export function createKnownDevices(parts: {
   const seals = createSeals('device', keys);
   const withGeneration = (said: string, { sessionGeneration }: Account): string => `${said}.${sessionGeneration}`;
 
-  // On a shared terminal the cookie may be of another user, so no account knows the browser.
+  // Ignore the cookie on a shared terminal, because it may be another user's.
   const entriesOf = (ctx: Context): Entry[] =>
     ((!isShared(ctx.ip) && cookie.get(ctx)) || '').split('~', MAX_ACCOUNTS).flatMap((text) => {
       const [, accountId = '', nonce = '', since = '', mac = ''] = ENTRY.exec(text) ?? [];
@@ -46,7 +46,7 @@ export function createKnownDevices(parts: {
     });
 
   return {
-    /** Call this after each proof of identity: a password, a passkey, a one-time link, a provider. */
+    /** Call this after each authentication: with a password, a passkey, a one-time link or a provider. */
     remember(ctx: Context, account: Account): void {
       if (isShared(ctx.ip)) return;
       const said = `${account.id}.${randomId('', 22)}.${epochSeconds(clock)}`;

@@ -1,4 +1,4 @@
-/** Passkeys at the sign-in: the options for the browser, and the check of its answer. */
+/** Signs in with passkeys: the options for the browser, and the check of the browser's answer. */
 import type { Context } from 'koa';
 import type { Logger } from 'pino';
 import type { Account } from '../../accounts/account.ts';
@@ -17,10 +17,10 @@ import { originInSession, requestOrigin, visitorIn } from '../page.ts';
 import { CHALLENGE_SECONDS, createChallenges, type Purpose } from './challenges.ts';
 import type { MayAdd } from './sign-in-policy.ts';
 
-/** The form field in which our script sends the browser's answer. */
+/** The form field in which our script sends the answer of the browser. */
 export const PASSKEY_FIELD = 'passkey';
 
-/** Where the script fetches the options for the browser. */
+/** The URLs from which the script fetches the options for the browser. */
 export const PASSKEY_OPTIONS = {
   signIn: '/passkey-options/sign-in',
   confirm: '/passkey-options/confirm',
@@ -44,10 +44,10 @@ interface NewPasskey {
   readonly name: string;
 }
 
-/** Why a passkey is refused, or why none is added: `passkey.…` in the texts. */
+/** Why a passkey is refused, or not added: the texts `passkey.…`. */
 type Why = 'over' | 'gone' | 'copied' | 'wrong' | 'another' | 'suspended' | 'full' | 'known';
 
-/** A sentence for the mail about a refused passkey: the user may have sent it. */
+/** What is known about a refused passkey, for the log and the activity log. */
 interface About {
   /** The reason, for the service's log. */
   readonly reason?: string;
@@ -121,7 +121,7 @@ export function createPasskeySignIns(parts: {
     return challenges.isOurs(ctx, purpose, answer.challenge) ? answer : undefined;
   }
 
-  /** Refuses an answer that proves nothing; rethrows all other errors. */
+  /** Refuses an answer that is not valid; rethrows all other errors. */
   async function refusingWrong<Result>(ctx: Context, work: () => Promise<Result>): Promise<Result | Message> {
     try {
       return await work();
@@ -152,11 +152,10 @@ export function createPasskeySignIns(parts: {
     },
 
     /**
-     * Checks an answer: returns account and passkey, or a message for the user. Sets the status of a
-     * refusal: 401, or 429 after too many. A correct answer passes despite any limit
-     * (attempt-limits.ts).
+     * Checks an answer. Returns the account and passkey, or a message for the user with the status of the refusal: 401,
+     * or 429 after too many refusals. A correct answer is accepted despite any limit (attempt-limits.ts).
      *
-     * @param confirms the account that must re-authenticate: passkeys of others are refused.
+     * @param confirms the account that must re-authenticate: passkeys of other accounts are refused
      */
     check(ctx: Context, text: string, confirms?: Account): Promise<UsedPasskey | Message> {
       return refusingWrong(ctx, async () => {
@@ -187,7 +186,7 @@ export function createPasskeySignIns(parts: {
       });
     },
 
-    /** Stores a new passkey and informs its user by mail, or refuses like `check`. */
+    /** Stores a new passkey and informs its user by mail; returns a message like `check` if the passkey is refused. */
     add(ctx: Context, { id: accountId }: Account, { answer: text, name }: NewPasskey): Promise<Passkey | Message> {
       return refusingWrong(ctx, async () => {
         const answer = ownAnswer(ctx, `add ${accountId}`, text);
@@ -204,7 +203,7 @@ export function createPasskeySignIns(parts: {
       });
     },
 
-    /** True if a passkey was created or used in this browser. The cookie proves nothing. */
+    /** True if a passkey was created or used in this browser. The cookie is not proof of anything. */
     isKnownIn: (ctx: Context): boolean => cookie.get(ctx) !== undefined,
   };
 }

@@ -15,18 +15,17 @@ import type { KnownDevices } from './known-devices.ts';
 interface Credentials {
   readonly email: string;
   readonly password: string;
-  /** The signed-in account, if any: then even a correct password of another account is refused. */
+  /** The signed-in account, if any: the correct password of another account is then refused, too. */
   readonly accountId?: string;
 }
 
 /**
- * Returns the account, or a message for the user, which is the same for a wrong email address and
- * a wrong password. Sets the status of a refusal: 401, or 429 or 503 with `Retry-After` if the
- * password was not checked.
+ * Returns the account, or a message for the user, which is the same for a wrong email address and a wrong password.
+ * Sets the status of a refusal: 401; or 429 or 503, with `Retry-After`, if the password was not checked.
  */
 export type PasswordCheck = (ctx: Context, credentials: Credentials) => Promise<Account | Message>;
 
-/** Counts password checks. `busy`: too many came at once, so the password was not checked. */
+/** Counts password checks. `busy`: too many requests came at once, so the password was not checked. */
 export interface PasswordOutcomes {
   passwordChecked(outcome: 'succeeded' | 'failed' | 'throttled' | 'busy'): void;
 }
@@ -43,14 +42,14 @@ export interface PasswordCheckParts {
   readonly forgotPasswordUrl: string | undefined;
 }
 
-/** Sets the status to 429 or 503, with `Retry-After`. @returns the message for the user. */
+/** Sets the status 429 or 503, with `Retry-After`. @returns the message for the user */
 export function sayBusy(ctx: Context, { isOwn, seconds }: TooManyPasswords): Message {
   ctx.status = isOwn ? 429 : 503;
   ctx.set('Retry-After', String(seconds));
   return message(isOwn ? 'sign-in.too-many-here' : 'sign-in.busy');
 }
 
-/** Returns why a new password is refused. @throws the error, if it is another refusal. */
+/** Returns why a new password is refused. @throws the error if it is a different refusal */
 export function passwordProblem(error: Refusal): Message {
   const [problem] = error.problems;
   if (error.code !== 'password_refused' || !problem) throw error;
@@ -61,7 +60,7 @@ export function createPasswordCheck(parts: PasswordCheckParts): PasswordCheck {
   const { signIn, accounts, activity, limits, devices, log, outcomes } = parts;
   const sendsMail = String(parts.forgotPasswordUrl !== undefined);
 
-  /** Looks up the account only for a device cookie, so that the time tells strangers nothing. */
+  /** Looks up the account only if there is a device cookie, so that the response time reveals nothing to strangers. */
   async function deviceOf(ctx: Context, email: string): Promise<string | undefined> {
     const account = devices.claims(ctx) ? await accounts.findByEmail(email) : undefined;
     return account && devices.find(ctx, account);
@@ -113,7 +112,7 @@ export function createPasswordCheck(parts: PasswordCheckParts): PasswordCheck {
     if ('limit' in attempt) return refuse(ctx, email, attempt);
     const rank = device === undefined ? 'stranger' : 'known';
     const outcome = await signIn({ rank, email, address, password }).catch((error: unknown) => {
-      // Do not await: if the store is unavailable, the user would wait for it a second time.
+      // Do not await: if the store is unavailable, the user would wait for it twice.
       inBackground(attempt.cancel());
       throw error;
     });
@@ -138,14 +137,14 @@ export function createPasswordCheck(parts: PasswordCheckParts): PasswordCheck {
       const isOwn = error instanceof AccountBusy;
       const busy = isOwn ? new TooManyPasswords({ isOwn }) : error;
       if (!(busy instanceof TooManyPasswords)) throw error;
-      // More processors help only if the attempts are those of many accounts.
+      // Count `busy` only for attempts on many accounts, because only then would more processors help.
       outcomes.passwordChecked(isOwn ? 'throttled' : 'busy');
       return sayBusy(ctx, busy);
     }
   };
 }
 
-/** Used instead of the check if the service has no passwords. */
+/** The check of a service without passwords. */
 export const refusePasswords: PasswordCheck = async (ctx) => {
   ctx.status = 403;
   return message('sign-in.no-passwords');

@@ -1,4 +1,4 @@
-/** Where users meet the requirement of `sign_in.require`, and how they continue afterwards. */
+/** Lets users satisfy the requirement of `sign_in.require`, and continue afterwards. */
 import type { Context } from 'koa';
 import { SessionEnded } from '../../accounts/activity/activity.ts';
 import type { RequireMayAdd } from '../../accounts/sign-in-methods.ts';
@@ -11,22 +11,22 @@ import type { WaitingSignIn } from './waiting-sign-in.ts';
 /** Where users add a sign-in method; after the grace period they can open no other profile page. */
 export const STRONG_SIGN_IN = '/profile/stronger-sign-in';
 
-/** Paths that stay open after the grace period, but only for users without a strong method. */
+/** Paths that stay open after the grace period, only for users who have no strong method yet. */
 const OPEN_WITHOUT: readonly string[] = [
   '/profile/security/ways',
   '/profile/security/passkeys/new',
   '/passkey-options/add',
 ];
 
-/** True if the visitor may act, or if this request serves to add a first strong method. */
+/** True if the visitor may act, or if the path is needed to add a first strong method. */
 export const isOpenTo = ({ path }: Context, { standing }: Visitor): boolean =>
   mayAct(standing) || path === STRONG_SIGN_IN || (standing.is === 'must add' && OPEN_WITHOUT.includes(path));
 
 /**
- * If a requirement was pending, adds the strong method just added to the proofs of the session.
+ * If a requirement was pending, records the strong method that was just added as a proof of the session.
  *
- * @returns where a user whose grace period had ended continues: the authorization that waited, or
- *   the profile. Undefined for all other users, who stay on their page.
+ * @returns where a user continues whose grace period had ended: the authorization that waited, or the profile.
+ *   Undefined for all other users, who stay on their page
  */
 export type ContinueIfSatisfied = (ctx: Context, came: Method | UpstreamSignIn) => Promise<string | undefined>;
 
@@ -38,14 +38,14 @@ export const createContinueIfSatisfied =
   }): ContinueIfSatisfied =>
   async (ctx, came) => {
     const { account, standing } = foundVisitor(ctx) ?? {};
-    // If the sign-in at a newly linked provider was not strong, keep the password session.
+    // If the sign-in at a newly linked provider was not strong, leave the session as it is.
     const isWeak = typeof came === 'object' && !isStrongSignIn(came, parts.providers);
     if (!account || !standing || standing.is === 'free' || isWeak) return undefined;
     await parts.sessions.confirm(ctx, account, came);
     return mayAct(standing) ? undefined : ((await parts.waiting.restart(ctx)) ?? '/profile');
   };
 
-/** A session that must use a strong method adds none, even if another browser adds that method at this moment. */
+/** Refuses a new method for a session that must use a strong one, even if another browser is adding that one now. */
 export type MayAdd = (session: BrowserSession) => RequireMayAdd;
 
 export const createMayAdd =

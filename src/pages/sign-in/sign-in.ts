@@ -27,15 +27,15 @@ declare module '../view-data.ts' {
 interface SignInView {
   readonly action: string;
   readonly email: string;
-  /** The text of an alert about the last try; undefined on the first try. */
+  /** The text of an alert about the last attempt; undefined at the first attempt. */
   readonly problem?: Text;
-  /** True if the problem is about the typed email address or password. */
+  /** True if the problem concerns the typed email address or password. */
   readonly isTypedWrong?: boolean;
   /** The client that redirected the user here, if any. */
   readonly client?: { readonly name: string };
   /** True to show a button that returns to the client: `name="decision" value="deny"`. */
   readonly cancel?: boolean;
-  /** What a previous page did, such as that a password was set. */
+  /** What an earlier page did, such as setting a password. */
   readonly notice?: Text | undefined;
   /** Undefined if the service sends no mail. */
   readonly forgotPasswordUrl?: string;
@@ -43,14 +43,12 @@ interface SignInView {
   readonly providers: readonly NamedProvider[];
   readonly providerField: string;
   readonly passwords: boolean;
-  /** True if an email domain can select a provider; then no password is needed. */
-  readonly hasHints: boolean;
   /** Undefined if the service does not offer passkeys. */
   readonly passkeyOptionsUrl: string | undefined;
 }
 
 /** The fields that are the same on every sign-in page. */
-type Same = 'providers' | 'providerField' | 'passwords' | 'hasHints' | 'passkeyOptionsUrl';
+type Same = 'providers' | 'providerField' | 'passwords' | 'passkeyOptionsUrl';
 
 /** The default target after a sign-in. */
 const HOME = '/profile';
@@ -81,7 +79,6 @@ export function createSignInSteps(
       providers,
       providerField: PROVIDER_FIELD,
       passwords,
-      hasHints: upstream.hasHints,
       passkeyOptionsUrl: passkeys && PASSKEY_OPTIONS.signIn,
       ...(forgotPasswordUrl !== undefined && {
         forgotPasswordUrl: view.email
@@ -92,7 +89,7 @@ export function createSignInSteps(
     });
   }
 
-  /** Returns the email address and the notice from the page that redirected here. */
+  /** Returns the email address and the notice that the page before the redirect has stored. */
   async function arrival(ctx: Context): Promise<{ email: string; notice?: Text }> {
     const email = await formDrafts.find(ctx, 'email', ctx.query.form, undefined);
     const notice = await kit.notices.take(ctx);
@@ -100,14 +97,14 @@ export function createSignInSteps(
   }
 
   /**
-   * Returns the provider to redirect to if it is the only choice. Undefined after a failed sign-in,
-   * for the next user of this browser, and in a browser that knows a passkey.
+   * Returns the provider to redirect to if it is the only choice. Returns undefined after a failed sign-in, if the
+   * provider must ask who signs in, and if a passkey was created or used in this browser.
    */
-  function directProvider(ctx: Context, loginHint = ''): { readonly id: string } | undefined {
+  function directProvider(ctx: Context): { readonly id: string } | undefined {
     if (ctx.query[CHOOSE] !== undefined || ctx.method !== 'GET') return undefined;
     if (passkeys?.isKnownIn(ctx)) return undefined;
-    const provider = upstream.only ?? (passwords ? undefined : upstream.providerOf(loginHint));
-    return provider && upstream.asksWho(ctx, provider.id) ? undefined : provider;
+    const { only } = upstream;
+    return only && upstream.asksWho(ctx, only.id) ? undefined : only;
   }
 
   async function whySignedOut(ctx: Context): Promise<Message | undefined> {
@@ -141,7 +138,7 @@ export function createSignInSteps(
     waiting.begin(ctx, uid);
     const asked = await whySignInAgain(ctx);
     // If a sign-in was too weak, show the form: a redirect to the provider would loop forever.
-    const provider = asked.problem === undefined ? directProvider(ctx, loginHint) : undefined;
+    const provider = asked.problem === undefined ? directProvider(ctx) : undefined;
     if (provider) return upstream.begin(ctx, provider.id, purposeOf(pending));
     const { email, ...arrived } = await arrival(ctx);
     const known = { email: email || loginHint, ...arrived, ...asked };
@@ -167,7 +164,7 @@ export function createSignInSteps(
       return seeOther(ctx, STRONG_SIGN_IN);
     }
     const onward = await interactions.signIn(ctx, account, method);
-    // An interaction that another click has finished, or that has expired, signs no user in.
+    // Record nothing if another click has finished the interaction, or it has expired: then no user was signed in.
     if (onward !== ctx.path) await signIns.record(ctx, account, came);
     waiting.end(ctx);
     seeOther(ctx, onward);
@@ -192,7 +189,7 @@ const purposeOf = ({ uid, isAgain, loginHint }: PendingSignIn): SignInPurpose =>
   loginHint,
 });
 
-/** Returns the sign-in page's URL. The sign-in then leads to `target` and the kept form, if any. */
+/** Returns the URL of the sign-in page, after which the user continues at `target`, with the kept form, if any. */
 export function loginPath(target: string, form?: string): string {
   const query = new URLSearchParams({
     ...(target !== HOME && { return_to: target }),

@@ -16,22 +16,22 @@ declare module '../view-data.ts' {
     readonly 'signed-out': {
       /** The names of the providers where the previous user may still be signed in. */
       readonly providers: readonly string[];
-      /** Says that this computer was forgotten. */
+      /** A sentence after the user has chosen to forget this computer. */
       readonly notice?: Text | undefined;
     };
   }
 }
 
 /**
- * Removes our pages from the browser's stores before its next user comes. Not `"cookies"`: that
- * would also delete the cookies of every other site below the same registered domain, and our own
- * cookie that marks this browser as known to the account.
+ * Removes our pages from the browser's stores before another user comes. Without `"cookies"`, because that would also
+ * delete the cookies of all other sites below the same registered domain, and our own cookie by which the account knows
+ * this browser.
  */
 const CLEARED = '"cache", "storage"';
 
-/** Cookies that show nothing about the user; `ask_who` also covers the sign-ins of `upstream`. */
+/** Cookies that show nothing about the user. `ask_who` makes the sign-ins of `upstream` ask who signs in. */
 const KEPT_ON_SHARED_TERMINAL = ['ask_who', 'device', 'form', 'language', 'passkey', 'upstream'];
-/** `browser` finds forms in progress, so that the next user's sign-out loses nothing typed. */
+/** `browser` is needed to find unfinished forms: a sign-out must not lose what was typed. */
 const KEPT_BY_SIGN_OUT = [...KEPT_ON_SHARED_TERMINAL, 'browser'];
 const KEPT_BY_FORGET = ['ask_who'];
 const FORGOTTEN = message('signed-out.forgotten');
@@ -46,7 +46,7 @@ export function signOutPage(parts: {
 }): Route[] {
   const { kit, issuer, sessions, isShared, upstream } = parts;
 
-  /** Asks for confirmation, because any site can link here, or says that the user is signed out. */
+  /** Asks for confirmation, because any site can link to this page; or says that the user is signed out. */
   async function show(ctx: Context): Promise<void> {
     const visitor = await kit.signedInOf(ctx);
     if (visitor) return kit.render(ctx, 'sign-out', { account: visitor.account });
@@ -55,12 +55,12 @@ export function signOutPage(parts: {
   }
 
   async function submit(ctx: Context): Promise<void> {
-    // If PostgreSQL does not answer, sign out without knowing whom: the form belongs to this browser.
+    // Sign out even if PostgreSQL does not say who is signed in, because the form belongs to this browser.
     const visitor = await kit.signedInOf(ctx).catch(() => undefined);
     // If the form was rendered for another user, ask again with the name of the current user.
     if (visitor && kit.formSession(ctx, visitor) === 'somebody else') return seeOther(ctx, ctx.path);
     const isForgotten = formOf(ctx).has('forget');
-    // First what cannot fail: the next person at this computer must not find what this one left.
+    // Begin with what cannot fail: the next user of this computer must not find what this user left.
     ctx.set('Clear-Site-Data', CLEARED);
     const kept = isShared(ctx.ip) ? KEPT_ON_SHARED_TERMINAL : KEPT_BY_SIGN_OUT;
     clearOwnCookies(ctx, issuer, isForgotten ? KEPT_BY_FORGET : kept);

@@ -1,14 +1,13 @@
-/** What pages know about the identity providers: their buttons, and how a sign-in starts. */
+/** What pages need to know about the identity providers: their buttons, and how a sign-in starts. */
 import type { Context } from 'koa';
 import type { Account } from '../../accounts/account.ts';
-import { type Message, message } from '../../base/message.ts';
 import { requireNavigation } from '../../provider/cross-origin.ts';
 import { get, type Route } from '../routes.ts';
 
-/** The name of the providers' buttons; the value is the provider's id. */
+/** The name of the buttons for providers. Their value is the id of a provider. */
 export const PROVIDER_FIELD = 'sign_in_with';
 
-/** A parameter of the sign-in pages: show the page even if there is only one sign-in method. */
+/** A parameter of the sign-in pages: show the page even if there is only one sign-in method to choose. */
 export const CHOOSE = 'choose';
 
 export const UPSTREAM_OUTCOMES = [
@@ -22,33 +21,31 @@ export const UPSTREAM_OUTCOMES = [
   // The provider does not accept our client ID or secret.
   'misconfigured',
   'unavailable',
-  'signed_out',
-  'sign_out_failed',
 ] as const;
 
 export interface UpstreamOutcomes {
   cameFromUpstream(provider: string, outcome: (typeof UPSTREAM_OUTCOMES)[number]): void;
-  /** At the start: sets the counters of each provider to 0, so that they appear in the metrics. */
+  /** At the start: creates the counters of each provider with 0, so that they appear in the metrics. */
   providersKnown(ids: readonly string[]): void;
 }
 
-/** Why a user visits a provider: decides for what the provider's answer is accepted. */
+/** Why a user is redirected to a provider, which decides what the provider's answer is used for. */
 export type Purpose = SignInPurpose | OwnPurpose;
 
 export interface SignInPurpose {
   readonly to: 'sign in';
-  /** A path of ours, to which the user returns. */
+  /** The path of ours at which the user continues. */
   readonly target: string;
-  /** The interaction that waits for the sign-in; the user returns there instead of to `target`. */
+  /** The interaction that waits for the sign-in. The user continues there instead of at `target`. */
   readonly interaction?: string;
-  /** True if the user must authenticate at the provider even with a session there. */
+  /** True if the user must re-authenticate at the provider, even with an active session there. */
   readonly isFresh: boolean;
   readonly loginHint?: string | undefined;
 }
 
 /**
- * The purpose of a signed-in user: only that user, in the session that began it, completes it. `reset`
- * confirms who the user is, who may then choose a new password.
+ * The purpose of a signed-in user, who must complete it in the session that began it. `reset`: the user
+ * re-authenticates to choose a new password.
  */
 export interface OwnPurpose {
   readonly to: 'confirm' | 'reset' | 'link';
@@ -62,32 +59,19 @@ export interface NamedProvider {
   readonly label: string;
 }
 
-/** The provider of an email domain; says nothing about accounts. */
-export interface HintedProvider extends NamedProvider {
-  readonly domain: string;
-}
-
-/** The hint for every user who types an address of the domain. */
-export const comesFrom = ({ domain, label }: HintedProvider): Message =>
-  message('sign-in.company-hint', { domain, provider: label });
-
 export interface UpstreamSignIns {
   readonly providers: readonly NamedProvider[];
-  /** Providers with sign-ins that can satisfy `sign_in.require`. */
+  /** The providers whose sign-ins can satisfy `sign_in.require`. */
   readonly strongMethods: readonly NamedProvider[];
-  /** The only provider of a service without passwords: users need not choose. */
+  /** The provider, if the service has only this one and no passwords, so that users need not choose. */
   readonly only: NamedProvider | undefined;
-  /** True if any provider is chosen by email domain. */
-  readonly hasHints: boolean;
-  /** Uses only the domain of the address; looks up no account. */
-  providerOf(email: string): HintedProvider | undefined;
   /** The providers linked with this account. */
   listMethods(account: Account): Promise<readonly NamedProvider[]>;
   /** Makes the next sign-in with each provider in this browser ask who signs in. */
   askWho(ctx: Context): void;
-  /** True if this provider must still ask who signs in: the sign-in page then waits for a click. */
+  /** True if this provider must still ask who signs in. The sign-in page then waits for a click on its button. */
   asksWho(ctx: Context, id: string): boolean;
-  /** Redirects the browser to the provider, or shows why not. */
+  /** Redirects the browser to the provider, or shows why that is not possible. */
   begin(ctx: Context, id: string, purpose: Purpose): Promise<void>;
   /** The handlers of each provider's paths. */
   readonly answers: readonly {

@@ -1,4 +1,4 @@
-/** Remembers which authorization waits for a sign-in, to resume it after a new password. */
+/** Remembers which authorization waits for a sign-in, to resume it after the user has set a new password. */
 import type { Context } from 'koa';
 import { ENDPOINT } from '../../provider/endpoints.ts';
 import type { Interactions } from '../../provider/interactions.ts';
@@ -6,7 +6,7 @@ import { ownCookie } from '../own-cookie.ts';
 
 export type WaitingSignIn = ReturnType<typeof createWaitingSignIn>;
 
-/** How long the pages on the way to a new password may stay open. */
+/** How long a user may take on the pages until the new password is set. */
 const MAX_WAIT_SECONDS = 3_600;
 
 export function createWaitingSignIn(parts: {
@@ -24,10 +24,10 @@ export function createWaitingSignIn(parts: {
     /** Remembers in a cookie that the interaction waits for a sign-in. */
     begin: (ctx: Context, uid: string): void => cookie.set(ctx, uid, MAX_WAIT_SECONDS),
 
-    /** Ends the wait without a restart, because the interaction was answered. */
+    /** Forgets the interaction without a restart, because it was answered. */
     end,
 
-    /** Ends the wait. @returns the URL that restarts this interaction for the signed-in user. */
+    /** Forgets the interaction. @returns the URL that restarts this one for the signed-in user */
     restartOf(ctx: Context, uid: string): Promise<string | undefined> {
       end(ctx);
       return interactions.restartSignedIn(ctx, uid);
@@ -36,12 +36,12 @@ export function createWaitingSignIn(parts: {
     /** Returns where to sign in: at the interaction while it still waits, otherwise `/login`. */
     async path(ctx: Context): Promise<string> {
       const uid = cookie.get(ctx) ?? '';
-      // In another browser use `/login`: there the interaction's page would say that it has ended.
+      // Use `/login` in another browser, which has no cookie: the interaction can be shown only in its own browser.
       const waits = await interactions.waitsForSignIn(uid);
       return waits ? `${ENDPOINT.interaction}/${uid}` : '/login';
     },
 
-    /** Ends the wait. @returns the URL that restarts the waiting interaction, if any. */
+    /** Forgets the interaction. @returns the URL that restarts it, if one waits */
     async restart(ctx: Context): Promise<string | undefined> {
       const uid = cookie.get(ctx);
       if (uid === undefined) return undefined;

@@ -1,4 +1,4 @@
-/** Pending sign-ins at providers: each is bound to one browser, and its callback works once. */
+/** Pending sign-ins at providers. Each is bound to one browser, and its callback works only once. */
 import type { Context } from 'koa';
 import type { OneTimeValues } from '../../accounts/one-time-values.ts';
 import type { AttemptLimit, Over } from '../../base/attempt-limits.ts';
@@ -23,9 +23,9 @@ const NAME = /^[A-Za-z0-9_-]{43}$/;
 
 export function createUpstreamFlows(parts: {
   readonly issuer: string;
-  /** Stores values for `LONGEST_SECONDS`, encrypted with a key from both name and browser id. */
+  /** Stores values for `LONGEST_SECONDS`, encrypted with a key that is derived from the name and the browser's id. */
   readonly kept: OneTimeValues;
-  /** Limits unfinished sign-ins per network, so that an attacker cannot fill the store. */
+  /** Limits pending sign-ins per network, so that an attacker cannot fill the store. */
   readonly waiting: AttemptLimit;
 }) {
   const { issuer, kept, waiting } = parts;
@@ -57,14 +57,14 @@ export function createUpstreamFlows(parts: {
     },
 
     /**
-     * Returns the pending sign-in that this callback belongs to. Undefined in another browser, for
-     * another provider, after ten minutes, and for every callback but the first.
+     * Returns the pending sign-in of this callback. Returns undefined in another browser, for another provider, after
+     * ten minutes, and for every callback but the first.
      */
     async take(ctx: Context, provider: string): Promise<(Begun & { readonly state: string }) | undefined> {
       const { state } = ctx.query;
       const browser = browserOf(ctx);
       if (browser === undefined || typeof state !== 'string' || !NAME.test(state)) return undefined;
-      // Atomic: only one of several callbacks with the same state continues (RFC 9700 §4.7).
+      // One atomic step: only one of several callbacks with the same state continues (RFC 9700 §4.7).
       const begun = await kept.take<Begun>(browser, state);
       if (begun) await cancel(ctx);
       // RFC 9700 §4.4.2: each provider has its own redirect URI and may answer only there.

@@ -2,13 +2,11 @@
 import type { Context } from 'koa';
 import type { Logger } from 'pino';
 import type { Identities } from '../../accounts/identities/identities.ts';
-import type { SessionList } from '../../accounts/session-list.ts';
 import { canBeStrong } from '../../accounts/sign-in-strength.ts';
 import type { Clock } from '../../base/clock.ts';
 import { randomId } from '../../base/random-id.ts';
 import { ENDPOINT } from '../../provider/endpoints.ts';
 import { UpstreamAway, UpstreamRefusal } from '../../upstream/failures.ts';
-import { providerOf } from '../../upstream/hint-domains.ts';
 import { newFlow, type UpstreamPerson, type UpstreamProvider } from '../../upstream/upstream-provider.ts';
 import type { ErrorPage } from '../error-page/error-page.ts';
 import { type Notices, seeOther } from '../page.ts';
@@ -33,12 +31,11 @@ export function createUpstreamSignIns(parts: {
   readonly nextPerson: NextPerson;
   readonly arrive: Arrive;
   readonly identities: Pick<Identities, 'listOf'>;
-  readonly sessionList: Pick<SessionList, 'latestLogout'>;
   readonly errorPage: Pick<ErrorPage, 'say'>;
   readonly notices: Pick<Notices, 'redirect'>;
   readonly outcomes: UpstreamOutcomes;
 }): UpstreamSignIns {
-  const { clock, log, providers, flows, nextPerson, arrive, sessionList, errorPage, notices, outcomes } = parts;
+  const { clock, log, providers, flows, nextPerson, arrive, errorPage, notices, outcomes } = parts;
   const settingsOfAll = providers.map(({ settings }) => settings);
   const named = settingsOfAll.map(({ id, label }): NamedProvider => ({ id, label }));
   const [first] = named;
@@ -55,7 +52,7 @@ export function createUpstreamSignIns(parts: {
       return errorPage.say(ctx, 429, TOO_MANY);
     }
     const state = randomId('', 43);
-    // A confirmation proves that the user is present now, so a session at the provider is not enough.
+    // A re-authentication proves that the user is present now, so a session at the provider is not enough.
     const { isFresh, loginHint } = purpose.to === 'sign in' ? purpose : { isFresh: true };
     const flow = newFlow(clock, { isFresh, asksWho: nextPerson.isAsked(ctx, id) });
     try {
@@ -78,12 +75,11 @@ export function createUpstreamSignIns(parts: {
       }
       const { flow, purpose, state } = started;
       const hasAsked = flow.isFresh || flow.asksWho === true;
-      // After a sign-out in another tab, ask again: the provider may have reused the old session.
+      // The user signed out in another tab meanwhile: ask again, because the provider may have reused the old session.
       if (nextPerson.isAsked(ctx, id) && !hasAsked) return begin(ctx, id, purpose);
       try {
         const query = new URLSearchParams(ctx.querystring);
-        const latestLogout = await sessionList.latestLogout();
-        const person = await provider.finish(query, { ...flow, state, latestLogout });
+        const person = await provider.finish(query, { ...flow, state });
         nextPerson.wasAsked(ctx, id);
         const { settings } = provider;
         await arrive(ctx, settings, { person, purpose }, (reason) =>
@@ -132,7 +128,7 @@ export function createUpstreamSignIns(parts: {
     return errorPage.say(ctx, 403, signInFailed('invalid', label, href));
   }
 
-  /** Follows a link of a portal to this provider, if there is no other sign-in method. */
+  /** For a portal's link to this provider: redirects to the provider, if there is no other sign-in method. */
   const directLink = (provider: NamedProvider) =>
     function beginHere(ctx: Context): Promise<void> | void {
       if (only?.id !== provider.id) return seeOther(ctx, '/login');
@@ -146,12 +142,6 @@ export function createUpstreamSignIns(parts: {
     askWho: (ctx) => nextPerson.ask(ctx),
     asksWho: nextPerson.isAsked,
     begin,
-    hasHints: providers.some(({ settings }) => settings.hintDomains.length > 0),
-
-    providerOf(email) {
-      const found = providerOf(email, settingsOfAll);
-      return found && { id: found.provider.id, label: found.provider.label, domain: found.domain };
-    },
 
     async listMethods({ id }) {
       const linkedWith = await parts.identities.listOf(id);
@@ -175,7 +165,7 @@ const CLIENT_REMEDY =
   'compare client_id and client_secret_file of this provider in sign_in.providers with what is ' +
   'registered there; `npm run operator -- doctor` tries them';
 
-/** Returns the URL of the page where the user started, with all sign-in methods. */
+/** Returns the URL of the page where the user started; it then shows all sign-in methods. */
 function retryUrl(purpose: Purpose): string {
   if (purpose.to !== 'sign in') return purpose.target;
   const { interaction, target } = purpose;

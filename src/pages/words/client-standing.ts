@@ -1,4 +1,4 @@
-/** Describes who asks: when a client was registered, who has connected it, and who checked it. */
+/** Describes a client to users: its age, how many users have connected it, and whether the operator checked it. */
 import { type ClientStanding, MAX_COUNTED } from '../../authorizations/client-standing.ts';
 import { type Message, message } from '../../base/message.ts';
 import { type ClientLinks, LINKS } from '../../clients/client.ts';
@@ -6,14 +6,14 @@ import { type ClientLinks, LINKS } from '../../clients/client.ts';
 export type DescribedStanding = ReturnType<typeof describeStanding>;
 export type ClientLink = ReturnType<typeof linksOf>[number];
 
-/** Returns the pages of the developer that the owner named. */
+/** Returns the web pages that the owner of a client has added as links. */
 export const linksOf = ({ links }: { readonly links: ClientLinks }) =>
   LINKS.flatMap((kind) => {
     const url = links[kind];
     return url === undefined ? [] : [{ kind, host: new URL(url).host, url }];
   });
 
-/** Pages warn about a client with a lower age or with fewer connected users than these. */
+/** Pages warn about a client that is younger, or has fewer connected users, than these. */
 const USUAL_DAYS = 7;
 const USUAL_PEOPLE = 5;
 const DAY_MS = 86_400_000;
@@ -26,7 +26,7 @@ const DAY_MS = 86_400_000;
 export function describeStanding(standing: ClientStanding, now: number) {
   const { isOfOperator, isVerified, registeredAt, ownedSince, people, isConnected } = standing;
   const daysSince = (time: Date) => Math.max(0, Math.floor((now - time.getTime()) / DAY_MS));
-  // A client can behave differently under a new owner, although its age and people stay.
+  // Count from the last change of the owner: a client can behave differently under a new owner.
   const days = daysSince(ownedSince ?? registeredAt);
   return {
     /** For example `Registered 3 days ago · connected by 2 people, none in your organization · …`. */
@@ -56,7 +56,7 @@ function peopleOf({ people, hasColleagues, isConnected }: ClientStanding): Messa
     count: Math.min(people, MAX_COUNTED),
     isMore: String(isMore),
     isConnected: String(isConnected),
-    // If there are more than `MAX_COUNTED`, only the counted ones were compared with the user.
+    // If there are more than `MAX_COUNTED` users, only the counted ones were searched for colleagues.
     colleagues: hasColleagues ? 'some' : isMore ? 'unknown' : 'none',
   });
 }

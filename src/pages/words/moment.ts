@@ -10,13 +10,13 @@ export interface Moment {
 
 const DAY = new Intl.DateTimeFormat('en-GB', { dateStyle: 'medium', timeZone: 'UTC' });
 
-/** Formats to the minute, always in UTC: the server does not know the user's time zone. */
+/** Formats a time to the minute, always in UTC, because the server does not know the user's time zone. */
 export function toMoment(time: Date): Moment {
   const iso = time.toISOString();
   return { iso, text: `${DAY.format(time)}, ${iso.slice(11, 16)} UTC` };
 }
 
-/** Returns a time like `04:23:10 UTC`, for a list that starts when a user opens it. */
+/** Returns a time like `04:23:10 UTC`, for a list of requests of the same day. */
 export const timeOfDay = (time: Date): string => `${time.toISOString().slice(11, 19)} UTC`;
 
 export const momentOrNothing = (time: Date | null | undefined): Moment | undefined =>

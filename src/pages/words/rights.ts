@@ -2,13 +2,13 @@
 import { RIGHTS, type Right } from '../../accounts/access/reach.ts';
 import { textsFor } from '../../texts/texts.ts';
 
-/** The setting `rights`: for some rights one text, or one per language. */
+/** The setting `rights`: for some rights, one text or a text per language. */
 type RightTexts = Readonly<Partial<Record<Right, string | Readonly<Record<string, string>>>>>;
 
 /** Returns, for example, `see stock, change stock`. */
 export type RightsInWords = (rights: readonly string[], language: string) => string;
 
-/** Returns the function that names rights. Without the operator's words, it uses those of the texts. */
+/** Returns a function that names rights, in the operator's words or, without them, in the words of our texts. */
 export const createRightsInWords =
   (texts: RightTexts): RightsInWords =>
   (rights, language) =>

@@ -1,4 +1,4 @@
-/** The tile that stands for a client on its pages: a letter on a colour, in place of a picture. */
+/** The tile that represents a client on pages: a letter on a color, instead of a picture. */
 
 /** The number of colours, `.tile-0` and so on, in the stylesheet. */
 export const TILE_COLOURS = 8;
@@ -6,7 +6,7 @@ const GRAPHEMES = new Intl.Segmenter();
 
 export type Tile = ReturnType<typeof tileOf>;
 
-/** Returns the first letter or digit: a symbol such as ✔ could look like a verification by us. */
+/** Returns a tile with the first letter or digit, because a symbol such as ✔ could look like a verification by us. */
 export function tileOf({ id, name }: { readonly id: string; readonly name: string }) {
   const graphemes = Array.from(GRAPHEMES.segment(name), ({ segment }) => segment);
   const letter = graphemes.find((one) => /[\p{L}\p{N}]/u.test(one)) ?? '?';

@@ -1,4 +1,4 @@
-/** Lets only one process use a data directory, by a lock that the kernel frees when it ends. */
+/** Lets only one process use a data directory, by a lock that the kernel frees when the process ends. */
 import path from 'node:path';
 import type { DatabaseSync } from 'node:sqlite';
 import { DataDirectoryRefused, LOCK_FILE } from '../../base/data-directory.ts';

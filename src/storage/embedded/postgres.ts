@@ -47,8 +47,8 @@ export class EmbeddedPostgresInUse extends Error {
 const MAX_SOCKET_PATH_BYTES = 100;
 const SOCKET_NAME = '.s.PGSQL.5432';
 /**
- * Overrides the 128 MB in postgresql.conf of the data directory, by which the process would grow. The
- * file stays unchanged, so every version opens the directory.
+ * Overrides the 128 MB in postgresql.conf of the data directory, which the process would need. The file stays
+ * unchanged, so every version can open the directory.
  */
 const SHARED_BUFFERS = '8MB';
 const OPTIONS = { startParams: [...PGlite.defaultStartParams, '-c', `shared_buffers=${SHARED_BUFFERS}`] };
@@ -78,7 +78,7 @@ export async function serveEmbeddedPostgres(
     const deadline = Date.now() + LOCK_TIMEOUT_MS;
     for (;;) {
       const lock = await takeDirectoryLock(folder.path);
-      // A process still serves the database if the file that it has locked was removed.
+      // If the locked file was removed, a process still serves the database although the lock is free.
       const isServed = await accepts(path.join(folder.path, SOCKET_NAME));
       if (lock && !isServed) return await serve(folder, lock, maxIdleMs);
       lock?.release();

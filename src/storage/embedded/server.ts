@@ -11,19 +11,16 @@ export type EmbeddedServer = Awaited<ReturnType<typeof serveOnSocket>>;
 /** More than a service and a few commands need: PGlite serves only one at a time anyway. */
 const MAX_CONNECTIONS = 40;
 
-/**
- * How long a transaction may wait for its process: one that was stopped (Ctrl-Z) would block all others. Long, because a
- * busy process counts as well.
- */
+/** How long a transaction may wait for its process: a stopped one would block all others, a busy one may be slow. */
 const MAX_IDLE_MS = 10_000;
 
 /**
  * Serves the database to every process with permission to open the socket.
  *
- * All connections share one unnamed statement and one transaction. So a connection keeps its turn
- * from its first message until the session is idle again: its messages reach PGlite together, and
- * none of another connection in between. (The package pglite-socket forwards messages one by one,
- * so one connection's statement can run with another's values: electric-sql/pglite#1046.)
+ * All connections share one unnamed statement and one transaction. So a connection keeps the session from its first
+ * message until the session is idle again: its messages reach PGlite together, without messages of other connections in
+ * between. (The package pglite-socket forwards messages one by one, so one connection's statement can run with
+ * another's values: electric-sql/pglite#1046.)
  */
 export async function serveOnSocket(db: PGlite, socketPath: string, maxIdleMs = MAX_IDLE_MS) {
   const session = createSession(db);
@@ -103,7 +100,7 @@ function createSession(db: PGlite) {
       await run(own, simpleQuery(`LISTEN ${channel}`));
     },
 
-    /** Rolls back what the connection left unfinished. */
+    /** Rolls back an unfinished transaction of the connection. */
     async leave(connection: symbol): Promise<void> {
       if (holder !== connection) return;
       await execute(ABANDON).finally(passTurn);
@@ -143,7 +140,7 @@ function attend(socket: Socket, session: Session, maxIdleMs: number): void {
     idle = isInTransaction ? setTimeout(giveUp, maxIdleMs).unref() : undefined;
   }
 
-  /** Says why, as PostgreSQL does: the client reads it when it continues. */
+  /** Disconnects with the error that PostgreSQL sends, which the client reads when it continues. */
   function giveUp(): void {
     socket.write(STOPPED_TOO_LONG);
     socket.destroy();
@@ -231,7 +228,7 @@ const STOPPED_TOO_LONG = messageOf(
   `SFATAL\0C${STOPPED_INSIDE}\0Mterminating connection due to idle-in-transaction timeout\0`,
 );
 
-/** A Sync, in case the client sent only part of an exchange, and a ROLLBACK of its transaction. */
+/** A Sync, because the client may have sent only part of an exchange, and a ROLLBACK of its transaction. */
 const ABANDON = Buffer.concat([Buffer.from('S\0\0\0\x04', 'latin1'), simpleQuery('ROLLBACK')]);
 /** ReadyForQuery, outside a transaction: the last message of a finished exchange. */
 const IDLE = Buffer.from('Z\0\0\0\x05I', 'latin1');

@@ -2,10 +2,10 @@
 -- earlier commit created is refused. From then on, a change of the schema is a new file with the next number.
 -- Up Migration
 
--- Notifications: each node keeps what it has read until a trigger announces that it changed (storage/change-feed.ts).
+-- Notifications: each node caches what it has read until a trigger announces a change (storage/change-feed.ts).
 
--- The arguments of a trigger are the topic and the columns that name the changed thing: at most two, of which one may
--- be null. A change of a time that no node keeps is not announced: many requests write last_used_at.
+-- The arguments of such a trigger are the topic and at most two columns that name what has changed; one of them may be
+-- null. Changes of columns that no node caches are not announced, because many requests write last_used_at.
 create function announce() returns trigger language plpgsql as $$
   declare not_kept constant text[] := array['last_used_at', 'networks_mailed_at', 'silent_at', 'silent_elsewhere_at'];
 begin
@@ -33,11 +33,11 @@ create table accounts (
   external_id text unique, -- The id in the system that imports the person; null if none does.
   session_generation integer not null default 0, -- Sessions that began in an earlier generation have ended.
   unwanted_mail text[] not null default '{}', -- The kinds of mail that the person does not want.
-  language text -- For pages and mails; null until the person chooses. Not checked: a language is a file.
+  language text -- For pages and mails; null until the person chooses one. No check, because each language is a file.
 );
 create index accounts_created_at on accounts (created_at, id);
 create index accounts_suspended on accounts (id) where suspended_at is not null;
--- A suspension ends the sessions: its end brings none of them back, that of a thief neither.
+-- A suspension ends all sessions for good, so that the end of the suspension does not restore a thief's session.
 create function end_sessions_of_account() returns trigger language plpgsql as $$ begin
   new.session_generation := old.session_generation + 1;
   return new;
@@ -45,7 +45,7 @@ end $$;
 create trigger accounts_end_sessions before update of suspended_at on accounts for each row
   when (old.suspended_at is null and new.suspended_at is not null) execute function end_sessions_of_account();
 create index accounts_of_doctor on accounts (created_at) where email like 'doctor-%@gatehouse.invalid';
--- A new account is not announced: no node keeps that an account does not exist.
+-- A new account is not announced, because no node caches that an account does not exist.
 create trigger accounts_named after update or delete on accounts
   for each row execute function announce('accounts', 'id');
 
@@ -55,17 +55,17 @@ create table organizations (
   name text not null, created_at timestamptz not null,
   name_key text, -- One text for all names that look alike (texts/name-rules.ts); null if SQL added the row by hand.
   external_id text unique, -- The id in the system that imports the organization; null if none does.
-  asks_first boolean not null default false, -- True if only approved clients reach the organization.
-  allows_api_keys boolean not null default true, -- True if personal API keys reach the organization.
-  ended_at timestamptz -- When its deletion began, which takes steps. Nothing reaches it, and no line or command names it.
+  asks_first boolean not null default false, -- True if only approved clients have access to the organization.
+  allows_api_keys boolean not null default true, -- True if personal API keys have access to the organization.
+  ended_at timestamptz -- When its deletion in steps began: it then gives no access; lines and commands do not find it.
 );
 create index organizations_name_key on organizations (name_key);
 create index organizations_ended on organizations (ended_at) where ended_at is not null;
--- The expression of `byName` (storage/pages.ts).
+-- The same expression as in `byName` (storage/pages.ts).
 create index organizations_by_name on organizations ((
   regexp_replace(regexp_replace(name, '(\d+)', '0000000000\1', 'g'), '0*(\d{10})', '\1', 'g')
     collate "und-x-icu"), id);
--- A new organization has no members, and a deletion also deletes the memberships, which are announced.
+-- Only updates: a new organization has no members, and a deletion also deletes its memberships, which are announced.
 create trigger organizations_named after update on organizations
   for each row execute function announce('organizations', 'id');
 
@@ -76,12 +76,12 @@ create table warehouses (
   name text not null,
   created_at timestamptz not null,
   external_id text unique, -- The id in the system from which the warehouse is imported; null if no import changes it.
-  ended_at timestamptz, -- As in organizations; with its organization, that time, although its own step may come later.
+  ended_at timestamptz, -- Like in organizations; the same time if the organization is deleted, even if removed later.
   constraint warehouses_organization_id_id_key unique (organization_id, id)
 );
 create index warehouses_present on warehouses (organization_id) where ended_at is null;
 create index warehouses_ended on warehouses (ended_at) where ended_at is not null;
--- The expression of `byName` (storage/pages.ts).
+-- The same expression as in `byName` (storage/pages.ts).
 create index warehouses_by_name on warehouses (organization_id, (
   regexp_replace(regexp_replace(name, '(\d+)', '0000000000\1', 'g'), '0*(\d{10})', '\1', 'g')
     collate "und-x-icu"), id);
@@ -100,17 +100,17 @@ create table clients (
   homepage_url text, support_url text, privacy_url text,
   created_at timestamptz not null, updated_at timestamptz not null,
   suspended_at timestamptz, last_used_at timestamptz,
-  -- When the operator verified the client as it is now: a change of the client clears it; and by whom.
+  -- When, and by which operator, the client was verified. A change of the client clears the time.
   verified_at timestamptz, verified_by text,
   -- Access tokens and codes of an earlier generation are refused, and refresh tokens need a secret of this generation.
   generation integer not null default 0,
   renewed_at timestamptz, -- When the client was last renewed: all its secrets are newer.
   ended_through integer not null default 0, -- Everything of an earlier generation has ended for good.
-  ending_since timestamptz, -- When `ended_through` was raised; null once all connections of before are marked as ended.
+  ending_since timestamptz, -- When `ended_through` was raised; null once all older connections are marked as ended.
   always_asks boolean not null default false, -- True if an earlier approval never counts: people approve each request.
   asks_for_operator boolean not null default false, -- True if the operator set `always_asks`: its owner cannot undo it.
   leaked_secrets text[] not null default '{}', -- The latest leaked secrets: machine access tokens got with them have ended.
-  allowed_networks text[] not null default '{}', -- Its secrets are accepted only from these; empty: from anywhere.
+  allowed_networks text[] not null default '{}', -- Secrets are accepted only from these networks; empty: from anywhere.
   mails_networks boolean not null default false, -- The owner gets a mail when a secret is used from a new network.
   networks_mailed_at timestamptz, -- When the owner last got such a mail.
   creation_key text, -- A hash of the form that created the client: a form sent twice creates one client.
@@ -179,18 +179,18 @@ create table api_keys (
   key_hash text not null unique,
   last_four text not null,
   created_at timestamptz not null, expires_at timestamptz, last_used_at timestamptz,
-  limit_places text[], -- Ids of organizations and warehouses; null for all, also for later ones.
+  limit_places text[], -- Ids of organizations and warehouses; null for all, including later ones.
   limit_read_only boolean not null default false,
-  creation_key text, -- As in clients.
+  creation_key text, -- See clients.
   constraint api_keys_creation_key_key unique (account_id, creation_key)
 );
 create index api_keys_of_account on api_keys (account_id, created_at, id);
 create index api_keys_created_at on api_keys (created_at, id);
 create index api_keys_expires_at on api_keys (expires_at);
--- A new key is not announced: no node keeps that a key does not exist.
+-- A new key is not announced, because no node caches that a key does not exist.
 create trigger api_keys_named after update or delete on api_keys
   for each row execute function announce('api-keys', 'key_hash');
--- Resource servers know a key by its id. Triggers run in the order of their names: nodes forget the key first.
+-- Resource servers know a key by its id. Triggers run in the order of their names: nodes drop the cached key first.
 create trigger api_keys_named_publicly after update or delete on api_keys
   for each row execute function announce('api-key-ids', 'id');
 
@@ -211,8 +211,8 @@ create trigger client_secrets_named after insert or update or delete on client_s
   for each row execute function announce('clients', 'client_id');
 
 create function change_client_owner() returns trigger language plpgsql as $$ begin
-  -- A node whose clock was ahead may have created a secret of the former owner. Each value is a new one: consents
-  -- are compared with it.
+  -- Not earlier than any secret of the former owner, which a node with a fast clock may have created. Each change gets
+  -- a new value, because consents are compared with it.
   new.owned_since := greatest(new.updated_at, old.owned_since + interval '1 millisecond',
     (select max(created_at) from client_secrets where client_id = new.id));
   return new;
@@ -220,13 +220,13 @@ end $$;
 create trigger clients_owner_changed before update of owner_account_id on clients for each row
   when (old.owner_account_id is distinct from new.owner_account_id) execute function change_client_owner();
 
--- A row is a client that an organization blocks, whoever connected it.
+-- A row is a client that an organization blocks, for all users of the client.
 create table barred_clients (
   organization_id text not null references organizations on delete cascade,
   client_id text not null references clients on delete cascade,
   barred_at timestamptz not null,
   barred_by text references accounts on delete set null, -- The owner or admin who blocked the client.
-  follows boolean not null default false, -- True if another client of the owner at the same redirect hosts is.
+  follows boolean not null default false, -- True if it follows the block of another client of its owner.
   primary key (organization_id, client_id)
 );
 create index barred_clients_client_id on barred_clients (client_id);
@@ -234,8 +234,8 @@ create index barred_clients_barred_by on barred_clients (barred_by) where barred
 create trigger barred_clients_named after insert or update or delete on barred_clients
   for each row execute function announce('bars', 'client_id');
 
--- A row is a client that an organization blocks in one of its warehouses. It is another decision than a block in the
--- whole organization: each is undone separately.
+-- A row is a client that an organization blocks in one of its warehouses. This is independent of a block in the whole
+-- organization: each must be removed separately.
 create table barred_in_warehouses (
   warehouse_id text not null references warehouses on delete cascade,
   client_id text not null references clients on delete cascade,
@@ -248,7 +248,7 @@ create index barred_in_warehouses_barred_by on barred_in_warehouses (barred_by) 
 create trigger barred_in_warehouses_named after insert or update or delete on barred_in_warehouses
   for each row execute function announce('bars', 'client_id');
 
--- Another organization decides for itself.
+-- A warehouse that moves to another organization loses its blocks, because the new organization decides for itself.
 create function forget_blocks_of_moved_warehouse() returns trigger language plpgsql as $$ begin
   delete from barred_in_warehouses where warehouse_id = new.id;
   return null;
@@ -256,8 +256,8 @@ end $$;
 create trigger warehouses_moved after update of organization_id on warehouses for each row
   when (old.organization_id <> new.organization_id) execute function forget_blocks_of_moved_warehouse();
 
--- A row is an owner and the redirect URIs of a client that an organization blocked. It stays when the client is
--- deleted: otherwise its owner could delete the client and register it again.
+-- A row has the owner and the redirect URIs of a client that an organization blocked. It stays when the client is
+-- deleted: otherwise the owner could delete the client and register it again.
 create table barred_redirects (
   organization_id text not null references organizations on delete cascade,
   client_id text not null,
@@ -281,7 +281,7 @@ create table client_decisions (
 );
 create index client_decisions_client_id on client_decisions (client_id);
 create index client_decisions_decided_by on client_decisions (decided_by) where decided_by is not null;
--- The same topic as for a block: resource servers introspect the tokens of the client again.
+-- The same topic as for a block, so that resource servers introspect the client's tokens again.
 create trigger client_decisions_named after insert or update or delete on client_decisions
   for each row execute function announce('bars', 'client_id');
 
@@ -291,7 +291,7 @@ create function redirect_target(uri text) returns text language sql immutable as
   select substring(uri from '^https?://[^/?#]*|^[^:]*:')
 $$;
 
--- An approved client that gets a new redirect host or another owner waits for the organizations again.
+-- An approved client that gets a new redirect host or another owner needs a new approval of the organizations.
 create function withdraw_client_approvals() returns trigger language plpgsql as $$ begin
   if old.owner_account_id is distinct from new.owner_account_id or exists (
       select redirect_target(uri) from unnest(new.redirect_uris) uri
@@ -306,14 +306,14 @@ create trigger clients_withdraw_approvals after update of owner_account_id, redi
 
 -- Connections and authorizations
 
--- The only row holds numbers that are only raised: without it, what has ended would not be known.
+-- The only row has numbers that are never lowered. Without it, the service would not know what has ended.
 create table lasting_numbers (
   is_the_only_one boolean primary key default true check (is_the_only_one),
-  -- With which connections begin. `revoke --all` raises it: a restored database may lack a connection whose tokens still
-  -- exist, and the person may connect the client again.
+  -- The generation of new connections. `revoke --all` raises it, because a restored database may lack a connection
+  -- whose tokens still exist, and the person may connect the client again.
   first_generation integer not null default 1,
   -- Added to the session generation of every account, to end all sessions at once. It follows the clock in
-  -- microseconds: after the restore of an older database, the next one is beyond every lost one.
+  -- microseconds, so that after the restore of an older database, the next value is higher than any lost one.
   session_generation bigint not null default 0,
   -- The longest lifetime of refresh tokens that any node has run with: an older copy of the token store may have records
   -- with that lifetime. Each ended authorization is kept at least as long.
@@ -337,16 +337,15 @@ create table connections (
   -- What the last consent page showed: the name, the redirect hosts and the owned_since of the client. If the client
   -- has others now, the person is asked again.
   consented_name text not null, consented_hosts text[] not null, consented_owned_since timestamptz,
-  approved_access jsonb not null default '[]', -- What the person reached then, to show later what has changed.
-  approved_at timestamptz not null,
-  limit_places text[], -- Ids of organizations and warehouses; null for all, also for later ones.
+  approved_at timestamptz not null, -- The time of that page.
+  limit_places text[], -- Ids of organizations and warehouses; null for all, including later ones.
   limit_read_only boolean not null default false,
   limit_until timestamptz, -- When the connection ends by itself.
   generation integer not null default first_generation(), -- Authorizations of an earlier generation have ended.
-  client_generation integer not null default 0, -- That of the client at the last approval.
+  client_generation integer not null default 0, -- The client's generation at the last approval.
   ended_at timestamptz, ended_cause text,
-  -- When the person's activity last got an entry that the client was authorized without a click: in a browser that the
-  -- person had signed in with before, and in another one.
+  -- When the activity last got an entry about an authorization without a click: in a browser that the person had signed
+  -- in with before, and in another browser.
   silent_at timestamptz, silent_elsewhere_at timestamptz,
   primary key (account_id, client_id)
 );
@@ -359,8 +358,8 @@ create index connections_limit_until on connections (limit_until) where limit_un
 create trigger connections_named after insert or update or delete on connections
   for each row execute function announce('connections', 'account_id', 'client_id');
 
--- A row is a connection of a member of an organization: a join that the triggers below keep, so that the page of an
--- organization reads only what it shows. It also contains connections that are due to end and that no job has ended.
+-- A row is a connection of a member of an organization: a join of both tables, which triggers keep, so that the page of
+-- an organization reads only what it shows. Connections whose end date has passed stay until a job ends them.
 create table member_connections (
   organization_id text not null, client_id text not null, account_id text not null, connected_at timestamptz not null,
   primary key (account_id, client_id, organization_id),
@@ -371,8 +370,8 @@ create table member_connections (
 );
 create index member_connections_latest on member_connections (organization_id, client_id, connected_at, account_id);
 
--- The key share locks wait for a deletion in progress. A consent locks the account's row, and the
--- foreign key of a new membership waits for it, so that one of the two always sees the other.
+-- The key share locks wait for a deletion in progress. A consent locks the account's row, and the foreign key of a new
+-- membership waits for that lock, so that one of the two always sees the other.
 create function keep_connection_of_member() returns trigger language plpgsql as $$ begin
   if new.ended_at is not null then
     delete from member_connections where account_id = new.account_id and client_id = new.client_id;
@@ -398,19 +397,19 @@ end $$;
 create trigger memberships_of_connections after insert on organization_memberships
   for each row when (new.account_id is not null) execute function keep_connections_of_new_member();
 
--- A row is an authorization that was ended: each decision reads it with the person. No references: it outlives the
--- connection, the client and the account.
+-- A row is an authorization that was revoked singly. Each decision about a token reads it with the person. The row has
+-- no references, because it outlives the connection, the client and the account.
 create table ended_authorizations (
   id text primary key,
   at timestamptz not null, cause text not null, account_id text not null, client_id text not null,
-  forgotten_at timestamptz not null -- Until then the authorization could be used, if a token store brought it back.
+  forgotten_at timestamptz not null -- Until then, a restored token store could contain the authorization.
 );
 create index ended_authorizations_forgotten_at on ended_authorizations (forgotten_at);
 create index ended_authorizations_account_id on ended_authorizations (account_id);
 
--- A row is a machine access token that was ended before it expired: each decision reads it with the client. The key
--- is the hash under which Redis keeps the token. If Redis has lost the token, the client is the one that presented it:
--- another client's row of the same key ends nothing.
+-- A row is a machine access token that was revoked before it expired. Each decision about a token reads it with the
+-- client. The key is the hash under which Redis stores the token. If Redis has lost the token, client_id is the client
+-- that presented it: the row ends nothing if the token is another client's.
 create table ended_machine_tokens (
   key text not null,
   client_id text not null, at timestamptz not null, expires_at timestamptz not null,
@@ -432,14 +431,14 @@ create index token_records_uid on token_records (uid) where uid is not null;
 create table authorizations (
   key text primary key,
   account_id text not null, client_id text not null,
-  generation integer, -- That of the connection at the approval; null for a test of the client.
+  generation integer, -- The connection's generation at the approval; null for a test of the client.
   secret text not null, redirect_uri_hash text not null, code_challenge_hash text,
   approved_at bigint not null, ends_at bigint,
   rotation integer not null, -- -1 until the code is exchanged.
   attempt text not null,
   rotated_at bigint not null, -- In milliseconds.
   confirmed boolean not null, usable_until bigint not null, forgotten_at bigint not null,
-  client_generation integer not null default 0, -- That of the client at the approval, or at the first refresh after a renewal.
+  client_generation integer not null default 0, -- The client's, at the approval or the first refresh after a renewal.
   since_rotation integer not null default 0 -- The first rotation of that generation.
 );
 create index authorizations_forgotten_at on authorizations (forgotten_at);
@@ -458,9 +457,9 @@ create index rate_limits_expire on rate_limits (expire);
 create table browser_sessions (
   uid text primary key,
   account_id text not null references accounts on delete cascade,
-  cookie_hash text not null, -- Of the latest cookie value: no earlier one is valid, even in a restored token store.
+  cookie_hash text not null, -- Hash of the latest cookie value: earlier ones are invalid, even in a restored store.
   generation bigint not null, begun_at timestamptz not null,
-  ended_at timestamptz, -- Null until the session is signed out: here, elsewhere or at a provider.
+  ended_at timestamptz, -- Null until the session is signed out, here or elsewhere.
   address text not null, browser text not null
 );
 create index browser_sessions_account_id on browser_sessions (account_id, begun_at desc);
@@ -469,21 +468,11 @@ create index browser_sessions_begun_at on browser_sessions (begun_at);
 create index browser_sessions_public_id on browser_sessions
   (('ses_' || translate(left(encode(sha256(decode(uid, 'escape')), 'base64'), 16), '+/', '-_')));
 
--- A row is a provider that has proved who the user of a session is: a sign-out there ends the session.
-create table session_providers (
-  uid text not null references browser_sessions on delete cascade,
-  issuer text not null, subject text not null,
-  sid text, -- The id of the session at the issuer, if the issuer names it.
-  primary key (uid, issuer)
-);
-create index session_providers_subject on session_providers (issuer, subject);
-create index session_providers_sid on session_providers (issuer, sid) where sid is not null;
-
--- A row is a one-time link with which a person sets a password, or signs in where there are no passwords.
+-- A row is a one-time link with which a person sets a password, or signs in if the service has no passwords.
 create table password_links (
   token_hash text primary key,
   account_id text not null references accounts on delete cascade,
-  -- confirmed: for a person who has just signed in with a provider. Valid only while that session is active.
+  -- confirmed: for a person who has just re-authenticated with a provider; valid only while their session is active.
   purpose text not null check (purpose in ('invitation', 'forgotten', 'confirmed')),
   session_uid text check ((session_uid is not null) = (purpose = 'confirmed')),
   session_generation bigint check ((session_generation is not null) = (purpose = 'confirmed')),
@@ -492,8 +481,8 @@ create table password_links (
 create index password_links_account_id on password_links (account_id);
 create index password_links_expires_at on password_links (expires_at);
 
--- A suspension ends the links, and so does a new passkey or linked account: a person who got a link before the owner of
--- the account came must not set a password after that.
+-- A suspension deletes the links. So does a new passkey or linked account, because a stranger who got a link before the
+-- owner of the account first signed in must not set a password later.
 create function forget_password_links() returns trigger language plpgsql as $$ begin
   delete from password_links where account_id = to_jsonb(new) ->> tg_argv[0];
   return null;
@@ -514,15 +503,6 @@ create table account_identities (
 create trigger account_identities_added after insert on account_identities
   for each row execute function forget_password_links('account_id');
 
--- A row is a logout token that arrived: each is used once (OpenID Connect Back-Channel Logout, 2.6). It also refuses
--- sessions of sign-ins that the provider answered before.
-create table logout_tokens (
-  token_hash text primary key, number bigint generated always as identity unique,
-  issuer text not null, subject text, sid text, -- Whose sessions, or which one, at the issuer: null for every.
-  is_used boolean not null default false, expires_at timestamptz not null
-);
-create index logout_tokens_expires_at on logout_tokens (expires_at);
-
 -- A row is the random name under which authenticators keep the passkeys of an account. It never changes.
 create table passkey_users (
   account_id text primary key references accounts on delete cascade,
@@ -532,7 +512,7 @@ create table passkey_users (
 -- A row is a passkey: a public key with which a person signs in (Web Authentication).
 create table passkeys (
   id text primary key,
-  credential_id text not null unique, -- The id that the authenticator gave it, in base64url.
+  credential_id text not null unique, -- The authenticator's id for the passkey, in base64url.
   account_id text not null references accounts on delete cascade,
   public_key text not null, -- A COSE_Key, in base64url.
   counter bigint not null, -- The number of signatures of the authenticator; 0 if it does not count them.
@@ -546,11 +526,11 @@ create index passkeys_account_id on passkeys (account_id);
 create trigger passkeys_added after insert on passkeys
   for each row execute function forget_password_links('account_id');
 
--- A row is a used challenge: each is accepted once.
+-- A row is a challenge that was answered. Each challenge is accepted only once.
 create table used_challenges (challenge_hash text primary key, expires_at timestamptz not null);
 create index used_challenges_expires_at on used_challenges (expires_at);
 
--- A row says since when a person is asked for more than a password (sign_in.require): their grace period began.
+-- A row is the start of a person's grace period, after which a password alone is not enough (sign_in.require).
 create table sign_in_grace (
   account_id text primary key references accounts on delete cascade,
   began_at timestamptz not null
@@ -573,12 +553,12 @@ create table activity (
 );
 create index activity_account_id on activity (account_id, id desc);
 create index activity_at on activity (at);
--- Without what people do all the time: the latest entry of such an action is found without an index.
+-- Leaves out frequent actions, whose latest entries are found quickly without an index.
 create index activity_rare_action on activity (action, id desc)
   where action <> 'signed_in' and action <> 'connected' and action <> 'disconnected' and action <> 'tokens_revoked'
     and action <> 'authorized_silently';
--- The ends of records, which are found by the ID or the last characters of what has ended. Each search reads the whole
--- list of entries that are not in the tree yet, so it has at most 128 kB.
+-- Entries about the end of something, found by its id or last characters. Each search also reads all entries that are
+-- not yet in the tree of the index, so their list is limited to 128 kB.
 create index activity_ends on activity using gin (details jsonb_path_ops) with (gin_pending_list_limit = 128)
   where action in ('api_key_revoked', 'passkey_removed', 'signed_out_elsewhere', 'organization_removed',
     'warehouse_removed', 'client_secret_removed', 'client_renewed');
@@ -598,15 +578,15 @@ create index activity_renewals on activity ((details ->> 'client_id'), id) where
 create index activity_request_id on activity (request_id) where request_id is not null;
 create index activity_xact on activity (xact, id);
 
--- Names the counter of transactions: another cluster counts from another number, and a copy of the
--- database in the same cluster is not the same log.
+-- Identifies the counter of transactions: another cluster has another counter, and a copy of the database in the same
+-- cluster has another log.
 create function audit_origin() returns text language sql stable as $$
   select system_identifier || '/' ||
       (select oid from pg_database where datname = current_database())
     from pg_control_system()
 $$;
 
--- The only row names the log of which the cursors are.
+-- The only row identifies the log to which cursors belong.
 create table audit_generation (
   is_the_only_one boolean primary key default true check (is_the_only_one),
   generation text not null, -- Part of each cursor. Changes when the database is restored into another cluster.
@@ -617,10 +597,10 @@ create table audit_generation (
 insert into audit_generation (generation, origin)
   values (left(replace(gen_random_uuid()::text, '-', ''), 12), audit_origin());
 
--- A row is a deleted account that is not erased from the whole activity yet.
+-- A row is a deleted account whose entries in the activity are not all erased yet.
 create table erased_people (
   account_id text primary key,
-  after_id bigint not null default 0 -- The last erased entry; 0 before the first one.
+  after_id bigint not null default 0 -- The id of the last erased entry; 0 before the first one.
 );
 
 -- A row is a request of a client, which its owner sees for a few days: a refused one, or one that was sent while the
@@ -637,19 +617,19 @@ create table client_requests (
   auth_method text check (auth_method in ('basic', 'body', 'both', 'none')),
   scope text, -- As the client sent it; null if the client sent none.
   request_id text not null,
-  -- Whose requests it may displace; all but 'tail' are problems of the client. 'owner': only its owner can solve it.
+  -- Requests displace only those with the same share (see `Share` in clients/client-requests.ts).
   share text not null check (share in ('owner', 'client', 'stranger', 'tail'))
 );
 create index client_requests_client_id on client_requests (client_id, id desc);
 create index client_requests_at on client_requests (at);
 create index client_requests_request_id on client_requests (request_id);
 
--- A row is the number of a client's requests in an hour, which is its start.
+-- A row has the numbers of a client's requests in the hour that begins at `hour`.
 create table client_hours (
   client_id text not null references clients on delete cascade,
   hour timestamptz not null,
-  refreshes integer not null, -- Answered with tokens.
-  refusals integer not null, -- Those of which a row of `client_requests` may be a problem.
+  refreshes integer not null, -- Refreshes that were answered with tokens.
+  refusals integer not null, -- Refused requests that may be problems of the client.
   primary key (client_id, hour)
 );
 create index client_hours_hour on client_hours (hour);
@@ -659,7 +639,7 @@ create table client_networks (
   client_id text not null references clients on delete cascade,
   network text not null,
   first_seen_at timestamptz not null, last_seen_at timestamptz not null,
-  mailed_at timestamptz, -- When it was named in a mail to the owner of the client.
+  mailed_at timestamptz, -- When a mail to the owner of the client named the network.
   primary key (client_id, network)
 );
 create index client_networks_last_seen_at on client_networks (last_seen_at);
@@ -672,9 +652,9 @@ create table last_import (
   succeeded_at timestamptz not null, changes jsonb not null
 );
 
--- A row is an import or a dry run that runs; only one of them writes. Advisory locks would not do: all connections of
--- the embedded database share one session. This table and the next one are unlogged: a crash of the server empties both,
--- so that no import continues without its lines.
+-- A row is a running import or dry run; at most one of them writes. Advisory locks would not work, because all
+-- connections of the embedded database share one session. This table and the next one are unlogged: a crash of the
+-- server empties both, so that no import continues without its lines.
 create unlogged table import_runs (
   id text primary key, writes boolean not null, started_by text not null,
   started_at timestamptz not null, expires_at timestamptz not null
@@ -689,7 +669,7 @@ create unlogged table import_lines (
   account text, place text, -- The external ids that the line names; the place of a warehouse is its organization.
   former text, home text, -- The former external id, and that of the former organization.
   email_key text, identity text,
-  id text, -- Of an account or place: its record's, a new one, or null if it was deleted later than the file.
+  id text, -- For an account or place: the id of its record, a new id, or null if deleted later than the file.
   line jsonb, -- Null if the line is invalid.
   primary key (import_id, type, number)
 );
@@ -698,7 +678,7 @@ alter table import_lines alter import_id set statistics 10, alter type set stati
   alter number set statistics 10, alter key set statistics 10, alter former set statistics 10,
   alter home set statistics 10, alter email_key set statistics 10, alter identity set statistics 10,
   alter id set statistics 10;
--- Each ends with the number, without which the planner would walk the primary key to find the first line.
+-- Each index ends with the number. Without it, the planner would read the primary key to find the first line.
 create index import_lines_key on import_lines (import_id, type, key, number);
 create index import_lines_id on import_lines (import_id, id) where id is not null;
 create index import_lines_moves on import_lines (import_id, type, number) where home is not null;
@@ -712,8 +692,8 @@ create table known_files (id text primary key, as_of timestamptz not null);
 -- A row is the time of the latest change of a record by a line, a file, a command or a page, so that an older line or
 -- file does not overwrite it.
 create table known_times (
-  -- The type and ids of the record; for a deleted account or place, one of its former names. Two ends leave out a part
-  -- of an older line: that of a person's link, and that of what an address meant before an account got it.
+  -- The type and ids of the record; for a deleted account or place, one of its former names. Two other keys make only a
+  -- part of an older line outdated: the end of a person's link, and the time when an address got or lost its account.
   thing text primary key,
   account_id text references accounts on delete cascade,
   organization_id text references organizations on delete cascade,
@@ -744,7 +724,7 @@ begin
       'email ' || translate(encode(sha256(convert_to(ended ->> 'email_key', 'UTF8')), 'base64'), '+/=', '-_')];
     things := array(select concat_ws(' ', 'deleted', tg_argv[0], name) from unnest(things) name where name is not null);
     ended := '{}'; -- A row with the id of a place would be deleted with the place.
-  -- If the person or the place is deleted as well, that end counts.
+  -- Record nothing if the person or place is deleted as well, because their own end is recorded.
   elsif exists (select from accounts where id = ended ->> 'account_id')
       and exists (select from organizations where id = ended ->> 'organization_id')
       and (not ended ? 'warehouse_id' or exists (select from warehouses where id = ended ->> 'warehouse_id')) then
@@ -756,7 +736,7 @@ begin
     select known.thing, ended ->> 'account_id', ended ->> 'organization_id', ended ->> 'warehouse_id',
         made.at, false, made.at, made.at + interval '30 days'
       from unnest(things) known (thing), lateral (
-        -- A time that another system sent may be ahead.
+        -- Another system may have sent a time that is ahead of the clock.
         select greatest(clock_timestamp(), max(greatest(k.as_of, f.as_of)) + interval '1 ms') as at
           from known_times k left join known_files f on f.id = k.file_id where k.thing = known.thing) made
     on conflict (thing) do update set as_of = excluded.as_of, ended_as_of = excluded.ended_as_of,
@@ -792,7 +772,7 @@ create index pushed_removals_at on pushed_removals (at);
 -- A row is a node that runs. A node that stops deletes its row; other nodes delete the row of a node that was killed.
 create table node_keys (
   node text primary key,
-  seen_at timestamptz not null, noted_at timestamptz not null, -- The last heartbeat: by its clock, by the database's.
+  seen_at timestamptz not null, noted_at timestamptz not null, -- Last heartbeat: by the node's clock, the database's.
   cookie_keys text[] not null, token_keys text[] not null, -- Fingerprints of its keys, the current ones first.
   state text not null, -- starting, ready, not_ready or leaving
   ready_since timestamptz,
@@ -811,8 +791,9 @@ create table settings_reload (
 create table write_probe (at timestamptz not null);
 insert into write_probe values (now());
 
--- Fails if the disk is full: an update of one row still finds room in its page for a long time. A result that does
--- not fit into the memory of the query is written to a file beside the tables, which is deleted after the query.
+-- Fails if the disk is full, which an update of one row would not notice for a long time, because its page has room.
+-- The result does not fit into the query's memory, so it is written to a file next to the tables, which is deleted
+-- afterwards.
 create function fill_temporary_file() returns boolean language sql volatile
   set work_mem = '64kB' set temp_tablespaces = ''
   as $$ select count(*) > 0 from unnest(array_fill(repeat('x', 1000), array[100])) $$;

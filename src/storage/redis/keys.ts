@@ -40,8 +40,8 @@ function slotOf(key: string): number {
 }
 
 /**
- * Combines the reads of one turn of the event loop, many under load, into one command, because a
- * command costs much more than a key in it. Not on a Cluster, whose keys are on different masters.
+ * Combines the reads of one turn of the event loop into one command, because a command costs much more than a key in
+ * it. Not for a Cluster, whose keys are on different masters.
  */
 export function readsTogether(redis: Redis | Cluster): (key: string) => Promise<string | null> {
   if (redis instanceof Cluster) return (key) => redis.get(key);

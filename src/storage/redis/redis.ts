@@ -21,8 +21,8 @@ const START_TIMEOUT_MS = 5_000;
 type Options = Omit<RedisOptions, 'replyMapping'>;
 
 /**
- * Without pipelines: if a connection ends, ioredis resends a single command, but gives up those of a pipeline that was
- * answered in part: a code could be consumed without tokens. Nor does it follow redirections of commands in a pipeline.
+ * No pipelines: if a connection ends, ioredis resends a single command, but not those of a pipeline that was partly
+ * answered, so a code could be consumed without tokens. It also follows no redirections in a pipeline.
  */
 const BASE_OPTIONS = {
   // Fail soon and let the caller respond with 503, rather than queue commands of ended requests.
@@ -67,8 +67,8 @@ export function createRedis(url: string, { timeoutFactor = 1 }: { timeoutFactor?
 }
 
 /**
- * Sends the commands of one turn of the event loop with one system call. Not as a pipeline: each command still fails,
- * and is sent again, by itself.
+ * Sends the commands of one turn of the event loop with one system call. This is no pipeline: each command still fails
+ * and is resent by itself.
  */
 function sendTogether(client: Redis): void {
   const send = client.sendCommand.bind(client);

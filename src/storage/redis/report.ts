@@ -29,7 +29,7 @@ export async function reportRedis(redis: Redis | Cluster, clock: Clock): Promise
 
 async function reportOne(master: Redis, clock: Clock): Promise<RedisReport> {
   const info = await reply(master.info());
-  // Not in INFO. An account without the right to CONFIG knows it only from the size of the file.
+  // INFO does not show this. For an account without the right to CONFIG, only the size of the file reveals it.
   const [, percentage] = await master.config('GET', REWRITING).catch((): string[] => []);
   const startedAt = performance.now();
   const ourTime = clock();

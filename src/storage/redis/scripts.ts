@@ -113,7 +113,7 @@ const CONFIRM = `${AUTHORIZATION}
   save(a)
 `;
 
-/** The reply of a script; all but the outcome come with `issued` and `retried` only. */
+/** The reply of a script. Only `issued` and `retried` have more values than the outcome. */
 type IssueReply = [outcome: string, now?: number, usableUntil?: number, rotation?: number];
 
 declare module 'ioredis' {

@@ -134,7 +134,7 @@ export function createRedisStore(parts: {
     },
 
     async writeSession(id, uid, data, expiresAt) {
-      // Write the session first: an index without a session does no harm, the opposite does.
+      // Write the session first, so that the index never names a session that does not exist yet.
       const key = nameOf('session', id);
       await write(key, data, expiresAt);
       await write(nameOf('uid', uid), key, expiresAt);
@@ -143,7 +143,7 @@ export function createRedisStore(parts: {
     async replaceSession(id, uid, data, expiresAt) {
       const key = nameOf('session', id);
       if (!isStorableId(id) || !(await replace(key, data, expiresAt))) return false;
-      // Replace the index only if it still has this key: a session renewed since has another one.
+      // Replace the index only if it still has this key: a session that was renewed since has another key.
       await replace(nameOf('uid', uid), key, expiresAt, key);
       return true;
     },
@@ -161,8 +161,8 @@ export function createRedisStore(parts: {
       // Write, because a server without memory or quorum answers PING but cannot store a token.
       const keys = redis instanceof Cluster ? keyOnEachMaster(redis, 'gh:ping') : ['gh:ping'];
       const now = String(clock());
-      // Also run a script (it finds no record), read and delete, as requests do: an account may lack these rights.
-      // Send all at once: one after the other could wait for several timeouts of a command.
+      // Also run a script (it finds no record), read and delete, as requests do: an account may lack these rights. Send
+      // all at once, because one by one they could wait for several timeouts.
       const all = (key: string) => [
         redis.set(key, now, 'PX', 60_000),
         redis.replaceRecord(key, now, 60_000, clock(), ''),
