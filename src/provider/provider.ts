@@ -131,7 +131,6 @@ export function createAuthorizationServer(parts: ProviderParts) {
     connections,
     authorizations,
     approvals: createApprovals({
-      access,
       activity,
       connections,
       mail,

@@ -219,7 +219,6 @@ export function createApplication(parts: ApplicationParts) {
     showResult,
     observeRequest: metrics.observeRequest,
     refreshSession: refreshSession({ sessions, standings, requireSameOrigin }),
-    upstreamLogouts: signIn.upstreamLogouts,
     brand,
     pages,
   });

@@ -188,7 +188,6 @@ export function listPages(parts: {
           waiting,
           linkRequests,
           perAddress: hourlyLimit('forgot_address', 30),
-          upstream,
         })
       : [],
     profilePage({ kit, access, activity, connections, enabled, signInMethods }),

@@ -27,7 +27,6 @@ import { createContinueIfSatisfied, createMayAdd } from '../pages/sign-in/sign-i
 import { createWaitingSignIn } from '../pages/sign-in/waiting-sign-in.ts';
 import { createArrival } from '../pages/upstream/arrival.ts';
 import { createUpstreamFlows, LONGEST_SECONDS } from '../pages/upstream/flows.ts';
-import { upstreamLogouts } from '../pages/upstream/logout.ts';
 import { createNextPerson } from '../pages/upstream/next-person.ts';
 import { createUpstreamSignIns } from '../pages/upstream/sign-in.ts';
 import type { AuthorizationServer } from '../provider/provider.ts';
@@ -189,32 +188,14 @@ export function wireSignIn(parts: {
     nextPerson: createNextPerson(issuer, providerIds, isShared),
     arrive,
     identities,
-    sessionList,
     errorPage,
     notices,
-    outcomes,
-  });
-  const logouts = upstreamLogouts({
-    providers,
-    log,
-    sessionList,
-    disconnect,
-    activity,
-    failures: createAttemptLimit({
-      name: 'upstream_logouts',
-      attempts: limits.clientFailuresPerAddress,
-      windowSeconds: limits.clientFailureWindowSeconds,
-      onStoreUnavailable: 'count here',
-      log,
-    }),
     outcomes,
   });
 
   return {
     /** The sign-in methods that this service offers. */
     enabled: { passwords, forgotPasswordUrl, upstream, passkeys: passkeySignIns },
-    /** The routes at which providers report that a user signed out there. */
-    upstreamLogouts: logouts,
     checkPassword,
     continueIfSatisfied,
     disconnect,
