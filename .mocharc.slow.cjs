@@ -1,31 +1,31 @@
 /**
- * The slow run: three files at a time, since most of a slow test is waiting, and the longest first. Whoever names files
+ * The slow run: four files at a time, since most of a slow test is waiting, and the longest first. Whoever names files
  * gets only these: Mocha adds the files of a configuration to the named ones.
  */
 const { globSync } = require('node:fs');
 
 const LONGEST = [
   'test/journeys/rolling-restarts.slow.ts',
+  'test/deploy/container.slow.ts',
+  'test/journeys/accessibility.slow.ts',
+  'test/libraries/libraries.slow.ts',
   'test/storage/year-five.slow.ts',
   'test/many-nodes/crashes.slow.ts',
+  'test/docs.slow.ts',
+  'test/authorizations/failovers.slow.ts',
+  'test/journeys/client-snippets.slow.ts',
+  'test/authorizations/ends.slow.ts',
+  'test/storage/redis-deployments.slow.ts',
   'test/many-nodes/upgrade.slow.ts',
   'test/import/scale.slow.ts',
-  'test/deploy/container.slow.ts',
-  'test/libraries/libraries.slow.ts',
-  'test/journeys/accessibility.slow.ts',
   'test/provider/races.slow.ts',
   'test/authorizations/ways-to-end.slow.ts',
   'test/many-nodes/upgrade-embedded.slow.ts',
-  'test/authorizations/failovers.slow.ts',
-  'test/authorizations/ends.slow.ts',
-  'test/journeys/client-snippets.slow.ts',
   'test/provider/sign-out.slow.ts',
   'test/pages/organization-at-size.slow.ts',
   'test/import/walked-writers.slow.ts',
-  'test/storage/redis-deployments.slow.ts',
   'test/modules/python.slow.ts',
   'test/journeys/restore.slow.ts',
-  'test/docs.slow.ts',
   'test/sandbox/story.slow.ts',
   'test/storage/embedded-postgres.slow.ts',
   'test/pages/passkeys/browser.slow.ts',

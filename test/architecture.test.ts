@@ -35,7 +35,7 @@ const PROGRAMS: Readonly<Record<string, readonly string[]>> = {
  * named like the folder. All other files are private to their folder.
  */
 const DOORS: Readonly<Record<string, string>> = {
-  'accounts/access': 'access access-difference access-limit client-blocks people reach',
+  'accounts/access': 'access access-limit client-blocks people reach',
   'accounts/activity': 'activity activity-words audit audit-trail',
   'accounts/api-keys': 'api-key api-keys',
   'accounts/identities': 'identities resolve-identity',
@@ -60,7 +60,7 @@ const DOORS: Readonly<Record<string, string>> = {
   'pages/security': 'security sessions sign-in-methods what-has-access',
   'pages/sign-in':
     'attempt browser-sign-ins current-session enabled-methods known-devices passkey-sign-ins password-check sign-in sign-in-policy sign-out upstream-providers waiting-sign-in',
-  'pages/upstream': 'arrival flows logout next-person sign-in',
+  'pages/upstream': 'arrival flows next-person sign-in',
   'pages/words': 'client-standing moment reached rights tile',
   'storage/embedded': 'postgres server',
   'storage/redis': 'redis report store',

@@ -90,12 +90,13 @@ describe('texts', () => {
   });
 
   it('messages contain messages and times, each in the language of the whole', () => {
-    const hint = message('sign-in.company-hint', { domain: 'demo.test', provider: 'ID' });
-    const whole = message('sign-in.wrong-and-hint', { problem: message('sign-in.wrong'), hint });
-    expect(inEnglish(whole)).to.equal('Wrong email address or password. People of demo.test sign in with ID.');
-    expect(textsFor('de')(JSON.parse(JSON.stringify(whole)))).to.equal(
-      'E-Mail-Adresse oder Passwort ist falsch. Personen von demo.test melden sich mit ID an.',
-    );
+    const first = message('sign-in.the-passkey', { name: 'Laptop' });
+    const whole = message('sign-in.or-method', { first, second: 'ID' });
+    expect(inEnglish(whole)).to.equal(`${inEnglish(first)} or ID`);
+    const inGerman = textsFor('de')(JSON.parse(JSON.stringify(whole)));
+    expect(inGerman)
+      .to.equal(`${textsFor('de')(first)} oder ID`)
+      .and.not.include(inEnglish(first));
     const until = { iso: '2026-11-21T04:23:10.000Z' };
     expect(textsFor('en')('sign-in.password-soon-weak', { until })).to.include('From 21 Nov 2026, 04:23 UTC a');
     expect(textsFor('de')('sign-in.password-soon-weak', { until })).to.include('Ab 21.11.2026, 04:23 UTC');

@@ -210,7 +210,8 @@ export function createAuthorizations(parts: {
 
     /** Confirms in the background that the client received this token, because it was used. */
     confirmUse({ value: { rotation }, authorization: { id, ...record } }: Found<PresentedAccessToken>): void {
-      // Rotation 0 needs no confirmation: it has no predecessor that could be presented again.
+      // Rotation 0 needs no confirmation: it has no predecessor that could be presented again. An access token of an
+      // earlier rotation does not show that the client received the current one.
       if (rotation === 0 || rotation !== record.rotation || record.isConfirmed) return;
       if (confirming.has(id)) return;
       const confirmed = store

@@ -6,7 +6,6 @@ import {
   type LimitJson,
   limitFrom,
 } from '../accounts/access/access-limit.ts';
-import type { Organization } from '../accounts/access/reach.ts';
 import { type Page, type PageRequest, pageOf } from '../storage/pages.ts';
 import type { Queries } from '../storage/queries.ts';
 import { hasEndedAt } from './consents.ts';
@@ -22,8 +21,6 @@ export interface ConnectedClient {
   readonly connectedAt: Date;
   /** The latest approval; the first one is `connectedAt`. */
   readonly approvedAt: Date;
-  /** The user's access at the approval. */
-  readonly approvedAccess: readonly Organization[];
   /** Accurate to five minutes; null until the client is used. */
   readonly lastUsedAt: Date | null;
   readonly limit: ConnectionLimit;
@@ -48,8 +45,7 @@ export async function listConnectedClients(
   const rows = await database.query<ConnectedClient & { readonly limit: LimitJson }>(
     `SELECT n.client_id AS "clientId", c.name, a.name AS "ownerName", c.owned_since AS "ownedSince",
           c.suspended_at IS NOT NULL AS "isSuspended", n.connected_at AS "connectedAt",
-          n.approved_at AS "approvedAt", n.approved_access AS "approvedAccess",
-          n.last_used_at AS "lastUsedAt", ${LIMIT_COLUMN} AS limit
+          n.approved_at AS "approvedAt", n.last_used_at AS "lastUsedAt", ${LIMIT_COLUMN} AS limit
         FROM connections n
         JOIN clients c ON c.id = n.client_id
         LEFT JOIN accounts a ON a.id = c.owner_account_id

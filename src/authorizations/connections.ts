@@ -1,7 +1,6 @@
 /** Connections of users with clients: what was approved, and which authorizations are valid. */
 import { type ConnectionLimit, LIMIT_COLUMN, type LimitJson, limitFrom } from '../accounts/access/access-limit.ts';
 import { createPeople, type People, type Person, type PersonConnection } from '../accounts/access/people.ts';
-import type { Organization } from '../accounts/access/reach.ts';
 import type { EndingCause } from '../accounts/activity/activity-words.ts';
 import type { Clock } from '../base/clock.ts';
 import type { Client } from '../clients/client.ts';
@@ -35,8 +34,6 @@ export type Whose = Connection | { readonly accountId: string; readonly clientId
 
 /** The approved consent, and the generation of the authorizations that were issued for it. */
 export interface ConnectedConsent extends RememberedConsent {
-  /** The user's access at the approval. */
-  readonly access: readonly Organization[];
   /** False if the client has got another owner since, even if this node has not yet read the change. */
   readonly isSameOwner: boolean;
   readonly generation: number;
@@ -87,8 +84,8 @@ export function createConnections(parts: {
     /** Returns what the user last approved for this client; undefined if they are not connected. */
     async find(accountId: string, clientId: string): Promise<ConnectedConsent | undefined> {
       const [row] = await database.query<ConnectedConsent & { limit: LimitJson }>(
-        `SELECT consented_name AS name, consented_hosts AS hosts, approved_access AS access,
-            consented_owned_since AS "ownedSince", n.generation, c.generation AS "clientGeneration",
+        `SELECT consented_name AS name, consented_hosts AS hosts, consented_owned_since AS "ownedSince",
+            n.generation, c.generation AS "clientGeneration",
             c.always_asks AS "alwaysAsks", ${recordedIn(database.now())} AS "recordedIn",
             ${LIMIT_COLUMN} AS limit,
             -- Pages know times in milliseconds.

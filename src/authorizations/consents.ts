@@ -1,6 +1,5 @@
 /** Stores the user's approval in the connection. */
 import type { ConnectionLimit } from '../accounts/access/access-limit.ts';
-import type { Organization } from '../accounts/access/reach.ts';
 import { SESSION_GENERATION } from '../accounts/account.ts';
 import { isCurrentSince } from '../clients/client-row.ts';
 import { createParameters, type Database, type InTransaction, type Queries } from '../storage/queries.ts';
@@ -31,8 +30,6 @@ interface ApprovedPage {
 export interface NewConsent extends RememberedConsent {
   readonly accountId: string;
   readonly clientId: string;
-  /** The organizations that the user could access at the approval. */
-  readonly access: readonly Organization[];
   /** The limit that the user chose on the page; absent to keep the limit of an active connection. */
   readonly limit?: ConnectionLimit | undefined;
   /** Absent if the approval was not made on a page. */
@@ -74,17 +71,17 @@ const insertAt = (now: string, isOfPage: boolean): string => `
   WITH given AS (
     SELECT ${now} AS now, c.generation AS client_generation, c.ended_through, given.* FROM json_to_record($1) AS given (
       account_id text, client_id text, name text, hosts text[],
-      owned_since timestamptz, access jsonb, chooses_limit boolean, limit_places text[],
+      owned_since timestamptz, chooses_limit boolean, limit_places text[],
       limit_read_only boolean, limit_until timestamptz, max_people integer,
       page_session text, page_session_generation bigint, page_generation integer, page_ended_through integer,
       page_shows_limit boolean, page_places text[], page_read_only boolean, page_until timestamptz)
       JOIN clients c ON c.id = given.client_id
   )
   INSERT INTO connections AS n (account_id, client_id, connected_at, approved_at,
-      consented_name, consented_hosts, consented_owned_since, approved_access, client_generation,
+      consented_name, consented_hosts, consented_owned_since, client_generation,
       limit_places, limit_read_only, limit_until)
     SELECT given.account_id, given.client_id, given.now, given.now,
-        given.name, given.hosts, given.owned_since, given.access, given.client_generation,
+        given.name, given.hosts, given.owned_since, given.client_generation,
         given.limit_places, given.limit_read_only, given.limit_until
       FROM given JOIN accounts ON accounts.id = given.account_id ${isOfPage ? ACTIVE_SESSION : ''}
       WHERE NOT ${isFullFor('given.account_id', 'given.client_id', 'given.max_people')}
@@ -96,7 +93,6 @@ const insertAt = (now: string, isOfPage: boolean): string => `
         consented_name = excluded.consented_name,
         consented_hosts = excluded.consented_hosts,
         consented_owned_since = excluded.consented_owned_since,
-        approved_access = excluded.approved_access,
         client_generation = excluded.client_generation,
         connected_at = CASE WHEN ${ENDED} THEN excluded.connected_at ELSE n.connected_at END,
         last_used_at = CASE WHEN ${ENDED} THEN NULL ELSE n.last_used_at END,
@@ -133,7 +129,7 @@ export function rememberConsent(
 
 async function insert(
   database: Queries,
-  { accountId, clientId, name, hosts, ownedSince, access, limit, page, maxPeople }: NewConsent,
+  { accountId, clientId, name, hosts, ownedSince, limit, page, maxPeople }: NewConsent,
 ): Promise<Connected | undefined> {
   const given = {
     account_id: accountId,
@@ -141,7 +137,6 @@ async function insert(
     name,
     hosts,
     owned_since: ownedSince,
-    access,
     chooses_limit: limit !== undefined,
     limit_places: limit?.places,
     limit_read_only: limit?.isReadOnly ?? false,

@@ -4,7 +4,6 @@ import path from 'node:path';
 import { type ConfigurationProblem, unreadableFile } from './problems.ts';
 import type { SettingsFile } from './schema/schema.ts';
 import { projectDirectory } from './settings-file.ts';
-import { mailDomain } from './urls.ts';
 
 type Entry = NonNullable<SettingsFile['sign_in']['providers']>[number];
 
@@ -30,9 +29,7 @@ const providerFrom = (entry: Entry, clientSecret: string | undefined) => ({
   isStrong: entry.strong,
   strongAcr: entry.strong_acr ?? entry.acr_values,
   strongAmr: entry.strong_amr,
-  hintDomains: [...new Set(entry.prompt_hint_domains.map(mailDomain))],
   create: entry.create,
-  endConnections: entry.end_connections,
 });
 
 /** @param secretsAreNeeded false for a command that sends the providers no requests. */
@@ -44,7 +41,6 @@ export function signInProviders(
     ...twice(entries, 'id', 'it is part of its URLs and metrics'),
     // Accounts are linked by issuer: two providers with one issuer would share their users.
     ...twice(entries, 'issuer', 'it identifies the linked accounts'),
-    ...claimedTwice(entries),
   ];
   const providers = entries.map((entry, index) => {
     const secret = secretsAreNeeded ? secretOf(entry, index) : undefined;
@@ -63,21 +59,6 @@ function twice(entries: readonly Entry[], field: 'id' | 'issuer', why: string): 
     return isFirst ? [] : [{ path, value, message: 'is already used by an earlier provider', remedy }];
   });
 }
-
-/** Returns domains of email addresses that two providers claim: an address must lead to one provider only. */
-const claimedTwice = (entries: readonly Entry[]): ConfigurationProblem[] =>
-  entries.flatMap(({ prompt_hint_domains: domains }, index) => {
-    const earlier = entries.slice(0, index);
-    return domains.flatMap((value, place) => {
-      const isOf = (other: Entry): boolean =>
-        other.prompt_hint_domains.some((domain) => mailDomain(domain) === mailDomain(value));
-      const first = earlier.find(isOf);
-      if (first === undefined) return [];
-      const path = `sign_in.providers.${index}.prompt_hint_domains.${place}`;
-      const remedy = 'list this domain only at the provider where its users sign in';
-      return [{ path, value, message: `is already listed for ${first.id}`, remedy }];
-    });
-  });
 
 const fileOf = (name: string): string => path.resolve(projectDirectory, name);
 

@@ -1,6 +1,5 @@
 /** URLs of stores and mail servers: which are valid, and how to show them without passwords. */
 import { isIP } from 'node:net';
-import { domainToASCII } from 'node:url';
 
 /** For remedies about passwords in URLs, because few people know that encoding is needed. */
 export const PASSWORDS_IN_URLS = 'in the password, write % as %25, @ as %40, / as %2F';
@@ -31,9 +30,6 @@ export function hasHost(url: string): boolean {
   const { hostname, port } = new URL(url);
   return isHost(hostname.replace(/^\[|\]$/g, '')) && port !== '0';
 }
-
-/** Normalizes all spellings of an email domain (UTS #46) to one text; empty if it is no domain. */
-export const mailDomain = (domain: string): string => domainToASCII(domain.normalize('NFKC'));
 
 /** https://www.postgresql.org/docs/current/libpq-ssl.html; only the driver knows `no-verify`. */
 const SSL_MODES = ['disable', 'allow', 'prefer', 'require', 'verify-ca', 'verify-full', 'no-verify'];

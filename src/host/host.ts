@@ -34,7 +34,6 @@ export interface HostParts {
   readonly server: AuthorizationServer;
   readonly refreshSession: readonly Middleware[];
   /** The endpoints at which upstream providers announce a sign-out, by path. */
-  readonly upstreamLogouts: ExactRoutes;
   readonly errorPage: ErrorPage;
   /** Runs before the pages: shows the stored result of a submitted form. */
   readonly showResult: Middleware;
@@ -131,7 +130,6 @@ function oauthRoutes(parts: HostParts): ExactRoutes {
     [ENDPOINT.revokeCurrentToken]: { POST: server.revokeCurrentToken, OPTIONS: preflight },
     [ENDPOINT.revocation]: { POST: server.revocation, OPTIONS: preflight },
     [ENDPOINT.refreshSession]: { POST: refreshSession },
-    ...parts.upstreamLogouts,
     [ENDPOINT.metadata]: {
       OPTIONS: [answerPreflight('GET')],
       GET: [

@@ -1,8 +1,7 @@
 /** `/profile/connections`: the clients that act for a user, their access, and how to end or limit it. */
 import type { Context, Next } from 'koa';
 import type { Access } from '../accounts/access/access.ts';
-import { type ComparedOrganization, compareAccess, countChanges } from '../accounts/access/access-difference.ts';
-import { type ConnectionLimit, isLimited, limitAccess, limitDetails } from '../accounts/access/access-limit.ts';
+import { type ConnectionLimit, isLimited, limitDetails } from '../accounts/access/access-limit.ts';
 import type { ClientExclusion } from '../accounts/access/client-blocks.ts';
 import type { Organization } from '../accounts/access/reach.ts';
 import type { Activity } from '../accounts/activity/activity.ts';
@@ -113,21 +112,15 @@ export function connectionsPage(parts: {
   async function showAll(ctx: Context): Promise<void> {
     const connected = await connections.listOf(accountOf(ctx).id);
     const reach = await reachOf(ctx, connected);
-    const changed = (client: ConnectedClient): boolean =>
-      Object.values(countChanges(compared(client, reach))).some((count) => count > 0);
     const { rows, list } = listOf(connected, ctx.query, {
       ...CONNECTIONS,
-      filters: [
-        unusedFilter(clock()),
-        ...UNUSUAL,
-        { name: 'changed', label: message('connections.access-changed'), has: changed },
-      ],
+      filters: [unusedFilter(clock()), ...UNUSUAL],
     });
     const unused = connected.filter(unusedFilter(clock()).has).length;
     await kit.render(ctx, 'connections', {
       notice: await kit.notices.take(ctx),
       list,
-      connections: rows.map((client) => rowOf(client, compared(client, reach), reach)),
+      connections: rows.map((client) => rowOf(client, reach)),
       ...countReached(connected, reach),
       disconnectAllUrl: `${PATH}/disconnect-all`,
       unused: unused > 0 ? { count: unused, url: `${PATH}/disconnect-unused` } : undefined,
@@ -159,11 +152,11 @@ export function connectionsPage(parts: {
         reachOf(ctx, [client]),
         clientStandings.find(client.clientId, accountOf(ctx).id),
       ]);
-      const organizations = compared(client, reach);
+      const organizations = reach.reached.get(client.clientId) ?? [];
       const { approvedAt, connectedAt, limit } = client;
       const places = new Set(placesIn(reach.all));
       await kit.render(ctx, 'connection', {
-        ...rowOf(client, organizations, reach),
+        ...rowOf(client, reach),
         approved: approvedAt > connectedAt ? toMoment(approvedAt) : undefined,
         ownedSince: momentOrNothing(client.ownedSince),
         organizations: organizations.map((one) => describeReached(one, kit.rightsInWords(ctx))),
@@ -286,15 +279,8 @@ function countReached(clients: readonly ConnectedClient[], { reached }: Reach) {
   };
 }
 
-const compared = (client: ConnectedClient, { reached }: Reach): ComparedOrganization[] =>
-  compareAccess(limitAccess(client.approvedAccess, client.limit), reached.get(client.clientId) ?? []);
-
-function rowOf(client: ConnectedClient, compared: readonly ComparedOrganization[], { all, exclusions }: Reach) {
+function rowOf(client: ConnectedClient, { all, exclusions }: Reach) {
   const url = `${PATH}/${client.clientId}`;
-  const counts = countChanges(compared);
-  const changes = (['added', 'removed', 'changed'] as const)
-    .filter((change) => counts[change] > 0)
-    .map((change) => message(`connections.${change}`, { count: counts[change] }));
   return {
     url,
     name: client.name,
@@ -304,8 +290,6 @@ function rowOf(client: ConnectedClient, compared: readonly ComparedOrganization[
     isSuspended: client.isSuspended,
     connected: toMoment(client.connectedAt),
     lastUsed: momentOrNothing(client.lastUsedAt),
-    /** What changed in the client's access since the approval, such as `1 added` and `2 removed`. */
-    changes,
     /** The user's organizations that block the client, or require an approval and have not given it. */
     bars: describeExclusions(exclusions.get(client.clientId) ?? [], all),
     disconnectUrl: `${url}/disconnect`,

@@ -1,7 +1,6 @@
 /** The authorization request as a consent page shows it, and storing the approval of exactly that request. */
 import type { Context } from 'koa';
 import type { InteractionResults } from 'oidc-provider';
-import type { Access } from '../accounts/access/access.ts';
 import {
   type ConnectionLimit,
   type LimitJson,
@@ -84,7 +83,6 @@ export const askedIn = (result: InteractionResults | undefined): Asked | undefin
 export type Approvals = ReturnType<typeof createApprovals>;
 
 export interface ApprovalsParts {
-  readonly access: Access;
   readonly activity: Activity;
   /** Absent if the service sends no mail. */
   readonly mail?:
@@ -102,7 +100,7 @@ export interface ApprovalsParts {
 }
 
 export function createApprovals(parts: ApprovalsParts) {
-  const { access, activity, connections, mail, maxPeople, isKnownBrowser } = parts;
+  const { activity, connections, mail, maxPeople, isKnownBrowser } = parts;
   return {
     /**
      * Connects the user and the client with the values that the page showed.
@@ -125,8 +123,6 @@ export function createApprovals(parts: ApprovalsParts) {
         name,
         hosts,
         ownedSince: ownedSince === undefined ? null : new Date(ownedSince),
-        // Store the access before the limit is applied: pages compare it later, under the limit of that time.
-        access: await access.accessThrough(accountId, { clientId }),
         limit,
         maxPeople,
         page: {

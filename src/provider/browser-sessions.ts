@@ -2,7 +2,7 @@
 import type { Context } from 'koa';
 import type Provider from 'oidc-provider';
 import type { Account } from '../accounts/account.ts';
-import type { ProviderSession, SessionKey, SessionList } from '../accounts/session-list.ts';
+import type { SessionKey, SessionList } from '../accounts/session-list.ts';
 import { type Proof, proofsFrom, type UpstreamProof, withProof } from '../accounts/sign-in-strength.ts';
 import { type Clock, epochSeconds } from '../base/clock.ts';
 import { sha256 } from '../base/random-id.ts';
@@ -28,8 +28,8 @@ export interface ActiveBrowserSession extends BrowserSession {
   readonly account: Account;
 }
 
-/** A sign-in at a provider. When the user signs out at the provider, the session that resulted from it here ends. */
-export interface UpstreamSignIn extends ProviderSession, UpstreamProof {
+/** A sign-in at a provider. */
+export interface UpstreamSignIn extends UpstreamProof {
   /** When the user authenticated at the provider, in epoch seconds; undefined if unknown. */
   readonly provedAt: number | undefined;
 }
@@ -71,22 +71,21 @@ export function createBrowserSessions(parts: {
   /**
    * Stores a session under a new cookie value, so that a value that an attacker planted or copied before is useless.
    *
-   * @returns false if the session has just ended, here or at its provider
+   * @returns false if the session has just ended
    */
-  async function begin(ctx: Context, account: Account, login: Login, { uid, ...how }: Began): Promise<boolean> {
+  async function begin(ctx: Context, account: Account, login: Login, { uid, raised }: Began = {}): Promise<boolean> {
     const session = new provider.Session() as SessionModel;
     if (uid !== undefined) session.uid = uid;
     session.loginAccount({ ...loginOf(account.id, login), loginTs: login.signedInAt });
     const begun = sessionFrom(session);
-    if (!begun || !(await writes.begin(session, begun, ctx, how))) return false;
+    if (!begun || !(await writes.begin(session, begun, ctx, raised))) return false;
     stored.set(ctx, session);
     known.set(ctx, Promise.resolve({ ...begun, account }));
     return true;
   }
 
   /**
-   * Replaces the cookie value of the session, but keeps its uid: what ends the former session, here or at a provider,
-   * also ends the new one.
+   * Replaces the cookie value of the session, but keeps its uid: what ends the former session also ends the new one.
    *
    * @returns false if the session has just been ended: it is not restored
    */
@@ -99,10 +98,10 @@ export function createBrowserSessions(parts: {
     const present = sessionFrom(session);
     if (!session || present?.accountId !== account.id) return false;
     if (!(await store.remove('session', session.jti))) return false;
-    const { from, raised, ...change } = changeOf(present);
+    const { raised, ...change } = changeOf(present);
     // Another request may have ended all sessions and renewed this one since this request read the account.
     const generation = Math.max(present.generation, account.sessionGeneration);
-    return begin(ctx, account, { ...present, generation, ...change }, { uid: present.uid, from, raised });
+    return begin(ctx, account, { ...present, generation, ...change }, { uid: present.uid, raised });
   }
 
   /** Ends the session in the database first: if the process stops then, the stored session is already invalid. */
@@ -144,14 +143,14 @@ export function createBrowserSessions(parts: {
     /**
      * Starts a session with a new identifier, and ends the previous session of this browser.
      *
-     * @returns false if the user has signed out at the provider meanwhile
+     * @returns false if all sessions of the user have ended meanwhile
      */
     async signIn(ctx: Context, account: Account, came: UpstreamSignIn | Method): Promise<boolean> {
       await end(await latest(ctx));
       const signedInAt = epochSeconds(clock);
       const { sessionGeneration: generation } = account;
       const login = { generation, signedInAt, proofs: [proofOf(came, signedInAt)] };
-      return begin(ctx, account, login, { from: fromOf(came) });
+      return begin(ctx, account, login);
     },
 
     /**
@@ -163,8 +162,7 @@ export function createBrowserSessions(parts: {
     },
 
     /**
-     * Like `renew`, but adds a proof and sets the time: the user has just re-authenticated. A sign-out at
-     * a provider that proved the session before still ends it.
+     * Like `renew`, but adds a proof and sets the time: the user has just re-authenticated.
      *
      * @param raised see `record` of the session list
      * @returns true if the user is still signed in
@@ -172,7 +170,7 @@ export function createBrowserSessions(parts: {
     confirm: (ctx: Context, account: Account, came: UpstreamSignIn | Method, raised: 0 | 1 = 0): Promise<boolean> =>
       replace(ctx, account, ({ proofs }) => {
         const signedInAt = epochSeconds(clock);
-        return { signedInAt, proofs: withProof(proofs, proofOf(came, signedInAt)), from: fromOf(came), raised };
+        return { signedInAt, proofs: withProof(proofs, proofOf(came, signedInAt)), raised };
       }),
 
     signOut,
@@ -221,13 +219,9 @@ type Login = Pick<BrowserSession, 'generation' | 'signedInAt' | 'proofs'>;
 interface Began {
   /** The uid of the session that continues; absent for a new session. */
   readonly uid?: string;
-  /** The session at the provider where the user has just authenticated. */
-  readonly from?: ProviderSession | undefined;
   /** By how much this request has raised the account's session generation. */
   readonly raised?: 0 | 1 | undefined;
 }
-
-const fromOf = (came: UpstreamSignIn | Method) => (typeof came === 'string' ? undefined : came);
 
 /** @param now epoch seconds. */
 export function proofOf(came: UpstreamSignIn | Method, now: number): Proof {

@@ -76,17 +76,12 @@ export function createSessionWrites(parts: {
     /**
      * Records and stores a session that begins or continues, and sets its cookie for its whole lifetime.
      *
-     * @param how the last parameter of the session list's `record`
-     * @returns false if the session has ended, here or at its provider
+     * @param raised see `record` of the session list
+     * @returns false if the session has ended
      */
-    async begin(
-      session: SessionModel,
-      key: SessionKey,
-      ctx: Context,
-      how?: Parameters<SessionList['record']>[2],
-    ): Promise<boolean> {
+    async begin(session: SessionModel, key: SessionKey, ctx: Context, raised?: 0 | 1): Promise<boolean> {
       const begun = { begunAt: new Date(clock()), origin: requestOrigin(ctx) };
-      if (!(await sessionList.record(key, begun, how))) return false;
+      if (!(await sessionList.record(key, begun, raised))) return false;
       const { kept, nameCookie } = await keptFor(session, ctx);
       await store.writeSession(...kept);
       nameCookie();

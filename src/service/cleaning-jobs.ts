@@ -67,7 +67,6 @@ export function cleaningJobs(parts: {
     api_keys: apiKeys.removeExpired,
     password_links: passwordLinks.removeExpired,
     browser_sessions: (limit) => sessionList.removeOlderThan(oldestSignIn(), limit),
-    logout_tokens: sessionList.removeUsedTokens,
     passkey_challenges: passkeys.removeExpired,
     activity: (limit) => activity.removeOlderThan(retainedSince(), limit),
     log_generation: auditTrail.begin,

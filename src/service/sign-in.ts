@@ -27,7 +27,6 @@ import { createContinueIfSatisfied, createMayAdd } from '../pages/sign-in/sign-i
 import { createWaitingSignIn } from '../pages/sign-in/waiting-sign-in.ts';
 import { createArrival } from '../pages/upstream/arrival.ts';
 import { createUpstreamFlows, LONGEST_SECONDS } from '../pages/upstream/flows.ts';
-import { upstreamLogouts } from '../pages/upstream/logout.ts';
 import { createNextPerson } from '../pages/upstream/next-person.ts';
 import { createUpstreamSignIns } from '../pages/upstream/sign-in.ts';
 import type { AuthorizationServer } from '../provider/provider.ts';
@@ -131,24 +130,10 @@ export function wireSignIn(parts: {
   const providerIds = providers.map(({ id }) => id);
   const nextPerson = createNextPerson(issuer, providerIds, isShared);
   const upstream = createUpstreamSignIns({ ...all, providers: upstreamProviders, flows, nextPerson, arrive });
-  const logouts = upstreamLogouts({
-    ...all,
-    providers: upstreamProviders,
-    disconnect,
-    failures: createAttemptLimit({
-      name: 'upstream_logouts',
-      attempts: limits.clientFailuresPerAddress,
-      windowSeconds: limits.clientFailureWindowSeconds,
-      onStoreUnavailable: 'count here',
-      log,
-    }),
-  });
 
   return {
     /** The sign-in methods that this service offers. */
     enabled: { passwords, forgotPasswordUrl, upstream, passkeys: passkeySignIns },
-    /** The routes at which providers report that a user signed out there. */
-    upstreamLogouts: logouts,
     checkPassword,
     continueIfSatisfied,
     disconnect,

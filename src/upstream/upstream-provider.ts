@@ -27,8 +27,6 @@ import { claimsOf, textOf, type UpstreamClaims } from './claims.ts';
 import { createDiscovery } from './discovery.ts';
 import { UpstreamAway, UpstreamRefusal } from './failures.ts';
 import { createProviderFetch, type ProviderFetch, TIME_LIMIT_SECONDS } from './fetching.ts';
-import { createLogoutCheck } from './logout-token.ts';
-import { CLOCK_TOLERANCE_SECONDS, requireShortLife } from './token-times.ts';
 
 /** Values with which the provider's answer is checked. They are stored in this service, not in the browser. */
 export interface UpstreamFlow {
@@ -47,10 +45,6 @@ export interface UpstreamPerson {
   readonly issuer: string;
   /** Issuer and subject together identify the user permanently (OpenID Connect Core §5.7). */
   readonly subject: string;
-  /** The id of the user's session at the provider; logout tokens may contain it. */
-  readonly sid: string | undefined;
-  /** The number of the latest logout token that was known before the code was exchanged. */
-  readonly latestLogout: number;
   /** When the user authenticated (seconds since the epoch); undefined if unknown. */
   readonly provedAt: number | undefined;
   /** How the user authenticated, as a value of the provider (OpenID Connect Core §2). */
@@ -70,6 +64,9 @@ const WHEN_PROVED = JSON.stringify({ id_token: { auth_time: null } });
 
 /** OpenID Connect Core §2: at most 255 ASCII characters. Do not accept numbers, which would be rounded. */
 const isSubject = (value: unknown): value is string => typeof value === 'string' && /^[\x20-\x7e]{1,255}$/.test(value);
+
+/** How far the clock of a provider may differ from that of this service. */
+const CLOCK_TOLERANCE_SECONDS = 60;
 
 /** The longest lifetime of ID tokens that customers of a well-known provider can set: 30 days. */
 const MAX_ID_TOKEN_LIFETIME_SECONDS = 30 * 86_400;
@@ -132,16 +129,14 @@ export function createUpstreamProvider({
     /**
      * Exchanges the code of the callback. Accepts only a signed ID token that belongs to this sign-in.
      *
-     * @param query the query of the callback
-     * @param expected the stored flow; `latestLogout` is the number of the latest logout token so far
+     * @param query of the callback request
      * @throws UpstreamAway, UpstreamRefusal
      */
     async finish(
       query: URLSearchParams,
-      expected: UpstreamFlow & { readonly state: string; readonly latestLogout: number },
+      { state, nonce, codeVerifier, begunAt, isFresh }: UpstreamFlow & { readonly state: string },
     ): Promise<UpstreamPerson> {
-      const { state, nonce, codeVerifier, begunAt, isFresh, latestLogout } = expected;
-      // Use a new configuration for each sign-in, because it caches keys: new and withdrawn ones count at once.
+      // Load the keys for each sign-in, so that new and withdrawn keys take effect immediately.
       const configuration = configurationFor(settings, await metadata(), fetchFromProvider);
       return explained(async () => {
         const checks = {
@@ -163,8 +158,6 @@ export function createUpstreamProvider({
         return {
           issuer: settings.issuer,
           subject: token.sub,
-          sid: textOf(token.sid),
-          latestLogout,
           provedAt,
           acr: shortTextOf(token.acr),
           amr: methodsIn(token.amr),
@@ -191,9 +184,6 @@ export function createUpstreamProvider({
         if ((error as UpstreamRefusal).reason === 'misconfigured') throw error;
       }
     },
-
-    /** @throws UpstreamAway, UpstreamRefusal */
-    checkLogout: createLogoutCheck({ provider: settings, metadata, clock }),
   };
 }
 
@@ -243,7 +233,13 @@ function requireMeantForUs(token: IDToken, { clientId }: SignInProvider, clock: 
   if (token.azp !== undefined && token.azp !== clientId) {
     throw new Error('the azp of the token is another client');
   }
-  requireShortLife(token, clock, MAX_ID_TOKEN_LIFETIME_SECONDS);
+  const latest = epochSeconds(clock) + CLOCK_TOLERANCE_SECONDS;
+  // Use negated comparisons, so that a missing or unusual number is refused as well.
+  if (!(Number(token.iat) <= latest)) throw new Error('the iat of the token is in the future');
+  // The provider has a wrong clock, or the token is meant for longer use.
+  if (!(Number(token.exp) <= latest + MAX_ID_TOKEN_LIFETIME_SECONDS)) {
+    throw new Error(`the exp of the token is more than ${MAX_ID_TOKEN_LIFETIME_SECONDS} seconds from now`);
+  }
 }
 
 /** Returns `auth_time` in whole seconds, but no future time, with which a sign-in would stay recent too long. */

@@ -30,7 +30,7 @@ describe('the age and users of a client', () => {
     return (await createClientRegistry(parts()).add({ ...draft, ownerAccountId })).client.id;
   };
   const connect = (accountId: string, clientId: string) =>
-    createConnections(parts()).rememberConsent({ accountId, clientId, name: 'Partner', hosts: [], access: [] });
+    createConnections(parts()).rememberConsent({ accountId, clientId, name: 'Partner', hosts: [] });
   const standing = (clientId: string, accountId: string) =>
     createClientStandings({ database: open }).find(clientId, accountId);
 

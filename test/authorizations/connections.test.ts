@@ -15,7 +15,7 @@ import { onPostgres, rowsIn } from '../support/databases.ts';
 import { eventually } from '../support/eventually.ts';
 
 onPostgres('connections', (open) => {
-  const consent = { name: 'Partner', hosts: ['app.example'], access: [] };
+  const consent = { name: 'Partner', hosts: ['app.example'] };
   let database: OpenDatabase;
   let connections: Connections;
   let time: TestClock;
@@ -52,7 +52,7 @@ onPostgres('connections', (open) => {
     expect(await generation()).to.equal(undefined);
     await connect();
     expect(await find()).to.deep.include({ ...consent, generation: 1 });
-    const renewed = { name: 'Partner 2', hosts: ['app.example', 'b.example'], access: [] };
+    const renewed = { name: 'Partner 2', hosts: ['app.example', 'b.example'] };
     await connections.rememberConsent({ ...connection, ...renewed });
     expect(await find()).to.deep.include({ ...renewed, generation: 1 });
   });
@@ -152,11 +152,10 @@ onPostgres('connections', (open) => {
   });
 
   it('a user sees when each connection began and when it was last approved', async () => {
-    const access = [{ id: 'org_1', name: 'Acme', role: 'owner' as const, warehouses: [] }];
-    await connections.rememberConsent({ ...connection, ...consent, access: [] });
+    await connections.rememberConsent({ ...connection, ...consent });
     const connectedAt = new Date(time.clock());
     time.advance(60);
-    await connections.rememberConsent({ ...connection, ...consent, access });
+    await connections.rememberConsent({ ...connection, ...consent });
     const [listed, ...others] = await connections.listOf(connection.accountId);
     expect(listed).to.deep.equal({
       clientId: connection.clientId,
@@ -168,7 +167,6 @@ onPostgres('connections', (open) => {
       limit: NO_LIMIT,
       connectedAt,
       approvedAt: new Date(time.clock()),
-      approvedAccess: access,
     });
     expect(others).to.deep.equal([]);
     expect(await connections.listOf('acc_0000000000000000')).to.deep.equal([]);

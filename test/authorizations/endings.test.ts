@@ -79,7 +79,7 @@ describe('revocation of connections and authorizations', () => {
     return failing?.test(text) ? Promise.reject(new Error('down')) : on.query<Row>(text, values);
   }
 
-  const connect = () => connections.rememberConsent({ ...connection, name: 'Partner', hosts: [], access: [] });
+  const connect = () => connections.rememberConsent({ ...connection, name: 'Partner', hosts: [] });
   const begin = async (more = {}): Promise<Authorization> => {
     const id = `authorization_${Math.random().toString(36).slice(2).padEnd(12, '0')}`;
     const facts = { ...FACTS, ...connection, ...more };

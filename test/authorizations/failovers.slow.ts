@@ -13,7 +13,7 @@ import { startsOn, type TestService } from '../support/service.ts';
 import { walk } from './random-walk.ts';
 
 /** Number of tokens, each of a separate authorization. */
-const TOKENS = 50;
+const TOKENS = 30;
 
 /** Introspects until every answer is 200, and expects that none of them was active. */
 async function expectNeverActive(

@@ -1,11 +1,11 @@
-/** Every way to end access with the tokens in the embedded database, and in Redis those that `ways-to-end.test.ts` omits. */
+/** The ways to end access that `ways-to-end.test.ts` omits, and its own ones with the tokens in the embedded database. */
 import { cheapPasswords } from '../support/cheap-passwords.ts';
 import { onPostgresAndRedis, startsOn } from '../support/service.ts';
 import { endOfAccess } from './ways-to-end.ts';
 
-describe('every end of access, embedded', () => {
+describe('the end of access, embedded', () => {
   cheapPasswords();
-  endOfAccess(startsOn('embedded'), 'all');
+  endOfAccess(startsOn('embedded'), 'varied');
 });
 
 onPostgresAndRedis('the other ends of access', (start) => {

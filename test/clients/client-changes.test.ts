@@ -29,7 +29,7 @@ describe('changes of a client', () => {
   }
 
   const connect = (accountId: string, { id, name }: Client) =>
-    connections.rememberConsent({ accountId, clientId: id, name, hosts: [], access: [] });
+    connections.rememberConsent({ accountId, clientId: id, name, hosts: [] });
 
   it('an edit of a client changes its name and redirect URIs, and nothing else', async () => {
     const { client } = await registry.add({ ...partner, ownerAccountId: await addPerson() });

@@ -104,11 +104,6 @@ describe('the settings file', () => {
       const yaml = `api: { test_organizations: [org_0123456789abcdef, ${JSON.stringify(id)}] }`;
       expect(pathsOf(yaml)).to.deep.equal(['api.test_organizations.1']);
     }
-    for (const domain of ['*.example.com', '-a.example', 'a..b']) {
-      const provider = { id: 'a', label: 'A', issuer: 'https://id.example', client_id: 'x' };
-      const entry = { ...provider, prompt_hint_domains: [domain] };
-      expect(pathsOf(`sign_in: { providers: [${JSON.stringify(entry)}] }`)).to.have.length(1);
-    }
     for (const query of ['{ a(b: "}") { c } }', 'query Q($a: Int) { b(a: $a) }', '{ a # }\n}']) {
       const { api } = settingsOf(`api: { graphql_url: "https://a.example/", example_query: ${JSON.stringify(query)} }`);
       expect(api?.exampleQuery).to.equal(query);
@@ -138,7 +133,6 @@ describe('the settings file', () => {
       ['issuer: a\nlog: {}\nissuer: b\n', 3, 'the setting is also in line 1: remove one of the two'],
       ['log:\n\tlevel: info\n', 2, 'indent the line with spaces'],
       ['demo: true\nissuer: "https://a\nlog:\n  level: info\n', 2, 'write the quote that closes it, on the same line'],
-      ['mail:\n  from: "a@b.test\n  smtp_url: "smtp://x"\n', 2, 'write the quote that closes it, on the same line'],
       [
         'log: {level: info\nserver:\n  port: 1\n',
         1,
@@ -147,12 +141,6 @@ describe('the settings file', () => {
       ['mail:\n  from: a: b\n', 2, 'put a value with `: ` into quotes, or indent the next line as this one'],
       // A closed quote or bracket above is not where these begin.
       ['issuer: "https://a"\nserver\nlog: {}\n', 2, GENERAL_REMEDY],
-      ['log: {}\nissuer: "https://a"#b\n', 2, GENERAL_REMEDY],
-      [
-        'issuer: "https://a"\nlog: {}\nsign_in:\n  providers:\n    - id: a\n    b\n',
-        6,
-        'indent the line as its neighbours',
-      ],
     ] as const) {
       const [problem, ...others] = problemsOf(yaml);
       expect(problem?.path, yaml).to.contain(`, line ${line}, column`);

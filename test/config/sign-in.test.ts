@@ -26,9 +26,7 @@ describe('the settings of sign-in providers', () => {
         match: 'none',
         accountClaim: 'sub',
         scopes: ['openid', 'email', 'profile'],
-        hintDomains: [],
         create: false,
-        endConnections: false,
         endpointHosts: [],
         acrValues: [],
         isStrong: true,
@@ -120,26 +118,6 @@ describe('the settings of sign-in providers', () => {
     ],
     ['a space in an ACR', yamlOf({ ...ENTRY, acr_values: ['a b'] }), '0.acr_values.0', /context/],
     ['the ID of a built-in method', yamlOf({ ...ENTRY, id: 'password' }), '0.id', /other than/],
-    [
-      'an email address as a domain',
-      yamlOf({ ...ENTRY, prompt_hint_domains: ['a@b.example'] }),
-      '0.prompt_hint_domains.0',
-      /domain of email addresses/,
-    ],
-    [
-      'a domain of two providers',
-      yamlOf(
-        { ...ENTRY, prompt_hint_domains: ['a.example', 'bücher.example'] },
-        {
-          ...ENTRY,
-          id: 'b',
-          issuer: 'https://b.example',
-          prompt_hint_domains: ['c.example', 'XN--bcher-kva.example'],
-        },
-      ),
-      '1.prompt_hint_domains.1',
-      /already listed for platform/,
-    ],
     ['a repeated ID', yamlOf(ENTRY, { ...ENTRY, issuer: 'https://b.example' }), '1.id', /earlier/],
     ['a repeated issuer', yamlOf(ENTRY, { ...ENTRY, id: 'b' }), '1.issuer', /earlier/],
   ];

@@ -20,7 +20,6 @@ OPTIONS /oauth/token/revoke: preflight
 POST /oauth/revoke: noteRequest allowPages readOAuthForm requireRevokingClient revokeToken
 OPTIONS /oauth/revoke: preflight
 POST /oauth/token/refresh: refuseOtherBodies readForm refuseOAuth requireSameOrigin keepAlive
-POST /login/platform/backchannel-logout: refusePages readOAuthForm endSessions
 OPTIONS /.well-known/oauth-authorization-server: preflight
 GET /.well-known/oauth-authorization-server: answerMetadata
 OPTIONS /openapi.json: preflight

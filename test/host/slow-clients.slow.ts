@@ -1,5 +1,6 @@
 /** A real process: hundreds of clients that send a byte a second delay no others, and are disconnected. */
 import { connect, type Socket } from 'node:net';
+import { setTimeout as delay } from 'node:timers/promises';
 import { expect } from 'chai';
 import { freePort, type Program, startProgram } from '../support/programs.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
@@ -65,6 +66,7 @@ describe('node src/main.ts under slow clients', () => {
       await response.text();
       statuses.add(response.status);
       if (wereMany && areMany()) meanwhile += 1;
+      await delay(50);
     } while (closed < SLOW && performance.now() < deadline);
     clearInterval(drip);
 

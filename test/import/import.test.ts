@@ -74,29 +74,6 @@ onPostgres('operator import', (open) => {
     expect((await policies()).slice(0, 2)).to.deep.equal(['Acme open', 'Bolt ask']);
   });
 
-  it('a dry run of an import says what it would change', async () => {
-    await importFile(fileOf(...ACME, account('A1'), membership('A1', 'O1')));
-    const later = fileOf(
-      organization('O1', 'Acme Ltd'),
-      ...ACME.slice(1),
-      account('A1', { email: 'jo@example.test', name: 'Jo' }),
-      membership('A1', 'O1', 'admin'),
-      rights('A1', 'W1', 'read'),
-    );
-    const { output } = await run(`import ${later} --dry-run`);
-    expect(output.split('\n').slice(0, 5)).to.deep.equal([
-      'organization O1 (Acme Ltd): name "Acme" → "Acme Ltd"',
-      'account A1 (jo@example.test): email "a1@example.test" → "jo@example.test", name "Person A1" → "Jo"',
-      'membership of A1 in O1: role "member" → "admin"',
-      'rights of A1 in W1: added, rights read',
-      '',
-    ]);
-    expect(output)
-      .to.match(/^accounts +0 +1 +0 +0 +0$/m)
-      .and.contain('nothing was changed');
-    expect((await importFile(later)).import_id).to.match(/^imp_[\w-]{16}$/);
-  });
-
   it('a second import of the same file writes no record and no time of a record, and notifies no node', async () => {
     const lines = [...ACME, account('A1'), membership('A1', 'O1'), rights('A1', 'W1', 'read')];
     await importFile(fileOf(...lines), '--as-of 2h');

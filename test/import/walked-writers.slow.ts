@@ -274,10 +274,10 @@ function suite(deployment: Deployment, walks: number, ahead?: number): () => voi
 
 describe('walks through the writers of access', () => {
   describe('embedded', suite('embedded', repeated(1)));
-  describeOn([postgresServer], 'PostgreSQL', suite('postgres', repeated(3)));
+  describeOn([postgresServer], 'PostgreSQL', suite('postgres', repeated(2)));
   describeOn(
     [postgresServer],
     'PostgreSQL, two nodes whose clocks are two minutes apart',
-    suite('postgres', repeated(2), -120),
+    suite('postgres', repeated(1), -120),
   );
 });

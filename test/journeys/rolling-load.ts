@@ -89,7 +89,7 @@ export async function prepareLoad(issuer: string, seeded: Seed): Promise<Rolling
       due = Math.min(due + ((now - last) * requestsPerSecond) / 1000, MAX_IN_PROGRESS);
       last = now;
       for (; due >= 1 && inProgress.size < MAX_IN_PROGRESS; due -= 1) send();
-      await delay(5);
+      await delay(20);
     }
   }
 

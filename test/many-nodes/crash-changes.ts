@@ -1,11 +1,10 @@
-/** Operations of users on pages, and of operators with commands. */
+/** Operations of users on pages, and of operators with commands, that change several things at once. */
 import { expect } from 'chai';
 import { fileOf, line } from '../import/import-file.ts';
 import { operatorOn, valueFrom } from '../operator/run-operator.ts';
 import { LIST, shownOn, signInOwner } from '../pages/client-owner.ts';
 import { fieldOf, type SignedInPerson, signedIn } from '../pages/signed-in-person.ts';
 import { tokensOf } from '../provider/partner-tokens.ts';
-import { eventually } from '../support/eventually.ts';
 import { authorizationUrl, exchangeCode, refresh } from '../support/oauth.ts';
 import { createPerson, type Fields, type Page } from '../support/person.ts';
 import type { TestService } from '../support/service.ts';
@@ -57,12 +56,6 @@ const signOutEverywhere: Operation = async (world) => {
     isDone: async (node) => !(await isSignedIn(elsewhere, node)),
     expectDone: async () => expect(await isSignedIn(person, world.node)).to.equal(true),
   };
-};
-
-const suspension: Operation = async (world) => {
-  const { account, client, tokens } = await connected(world);
-  const act = () => valueFrom(operatorOn(world.node.database), ['accounts', 'suspend', account.email]);
-  return { act, retry: act, ...ending(world, client, tokens) };
 };
 
 const NEW_PASSWORD = 'eight blue pallets, stacked';
@@ -181,48 +174,6 @@ const renewedClient: Operation = async (world) => {
   };
 };
 
-const revokedApiKey: Operation = async (world) => {
-  const account = await world.addPerson('Pat');
-  const person = await signedIn(world.node, account);
-  const origin = { address: '203.0.113.7', browser: '' };
-  const draft = { accountId: account.accountId, name: 'Export', expiresInDays: 30 };
-  const { key, value } = await world.node.apiKeys.add(draft, origin);
-  await world.remember(value);
-  const { act, again } = await form(person, `/profile/api-keys/${key.id}/revoke`);
-  return {
-    act,
-    retry: () => expectStatus(again(), 303, 404),
-    isDone: async (node) => !(await world.isActive(value, node)),
-    isDoneAtApi: async () => !(await world.call(value)).isAccepted,
-  };
-};
-
-/** An organization blocks a client for all its members. */
-const blockedClient: Operation = async (world) => {
-  const { organizations, memberships } = world.node;
-  const { account, person, client, tokens } = await connected(world);
-  const { id } = await organizations.add({ name: 'Southern Logistics' });
-  await memberships.setRole({ accountId: account.accountId }, id, 'owner');
-  for (const node of world.nodes) node.access.forget(account.accountId);
-  const isReached = (organizations: unknown): boolean => JSON.stringify(organizations ?? []).includes(id);
-  const isReachedAt = async (node: TestService): Promise<boolean> =>
-    isReached((await world.introspect(tokens.accessToken, node)).organizations);
-  const isReachedAtApi = async (): Promise<boolean> => isReached((await world.call(tokens.accessToken)).organizations);
-  await eventually(async () => {
-    for (const node of world.nodes) expect(await isReachedAt(node)).to.equal(true);
-    expect(await isReachedAtApi()).to.equal(true);
-  });
-  await world.remember(tokens.accessToken);
-  const { act, again } = await form(person, `/profile/organizations/${id}/clients/${client.id}/end`);
-  return {
-    act,
-    // Accept 404, because the client is blocked already.
-    retry: () => expectStatus(again(), 303, 404),
-    isDone: async (node) => !(await isReachedAt(node)),
-    isDoneAtApi: async () => !(await isReachedAtApi()),
-  };
-};
-
 /** One batch that adds an account and suspends another one. */
 const importBatch: Operation = async (world) => {
   const { account, client, tokens } = await connected(world);
@@ -253,11 +204,8 @@ const importBatch: Operation = async (world) => {
 
 export const CHANGES: Readonly<Record<string, Operation>> = {
   'a sign-out everywhere': signOutEverywhere,
-  'a suspension': suspension,
   'a change of the password that ends the connections': newPassword,
   'an approval': approval,
   'the renewal of a robbed client': renewedClient,
-  'the revocation of an API key': revokedApiKey,
-  'the block of a client by an organization': blockedClient,
   'a batch of an import': importBatch,
 };

@@ -97,15 +97,10 @@ export class CrashWorld {
   }
 
   /** Calls the API. @returns whether the API accepts the caller, and whether it did so from its cache. */
-  async call(value: string): Promise<{ isAccepted: boolean; isRemembered: boolean; organizations: unknown }> {
+  async call(value: string): Promise<{ isAccepted: boolean; isRemembered: boolean }> {
     const { caller, refusal, decidedBy } = await this.#api.identify(bearer(value));
     if (refusal) expect(refusal.status, JSON.stringify(refusal)).to.equal(401);
-    const { organizations } = caller ?? {};
-    return {
-      isAccepted: caller !== undefined,
-      isRemembered: decidedBy === 'memory',
-      organizations,
-    };
+    return { isAccepted: caller !== undefined, isRemembered: decidedBy === 'memory' };
   }
 
   /** Calls the API until it accepts these values from its cache. */

@@ -4,7 +4,6 @@ import { eventually } from '../support/eventually.ts';
 import { repeated } from '../support/repetitions.ts';
 import type { TestService } from '../support/service.ts';
 import type { CrashWorld } from './crash-world.ts';
-import type { Lifeline } from './lifeline.ts';
 
 /** One try of an operation. */
 export interface Attempt {
@@ -30,23 +29,21 @@ export type Operation = (world: CrashWorld) => Promise<Attempt>;
 const KILLS = repeated(1);
 
 /**
- * Repeats the operation, and kills the node after its answer, after one call that is drawn, for example inside a
- * transaction, and after each call that may have changed a store.
+ * Repeats the operation, and kills the node after its answer and after calls that may have changed a store: a kill after
+ * another call leaves the stores as they were after the change before it.
  *
  * @returns how often the node was killed.
  */
 export async function crashAtCalls(world: CrashWorld, operation: Operation): Promise<number> {
-  const { calls, changes } = await crashAt(Number.POSITIVE_INFINITY, world, operation);
+  const changes = await crashAt(Number.POSITIVE_INFINITY, world, operation);
   const step = Math.max(1, changes.length / KILLS);
-  const chosen = new Set([1 + Math.floor(Math.random() * calls)]);
+  const chosen = new Set<number>();
   for (let at = Math.random() * (step - 1); at < changes.length; at += step) chosen.add(changes[Math.floor(at)] ?? 1);
   for (const call of chosen) await crashAt(call, world, operation);
   return 1 + chosen.size;
 }
 
-type Calls = Pick<Lifeline, 'calls' | 'changes'>;
-
-async function crashAt(call: number, world: CrashWorld, operation: Operation): Promise<Calls> {
+async function crashAt(call: number, world: CrashWorld, operation: Operation): Promise<readonly number[]> {
   try {
     return await crashAfter(call, world, operation);
   } catch (error) {
@@ -58,8 +55,8 @@ async function crashAt(call: number, world: CrashWorld, operation: Operation): P
   }
 }
 
-/** @returns the calls of the operation until it was answered or the node was killed. */
-async function crashAfter(call: number, world: CrashWorld, operation: Operation): Promise<Calls> {
+/** @returns which calls of the operation may have changed a store. */
+async function crashAfter(call: number, world: CrashWorld, operation: Operation): Promise<readonly number[]> {
   const { lifeline, survivor } = world;
   const { act, isDone, isDoneAtApi, retry, expectDone } = await operation(world);
   // Other nodes and the API receive a change some milliseconds later.
@@ -74,7 +71,7 @@ async function crashAfter(call: number, world: CrashWorld, operation: Operation)
 
   lifeline.dieAfter(call);
   const isAnswered = await Promise.race([act().then(() => true), lifeline.death.then(() => false)]);
-  const { calls, changes } = lifeline;
+  const { changes } = lifeline;
   lifeline.cut();
   const allowed = isAnswered ? [true] : [true, false];
   await expectAgreement([survivor], allowed);
@@ -86,5 +83,5 @@ async function crashAfter(call: number, world: CrashWorld, operation: Operation)
   if (!isAnswered) await retry();
   await expectAgreement(world.nodes, [true]);
   await expectDone?.();
-  return { calls, changes };
+  return changes;
 }

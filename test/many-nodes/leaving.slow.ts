@@ -1,39 +1,16 @@
-/** The requests that a process still answers after SIGTERM, and the notice of its shutdown. */
-import { once } from 'node:events';
-import { Agent, request } from 'node:http';
-import { text } from 'node:stream/consumers';
+/** A node that is ready can be stopped without losing a request; `rolling-restarts.slow.ts` stops nodes under load. */
 import { expect } from 'chai';
 import pg from 'pg';
 import { eventually } from '../support/eventually.ts';
 import { describeOn, postgresServer, redisServer } from '../support/requirements.ts';
 import { startsOn, type TestService } from '../support/service.ts';
-import { launchNode, type RunningNode, startNode } from './running-node.ts';
-
-const PAGE = '/.well-known/oauth-authorization-server';
+import { launchNode } from './running-node.ts';
 
 describeOn([postgresServer, redisServer], 'a node that receives SIGTERM', () => {
   const start = startsOn('postgres+redis');
   let service: TestService;
   before(async () => {
     service = await start();
-  });
-
-  it('a stopping node accepts requests on any connection during its shutdown delay, and announces the shutdown', async () => {
-    const settings = 'server:\n  shutdown_delay: 3s\n';
-    const node = await startNode({ sharing: service, settings });
-    const kept = new Agent({ keepAlive: true, maxSockets: 1 });
-    expect((await get(node, kept)).connection).to.equal('keep-alive');
-    const held = await hold(node);
-
-    process.kill(node.pid, 'SIGTERM');
-    await node.waitUntil(async () => expect((await node.readyz()).status).to.equal(503));
-    expect((await node.readyz()).body.status).to.equal('draining');
-    expect(await get(node, kept)).to.include({ status: 200, connection: 'close' });
-    expect(await get(node)).to.include({ status: 200, connection: 'close' });
-    const { statusCode, headers } = await held.finish();
-    expect(statusCode).to.equal(403);
-    expect(headers.connection).to.equal('close');
-    expect(await node.exitCode, node.output()).to.equal(0);
   });
 
   it('a node is ready only when it reacts to SIGTERM without losing a request', async () => {
@@ -66,37 +43,3 @@ describeOn([postgresServer, redisServer], 'a node that receives SIGTERM', () => 
     expect(await node.exitCode, node.output()).to.equal(0);
   });
 });
-
-async function get({ port }: RunningNode, agent?: Agent) {
-  const options = { host: 'localhost', port, path: PAGE };
-  const [response] = await once(request({ ...options, ...(agent && { agent }) }).end(), 'response');
-  await text(response);
-  return { status: response.statusCode, connection: response.headers.connection };
-}
-
-/** Sends a request that the node has started to process, and that waits for its body. */
-async function hold({ port }: RunningNode) {
-  const body = 'email=ada%40demo.test&password=wrong';
-  const asked = request({
-    host: 'localhost',
-    port,
-    path: '/login',
-    method: 'POST',
-    headers: {
-      'content-type': 'application/x-www-form-urlencoded',
-      'content-length': body.length,
-      // The interim response shows that the node is processing the request.
-      expect: '100-continue',
-    },
-  });
-  asked.flushHeaders();
-  await once(asked, 'continue');
-  return {
-    async finish() {
-      asked.end(body);
-      const [response] = await once(asked, 'response');
-      await text(response);
-      return response;
-    },
-  };
-}

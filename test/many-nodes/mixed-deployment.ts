@@ -75,14 +75,14 @@ export function mixedDeployment(storesOf: () => Promise<Readonly<Record<string, 
 
     async stop(version: Version): Promise<void> {
       const node = running(version);
-      parts.balancer.serve([]);
+      parts.balancer.serve();
       nodes.delete(version);
       await node.end('SIGTERM');
       expect(await node.exitCode, node.output()).to.equal(0);
     },
 
     /** Sends all requests to the node of this version. */
-    serveBy: (version: Version): void => parts.balancer.serve([running(version)]),
+    serveBy: (version: Version): void => parts.balancer.serve(running(version)),
 
     operator(version: Version): RunOperator {
       const { environment } = running(version);

@@ -172,6 +172,24 @@ describe('a reload', () => {
     expect(answer.body.expires_in).to.equal(600);
   });
 
+  it('no request is lost while the settings are reloaded', async () => {
+    const { machine, resourceServer, confidential } = on.clients;
+    const { accessToken } = await on.partner.tokens(confidential);
+    for (let turn = 0; turn < 4; turn += 1) {
+      const ask = async () => [
+        (await clientCredentials(on.issuer, machine)).status,
+        (await introspect(on.issuer, resourceServer, accessToken)).body.active,
+        (await on.partner.browser.get('/profile')).status,
+      ];
+      const overrides = { tokens: { machineAccessTokenSeconds: 100 + turn }, server: { proxyHops: turn % 2 } };
+      const asked = Array.from({ length: 10 }, ask);
+      const { changed } = await reloadWith(overrides);
+      asked.push(ask());
+      expect(changed).to.include('tokens.machine_access_token');
+      for (const answers of await Promise.all(asked)) expect(answers).to.deep.equal([200, true, 200]);
+    }
+  });
+
   it('after a reload `operator keys` shows new keys at once', async () => {
     const { cookieKeys, tokenKeys } = on.service.settings.secrets;
     const secrets: Settings['secrets'] = {

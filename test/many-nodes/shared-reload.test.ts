@@ -13,7 +13,6 @@ import { startPostgresServer } from '../support/postgres-server.ts';
 import { describeOn, postgresServer, redisServer } from '../support/requirements.ts';
 import { type Overrides, startsOn, type TestService } from '../support/service.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
-import { startNode } from './running-node.ts';
 
 const SECRET = 'CORRECT-horse-battery';
 
@@ -196,13 +195,6 @@ describeOn([postgresServer, redisServer], 'a reload of several nodes', () => {
     expect(output).to.contain(`${(await rowOf(second))?.node} has taken its settings`);
   });
 
-  it('`reload` stops waiting for a node that dies meanwhile, and names it', async () => {
-    await addNode('other:dying', 27);
-    const { nodes } = await reload(1);
-    const dead = nodes.find((one: { node: string }) => one.node === 'other:dying');
-    expect(dead.text).to.contain('is silent');
-  });
-
   it('`reload` names a node that lives and does not answer in time', async () => {
     await addNode('other:mute', -600);
     const third = await node('third', first, () => ({}), 1_000);
@@ -234,24 +226,6 @@ describeOn([postgresServer, redisServer], 'a reload of several nodes', () => {
     const { exitCode, output } = await waiting;
     expect(exitCode).to.equal(1);
     expect(output).to.contain('has not answered');
-  });
-
-  it('`reload` points to `nodes` if the node of this machine dies meanwhile; the others reload', async () => {
-    await addNode('other:mute', -600);
-    const third = await startNode({ sharing: first, settings: 'tokens:\n  access_token: 10m\n' });
-    write('second', 19);
-    try {
-      const dying = valueFrom(operatorWith(third.environment), 'reload', { exitCode: 1 });
-      dying.catch(() => {});
-      await eventually(async () => expect(await secondsOf(second)).to.equal('19m'));
-      await third.end('SIGKILL');
-      const { error } = await dying;
-      expect(error.code).to.equal('not_running');
-      expect(error.remedy).to.contain('gatehouse nodes');
-    } finally {
-      await third.end('SIGKILL');
-      await first.database.query("DELETE FROM node_keys WHERE node LIKE '%' || $1", [`:${third.port}`]);
-    }
   });
 
   it('a node that starts meanwhile answers the request', async () => {

@@ -13,13 +13,6 @@ describe('the modules for Node and Python', () => {
   const found = (file: string, pattern: RegExp): string[] =>
     [...textOf(file).matchAll(pattern)].map(([, name = '']) => name);
 
-  it('both READMEs have the same order', () => {
-    const headings = found('node/README.md', /^## (.*)$/gm);
-    expect(headings)
-      .to.have.length(4)
-      .and.to.deep.equal(found('python/README.md', /^## (.*)$/gm));
-  });
-
   it('both have the same settings, but for what their languages have, and both READMEs name all of them', () => {
     const [node = ''] = /interface IntrospectorOptions \{.*?\n\}/s.exec(textOf('node/src/introspector.ts')) ?? [];
     const options = [...node.matchAll(/^ {2}readonly (\w+)\??:/gm)].map(([, name = '']) => name);

@@ -115,7 +115,6 @@ describe('operator accounts', () => {
       clientId: client.id,
       name: 'Sync',
       hosts: [],
-      access: [],
     });
     const line = `  ${client.id}  Sync, 1 person connected`;
     const { output } = await run('accounts suspend kim@example.test');

@@ -288,7 +288,7 @@ describe('operator clients', () => {
     const app = await addOwned();
     const connections = createConnections(parts());
     const connection = { accountId: bob, clientId: app.id };
-    await connections.rememberConsent({ ...connection, name: 'App', hosts: [], access: [] });
+    await connections.rememberConsent({ ...connection, name: 'App', hosts: [] });
 
     const deleted = await value(`clients delete ${app.id} --yes`);
     expect(deleted).to.include({ client_id: app.id, deleted: true, disconnected_people: 1 });

@@ -1,6 +1,6 @@
 /** `gatehouse`, the command on a machine where systemd runs the service: a stub replaces systemctl. */
-import { execFileSync, spawn } from 'node:child_process';
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { spawn } from 'node:child_process';
+import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { text } from 'node:stream/consumers';
 import { expect } from 'chai';
@@ -10,7 +10,9 @@ import { startSeeded } from '../support/seeded.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
 import { storesOf } from './run-operator.ts';
 
-const GATEHOUSE = path.join(import.meta.dirname, '../../bin/gatehouse');
+/** A symbolic link, as in /usr/local/bin. */
+const GATEHOUSE = path.join(temporaryDirectory('link'), 'gatehouse');
+symlinkSync(path.join(import.meta.dirname, '../../bin/gatehouse'), GATEHOUSE);
 
 describe('gatehouse on a machine with systemd', () => {
   const on = startSeeded();
@@ -93,12 +95,6 @@ describe('gatehouse on a machine with systemd', () => {
       expect({ exitCode, errors }).to.deep.equal({ exitCode: 0, errors: '' });
       expect(output).to.match(/^\d/);
     });
-  });
-
-  it('`gatehouse` also works through a symbolic link', () => {
-    const link = path.join(folder, 'link');
-    execFileSync('ln', ['-sf', GATEHOUSE, link]);
-    expect(execFileSync(link, ['--version'], { encoding: 'utf8' })).to.match(/^\d+\.\d+\.\d+(?:-next)?\n$/);
   });
 });
 

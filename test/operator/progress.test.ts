@@ -54,8 +54,7 @@ describeOn([postgresServer], 'commands that may take long', () => {
     const stderr = Object.assign(createPage(), { isTTY });
     const surroundings = { environment, stdin: Readable.from([]), stdout, stderr };
     const exitCode = await runOperator(words.split(' '), { ...surroundings, onInterrupt() {} });
-    const output = stdout.text().replaceAll(/\(\d+ ms\)/g, '');
-    return { exitCode, output, errors: stderr.text() };
+    return { exitCode, output: stdout.text(), errors: stderr.text() };
   }
 
   it('commands show their progress on a terminal, and only the result in a pipe', async () => {
@@ -75,14 +74,15 @@ describeOn([postgresServer], 'commands that may take long', () => {
       ],
     ];
     for (const [words, environment, shown] of commands) {
-      const piped = await run(words, await environment(), false);
-      const { output, errors: written } = await run(words, await environment(), true);
+      const { errors: written } = await run(words, await environment(), true);
       const errors = written.replace(ACTING_ON, '');
       expect(errors, words).to.match(shown);
       expect(errors.endsWith(ERASE), words).to.equal(true);
       expect(errors, 'one line').not.to.include('\n');
-      expect(piped.errors.replace(ACTING_ON, ''), words).to.equal('');
-      expect(output.split('\n').length, words).to.be.closeTo(piped.output.split('\n').length, 3);
     }
+    const piped = await run(`import ${file}`, stores, false);
+    expect(piped.exitCode).to.equal(0);
+    expect(piped.errors.replace(ACTING_ON, '')).to.equal('');
+    expect(piped.output).to.include('ADDED');
   });
 });

@@ -22,7 +22,6 @@ describe('the lists of a user', () => {
 
   /** Gives a user owned and connected clients, API keys, owned organizations and activity. */
   async function fill(id: string, mark: string, count: number, keys: number): Promise<void> {
-    const access = JSON.stringify(await on.service.access.accessOf({ accountId: id }));
     const names = `FROM generate_series(1, ${count}) i`;
     const client = `'gate_ci_' || '${mark}' || lpad(i::text, 21, '0')`;
     const statements = [
@@ -33,8 +32,8 @@ describe('the lists of a user', () => {
       `INSERT INTO client_secrets (id, client_id, secret_hash, last_four, created_at)
         SELECT '${mark}' || i, ${client}, 'h', 'x7Qa', now() ${names}`,
       `INSERT INTO connections (account_id, client_id, connected_at, approved_at, consented_name,
-          consented_hosts, approved_access)
-        SELECT '${id}', ${client}, now(), now(), '', '{}', '${access}' ${names}`,
+          consented_hosts)
+        SELECT '${id}', ${client}, now(), now(), '', '{}' ${names}`,
       `INSERT INTO api_keys (id, account_id, name, key_hash, last_four, created_at)
         SELECT 'key_${mark}' || lpad(i::text, 15, '0'), '${id}', 'Key ' || i, '${mark}' || i, 'x7Qa',
           now() FROM generate_series(1, ${keys}) i`,
@@ -128,7 +127,6 @@ describe('the lists of a user', () => {
     expect(namesOn(await at('order=newest'))[0]).to.equal('Größe 1');
     expect(textOf((await at('q=nobody')).html)).to.include('No matches.');
     expect(namesOn(await many.get('/profile/organizations?q=depot+200'))).to.deep.equal(['Depot 200']);
-    expect(namesOn(await many.get('/profile/connections?only=changed'))).to.have.length(25);
     const log = await many.get('/profile/activity?only=signing-in');
     expect(textOf(log.html))
       .to.include('Signed in')

@@ -194,7 +194,7 @@ describeOn([postgresServer], 'the page of a large organization', () => {
     expect(await logOf(owner.accountId)).to.have.length(1);
     expect(await logOf(on.seeded.other.accountId)).to.deep.equal([]);
     await owner.send(url(`/clients/${confidential.id}/let-in`));
-    const consent = { accountId: bystander.accountId, clientId: confidential.id, name: '', hosts: [], access: [] };
+    const consent = { accountId: bystander.accountId, clientId: confidential.id, name: '', hosts: [] };
     await on.service.connections.rememberConsent(consent);
     expect(await logOf(bystander.accountId), 'a decision before the membership').to.deep.equal([]);
     await owner.send(url(`/clients/${confidential.id}/end`));
@@ -220,7 +220,7 @@ describeOn([postgresServer], 'the page of a large organization', () => {
         VALUES ($1, $2, 'member', now())`,
       [accountId, on.seeded.organization.id],
     );
-    const consent = { accountId, clientId, name: '', hosts: [], access: [] };
+    const consent = { accountId, clientId, name: '', hosts: [] };
     const connecting = on.service.connections.rememberConsent(consent);
     await Promise.race([connecting, eventually(async () => expect(await waiting()).to.equal(1))]);
     await other.query('COMMIT');

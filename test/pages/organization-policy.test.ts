@@ -122,7 +122,7 @@ onPostgresAndRedis('the policy of an organization', (start) => {
     for (const [name, people] of connected) {
       const { id: clientId } = await addTestClient(on.service, name);
       for (const person of people) {
-        await on.service.connections.rememberConsent({ accountId: person, clientId, name, hosts: [], access: [] });
+        await on.service.connections.rememberConsent({ accountId: person, clientId, name, hosts: [] });
       }
     }
     const { html } = await owner.get(url('/policy'));
@@ -149,7 +149,7 @@ onPostgresAndRedis('the policy of an organization', (start) => {
     beforeEach(async () => {
       const { accountId } = on.seeded.person;
       for (const { id: clientId, name } of added) {
-        await on.service.connections.rememberConsent({ accountId, clientId, name, hosts: [], access: [] });
+        await on.service.connections.rememberConsent({ accountId, clientId, name, hosts: [] });
       }
     });
     after(() => person.send('/profile/connections/disconnect-all'));

@@ -21,9 +21,7 @@ const PROVIDER: SignInProvider = {
   match: 'none',
   accountClaim: 'sub',
   scopes: ['openid'],
-  hintDomains: [],
   create: false,
-  endConnections: false,
   endpointHosts: [],
   acrValues: [],
   isStrong: true,
@@ -90,7 +88,6 @@ describe('requests of another site’s page', () => {
       [400, () => post('/oauth/introspect', { token: 'x', ...wrong })],
       [400, () => post('/oauth/revoke', { token: 'x', ...wrong })],
       [401, () => post('/oauth/token/revoke', {}, bearer)],
-      [400, () => post('/login/platform/backchannel-logout', { logout_token: 'x' })],
     ];
     for (const [status, send] of tries) {
       const { status: seen, text } = await often(send);

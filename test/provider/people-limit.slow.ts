@@ -26,7 +26,7 @@ describeOn([postgresServer], 'approvals of one client while another node holds i
     try {
       await holder.query('BEGIN');
       await holder.query('SELECT FROM accounts WHERE id = $1 FOR UPDATE', [locked?.accountId]);
-      const consent = { clientId, name: 'Busy', hosts: [REDIRECT_URI], access: [], maxPeople: 99 };
+      const consent = { clientId, name: 'Busy', hosts: [REDIRECT_URI], maxPeople: 99 };
       const approve = (accountId = '') => on.service.connections.rememberConsent({ ...consent, accountId });
       const refused = approve(locked?.accountId).catch((error: Error) => error);
       const stored = await Promise.all(others.map(({ accountId }) => approve(accountId)));
@@ -43,7 +43,7 @@ describeOn([postgresServer], 'approvals of one client while another node holds i
     const { clientId, session: frozen } = await clientAndSession('Frozen');
     try {
       await frozen.query(`SELECT pg_advisory_lock(hashtext('gatehouse people'), hashtext($1))`, [clientId]);
-      const consent = { clientId, name: 'Frozen', hosts: [REDIRECT_URI], access: [], maxPeople: 99 };
+      const consent = { clientId, name: 'Frozen', hosts: [REDIRECT_URI], maxPeople: 99 };
       const approvals = Promise.all(
         waiting.map(({ accountId }) => on.service.connections.rememberConsent({ ...consent, accountId })),
       );

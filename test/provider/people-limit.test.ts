@@ -129,7 +129,7 @@ onPostgresAndRedis('the last free place for users of an unverified client', (sta
     const owner = { ownerAccountId: on.seeded.other.accountId };
     for (let round = 0; round < ROUNDS; round += 1) {
       const { id } = await addTestClient(on.service, 'Crowded', owner);
-      const consent = { clientId: id, name: 'Crowded', hosts: [REDIRECT_URI], access: [], maxPeople: 3 };
+      const consent = { clientId: id, name: 'Crowded', hosts: [REDIRECT_URI], maxPeople: 3 };
       const stored = await Promise.all(
         accounts.map((accountId, turn) =>
           nodes[turn % nodes.length]?.connections.rememberConsent({ ...consent, accountId }),

@@ -75,6 +75,18 @@ onPostgresAndRedis('refresh tokens', (start) => {
     await next(again.refreshToken);
   });
 
+  it('a lost refresh can be repeated although the previous access token is still used', async () => {
+    const { refreshToken: original } = await authorize();
+    // Rotation 0 is never confirmed, so lose the answer of a later refresh.
+    const { accessToken, refreshToken } = await next(original);
+    expect(await on.partner.isActive(accessToken)).to.equal(true);
+    const lost = await next(refreshToken);
+    // Confirmations are written in the background: the second introspection gives the first one time.
+    for (let times = 0; times < 2; times += 1) expect(await on.partner.isActive(accessToken)).to.equal(true);
+    on.clock.advance(WINDOW + SLACK);
+    expect((await next(refreshToken)).refreshToken).to.equal(lost.refreshToken);
+  });
+
   it('a refresh that is repeated after its successor was refreshed always ends the authorization', async () => {
     const first = await authorize();
     const second = await next(first.refreshToken);

@@ -6,7 +6,7 @@ import { createPerson, type Page } from '../support/person.ts';
 import { repeated } from '../support/repetitions.ts';
 import { forEachRace } from './racing.ts';
 
-const ROUNDS = repeated(6);
+const ROUNDS = repeated(3);
 
 forEachRace('sessions with requests in flight', (open) => {
   it('signing out is final, even during many requests with a copy of the cookie', async () => {

@@ -53,9 +53,9 @@ export async function runSandbox(environment: Record<string, string>): Promise<R
 export function spawnSandbox(environment: Record<string, string>) {
   const child = spawn('npm', ['run', '--silent', 'sandbox'], {
     cwd: ROOT,
-    // Disable npm's compile cache: it is in the folder for temporary files, where tests look for
+    // npm finds the compile cache of the tests, and keeps none in the folder for temporary files, where tests look for
     // files that the sandbox left behind.
-    env: { ...process.env, NODE_DISABLE_COMPILE_CACHE: '1', ...environment },
+    env: { ...process.env, ...environment },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   process.once('exit', () => child.kill('SIGTERM'));

@@ -1,6 +1,4 @@
 /** Values that are not valid tokens are refused, and cause no failure. */
-import { connect } from 'node:net';
-import { text } from 'node:stream/consumers';
 import { expect } from 'chai';
 import { tokensOf } from '../provider/partner-tokens.ts';
 import { clientCredentials, introspect } from '../support/oauth.ts';
@@ -72,22 +70,6 @@ describeOn([postgresServer], 'a value that is not a valid token', () => {
       }
     }
     for (const value of ['\0', '☃', 'x'.repeat(50_000)]) await expectInactive(value);
-  });
-
-  it('an API answers a bearer value with a NUL byte with 400 or 401', async () => {
-    const { hostname, port } = api.url;
-    for (const value of Object.values(valid)) {
-      for (const wrong of [`${value}\0`, `${value.slice(0, 20)}\0${value.slice(20)}`]) {
-        const socket = connect(Number(port), hostname);
-        socket.end(
-          `GET /graphql?query={caller{subject}} HTTP/1.1\r\nHost: api\r\nConnection: close\r\n` +
-            `Authorization: Bearer ${wrong}\r\n\r\n`,
-        );
-        const answer = await text(socket);
-        expect(answer).to.match(/^HTTP\/1\.1 40[01] /);
-        expect(answer).to.not.include('data');
-      }
-    }
   });
 
   it('introspection of a value that is too large is answered with 400', async () => {

@@ -5,7 +5,6 @@ import { said } from '../pages/client-owner.ts';
 import { NEW, optionsFor, SECURITY } from '../pages/passkeys/soft-passkey.ts';
 import { startWithUpstream } from '../sign-in-upstream/service.ts';
 import { makePasskey, type SoftPasskey } from '../support/authenticator.ts';
-import { eventually } from '../support/eventually.ts';
 import { authorizationUrl } from '../support/oauth.ts';
 import type { Page } from '../support/person.ts';
 import { addPerson, passwordLink, type SeededPerson } from '../support/seed.ts';
@@ -44,7 +43,6 @@ export function driver(start: Start) {
     },
   });
   let people = 0;
-  let tokens = 0;
 
   const providerOf = (provider: Provider) => (provider === 'strong' ? on.upstream : on.second);
   const subjectOf = ({ accountId }: SeededPerson, provider: Provider): string => `${provider} of ${accountId}`;
@@ -60,7 +58,6 @@ export function driver(start: Start) {
     const claims = (sent: JWTPayload) => ({
       ...sent,
       auth_time: Number(sent.iat) - fraction,
-      sid: `session of ${sub}`,
     });
     providerOf(provider).lie = { claims };
   }
@@ -145,26 +142,6 @@ export function driver(start: Start) {
   const clientUrl = (prompt: string): URL =>
     authorizationUrl(on.service.issuer, on.seeded.clients.otherConfidential, { prompt });
   const clientPage = ({ browser }: Actor, prompt: string): Promise<Page> => browser.open(clientUrl(prompt));
-
-  async function signOutAt(provider: Provider, who: SeededPerson): Promise<void> {
-    const now = Math.floor(on.clock.clock() / 1000);
-    tokens += 1;
-    const claims = {
-      iss: providerOf(provider).issuer,
-      aud: 'gatehouse',
-      iat: now,
-      exp: now + 120,
-      jti: `token ${tokens}`,
-      events: { 'http://schemas.openid.net/event/backchannel-logout': {} },
-    };
-    // Name the session, or the user with all sessions there: both end ours.
-    const sub = subjectOf(who, provider);
-    const about = tokens % 2 === 0 ? { sub } : { sid: `session of ${sub}` };
-    const token = await providerOf(provider).sign({ ...claims, ...about }, { type: 'logout+jwt' });
-    const url = `${on.service.issuer}/login/${IDS[provider]}/backchannel-logout`;
-    const answer = await fetch(url, { method: 'POST', body: new URLSearchParams({ logout_token: token }) });
-    expect(answer.status, await answer.text()).to.equal(200);
-  }
 
   async function endSessions(browser: Traveller, which: 'others' | 'all'): Promise<Page> {
     const page = await browser.get(SECURITY);
@@ -295,9 +272,6 @@ export function driver(start: Start) {
         return void (await reload({ isRequired: true, isWeakStrong: event.endsWith('strong') }));
       case 'sign out everywhere':
         return endSessions(browser, 'all');
-      case 'sign out at strong':
-      case 'sign out at weak':
-        return void (await signOutAt(by as Provider, who));
       case 'set a new password': {
         const page = await browser.get(SECURITY);
         return browser.submit(page, { current_password: who.password, new_password: newPasswordOf(actor) });
@@ -353,7 +327,6 @@ export function driver(start: Start) {
       case 'open the link of a reset after sign out here':
       case 'open the link of a reset after sign out elsewhere':
       case 'open the link of a reset after sign out everywhere':
-      case 'open the link of a reset after sign out at strong':
       case 'open the link of a reset after end of every session': {
         const { location } = await browser.get(await callbackOf(actor, SECURITY, 'confirm_with'));
         await act(actor, event.replace('open the link of a reset after ', '') as Event);
@@ -498,23 +471,6 @@ export function driver(start: Start) {
         'INSERT INTO sign_in_grace (account_id, began_at) VALUES ($1, $2) ON CONFLICT DO NOTHING',
         [accountId, new Date(on.clock.clock())],
       );
-    },
-
-    /** @returns where another node leads after a sign-out at this one of two providers that proved the session. */
-    async otherNodeAfterSignOutAt(provider: Provider): Promise<(string | undefined)[]> {
-      const actor = await given({ held: ['strong', 'weak'], from: 'weak' });
-      on.clock.advance(601);
-      await act(actor, 'confirm by strong');
-      const node = await start({ sharing: on.service, clock: on.clock.clock });
-      const headers = { cookie: actor.browser.cookieHeader('/profile') };
-      const visit = async (): Promise<string | undefined> => {
-        const { headers: sent } = await fetch(`${node.issuer}/profile`, { headers, redirect: 'manual' });
-        return sent.get('location')?.split('?')[0];
-      };
-      const before = await visit();
-      await signOutAt(provider, actor.who);
-      await eventually(async () => expect(await visit()).not.to.equal(before));
-      return [before, await visit()];
     },
 
     /** Adds these methods in as many browsers at the same moment. @returns the number of stored methods. */

@@ -128,10 +128,6 @@ export class Model {
     if (session) this.renew(session);
   }
 
-  signOutAt(method: Method): void {
-    for (const at of this.living()) if (this.hasProof(at, method)) this.end(at);
-  }
-
   setPassword(at: number): void {
     this.endEachBut(at);
     this.confirm(at, 'password');

@@ -161,32 +161,15 @@ function walk(deployment: Deployment, { walks, steps }: { readonly walks: number
         // The session ends, whichever comes first.
         () => model.endAllBut(other ?? at),
       );
-      for (const provider of ['strong', 'weak'] as const) {
-        const event = `sign out at ${provider}` as const;
-        add(
-          named(`confirm by password during ${event}`),
-          confirmsNow && model.hasProof(at, provider),
-          () => drive.confirmDuring(actor, () => act(actor, event)),
-          () => model.signOutAt(provider),
-        );
-        add(
-          named(`sign out everywhere else during ${event}`),
-          mayAct && model.hasProof(at, provider) && model.living().length === 1,
-          async () => Promise.all([(await drive.readyToEndOthers(actor))(), act(actor, event)]),
-          () => model.signOutAt(provider),
-        );
-      }
+      add(
+        named('confirm by password while another browser ends the session'),
+        there !== undefined && confirmsNow,
+        async () => there && drive.confirmDuring(actor, () => drive.endSessions(there.browser, 'others')),
+        () => model.endEachBut(other ?? at),
+      );
     }
     const [first] = actors;
     if (!first) return list;
-    for (const at of ['strong', 'weak'] as const) {
-      add(
-        `sign out at ${at}`,
-        true,
-        () => act(first, `sign out at ${at}`),
-        () => model.signOutAt(at),
-      );
-    }
     add(
       model.isSuspended ? 'end of the suspension' : 'suspension',
       true,

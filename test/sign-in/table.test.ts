@@ -21,7 +21,7 @@ describe('the table of sign-in', () => {
 });
 
 onPostgresAndRedis('the events of sign-in between nodes and stores', (start) => {
-  const { copyAfter, otherNodeAfterSignOutAt, addAtOnce } = driver(start);
+  const { copyAfter, addAtOnce } = driver(start);
 
   for (const event of ENDS_OF_A_COOKIE) {
     it(`an earlier cookie and a restored token store sign no user in after the event: ${event}`, async () => {
@@ -33,12 +33,6 @@ onPostgresAndRedis('the events of sign-in between nodes and stores', (start) => 
     expect(await copyAfter('suspension')).to.equal('nobody');
     expect(await copyAfter('get a role')).to.equal('warned');
   });
-
-  for (const provider of ['strong', 'weak'] as const) {
-    it(`a session that two providers proved ends on every node by the sign-out at the ${provider} one`, async () => {
-      expect(await otherNodeAfterSignOutAt(provider)).to.deep.equal([undefined, '/login']);
-    });
-  }
 
   for (const methods of AT_ONCE) {
     it(`of the first methods ${methods.join(', ')}, added at once in several browsers, a password stores one`, async () => {

@@ -16,7 +16,7 @@ export type Held = 'passkey' | 'strong' | 'weak' | 'unused';
 export type Required = 'never' | 'soon' | 'now';
 
 /** What ends the session that began in this browser. */
-type EndOfSession = `sign out ${'here' | 'elsewhere' | 'everywhere' | 'at strong'}` | 'end of every session';
+type EndOfSession = `sign out ${'here' | 'elsewhere' | 'everywhere'}` | 'end of every session';
 
 export type Event =
   | Method
@@ -28,7 +28,7 @@ export type Event =
   | 'add passkey at the end of the grace period'
   | `link ${'strong' | 'weak'}`
   | `remove passkey${'' | ' in another browser'}`
-  | `sign out ${'here' | 'elsewhere' | 'everywhere' | 'everywhere in another browser' | 'at strong' | 'at weak'}`
+  | `sign out ${'here' | 'elsewhere' | 'everywhere' | 'everywhere in another browser'}`
   | `set a new password${'' | ' in another browser'}`
   | 'use invitation'
   | 'use forgotten'
@@ -98,7 +98,7 @@ export const RULES = {
   19: 'a link, a confirmation or a reset at a provider is completed only by the session that began it',
   20: 'an answer of a provider is accepted only in the browser that asked for it',
   21: 'a sign-out ends the session of this browser',
-  22: 'a sign-out elsewhere, or at any provider that proved the session, ends it',
+  22: 'a sign-out elsewhere ends it',
   23: 'an end of all sessions of the account ends it',
   24: 'a suspension (its end brings nothing back), the idle time and the maximum age end it',
   25: 'a new role warns, and the end of the grace period requires',
@@ -169,8 +169,6 @@ const TABLE: readonly Columns[] = [
   [13, 'now', [], 'password', ['link weak'], 'must add', { methods: 1 }],
   [13, 'now', [], 'password', ['ten minutes', 'add passkey'], 'must add', { methods: 0 }],
   [13, 'now', [], 'password', ['ten minutes', 'confirm by password', 'add passkey'], 'free', { methods: 1 }],
-  [13, 'now', ['weak'], 'weak', ['add passkey', 'sign out at weak'], 'nobody', { methods: 2 }],
-  [13, 'now', ['weak'], 'weak', ['link strong', 'sign out at weak'], 'nobody', { methods: 2 }],
   [14, 'soon', ['passkey'], 'password', ['add passkey at the end of the grace period'], 'must use'],
   [14, 'now', ['passkey'], 'password', ['add passkey'], 'must use'],
   [14, 'now', ['passkey'], 'password', ['link strong'], 'must use', { log: 'signed_in' }],
@@ -184,14 +182,11 @@ const TABLE: readonly Columns[] = [
 
   [16, 'soon', [], 'password', ['ten minutes', 'confirm by password'], 'warned', { log: 'signed_in' }],
   [16, 'never', ['passkey'], 'passkey', ['ten minutes', 'confirm by password', 'get a role'], 'free'],
-  [16, 'never', ['weak'], 'weak', ['ten minutes', 'confirm by password', 'sign out at weak'], 'nobody'],
   [17, 'never', ['passkey'], 'password', ['ten minutes', 'confirm by passkey', 'get a role'], 'free'],
-  [17, 'never', ['passkey', 'weak'], 'weak', ['ten minutes', 'confirm by passkey', 'sign out at weak'], 'nobody'],
   [17, 'soon', [], 'nobody', ['approve a client after add passkey'], 'free', { at: '/callback', methods: 1 }],
   [17, 'soon', ['passkey'], 'nobody', ['approve a client after confirm by passkey'], 'free', { at: '/callback' }],
   [18, 'never', ['strong'], 'password', ['ten minutes', 'confirm by strong', 'get a role'], 'free'],
   [18, 'now', ['passkey', 'weak'], 'passkey', ['ten minutes', 'confirm by weak'], 'free'],
-  [18, 'never', ['strong'], 'password', ['ten minutes', 'confirm by strong', 'sign out at strong'], 'nobody'],
   [19, 'never', [], 'password', ['finish link after a sign-in'], 'free', { methods: 0 }],
   [19, 'never', [], 'password', ['finish link after a sign-out'], 'nobody', { methods: 0 }],
   [19, 'never', [], 'password', ['finish link after a sign-in as another user'], 'free', { methods: 0 }],
@@ -201,17 +196,12 @@ const TABLE: readonly Columns[] = [
   [19, 'never', ['strong'], 'password', ['finish reset after a sign-in as another user'], 'free'],
   [19, 'never', ['strong'], 'password', ['finish reset after an end of all sessions'], 'nobody'],
   [19, 'never', ['strong'], 'strong', ['open the link of a reset after sign out here'], 'nobody'],
-  [19, 'never', ['strong'], 'strong', ['open the link of a reset after sign out at strong'], 'nobody'],
   [19, 'never', ['strong'], 'strong', ['open the link of a reset after sign out everywhere'], 'free'],
   [20, 'never', ['strong'], 'nobody', ['finish at strong in another browser'], 'nobody'],
 
   [21, 'never', [], 'password', ['sign out here'], 'nobody'],
   [21, 'now', ['passkey'], 'password', ['sign out here'], 'nobody'],
   [22, 'never', [], 'password', ['sign out elsewhere'], 'nobody', { log: 'signed_out_elsewhere' }],
-  [22, 'never', ['weak'], 'weak', ['sign out at weak'], 'nobody', { log: 'signed_out_upstream' }],
-  [22, 'never', ['strong', 'weak'], 'weak', ['sign out at strong'], 'free'],
-  [22, 'never', ['weak'], 'weak', ['password for a client', 'sign out at weak'], 'nobody'],
-  [22, 'never', ['weak'], 'password', ['sign out at weak'], 'free'],
   [23, 'never', [], 'password', ['sign out everywhere'], 'free', { log: 'signed_out_everywhere' }],
   [23, 'never', [], 'password', ['sign out everywhere in another browser'], 'nobody'],
   [23, 'never', ['passkey'], 'passkey', ['end of every session'], 'nobody'],
@@ -219,9 +209,7 @@ const TABLE: readonly Columns[] = [
   [23, 'soon', ['passkey'], 'passkey', ['sign out everywhere in another browser', 'password for a client'], 'warned'],
   [23, 'never', [], 'password', ['set a new password'], 'free', { log: 'password_changed' }],
   [23, 'never', [], 'password', ['set a new password in another browser'], 'nobody'],
-  [23, 'never', ['weak'], 'weak', ['set a new password', 'sign out at weak'], 'nobody'],
   [23, 'never', [], 'nobody', ['approve a client after sign out everywhere'], 'free', { at: '/callback' }],
-  [23, 'never', ['weak'], 'weak', ['sign out everywhere', 'sign out at weak'], 'nobody'],
   [24, 'never', [], 'password', ['suspension'], 'nobody'],
   [24, 'never', [], 'password', ['suspension', 'password'], 'nobody', { log: 'sign_in_failed' }],
   [24, 'never', ['passkey'], 'nobody', ['suspension', 'passkey'], 'nobody', { log: 'passkey_refused' }],
@@ -261,6 +249,5 @@ export const ENDS_OF_A_COOKIE: readonly Event[] = [
   'sign out elsewhere',
   'sign out everywhere',
   'sign out everywhere in another browser',
-  'sign out at weak',
   'use invitation in another browser',
 ];

@@ -198,7 +198,7 @@ describeOn([postgresServer], 'migrations with several nodes', () => {
       applied = migrate(database, { onMigration, onWait }, folderOfTomorrow());
       applied.catch(() => {});
       await eventually(() => expect(waits).to.have.length(1));
-      for (let reads = 0; reads < 60; reads += 1) {
+      for (let reads = 0; reads < 20; reads += 1) {
         expect(await database.query('SELECT id FROM accounts LIMIT 1')).to.deep.equal([]);
         await delay(50);
       }
@@ -237,7 +237,7 @@ describeOn([postgresServer], 'migrations with several nodes', () => {
           autovacuum_analyze_threshold = 2000000000);
         INSERT INTO accounts (id, email, email_key, name, created_at)
           SELECT 'acc_' || lpad(n::text, 16, '0'), n || '@demo.test', n || '@demo.test', 'A', now()
-            FROM generate_series(1, 50000) n`);
+            FROM generate_series(1, 10000) n`);
       const vacuums = async () =>
         (
           await admin.query(`SELECT FROM pg_stat_progress_vacuum

@@ -163,7 +163,7 @@ describeOn([redisServer], 'Redis Cluster of three masters', () => {
     if (!first || !second) throw new Error('no cluster');
     const lifetimes = { codeSeconds: 600, absoluteSeconds: undefined };
     const step = { attempt: 'mine', refreshSeconds: 3_600, retryWindowSeconds: 0 };
-    const chains = Array.from({ length: 400 }, () => ({
+    const chains = Array.from({ length: 120 }, () => ({
       id: newId(),
       rotation: 0,
       isEnded: false,

@@ -7,7 +7,7 @@
 import pg from 'pg';
 import type { Seed } from '../support/seed.ts';
 
-const ACCOUNTS = 60_000;
+const ACCOUNTS = 45_000;
 /** Users of the popular client. */
 const PEOPLE = 25_000;
 const CLIENTS = 1_000;
@@ -88,13 +88,13 @@ const tables = (popular: string, heavy: string, owner: string): string[][] => [
       SELECT 'session-' || n, '${heavy}', 'hash', 0, ${ago('n', 'minute')}, '192.0.2.1', 'Firefox'
         FROM generate_series(1, ${OF_ONE}) AS n
       UNION ALL SELECT 'other-' || n, ${account('n')}, 'hash', 0, ${ago('n', 'second')}, '192.0.2.1', 'Firefox'
-        FROM generate_series(1, 30000) AS n`,
+        FROM generate_series(1, 22000) AS n`,
     `INSERT INTO api_keys (id, account_id, name, key_hash, last_four, created_at, expires_at)
       SELECT 'key_' || lpad(n::text, 16, '0'),
           CASE WHEN n <= ${OF_ONE} THEN '${heavy}' ELSE ${account(`1 + n % ${PEOPLE}`)} END,
           'Key ' || n, 'hash-' || n, lpad((n % 10000)::text, 4, '0'), ${ago('n', 'second')},
-          now() + n * interval '43 seconds' - interval '732 hours'
-        FROM generate_series(1, 100000) AS n`,
+          now() + n * interval '86 seconds' - interval '732 hours'
+        FROM generate_series(1, 50000) AS n`,
     // Users with 50 problems of each of their clients, half as many as are kept.
     `INSERT INTO client_requests (client_id, at, step, error, cause, auth_method, request_id, share)
       SELECT ${client(`1 + n % ${CLIENTS}`)}, ${ago('n', 'second')}, 'token', 'invalid_grant',
@@ -121,22 +121,22 @@ const tables = (popular: string, heavy: string, owner: string): string[][] => [
         FROM generate_series(1, 300) AS n
       UNION ALL SELECT '${heavy}', '${popular}', now(), now(), 'Route Planner', '{many.test}', NULL, NULL, NULL`,
     `INSERT INTO ended_authorizations (id, at, cause, account_id, client_id, forgotten_at)
-      SELECT lpad(n::text, 22, '0'), ${ago('n * 75', 'second')}, 'client_revoked',
+      SELECT lpad(n::text, 22, '0'), ${ago('n * 120', 'second')}, 'client_revoked',
           CASE WHEN n % 5 = 0 THEN '${heavy}' ELSE ${account(`1 + n % ${PEOPLE}`)} END, '${popular}',
-          ${ago('n * 75', 'second')} + interval '31 days'
-        FROM generate_series(1, 80000) AS n`,
+          ${ago('n * 120', 'second')} + interval '31 days'
+        FROM generate_series(1, 50000) AS n`,
     `INSERT INTO activity (at, account_id, actor, action, details, address, browser, request_id)
-      SELECT ${ago('300000 - n', 'second')} - interval '1 minute',
-          CASE WHEN n % 5 = 0 THEN '${heavy}' ELSE ${account(`1 + n % ${PEOPLE}`)} END,
-          CASE WHEN n % 10 = 0 THEN 'client' ELSE 'person' END,
-          CASE n % 10 WHEN 0 THEN 'tokens_revoked' WHEN 1 THEN 'connected' WHEN 2 THEN 'sign_in_failed'
+      SELECT ${ago('110000 - n', 'second')} - interval '1 minute',
+          CASE WHEN n / 5 % 5 = 0 THEN '${heavy}' ELSE ${account(`1 + n % ${PEOPLE}`)} END,
+          CASE WHEN n % 5 = 0 THEN 'client' ELSE 'person' END,
+          CASE n % 5 WHEN 0 THEN 'tokens_revoked' WHEN 1 THEN 'connected' WHEN 2 THEN 'sign_in_failed'
             WHEN 3 THEN 'api_key_revoked'
             ELSE 'signed_in' END,
-          CASE WHEN n % 10 = 3 THEN jsonb_build_object('api_key_id', 'key_' || n, 'last_four', '0000')
-            WHEN n % 10 < 2 THEN jsonb_build_object('client_id', '${popular}', 'client_name', 'Route Planner')
+          CASE WHEN n % 5 = 3 THEN jsonb_build_object('api_key_id', 'key_' || n, 'last_four', '0000')
+            WHEN n % 5 < 2 THEN jsonb_build_object('client_id', '${popular}', 'client_name', 'Route Planner')
             ELSE '{}'::jsonb END,
           '192.0.2.1', 'Firefox', ${request('n')}
-        FROM generate_series(1, 300000) AS n`,
+        FROM generate_series(1, 110000) AS n`,
     `INSERT INTO authorizations (key, account_id, client_id, generation, secret, redirect_uri_hash, approved_at,
         rotation, attempt, rotated_at, confirmed, usable_until, forgotten_at)
       SELECT 'authorization-' || n, ${account(`1 + n % ${PEOPLE}`)}, '${popular}', 1, 's', 'h', 0, 1, 'a', 0, true,

@@ -27,7 +27,7 @@ const UNKNOWN_KEY = 'key_unknown000000000';
 
 /** Options for each command, in the order of the steps; POPULAR is the client that everyone uses. */
 const COMMANDS: Readonly<Record<string, readonly string[]>> = {
-  'accounts list': ['', '--match 59999@many', '--state suspended', '--owing-a-passkey', '--json'],
+  'accounts list': ['', '--match 44999@many', '--state suspended', '--owing-a-passkey', '--json'],
   'accounts add': ['--email new@many.test --name New --invite'],
   'accounts invite': [account],
   'accounts update': [`${account} --new-email changed@many.test`],

@@ -34,5 +34,5 @@ export async function expectAccessible(page: Page, name = page.url(), { dark = t
 
 /** Checks these rules, or all if empty. @returns the violated rules with the HTML of their elements */
 const violations = (page: Page, rules: string): Promise<unknown> =>
-  page.evaluate(`axe.run(${rules && `{ runOnly: [${rules}] }`}).then(({ violations }) => violations
+  page.evaluate(`axe.run({ resultTypes: ['violations'], ${rules && `runOnly: [${rules}]`} }).then(({ violations }) => violations
     .map(({ id, nodes }) => ({ id, nodes: nodes.map(({ html }) => html) })))`);

@@ -42,8 +42,6 @@ export interface Upstream {
   /** The paths of all requests so far. */
   readonly requests: readonly string[];
   rotateKeys(): Promise<void>;
-  /** Returns a token with these claims, signed like the ID tokens of the provider. */
-  sign(claims: JWTPayload, options?: { type?: string | undefined }): Promise<string>;
 }
 
 type Interaction = InstanceType<Provider['Interaction']>;
@@ -64,9 +62,7 @@ export const providerSettings = (changes: Partial<SignInProvider> = {}): SignInP
   isStrong: true,
   strongAcr: [],
   strongAmr: [],
-  hintDomains: [],
   create: false,
-  endConnections: false,
   ...changes,
 });
 
@@ -153,9 +149,9 @@ export async function startUpstream(ours: string, id = 'platform'): Promise<Upst
     const { claims = (same: JWTPayload) => same, text, isUnsigned, isForged } = upstream.lie;
     const sent = claims(decodeJwt(token));
     if (isUnsigned) return new UnsecuredJWT(sent).encode();
-    if (!isForged) return signed(sent, key, 'JWT', text);
+    if (!isForged) return signed(sent, key, text);
     const other = await newKey(key.kid);
-    return signed(sent, other, 'JWT');
+    return signed(sent, other);
   }
 
   const upstream: Upstream = {
@@ -179,7 +175,6 @@ export async function startUpstream(ours: string, id = 'platform'): Promise<Upst
     async rotateKeys() {
       key = await newKey(`${Number(key.kid) + 1}`);
     },
-    sign: (claims, { type } = { type: 'JWT' }) => signed(claims, key, type),
   };
 
   const server = createServer(provider.callback());
@@ -206,14 +201,9 @@ async function newKey(kid: string) {
   };
 }
 
-const signed = (
-  claims: JWTPayload,
-  { kid, signing }: Key,
-  type: string | undefined,
-  change = (json: string): string => json,
-) =>
+const signed = (claims: JWTPayload, { kid, signing }: Key, change = (json: string): string => json) =>
   new CompactSign(new TextEncoder().encode(change(JSON.stringify(claims))))
-    .setProtectedHeader({ alg: 'RS256', kid, ...(type !== undefined && { typ: type }) })
+    .setProtectedHeader({ alg: 'RS256', kid, typ: 'JWT' })
     .sign(signing);
 
 /** A browser that also visits the providers and keeps their cookies. */

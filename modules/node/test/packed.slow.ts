@@ -72,7 +72,7 @@ describe('gatehouse/resource-server, packed', () => {
       const file = path.join(project, 'api.mjs');
       const usual = "'http://localhost:3000'";
       const example = replaceOnce(exampleOfGuide(), usual, `'${on.issuer}'`);
-      writeFileSync(file, replaceOnce(example, '.listen(4000)', `.listen(${port})`));
+      writeFileSync(file, replaceOnce(example, '.listen(4002)', `.listen(${port})`));
       const { id, secret } = on.clients.resourceServer;
       api = startProgram(process.execPath, [file], {
         cwd: project,

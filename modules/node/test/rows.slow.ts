@@ -56,24 +56,16 @@ describe('the rows of the guide in old and new compilers', () => {
     await compile(oldest, express4);
   });
 
-  it('the types need no framework, with each way of resolving modules', async () => {
+  it('the types need no framework, with the oldest way of resolving modules', async () => {
     const bare = temporaryDirectory('bare');
     mkdirSync(path.join(bare, 'node_modules'));
     const gatehouse = path.join(project, 'node_modules/gatehouse');
     symlinkSync(gatehouse, path.join(bare, 'node_modules/gatehouse'));
     const line = "import { createIntrospector } from 'gatehouse/resource-server';\n";
-    for (const file of ['bare.ts', 'bare.mts', 'bare.cts']) {
-      writeFileSync(path.join(bare, file), `${line}void createIntrospector;\n`);
-    }
-    // `packed.slow.ts` has the present compiler.
-    for (const [module, moduleResolution] of [
-      ['nodenext', 'nodenext'],
-      ['commonjs', 'node10'],
-    ] as const) {
-      const include = module === 'nodenext' ? ['bare.*'] : ['bare.ts'];
-      const strictest = { skipLibCheck: false, preserveSymlinks: true, types: [] };
-      configure(bare, { ...strictest, module, moduleResolution }, include);
-      await compile(oldest, bare);
-    }
+    writeFileSync(path.join(bare, 'bare.ts'), `${line}void createIntrospector;\n`);
+    // The present compiler, which `packed.slow.ts` tries, does not have this way any more.
+    const strictest = { skipLibCheck: false, preserveSymlinks: true, types: [] };
+    configure(bare, { ...strictest, module: 'commonjs', moduleResolution: 'node10' }, ['bare.ts']);
+    await compile(oldest, bare);
   });
 });

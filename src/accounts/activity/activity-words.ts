@@ -133,7 +133,6 @@ const WORDS = {
     note: refusal,
     isWarning: true,
   },
-  signed_out_upstream: { what: message('activity.signed_out_upstream'), about: 'provider_name' },
   identity_linked: { what: message('activity.identity_linked'), about: 'provider_name' },
   identity_unlinked: { what: message('activity.identity_unlinked'), about: 'provider_name' },
   passkey_added: { what: message('activity.passkey_added'), about: 'passkey_name' },

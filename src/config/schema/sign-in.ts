@@ -2,7 +2,6 @@
 import { z } from 'zod';
 import { beginsNetwork } from '../../base/network-address.ts';
 import { upstreamIssuerProblem } from '../issuer.ts';
-import { isHost, mailDomain } from '../urls.ts';
 import { duration, expectations, flag, oneOf, text } from './kinds.ts';
 import { reloadable, section } from './setting.ts';
 
@@ -101,28 +100,9 @@ const provider = z.strictObject({
       'One of these must be in the `amr` of its ID token for a sign-in to satisfy ' +
         'sign_in.require. If strong_acr has values, it must match, too.',
     ),
-  prompt_hint_domains: z
-    .array(
-      text(
-        { accepts: 'the domain of email addresses', example: '`example.com`' },
-        (domain) =>
-          // Refuse colons, slashes and @: the domain would be only a part of the text.
-          /^[^\s@:/?#%\\[\]][^\s@:/?#%\\[\].]*\.[^\s@:/?#%\\[\]]+$/.test(domain) && isHost(mailDomain(domain)),
-      ),
-    )
-    .max(1000)
-    .register(expectations, { accepts: 'a list of domains', example: '`[example.com]`' })
-    .default([])
-    .describe(
-      'Email domains whose users sign in there: entering such an address without a ' +
-        'password redirects to this provider. Subdomains must be listed separately.',
-    ),
   create: flag()
     .default(false)
     .describe('Create an account, without any access, for a new user with a verified address.'),
-  end_connections: flag()
-    .default(false)
-    .describe('Whether a sign-out that this provider announces also ends all connections of the user.'),
 });
 
 export const signIn = section('How people sign in.', {
@@ -159,9 +139,8 @@ export const signIn = section('How people sign in.', {
         'OpenID Connect providers where people already have an account. Each provider gets a ' +
         'button on the sign-in page. Default: none.',
       note:
-        'Register {issuer}/login/<id>/callback there as the redirect URI, and {issuer}/login/<id>/backchannel-logout ' +
-        'if the provider announces sign-outs. Each entry needs `id`, `label`, `issuer` and `client_id`; ' +
-        'docs/operations/sign-in.md has a complete example.',
+        'Register {issuer}/login/<id>/callback there as the redirect URI. Each entry needs `id`, `label`, `issuer` ' +
+        'and `client_id`; docs/operations/sign-in.md has a complete example.',
       example: [],
     },
   ),

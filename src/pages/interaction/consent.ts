@@ -1,7 +1,6 @@
 /** The consent step of an authorization request: may this client act for this user? */
 import type { Context } from 'koa';
 import type { Access } from '../../accounts/access/access.ts';
-import { compareAccess } from '../../accounts/access/access-difference.ts';
 import {
   type ConnectionLimit,
   limitAccess,
@@ -23,7 +22,7 @@ import { type LimitFields, limitFields, type TypedLimit, typedLimit } from '../f
 import { seeOther } from '../page.ts';
 import type { PageKit } from '../page-kit.ts';
 import { type ClientLink, type DescribedStanding, describeStanding, linksOf } from '../words/client-standing.ts';
-import { describeChanges, describeExclusions, describeReached, type ReachedOrganization } from '../words/reached.ts';
+import { describeExclusions, describeReached, type ReachedOrganization } from '../words/reached.ts';
 import { type Tile, tileOf } from '../words/tile.ts';
 
 declare module '../view-data.ts' {
@@ -57,10 +56,8 @@ declare module '../view-data.ts' {
       readonly shown: string;
       /** True if the user approved this client before and must approve it again. */
       readonly isRepeat: boolean;
-      /** Changes of the client since the earlier approval. (Changes of its access are marked in `organizations`.) */
+      /** How the client changed since the earlier approval. */
       readonly since: readonly Message[];
-      /** The number of changes that `since` leaves out. */
-      readonly more: number;
       readonly limit: LimitFields;
       /** Why a click on *Approve* had no effect, as sentences; empty before the first click. */
       readonly changes: readonly Message[];
@@ -68,8 +65,6 @@ declare module '../view-data.ts' {
   }
 }
 
-/** Maximum length of `since`: users would not read a longer list before they decide. */
-const MAX_CHANGES = 6;
 /** The hidden field of each form with a decision. The consent page puts into it, signed, what it showed. */
 export const SHOWN_FIELD = 'shown';
 
@@ -115,13 +110,6 @@ export function createConsentSteps(parts: {
       const limit = earlier?.limit ?? NO_LIMIT;
       const kept = askedBefore && chosenBefore(askedBefore, limit);
       const asked = askedOf(uid, accountId, client, generation, limit);
-      const organizations = compareAccess(
-        earlier ? limitAccess(earlier.access, limit) : undefined,
-        limitAccess(admitted, limit),
-      );
-      const inWords = kit.rightsInWords(ctx);
-      const changes = describeChanges(organizations, inWords);
-      const since = earlier ? [...sinceThen(earlier, asked), ...changes] : [];
       await kit.render(ctx, 'consent', {
         action: ctx.path,
         shown: seals.seal(asked),
@@ -135,11 +123,10 @@ export function createConsentSteps(parts: {
         standing: standing && describeStanding(standing, clock()),
         account: { name: account.name, email: account.email },
         redirect: { host: new URL(redirectUri).host, uri: redirectUri },
-        organizations: organizations.map((one) => describeReached(one, inWords)),
+        organizations: limitAccess(admitted, limit).map((one) => describeReached(one, kit.rightsInWords(ctx))),
         bars: describeExclusions(exclusions, all),
         isRepeat: earlier !== undefined,
-        since: since.slice(0, MAX_CHANGES),
-        more: Math.max(0, since.length - MAX_CHANGES),
+        since: earlier ? sinceThen(earlier, asked) : [],
         limit: {
           ...limitFields(allowed, typed ?? kept ?? limit, { now: clock(), hasEnd: true }),
           // Open the fields only if they have a problem: open fields push the account and the host out of view.

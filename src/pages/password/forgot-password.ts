@@ -9,7 +9,6 @@ import { formOf } from '../../provider/form.ts';
 import { requestOrigin } from '../page.ts';
 import type { PageKit } from '../page-kit.ts';
 import { get, post, type Route } from '../routes.ts';
-import { comesFrom, type UpstreamSignIns } from '../sign-in/upstream-providers.ts';
 import type { WaitingSignIn } from '../sign-in/waiting-sign-in.ts';
 
 declare module '../view-data.ts' {
@@ -24,8 +23,6 @@ interface ForgotPasswordView {
   readonly problem: Message | undefined;
   /** The URL of the pending sign-in, for a link back to it. */
   readonly signInUrl: string;
-  /** Names the provider for the domain of the email address, whether or not an account has the address. */
-  readonly elsewhere: Message | undefined;
   /** The sentence that replaces the form after it was sent. */
   readonly sent: Text | undefined;
   /** The maximum number of links that a user gets in an hour. */
@@ -42,15 +39,8 @@ export function forgotPasswordPage(parts: {
   readonly linkRequests: PasswordLinkRequests;
   /** Limits how much mail one network can cause, for all accounts together. */
   readonly perAddress: AttemptLimit;
-  readonly upstream: Pick<UpstreamSignIns, 'providerOf'>;
 }): Route[] {
-  const { kit, waiting, linkRequests, perAddress, upstream } = parts;
-
-  /** Uses only the email domain, so that it does not reveal whether an account exists. */
-  const elsewhere = (email: string): Message | undefined => {
-    const provider = upstream.providerOf(email);
-    return provider && comesFrom(provider);
-  };
+  const { kit, waiting, linkRequests, perAddress } = parts;
 
   const draw = async (ctx: Context, view: Partial<ForgotPasswordView> = {}): Promise<void> =>
     kit.render(ctx, 'forgot-password', {
@@ -60,7 +50,6 @@ export function forgotPasswordPage(parts: {
       problem: undefined,
       sent: undefined,
       maxAnHour: MAX_LINKS_AN_HOUR,
-      elsewhere: elsewhere(view.email ?? ''),
       ...view,
     });
 
@@ -85,12 +74,7 @@ export function forgotPasswordPage(parts: {
     }
     // Do not await: the answer and its timing must not depend on whether the account exists.
     linkRequests.begin(email, requestOrigin(ctx));
-    const hint = elsewhere(email);
-    await kit.notices.redirect(
-      ctx,
-      ctx.path,
-      hint ? message('forgot-password.sent-and-hint', { sent: SENT, hint }) : SENT,
-    );
+    await kit.notices.redirect(ctx, ctx.path, SENT);
   }
 
   return [get(FORGOT_PASSWORD, show), post(FORGOT_PASSWORD, ...kit.form, submit)];

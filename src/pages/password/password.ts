@@ -12,7 +12,6 @@ import { get, post, type Route } from '../routes.ts';
 import type { EndingChoice } from '../security/what-has-access.ts';
 import type { EnabledMethods } from '../sign-in/enabled-methods.ts';
 import { passwordProblem, sayBusy } from '../sign-in/password-check.ts';
-import { comesFrom } from '../sign-in/upstream-providers.ts';
 import { createUseLink, type UseLinkParts } from './used-link.ts';
 
 declare module '../view-data.ts' {
@@ -25,8 +24,6 @@ declare module '../view-data.ts' {
       readonly token: string;
       /** False if the service does not use passwords; the link then signs the user in. */
       readonly setsPassword: boolean;
-      /** Names the provider with which users of this email domain sign in without a password. */
-      readonly elsewhere: Message | undefined;
       /** Sign-in methods, clients and keys that the user can end with the same form. */
       readonly choices: readonly EndingChoice[];
       /** Sign-in methods that cannot be removed with this link. */
@@ -57,7 +54,7 @@ export function passwordPage(
   },
 ): Route[] {
   const { kit, issuer, passwordLinks: links, enabled, endingChoices, neededMethods, waiting } = parts;
-  const { passwords, upstream, forgotPasswordUrl } = enabled;
+  const { passwords, forgotPasswordUrl } = enabled;
   const cookie = ownCookie(issuer, 'link');
   const useLink = createUseLink(parts);
 
@@ -74,14 +71,12 @@ export function passwordPage(
     if (!link || (link.purpose === 'forgotten' && !passwords)) return showExpired(ctx);
     const { account, purpose } = link;
     const choices = await endingChoices.of(account, ctx.method === 'POST' ? formOf(ctx) : undefined, purpose);
-    const provider = passwords ? upstream.providerOf(account.email) : undefined;
     await kit.render(ctx, 'password', {
       heading: passwords ? headingOf(account, purpose) : message('password.sign-in-title'),
       email: account.email,
       action: ctx.path,
       token,
       setsPassword: passwords,
-      elsewhere: provider && comesFrom(provider),
       choices: choices.filter(({ isKept }) => !isKept),
       kept: choices.filter(({ isKept }) => isKept),
       neededMethods: await neededMethods(account, purpose === 'forgotten'),

@@ -2,7 +2,6 @@
 import type { Context } from 'koa';
 import type { Account } from '../../accounts/account.ts';
 import type { Activity } from '../../accounts/activity/activity.ts';
-import { normalizeEmail } from '../../accounts/email.ts';
 import type { LinkedMethod, SignInMethods } from '../../accounts/sign-in-methods.ts';
 import { isMessage, type Message, message, type Text } from '../../base/message.ts';
 import type { Method } from '../../provider/browser-sessions.ts';
@@ -14,7 +13,7 @@ import type { UsedMethod } from './browser-sign-ins.ts';
 import type { EnabledMethods } from './enabled-methods.ts';
 import { PASSKEY_FIELD } from './passkey-sign-ins.ts';
 import type { PasswordCheck } from './password-check.ts';
-import { comesFrom, PROVIDER_FIELD, type SignInPurpose } from './upstream-providers.ts';
+import { PROVIDER_FIELD, type SignInPurpose } from './upstream-providers.ts';
 
 type Attempt =
   | {
@@ -32,7 +31,7 @@ type Attempt =
 
 export interface AttemptParts {
   readonly kit: Pick<PageKit, 'signedInOf'>;
-  readonly enabled: Pick<EnabledMethods, 'passwords' | 'upstream' | 'passkeys'>;
+  readonly enabled: Pick<EnabledMethods, 'upstream' | 'passkeys'>;
   readonly checkPassword: PasswordCheck;
   readonly standings: Standings;
   readonly signInMethods: Pick<SignInMethods, 'of'>;
@@ -41,7 +40,7 @@ export interface AttemptParts {
 
 export function createSignInAttempts(parts: AttemptParts) {
   const { kit, enabled, checkPassword, standings, signInMethods, activity } = parts;
-  const { passwords, upstream, passkeys } = enabled;
+  const { upstream, passkeys } = enabled;
 
   /** @returns the account or a problem; undefined after a redirect to a provider. */
   async function attempt(ctx: Context, purpose: SignInPurpose): Promise<Attempt | undefined> {
@@ -54,31 +53,18 @@ export function createSignInAttempts(parts: AttemptParts) {
     }
     const email = form.get('email') ?? '';
     const password = form.get('password') ?? '';
-    // Use only the email domain: the answer must not reveal whether an account or password exists.
-    const hinted = upstream.providerOf(email);
-    const providerId = form.get(PROVIDER_FIELD) ?? (password === '' ? hinted?.id : undefined);
-    if (providerId !== undefined) {
+    const providerId = form.get(PROVIDER_FIELD);
+    if (providerId !== null) {
       // Drop the client's hint if the provider must ask who signs in, because the hint names the previous user.
-      const hint = upstream.asksWho(ctx, providerId) ? undefined : purpose.loginHint;
-      const loginHint = normalizeEmail(email) ?? hint;
+      const loginHint = upstream.asksWho(ctx, providerId) ? undefined : purpose.loginHint;
       await upstream.begin(ctx, providerId, { ...purpose, loginHint });
       return undefined;
     }
-    if (password === '' && upstream.hasHints) {
-      ctx.status = 422;
-      const problem = message(passwords ? 'sign-in.password-missing' : 'sign-in.choose');
-      return { email, problem, isTypedWrong: true };
-    }
     const account = await checkPassword(ctx, { email, password });
-    if (!isMessage(account)) {
-      const standing = await standings.of(byPassword(account.id));
-      if (standing.is === 'must use') {
-        return { email, problem: await refusePasswordAlone(ctx, account) };
-      }
-      return { account, came: 'password', method: 'password', standing };
-    }
-    const problem = hinted ? message('sign-in.wrong-and-hint', { problem: account, hint: comesFrom(hinted) }) : account;
-    return { email, problem, isTypedWrong: true };
+    if (isMessage(account)) return { email, problem: account, isTypedWrong: true };
+    const standing = await standings.of(byPassword(account.id));
+    if (standing.is === 'must use') return { email, problem: await refusePasswordAlone(ctx, account) };
+    return { account, came: 'password', method: 'password', standing };
   }
 
   async function refusePasswordAlone(ctx: Context, { id }: Account): Promise<Message> {

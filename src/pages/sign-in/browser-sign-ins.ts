@@ -62,7 +62,7 @@ export function createBrowserSignIns(parts: {
      * Starts a session, and records the sign-in.
      *
      * @param how.isMailed true if another mail informs the user
-     * @returns false if the user has already signed out at the provider, so that no session begins
+     * @returns false if the session has ended before it began
      */
     async signIn(
       ctx: Context,

@@ -43,14 +43,12 @@ interface SignInView {
   readonly providers: readonly NamedProvider[];
   readonly providerField: string;
   readonly passwords: boolean;
-  /** True if an email domain can select a provider; then no password is needed. */
-  readonly hasHints: boolean;
   /** Undefined if the service does not offer passkeys. */
   readonly passkeyOptionsUrl: string | undefined;
 }
 
 /** The fields that are the same on every sign-in page. */
-type Same = 'providers' | 'providerField' | 'passwords' | 'hasHints' | 'passkeyOptionsUrl';
+type Same = 'providers' | 'providerField' | 'passwords' | 'passkeyOptionsUrl';
 
 /** The default target after a sign-in. */
 const HOME = '/profile';
@@ -81,7 +79,6 @@ export function createSignInSteps(
       providers,
       providerField: PROVIDER_FIELD,
       passwords,
-      hasHints: upstream.hasHints,
       passkeyOptionsUrl: passkeys && PASSKEY_OPTIONS.signIn,
       ...(forgotPasswordUrl !== undefined && {
         forgotPasswordUrl: view.email
@@ -103,11 +100,11 @@ export function createSignInSteps(
    * Returns the provider to redirect to if it is the only choice. Returns undefined after a failed sign-in, if the
    * provider must ask who signs in, and if a passkey was created or used in this browser.
    */
-  function directProvider(ctx: Context, loginHint = ''): { readonly id: string } | undefined {
+  function directProvider(ctx: Context): { readonly id: string } | undefined {
     if (ctx.query[CHOOSE] !== undefined || ctx.method !== 'GET') return undefined;
     if (passkeys?.isKnownIn(ctx)) return undefined;
-    const provider = upstream.only ?? (passwords ? undefined : upstream.providerOf(loginHint));
-    return provider && upstream.asksWho(ctx, provider.id) ? undefined : provider;
+    const { only } = upstream;
+    return only && upstream.asksWho(ctx, only.id) ? undefined : only;
   }
 
   async function whySignedOut(ctx: Context): Promise<Message | undefined> {
@@ -141,7 +138,7 @@ export function createSignInSteps(
     waiting.begin(ctx, uid);
     const asked = await whySignInAgain(ctx);
     // If a sign-in was too weak, show the form: a redirect to the provider would loop forever.
-    const provider = asked.problem === undefined ? directProvider(ctx, loginHint) : undefined;
+    const provider = asked.problem === undefined ? directProvider(ctx) : undefined;
     if (provider) return upstream.begin(ctx, provider.id, purposeOf(pending));
     const { email, ...arrived } = await arrival(ctx);
     const known = { email: email || loginHint, ...arrived, ...asked };

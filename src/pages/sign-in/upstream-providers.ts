@@ -1,7 +1,6 @@
 /** What pages need to know about the identity providers: their buttons, and how a sign-in starts. */
 import type { Context } from 'koa';
 import type { Account } from '../../accounts/account.ts';
-import { type Message, message } from '../../base/message.ts';
 import { requireNavigation } from '../../provider/cross-origin.ts';
 import { get, type Route } from '../routes.ts';
 
@@ -22,8 +21,6 @@ export const UPSTREAM_OUTCOMES = [
   // The provider does not accept our client ID or secret.
   'misconfigured',
   'unavailable',
-  'signed_out',
-  'sign_out_failed',
 ] as const;
 
 export interface UpstreamOutcomes {
@@ -62,25 +59,12 @@ export interface NamedProvider {
   readonly label: string;
 }
 
-/** The provider that is set for an email domain; this says nothing about accounts. */
-export interface HintedProvider extends NamedProvider {
-  readonly domain: string;
-}
-
-/** The hint that is shown to every user who types an address of the domain. */
-export const comesFrom = ({ domain, label }: HintedProvider): Message =>
-  message('sign-in.company-hint', { domain, provider: label });
-
 export interface UpstreamSignIns {
   readonly providers: readonly NamedProvider[];
   /** The providers whose sign-ins can satisfy `sign_in.require`. */
   readonly strongMethods: readonly NamedProvider[];
   /** The provider, if the service has only this one and no passwords, so that users need not choose. */
   readonly only: NamedProvider | undefined;
-  /** True if the domain of an email address selects a provider. */
-  readonly hasHints: boolean;
-  /** Uses only the domain of the address; looks up no account. */
-  providerOf(email: string): HintedProvider | undefined;
   /** The providers linked with this account. */
   listMethods(account: Account): Promise<readonly NamedProvider[]>;
   /** Makes the next sign-in with each provider in this browser ask who signs in. */

@@ -2,13 +2,11 @@
 import type { Context } from 'koa';
 import type { Logger } from 'pino';
 import type { Identities } from '../../accounts/identities/identities.ts';
-import type { SessionList } from '../../accounts/session-list.ts';
 import { canBeStrong } from '../../accounts/sign-in-strength.ts';
 import type { Clock } from '../../base/clock.ts';
 import { randomId } from '../../base/random-id.ts';
 import { ENDPOINT } from '../../provider/endpoints.ts';
 import { UpstreamAway, UpstreamRefusal } from '../../upstream/failures.ts';
-import { providerOf } from '../../upstream/hint-domains.ts';
 import { newFlow, type UpstreamPerson, type UpstreamProvider } from '../../upstream/upstream-provider.ts';
 import type { ErrorPage } from '../error-page/error-page.ts';
 import { type Notices, seeOther } from '../page.ts';
@@ -33,12 +31,11 @@ export function createUpstreamSignIns(parts: {
   readonly nextPerson: NextPerson;
   readonly arrive: Arrive;
   readonly identities: Pick<Identities, 'listOf'>;
-  readonly sessionList: Pick<SessionList, 'latestLogout'>;
   readonly errorPage: Pick<ErrorPage, 'say'>;
   readonly notices: Pick<Notices, 'redirect'>;
   readonly outcomes: UpstreamOutcomes;
 }): UpstreamSignIns {
-  const { clock, log, providers, flows, nextPerson, arrive, sessionList, errorPage, notices, outcomes } = parts;
+  const { clock, log, providers, flows, nextPerson, arrive, errorPage, notices, outcomes } = parts;
   const settingsOfAll = providers.map(({ settings }) => settings);
   const named = settingsOfAll.map(({ id, label }): NamedProvider => ({ id, label }));
   const [first] = named;
@@ -82,8 +79,7 @@ export function createUpstreamSignIns(parts: {
       if (nextPerson.isAsked(ctx, id) && !hasAsked) return begin(ctx, id, purpose);
       try {
         const query = new URLSearchParams(ctx.querystring);
-        const latestLogout = await sessionList.latestLogout();
-        const person = await provider.finish(query, { ...flow, state, latestLogout });
+        const person = await provider.finish(query, { ...flow, state });
         nextPerson.wasAsked(ctx, id);
         const { settings } = provider;
         await arrive(ctx, settings, { person, purpose }, (reason) =>
@@ -146,12 +142,6 @@ export function createUpstreamSignIns(parts: {
     askWho: (ctx) => nextPerson.ask(ctx),
     asksWho: nextPerson.isAsked,
     begin,
-    hasHints: providers.some(({ settings }) => settings.hintDomains.length > 0),
-
-    providerOf(email) {
-      const found = providerOf(email, settingsOfAll);
-      return found && { id: found.provider.id, label: found.provider.label, domain: found.domain };
-    },
 
     async listMethods({ id }) {
       const linkedWith = await parts.identities.listOf(id);

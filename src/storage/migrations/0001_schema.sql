@@ -337,8 +337,7 @@ create table connections (
   -- What the last consent page showed: the name, the redirect hosts and the owned_since of the client. If the client
   -- has others now, the person is asked again.
   consented_name text not null, consented_hosts text[] not null, consented_owned_since timestamptz,
-  approved_access jsonb not null default '[]', -- What the person could access then, to show later what has changed.
-  approved_at timestamptz not null,
+  approved_at timestamptz not null, -- The time of that page.
   limit_places text[], -- Ids of organizations and warehouses; null for all, including later ones.
   limit_read_only boolean not null default false,
   limit_until timestamptz, -- When the connection ends by itself.
@@ -460,7 +459,7 @@ create table browser_sessions (
   account_id text not null references accounts on delete cascade,
   cookie_hash text not null, -- Hash of the latest cookie value: earlier ones are invalid, even in a restored store.
   generation bigint not null, begun_at timestamptz not null,
-  ended_at timestamptz, -- Null until the session is signed out: here, elsewhere or at a provider.
+  ended_at timestamptz, -- Null until the session is signed out, here or elsewhere.
   address text not null, browser text not null
 );
 create index browser_sessions_account_id on browser_sessions (account_id, begun_at desc);
@@ -468,16 +467,6 @@ create index browser_sessions_begun_at on browser_sessions (begun_at);
 -- The expression of accounts/session-list.ts.
 create index browser_sessions_public_id on browser_sessions
   (('ses_' || translate(left(encode(sha256(decode(uid, 'escape')), 'base64'), 16), '+/', '-_')));
-
--- A row is a provider that has proved who the user of a session is: a sign-out there ends the session.
-create table session_providers (
-  uid text not null references browser_sessions on delete cascade,
-  issuer text not null, subject text not null,
-  sid text, -- The id of the session at the issuer, if the issuer names it.
-  primary key (uid, issuer)
-);
-create index session_providers_subject on session_providers (issuer, subject);
-create index session_providers_sid on session_providers (issuer, sid) where sid is not null;
 
 -- A row is a one-time link with which a person sets a password, or signs in if the service has no passwords.
 create table password_links (
@@ -513,15 +502,6 @@ create table account_identities (
 );
 create trigger account_identities_added after insert on account_identities
   for each row execute function forget_password_links('account_id');
-
--- A row is a logout token that arrived: each is used once (OpenID Connect Back-Channel Logout, 2.6). It also refuses
--- sessions of sign-ins that the provider answered before.
-create table logout_tokens (
-  token_hash text primary key, number bigint generated always as identity unique,
-  issuer text not null, subject text, sid text, -- Whose sessions, or which one, at the issuer: null for every.
-  is_used boolean not null default false, expires_at timestamptz not null
-);
-create index logout_tokens_expires_at on logout_tokens (expires_at);
 
 -- A row is the random name under which authenticators keep the passkeys of an account. It never changes.
 create table passkey_users (

@@ -1,6 +1,5 @@
 /** Sign-in methods and unfinished sign-ins that an upgrade must keep. */
 import { expect } from 'chai';
-import type { JWTPayload } from 'jose';
 import { fileOf, line } from '../../import/import-file.ts';
 import { valueFrom } from '../../operator/run-operator.ts';
 import { addPasskey, NEW, optionsFor, signInWith } from '../../pages/passkeys/soft-passkey.ts';
@@ -12,7 +11,6 @@ import type { CarriedOver, ServedWorld } from './carried-over.ts';
 
 const WITH_PLATFORM = { sign_in_with: 'platform' };
 const PASSWORD = 'nine blue pallets, stacked';
-const LOGOUT_EVENT = { 'http://schemas.openid.net/event/backchannel-logout': {} };
 /** The limit per account and address in the settings of the suite. */
 const SIGN_IN_FAILURES = 2;
 
@@ -122,37 +120,6 @@ export const SIGN_INS: readonly CarriedOver[] = [
       await valueFrom(operator, ['import', fileOf({ ...moved, email: `${sub}@example.test` })]);
       return async () => {
         await expectSignedIn(await signInUpstream(world, account), `${name}-moved`);
-      };
-    },
-  },
-  {
-    what: 'a session that ends when its provider session ends',
-    async start(world) {
-      const { issuer, upstream, mark } = world;
-      const { account, name } = await upstreamAccount(world, 'session');
-      upstream.lie = { claims: (claims) => ({ ...claims, sid: mark }) };
-      const person = await signInUpstream(world, account);
-      upstream.lie = {};
-      return async () => {
-        await expectSignedIn(person, name);
-        const iat = Math.floor(Date.now() / 1000);
-        const claims: JWTPayload = {
-          iss: upstream.issuer,
-          aud: 'gatehouse',
-          iat,
-          exp: iat + 120,
-          jti: `logout ${mark}`,
-          sub: account.sub,
-          sid: mark,
-          events: LOGOUT_EVENT,
-        };
-        const logout_token = await upstream.sign(claims, { type: 'logout+jwt' });
-        const answer = await fetch(`${issuer}/login/platform/backchannel-logout`, {
-          method: 'POST',
-          body: new URLSearchParams({ logout_token }),
-        });
-        expect(answer.status, await answer.text()).to.equal(200);
-        expect((await person.get('/profile')).status).to.equal(303);
       };
     },
   },

@@ -18,7 +18,6 @@ describe('the list of OAuth clients', () => {
         clientId: confidential.id,
         name: 'Route Planner',
         hosts: [],
-        access: [],
       });
     await connect(on.seeded.person.accountId);
     await connect(on.seeded.other.accountId);
