@@ -122,9 +122,8 @@ async function openServer({ add, defer }: Context, { storage }: SettingsWithoutS
     const database = await openDatabase({ ...storage, timeoutFactor: TIMEOUT_FACTOR });
     defer(() => database.close());
     const start = performance.now();
-    const version = await serverVersion(database);
     const name = isEmbedded ? 'embedded PostgreSQL' : 'PostgreSQL';
-    add('database', where, ok(`${name} ${version} answers`, performance.now() - start));
+    add('database', where, ok(`${name} ${await serverVersion(database)} answers`, performance.now() - start));
     return { database, where, fail };
   } catch (error) {
     return fail('database', error);
