@@ -10,7 +10,7 @@ import { ENDPOINT } from '../provider/endpoints.ts';
 import { requireEmbeddedDatabase } from '../service/deployment.ts';
 import { troubleOf } from '../service/startup-errors.ts';
 import { type OpenDatabase, openDatabase } from '../storage/database.ts';
-import { foreignOwners } from '../storage/database-report.ts';
+import { foreignOwners, serverVersion } from '../storage/database-report.ts';
 import { compareMigrations, tableNames } from '../storage/migrate.ts';
 import { type ListedNode, listNodes } from '../storage/nodes.ts';
 import { connectRedis, createRedis, redisIdentity, redisProblems } from '../storage/redis/redis.ts';
@@ -122,9 +122,8 @@ async function openServer({ add, defer }: Context, { storage }: SettingsWithoutS
     const database = await openDatabase({ ...storage, timeoutFactor: TIMEOUT_FACTOR });
     defer(() => database.close());
     const start = performance.now();
-    const [row] = await database.query<{ version: string }>("SELECT current_setting('server_version') AS version");
     const name = isEmbedded ? 'embedded PostgreSQL' : 'PostgreSQL';
-    add('database', where, ok(`${name} ${row?.version} answers`, performance.now() - start));
+    add('database', where, ok(`${name} ${await serverVersion(database)} answers`, performance.now() - start));
     return { database, where, fail };
   } catch (error) {
     return fail('database', error);

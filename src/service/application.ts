@@ -182,7 +182,6 @@ export function createApplication(parts: ApplicationParts) {
 
   const { requireSameOrigin } = formTokens;
   const { handle, routes } = createHost({
-    ...signIn,
     settings,
     log,
     server,

@@ -1,5 +1,11 @@
-/** Tells the doctor who owns the tables, and how many connections are allowed. */
+/** Tells the doctor the version of PostgreSQL, who owns the tables, and how many connections are allowed. */
 import type { Queries } from './queries.ts';
+
+/** @throws StorageUnavailable */
+export async function serverVersion(database: Queries): Promise<string | undefined> {
+  const [row] = await database.query<{ version: string }>("SELECT current_setting('server_version') AS version");
+  return row?.version;
+}
 
 /** An owner of some of our tables whose rights this role does not have. */
 export interface ForeignOwner {

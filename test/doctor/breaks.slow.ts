@@ -221,7 +221,7 @@ const BREAKS: Readonly<Record<string, Readonly<Record<string, Row>>>> = {
         return { ...found, REDIS_URL: `${found.REDIS_URL}`.replace('redis://', 'redis://few:secret@') };
       },
     ],
-    'a full Redis': [/raise maxmemory/, () => redisWith({ maxmemory: '1mb' })],
+    'a full Redis': [/raise maxmemory/, () => redisWith({ maxmemory: '100kb' })],
     'a replica in REDIS_URL': [
       /point REDIS_URL to the master/,
       async () => {
