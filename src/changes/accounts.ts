@@ -73,10 +73,9 @@ export function createAccounts(
     ...registry,
 
     /**
-     * An older line gives the account its external id, and changes nothing else.
+     * Adds an account. An older line of another system can only give it its external id.
      *
-     * @throws Refusal `email_invalid`, `email_ambiguous`, `email_taken`, `name_invalid` or
-     *   `password_refused`
+     * @throws Refusal `email_invalid`, `email_ambiguous`, `email_taken`, `name_invalid` or `password_refused`
      */
     async add(
       { email: entered, name: enteredName, password }: NewAccount,
