@@ -282,15 +282,6 @@ onPostgres('concurrent changes', (open) => {
     expect(outcomes.sort()).to.deep.equal(['accepted', 'accepted', 'last_owner']);
   });
 
-  it('parallel changes leave an account with one role in an organization', async () => {
-    const { id: accountId } = await addAda();
-    const { id } = await createOrganizations(parts).add({ name: 'Nord' });
-    const roles = ['member', 'viewer', 'admin'] as const;
-    const memberships = createMemberships(parts);
-    await Promise.all(roles.map((role) => memberships.setRole({ accountId }, id, role)));
-    expect(await database.query('SELECT FROM organization_memberships')).to.have.length(1);
-  });
-
   it('a change of the access of a person whom another process deletes meanwhile changes nothing', async () => {
     const { id } = await createOrganizations(parts).add({ name: 'Nord' });
     const [owner, member] = await Promise.all(

@@ -316,6 +316,22 @@ onPostgresAndRedis('late lines', (start) => {
     expect(rows).to.deep.equal([{ rights: ['read', 'manage'] }]);
   });
 
+  it('a deleted organization whose rows cannot be removed does not hold up the next one', async () => {
+    const { database } = on.service;
+    const [first, next] = [await add(on), await add(on)].map(({ organization }) => organization);
+    const end = 'UPDATE organizations SET ended_at = clock_timestamp() - $2::interval WHERE id = $1';
+    await database.query(end, [first, '2 hours']);
+    await database.query(end, [next, '1 hour']);
+    await database.query(`
+      CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'refused'; END $$;
+      CREATE TRIGGER refuse BEFORE DELETE ON organizations FOR EACH ROW WHEN (OLD.id = '${first}')
+        EXECUTE FUNCTION refuse()`);
+    await on.service.clean();
+    const left = await database.query('SELECT id FROM organizations WHERE id = ANY($1)', [[first, next]]);
+    expect(left).to.deep.equal([{ id: first }]);
+    await database.query('DROP FUNCTION refuse CASCADE');
+  });
+
   it('while the deletion of an organization is under way, lines, files and commands give nothing in it, and its ids are not free', async () => {
     const { n, base, account, organization, warehouse, email } = await add(on);
     const { database, access } = on.service;
