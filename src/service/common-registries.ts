@@ -55,9 +55,8 @@ export function createCommonRegistries(parts: {
   const engine = createChanges({ ...parts, connections: parts.databaseConnections });
   const accounts = createAccounts({ ...parts, people, engine });
   const access = createAccess({ ...parts, people });
-  const takenNames = createTakenNames(parts.issuer, parts.brandName);
   const checks = {
-    isNameTaken: takenNames.isTaken,
+    isNameTaken: createTakenNames(parts.issuer, parts.brandName).isTaken,
     followClientBlocks: access.clientBlocks.follow,
     forgetClientBlocks: access.clientBlocks.forget,
   };
@@ -84,7 +83,6 @@ export function createCommonRegistries(parts: {
     removeClient: createClientRemoval({ clients, connections, activity }),
     accounts,
     access,
-    takenNames,
     sessionList: createSessionList(parts),
     connections,
     activity,

@@ -1,5 +1,6 @@
 import { expect } from 'chai';
-import { loadSettings } from '../../src/config/load.ts';
+import { unknownVariables } from '../../src/config/environment.ts';
+import { inspectSettings, loadSettings } from '../../src/config/load.ts';
 import { fileWith, keysOfEnvironment, problemsOf, refusalOf, settingsOf } from './configuration.ts';
 
 const production = {
@@ -87,6 +88,15 @@ describe('environment variables', () => {
       expect(problem?.path).to.match(new RegExp(`_url \\(from ${name}_FILE\\)$`));
       expect(JSON.stringify(problem)).not.to.contain('swordfish');
     }
+  });
+
+  it('a variable without effect causes a warning', () => {
+    const variables = { GATEHOUSE_PROXY_HOPS: '1', GATEHOUSE_RELEASE: 'swordfish' };
+    const found = unknownVariables({ ...variables, GATEHOUSE_SERVICE_HOST: '10.0.0.1' });
+    expect(found.map(({ path }) => path)).to.deep.equal(Object.keys(variables));
+    expect(JSON.stringify(found)).to.not.include('swordfish');
+    const { warnings } = inspectSettings({ environment: variables, file: fileWith('{}') });
+    expect(warnings.map(({ path }) => path)).to.include.members(Object.keys(variables));
   });
 
   it('environment variables of other programs are ignored', () => {
