@@ -16,7 +16,6 @@ const LONGEST = [
   'test/pages/security.test.ts',
   'test/many-nodes/shared-reload.test.ts',
   'test/storage/embedded-postgres.test.ts',
-  'test/provider/races.test.ts',
   'test/accounts/mail.test.ts',
   'test/operator/revoke.test.ts',
   'test/operator/show.test.ts',

@@ -71,7 +71,7 @@ const DOORS: Readonly<Record<string, string>> = {
  * All other columns are written in src/changes only, where an older line cannot undo a newer change.
  */
 const UNGOVERNED: Readonly<Record<string, readonly string[]>> = {
-  accounts: ['password_hash', 'session_generation', 'unwanted_mail', 'language'],
+  accounts: ['password_hash', 'session_generation', 'unwanted_mail', 'language', 'passkey_handle', 'grace_began_at'],
   account_identities: ['last_used_at'],
   organizations: [],
   warehouses: [],

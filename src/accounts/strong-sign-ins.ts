@@ -59,11 +59,7 @@ export function createStrongSignIns({
       findRequirement(accountId, queries, async () => new Date(clock())),
     /** Ends the grace period of a user: from now on, a password alone is not enough. */
     async endGrace(accountId: string, tx: Queries): Promise<void> {
-      await tx.query(
-        `INSERT INTO sign_in_grace (account_id, began_at) VALUES ($1, to_timestamp(0))
-          ON CONFLICT (account_id) DO UPDATE SET began_at = excluded.began_at`,
-        [accountId],
-      );
+      await tx.query('UPDATE accounts SET grace_began_at = to_timestamp(0) WHERE id = $1', [accountId]);
     },
   };
 
@@ -74,8 +70,7 @@ export function createStrongSignIns({
   ): Promise<SignInRequirement | undefined> {
     if (signIn.require === 'off') return undefined;
     const [row] = await queries.query<{ has_strong: boolean; began_at: Date | null }>(
-      `SELECT ${hasStrongMethod('$2', '$3')} AS has_strong,
-          (SELECT began_at FROM sign_in_grace WHERE account_id = a.id) AS began_at
+      `SELECT ${hasStrongMethod('$2', '$3')} AS has_strong, grace_began_at AS began_at
         FROM accounts a WHERE a.id = $1 AND ${HAS_POWER}`,
       [accountId, strong.passkeys, strong.issuers],
     );
@@ -89,9 +84,8 @@ export function createStrongSignIns({
     const now = new Date(clock());
     // Parallel calls all return the time that the first call wrote.
     const [row] = await database.query<{ began_at: Date }>(
-      `INSERT INTO sign_in_grace (account_id, began_at) VALUES ($1, $2)
-        ON CONFLICT (account_id) DO UPDATE SET began_at = sign_in_grace.began_at
-        RETURNING began_at`,
+      `UPDATE accounts SET grace_began_at = coalesce(grace_began_at, $2) WHERE id = $1
+        RETURNING grace_began_at AS began_at`,
       [accountId, now],
     );
     return row?.began_at ?? now;

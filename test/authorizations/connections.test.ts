@@ -271,19 +271,6 @@ onPostgres('connections', (open) => {
     }
   });
 
-  it('a renewed connection has new dates, and keeps the incremented generation', async () => {
-    await connect();
-    await connections.writeUses([{ id: connectionId(connection), at: new Date(time.clock()) }]);
-    await connections.end(connection, 'person_disconnected');
-    time.advance(60);
-    await connect();
-    expect(await find()).to.deep.include({ ...consent, generation: 2 });
-    const [listed] = await connections.listOf(connection.accountId);
-    const now = new Date(time.clock());
-    expect(listed).to.deep.include({ connectedAt: now, approvedAt: now, lastUsedAt: null });
-    expect(await connections.endOf(connection.accountId, connection.clientId)).to.equal(undefined);
-  });
-
   it('no connection ends if the filter names neither an account nor a client', async () => {
     await connect();
     const noFilter = {} as unknown as { accountId: string };

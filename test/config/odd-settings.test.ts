@@ -135,7 +135,7 @@ const REFUSED: readonly Refused[] = [
   ['- a', 'FILE', '`name: value`'],
   ['', 'FILE', '`{}`'],
   ['server:', 'FILE', '`{}`'],
-  ['log: &a {level: info}\nserver: *a', 'server.level', '`level`'],
+  ['log: &a {level: info}\nserver: *a', 'server.level', 'remove it'],
   ['{}', 'server.port (from PORT)', 'write a number from 1 to 65535', { PORT: '3000x' }],
   ['{}', 'server.port (from PORT)', 'write a number from 1 to 65535', { PORT: '08080' }],
   ['{}', 'storage.database_url (from DATABASE_URL)', '/gatehouse`', { DATABASE_URL: 'postgres://db' }],

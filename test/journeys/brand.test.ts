@@ -67,12 +67,4 @@ describeInBrowser('a brand in the browser', (visit) => {
       });
     }
   });
-
-  it('a logo that a node does not have leaves its page readable, with the name in its place', async () => {
-    const { page } = await visit();
-    await page.route('**/assets/logo.*', (route) => route.fulfill({ status: 404, body: '' }));
-    await page.goto(`${on.issuer}/login`);
-    await expectAccessible(page, 'sign-in without its logo');
-    await page.getByRole('img', { name: 'Acme Storage' }).waitFor();
-  });
 });

@@ -1,8 +1,5 @@
 /** People read the pages in their language, and choose another one. */
 import { expect } from 'chai';
-import type { Page } from 'playwright-core';
-import { signedIn } from '../pages/signed-in-person.ts';
-import { describeInBrowser, enterAs } from '../support/browser.ts';
 import { authorizationUrl } from '../support/oauth.ts';
 import { createPerson } from '../support/person.ts';
 import { startSeeded } from '../support/seeded.ts';
@@ -77,32 +74,5 @@ describe('the language of the pages', () => {
   it('a choice needs the token of the form', async () => {
     const sent = await createPerson(on.issuer).post('/language', { language: 'de' });
     expect(sent.status).to.equal(403);
-  });
-
-  describeInBrowser('in a browser', (visit) => {
-    const button = (page: Page, name: string) => page.getByRole('button', { name, exact: true });
-    const heading = (page: Page, name: string) => page.getByRole('heading', { level: 1, name });
-
-    it('a choice leads back to the sign-in that a client waits for', async () => {
-      const { page } = await visit();
-      await page.goto(authorizationUrl(on.issuer, on.clients.confidential).href);
-      await button(page, 'Deutsch').click();
-      await heading(page, 'Anmelden').waitFor();
-      await page.getByText('um mit').waitFor();
-      expect(new URL(page.url()).pathname).to.match(/^\/interaction\//);
-    });
-
-    it('a signed-in user chooses on the profile, and keeps the choice in other browsers', async () => {
-      const { page } = await visit();
-      await enterAs(page, on.issuer, await signedIn(on.service, on.seeded.person));
-      await page.goto(`${on.issuer}/profile`);
-      await button(page, 'Deutsch').click();
-      await page.getByRole('link', { name: 'Sicherheit' }).waitFor();
-      const elsewhere = await signedIn(on.service, on.seeded.person);
-      expect((await elsewhere.get('/profile')).html).to.include('<html lang="de">');
-      await button(page, 'English').click();
-      await page.getByRole('link', { name: 'Security' }).waitFor();
-      expect((await elsewhere.get('/profile', IN_GERMAN.headers)).html).to.include('lang="en"');
-    });
   });
 });

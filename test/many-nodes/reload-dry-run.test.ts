@@ -37,7 +37,7 @@ onPostgresAndRedis('a dry run of a reload', (start) => {
         await database.transaction((tx) => identities.link(id, identity, tx));
       }
       if (has.passkey) {
-        const keys = { credentialId: name, publicKey: '', transports: [], counter: 0, aaguid: '' };
+        const keys = { credentialId: name, publicKey: '', transports: [], counter: 0 };
         const challenge = { text: name, seconds: 1 };
         const origin = { address: '', browser: '' };
         const synced = { maySync: true, isSynced: true };

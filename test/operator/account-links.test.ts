@@ -104,7 +104,6 @@ describe('operator passkeys', () => {
       maySync: true,
       isSynced: true,
       counter: 0,
-      aaguid: 'x',
       accountId,
       name: 'Phone',
       challenge: { text: 'x', seconds: 1 },

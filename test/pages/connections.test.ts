@@ -113,18 +113,6 @@ describe('the page of connections', () => {
     expect(answer.searchParams.get('error')).to.equal('consent_required');
   });
 
-  it('“Disconnect all” ends only the connections of this user', async () => {
-    const { confidential, otherConfidential } = on.clients;
-    const mine = [await connect(confidential), await connect(otherConfidential)];
-    const other = await signedIn(on.service, on.seeded.other);
-    const newcomer = await connect(confidential, {}, other);
-
-    const list = await person.fillIn(`${PATH}/disconnect-all`);
-    expect(textOf(list.html)).to.include(said('connections.all-disconnected')).and.include(said('connections.none'));
-    for (const { accessToken } of mine) expect(await isActive(accessToken)).to.equal(false);
-    expect(await isActive(newcomer.accessToken)).to.equal(true);
-  });
-
   it('apps that were not used for 90 days are proposed for ending, and end together; others stay', async () => {
     const { confidential, otherConfidential } = on.clients;
     const [old, used] = [await connect(confidential), await connect(otherConfidential)];

@@ -95,6 +95,13 @@ describe('the lists of a user', () => {
       expect(new Set(seen).size, path).to.equal(200);
       expect(seen.length, path).to.equal(200);
     }
+    const sizes: number[] = [];
+    for (let next: string | undefined = '/profile/activity'; next; ) {
+      const page = await many.get(next);
+      sizes.push(page.html.match(/class="log-what/g)?.length ?? 0);
+      next = nextOf(page);
+    }
+    expect(sizes, 'the 200 entries of the log, and the sign-in').to.deep.equal([50, 50, 50, 50, 1]);
     const first = await many.get('/profile/api-keys?order=used');
     expect(nextOf(first)).to.equal(undefined);
     const clients = await many.get('/profile/oauth-clients');

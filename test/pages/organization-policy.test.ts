@@ -4,7 +4,7 @@ import { bearer, introspectorOf } from '../../modules/node/test/stand-in.ts';
 import { operatorFor, valueFrom } from '../operator/run-operator.ts';
 import { partnerTokens } from '../provider/partner-tokens.ts';
 import { eventually } from '../support/eventually.ts';
-import { authorizationUrl, basic, clientCredentials, exchangeCode, introspect } from '../support/oauth.ts';
+import { authorizationUrl, clientCredentials, introspect } from '../support/oauth.ts';
 import type { Fields, Page } from '../support/person.ts';
 import { addPerson, addTestClient } from '../support/seed.ts';
 import { startSeeded } from '../support/seeded.ts';
@@ -110,26 +110,6 @@ onPostgresAndRedis('the policy of an organization', (start) => {
       .and.not.include(said('navigation.waiting'));
   });
 
-  it('the policy page lists the apps of most people first, and those of equally many by name and number', async () => {
-    const { accountId } = on.seeded.person;
-    const ownerId = (await on.service.accounts.findByEmail('olga@example.test'))?.id ?? '';
-    const connected = [
-      ['App 10', [accountId]],
-      ['zebra', [accountId, ownerId]],
-      ['app 2', [accountId]],
-      ['Äpp 1', [accountId]],
-    ] as const;
-    for (const [name, people] of connected) {
-      const { id: clientId } = await addTestClient(on.service, name);
-      for (const person of people) {
-        await on.service.connections.rememberConsent({ accountId: person, clientId, name, hosts: [] });
-      }
-    }
-    const { html } = await owner.get(url('/policy'));
-    const listed = [...html.matchAll(/<strong><bdi>([^<]*)</g)].map(([, name]) => name);
-    expect(listed).to.deep.equal(['zebra', 'Äpp 1', 'app 2', 'App 10']);
-  });
-
   it('the command that makes an organization ask first keeps out every connected client', async () => {
     const token = await connect();
     const { output } = await operatorFor(on.service)(`organizations policy ${on.seeded.organization.id} ask`);
@@ -208,14 +188,6 @@ onPostgresAndRedis('the policy of an organization', (start) => {
       await restoreName(second);
     });
 
-    it('a form with a client that no page listed approves nothing', async () => {
-      const { page, hidden } = await open();
-      const refused = await owner.submit(page, { ...ASK, approve: hidden.id });
-      expect(refused.status).to.equal(409);
-      expect(tickedOn(refused)).to.deep.equal([]);
-      expect(await approved()).to.deep.equal([]);
-    });
-
     it('a sign-in in between keeps the search and the ticks, but not that of a client that changed', async () => {
       const { page, listed, hidden } = await open();
       const [first = '', second = '', third = ''] = listed;
@@ -254,14 +226,6 @@ onPostgresAndRedis('the policy of an organization', (start) => {
       expect(await policyIn()).to.equal('open allow');
     }
     expect(await on.service.database.query('SELECT FROM client_decisions')).to.deep.equal([]);
-  });
-
-  it('only owners and admins of the organization see or change its policy', async () => {
-    for (const path of ['/policy', `/clients/${client().id}`]) {
-      expect((await person.get(url(path))).status).to.equal(404);
-      expect((await person.send(url(path), ASK)).status).to.equal(404);
-    }
-    expect(await policyIn()).to.equal('open allow');
   });
 
   it('an approved client reaches the organization at the next call, through everyone who connected it', async () => {
@@ -327,30 +291,6 @@ onPostgresAndRedis('the policy of an organization', (start) => {
     await eventually(async () => expect(await reachedWith(token)).to.deep.equal(NORTHERN));
   });
 
-  it('if a client is blocked and approved in parallel, it is blocked', async () => {
-    await setPolicy(ASK);
-    const token = await connect();
-    for (let race = 0; race < 5; race += 1) {
-      await Promise.all([decide({ decision: 'approve' }), decide({ decision: 'block' })]);
-      await decide({ decision: 'block' });
-      expect(await reachedWith(token)).to.deep.equal([]);
-      await owner.send(url(`/clients/${client().id}/let-in`));
-      await decide({ decision: 'decline' });
-    }
-  });
-
-  it('the policy at the time of the call decides, not the policy at the consent page or code exchange', async () => {
-    const page = await person.open(authorizationUrl(on.issuer, client(), { prompt: 'consent' }));
-    expect(textOf(page.html)).to.include('Northern Logistics member');
-    await setPolicy(ASK);
-    const redirect = await person.follow(await person.submit(page, { decision: 'approve' }));
-    const code = redirect.location?.searchParams.get('code') ?? '';
-    const { body } = await exchangeCode(on.issuer, client(), code);
-    expect(await reachedWith(String(body.access_token))).to.deep.equal([]);
-    await setPolicy(OPEN);
-    expect(await reachedWith(String(body.access_token))).to.deep.equal(NORTHERN);
-  });
-
   it('a person can limit a client to an organization that has not approved it yet', async () => {
     await setPolicy(ASK);
     const page = await person.open(authorizationUrl(on.issuer, client(), { prompt: 'consent' }));
@@ -386,30 +326,6 @@ onPostgresAndRedis('the policy of an organization', (start) => {
     const { body } = await clientCredentials(on.issuer, on.clients.machine);
     await setPolicy({ clients: 'ask', api_keys: 'refuse' });
     expect(await reachedWith(String(body.access_token))).to.deep.equal(NORTHERN);
-  });
-
-  it('a change stream names the organization, and no member, after a change of the policy, and the client after an approval', async () => {
-    await connect();
-    // When this node hears of it, it has heard of the connection, too: the stream then begins after that.
-    await on.service.organizations.add({ name: 'Southern Logistics' });
-    const headers = { authorization: basic(on.clients.resourceServer) };
-    const ending = new AbortController();
-    const { body } = await fetch(new URL('/oauth/introspect/changes', on.issuer), {
-      headers,
-      signal: ending.signal,
-    });
-    let text = '';
-    const read = async (): Promise<void> => {
-      for await (const chunk of body ?? []) text += Buffer.from(chunk).toString();
-    };
-    read().catch(() => {});
-    await setPolicy(ASK);
-    await eventually(() => expect(text).to.include(`data: ${on.seeded.organization.id}\n`));
-    expect(text).not.to.include(on.seeded.person.accountId);
-    text = '';
-    await decide({ decision: 'approve' });
-    await eventually(() => expect(text).to.include(`data: ${client().id}\n`));
-    ending.abort();
   });
 
   it('operators can show and change the policy, block and unblock', async () => {

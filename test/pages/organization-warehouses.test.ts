@@ -274,42 +274,6 @@ onPostgresAndRedis('the page of an organization, by warehouse', (start) => {
     expect((await owner.get(`${url()}warehouse=${rigaId}&warehouse=x&show[]=people`)).status).to.equal(200);
   });
 
-  it('the warehouse stays chosen through search, order and paging, and a new choice keeps the search', async () => {
-    const { id } = on.seeded.organization;
-    await on.service.database.query(
-      `WITH added AS (INSERT INTO accounts (id, email, email_key, name, created_at)
-          SELECT 'acc_m' || lpad(i::text, 15, '0'), 'many' || i || '@example.test', 'many' || i || '@example.test', 'Many ' || i, now()
-          FROM generate_series(1, 60) i RETURNING id),
-        joined AS (INSERT INTO organization_memberships (account_id, organization_id, role, created_at)
-          SELECT id, '${id}', 'member', now() FROM added RETURNING account_id)
-        SELECT count(*) FROM joined`,
-    );
-    await on.service.database.query(
-      `INSERT INTO warehouse_rights (account_id, organization_id, warehouse_id, rights)
-        SELECT id, '${id}', '${rigaId}', '{read}' FROM accounts WHERE name LIKE 'Many %'
-          AND name <> 'Many 7'`,
-    );
-    const seen: string[] = [];
-    for (const show of ['people']) {
-      seen.length = 0;
-      let next: string | undefined = url({ show, warehouse: rigaId, q: 'many', order: 'since' });
-      for (; next; ) {
-        const { html }: { html: string } = await owner.get(next);
-        seen.push(...[...html.matchAll(/<strong><bdi>(Many \d+)/g)].map(([, name = '']) => name));
-        next = html.match(/rel="next" href="([^"]*)"/)?.[1]?.replaceAll('&amp;', '&');
-        const [, form = ''] = /<form class="tools" method="get"(.*?)<\/form>/s.exec(html) ?? [];
-        expect(form).to.match(new RegExp(`name="show" value="${show}"`));
-        expect(form).to.include('name="q" value="many"').and.include('value="since" selected');
-        expect(form).to.include(`name="warehouse" value="${rigaId}"`);
-        expect(html).to.include(`?show=${show}&amp;q=many&amp;order=since&amp;warehouse=${on.seeded.warehouse.id}"`);
-      }
-      expect(new Set(seen).size, show).to.equal(59);
-      expect(seen, show).to.have.length(59).and.not.include('Many 7');
-    }
-    const [first] = rowsOf(await pageOf({ warehouse: rigaId, show: 'people', q: 'many 60' })).keys();
-    expect(first).to.equal('Many 60');
-  });
-
   it('the page needs as many queries for one person as for 60, with a warehouse as without', async () => {
     const { elsewhere, organization } = on.seeded;
     const subject = { accountId: owner.accountId };

@@ -1,4 +1,4 @@
-/** Rules that hold for every profile form that changes something. */
+/** Rules that hold for every profile form that changes something, with forms of each kind. */
 import { expect } from 'chai';
 import type { Action } from '../../src/accounts/activity/activity-words.ts';
 import { createPerson, type Fields, type Page, type Person } from '../support/person.ts';
@@ -46,7 +46,10 @@ async function newConnection({ clients, partner }: Seeded) {
   return '/profile/connections';
 }
 
-/** All forms. The last two end sessions, so keep them last. */
+/**
+ * Forms of each kind. That each form has the steps of its kind is in test/host/routes.test.ts. The last two end
+ * sessions, so keep them last.
+ */
 const forms: Readonly<Record<string, FormUnderTest>> = {
   'a new OAuth client': {
     open: async () => [`${LIST}/new`, { name: HOSTILE, redirect_uris: REDIRECT_URIS }],
@@ -60,30 +63,6 @@ const forms: Readonly<Record<string, FormUnderTest>> = {
     action: 'client_changed',
     details: { client_name: HOSTILE, redirect_uris: REDIRECT_URIS },
     typed: [HOSTILE, ...REDIRECT_URIS],
-    isSingleObject: true,
-    needsRecentSignIn: true,
-  },
-  'the addition of a redirect URI': {
-    open: async (on) => [
-      `${(await newClient(on)).path}/redirect-uris`,
-      { redirect_uri: 'http://127.0.0.1:4000/callback' },
-    ],
-    action: 'client_changed',
-    details: { redirect_uris: [REDIRECT_URI, 'http://127.0.0.1:4000/callback'] },
-    isSingleObject: true,
-    needsRecentSignIn: true,
-  },
-  'the networks of a client': {
-    open: async (on) => [`${(await newClient(on)).path}/networks`, { networks: '192.0.2.0/24', mail: 'yes' }],
-    action: 'client_changed',
-    details: { allowed_networks: ['192.0.2.0/24'], mails_networks: 'true' },
-    typed: ['192.0.2.0/24', 'yes'],
-    isSingleObject: true,
-    needsRecentSignIn: true,
-  },
-  'a rotation of a secret': {
-    open: async (on) => [`${(await newClient(on)).path}/rotate-secret`],
-    action: 'client_secret_added',
     isSingleObject: true,
     needsRecentSignIn: true,
   },
@@ -137,11 +116,6 @@ const forms: Readonly<Record<string, FormUnderTest>> = {
     action: 'disconnected',
     isSingleObject: true,
     already: said('connections.one-already'),
-  },
-  'the end of all connections': {
-    open: async (on) => [`${await newConnection(on)}/disconnect-all`],
-    action: 'disconnected',
-    already: said('connections.all-disconnected'),
   },
   'the limit of a connection': {
     open: async (on) => [`${await newConnection(on)}/${on.clients.confidential.id}`, LIMIT],

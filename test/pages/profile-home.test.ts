@@ -22,8 +22,6 @@ describe('the home of a user', () => {
   });
 
   const home = async (): Promise<string> => (await person.get('/profile')).html;
-  const headingsOn = async (path: string): Promise<string[]> =>
-    [...(await person.get(path)).html.matchAll(/<h2 id="([^"]*)"/g)].map(([, id = '']) => id);
   const sectionOf = (html: string, id: string): string =>
     html.match(new RegExp(`<section[^>]*aria-labelledby="${id}"[\\s\\S]*?</section>`))?.[0] ?? '';
 
@@ -50,16 +48,6 @@ describe('the home of a user', () => {
 
   const actingOn = (html: string): string[] =>
     [...sectionOf(html, 'acting').matchAll(/<strong><a href="[^"]*"><bdi>([^<]*)</g)].map(([, name = '']) => name);
-
-  it('the profile of a new user begins with what to do: join an organization, add a passkey', async () => {
-    const html = await home();
-    expect((await headingsOn('/profile'))[0]).to.equal('next');
-    const steps = textOf(sectionOf(html, 'next'));
-    expect(steps).to.include(said('profile.none'));
-    expect(html).to.include('<a class="button" href="/profile/security/passkeys/new">');
-    expect(steps).to.not.include(said('profile.connect'));
-    expect(html).to.not.include('id="acting"');
-  });
 
   it('the profile says how the account is protected, in words and not by color alone', async () => {
     const protection = async () => textOf(sectionOf(await home(), 'protection'));
@@ -104,20 +92,5 @@ describe('the home of a user', () => {
     on.clock.advance((31 * DAY_MS) / 1000);
     person = await signedIn(on.service, credentials);
     expect(actingOn(await home())).to.deep.equal(['Suspended app']);
-  });
-
-  it('a list without entries says what to do next and links to it', async () => {
-    const links = async (page: string): Promise<string> => {
-      const { html } = await person.get(`/profile/${page}`);
-      const [, words = ''] = html.split('<div class="empty without-entries">');
-      return /<a class="button[^>]*href="([^"]*)"/.exec(words)?.[1] ?? '';
-    };
-    expect(await links('connections')).to.equal('/profile/organizations');
-    expect(await links('organizations')).to.equal('/profile');
-    expect(await links('api-keys')).to.equal('#create');
-    expect(await links('oauth-clients')).to.equal('/profile/oauth-clients/new');
-    await query('DELETE FROM activity WHERE account_id = $1', [credentials.accountId]);
-    expect(await links('activity')).to.equal('/profile/security');
-    expect(await home()).to.not.include('id="latest"');
   });
 });

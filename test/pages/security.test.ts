@@ -95,29 +95,6 @@ describe('the security page', () => {
       expect((await there.get('/profile')).status).to.equal(200);
     });
 
-    it('the security page shows three sessions, the current one first, and folds the others without a script', async () => {
-      const rowsIn = (html: string): string[] => html.match(/<li class="entry">[\s\S]*?<\/li>/g) ?? [];
-      const listed = async () => {
-        const { html } = await person.get(PATH);
-        const [section = ''] = html.split('aria-labelledby="sessions"')[1]?.split('</section>') ?? [];
-        const [shown = '', folded = ''] = section.split('<details class="others">');
-        return { shown: rowsIn(shown), folded: rowsIn(folded), text: textOf(section) };
-      };
-      expect((await listed()).text).to.include(said('security.no-other-session'));
-      for (let browsers = 0; browsers < 2; browsers += 1) await elsewhere();
-      expect(await listed()).to.deep.include({ folded: [] });
-      for (let browsers = 0; browsers < 2; browsers += 1) await elsewhere();
-      const { shown, folded, text } = await listed();
-      expect([shown.length, folded.length]).to.deep.equal([3, 2]);
-      expect(textOf(shown[0] ?? '')).to.include('this browser');
-      expect(text).to.include('Show the other 2 sessions').and.not.include(said('security.no-other-session'));
-      // The form of a folded session works.
-      const path = folded[0]?.match(/action="([^"]*)"/)?.[1] ?? '';
-      const page = await person.follow(await person.send(path));
-      expect(textOf(page.html)).to.include(said('security.signed-out-there'));
-      expect((await listed()).folded).to.have.length(1);
-    });
-
     it('later sign-ins do not hide a session: the pages of the list show every active one, and none that was signed out', async () => {
       const thief = await elsewhere();
       on.clock.advance(1);

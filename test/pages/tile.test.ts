@@ -1,11 +1,10 @@
 /** The letter tile of an app, and the consent page in a browser. */
 import { readFileSync } from 'node:fs';
 import { expect } from 'chai';
-import { NO_LIMIT } from '../../src/accounts/access/access-limit.ts';
 import { contrast, GROUNDS, MIN_CONTRAST } from '../../src/config/colour.ts';
 import { TILE_COLOURS, tileOf } from '../../src/pages/words/tile.ts';
 import { partnerTokens } from '../provider/partner-tokens.ts';
-import { expectAccessible, PHONE } from '../support/axe.ts';
+import { PHONE } from '../support/axe.ts';
 import { describeInBrowser, enterAs } from '../support/browser.ts';
 import { eventually } from '../support/eventually.ts';
 import { authorizationUrl, type TestClient } from '../support/oauth.ts';
@@ -169,54 +168,5 @@ describeInBrowser('the consent page in a browser', (visit) => {
       expect(visible.filter((text) => text === 'Mitglied')).to.have.length(3);
       expect(visible.filter((text) => text === 'Hamburg')).to.have.length(2);
     });
-
-    it('access, account and host are visible above the buttons if the user has set a limit', async () => {
-      const visible = await opened(2, async (client, owner) => {
-        await partnerTokens(on.issuer, on.seeded, owner).code(client);
-        const connection = { ...subject(), clientId: client.id, limit: NO_LIMIT };
-        expect(await on.service.connections.limit(connection, { ...NO_LIMIT, isReadOnly: true })).to.equal(true);
-      });
-      expect(visible).to.include.members(['Northern Logistics', 'Rotterdam', '(ansehen)', ...route()]);
-    });
-
-    it('access, account and host are visible above the buttons if something has changed', async () => {
-      const visible = await opened(1, async (client, owner) => {
-        await partnerTokens(on.issuer, on.seeded, owner).code(client);
-        const { id, redirectUri } = client;
-        await on.service.clients.edit(id, { name: 'Parcel Pilot 2', redirectUris: [redirectUri] });
-        await addOrganization();
-      });
-      expect(visible).to.include.members([
-        'Northern Logistics',
-        'Rotterdam',
-        'Seit Ihrer Zustimmung geändert: 2',
-        ...route(),
-      ]);
-    });
-  });
-
-  it('each link of the developer is on a line of its own, with its host', async () => {
-    const links = {
-      homepage: 'https://parcel.example/',
-      support: 'https://help.parcel.example/',
-      privacy: 'https://parcel.example/privacy',
-    };
-    const owner = await signInOwner(on.service, on.seeded.person);
-    const client = await owner.createClient('Linked Pilot');
-    const { name, redirectUris } = { name: 'Linked Pilot', redirectUris: [client.redirectUri] };
-    await on.service.clients.edit(client.id, { name, redirectUris, links });
-    const { page } = await visit(PHONE);
-    await enterAs(page, on.issuer, owner);
-    await page.goto(authorizationUrl(on.issuer, client).href);
-    const shown = page.locator('.own-links a');
-    const texts = (await shown.allInnerTexts()).map((text) => text.split(/\s+/));
-    expect(texts).to.deep.equal([
-      ['Website', 'parcel.example'],
-      ['Help', 'help.parcel.example'],
-      ['Privacy', 'parcel.example'],
-    ]);
-    const tops = await Promise.all((await shown.all()).map(async (one) => one.boundingBox()));
-    expect(new Set(tops.map((box) => Math.round(box?.y ?? 0))).size).to.equal(3);
-    await expectAccessible(page, 'consent');
   });
 });

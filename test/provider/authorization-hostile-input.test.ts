@@ -7,19 +7,7 @@ import { startSeeded } from '../support/seeded.ts';
 import { outcomeOf } from './authorization-outcome.ts';
 
 /** Hostile bytes in URLs: a NUL, a lone surrogate, invalid UTF-8, broken escapes, long text. */
-const BYTES = [
-  '%00',
-  'a%00b',
-  '%ED%A0%80',
-  '%FF%FE',
-  '%',
-  '%zz',
-  '%u0000',
-  '%0d%0aSet-Cookie:%20a=b',
-  '%EF%BF%BF%F0%9F%98%80',
-  "'%20OR%201=1;--",
-  'a'.repeat(8192),
-];
+const BYTES = ['%00', '%ED%A0%80', '%', '%zz', '%0d%0aSet-Cookie:%20a=b', '%EF%BF%BF%F0%9F%98%80', 'a'.repeat(8192)];
 
 /** The outcome of hostile bytes in each parameter. Parameters without a meaning are ignored. */
 const OUTCOMES: Readonly<Record<string, string>> = {

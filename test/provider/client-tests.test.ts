@@ -88,16 +88,6 @@ describe('the redirect URI of tests', () => {
     await on.service.clients.transfer(second.id, on.seeded.other.accountId);
   });
 
-  it('the result of a client test is shown for five minutes', async () => {
-    const { url } = await owner.run(client);
-    on.clock.advance(299);
-    expect((await owner.get(url)).html).to.include('This client works.');
-    on.clock.advance(2);
-    expect((await owner.get(url)).html)
-      .to.include('this one is gone')
-      .and.not.include('gate_at_');
-  });
-
   it('the request of a client test is refused once the owner signed out, here or everywhere, and in again', async () => {
     const browser = await testBrowser(on.service, on.seeded.other);
     const request = await browser.begin(client);

@@ -6,7 +6,7 @@ import pg from 'pg';
 import type { Client } from '../../src/clients/client.ts';
 import { createClientTurns } from '../../src/provider/client-turns.ts';
 import { eventually } from '../support/eventually.ts';
-import { type Answer, exchangeCode, introspect, postForm, refresh } from '../support/oauth.ts';
+import { type Answer, exchangeCode, introspect, refresh } from '../support/oauth.ts';
 import { describeOn, postgresServer } from '../support/requirements.ts';
 import { startSeeded } from '../support/seeded.ts';
 import { startsOn } from '../support/service.ts';
@@ -143,31 +143,6 @@ describeOn([postgresServer], 'many requests of one client at once', () => {
     expect(await statuses(answers)).to.deep.equal(times(3 * AT_ONCE, 200));
     await closed;
   });
-
-  it('before a stopping service cuts connections, those that wait for a slow database get an answer; one log line has its cause', () =>
-    // Repeats the attempt: a busy process may take its own delay for a database that does not answer, which ends all.
-    eventually(async () => {
-      const node = await start({ sharing: on.service, timeoutFactor: 1 });
-      const { confidential } = on.clients;
-      const { refreshToken } = await on.partner.tokens(confidential);
-      const { release } = await hold();
-      // The database holds up each eight for almost a second: more than ten seconds for all.
-      const answers = Array.from({ length: 12 * AT_ONCE }, () => refresh(node.issuer, confidential, refreshToken));
-      const from = { client: confidential };
-      for (const path of ['/oauth/introspect', '/oauth/revoke'])
-        answers.push(postForm(node.issuer, path, { token: 'x' }, from));
-      // All of them have arrived when later requests are answered.
-      for (let times = 0; times < 5; times += 1) await introspect(node.issuer, on.clients.resourceServer, 'x');
-      const left = node.leave();
-      const answered = await Promise.allSettled(answers).finally(release);
-      await Promise.all([left, node.close()]);
-      const seen = answered.map((one) => (one.status === 'fulfilled' ? one.value.status : one.reason));
-      expect(seen).to.deep.equal(times(12 * AT_ONCE + 2, 503));
-      const shown = node.logLines.filter((line) => /"status":503.*"cause"/.test(line)).map((line) => JSON.parse(line));
-      const paths = new Set(shown.map(({ path }) => path));
-      expect([...paths].sort()).to.deep.equal(['/oauth/introspect', '/oauth/revoke', '/oauth/token']);
-      for (const { clientId, cause } of shown) expect([clientId, cause]).to.deep.equal([confidential.id, IN_PROGRESS]);
-    }));
 });
 
 describe('the turns of clients', () => {

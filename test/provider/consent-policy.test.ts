@@ -60,13 +60,6 @@ describe('consent policy', () => {
       expect(await outcome(client, {}, elsewhere)).to.equal('code');
     });
 
-    it('the approval of a client covers neither another user nor another client', async () => {
-      const client = await connectedClient();
-      const other = await signedIn(on.service, on.seeded.other);
-      expect(await outcome(client, {}, other)).to.equal('consent');
-      expect(await outcome(await newClient())).to.equal('consent');
-    });
-
     it('after Deny a client needs consent again, but an earlier approval stays valid', async () => {
       const unknown = await newClient();
       const known = await connectedClient();
@@ -140,6 +133,15 @@ describe('consent policy', () => {
         expect(await outcome(client)).to.equal('consent');
         await on.partner.code(client);
       }
+      // Neither a sign-in nor the choice of an account takes the place of the click.
+      const { email, password } = on.seeded.person;
+      for (const [prompt, fields] of [
+        ['login', { email, password }],
+        ['select_account', { decision: 'continue' }],
+      ] as const) {
+        const page = await browser.open(request(client, { prompt }));
+        expect(await outcomeOf(browser, await browser.submit(page, fields)), prompt).to.equal('consent');
+      }
       await on.service.clients.setAlwaysAsks(client.id, false, 'owner');
       expect(await outcome(client)).to.equal('code');
       const { id } = await newClient('public');
@@ -157,11 +159,6 @@ describe('consent policy', () => {
       });
       expect(await on.service.clients.find(client.id)).to.equal(before);
       expect(await outcome(client, { prompt: 'none' })).to.equal('consent_required');
-    });
-
-    it('a client needs consent for each request with prompt=consent', async () => {
-      const client = await connectedClient();
-      expect(await outcome(client, { prompt: 'consent' })).to.equal('consent');
     });
 
     it('a client that is suspended while the consent page is open gets no code', async () => {

@@ -22,21 +22,4 @@ describeInBrowser('the sign-in page with providers, in Chromium', (visit) => {
     expect(await page.innerText('body')).to.include('Grace Person');
     expect(problems).to.deep.equal([]);
   });
-
-  it('a user can confirm an action of the profile by signing in at the provider', async () => {
-    on.second.account = GRACE;
-    const { page, problems } = await visit();
-    await page.goto(`${on.service.issuer}/profile/api-keys`);
-    await page.getByRole('button', { name: 'Sign in with Partner login' }).click();
-    await page.getByRole('link', { name: 'Keep everything' }).click();
-    await page.locator('[name=name]').fill('Night sync');
-    await page.locator('main form button').first().click();
-    const confirm = page.getByRole('button', { name: 'Confirm with Partner login' });
-    await confirm.waitFor();
-    await expectAccessible(page);
-    await confirm.click();
-    await page.waitForURL('**/profile/api-keys?form=*');
-    expect(await page.inputValue('[name=name]')).to.equal('Night sync');
-    expect(problems).to.deep.equal([]);
-  });
 });

@@ -11,7 +11,6 @@ import { startWithUpstream } from './service.ts';
 
 const GRACE_SECONDS = 1_800;
 const NEW_PASSWORD = 'eight blue pallets, stacked';
-const REMOVED = 'A passkey was removed from your Gatehouse account';
 
 describe('a mailed link to an account that has more than a password', () => {
   const mail = startsWithMail();
@@ -86,19 +85,6 @@ describe('a mailed link to an account that has more than a password', () => {
     expect((await person.get('/profile')).status).to.equal(200);
   });
 
-  it('a mailed link removes neither passkeys nor providers of a user who will need one after the grace period', async () => {
-    await givePasskey();
-    const provider = await giveProvider();
-    const [{ id = '' } = {}] = await passkeysOf();
-    for (const method of [id, provider]) {
-      const { form } = await use(await linkFor('forgotten'), method);
-      expect(form.html).to.match(/sign in with (?=.*the passkey <bdi>Laptop<\/bdi>).*Platform/);
-      expect(form.html).not.to.include('name="remove_way"');
-    }
-    expect(await passkeysOf()).to.have.length(1);
-    expect(await on.service.identities.listOf(owner.accountId)).to.have.length(1);
-  });
-
   it('a mailed link keeps the provider of a user who became an owner after the page was shown', async () => {
     const member = await addPerson(on.service, 'Mo', `mo-${people}@example.test`);
     const provider = await giveProvider(member);
@@ -120,16 +106,6 @@ describe('a mailed link to an account that has more than a password', () => {
     expect(await passkeysOf(member)).to.have.length(1);
     expect(await mailTo(member, 'These were kept')).to.include('Passkey Laptop');
     expect((await signInWithNewPassword(member)).status).to.equal(200);
-  });
-
-  it('the link of an invitation by the operator removes a passkey, and a mail announces it', async () => {
-    await givePasskey();
-    const [{ id = '' } = {}] = await passkeysOf();
-    on.clock.advance(GRACE_SECONDS);
-    const { form } = await use(await linkFor('invitation'), id);
-    expect(form.html).to.include(`name="remove_way" value="${id}"`);
-    expect(await passkeysOf()).to.deep.equal([]);
-    expect(await mailTo(owner, REMOVED)).to.include('Laptop');
   });
 
   it('a mailed link does not sign in if the service has stopped using passwords since', async () => {

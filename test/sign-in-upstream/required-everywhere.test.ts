@@ -5,7 +5,7 @@ import { addPasskey, optionsFor, signInWith } from '../pages/passkeys/soft-passk
 import { fieldOf } from '../pages/signed-in-person.ts';
 import { outcomeOf } from '../provider/authorization-outcome.ts';
 import { authorizationUrl, type TestClient } from '../support/oauth.ts';
-import { createPerson, type Page, type Person } from '../support/person.ts';
+import { createPerson, type Person } from '../support/person.ts';
 import { rawRequest } from '../support/raw-request.ts';
 import { addPerson, REDIRECT_URI, type SeededPerson } from '../support/seed.ts';
 import { startWithUpstream } from './service.ts';
@@ -57,30 +57,53 @@ describe('a password session after the grace period', () => {
 
   const ask = (more = {}) => authorizationUrl(on.service.issuer, client, more);
   const endGrace = (): void => on.clock.advance(GRACE_SECONDS);
-  const expectBlocked = ({ location, url, html }: Page, about = ''): void => {
-    expect((location ?? url).pathname, `${about} ${html}`).to.equal(STRONG_SIGN_IN);
-  };
 
-  it('a password session gets no code by choosing its account after the grace period ended', async () => {
-    const choice = await person.follow(await person.get(ask({ prompt: 'select_account' })));
-    expect(choice.html).to.include('value="continue"');
-    endGrace();
-    expectBlocked(await person.follow(await person.submit(choice, { decision: 'continue' })));
-    expectBlocked(await person.follow(await person.get(ask({ prompt: 'select_account' }))));
-  });
-
-  it('a password session gets no code from a page that was opened before the grace period ended', async () => {
-    const open = async () => person.follow(await person.get(ask({ prompt: 'consent' })));
-    const [first, second] = [await open(), await open()];
-    const answered = await person.submit(first, { decision: 'approve' });
-    const stranger = createPerson(on.service.issuer);
-    const signIn = await stranger.follow(await stranger.get(ask()));
+  it('what a password session began before the end gives nothing after it: no code, page, language or stream', async () => {
+    const { issuer, settings } = on.service;
+    const open = (more: object) => person.open(ask(more));
+    const consents = [await open({ prompt: 'consent' }), await open({ prompt: 'consent' })] as const;
+    const choice = await open({ prompt: 'select_account' });
+    const answered = await person.submit(consents[0], { decision: 'approve' });
+    const stranger = createPerson(issuer);
     const { email, password } = owner;
-    const signedIn = await stranger.submit(signIn, { email, password });
+    const signedIn = await stranger.submit(await stranger.open(ask()), { email, password });
+    const test = await person.begin(client);
+    const tested = await person.submit(await person.open(await person.begin(client)), { decision: 'approve' });
+    // The stored answer to a form.
+    const path = '/profile/oauth-clients/new';
+    const form = { form_token: fieldOf(await person.get(path), 'form_token'), name: '' };
+    const { host } = new URL(issuer);
+    const sent = { host, origin: issuer, cookie: person.cookieHeader(path), 'sec-fetch-mode': 'navigate' };
+    const { headers } = await rawRequest(settings.server.port, path, { headers: sent, form });
+    const cookie = `${person.cookieHeader(path)}; ${headers.getSetCookie()[0]?.split(';')[0]}`;
+    const answer = () => createPerson(issuer).get(headers.get('location') ?? '', { cookie });
+    expect((await answer()).status).to.equal(422);
+    const requests = `/profile/oauth-clients/${client.id}/requests`;
+    const listening = { accept: 'text/event-stream', cookie: person.cookieHeader(requests) };
+    const stream = await fetch(issuer + requests, { headers: listening, redirect: 'manual' });
+    expect(stream.status).to.equal(200);
+    const choose = async (language: string) => person.submit(await person.get('/language'), { language });
+    await choose('de');
+
     endGrace();
-    expectBlocked(await person.follow(answered), 'answered before');
-    expectBlocked(await person.submit(second, { decision: 'approve' }), 'answered after');
-    expectBlocked(await stranger.follow(signedIn), 'signed in before');
+    for (const [what, ask] of Object.entries({
+      'the choice of the account': async () => person.follow(await person.submit(choice, { decision: 'continue' })),
+      'a new choice': () => open({ prompt: 'select_account' }),
+      'an approval of before': () => person.follow(answered),
+      'an approval on a page of before': () => person.submit(consents[1], { decision: 'approve' }),
+      'a sign-in of before': () => stranger.follow(signedIn),
+      'a test of the own client': () => person.open(test),
+      'an approved test': () => person.follow(tested),
+      'where a test comes back to': () => person.get(`${CALLBACK}?code=x&state=y`),
+      'the answer to a form': answer,
+    })) {
+      const { location, url, html } = await ask();
+      expect((location ?? url).pathname, `${what} ${html}`).to.equal(STRONG_SIGN_IN);
+    }
+    await choose('en');
+    expect((await on.service.accounts.find(owner.accountId))?.language).to.equal('de');
+    // The stream ends at the next keep-alive comment.
+    expect(await stream.text()).to.include('event: over');
   });
 
   it('a user with a password session is asked for the passkey during an authorization, which then continues', async () => {
@@ -96,17 +119,6 @@ describe('a password session after the grace period', () => {
     expect((await person.get('/profile')).status).to.equal(200);
   });
 
-  it("a password session gets no code in a test of the user's own client", async () => {
-    const request = await person.begin(client);
-    const approved = await person.submit(await person.follow(await person.get(await person.begin(client))), {
-      decision: 'approve',
-    });
-    endGrace();
-    expectBlocked(await person.follow(await person.get(request)), 'a test of before');
-    expectBlocked(await person.follow(approved), 'one that was approved before');
-    expectBlocked(await person.get(`${CALLBACK}?code=x&state=y`), 'where it comes back to');
-  });
-
   it('a password session reaches no page and sends no form, except to add a first strong sign-in method', async () => {
     endGrace();
     const token = fieldOf(await person.get('/errors'), 'form_token');
@@ -119,47 +131,6 @@ describe('a password session after the grace period', () => {
       if (page.location?.pathname !== STRONG_SIGN_IN || path === STRONG_SIGN_IN) open.push(name);
     }
     expect(open).to.have.members(ALLOWED);
-  });
-
-  it('a password session does not change the language of the account', async () => {
-    const languageOf = async () => (await on.service.accounts.find(owner.accountId))?.language;
-    const form = await person.get('/language');
-    await person.submit(form, { language: 'de' });
-    expect(await languageOf()).to.equal('de');
-    endGrace();
-    await person.submit(await person.get('/language'), { language: 'en' });
-    expect(await languageOf()).to.equal('de');
-  });
-
-  it('a password session cannot open a stored form result', async () => {
-    const path = '/profile/oauth-clients/new';
-    const token = fieldOf(await person.get(path), 'form_token');
-    const { headers } = await rawRequest(on.service.settings.server.port, path, {
-      headers: {
-        host: new URL(on.service.issuer).host,
-        origin: on.service.issuer,
-        cookie: person.cookieHeader(path),
-        'sec-fetch-mode': 'navigate',
-      },
-      form: { form_token: token, name: '' },
-    });
-    const resultPath = headers.get('location') ?? '';
-    const [browser = ''] = headers.getSetCookie().map((line) => line.split(';')[0]);
-    const cookie = `${person.cookieHeader(path)}; ${browser}`;
-    const answer = () => createPerson(on.service.issuer).get(resultPath, { cookie });
-    expect((await answer()).status).to.equal(422);
-    endGrace();
-    expectBlocked(await answer());
-  });
-
-  it("a password session loses its event stream of a client's requests", async () => {
-    const path = `/profile/oauth-clients/${client.id}/requests`;
-    const headers = { accept: 'text/event-stream', cookie: person.cookieHeader(path) };
-    const stream = await fetch(on.service.issuer + path, { headers, redirect: 'manual' });
-    expect(stream.status).to.equal(200);
-    endGrace();
-    // The stream ends at the next keep-alive comment.
-    expect(await stream.text()).to.include('event: over');
   });
 
   it('a password session cannot link a provider, even if the link was already started', async () => {
@@ -189,15 +160,15 @@ describe('a password session after the grace period', () => {
     await addPasskey(on.service.issuer, other);
     endGrace();
     const { database } = on.service;
-    // Rename the table, so that a request that reads it fails with 503.
-    await database.query('ALTER TABLE sign_in_grace RENAME TO away');
+    // Rename the column, so that a request that reads it fails with 503.
+    await database.query('ALTER TABLE accounts RENAME COLUMN grace_began_at TO away');
     try {
       expect((await other.get('/profile')).status).to.equal(200);
       expect(await outcomeOf(other, ask({ prompt: 'none' }))).to.equal('code');
       expect((await other.post('/oauth/token/refresh', {})).status).to.equal(200);
       expect((await person.get('/profile')).status).to.be.at.least(500);
     } finally {
-      await database.query('ALTER TABLE away RENAME TO sign_in_grace');
+      await database.query('ALTER TABLE accounts RENAME COLUMN away TO grace_began_at');
     }
   });
 });

@@ -3,7 +3,7 @@ import { expect } from 'chai';
 import { operatorFor, valueFrom } from '../operator/run-operator.ts';
 import { said } from '../pages/client-owner.ts';
 import { addPasskey, optionsFor, signInWith } from '../pages/passkeys/soft-passkey.ts';
-import { authorizationUrl, introspect } from '../support/oauth.ts';
+import { authorizationUrl } from '../support/oauth.ts';
 import { createPerson, type Page, type Person } from '../support/person.ts';
 import { addPerson, REDIRECT_URI, type SeededPerson } from '../support/seed.ts';
 import { startsOn } from '../support/service.ts';
@@ -61,21 +61,6 @@ describe('users who administer an organization or own a client', () => {
     const member = await signedIn(on.seeded.person);
     expect((await member.get('/profile')).html).not.to.include(STRONG_SIGN_IN);
     expect((await member.get(STRONG_SIGN_IN)).location?.pathname).to.equal('/profile');
-  });
-
-  // `required-everywhere.test.ts` tries every page and request of the session.
-  it('owners and admins cannot use an earlier session after the grace period; their API keys keep working', async () => {
-    const person = await signedIn();
-    const { accountId } = owner;
-    const key = { accountId, name: 'Export', expiresInDays: undefined };
-    const { value } = await on.service.apiKeys.add(key, { address: '127.0.0.1', browser: '' });
-    on.clock.advance(GRACE_SECONDS - 1);
-    expect((await person.get('/profile')).status).to.equal(200);
-    on.clock.advance(1);
-    expect(await isBlocked(person)).to.equal(true);
-    const { body } = await introspect(on.service.issuer, on.seeded.clients.resourceServer, value);
-    expect(body.active).to.equal(true);
-    expect((await person.get('/logout')).status).to.equal(200);
   });
 
   it('a password that is no longer enough is refused with the name of the passkey; a wrong one reveals nothing', async () => {

@@ -3,9 +3,7 @@ import { expect } from 'chai';
 import { isStrong, type UpstreamStrength } from '../../src/accounts/sign-in-strength.ts';
 import type { SignInProvider } from '../../src/config/sign-in-providers.ts';
 import { said } from '../pages/client-owner.ts';
-import { addPasskey } from '../pages/passkeys/soft-passkey.ts';
 import { authorizationUrl } from '../support/oauth.ts';
-import { createPerson } from '../support/person.ts';
 import { addPerson, type SeededPerson } from '../support/seed.ts';
 import { startWithUpstream } from './service.ts';
 
@@ -98,23 +96,6 @@ describe('an owner whose only sign-in method is a provider that must prove a sec
     on.upstream.lie = { claims: (said) => ({ ...said, amr: ['otp'] }) };
     const consent = await person.travel(await person.submit(asked, { sign_in_with: 'platform' }));
     expect(consent.html).to.include(owner().email).and.include('value="approve"');
-  });
-});
-
-describe('an owner whose provider is configured as weak', () => {
-  const { on, owner, signIn } = withOwner({ isStrong: false });
-
-  it('for a user of a weak provider the page offers a passkey, and not this provider', async () => {
-    const { person, page } = await signIn({ acr: 'phr', amr: ['hwk'] });
-    expect(page.url.pathname).to.equal(STRONG_SIGN_IN);
-    expect(page.html).to.include(said('passkey.add')).and.not.include('from now on');
-    // Sign in with the password again: the user is not forced to use the weak provider.
-    const typed = createPerson(on.service.issuer);
-    expect((await typed.signIn(owner())).url.pathname).to.equal(STRONG_SIGN_IN);
-    await addPasskey(on.service.issuer, person);
-    expect((await person.get('/profile')).status).to.equal(200);
-    const refused = await createPerson(on.service.issuer).signIn(owner());
-    expect(refused.html).to.include('sign in with the passkey').and.not.include('or Warehouse platform');
   });
 });
 

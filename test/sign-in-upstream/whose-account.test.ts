@@ -71,7 +71,6 @@ describe('a user who signs in with a provider', () => {
       ...passkey,
       accountId,
       name: 'Late',
-      aaguid: '',
       maySync: false,
       isSynced: false,
       challenge: { text: 'asked before', seconds: 60 },
@@ -108,16 +107,6 @@ describe('a user who signs in with a provider', () => {
     for (const page of pages) expect(page.html).to.include('Oscar Other');
     expect(await linksOf(on.seeded.other.accountId)).to.have.lengthOf(1);
     expect(await accounts()).to.equal(3);
-  });
-
-  it('a user who signs out reads where they may still be signed in, and the provider gets no request', async () => {
-    const person = on.traveller();
-    await on.signIn(GRACE, person);
-    const before = on.upstream.requests.length;
-    const page = await person.follow(await person.submit(await person.get('/logout'), {}));
-    expect(page.html).to.include('also sign out of <bdi>Warehouse platform</bdi>');
-    expect(on.upstream.requests.slice(before)).to.deep.equal([]);
-    expect((await person.get('/profile')).location?.pathname).to.equal('/login');
   });
 });
 

@@ -348,8 +348,7 @@ export function driver(start: Start) {
       }
       case 'end of the grace period':
         return void (await on.service.database.query(
-          `INSERT INTO sign_in_grace (account_id, began_at) VALUES ($1, to_timestamp(0))
-            ON CONFLICT (account_id) DO UPDATE SET began_at = excluded.began_at`,
+          'UPDATE accounts SET grace_began_at = to_timestamp(0) WHERE id = $1',
           [accountId],
         ));
       case 'end of every session':
@@ -468,7 +467,7 @@ export function driver(start: Start) {
     /** The grace period of this user begins now, and not at the next question. */
     async beginGrace({ who: { accountId } }: Actor): Promise<void> {
       await on.service.database.query(
-        'INSERT INTO sign_in_grace (account_id, began_at) VALUES ($1, $2) ON CONFLICT DO NOTHING',
+        'UPDATE accounts SET grace_began_at = coalesce(grace_began_at, $2) WHERE id = $1',
         [accountId, new Date(on.clock.clock())],
       );
     },

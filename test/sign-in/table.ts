@@ -123,7 +123,6 @@ const TABLE: readonly Columns[] = [
   [1, 'never', [], 'nobody', ['password'], 'free', { log: 'signed_in' }],
   [1, 'soon', ['passkey'], 'nobody', ['password'], 'warned'],
   [1, 'now', [], 'nobody', ['password'], 'must add', { at: STRONGER }],
-  [1, 'now', ['weak'], 'nobody', ['password'], 'must add'],
   [1, 'now', [], 'nobody', ['password for a client'], 'must add', { at: STRONGER }],
   [1, 'soon', [], 'nobody', ['password for a client in the session of another user'], 'warned', { log: 'signed_in' }],
   [2, 'now', ['passkey'], 'nobody', ['password'], 'nobody', { at: '/login', log: 'sign_in_refused' }],
@@ -151,13 +150,10 @@ const TABLE: readonly Columns[] = [
 
   [6, 'never', [], 'password', ['use invitation in another browser'], 'nobody', { log: 'signed_in' }],
   [6, 'never', [], 'password', ['use invitation'], 'free', { at: '/profile', log: 'signed_in' }],
-  [6, 'soon', ['strong'], 'nobody', ['use invitation'], 'warned'],
   [6, 'now', [], 'nobody', ['use invitation'], 'must add', { at: STRONGER }],
   [6, 'now', ['passkey'], 'nobody', ['use invitation'], 'nobody', { at: '/login' }],
   [7, 'never', [], 'nobody', ['use forgotten'], 'nobody', { at: '/login', log: 'password_changed' }],
-  [7, 'never', [], 'nobody', ['use forgotten and sign in'], 'free'],
   [7, 'never', ['passkey'], 'nobody', ['use forgotten and sign in'], 'free'],
-  [7, 'soon', [], 'nobody', ['use forgotten and sign in'], 'warned'],
   [7, 'soon', ['passkey'], 'nobody', ['use forgotten and sign in'], 'nobody'],
   [7, 'now', [], 'nobody', ['use forgotten and sign in'], 'must add', { at: STRONGER }],
   [7, 'now', ['strong'], 'nobody', ['use forgotten and sign in'], 'nobody'],
@@ -167,12 +163,9 @@ const TABLE: readonly Columns[] = [
   [13, 'soon', [], 'password', ['add passkey at the end of the grace period'], 'free', { methods: 1 }],
   [13, 'now', [], 'password', ['link strong'], 'free', { at: '/profile', methods: 1 }],
   [13, 'now', [], 'password', ['link weak'], 'must add', { methods: 1 }],
-  [13, 'now', [], 'password', ['ten minutes', 'add passkey'], 'must add', { methods: 0 }],
   [13, 'now', [], 'password', ['ten minutes', 'confirm by password', 'add passkey'], 'free', { methods: 1 }],
   [14, 'soon', ['passkey'], 'password', ['add passkey at the end of the grace period'], 'must use'],
-  [14, 'now', ['passkey'], 'password', ['add passkey'], 'must use'],
   [14, 'now', ['passkey'], 'password', ['link strong'], 'must use', { log: 'signed_in' }],
-  [15, 'soon', [], 'password', ['add passkey'], 'free', { methods: 1 }],
   [15, 'soon', [], 'password', ['link strong'], 'free', { log: 'identity_linked', methods: 1 }],
   [15, 'soon', [], 'password', ['link weak'], 'warned', { methods: 1 }],
   [15, 'now', ['passkey'], 'passkey', ['link strong'], 'free', { methods: 2 }],
@@ -200,7 +193,6 @@ const TABLE: readonly Columns[] = [
   [20, 'never', ['strong'], 'nobody', ['finish at strong in another browser'], 'nobody'],
 
   [21, 'never', [], 'password', ['sign out here'], 'nobody'],
-  [21, 'now', ['passkey'], 'password', ['sign out here'], 'nobody'],
   [22, 'never', [], 'password', ['sign out elsewhere'], 'nobody', { log: 'signed_out_elsewhere' }],
   [23, 'never', [], 'password', ['sign out everywhere'], 'free', { log: 'signed_out_everywhere' }],
   [23, 'never', [], 'password', ['sign out everywhere in another browser'], 'nobody'],
@@ -210,7 +202,6 @@ const TABLE: readonly Columns[] = [
   [23, 'never', [], 'password', ['set a new password'], 'free', { log: 'password_changed' }],
   [23, 'never', [], 'password', ['set a new password in another browser'], 'nobody'],
   [23, 'never', [], 'nobody', ['approve a client after sign out everywhere'], 'free', { at: '/callback' }],
-  [24, 'never', [], 'password', ['suspension'], 'nobody'],
   [24, 'never', [], 'password', ['suspension', 'password'], 'nobody', { log: 'sign_in_failed' }],
   [24, 'never', ['passkey'], 'nobody', ['suspension', 'passkey'], 'nobody', { log: 'passkey_refused' }],
   [24, 'never', ['strong'], 'nobody', ['suspension', 'strong'], 'nobody', { log: 'sign_in_refused' }],
@@ -220,7 +211,6 @@ const TABLE: readonly Columns[] = [
   [25, 'never', [], 'password', ['get a role', 'end of the grace period'], 'must add'],
   [25, 'never', ['strong'], 'strong', ['get a role', 'end of the grace period'], 'free'],
 
-  [27, 'soon', ['weak'], 'weak', ['weak counts as strong'], 'free'],
   [27, 'soon', ['weak'], 'weak', ['weak counts as strong', 'weak counts as weak'], 'warned'],
   [27, 'now', ['weak'], 'password', ['weak counts as strong'], 'must use'],
 ];
@@ -236,17 +226,13 @@ export const ROWS = TABLE.map(
 export const AT_ONCE: readonly (readonly ('passkey' | 'strong')[])[] = [
   ['passkey', 'passkey'],
   ['passkey', 'strong'],
-  ['strong', 'passkey'],
-  ['passkey', 'passkey', 'passkey', 'passkey'],
 ];
 
 /** Events after which a cookie that was copied before is worthless, even with an older Redis. */
 export const ENDS_OF_A_COOKIE: readonly Event[] = [
   'confirm by password',
-  'confirm by passkey',
   'password for a client',
   'sign out here',
-  'sign out elsewhere',
   'sign out everywhere',
   'sign out everywhere in another browser',
   'use invitation in another browser',

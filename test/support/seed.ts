@@ -143,7 +143,6 @@ export async function addUnusablePasskey(
     maySync: true,
     isSynced: true,
     counter: 0,
-    aaguid: '',
     challenge: { text: credentialId, seconds: 1 },
     requireMayAdd: async () => {},
     origin: { address: '', browser: '' },

@@ -93,7 +93,7 @@ export function createCeremonies(issuer: string, serviceName: string) {
           supportedAlgorithmIDs: ALGORITHMS,
         });
         if (!verified) throw new AnswerRefused('the attestation is invalid');
-        const { credential, credentialDeviceType, credentialBackedUp, aaguid } = registrationInfo;
+        const { credential, credentialDeviceType, credentialBackedUp } = registrationInfo;
         return {
           credentialId: credential.id,
           publicKey: Buffer.from(credential.publicKey).toString('base64url'),
@@ -101,7 +101,6 @@ export function createCeremonies(issuer: string, serviceName: string) {
           transports: transportsIn(response.response.transports),
           maySync: credentialDeviceType === 'multiDevice',
           isSynced: credentialBackedUp,
-          aaguid,
         };
       }),
 

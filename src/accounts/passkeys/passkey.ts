@@ -27,7 +27,6 @@ export interface PasskeyKey extends Passkey {
 export interface MadePasskey
   extends Pick<PasskeyKey, 'credentialId' | 'publicKey' | 'transports' | 'maySync' | 'isSynced'> {
   readonly counter: number;
-  readonly aaguid: string;
 }
 
 const ID = /^pk_[A-Za-z0-9_-]{16}$/;

@@ -77,13 +77,12 @@ export function createPasskeys(parts: {
      * never changes, so that a new passkey on the same authenticator replaces the former one.
      */
     async handleOf(accountId: string): Promise<string> {
-      // Assign the handle to itself, so that RETURNING also returns an existing one.
       const [row] = await database.query<{ handle: string }>(
-        `INSERT INTO passkey_users (account_id, handle) VALUES ($1, $2)
-          ON CONFLICT (account_id) DO UPDATE SET handle = passkey_users.handle RETURNING handle`,
+        `UPDATE accounts SET passkey_handle = coalesce(passkey_handle, $2) WHERE id = $1
+          RETURNING passkey_handle AS handle`,
         [accountId, randomId('', 64)],
       );
-      if (row === undefined) throw new Error('INSERT … RETURNING answered no row');
+      if (row === undefined) throw new Error('the account has been deleted');
       return row.handle;
     },
 
@@ -95,8 +94,9 @@ export function createPasskeys(parts: {
 
     async findKey(credentialId: string): Promise<PasskeyKey | undefined> {
       const [key] = await database.query<PasskeyKey>(
-        `SELECT ${PASSKEY_COLUMNS}, public_key AS "publicKey", may_sync AS "maySync", handle
-          FROM passkeys JOIN passkey_users USING (account_id) WHERE credential_id = $1`,
+        `SELECT ${PASSKEY_COLUMNS}, public_key AS "publicKey", may_sync AS "maySync",
+            (SELECT passkey_handle FROM accounts WHERE id = account_id) AS handle
+          FROM passkeys WHERE credential_id = $1`,
         [credentialId],
       );
       return key;
@@ -123,8 +123,8 @@ export function createPasskeys(parts: {
         if (!(await useUp(tx, challenge))) return 'over';
         const [passkey] = await tx.query<Passkey>(
           `INSERT INTO passkeys (id, credential_id, account_id, public_key, counter, transports,
-              may_sync, is_synced, aaguid, name, created_at)
-            VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
+              may_sync, is_synced, name, created_at)
+            VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
             ON CONFLICT DO NOTHING RETURNING ${PASSKEY_COLUMNS}`,
           [
             randomId('pk_', 16),
@@ -135,7 +135,6 @@ export function createPasskeys(parts: {
             made.transports,
             made.maySync,
             made.isSynced,
-            made.aaguid,
             name,
             new Date(clock()),
           ],

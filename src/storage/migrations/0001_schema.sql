@@ -32,6 +32,8 @@ create table accounts (
   suspended_by_import boolean not null default false, -- An import ends only the suspensions that an import began.
   external_id text unique, -- The id in the system that imports the person; null if none does.
   session_generation integer not null default 0, -- Sessions that began in an earlier generation have ended.
+  passkey_handle text, -- The random name under which authenticators keep the passkeys; never changes once it is set.
+  grace_began_at timestamptz, -- Since when the person is asked for more than a password (sign_in.require).
   unwanted_mail text[] not null default '{}', -- The kinds of mail that the person does not want.
   language text -- For pages and mails; null until the person chooses one. No check, because each language is a file.
 );
@@ -497,12 +499,6 @@ create table account_identities (
 create trigger account_identities_added after insert on account_identities
   for each row execute function forget_password_links('account_id');
 
--- A row is the random name under which authenticators keep the passkeys of an account. It never changes.
-create table passkey_users (
-  account_id text primary key references accounts on delete cascade,
-  handle text not null unique
-);
-
 -- A row is a passkey: a public key with which a person signs in (Web Authentication).
 create table passkeys (
   id text primary key,
@@ -513,7 +509,6 @@ create table passkeys (
   transports text[] not null,
   may_sync boolean not null, -- True if a copy may be kept outside of the device, which never changes.
   is_synced boolean not null,
-  aaguid text not null, -- The model of the authenticator, if it tells.
   name text not null, created_at timestamptz not null, last_used_at timestamptz
 );
 create index passkeys_account_id on passkeys (account_id);
@@ -523,12 +518,6 @@ create trigger passkeys_added after insert on passkeys
 -- A row is a challenge that was answered. Each challenge is accepted only once.
 create table used_challenges (challenge_hash text primary key, expires_at timestamptz not null);
 create index used_challenges_expires_at on used_challenges (expires_at);
-
--- A row is the start of a person's grace period, after which a password alone is not enough (sign_in.require).
-create table sign_in_grace (
-  account_id text primary key references accounts on delete cascade,
-  began_at timestamptz not null
-);
 
 -- Activity and problems
 

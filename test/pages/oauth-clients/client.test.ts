@@ -45,11 +45,6 @@ describe('the page of an OAuth client', () => {
 
   it('the page of a client counts its refreshes and refused requests of the last 24 hours, also more than are kept', async () => {
     const counted = async () => /Last 24 hours (.*?) refused/.exec(textOf((await owner.get(path)).html))?.[1];
-    const advance = async (hours: number) => {
-      on.clock.advance(hours * 3600);
-      // The session has ended meanwhile.
-      owner = await signInOwner(on.service, on.seeded.person);
-    };
     expect(await counted()).to.equal('0 refreshes, 0');
     const redirect = await owner.authorize(authorizationUrl(on.issuer, client), on.seeded.person);
     const code = redirect.searchParams.get('code') ?? '';
@@ -59,14 +54,6 @@ describe('the page of an OAuth client', () => {
     }
     for (let times = 0; times < 8; times += 1) await exchangeCode(on.issuer, client, 'no code');
     expect(await counted()).to.equal('3 refreshes, 8');
-    await advance(23);
-    await refresh(on.issuer, client, token);
-    // A person's refusal and another client's problem are no refusals of this client.
-    await owner.authorize(authorizationUrl(on.issuer, client, { prompt: 'consent' }), on.seeded.person, 'deny');
-    await exchangeCode(on.issuer, on.clients.confidential, 'no code');
-    expect(await counted()).to.equal('4 refreshes, 8');
-    await advance(2);
-    expect(await counted()).to.equal('1 refresh, 0');
   });
 
   it('only yes and no change whether a client always asks; a form without the choice changes nothing', async () => {
@@ -236,32 +223,6 @@ describe('the page of an OAuth client', () => {
       expect(location?.pathname).to.equal(`${path}/secrets`);
     }
     expect((await owner.get(`${path}/redirect-uris`)).location?.pathname).to.equal(path);
-  });
-
-  it('repeated problems are one entry with a count; registering the sent redirect URI closes them', async () => {
-    const sent = 'https://partner.example/back';
-    const ask = (redirectUri: string) => fetch(authorizationUrl(on.issuer, { ...client, redirectUri }));
-    await ask(sent);
-    on.clock.advance(60);
-    await ask(sent);
-    await ask('https://stranger.example/back');
-    await ask('https://partner.example/other');
-    const page = await owner.get(`${path}/problems`);
-    expect(textOf(page.html)).to.match(/2 times .*First .* UTC .*Last .* UTC/);
-    expect(textOf((await owner.get(LIST)).html)).to.match(/Stock Sync 3 problems \(Stock Sync\)/);
-    expect(textOf((await owner.get(path)).html)).to.include('2 other causes');
-
-    const registered = await owner.follow(await owner.send(`${path}/redirect-uris`, { redirect_uri: sent }));
-    expect(textOf(registered.html)).to.include('The redirect URI is registered.');
-    expect(textOf((await owner.get(LIST)).html)).to.include('2 problems (Stock Sync)');
-    expect((await stored())?.redirectUris).to.deep.equal([REDIRECT_URI, sent]);
-    expect((await lastRecord())?.action).to.equal('client_changed');
-    const again = await owner.send(`${path}/redirect-uris`, { redirect_uri: sent });
-    expect(again.location?.pathname).to.equal(`${path}/connect`);
-    expect((await stored())?.redirectUris).to.have.length(2);
-    const bad = await owner.send(`${path}/redirect-uris`, { redirect_uri: 'https://*.example/' });
-    expect(bad.status).to.equal(422);
-    expect(bad.html).to.include('value="https://*.example/"');
   });
 
   it('parallel registrations of redirect URIs lose no URI and never exceed 20', async () => {

@@ -93,17 +93,6 @@ describe('renewing an OAuth client on its page', () => {
     const renewals = "SELECT FROM activity WHERE action = 'client_renewed' AND details ->> 'client_id' = $1";
     expect(await on.service.database.query(renewals, [own.id])).to.have.length(1);
   });
-
-  it('a person who connects the client after its renewal does not see it', async () => {
-    const shown = (await on.service.activity.of(on.seeded.person.accountId, { limit: 50 })).length;
-    const secrets = await on.service.clients.find(client.id);
-    expect(secrets?.renewedAt).to.be.an.instanceOf(Date);
-    const { secret } = await on.service.clients.addSecret(client.id);
-    await on.partner.tokens({ ...client, secret });
-    const lines = await on.service.activity.of(on.seeded.person.accountId, { limit: 50 });
-    expect(lines.filter(({ actor }) => actor === 'client')).to.deep.equal([]);
-    expect(lines.length).to.be.greaterThan(shown);
-  });
 });
 
 describeOn([postgresServer], 'renewing an OAuth client on its page, with all tokens in PostgreSQL', () => {

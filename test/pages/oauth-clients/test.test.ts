@@ -11,7 +11,6 @@ import type { Page } from '../../support/person.ts';
 import { seed } from '../../support/seed.ts';
 import { startSeeded } from '../../support/seeded.ts';
 import { startsOn } from '../../support/service.ts';
-import { nameWarehouseApi } from '../../support/warehouse-api.ts';
 import { textOf } from '../client-owner.ts';
 import { CALLBACK, type TestBrowser, testBrowser, testPath } from './test-browser.ts';
 
@@ -87,16 +86,6 @@ describe('the test of a client', () => {
     const token = await introspect(issuer, client, String(body.access_token));
     expect(token.body.active).to.equal(true);
     await connections.end({ accountId, clientId: client.id }, 'person_disconnected');
-  });
-
-  it('a client test ends with a real query if the operator configured an API', async () => {
-    const graphqlUrl = await nameWarehouseApi(on);
-    const page = await browser.run(client);
-    expect(titlesOf(page)[5]).to.equal('Call the warehouse API: OK');
-    const text = textOf(page.html);
-    expect(text).to.include(WORKS).and.include(`POST ${graphqlUrl}`);
-    expect(text).to.include(`"username": &#34;${on.seeded.other.email}`.replaceAll('"', '&#34;'));
-    await on.service.apply(on.service.settings);
   });
 
   it('a failing API stops the client test, which shows the answer and leaves no connection', async () => {
@@ -178,18 +167,6 @@ describe('the test of a client', () => {
       expect(page.html).to.include('aria-describedby="client-secret-hint client-secret-problem"');
       if (secret !== '') expect(page.html).not.to.include(secret);
     }
-  });
-
-  it('a machine client cannot be tested on its page', async () => {
-    const { client: machine } = await on.service.clients.add({
-      kind: 'machine',
-      name: 'Night',
-      redirectUris: [],
-      isNative: false,
-      ownerAccountId: on.seeded.other.accountId,
-    });
-    expect((await browser.get(testPath(machine.id))).status).to.equal(404);
-    expect((await browser.send(testPath(machine.id))).status).to.equal(404);
   });
 
   it('a suspended client cannot be tested on its page', async () => {

@@ -3,7 +3,6 @@ import { expect } from 'chai';
 import { startWithUpstream } from '../../sign-in-upstream/service.ts';
 import { eventually } from '../../support/eventually.ts';
 import { startsWithMail } from '../../support/mail-server.ts';
-import { authorizationUrl } from '../../support/oauth.ts';
 import { createPerson } from '../../support/person.ts';
 import { addPerson, type SeededPerson } from '../../support/seed.ts';
 import { startSeeded } from '../../support/seeded.ts';
@@ -126,38 +125,6 @@ describe('passkeys', () => {
     expect(subjects().filter((one) => one === unknown)).to.have.length(2);
   });
 
-  it('a passkey signs a user in for an authorization request, also with prompt=login', async () => {
-    const { passkey } = await addPasskey(on.issuer, person);
-    const browser = createPerson(on.issuer);
-    const { confidential } = on.clients;
-    for (const extra of [{}, { prompt: 'login consent' }]) {
-      const url = authorizationUrl(on.issuer, confidential, extra);
-      const consent = await browser.follow(await signInWith(browser, passkey, { path: url }));
-      expect(consent.html, JSON.stringify(extra)).to.include('Route Planner').and.include('Pat');
-      const answered = await browser.follow(await browser.submit(consent, { decision: 'approve' }));
-      expect(answered.location?.searchParams.get('code')).to.be.a('string');
-    }
-    // The passkey signs in its own user, not the previous user of this browser.
-    const shared = createPerson(on.issuer);
-    await shared.signIn(on.seeded.other);
-    const url = authorizationUrl(on.issuer, confidential, { prompt: 'login consent' });
-    const page = await shared.follow(await signInWith(shared, passkey, { path: url }));
-    expect(page.html).to.include(credentials.email).and.not.include(on.seeded.other.email);
-  });
-
-  it('a passkey confirms an action, and the form keeps the entered values', async () => {
-    const { passkey } = await addPasskey(on.issuer, person);
-    on.clock.advance(601);
-    const form = await person.get('/profile/api-keys');
-    const asked = await person.submit(form, { name: 'Night sync' });
-    expect(asked.html).to.include(said('confirm.title')).and.include('current_password');
-    const { allowCredentials, challenge } = await optionsFor(person, 'confirm');
-    expect(allowCredentials.map(({ id }) => id)).to.deep.equal([passkey.id]);
-    const made = await person.submit(asked, { passkey: passkey.answer({ challenge }) });
-    expect((await person.follow(made)).html).to.include('data-secret');
-    expect((await on.service.apiKeys.listOf(credentials.accountId))[0]?.name).to.equal('Night sync');
-  });
-
   it('the form for the name of a passkey that was removed meanwhile gets a page, also after another sign-in', async () => {
     await addPasskey(on.issuer, person);
     const [passkey] = await passkeys();
@@ -194,24 +161,12 @@ describe('passkeys', () => {
     await eventually(() => expect(subjects()).to.include(wanted));
   });
 
-  it('an account has at most 20 passkeys', async () => {
-    const { accountId } = credentials;
-    await addPasskey(on.issuer, person);
-    await on.service.database.query(
-      `INSERT INTO passkeys SELECT 'pk_' || n, 'credential ' || n, account_id, public_key, 0,
-          transports, may_sync, is_synced, aaguid, name, created_at
-        FROM passkeys, generate_series(1, 19) AS n WHERE account_id = $1`,
-      [accountId],
-    );
-    expect((await addPasskey(on.issuer, person)).answer.status).to.equal(422);
-    const text = textOf((await person.get(SECURITY)).html);
-    expect(text).to.include(said('security.passkeys-full')).and.not.include(said('passkey.add'));
-  });
-
   it('only signed-in users can add passkeys, and requests for WebAuthn options store nothing', async () => {
     const stranger = createPerson(on.issuer);
     const count = async () => {
-      const rows = await on.service.database.query('SELECT FROM used_challenges UNION ALL SELECT FROM passkey_users');
+      const rows = await on.service.database.query(
+        'SELECT FROM used_challenges UNION ALL SELECT FROM accounts WHERE passkey_handle IS NOT NULL',
+      );
       return rows.length;
     };
     const before = await count();
