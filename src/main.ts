@@ -3,7 +3,7 @@ import { closeSync, openSync } from 'node:fs';
 import type { Logger } from 'pino';
 import { DEMO } from './accounts/demo.ts';
 import { systemClock } from './base/clock.ts';
-import { environmentOfProcess, unknownVariables } from './config/environment.ts';
+import { environmentOfProcess } from './config/environment.ts';
 import { loadSettings } from './config/load.ts';
 import { ConfigurationProblems } from './config/problems.ts';
 import { describeReload } from './config/reload.ts';
@@ -36,10 +36,6 @@ async function main(): Promise<void> {
     ({ code, message, remedy }, left) =>
       processLog.warn({ code, left, remedy }, `not started yet, retrying for ${left} s: ${message}`),
   );
-
-  for (const { path, message, remedy } of unknownVariables()) {
-    log.warn({ variable: path, remedy }, `${path} ${message}`);
-  }
   listenToSignals(service, log);
   continueAfterUnexpectedErrors(service, log);
   say(`Gatehouse answers at ${settings.issuer} (operators: ${service.operatorsUrl})`);

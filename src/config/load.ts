@@ -3,13 +3,7 @@ import { existsSync } from 'node:fs';
 import path from 'node:path';
 import { readBrand } from './brand-files.ts';
 import { type EffectiveSetting, effectiveSettings } from './effective-settings.ts';
-import {
-  environmentOfProcess,
-  type Override,
-  readEnvironment,
-  unknownVariables,
-  type Variables,
-} from './environment.ts';
+import { environmentOfProcess, type Override, readEnvironment, type Variables } from './environment.ts';
 import { type ConfigurationProblem, ConfigurationProblems } from './problems.ts';
 import { brokenRules, oddSettings } from './rules.ts';
 import { NO_DATA_DIRECTORY } from './schema/connected.ts';
@@ -199,7 +193,6 @@ export function inspectSettings(options: LoadOptions = {}): Inspection {
     overrides,
     effectiveSettings: effectiveSettings({ ...judged, overrides }),
     warnings: [
-      ...unknownVariables(options.environment),
       ...oddSettings(judged, overrides),
       ...configurationWarnings(
         options.environment ?? environmentOfProcess,
