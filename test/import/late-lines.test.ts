@@ -339,7 +339,7 @@ onPostgresAndRedis('late lines', (start) => {
     // As a deletion leaves it that was stopped before it came to the warehouse.
     await database.query('UPDATE organizations SET ended_at = clock_timestamp() WHERE id = $1', [organization]);
     const rights = { ...LATE.rights(n), warehouse: undefined, warehouse_id: warehouse };
-    expect(await results([rights])).to.deep.equal(['warehouse_unknown']);
+    expect(await results([rights, LATE.membership(n)])).to.deep.equal(['warehouse_unknown', 'organization_unknown']);
     for (const [words, code] of [
       [`memberships set --account ${email} --organization ${organization} --role owner`, 'organization_unknown'],
       [`memberships set --account ${email} --warehouse ${warehouse} --rights read`, 'warehouse_unknown'],

@@ -195,6 +195,13 @@ describeOn([postgresServer, redisServer], 'a reload of several nodes', () => {
     expect(output).to.contain(`${(await rowOf(second))?.node} has taken its settings`);
   });
 
+  it('`reload` stops waiting for a node that dies meanwhile, and names it', async () => {
+    await addNode('other:dying', 27);
+    const { nodes } = await reload(1);
+    const dead = nodes.find((one: { node: string }) => one.node === 'other:dying');
+    expect(dead.text).to.contain('is silent');
+  });
+
   it('`reload` names a node that lives and does not answer in time', async () => {
     await addNode('other:mute', -600);
     const third = await node('third', first, () => ({}), 1_000);
