@@ -20,7 +20,7 @@ export interface ConnectedPeople {
 const MEMBERS = 100;
 /** Number of authorizations that are written in parallel. */
 const BATCH = 100;
-/** Filling the stores may take long. */
+/** Multiplies the timeouts, because filling the stores may take long. */
 const TIMEOUT_FACTOR = 60;
 const LIFETIMES = {
   authorizationCodeSeconds: 600,

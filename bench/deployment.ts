@@ -129,7 +129,7 @@ async function startMeasured(
 }
 
 export async function fill(place: DatabaseOptions): Promise<Pick<Deployment, 'seed' | 'machines'>> {
-  // Filling the stores may take long.
+  // Use long timeouts, because filling the stores may take long.
   const database = await openDatabase({ ...place, timeoutFactor: 60 });
   const parts = { database, changes: silentChangeFeed, clock: systemClock };
   const registries: Registries = {

@@ -60,8 +60,6 @@ export interface NewAccount {
   readonly name: string;
   /** Absent if the user will set a password through a one-time link. */
   readonly password?: string | undefined;
-  /** True if the user's first sign-in adds the account: an older line may still suspend, rename or delete it. */
-  readonly isSignUp?: boolean;
 }
 
 /** See `createAccounts` (changes/accounts.ts). */

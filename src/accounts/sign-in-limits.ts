@@ -4,15 +4,17 @@ import { networkOf } from '../base/network-address.ts';
 import { createTurnsOf } from '../storage/account-turns.ts';
 import { emailKey } from './email.ts';
 
+/** For which refused sign-ins are counted per browser and address. */
+export const SIGN_IN_WINDOW_SECONDS = 900;
+const ACCOUNT_WINDOW_SECONDS = 3_600;
+
 interface SignInLimitSettings {
   /** Limit per account and address together, and per browser in which the account has signed in before. */
   readonly signInFailures: number;
   /** Limit per address, for all accounts together. */
   readonly signInFailuresPerAddress: number;
-  readonly signInFailureWindowSeconds: number;
   /** Limit per account, for all addresses together. */
   readonly signInFailuresPerAccount: number;
-  readonly signInAccountWindowSeconds: number;
 }
 
 /** A password that may be checked now. It counts as wrong until the caller reports the result. */
@@ -57,11 +59,10 @@ export function createSignInLimits({
   const create = (name: string, attempts: number, windowSeconds: number): AttemptLimit =>
     // Throw at once, because no user can sign in without the stores: do not wait for each limit.
     createAttemptLimit({ name, attempts, windowSeconds, onStoreUnavailable: 'throw', log });
-  const window = settings.signInFailureWindowSeconds;
-  const perDevice = create('sign_in_device', settings.signInFailures, window);
-  const perBoth = create('sign_in_account_address', settings.signInFailures, window);
-  const perAddress = create('sign_in_address', settings.signInFailuresPerAddress, window);
-  const perAccount = create('sign_in_account', settings.signInFailuresPerAccount, settings.signInAccountWindowSeconds);
+  const perDevice = create('sign_in_device', settings.signInFailures, SIGN_IN_WINDOW_SECONDS);
+  const perBoth = create('sign_in_account_address', settings.signInFailures, SIGN_IN_WINDOW_SECONDS);
+  const perAddress = create('sign_in_address', settings.signInFailuresPerAddress, SIGN_IN_WINDOW_SECONDS);
+  const perAccount = create('sign_in_account', settings.signInFailuresPerAccount, ACCOUNT_WINDOW_SECONDS);
 
   const inTurn = createTurnsOf(TURNS);
 

@@ -76,7 +76,7 @@ function createReach(parts: {
   /** Converts the first row of a member to what the member can access. */
   const memberFrom = <Row extends MemberRow>({ stored, held, readable, ...row }: Row) => ({
     ...row,
-    rights: warehouseId === undefined ? [] : rightsBy(row.role, stored),
+    rights: rightsBy(row.role, stored),
     warehouses: isAdmin(row.role) ? null : row.role === 'viewer' ? readable : held,
   });
 

@@ -14,7 +14,7 @@ export interface Reaching {
   readonly at: string;
   readonly id: string;
   readonly name: string;
-  /** The rights in the chosen warehouse, unordered, with duplicates; empty if none was chosen. */
+  /** The rights in the chosen warehouse, unordered, with duplicates; without meaning if none was chosen. */
   readonly rights: readonly Right[];
 }
 

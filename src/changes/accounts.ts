@@ -22,7 +22,7 @@ export function createAccounts(
     readonly engine: Changes;
   },
 ) {
-  const { database, engine, clock } = parts;
+  const { database, engine } = parts;
   const registry = createAccountRegistry(parts);
 
   async function change(
@@ -69,21 +69,16 @@ export function createAccounts(
     );
   };
 
-  /** A first sign-in records no time, so it need not wait for imports and pushed lines. */
-  const signUp = <Result>(work: (tx: Queries, now: Date) => Promise<Result>): Promise<Result> =>
-    database.transaction((tx) => work(tx, new Date(clock())));
-
   return {
     ...registry,
 
     /**
-     * An older line gives the account its external id, and changes nothing else.
+     * Adds an account. An older line of another system can only give it its external id.
      *
-     * @throws Refusal `email_invalid`, `email_ambiguous`, `email_taken`, `name_invalid` or
-     *   `password_refused`
+     * @throws Refusal `email_invalid`, `email_ambiguous`, `email_taken`, `name_invalid` or `password_refused`
      */
     async add(
-      { email: entered, name: enteredName, password, isSignUp = false }: NewAccount,
+      { email: entered, name: enteredName, password }: NewAccount,
       inTransaction?: InTransaction<Account>,
     ): Promise<Account> {
       const email = acceptedEmail(entered);
@@ -91,13 +86,12 @@ export function createAccounts(
       if (password !== undefined) await refusePassword(password, { email, name });
       const password_hash = password === undefined ? null : await hashPassword(password, { rank: 'known', email });
       const id = randomId('acc_', 16);
-      const run = isSignUp ? signUp : engine.transaction;
       const taken = () => takenEmail(email);
       return refuseViolations(
         { accounts_email_key_key: taken },
-        run(async (tx, now) => {
+        engine.transaction(async (tx, now) => {
           const added: Change = { type: 'account', id, adds: true, set: { email, name, password_hash } };
-          const { problems } = await engine.make(tx, now, [added], { keepsTimes: isSignUp });
+          const { problems } = await engine.make(tx, now, [added]);
           const account = await findAccount(tx, id);
           if (problems.length > 0 || account === undefined) throw taken();
           await inTransaction?.(tx, account);

@@ -36,8 +36,6 @@ export interface Options {
   readonly allow?: (tx: Queries, found: readonly Difference[]) => Promise<readonly Difference[]>;
   /** What the file of an import says of records whose lines come later, or were not written in a dry run. */
   readonly file?: FileRules;
-  /** True to record no time: an older line may then still change the record. */
-  readonly keepsTimes?: boolean;
   /** True to compare without writing; then `tx` may be the database itself. */
   readonly isDryRun?: boolean;
 }
@@ -142,7 +140,7 @@ export const isOvertaken = (error: unknown): boolean =>
  * @param changes must have one type and different records
  */
 async function make(tx: Queries, now: Date, changes: readonly Change[], options: Options = {}): Promise<Outcome> {
-  const { by = { actor: 'service' }, activity, allow, file, keepsTimes, isDryRun = false } = options;
+  const { by = { actor: 'service' }, activity, allow, file, isDryRun = false } = options;
   if (changes.length === 0) return { differences: [], outdated: [], problems: [], times: new Map() };
   const times = await readTimes(tx, changes);
   const isImport = file !== undefined;
@@ -171,7 +169,6 @@ async function make(tx: Queries, now: Date, changes: readonly Change[], options:
     })),
   );
   if (entries.length > 0) await activity?.recordAll(entries, tx);
-  if (keepsTimes) return { differences, outdated, problems, times };
   const isAdoption = new Set(adoptions);
   const made = new Set(differences.map(({ change }) => change).filter((change) => !isAdoption.has(change)));
   const isHeldBack = new Set(found.map(({ change }) => change).filter((change) => !made.has(change)));

@@ -17,7 +17,7 @@ import { checkRules, isNamed, keyOfId, PAGE_SIZE, READ_SIZE, type Staged, stage,
 import { fileIdOf } from './times.ts';
 
 /** Called with the number of lines done so far. */
-type ShowProgress = (lines: number) => void;
+type ShowProgress = ((lines: number) => void) | undefined;
 
 /** Pages of people wait for a batch of an import: 0.3 s at most, even if it takes twice as long as the one before. */
 const MAX_BATCH_MS = 150;
@@ -47,7 +47,7 @@ export function createImporter(parts: {
    *
    * @param write absent for a dry run, which compares in the same way
    */
-  async function compareAll(run: Run, plan: Plan, { show, write }: { show?: ShowProgress; write?: Writing }) {
+  async function compareAll(run: Run, plan: Plan, { show, write }: { show: ShowProgress; write?: Writing }) {
     const tally = createImportTally();
     const problems = createFoundProblems();
     const pruned = new Map<ImportType, Pruned>();
@@ -169,7 +169,7 @@ export function createImporter(parts: {
     ): Promise<Comparison> {
       const all = { ...plan, importId: run.id };
       const sizes = await sizesOf(database);
-      const { report, pruned, files } = await compareAll(run, all, { ...(show && { show }) });
+      const { report, pruned, files } = await compareAll(run, all, { show });
       const excess = pruneExcess(pruned, pruneAtMost);
       return { report: { ...report, ...(excess && { excess }) }, files, sizes, pruned, pruneAtMost };
     },
@@ -192,7 +192,7 @@ export function createImporter(parts: {
         const step = <Result>(work: (tx: Queries) => Promise<Result>): Promise<Result> =>
           retried(() => whileHeld(run, work));
         write.fileId = await chooseFile(step, all, compared);
-        const { report } = await compareAll(run, all, { write, ...(show && { show }) });
+        const { report } = await compareAll(run, all, { write, show });
         await retried(() => recordImport(database, new Date(clock()), report));
         await retried(() => forgetFiles(database));
       } catch (error) {

@@ -1,4 +1,4 @@
-/** One row with the time of all records of an import file: an import without changes then writes no time for each. */
+/** The time of all records of an import file, in one row, so that unchanged records need no write. */
 import type { Queries } from '../storage/queries.ts';
 import type { Plan } from './pages.ts';
 import { hasLine, keyOfBoth, keyOfId, PAGE_SIZE } from './stage.ts';

@@ -1,7 +1,6 @@
 /** Reads one line of an import file or of pushed changes, or reports every problem with it. */
 import { isUtf8 } from 'node:buffer';
 import type { z } from 'zod';
-import { nearestWord } from '../base/nearest-word.ts';
 import {
   type BrokenLine,
   IMPORT_TYPES,
@@ -88,16 +87,12 @@ function problemsIn(issue: z.core.$ZodIssue, line: unknown, allowed: LineRules<u
 }
 
 function unknownKey(key: string, line: Fields, known: readonly string[]): string {
-  const meant = nearestWord(key, known);
-  const remedy = meant ? `did you mean "${meant}"?` : `remove it; allowed here: ${known.join(', ')}`;
-  return `${shortened(key)} is not a key of ${line.type} lines; ${remedy}`;
+  return `${shortened(key)} is not a key of ${line.type} lines; remove it; allowed here: ${known.join(', ')}`;
 }
 
 function wrongType(type: unknown): string {
   if (type === undefined) return `type: is missing; write one of ${IMPORT_TYPES.join(', ')}`;
-  const meant = typeof type === 'string' ? nearestWord(type, IMPORT_TYPES) : undefined;
-  const remedy = meant ? `did you mean "${meant}"?` : `write one of ${IMPORT_TYPES.join(', ')}`;
-  return `type: ${shortened(type)} is not a type of line; ${remedy}`;
+  return `type: ${shortened(type)} is not a type of line; write one of ${IMPORT_TYPES.join(', ')}`;
 }
 
 type Fields = Readonly<Record<string, unknown>>;

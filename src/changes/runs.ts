@@ -114,11 +114,8 @@ function tryToTakeTurn(database: Database, id: string): Promise<boolean> {
     .transaction(async (tx) => {
       // Waits for an open transaction of the expired import, and keeps the row if that transaction has renewed it.
       await tx.query('DELETE FROM import_runs WHERE writes AND expires_at <= clock_timestamp()');
-      const rows = await tx.query(
-        `UPDATE import_runs SET writes = true, started_at = clock_timestamp() WHERE id = $1 RETURNING 1`,
-        [id],
-      );
-      if (rows.length === 0) throw new RunLost();
+      // Of a run that was lost meanwhile nothing is updated: its first write finds out.
+      await tx.query('UPDATE import_runs SET writes = true, started_at = clock_timestamp() WHERE id = $1', [id]);
       return true;
     })
     .catch((error: unknown) => {

@@ -1,6 +1,5 @@
 /** The only file that reads the environment: overrides of settings, secrets, and mistaken names. */
 import { readFileSync } from 'node:fs';
-import { nearestWord } from '../base/nearest-word.ts';
 import { type ConfigurationProblem, unreadableFile } from './problems.ts';
 import { isPlainNumber } from './schema/kinds.ts';
 import { knownSettings } from './schema/known-settings.ts';
@@ -35,7 +34,9 @@ export const MIN_KEY_LENGTH = 32;
 
 /** Treats an empty variable as unset, because Compose files leave variables empty. */
 export function readEnvironment(variables: Variables = environmentOfProcess) {
-  const problems: ConfigurationProblem[] = [...mistakenNames(variables)];
+  const problems: ConfigurationProblem[] = unknownNames(variables).flatMap(({ path, meant }) =>
+    meant ? { path, message: 'is not a variable of Gatehouse', remedy: `did you mean ${meant}?` } : [],
+  );
   /** Settings whose file cannot be read, or that are set both directly and by a file. */
   const unreadable: string[] = [];
   const given = (name: string): Given | undefined => {
@@ -161,57 +162,34 @@ const knownVariables = [
   ...mayBeInAFile.map((name) => `${name}_FILE`),
 ];
 
-/**
- * Finds variables that an operator probably meant for the service, but that would silently have no effect. Ignores all
- * others, because orchestrators and the operator's own scripts may add GATEHOUSE_… variables.
- */
-function mistakenNames(variables: Readonly<Record<string, string | undefined>>): ConfigurationProblem[] {
-  return Object.entries(variables).flatMap(([name, value = '']) => {
-    if (!name.startsWith('GATEHOUSE_') || knownVariables.includes(name)) return [];
-    if (isOfAPlatform(name, value)) return [];
-    const remedy = remedyFor(name);
-    if (remedy === undefined) return [];
-    return [{ path: name, message: 'is not a variable of Gatehouse', remedy }];
-  });
-}
-
 /** Kubernetes sets variables of a service named `gatehouse` in every pod: GATEHOUSE_PORT=tcp://… */
 const isOfAPlatform = (name: string, value = ''): boolean =>
   value.trim() === '' || /^(tcp|udp|sctp):\/\//.test(value) || /^GATEHOUSE_(SERVICE_|PORT_\d)/.test(name);
 
-/** Returns warnings about GATEHOUSE_… variables that have no effect and are not refused. */
-export function unknownVariables(variables: Variables = environmentOfProcess): ConfigurationProblem[] {
-  const refused = mistakenNames(variables).map(({ path }) => path);
-  return Object.keys(variables)
+/**
+ * Finds unknown GATEHOUSE_… variables, and of which of ours each may be a part, a longer form, or a spelling with the
+ * prefix. These are refused: otherwise GATEHOUSE_DATABASE_URL would start an embedded database. Orchestrators and the
+ * operator's own scripts may add all others.
+ */
+const unknownNames = (variables: Variables): { readonly path: string; readonly meant: string | undefined }[] =>
+  Object.keys(variables)
     .filter((name) => name.startsWith('GATEHOUSE_') && !knownVariables.includes(name))
-    .filter((name) => !refused.includes(name) && !isOfAPlatform(name, variables[name]))
+    .filter((name) => !isOfAPlatform(name, variables[name]))
     .map((path) => ({
       path,
-      message: 'is not a variable of Gatehouse and has no effect',
-      remedy: nearestRemedy(path) ?? 'unset it, or give it a name that does not begin with GATEHOUSE_',
+      meant: knownVariables.find(
+        (known) => known.startsWith(path) || path.startsWith(`${known}_`) || path === `GATEHOUSE_${known}`,
+      ),
     }));
-}
 
-/** Suggests a variable or setting that the operator may have meant, by the words in the name. */
-function nearestRemedy(name: string): string | undefined {
-  const bare = name.replace(/^GATEHOUSE_/, '').toLowerCase();
-  const variable = knownVariables.find((known) => name.startsWith(`${known}_`));
-  if (variable !== undefined && variable !== 'PORT') return `did you mean ${variable}?`;
-  const setting = [...knownSettings.keys()].find((known) => known.split('.').at(-1) === bare);
-  return setting && `unset it and write \`${setting}\` into the settings file: this setting has no variable`;
-}
-
-/** Returns undefined if the name resembles none of ours. */
-function remedyFor(name: string): string | undefined {
-  const bare = name.replace(/^GATEHOUSE_/, '');
-  if (knownVariables.includes(bare)) return `did you mean ${bare}?`;
-  const meant = nearestWord(name, knownVariables);
-  if (meant !== undefined) return `did you mean ${meant}?`;
-  const plain = name.replace(/_FILE$/, '');
-  if (knownVariables.includes(plain)) return `set ${plain} instead: only secrets can be read from a file`;
-  const setting = [...knownSettings.keys()].find((known) => known.replace('.', '_').toUpperCase() === bare);
-  if (setting === undefined) return undefined;
-  const variable = Object.keys(settingOf).find((known) => settingOf[known] === setting);
-  if (variable !== undefined) return `did you mean ${variable}?`;
-  return `unset it and write \`${setting}\` into the settings file: this setting has no variable`;
-}
+/** Returns warnings about GATEHOUSE_… variables that have no effect and are not refused. */
+export const unknownVariables = (variables: Variables = environmentOfProcess): ConfigurationProblem[] =>
+  unknownNames(variables).flatMap(({ path, meant }) =>
+    meant
+      ? []
+      : {
+          path,
+          message: 'is not a variable of Gatehouse and has no effect',
+          remedy: 'unset it, or give it a name that does not begin with GATEHOUSE_; most settings have no variable',
+        },
+  );

@@ -22,11 +22,11 @@ import { validate } from './validate.ts';
 import { configurationWarnings } from './warnings.ts';
 
 export interface LoadOptions {
-  /** Replaces the variables of this process. */
+  /** Used instead of the environment variables of this process. */
   readonly environment?: Variables;
-  /** Replaces GATEHOUSE_CONFIG and config/gatehouse.yaml. */
+  /** Used instead of GATEHOUSE_CONFIG and config/gatehouse.yaml. */
   readonly file?: string;
-  /** Replaces the content of the file. */
+  /** Used instead of the content of the file. */
   readonly text?: string | undefined;
 }
 

@@ -215,10 +215,8 @@ const oddities: readonly Omit<Rule, 'dependsOn'>[] = [
   {
     setting: 'sign_in.providers',
     isBroken: ({ values: { sign_in: signIn } }) =>
-      (signIn.providers ?? []).some(
-        ({ match, create, scopes }) => (match === 'verified_email' || create) && !scopes.includes('email'),
-      ),
-    message: 'has a provider without the scope `email`, but accounts are found or created by email address',
+      (signIn.providers ?? []).some(({ match, scopes }) => match === 'verified_email' && !scopes.includes('email')),
+    message: 'has a provider without the scope `email`, but accounts are found by email address',
     remedy: 'add `email` to its `scopes`',
   },
   {

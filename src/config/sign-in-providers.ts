@@ -29,7 +29,6 @@ const providerFrom = (entry: Entry, clientSecret: string | undefined) => ({
   isStrong: entry.strong,
   strongAcr: entry.strong_acr ?? entry.acr_values,
   strongAmr: entry.strong_amr,
-  create: entry.create,
 });
 
 /** @param secretsAreNeeded false for a command that sends the providers no requests. */

@@ -1,10 +1,9 @@
 /** Validates each setting on its own: only known keys, and values of the right kind. */
 import type { Override } from './environment.ts';
 import type { ConfigurationProblem } from './problems.ts';
-import { expectationAt, isHeading, knownSettings } from './schema/known-settings.ts';
+import { expectationAt, isHeading, knownSettings, settingsInList, settingsUnder } from './schema/known-settings.ts';
 import { type SettingsFile, settingsFile } from './schema/schema.ts';
 import type { FileContent } from './settings-file.ts';
-import { unknownKey } from './unknown-keys.ts';
 
 export interface Validated {
   /** Every refused value is replaced with the default. */
@@ -50,6 +49,25 @@ export function shown(setting: string, value: unknown): string {
   if (!mayHoldPassword && !text.includes('@')) return JSON.stringify(value);
   const scheme = /^[a-z][a-z0-9+.-]{0,20}:\/\//i.exec(text)?.[0] ?? '';
   return `${scheme}… (hidden, because it may contain a password)`;
+}
+
+/** Describes an unknown key. @param path its heading; empty for a key at the left margin. */
+function unknownKey(path: readonly string[], key: string): ConfigurationProblem {
+  // Do not show the value: it may be a secret that was put into the file.
+  return { path: [...path, key].join('.'), message: 'is not a setting', remedy: remedyFor(path, key) };
+}
+
+function remedyFor(path: readonly string[], key: string): string {
+  if (path.length > 1 && key === 'client_secret') {
+    return 'write it into a separate file, which only this service may read, and name that file in `client_secret_file`';
+  }
+  if (path.length <= 1 && /secret|cookie_?key|token_?key/i.test(key)) {
+    return 'set secrets in the environment: GATEHOUSE_COOKIE_KEYS and GATEHOUSE_TOKEN_KEYS';
+  }
+  const [heading] = path;
+  const here = heading === undefined ? settingsFile.shape : settingsUnder(heading);
+  const allowed = path.length > 1 ? settingsInList(path) : Object.keys(here);
+  return `remove it; allowed here: ${allowed.join(', ')}`;
 }
 
 function refusedValue(path: readonly string[], value: unknown, overrides: readonly Override[]): ConfigurationProblem {

@@ -30,7 +30,7 @@ type ChangeRecord = (tx: Queries) => Promise<void>;
 
 export type Registries = ReturnType<typeof createRegistries>;
 
-/** What opening the registries of a command needs from the command. */
+/** The functions of a command that are called while its registries are opened. */
 export interface Opening {
   /** Loads the settings, or reports on standard error what is used instead of a refused file. */
   readonly load: () => ReturnType<typeof loadForCommand>;

@@ -19,18 +19,21 @@ export class TooManyFailures extends OAuthError {
   }
 }
 
+/** For which failures are counted. */
+const WINDOW_SECONDS = 60;
+
 export type FailureLimits = ReturnType<typeof createFailureLimits>;
 
 /** Limits wrong secrets of programs that are no clients, per network. Wrong client secrets count in the same limit. */
 export const createWrongSecretLimit = (
   createAttemptLimit: CreateAttemptLimit,
-  { clientFailuresPerAddress: attempts, clientFailureWindowSeconds: windowSeconds }: Settings['limits'],
+  { clientFailuresPerAddress: attempts }: Settings['limits'],
   log: Pick<Logger, 'warn'>,
 ) =>
   createAttemptLimit({
     name: 'client_failures_address',
     attempts,
-    windowSeconds,
+    windowSeconds: WINDOW_SECONDS,
     log,
     onStoreUnavailable: 'count here',
   });
@@ -48,10 +51,9 @@ export function createFailureLimits(parts: {
 }) {
   const { settings, createAttemptLimit, log, outcomes } = parts;
   const { limits } = settings;
-  const windowSeconds = limits.clientFailureWindowSeconds;
   const create = (name: string, attempts: number) =>
     // If the store is unavailable, count in this process, so that the client still gets its refusal.
-    createAttemptLimit({ name, attempts, windowSeconds, onStoreUnavailable: 'count here', log });
+    createAttemptLimit({ name, attempts, windowSeconds: WINDOW_SECONDS, onStoreUnavailable: 'count here', log });
   const perBoth = create('client_address', limits.clientFailures);
   const perAddress = create('client_failures_address', limits.clientFailuresPerAddress);
 

@@ -55,9 +55,8 @@ export function createCommonRegistries(parts: {
   const engine = createChanges({ database, timeoutFactor, connections: parts.databaseConnections });
   const accounts = createAccounts({ database, changes, clock, people, engine });
   const access = createAccess({ database, changes, clock, people });
-  const takenNames = createTakenNames(issuer, parts.brandName);
   const checks = {
-    isNameTaken: takenNames.isTaken,
+    isNameTaken: createTakenNames(issuer, parts.brandName).isTaken,
     followClientBlocks: access.clientBlocks.follow,
     forgetClientBlocks: access.clientBlocks.forget,
   };
@@ -97,7 +96,6 @@ export function createCommonRegistries(parts: {
     removeClient: createClientRemoval({ clients, connections, activity }),
     accounts,
     access,
-    takenNames,
     sessionList,
     connections,
     activity,

@@ -285,7 +285,6 @@ export async function startService(given: ServiceParts) {
     removeClient: registries.removeClient,
     accounts: registries.accounts,
     access: registries.access,
-    takenNames: registries.takenNames,
     sessionList: registries.sessionList,
     connections: registries.connections,
     activity: registries.activity,

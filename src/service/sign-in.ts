@@ -62,7 +62,7 @@ export function wireSignIn(parts: {
   const { settings, clock, log, database, store, createAttemptLimit, outcomes } = parts;
   const { isShared, devices, standings, endGrace, browserOf, notices, errorPage, mail } = parts;
   const { accounts, activity, apiKeys, connections, identities } = parts.registries;
-  const { passkeys, passwordLinks, sessionList, takenNames } = parts.registries;
+  const { passkeys, passwordLinks, sessionList } = parts.registries;
   const { interactions, sessions } = parts.server;
   const { issuer, limits } = settings;
   const { passwords } = settings.signIn;
@@ -143,13 +143,7 @@ export function wireSignIn(parts: {
   const providers = settings.signIn.providers.map((provider) =>
     createUpstreamProvider({ issuer, settings: provider, clock }),
   );
-  const { resolveIdentity, linkIdentity } = createResolveIdentity({
-    database,
-    accounts,
-    identities,
-    activity,
-    takenNames,
-  });
+  const { resolveIdentity, linkIdentity } = createResolveIdentity({ database, identities, activity });
   const arrive = createArrival({
     signedInOf: (ctx) => signedInOf(ctx, { sessions, standings }),
     resolveIdentity,

@@ -100,7 +100,7 @@ async function turnOffJit(client: pg.ClientBase, limit: number): Promise<void> {
   await client.query(query);
 }
 
-// A subquery is evaluated once, and then compared with an index.
+// Use a subquery, which is evaluated only once, so that its value can be searched in an index.
 const timeByServer = (shift: number): string =>
   `(SELECT date_trunc('milliseconds', clock_timestamp()${shift === 0 ? '' : ` + interval '${shift} ms'`}))`;
 

@@ -5,7 +5,7 @@ import type { ChangeFeed, ChangeTopic } from './change-feed.ts';
 
 /** The maximum number of ended ids that are read with their owner. */
 const MAX_READ = 100;
-/** For how many owners with more ids, and for how many ids of each, single answers are cached. */
+/** For owners with more ids, single answers are cached: for so many owners, and so many ids of each. */
 const MAX_OWNERS = 100;
 const MAX_ASKED = 1_000;
 

@@ -1,4 +1,4 @@
-/** Reads those claims of a provider about a user that are needed to find or create the user's account. */
+/** Reads those claims of a provider about a user that are needed to find the user's account. */
 import { type Configuration, fetchUserInfo, type IDToken } from 'openid-client';
 import type { SignInProvider } from '../config/sign-in-providers.ts';
 
@@ -9,7 +9,6 @@ export interface UpstreamClaims {
   readonly verifiedEmail: string | undefined;
   /** True if the provider names an address without saying that it is verified. */
   readonly hasUnverifiedEmail: boolean;
-  readonly name: string | undefined;
 }
 
 type Claims = Readonly<Record<string, unknown>>;
@@ -17,15 +16,13 @@ type Claims = Readonly<Record<string, unknown>>;
 /** Reads the claims in the ID token and, if some are missing, at the userinfo endpoint (OpenID Connect Core §5.4). */
 export async function claimsOf(
   configuration: Configuration,
-  { match, accountClaim, create }: SignInProvider,
+  { match, accountClaim }: SignInProvider,
   token: IDToken,
   accessToken: string,
 ): Promise<UpstreamClaims> {
-  const wantsEmail = create || match === 'verified_email';
   const isWhole =
     (match !== 'external_id' || token[accountClaim] !== undefined) &&
-    (!wantsEmail || token.email !== undefined) &&
-    (!create || token.name !== undefined);
+    (match !== 'verified_email' || token.email !== undefined);
   const hasMore = configuration.serverMetadata().userinfo_endpoint !== undefined;
   // The client library checks that userinfo has the same subject (OpenID Connect Core §5.3.2).
   const more: Claims = isWhole || !hasMore ? {} : await fetchUserInfo(configuration, accessToken, token.sub);
@@ -39,7 +36,6 @@ export async function claimsOf(
       match === 'external_id' ? externalIdOf(accountClaim, token[accountClaim] ?? more[accountClaim]) : undefined,
     verifiedEmail: isVerified ? email : undefined,
     hasUnverifiedEmail: email !== undefined && !isVerified,
-    name: textOf(token.name) ?? textOf(more.name),
   };
 }
 

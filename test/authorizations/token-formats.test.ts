@@ -43,7 +43,7 @@ describe('codes and tokens', () => {
     expect(access_token).to.match(/^gate_at_i{22}[\w-]{67}[A-D][\w-]{5}$/);
     const said = { ...named, rotation: 40, ...TIMES };
     expect(read(access_token)).to.include({ kind: 'access_token', ...said });
-    for (const rotation of [0, 35, 36, 1_000_000]) {
+    for (const rotation of [0, 35, 36, 36 ** 8 - 1]) {
       const token = formats.refreshToken(SOURCE, rotation);
       expect(read(token)).to.include({ rotation });
       expect(isGenuine(token)).to.equal(true);

@@ -90,18 +90,13 @@ describe('environment variables', () => {
     }
   });
 
-  it('a variable without effect causes a warning that names the one probably meant', () => {
-    const remedies = {
-      GATEHOUSE_ISSUER_URL: 'did you mean GATEHOUSE_ISSUER?',
-      GATEHOUSE_PROXY_HOPS:
-        'unset it and write `server.proxy_hops` into the settings file: this setting has no variable',
-      GATEHOUSE_RELEASE: 'unset it, or give it a name that does not begin with GATEHOUSE_',
-    };
-    const variables = Object.fromEntries(Object.keys(remedies).map((name) => [name, '1']));
+  it('a variable without effect causes a warning', () => {
+    const variables = { GATEHOUSE_PROXY_HOPS: '1', GATEHOUSE_RELEASE: 'swordfish' };
     const found = unknownVariables({ ...variables, GATEHOUSE_SERVICE_HOST: '10.0.0.1' });
-    expect(Object.fromEntries(found.map(({ path, remedy }) => [path, remedy]))).to.deep.equal(remedies);
+    expect(found.map(({ path }) => path)).to.deep.equal(Object.keys(variables));
+    expect(JSON.stringify(found)).to.not.include('swordfish');
     const { warnings } = inspectSettings({ environment: variables, file: fileWith('{}') });
-    expect(warnings.map(({ path }) => path)).to.include.members(Object.keys(remedies));
+    expect(warnings.map(({ path }) => path)).to.include.members(Object.keys(variables));
   });
 
   it('environment variables of other programs are ignored', () => {

@@ -26,7 +26,6 @@ describe('the settings of sign-in providers', () => {
         match: 'none',
         accountClaim: 'sub',
         scopes: ['openid', 'email', 'profile'],
-        create: false,
         endpointHosts: [],
         acrValues: [],
         isStrong: true,
@@ -102,7 +101,7 @@ describe('the settings of sign-in providers', () => {
     ['no issuer', yamlOf({ ...ENTRY, issuer: undefined }), '0.issuer', /no value/],
     ['an ID with a slash', yamlOf({ ...ENTRY, id: 'a/b' }), '0.id', /id of lower-case/],
     ['a secret', yamlOf({ ...ENTRY, client_secret: 'x y z' }), '0.client_secret', /secret_file/],
-    ['a misspelled setting', yamlOf({ ...ENTRY, lable: 'x' }), '0.lable', /did you mean `label`/],
+    ['a misspelled setting', yamlOf({ ...ENTRY, lable: 'x' }), '0.lable', /allowed here: id, label,/],
     ['an unknown match', yamlOf({ ...ENTRY, match: 'email' }), '0.match', /verified_email/],
     [
       'a missing secret file',

@@ -1,5 +1,6 @@
 /** Builds and runs the image of the Dockerfile without a container daemon or an image registry. */
 import { execFile, execFileSync } from 'node:child_process';
+import { createHash } from 'node:crypto';
 import { chmodSync, copyFileSync, cpSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { promisify } from 'node:util';
@@ -66,11 +67,11 @@ const PACKAGES = [
   'libstdc++6',
 ];
 
-/** Builds a base image with the name in the Dockerfile, then the image itself. */
-export async function buildImage(): Promise<Image> {
+/** Builds a base image with the name in the Dockerfile. @returns buildah, with the arguments that build the image */
+async function buildBase() {
   const folder = temporaryDirectory('image');
   const store = ['--root', path.join(folder, 'store'), '--runroot', path.join(folder, 'run')];
-  const build = async (...args: string[]): Promise<string> => {
+  const buildahRun = async (...args: string[]): Promise<string> => {
     const options = [...store, '--storage-driver', 'vfs', ...args];
     const { stdout } = await run(required(buildah), options, { maxBuffer: 64 * 1024 * 1024 });
     return stdout.trim();
@@ -80,13 +81,46 @@ export async function buildImage(): Promise<Image> {
   const npmrc = path.join(folder, 'npmrc');
   writeFileSync(npmrc, npmSettings());
   const context = await baseContext(path.join(folder, 'base'), suite);
-  await build('bud', '--isolation', 'chroot', '--tag', `docker.io/library/${base}`, context);
-  const secret = `id=npmrc,src=${npmrc}`;
-  const own = ['--pull-never', '--format', 'docker', '--secret', secret, '--tag', 'gatehouse', ROOT];
-  await build('bud', '--isolation', 'chroot', ...own);
-  const inspected = JSON.parse(await build('inspect', '--type', 'image', 'gatehouse'));
+  await buildahRun('bud', '--isolation', 'chroot', '--tag', `docker.io/library/${base}`, context);
+  const args = [
+    'bud',
+    '--isolation',
+    'chroot',
+    '--pull-never',
+    '--format',
+    'docker',
+    '--secret',
+    `id=npmrc,src=${npmrc}`,
+  ];
+  return { folder, buildahRun, args };
+}
+
+/**
+ * Builds the image of each folder on one base.
+ *
+ * @param time Unix seconds, for all files
+ * @returns digests of the layers and the configuration, without the random host name that buildah writes
+ */
+export async function imageDigests(folders: readonly string[], time: number): Promise<readonly string[]> {
+  const { buildahRun, args } = await buildBase();
+  const digests = [];
+  for (const folder of folders) {
+    await buildahRun(...args, '--no-cache', '--timestamp', `${time}`, '--tag', 'built', folder);
+    const { Docker } = JSON.parse(await buildahRun('inspect', '--type', 'image', 'built'));
+    const { container, container_config, ...bits } = Docker;
+    const text = JSON.stringify({ ...bits, config: { ...bits.config, Hostname: '' } });
+    digests.push(createHash('sha256').update(text).digest('hex'));
+  }
+  return digests;
+}
+
+/** Builds a base image, then the image itself. */
+export async function buildImage(): Promise<Image> {
+  const { folder, buildahRun, args } = await buildBase();
+  await buildahRun(...args, '--tag', 'gatehouse', ROOT);
+  const inspected = JSON.parse(await buildahRun('inspect', '--type', 'image', 'gatehouse'));
   const config: ImageConfig = inspected.Docker.config;
-  const files = await build('mount', await build('from', '--pull-never', 'gatehouse'));
+  const files = await buildahRun('mount', await buildahRun('from', '--pull-never', 'gatehouse'));
   // Write this file here, because container runtimes provide it.
   writeFileSync(path.join(files, 'etc/hosts'), '127.0.0.1 localhost\n::1 localhost\n');
   const compiled = path.join(folder, 'compiled');

@@ -114,7 +114,7 @@ const WARNING = 'warning';
 /** The faults by the check of the doctor that finds them. */
 const BREAKS: Readonly<Record<string, Readonly<Record<string, Row>>>> = {
   settings: {
-    'a typo in the settings file': [/did you mean `level`/, () => file('log: {levle: info}')],
+    'a typo in the settings file': [/allowed here: level/, () => file('log: {levle: info}')],
     'an empty settings file': [/restore the file, perhaps from a full disk/, () => file('')],
     'a tab in the settings file': [/indent the line with spaces/, () => file('log:\n\tlevel: info')],
     'no settings file': [/name a settings file that exists/, () => ({ GATEHOUSE_CONFIG: '/no/file' })],

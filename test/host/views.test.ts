@@ -259,6 +259,7 @@ function expectWellFormed(html: string, name: string, language = 'en'): void {
   expect(html.match(/<script/g), name).to.have.length(1);
   expect(html).to.include(`<script src="${assetUrls.script}" defer></script>`);
   expect(html).not.to.match(/<(?:img|style|iframe|base)[ >]/);
+  expect(html, `${name} begins details with their summary`).not.to.match(/<details[^>]*>\s*<(?!summary)/);
   // Leave out links of a client, which open other sites in a new tab without opener and referrer.
   const own = html.replace(/<a href="https:[^"]*" target="_blank" rel="noopener noreferrer">/g, '');
   expect(own, name).not.to.match(/(?:src|href)="(?:https?:)?\/\//);

@@ -91,6 +91,19 @@ onPostgres('operator import', (open) => {
     await changes.close();
   });
 
+  it('a file belongs to the earlier one with which it has most records in common', async () => {
+    const set = async () =>
+      (await parts().database.query<{ file_id: string }>('SELECT DISTINCT file_id FROM known_times')).map(
+        ({ file_id }) => file_id,
+      );
+    await importFile(fileOf(organization('O2'), organization('O3')));
+    const large = await set();
+    await importFile(fileOf(organization('O1')));
+    expect(await set()).to.have.length(2);
+    await importFile(fileOf(...['O1', 'O2', 'O3'].map((id) => organization(id))));
+    expect(await set()).to.deep.equal(large);
+  });
+
   it('the changes of an import are in the activity log, and `audit --import` lists those of one import', async () => {
     const acme = [...ACME, membership('A1', 'O1'), rights('A1', 'W1', 'read')];
     const first = await importFile(fileOf(...acme, account('A1')));

@@ -161,6 +161,7 @@ describe('lines of pushed changes', () => {
     expect(answers[1]?.result).to.equal('ok');
     expect(answers[0]).to.include({ result: 'refused', code: 'line_refused' });
     expect(answers[0]?.message).to.contain('email:');
+    expect(answers[0]?.remedy).to.contain('use that external_id');
     // The lines are applied in their order: the first line frees the address for the second line.
     const moved = await results(account('P2', { email: 'new@example.test' }), account('A3', taken));
     expect(moved).to.deep.equal(['ok', 'ok']);

@@ -78,6 +78,7 @@ describe('requests with pushed changes', () => {
     }
     expect(answers[9]?.message).to.contain('surname');
     expect(answers[11]?.message).to.contain('import --prune');
+    expect(answers[12]?.message).to.contain('needs `"removed": true`');
   });
 
   it('an as_of more than five minutes in the future is refused', async () => {

@@ -102,8 +102,10 @@ describe('GET /oauth/verify', () => {
       expect(status, name).to.equal(400);
       expect(headers.get('www-authenticate'), name).to.equal(null);
     }
-    for (const error of ['invalid_client', 'unauthorized_client', 'invalid_request'] as const)
+    for (const error of ['invalid_client', 'invalid_request'] as const)
       expect(await refusals[error].json()).to.include({ error });
+    const other = { error: 'unauthorized_client', error_description: 'the client is no resource server' };
+    expect(await refusals.unauthorized_client.json()).to.include(other);
     const encoded = `Basic ${Buffer.from('%:x').toString('base64')}`;
     const malformed = await verify(token, undefined, { 'x-gatehouse-authorization': encoded });
     expect(await malformed.json()).to.include({

@@ -125,7 +125,7 @@ describeOn([postgresServer], 'the incident of a broken settings file', () => {
 
     // A typo, and what an editor leaves on a full disk.
     for (const [broken, says] of [
-      [good.replace('level', 'levle'), /line 3\n[\s\S]*remedy: +did you mean/],
+      [good.replace('level', 'levle'), /line 3\n[\s\S]*remedy: +remove it; allowed here: level/],
       ['', /contains no setting\n[\s\S]*remedy: +restore the file/],
     ] as const) {
       writeFileSync(file, broken);

@@ -36,7 +36,7 @@ describe('operator check-config', () => {
     ]);
     const printed = await run('organizations add --name Acme');
     expect(printed).to.include({ exitCode: 3, output: '' });
-    expect(printed.errors).to.contain('did you mean `access_token`?');
+    expect(printed.errors).to.contain('remove it; allowed here: authorization_code, access_token');
   });
 
   it('`check-config` shows every setting in the notation of the file, with the origin of its value', async () => {

@@ -361,4 +361,8 @@ function expectTyped({ html }: Page, fields: Fields): void {
   for (const secret of [current_password, new_password, client_secret]) {
     if (secret !== undefined) expect(html).to.not.include(secret);
   }
+  for (const list of html.split('<dl')) {
+    const terms = list.match(/<dt>.*?<\/dt>/g) ?? [];
+    expect([...new Set(terms)], 'each term once').to.deep.equal(terms);
+  }
 }

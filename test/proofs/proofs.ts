@@ -3,6 +3,7 @@ import { spawnSync } from 'node:child_process';
 import path from 'node:path';
 import { parseArgs } from 'node:util';
 import { observeMachine } from '../../bench/machine.ts';
+import { imageDigests } from '../deploy/image.ts';
 import { endRun } from '../support/end-of-run.ts';
 import { proveHistories } from './histories.ts';
 import { proveMutants } from './mutants.ts';
@@ -15,7 +16,8 @@ npm run proofs -- model                   visits every state of the model of end
                                           and compares it with random walks through the service; --seed NUMBER
 npm run proofs -- mutants FOLDER TESTS…   which mutants of the folder these test files notice; --sample N of the
                                           mutants by chance, --seed TEXT
-npm run proofs -- same-bits               builds the npm package and the wheel twice, in two folders, and compares the digests
+npm run proofs -- same-bits               builds the npm package, the wheel and the image twice, in two folders, and compares the
+                                          digests
 npm run proofs -- judges NAME…            what strangers' programs find, of the package, schema, openapi, graphql, pages
                                           and deployment, or of those named
 `;
@@ -46,7 +48,12 @@ async function main(): Promise<boolean> {
   const [folder, ...tests] = rest;
   if (name === 'mutants' && folder !== undefined && tests.length > 0 && /^[1-9]\d*$/.test(values.sample ?? '1')) {
     const sample = values.sample === undefined ? undefined : Number(values.sample);
-    console.log(await proveMutants({ folder, tests, sample, seed: values.seed }));
+    console.log(await proveMutants(folder, tests, values.seed, sample));
+    return true;
+  }
+  if (name === 'image-digests') {
+    // For same-bits.sh: a time and the folders.
+    for (const digest of await imageDigests(rest.slice(1), Number(rest[0]))) console.log(`${digest}  image`);
     return true;
   }
   if (name === 'same-bits' || name === 'judges') {

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Builds the npm package and the wheel twice, in two folders and at two times, and compares the digests.
+# Builds the npm package, the wheel and the image twice, in two folders and at two times, and compares the digests.
+# The image needs buildah and mmdebstrap: its base is made here, once.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 root=$PWD
@@ -23,6 +24,7 @@ for place in first the/second; do
     sha256sum ./*.tgz ./*.whl
   )
 done > "$work/digests"
+node test/proofs/proofs.ts image-digests "$SOURCE_DATE_EPOCH" "$work/first" "$work/the/second" >> "$work/digests"
 sort "$work/digests"
 # Each line must occur twice.
 [ "$(uniq -u <(sort "$work/digests") | wc -l)" -eq 0 ] || { echo 'The bits differ.' >&2; exit 1; }

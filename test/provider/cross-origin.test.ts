@@ -106,6 +106,9 @@ describe('calls from web pages', () => {
       await expectRefused(await revoke(origin, token), token, origin);
       await expectRefused(await revokeItself(origin, token), token, origin);
     }
+    const hidden = { 'sec-fetch-site': 'cross-site', authorization: `Bearer ${token}` };
+    const { body } = await send('/oauth/token/revoke', 'POST', hidden);
+    expect(body.error_description).to.equal("the page that sent this is not one of this client's");
   });
 
   it('no page may revoke tokens of a confidential or a native client', async () => {

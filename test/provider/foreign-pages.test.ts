@@ -21,7 +21,6 @@ const PROVIDER: SignInProvider = {
   match: 'none',
   accountClaim: 'sub',
   scopes: ['openid'],
-  create: false,
   endpointHosts: [],
   acrValues: [],
   isStrong: true,

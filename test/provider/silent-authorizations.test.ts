@@ -12,6 +12,27 @@ import { outcomeOf } from './authorization-outcome.ts';
 
 const DAY = 86_400;
 
+/** A copy of the session in a browser that has no other cookie of ours, as a thief of the session would use it. */
+const withSessionOnly = (browser: Person): Record<string, string> => ({
+  cookie: browser
+    .cookieHeader('/oauth/authorize')
+    .split('; ')
+    .filter((pair) => !/gate_device=/.test(pair))
+    .join('; '),
+});
+
+describe('authorizations without a click, of a service that sends no mail', () => {
+  const on = startSeeded();
+
+  it('work in a browser that is not known', async () => {
+    const request = authorizationUrl(on.issuer, on.clients.confidential);
+    const browser = createPerson(on.issuer);
+    await browser.authorize(request, on.seeded.person);
+    const { location } = await createPerson(on.issuer).get(request, withSessionOnly(browser));
+    expect(location?.searchParams.has('code')).to.equal(true);
+  });
+});
+
 describe('authorizations without a click', () => {
   const mail = startsWithMail();
   const on = startSeeded({ on: mail.start, clock: true, settings: { sessions: { idleSeconds: 30 * DAY } } });
@@ -41,15 +62,6 @@ describe('authorizations without a click', () => {
     await browser.authorize(authorizationUrl(on.issuer, later), person);
     await eventually(() => expect(mail.received.some(({ raw }) => raw.includes(`Later ${count}`))).to.equal(true));
   }
-  /** A copy of the session in a browser that has no other cookie of ours, as a thief of the session would use it. */
-  const withSessionOnly = (): Record<string, string> => ({
-    cookie: browser
-      .cookieHeader('/oauth/authorize')
-      .split('; ')
-      .filter((pair) => !/gate_device=/.test(pair))
-      .join('; '),
-  });
-
   it('the first one of a day is a line with client, browser and network; an approval by a click is none', async () => {
     expect(await entries()).to.have.length(0);
     for (const parameters of [{}, { prompt: 'none' }])
@@ -78,7 +90,7 @@ describe('authorizations without a click', () => {
   it('in a browser that is not known, the first one of a day is a line and a mail, also after one in a known browser', async () => {
     expect(await outcomeOf(browser, request())).to.equal('code');
     for (const _ of [1, 2]) {
-      const { location } = await createPerson(on.issuer).get(request(), withSessionOnly());
+      const { location } = await createPerson(on.issuer).get(request(), withSessionOnly(browser));
       expect(location?.searchParams.has('code')).to.equal(true);
     }
     await eventually(() => expect(mails()).to.have.length(1));
@@ -100,7 +112,7 @@ describe('authorizations without a click', () => {
 
   it('no mail is sent to a user who does not want it; the line stays', async () => {
     await on.service.accounts.setUnwantedMail(person.accountId, ['silent_authorization']);
-    await createPerson(on.issuer).get(request(), withSessionOnly());
+    await createPerson(on.issuer).get(request(), withSessionOnly(browser));
     expect(await entries()).to.have.length(1);
     await laterMail();
     expect(mails()).to.deep.equal([]);

@@ -111,49 +111,6 @@ describe('a user who signs in with a provider', () => {
   });
 });
 
-describe('a user without an account, with a provider that creates accounts', () => {
-  const on = startWithUpstream({ provider: { create: true, match: 'none' } });
-  const accounts = async () => (await on.service.accounts.list()).items.length;
-  const NEW = { sub: 'new', email: 'new@example.test', email_verified: true, name: 'Nora New' };
-
-  it('a new user gets one account without any access, even with parallel sign-ins', async () => {
-    const people = Array.from({ length: 4 }, () => on.traveller());
-    const pages = await Promise.all(people.map((person) => on.signIn(NEW, person)));
-    for (const page of pages) expect(page.html).to.include('Nora New');
-    const account = await on.service.accounts.findByEmail(NEW.email);
-    const id = account?.id ?? '';
-    expect(await on.service.access.accessOf({ accountId: id })).to.deep.equal([]);
-    expect(await on.service.identities.listOf(id)).to.have.lengthOf(1);
-    expect(await accounts()).to.equal(3);
-  });
-
-  it('a new user gets no account for an address that is unverified or belongs to another account', async () => {
-    const unverified = { ...NEW, sub: 'two', email: 'two@example.test', email_verified: false };
-    const refused = await on.signIn(unverified);
-    expect(refused.status).to.equal(403);
-    expect(refused.html).to.include(said('upstream.unverified-heading'));
-    expect((await on.signIn({ ...GRACE, sub: 'three' })).status).to.equal(403);
-    // Addresses that become another, unverified address when they are normalized or used for mail.
-    for (const email of ['\u212Aai@example.test', ' ned@example.test', 'ned<x@example.test']) {
-      expect((await on.signIn({ ...NEW, sub: 'four', email })).status, email).to.equal(403);
-    }
-    expect(await accounts()).to.equal(3);
-  });
-
-  it('a new account is named by its email address if its name imitates the service or an organization', async () => {
-    for (const [sub, name] of [
-      ['service', 'Gatehouse Security'],
-      ['organization', 'N\u043erthern L\u043egistics'],
-      ['operator', 'Support (official)'],
-      ['website', 'evil.example/login'],
-    ] as const) {
-      const email = `${sub}@example.test`;
-      await on.signIn({ sub, email, email_verified: true, name });
-      expect(await on.service.accounts.findByEmail(email)).to.include({ name: email });
-    }
-  });
-});
-
 describe('an external id that a provider sends as a number', () => {
   const on = startWithUpstream({ provider: { match: 'external_id', accountClaim: 'emp' } });
   const signInWith = (emp: string) => {

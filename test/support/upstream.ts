@@ -62,7 +62,6 @@ export const providerSettings = (changes: Partial<SignInProvider> = {}): SignInP
   isStrong: true,
   strongAcr: [],
   strongAmr: [],
-  create: false,
   ...changes,
 });
 

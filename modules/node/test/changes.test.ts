@@ -145,6 +145,25 @@ describe('the stream of changes of an API', () => {
     expect((await identify(ADA)).decidedBy).to.equal('service');
   });
 
+  for (const comment of [': heartbeat-ms=250 repeated x', ': x: heartbeat-ms=250 repeated']) {
+    it(`a comment that contains a known one and more is ignored: "${comment}"`, async () => {
+      open();
+      await remember(ADA);
+      await reopen(': at=s-1\n\n: at=s-2 x\n\n: x: at=s-3\n\n', `${comment}\n\n`);
+      expect(positions).to.deep.equal([undefined, 's-1']);
+      expect((await identify(ADA)).decidedBy).to.equal('service');
+    });
+  }
+
+  it('if the stream that is to replace a leaving one is refused, the leaving one stays in force', async () => {
+    open();
+    await remember(ADA);
+    begin = (stream) => stream.writeHead(503).end();
+    sendEvent(': leaving\n\n');
+    await eventually(() => expect(failures).to.have.length.of.at.least(1));
+    expect((await identify(ADA)).decidedBy).to.equal('memory');
+  });
+
   it('a caller who was refused while the stream was lost is not accepted after its changes were repeated', async () => {
     open();
     await remember(ADA);

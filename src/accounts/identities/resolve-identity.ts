@@ -1,14 +1,9 @@
-/** Finds, links or creates the account of a user who signs in with a provider. */
-import { Refusal } from '../../base/refusal.ts';
+/** Finds and links the account of a user who signs in with a provider. */
 import { lockedTransactionOf } from '../../storage/account-turns.ts';
 import type { Database, Queries } from '../../storage/queries.ts';
-import { claimProblems } from '../../texts/name-rules.ts';
 import { type Account, type AccountRow, accountFrom, SELECT_ACCOUNTS } from '../account.ts';
-import type { AddAccount } from '../account-registry.ts';
 import type { Activity, Origin } from '../activity/activity.ts';
-import { displayName } from '../display-name.ts';
-import { emailKey, isSameMailbox, normalizeEmail } from '../email.ts';
-import type { TakenNames } from '../organizations/taken-names.ts';
+import { emailKey, isSameMailbox } from '../email.ts';
 import type { RequireMayAdd } from '../sign-in-methods.ts';
 import type { Identities, Identity, LinkOutcome } from './identities.ts';
 
@@ -17,7 +12,6 @@ export interface IdentitySource {
   readonly id: string;
   readonly label: string;
   readonly match: 'external_id' | 'verified_email' | 'none';
-  readonly create: boolean;
 }
 
 export interface ProviderIdentity extends Identity {
@@ -26,7 +20,6 @@ export interface ProviderIdentity extends Identity {
     readonly externalId: string | undefined;
     readonly verifiedEmail: string | undefined;
     readonly hasUnverifiedEmail: boolean;
-    readonly name: string | undefined;
   }>;
 }
 
@@ -66,17 +59,15 @@ export type LinkIdentity = (
 
 export interface ResolveIdentityParts {
   readonly database: Database;
-  readonly accounts: { readonly add: AddAccount };
   readonly identities: Pick<Identities, 'use' | 'link'>;
   readonly activity: Activity;
-  readonly takenNames: TakenNames;
 }
 
 export function createResolveIdentity(parts: ResolveIdentityParts): {
   readonly resolveIdentity: ResolveIdentity;
   readonly linkIdentity: LinkIdentity;
 } {
-  const { database, accounts, identities, activity, takenNames } = parts;
+  const { database, identities, activity } = parts;
   const refuse = async <Reason extends RefusalReason>(
     from: Pick<IdentitySource, 'id' | 'label'>,
     { issuer, subject }: Identity,
@@ -126,38 +117,6 @@ export function createResolveIdentity(parts: ResolveIdentityParts): {
     return isById || isSameMailbox(row.email, value) ? accountFrom(row) : undefined;
   }
 
-  async function openAccount(
-    from: IdentitySource,
-    person: ProviderIdentity,
-    origin: Origin,
-  ): Promise<Account | 'overtaken' | undefined> {
-    const { verifiedEmail, name: claimed } = await person.claims();
-    // If normalizing changes the address, the result may be another mailbox, which the provider has not verified.
-    if (verifiedEmail === undefined || normalizeEmail(verifiedEmail) !== verifiedEmail) {
-      return undefined;
-    }
-    const named = nameFor(claimed, verifiedEmail);
-    // Check the name: many providers let users choose it, and pages show it as the name of a client's owner.
-    const isTaken = await takenNames.isTaken(database, named, undefined);
-    // Allow names in two scripts, because people may write their names so.
-    const claims = claimProblems(named).filter(({ code }) => code !== 'name_scripts');
-    const name = isTaken || claims.length > 0 ? verifiedEmail : named;
-    try {
-      return await accounts.add({ email: verifiedEmail, name, isSignUp: true }, async (tx, account) => {
-        const details = { provider: from.id, provider_name: from.label };
-        const { id: accountId } = account;
-        await activity.record({ action: 'account_added', actor: 'service', accountId, details }, tx);
-        const outcome = await link(tx, accountId, { from, person, origin });
-        if (outcome === 'taken') throw new IdentityTaken();
-      });
-    } catch (error) {
-      if (error instanceof IdentityTaken) return 'overtaken';
-      if (!(error instanceof Refusal)) throw error;
-      // `email_taken`: another request has just made an account with this address.
-      return error.code === 'email_taken' ? 'overtaken' : undefined;
-    }
-  }
-
   const resolveIdentity: ResolveIdentity = async (from, person, origin) => {
     const known = await identities.use(person);
     if (known) {
@@ -180,14 +139,7 @@ export function createResolveIdentity(parts: ResolveIdentityParts): {
         : { account: found, isNewLink: outcome === 'linked' };
     }
     // Decide by the settings only, so that the answer does not reveal whether an account has this address.
-    const usesEmail = from.create || from.match === 'verified_email';
-    const isUnverified = usesEmail && (await person.claims()).hasUnverifiedEmail;
-    if (!from.create || isUnverified) return isUnverified ? 'unverified' : 'unknown';
-    const account = await openAccount(from, person, origin);
-    if (account !== 'overtaken') return account ? { account, isNewLink: false } : 'unknown';
-    // Another request, such as the user's second click, may just have made the link.
-    const now = await identities.use(person);
-    return now && !now.account.isSuspended ? { account: now.account, isNewLink: false } : 'unknown';
+    return from.match === 'verified_email' && (await person.claims()).hasUnverifiedEmail ? 'unverified' : 'unknown';
   };
 
   const linkIdentity: LinkIdentity = async (account, from, person, origin, requireMayAdd) => {
@@ -205,17 +157,4 @@ interface Linking {
   readonly from: Pick<IdentitySource, 'id' | 'label'>;
   readonly person: Identity;
   readonly origin: Origin;
-}
-
-/** Thrown in a transaction to roll it back. */
-class IdentityTaken extends Error {}
-
-/** Returns the name, or the address if pages cannot show the name. */
-function nameFor(name: string | undefined, email: string): string {
-  try {
-    return displayName(name ?? email);
-  } catch (error) {
-    if (error instanceof Refusal) return email;
-    throw error;
-  }
 }

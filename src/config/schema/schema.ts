@@ -106,7 +106,6 @@ const tokens = section('Lifetimes of codes and tokens.', {
 
 const attempts = (usual: number) => wholeNumber(1, 1_000_000).default(usual);
 const owned = () => wholeNumber(0, 100_000).default(25);
-const window = (usual: string) => duration('1s', '1d').prefault(usual);
 
 /** See base/attempt-limits.ts for how attempts are counted. */
 const limits = section('Limits per person, client or address.', {
@@ -129,38 +128,29 @@ const limits = section('Limits per person, client or address.', {
   }),
   sign_in_failures: reloadable(attempts(10), {
     about:
-      'Wrong passwords per account and address within the window before further attempts must wait. Each browser in ' +
+      'Wrong passwords per account and address in 15 minutes before further attempts must wait. Each browser in ' +
       'which the account has signed in before has its own allowance of the same size.',
   }),
   sign_in_failures_per_address: reloadable(attempts(100), {
     about:
-      'Wrong passwords per address within the window, for all accounts together. A browser ' +
+      'Wrong passwords per address in 15 minutes, for all accounts together. A browser ' +
       'in which the account has signed in before is exempt.',
-  }),
-  sign_in_failure_window: reloadable(window('15m'), {
-    about: 'Window for sign_in_failures and sign_in_failures_per_address.',
   }),
   sign_in_failures_per_account: reloadable(attempts(100), {
     about:
-      'Wrong passwords per account, from all addresses, within sign_in_account_window. A browser in which the ' +
+      'Wrong passwords per account in an hour, from all addresses. A browser in which the ' +
       'account has signed in before is exempt, and a one-time link still works.',
-  }),
-  sign_in_account_window: reloadable(window('1h'), {
-    about: 'Window for sign_in_failures_per_account.',
   }),
   client_failures: reloadable(attempts(50), {
     about:
-      'Failed client authentications per client and address within the window; further attempts ' +
+      'Failed client authentications per client and address in a minute; further attempts ' +
       'are answered 429. A correct secret is never refused.',
   }),
   client_failures_per_address: reloadable(attempts(300), {
     about:
       'Failed client authentications, invalid tokens and codes sent without a client secret, and unknown tokens that ' +
-      'machine clients revoke, per address within the window; further attempts are answered 429. Valid secrets, ' +
+      'machine clients revoke, per address in a minute; further attempts are answered 429. Valid secrets, ' +
       'tokens and codes are never refused.',
-  }),
-  client_failure_window: reloadable(window('1m'), {
-    about: 'Window for client_failures and client_failures_per_address.',
   }),
   change_streams_per_client: reloadable(attempts(100), {
     about:

@@ -100,9 +100,6 @@ const provider = z.strictObject({
       'One of these must be in the `amr` of its ID token for a sign-in to satisfy ' +
         'sign_in.require. If strong_acr has values, it must match, too.',
     ),
-  create: flag()
-    .default(false)
-    .describe('Create an account, without any access, for a new user with a verified address.'),
 });
 
 export const signIn = section('How people sign in.', {

@@ -126,7 +126,7 @@ function nameOfProcess(): string {
   try {
     return userInfo().username;
   } catch {
-    // Fall back to the number: a container may run under a user ID without a name.
+    // Fall back to the user ID, because the user of a container may have no name.
     return `uid ${process.getuid?.()}`;
   }
 }

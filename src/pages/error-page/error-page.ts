@@ -18,7 +18,7 @@ interface ErrorView {
   /** The app whose request was refused, and the host in its redirect URI; undefined if they are unknown. */
   readonly app: AuthorizationRefusal['app'];
   /** What the user had typed into a form that was refused, so that it is not lost. */
-  readonly typed: readonly { readonly label: Message; readonly value: string }[];
+  readonly typed: readonly { readonly label: Message; readonly values: readonly string[] }[];
   /** Where to continue; the first link is what most users want. */
   readonly links: readonly { readonly href: string; readonly label: Text }[];
   readonly requestId: string;
@@ -144,9 +144,9 @@ export function createErrorPage(host: { readonly render: Render }) {
 }
 
 const typedIn = (ctx: Context): ErrorView['typed'] =>
-  [...formOf(ctx)]
-    .filter(([field]) => TYPED.includes(field))
-    .map(([field, value]) => ({ label: message(`errors.typed-${field}`), value }));
+  TYPED.map((field) => ({ label: message(`errors.typed-${field}`), values: formOf(ctx).getAll(field) })).filter(
+    ({ values }) => values.length > 0,
+  );
 
 /** True if `Sec-Fetch-Site` or `Origin` names another site. `ctx.protocol` and `ctx.host` are those of the issuer. */
 function isCrossSite(ctx: Context): boolean {

@@ -1,9 +1,8 @@
 /** `/profile/oauth-clients/:id/problems`: why requests of a client were refused, and how to correct that. */
 import type { Context } from 'koa';
-import { type Message, message } from '../../base/message.ts';
+import { message } from '../../base/message.ts';
 import type { Client } from '../../clients/client.ts';
 import { type ClientRequests, MAX_EQUAL, type ClientProblemGroup as Stored } from '../../clients/client-requests.ts';
-import { isDifferent, redirectUriDifference, type Stretch } from '../../clients/redirect-uri-difference.ts';
 import { withoutValues } from '../../clients/storable-text.ts';
 import { isDocumentedError } from '../error-reference.ts';
 import type { PageKit } from '../page-kit.ts';
@@ -50,30 +49,10 @@ function problemGroupsOf(groups: readonly Stored[], client: Pick<Client, 'redire
   }));
 }
 
-function redirectUriOf(
-  { redirectUri, step, error, cause, isMended }: Omit<Stored, 'at'>,
-  registered: readonly string[],
-) {
+/** Returns the URI that was sent, and those that are registered if that is the cause; undefined if it is not of interest. */
+function redirectUriOf({ redirectUri, step, error, cause }: Omit<Stored, 'at'>, registered: readonly string[]) {
   if (redirectUri === null) return undefined;
   const isTheCause = error === 'invalid_redirect_uri' || /redirect_uri/.test(cause);
   if (step === 'token' && !isTheCause) return undefined;
-  const difference = isTheCause ? redirectUriDifference(redirectUri, registered) : undefined;
-  if (difference) {
-    return {
-      sent: difference.map((part) => ({ text: part.sent, isMarked: isDifferent(part) })),
-      nearest: difference.map((part) => ({ text: part.registered, isMarked: isDifferent(part) })),
-      differences: difference.filter(isDifferent).map(describeStretch),
-    };
-  }
-  const isHidden = error === 'invalid_redirect_uri' && !isMended && registered.includes(redirectUri);
-  return {
-    sent: [{ text: redirectUri, isMarked: false }],
-    nearest: undefined,
-    differences: isHidden ? [message('client-problems.is-hidden')] : [],
-  };
-}
-
-function describeStretch(stretch: Stretch): Message {
-  const what = stretch.sent === '' ? 'missing' : stretch.registered === '' ? 'extra' : 'other';
-  return message(`client-problems.is-${what}`, { ...stretch });
+  return { sent: redirectUri, registered: isTheCause ? registered : [] };
 }

@@ -7,6 +7,7 @@ import type { AccountMail } from '../../accounts/mail/account-mail.ts';
 import { type Answer, AnswerRefused, answerFrom, createCeremonies } from '../../accounts/passkeys/ceremonies.ts';
 import { detailsOf, type Passkey } from '../../accounts/passkeys/passkey.ts';
 import type { Passkeys } from '../../accounts/passkeys/passkeys.ts';
+import { SIGN_IN_WINDOW_SECONDS } from '../../accounts/sign-in-limits.ts';
 import type { CreateAttemptLimit } from '../../base/attempt-limits.ts';
 import type { Clock } from '../../base/clock.ts';
 import { type Message, message } from '../../base/message.ts';
@@ -61,10 +62,7 @@ const LIFETIME_SECONDS = 180 * 86_400;
 interface PasskeySettings {
   readonly issuer: string;
   readonly brand: { readonly name: OwnText };
-  readonly limits: {
-    readonly signInFailuresPerAddress: number;
-    readonly signInFailureWindowSeconds: number;
-  };
+  readonly limits: { readonly signInFailuresPerAddress: number };
   readonly secrets: { readonly cookieKeys: readonly [string, ...string[]] };
 }
 
@@ -88,7 +86,7 @@ export function createPasskeySignIns(parts: {
   const failures = parts.createAttemptLimit({
     name: 'passkey_failures',
     attempts: limits.signInFailuresPerAddress,
-    windowSeconds: limits.signInFailureWindowSeconds,
+    windowSeconds: SIGN_IN_WINDOW_SECONDS,
     onStoreUnavailable: 'count here',
     log,
   });
