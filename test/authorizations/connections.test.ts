@@ -183,8 +183,9 @@ onPostgres('connections', (open) => {
     expect(listed).to.deep.include({ lastUsedAt: at });
   });
 
-  it('ending a connection increments its generation once, stores time and cause, and removes it from lists', async () => {
+  it('ending a connection increments its generation once, stores time and cause, and removes it from lists; the next is new', async () => {
     await connect();
+    await connections.writeUses([{ id: connectionId(connection), at: new Date(time.clock()) }]);
     expect(await generation()).to.equal(1);
     expect(await connections.end(connection, 'person_disconnected')).to.deep.equal([
       { ...connection, name: 'Partner' },
@@ -199,6 +200,12 @@ onPostgres('connections', (open) => {
     expect(await find()).to.equal(undefined);
     expect(await connections.listOf(accountId)).to.deep.equal([]);
     expect(await connections.countOf(clientId)).to.equal(0);
+
+    expect(await connect()).to.include({ generation: 2, isNew: true });
+    const now = new Date(time.clock());
+    const [listed] = await connections.listOf(accountId);
+    expect(listed).to.deep.include({ connectedAt: now, approvedAt: now, lastUsedAt: null });
+    expect(await connections.endOf(accountId, clientId)).to.equal(undefined);
   });
 
   it('no list, count or limit contains a connection that ended with its client, also while its row is not marked', async () => {

@@ -1,12 +1,14 @@
-/** The ways to end access that `ways-to-end.test.ts` omits, and its own ones with the tokens in the embedded database. */
+/** The ways to end access that `ways-to-end.test.ts` omits, and its own ones and revocations in the embedded database. */
 import { cheapPasswords } from '../support/cheap-passwords.ts';
 import { onPostgresAndRedis, startsOn } from '../support/service.ts';
 import { endOfAccess } from './ways-to-end.ts';
 
-describe('the end of access, embedded', () => {
-  cheapPasswords();
-  endOfAccess(startsOn('embedded'), 'varied');
-});
+for (const which of ['varied', 'revocations'] as const) {
+  describe(`the ends of access, ${which}, embedded`, () => {
+    cheapPasswords();
+    endOfAccess(startsOn('embedded'), which);
+  });
+}
 
 onPostgresAndRedis('the other ends of access', (start) => {
   cheapPasswords();

@@ -248,9 +248,18 @@ const OTHERS: readonly Chain[] = [
 const once: Check = (check) => check();
 const LATER: Timing = { here: eventually, elsewhere: eventually, caching: eventually };
 
-const CHAINS = { varied: VARIED, others: OTHERS };
+/** What the store of the tokens itself ends, and a renewal, after which the approval stays. */
+const REVOCATIONS: readonly Chain[] = OTHERS.map((chain) =>
+  Object.fromEntries(Object.entries(chain).filter(([, { isShared, isRenewal }]) => isShared || isRenewal)),
+);
 
-/** Tests ways to end access, with services that `start` starts. @param which the varied chains or the other ones */
+const CHAINS = { varied: VARIED, others: OTHERS, revocations: REVOCATIONS };
+
+/**
+ * Tests ways to end access, with services that `start` starts.
+ *
+ * @param which the varied chains, the other ones, or of these only the revocations
+ */
 export function endOfAccess(start: Start, which: keyof typeof CHAINS): void {
   const many = 100_000;
   const limits = { clientFailures: many, clientFailuresPerAddress: many, clientsPerPerson: many };

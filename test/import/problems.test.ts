@@ -122,6 +122,14 @@ onPostgres('the check of an import file', (open) => {
     ]);
   });
 
+  it('the check of an import file lists the first hundred problems, and their total number', async () => {
+    const { errors, output, exitCode } = await run(`import ${fileOf(...Array(250).fill('{}'))}`);
+    expect({ exitCode, output }).to.deep.equal({ exitCode: 1, output: '' });
+    expect(errors.match(/^line \d+: type/gm)).to.have.length(100);
+    expect(errors).to.contain('line 100: ').and.contain('… and 150 more');
+    expect(errors).to.match(/250 problem\(s\) found in the file\nNothing was changed\. Correct/);
+  });
+
   it('an import file that grows while it is read is refused', async () => {
     const name = fileOf(...Array.from({ length: 2_000 }, (_, at) => account(`A${at}`)));
     const read = async (file: ImportFile, onPiece = () => {}): Promise<number> => {

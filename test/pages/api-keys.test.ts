@@ -11,7 +11,7 @@ const DAY = 86_400;
 const valueOn = (html: string): string => /<code data-secret[^>]*>([^<]*)</.exec(html)?.[1] ?? '';
 
 describe('the page of API keys', () => {
-  const on = startSeeded({ clock: true, settings: { limits: { apiKeysPerPerson: 3 } } });
+  const on = startSeeded({ clock: true });
   let person: SignedInPerson;
 
   before(async () => {

@@ -119,7 +119,9 @@ onPostgresAndRedis('an approval of an organization', (start) => {
     const another = await addPerson(on.service, 'Ann', `ann-${client.id}@example.test`);
     for (const change of [
       () => addUri(EVIL),
+      () => clients.edit(client.id, { redirectUris: [REDIRECT_URI, 'http://partner.example/'] }),
       () => clients.transfer(client.id, another.accountId),
+      () => clients.transfer(client.id, undefined),
       () => clients.edit(client.id, { redirectUris: ['https://partner.example:444/', REDIRECT_URI] }),
     ]) {
       expect((await approve()).status).to.equal(303);

@@ -75,6 +75,7 @@ onPostgresAndRedis('a block of a client in one warehouse', (start) => {
       await eventually(async () => expect(await warehousesOf(token, node.issuer)).to.deep.equal(expected));
     }
     await eventually(() => expect(stream).to.include(`data: ${on.clients.confidential.id}\n`));
+    expect(stream, 'whom it concerns').not.to.include(member.accountId);
     if (node !== on.service) await node.close();
   });
 

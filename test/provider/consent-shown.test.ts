@@ -43,6 +43,8 @@ describe('an approval counts only for what the page showed', () => {
     readonly given?: () => Promise<unknown>;
     /** True if the person has approved the client before. */
     readonly isConnected?: true;
+    /** True if the page that is open shows the mark. */
+    readonly isVerified?: true;
     readonly make: () => Promise<unknown>;
     /** What the next page says about it. */
     readonly says: readonly string[];
@@ -51,6 +53,7 @@ describe('an approval counts only for what the page showed', () => {
   const revoke = () => on.service.clients.revoke(client.id);
   const ownedByGrace = () => on.service.clients.transfer(client.id, on.seeded.person.accountId);
   const relink = (homepage: string) => on.service.clients.edit(client.id, { name: 'Shown Name', links: { homepage } });
+  let owner: SeededPerson;
   const CHANGES: Readonly<Record<string, Change>> = {
     'a new name and redirect host': {
       make: () => edit('New Name', [REDIRECT_URI, SECOND]),
@@ -58,9 +61,13 @@ describe('an approval counts only for what the page showed', () => {
     },
     'a new owner': { make: ownedByGrace, says: ['It was made by Oscar Other .', 'Made by Grace Person'] },
     'a new name of the owner': {
-      given: ownedByGrace,
+      // An owner of its own: the name stays changed.
+      async given() {
+        owner = await addPerson(on.service, 'Gerda Person', 'gerda@example.test');
+        await on.service.clients.transfer(client.id, owner.accountId);
+      },
       async make() {
-        await on.service.accounts.rename(on.seeded.person.accountId, 'Gail Person');
+        await on.service.accounts.rename(owner.accountId, 'Gail Person');
         const renamed = async () => (await on.service.clients.find(client.id))?.ownerName;
         await eventually(async () => expect(await renamed()).to.equal('Gail Person'));
       },
@@ -68,6 +75,7 @@ describe('an approval counts only for what the page showed', () => {
     },
     'the end of the verification': {
       given: () => on.service.clients.verify(client.id, true),
+      isVerified: true,
       make: () => on.service.clients.verify(client.id, false),
       says: [said('consent.not-verified-now')],
     },
@@ -76,8 +84,9 @@ describe('an approval counts only for what the page showed', () => {
         await relink('https://sync.example/');
         await on.service.clients.verify(client.id, true);
       },
+      isVerified: true,
       make: () => relink('https://b.example/'),
-      says: ['no longer marked as verified. Its links were changed.'],
+      says: ['no longer marked as verified. Its links were changed.', 'b.example'],
     },
     'the end of the connection': {
       isConnected: true,
@@ -103,18 +112,23 @@ describe('an approval counts only for what the page showed', () => {
       says: [said('consent.not-approved'), said('consent.disconnected')],
     },
   };
-  for (const [what, { given, isConnected, make, says }] of Object.entries(CHANGES)) {
+  for (const [what, { given, isConnected, isVerified, make, says }] of Object.entries(CHANGES)) {
     it(`after ${what} the open page approves nothing: the next one says so, and can be approved`, async () => {
       await given?.();
       if (isConnected) await approve(await open());
       const page = await open({ prompt: 'consent' });
+      expect(page.html.includes('>Verified<')).to.equal(isVerified === true);
       await make();
       const again = await approve(page);
       expect(await outcomeOf(person, again)).to.equal('consent');
       for (const text of says) expect(textOf(again.html)).to.include(text);
+      expect(again.html).not.to.include('>Verified<');
+      const disconnected = said('consent.disconnected');
+      expect(again.html.includes(disconnected)).to.equal(says.includes(disconnected));
       expect(await remembered()).to.equal(undefined);
       expect(await connectedInLog()).to.equal(isConnected ? 1 : 0);
       expect(answerIn(await approve(again))).to.have.property('code');
+      expect(await connectedInLog()).to.equal(isConnected ? 2 : 1);
       const { name } = (await on.service.clients.find(client.id)) ?? {};
       expect(await remembered()).to.include({ name });
     });

@@ -118,6 +118,7 @@ describe('refused requests', () => {
     const refused = await introspect(on.service, client, from);
     expect([refused.body.error, refused.headers.get('www-authenticate')]).to.deep.equal(['slow_down', null]);
     expect(Number(refused.headers.get('retry-after'))).to.be.within(1, 60);
+    expect((await introspect(on.service, on.clients.resourceServer, from)).status, 'the right secret').to.equal(200);
     expect(warnings(from)).to.have.length(1);
     expect(warnings(from)[0]).to.include({ clientId: client.id, limit: 'client and address' });
     // Send a secret as the client id.

@@ -19,7 +19,7 @@ const PARALLEL = 20;
 /** How often each race is run. */
 export interface Rounds {
   readonly each: number;
-  /** Rounds of each race of equal requests, which have no order to try: none, or the fast run's. */
+  /** Rounds of each race of equal requests, which have no order to try. */
   readonly equals: number;
   /** Rounds of each race of a refresh with a revocation, whose steps interleave in any order. */
   readonly revocations: number;
@@ -45,15 +45,11 @@ export function defineRaces(rounds: Rounds): void {
       it('no token of a deleted client survives, even if a refresh runs at any moment', () =>
         deleteDuringRefresh(nodes, rounds.each));
 
-      if (rounds.equals === 0) return;
-
       it('one of several parallel exchanges of a code succeeds, and the others end its tokens', () =>
         exchangeTogether(nodes, rounds.equals));
       it('parallel refreshes of one token all answer 200, with the same successor', () =>
         refreshTogether(nodes, rounds.equals));
     });
-
-    if (rounds.equals === 0) return;
 
     it('without a retry window one refresh succeeds, and the others end the authorization', async () => {
       const nodes = await open(0);

@@ -27,6 +27,10 @@ describe('while a provider is unreachable', () => {
     expect(page.html).to.include('<bdi>Warehouse platform</bdi> does not answer');
     expect(on.service.logLines.join()).to.include(said('upstream.away-heading', { provider: 'a sign-in provider' }));
     expect((await on.traveller().signIn(on.seeded.other)).html).to.include('Oscar Other');
+    on.second.account = GRACE;
+    const person = on.traveller();
+    const there = await person.submit(await person.get('/login'), { sign_in_with: 'partner' });
+    expect((await person.travel(there)).html).to.include('Grace Person');
   });
 
   it('after a failed request to the provider, further users are refused for half a minute without one', async () => {

@@ -6,6 +6,7 @@ import type { AddressInfo } from 'node:net';
 import { hostname } from 'node:os';
 import { getCACertificates, setDefaultCACertificates } from 'node:tls';
 import { expect } from 'chai';
+import { unknownHosts } from '../../src/upstream/endpoint-hosts.ts';
 import { createProviderFetch } from '../../src/upstream/fetching.ts';
 import { createUpstreamProvider, newFlow } from '../../src/upstream/upstream-provider.ts';
 import { atEndOfFile } from '../support/end-of-run.ts';
@@ -70,6 +71,19 @@ describe("endpoints on a host other than the issuer's", () => {
       expect(page.html).to.include('Nothing is wrong with your account');
       expect(on.service.logLines.slice(-5).join()).to.include('endpoint_hosts: [localhost]');
     }
+  });
+});
+
+describe('endpoints of Google and Microsoft', () => {
+  const GOOGLE = ['accounts.google.com', 'oauth2.googleapis.com', 'openidconnect.googleapis.com', 'www.googleapis.com'];
+  const MICROSOFT = ['login.microsoftonline.com', 'graph.microsoft.com'];
+  const unknown = (issuer: string, hosts: readonly string[]) => unknownHosts(hosts, { issuer, endpointHosts: [] });
+
+  it('the other hosts of Google and Microsoft are allowed, so that an upgrade does not break sign-ins', () => {
+    expect(unknown('https://accounts.google.com', GOOGLE)).to.deep.equal([]);
+    expect(unknown('https://login.microsoftonline.com/tenant/v2.0', MICROSOFT)).to.deep.equal([]);
+    const other = unknown('https://id.example.com', GOOGLE.concat(MICROSOFT));
+    expect(other).to.have.lengthOf(6);
   });
 });
 

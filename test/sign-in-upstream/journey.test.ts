@@ -72,6 +72,20 @@ describe('a user who signs in for the first time and has no password', () => {
     expect(back.html).to.include('value="Night sync"');
   });
 
+  it('a user who cancels a confirmation at the provider is back at the form, and nothing is done', async () => {
+    const person = on.traveller();
+    const form = await person.travel(await person.get('/profile/api-keys'));
+    on.clock.advance(601);
+    const asked = await person.submit(form, { name: 'Night sync' });
+    on.upstream.isCancelling = true;
+    const back = await person.travel(await person.submit(asked, WITH_PLATFORM));
+    on.upstream.isCancelling = false;
+    expect(back.url.pathname).to.equal('/profile/api-keys');
+    expect(back.html).to.include('value="Night sync"');
+    const account = await on.service.accounts.findByEmail(LINUS.email);
+    expect(await on.service.apiKeys.listOf(account?.id ?? '')).to.deep.equal([]);
+  });
+
   it('a user of a provider without a password sees no page about passwords', async () => {
     for (const path of ['/forgot-password', '/profile/security/password']) {
       expect((await on.traveller().get(path)).status, path).to.equal(404);

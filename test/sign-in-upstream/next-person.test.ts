@@ -116,7 +116,8 @@ describe('the next user of a browser, without passwords and with one provider', 
   it("after a sign-out the next user sees the sign-in page; a portal's sign-in link leads to a prompt", async () => {
     const person = on.traveller();
     await on.signIn(GRACE, person);
-    await person.follow(await person.submit(await person.get('/logout'), {}));
+    const signedOut = await person.follow(await person.submit(await person.get('/logout'), {}));
+    expect(signedOut.html).to.match(/also sign out of\s+<bdi>Warehouse platform/);
     expect((await person.get('/login')).html).to.include('Warehouse platform');
     expect(promptOf(await person.get('/login/platform'))).to.equal('login');
   });

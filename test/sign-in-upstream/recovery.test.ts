@@ -125,6 +125,7 @@ describe('an account that an attacker had access to', () => {
       expect(log.map(({ action }) => action)).to.include.members(['disconnected', 'api_key_revoked']);
       // The mail lists the sign-in methods that remain, because an attacker may have added them.
       expect(await mailAbout('one-time link')).to.include('Sign-in with Platform & Co, added ');
+      expect(await mailAbout('A passkey was removed')).to.include('My phone');
     });
   }
 

@@ -4,7 +4,7 @@ import { CALLBACK, type TestBrowser, testBrowser } from '../pages/oauth-clients/
 import { addPasskey, optionsFor, signInWith } from '../pages/passkeys/soft-passkey.ts';
 import { fieldOf } from '../pages/signed-in-person.ts';
 import { outcomeOf } from '../provider/authorization-outcome.ts';
-import { authorizationUrl, type TestClient } from '../support/oauth.ts';
+import { authorizationUrl, introspect, type TestClient } from '../support/oauth.ts';
 import { createPerson, type Person } from '../support/person.ts';
 import { rawRequest } from '../support/raw-request.ts';
 import { addPerson, REDIRECT_URI, type SeededPerson } from '../support/seed.ts';
@@ -61,14 +61,16 @@ describe('a password session after the grace period', () => {
   it('what a password session began before the end gives nothing after it: no code, page, language or stream', async () => {
     const { issuer, settings } = on.service;
     const open = (more: object) => person.open(ask(more));
-    const consents = [await open({ prompt: 'consent' }), await open({ prompt: 'consent' })] as const;
+    const consent = await open({ prompt: 'consent' });
     const choice = await open({ prompt: 'select_account' });
-    const answered = await person.submit(consents[0], { decision: 'approve' });
+    const approver = await signedInAgain();
+    const answered = await approver.submit(await approver.open(ask({ prompt: 'consent' })), { decision: 'approve' });
     const stranger = createPerson(issuer);
     const { email, password } = owner;
     const signedIn = await stranger.submit(await stranger.open(ask()), { email, password });
     const test = await person.begin(client);
-    const tested = await person.submit(await person.open(await person.begin(client)), { decision: 'approve' });
+    const tester = await testBrowser(on.service, owner);
+    const tested = await tester.submit(await tester.open(await tester.begin(client)), { decision: 'approve' });
     // The stored answer to a form.
     const path = '/profile/oauth-clients/new';
     const form = { form_token: fieldOf(await person.get(path), 'form_token'), name: '' };
@@ -84,26 +86,30 @@ describe('a password session after the grace period', () => {
     expect(stream.status).to.equal(200);
     const choose = async (language: string) => person.submit(await person.get('/language'), { language });
     await choose('de');
+    const key = { accountId: owner.accountId, name: 'Export', expiresInDays: undefined };
+    const { value } = await on.service.apiKeys.add(key, { address: '127.0.0.1', browser: '' });
 
     endGrace();
-    for (const [what, ask] of Object.entries({
+    for (const [what, use] of Object.entries({
       'the choice of the account': async () => person.follow(await person.submit(choice, { decision: 'continue' })),
       'a new choice': () => open({ prompt: 'select_account' }),
-      'an approval of before': () => person.follow(answered),
-      'an approval on a page of before': () => person.submit(consents[1], { decision: 'approve' }),
+      'an approval of before': () => approver.follow(answered),
+      'an approval on a page of before': () => person.submit(consent, { decision: 'approve' }),
       'a sign-in of before': () => stranger.follow(signedIn),
       'a test of the own client': () => person.open(test),
-      'an approved test': () => person.follow(tested),
+      'an approved test': () => tester.follow(tested),
       'where a test comes back to': () => person.get(`${CALLBACK}?code=x&state=y`),
       'the answer to a form': answer,
     })) {
-      const { location, url, html } = await ask();
+      const { location, url, html } = await use();
       expect((location ?? url).pathname, `${what} ${html}`).to.equal(STRONG_SIGN_IN);
     }
     await choose('en');
     expect((await on.service.accounts.find(owner.accountId))?.language).to.equal('de');
     // The stream ends at the next keep-alive comment.
     expect(await stream.text()).to.include('event: over');
+    const { body } = await introspect(issuer, on.seeded.clients.resourceServer, value);
+    expect(body.active, 'the API key of before').to.equal(true);
   });
 
   it('a user with a password session is asked for the passkey during an authorization, which then continues', async () => {

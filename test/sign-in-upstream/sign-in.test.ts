@@ -1,6 +1,7 @@
 /** Signing in with a provider: to the provider, back, and on to the requested page. */
 import { expect } from 'chai';
 import { said } from '../pages/client-owner.ts';
+import { startsWithMail } from '../support/mail-server.ts';
 import { authorizationUrl } from '../support/oauth.ts';
 import { addPerson } from '../support/seed.ts';
 import { GRACE, startWithUpstream, WITH_PLATFORM } from './service.ts';
@@ -92,5 +93,35 @@ describe('signing in with a provider', () => {
     expect((await on.service.accounts.list()).items).to.deep.equal(before);
     // The log contains the subject, so that the operator finds it by the reference of the page.
     expect(on.service.logLines.join()).to.include('"subject":"n"');
+  });
+});
+
+describe('a user who signs in with a provider', () => {
+  const mail = startsWithMail();
+  const on = startWithUpstream({ start: mail.start, hasSecond: true });
+
+  it('mail announces the new provider link, in a known browser and alone in a new one; then each new browser once', async () => {
+    const person = on.traveller();
+    await person.signIn(on.seeded.person);
+    await person.submit(await person.get('/logout'), {});
+    for (const _ of [1, 2]) {
+      await on.signIn(GRACE, person);
+      await person.submit(await person.get('/logout'), {});
+    }
+    await on.signIn(GRACE);
+    on.second.account = { ...GRACE, sub: 'grace-at-the-partner' };
+    const another = on.traveller();
+    await another.travel(await another.submit(await another.get('/login'), { sign_in_with: 'partner' }));
+    // Mail is sent in the background, and the service sends all of it before it closes.
+    await on.service.close();
+    const subjects = mail.received.map(({ raw }) => /^Subject: (.*)$/m.exec(raw)?.[1]?.trim());
+    expect(subjects.toSorted()).to.deep.equal([
+      'A sign-in method was added to your Gatehouse account',
+      'A sign-in method was added to your Gatehouse account',
+      'We noticed a new sign-in to your Gatehouse account',
+      'We noticed a new sign-in to your Gatehouse account',
+    ]);
+    const [link] = mail.received.filter(({ raw }) => raw.includes('was added') && raw.includes('Warehouse platform'));
+    expect(link?.to).to.deep.equal([on.seeded.person.email]);
   });
 });

@@ -5,6 +5,7 @@ import { said } from '../pages/client-owner.ts';
 import { NEW, optionsFor, SECURITY } from '../pages/passkeys/soft-passkey.ts';
 import { startWithUpstream } from '../sign-in-upstream/service.ts';
 import { makePasskey, type SoftPasskey } from '../support/authenticator.ts';
+import { eventually } from '../support/eventually.ts';
 import { authorizationUrl } from '../support/oauth.ts';
 import type { Page } from '../support/person.ts';
 import { addPerson, passwordLink, type SeededPerson } from '../support/seed.ts';
@@ -438,8 +439,11 @@ export function driver(start: Start) {
       let page: Page | undefined;
       for (const event of row.events) page = await act(actor, event);
       if (row.at !== undefined) expect((page?.location ?? page?.url)?.pathname, 'leads to').to.equal(row.at);
-      const [last] = await on.service.activity.of(actor.who.accountId, { limit: 1 });
-      if (row.log !== undefined) expect(last?.action, 'the log').to.equal(row.log);
+      // The entry of a failed sign-in is written in the background.
+      await eventually(async () => {
+        const [last] = await on.service.activity.of(actor.who.accountId, { limit: 1 });
+        if (row.log !== undefined) expect(last?.action, 'the log').to.equal(row.log);
+      });
       expect(await stateOf(actor.browser), 'the session').to.equal(row.becomes);
       expect(await methodsOf(actor), 'methods').to.equal(row.methods ?? before);
       if (row.rule === 27) await act(actor, 'weak counts as weak');

@@ -198,7 +198,11 @@ describeOn([postgresServer], 'migrations with several nodes', () => {
       applied = migrate(database, { onMigration, onWait }, folderOfTomorrow());
       applied.catch(() => {});
       await eventually(() => expect(waits).to.have.length(1));
-      for (let reads = 0; reads < 20; reads += 1) {
+      const attempts = new Set<unknown>();
+      const attempt = `SELECT xact_start::text AS began FROM pg_stat_activity
+        WHERE datname = current_database() AND wait_event_type = 'Lock'`;
+      while (attempts.size < 2) {
+        for (const { began } of await database.query<{ began: string }>(attempt)) attempts.add(began);
         expect(await database.query('SELECT id FROM accounts LIMIT 1')).to.deep.equal([]);
         await delay(50);
       }

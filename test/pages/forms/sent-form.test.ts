@@ -63,18 +63,20 @@ describe('forms that create a client or an API key', () => {
     await on.service.database.query('DELETE FROM clients WHERE owner_account_id = $1', [on.seeded.person.accountId]);
   }
 
-  for (const { title, path, fields, list, isValid, action } of FORMS) {
-    describe(`the form for a new ${title}`, () => {
-      before(async () => {
-        person = await signedIn(on.service, on.seeded.person);
-        other = await signedIn(on.service, on.seeded.other);
-      });
+  async function signInBoth(): Promise<void> {
+    person = await signedIn(on.service, on.seeded.person);
+    other = await signedIn(on.service, on.seeded.other);
+  }
+  const listOwn = ({ list }: Form): Promise<string[]> => list(on.service, on.seeded.person.accountId);
+  async function expectRecorded({ action }: Form, times: number): Promise<void> {
+    const rows = await on.service.database.query('SELECT 1 FROM activity WHERE action = $1', [action]);
+    expect(rows).to.have.length(times);
+  }
 
-      const listOwn = (): Promise<string[]> => list(on.service, on.seeded.person.accountId);
-      async function expectRecorded(times: number): Promise<void> {
-        const rows = await on.service.database.query('SELECT 1 FROM activity WHERE action = $1', [action]);
-        expect(rows).to.have.length(times);
-      }
+  for (const one of FORMS) {
+    const { title, path, fields, list, isValid } = one;
+    describe(`the form for a new ${title}`, () => {
+      before(signInBoth);
 
       it('a form sent four times in parallel creates one entry and shows its secret once', async () => {
         const form = await person.get(path);
@@ -82,9 +84,9 @@ describe('forms that create a client or an API key', () => {
         const sent = await Promise.all(clicks);
         expect(sent.map(({ status }) => status)).to.deep.equal([303, 303, 303, 303]);
         expect(new Set(sent.map(({ location }) => location?.href)).size).to.equal(1);
-        const ids = await listOwn();
+        const ids = await listOwn(one);
         expect(ids).to.have.length(1);
-        await expectRecorded(1);
+        await expectRecorded(one, 1);
 
         const pages = await Promise.all(sent.map((page) => person.follow(page)));
         const secrets = pages.map(secretOn).filter((secret) => secret !== '');
@@ -103,7 +105,7 @@ describe('forms that create a client or an API key', () => {
         const own = await other.follow(await other.submit(await other.get(path), { ...fields, creation_key }));
         expect(secretOn(own)).to.not.equal('');
         expect(await list(on.service, on.seeded.other.accountId)).to.have.length(before.length + 1);
-        expect(await listOwn()).to.have.length(1);
+        expect(await listOwn(one)).to.have.length(1);
       });
 
       it('a form sent twice for the last entry below the limit is not refused, and the next one is', async () => {
@@ -113,40 +115,7 @@ describe('forms that create a client or an API key', () => {
           expect(status).to.equal(303);
         }
         expect((await person.send(path, fields)).status).to.equal(422);
-        expect(await listOwn()).to.have.length(2);
-      });
-
-      // The rest is the same for each form.
-      if (action !== 'client_added') return;
-
-      it('a form sent twice still shows the secret if the browser received only the second answer', async () => {
-        const form = await person.get(path);
-        await person.submit(form, fields);
-        const shown = await person.follow(await person.submit(form, fields));
-        const [id = ''] = await listOwn();
-        expect(await isValid(on.service, { id, secret: secretOn(shown) })).to.equal(true);
-      });
-
-      it('a form sent again later creates nothing, and says that the secret was already shown', async () => {
-        const form = await person.get(path);
-        expect(secretOn(await person.follow(await person.submit(form, fields)))).to.not.equal('');
-        const ids = await listOwn();
-        const again = await person.follow(await person.submit(form, fields));
-        expect(again.status).to.equal(200);
-        expect(again.html).to.include('was shown already').and.not.include('data-secret');
-        expect(await listOwn()).to.deep.equal(ids);
-        await expectRecorded(1);
-      });
-
-      it('a form with other values, or a newly loaded one, creates another entry', async () => {
-        const form = await person.get(path);
-        await person.submit(form, fields);
-        await person.submit(form, { ...fields, name: 'Another' });
-        expect(await listOwn()).to.have.length(2);
-        await deleteCreated();
-        await person.submit(form, fields);
-        await person.submit(await person.get(path), fields);
-        expect(await listOwn()).to.have.length(2);
+        expect(await listOwn(one)).to.have.length(2);
       });
 
       it('neither the creation key nor the secret is stored or logged in plain text', async () => {
@@ -163,21 +132,57 @@ describe('forms that create a client or an API key', () => {
         expect(once).to.be.a('string').with.length.above(20);
         expect(text).to.not.include(once);
       });
-
-      // Keep this test last: it moves the clock, after which no sign-in is recent.
-      it('a created secret is shown for five minutes, to its user only; a HEAD request does not consume it', async () => {
-        const { location = '' } = await person.submit(await person.get(path), fields);
-        expect(secretOn(await other.get(location))).to.equal('');
-        const headers = { cookie: person.cookieHeader(path) };
-        await fetch(location, { method: 'HEAD', headers });
-        on.clock.advance(299);
-        expect(secretOn(await person.get(location))).to.match(/^gate_/);
-        const late = await person.submit(await person.get(path), fields);
-        on.clock.advance(301);
-        expect(secretOn(await person.get(late.location ?? ''))).to.equal('');
-      });
     });
   }
+
+  describe('what is the same for each form', () => {
+    const [one] = FORMS;
+    const { path, fields, isValid } = one;
+    before(signInBoth);
+
+    it('a form sent twice still shows the secret if the browser received only the second answer', async () => {
+      const form = await person.get(path);
+      await person.submit(form, fields);
+      const shown = await person.follow(await person.submit(form, fields));
+      const [id = ''] = await listOwn(one);
+      expect(await isValid(on.service, { id, secret: secretOn(shown) })).to.equal(true);
+    });
+
+    it('a form sent again later creates nothing, and says that the secret was already shown', async () => {
+      const form = await person.get(path);
+      expect(secretOn(await person.follow(await person.submit(form, fields)))).to.not.equal('');
+      const ids = await listOwn(one);
+      const again = await person.follow(await person.submit(form, fields));
+      expect(again.status).to.equal(200);
+      expect(again.html).to.include('was shown already').and.not.include('data-secret');
+      expect(await listOwn(one)).to.deep.equal(ids);
+      await expectRecorded(one, 1);
+    });
+
+    it('a form with other values, or a newly loaded one, creates another entry', async () => {
+      const form = await person.get(path);
+      await person.submit(form, fields);
+      await person.submit(form, { ...fields, name: 'Another' });
+      expect(await listOwn(one)).to.have.length(2);
+      await deleteCreated();
+      await person.submit(form, fields);
+      await person.submit(await person.get(path), fields);
+      expect(await listOwn(one)).to.have.length(2);
+    });
+
+    // Keep this test last: it moves the clock, after which no sign-in is recent.
+    it('a created secret is shown for five minutes, to its user only; a HEAD request does not consume it', async () => {
+      const { location = '' } = await person.submit(await person.get(path), fields);
+      expect(secretOn(await other.get(location))).to.equal('');
+      const headers = { cookie: person.cookieHeader(path) };
+      await fetch(location, { method: 'HEAD', headers });
+      on.clock.advance(299);
+      expect(secretOn(await person.get(location))).to.match(/^gate_/);
+      const late = await person.submit(await person.get(path), fields);
+      on.clock.advance(301);
+      expect(secretOn(await person.get(late.location ?? ''))).to.equal('');
+    });
+  });
 });
 
 describeOn([postgresServer], 'a form whose answer from PostgreSQL was lost', () => {

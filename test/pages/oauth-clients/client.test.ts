@@ -225,19 +225,21 @@ describe('the page of an OAuth client', () => {
     expect((await owner.get(`${path}/redirect-uris`)).location?.pathname).to.equal(path);
   });
 
-  it('parallel registrations of redirect URIs lose no URI and never exceed 20', async () => {
+  it('parallel registrations of redirect URIs lose no URI and never exceed 20; a URI is added once, and only a valid one', async () => {
+    const register = (redirect_uri: string) => owner.send(`${path}/redirect-uris`, { redirect_uri });
+    expect((await register('https://*.example/')).status).to.equal(422);
+    expect((await register(REDIRECT_URI)).location?.pathname).to.equal(`${path}/connect`);
+    expect((await stored())?.redirectUris).to.deep.equal([REDIRECT_URI]);
     const uris = Array.from({ length: 24 }, (_, index) => `https://partner.example/${index}`);
     const answers: Page[] = [];
     // Send in parallel only as many requests as the account's queue admits.
     for (let first = 0; first < uris.length; first += 8) {
-      const sent = uris
-        .slice(first, first + 8)
-        .map((redirect_uri) => owner.send(`${path}/redirect-uris`, { redirect_uri }));
-      answers.push(...(await Promise.all(sent)));
+      answers.push(...(await Promise.all(uris.slice(first, first + 8).map(register))));
     }
     const added = answers.filter(({ status }) => status === 303);
     expect(added).to.have.length(19);
     expect(new Set((await stored())?.redirectUris).size).to.equal(20);
+    expect((await lastRecord())?.action).to.equal('client_changed');
     const refused = answers.find(({ status }) => status !== 303);
     expect(refused?.status).to.equal(422);
     expect(textOf(refused?.html ?? '')).to.include('at most 20 redirect URIs');

@@ -4,6 +4,7 @@ import { eventually } from '../../support/eventually.ts';
 import { startsWithMail } from '../../support/mail-server.ts';
 import { refresh, type TestClient } from '../../support/oauth.ts';
 import { describeOn, postgresServer } from '../../support/requirements.ts';
+import { addPerson } from '../../support/seed.ts';
 import { startSeeded } from '../../support/seeded.ts';
 import { type ClientOwner, isSecretValid, LIST, said, shownOn, signInOwner, textOf } from '../client-owner.ts';
 import { signedIn } from '../signed-in-person.ts';
@@ -80,6 +81,12 @@ describe('renewing an OAuth client on its page', () => {
     expect(textOf(again.html)).to.include('The client was renewed a moment ago');
     expect(again.html, 'the typed name was right').not.to.include('aria-invalid');
     expect(await isSecretValid(on.issuer, renewed)).to.equal(true);
+
+    on.clock.advance(60);
+    const later = await addPerson(on.service, 'Lara Later', 'lara@example.test');
+    await partnerTokens(on.issuer, { ...on.seeded, person: later }).tokens(renewed);
+    const since = (await on.service.activity.of(later.accountId, { limit: 50 })).map(({ action }) => action);
+    expect(since, 'connected after the renewal').to.include('connected').and.not.include('client_renewed');
   });
 
   it('a form sent twice renews once, and shows the only secret if the browser received only the second answer', async () => {

@@ -18,7 +18,7 @@ const WORKS = 'This client works.';
 
 describe('the test of a client', () => {
   const start = startsOn();
-  const on = startSeeded({ on: start });
+  const on = startSeeded({ on: start, clock: true });
   let browser: TestBrowser;
   let stranger: TestBrowser;
   let client: TestClient;
@@ -127,7 +127,7 @@ describe('the test of a client', () => {
     expect(titlesOf(page)).to.deep.equal(['Authorization request: OK']);
   });
 
-  it('the result of a client test is shown only to the owner, on the page of the client', async () => {
+  it('the result of a client test is shown only to the owner, on the page of the client, for five minutes', async () => {
     const { url } = await browser.run(client);
     expect(textOf((await browser.get(url)).html)).to.include(WORKS);
     const another = await add('confidential');
@@ -135,6 +135,8 @@ describe('the test of a client', () => {
     expect(textOf(elsewhere.html)).to.include('this one is gone');
     expect(elsewhere.html).not.to.include('grant_type');
     expect((await stranger.get(url)).status).to.equal(404);
+    on.clock.advance(301);
+    expect(textOf((await browser.get(url)).html)).to.include('this one is gone');
   });
 
   it('a client test whose secret is removed meanwhile stops and shows the cause', async () => {
@@ -167,6 +169,18 @@ describe('the test of a client', () => {
       expect(page.html).to.include('aria-describedby="client-secret-hint client-secret-problem"');
       if (secret !== '') expect(page.html).not.to.include(secret);
     }
+  });
+
+  it('a machine client cannot be tested on its page', async () => {
+    const { client: machine } = await on.service.clients.add({
+      kind: 'machine',
+      name: 'Night',
+      redirectUris: [],
+      isNative: false,
+      ownerAccountId: on.seeded.other.accountId,
+    });
+    expect((await browser.get(testPath(machine.id))).status).to.equal(404);
+    expect((await browser.send(testPath(machine.id))).status).to.equal(404);
   });
 
   it('a suspended client cannot be tested on its page', async () => {

@@ -3,6 +3,7 @@ import { expect } from 'chai';
 import { startWithUpstream } from '../../sign-in-upstream/service.ts';
 import { eventually } from '../../support/eventually.ts';
 import { startsWithMail } from '../../support/mail-server.ts';
+import { authorizationUrl } from '../../support/oauth.ts';
 import { createPerson } from '../../support/person.ts';
 import { addPerson, type SeededPerson } from '../../support/seed.ts';
 import { startSeeded } from '../../support/seeded.ts';
@@ -123,6 +124,15 @@ describe('passkeys', () => {
     await addPasskey(on.issuer, browser, { name: 'Other' });
     await eventually(() => expect(subjects().filter((one) => one !== unknown)).to.have.length(2));
     expect(subjects().filter((one) => one === unknown)).to.have.length(2);
+  });
+
+  it('a passkey signs in its own user, not the previous one of the browser, also with prompt=login', async () => {
+    const { passkey } = await addPasskey(on.issuer, person);
+    const shared = createPerson(on.issuer);
+    await shared.signIn(on.seeded.other);
+    const url = authorizationUrl(on.issuer, on.clients.confidential, { prompt: 'login consent' });
+    const page = await shared.follow(await signInWith(shared, passkey, { path: url }));
+    expect(page.html).to.include(credentials.email).and.not.include(on.seeded.other.email);
   });
 
   it('the form for the name of a passkey that was removed meanwhile gets a page, also after another sign-in', async () => {
