@@ -1,4 +1,4 @@
-/** Tells the doctor who owns the tables, and how many connections are allowed. */
+/** Tells the doctor the version of PostgreSQL, who owns the tables, and how many connections are allowed. */
 import type { Queries } from './queries.ts';
 
 /** An owner of some of our tables whose rights this role does not have. */
@@ -7,6 +7,11 @@ export interface ForeignOwner {
   readonly tables: number;
   /** False if this role may not read the tables. A migration fails even if it may. */
   readonly isReadable: boolean;
+}
+
+export async function serverVersion(database: Queries): Promise<string> {
+  const [row] = await database.query<{ version: string }>("SELECT current_setting('server_version') AS version");
+  return row?.version ?? '';
 }
 
 /** Returns the foreign owners; tables of other programs in the same schema do not count. */

@@ -258,7 +258,6 @@ const BREAKS: Readonly<Record<string, Readonly<Record<string, Row>>>> = {
     'a node that is not ready': [
       /that `\/readyz` on its operators’ listener names/,
       () => migrated(node('web:1', { state: 'not_ready' })),
-      WARNING,
     ],
     'no node runs': [/start the service/, () => migrated(), WARNING],
   },
@@ -333,6 +332,10 @@ const BREAKS: Readonly<Record<string, Readonly<Record<string, Row>>>> = {
     'a proxy that reaches no node': [/cannot reach a node: check with `gatehouse nodes`/, () => answering(502)],
     'a proxy that waits too short': [/did not wait for the answer of a node/, () => answering(504)],
     'a proxy that asks for a password': [/allow every path of the issuer/, () => answering(401)],
+    'a port with TLS and an issuer with http': [
+      /set GATEHOUSE_ISSUER \(issuer\) to the https origin/,
+      () => answering(400, {}, 'The plain HTTP request was sent to HTTPS port'),
+    ],
     'a proxy that redirects elsewhere': [
       /must be the address that answers itself/,
       () => answering(301, { location: 'https://www.a.test/' }),
