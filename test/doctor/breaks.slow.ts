@@ -221,7 +221,7 @@ const BREAKS: Readonly<Record<string, Readonly<Record<string, Row>>>> = {
         return { ...found, REDIS_URL: `${found.REDIS_URL}`.replace('redis://', 'redis://few:secret@') };
       },
     ],
-    'a full Redis': [/raise maxmemory/, () => redisWith({ maxmemory: '1mb' })],
+    'a full Redis': [/raise maxmemory/, () => redisWith({}, (redis) => redis.config('SET', 'maxmemory', '1'))],
     'a replica in REDIS_URL': [
       /point REDIS_URL to the master/,
       async () => {
@@ -350,7 +350,7 @@ const BREAKS: Readonly<Record<string, Readonly<Record<string, Row>>>> = {
         ),
     ],
     'an overloaded store of a node': [
-      /names the store/,
+      /names the store; .* `pool_mode = session`/,
       () => answering(503, { 'x-request-id': 'req_0123456789abcdef' }),
     ],
   },
