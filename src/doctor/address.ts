@@ -24,11 +24,15 @@ export function hopsVerdict(
       pretend to have any address; ${stated} → lower it to the number of proxies that append to the header, and make a
       proxy that passes it on unchanged overwrite it; ${PROXY_HELP}`;
   }
+  if (recorded === from && isLoopback(from) && proxyHops === 0) {
+    return warning`the service saw ${recorded}, the address of the doctor and of any proxy on this machine; ${stated} →
+      if there is a proxy, ${RAISE}; without one you need not do anything`;
+  }
   if (recorded === from) return ok(`the service saw ${recorded}, the address of the doctor; ${stated}`);
   const other = `the service saw ${recorded} instead of ${from}, the address of the doctor; ${stated}`;
   if (isPrivate(from) && !isPrivate(recorded) && proxyHops > 0)
     return ok(`${other}: correct if this network uses it outside`);
-  // Only a proxy explains these addresses: not a NAT, and not a direct connection.
+  // The doctor connected to the first; requests from outside never have the second.
   const isProxy = recorded === to || isLoopback(recorded);
   return trouble(
     isProxy ? 'problem' : 'warning',
@@ -78,6 +82,8 @@ export const HOPS_CHECK: Check = check(
   'server.proxy_hops',
   async ({ visitor, settings, service: { first }, address }) => {
     if (address !== undefined) return notChecked('--address bypasses the proxy');
+    const isLocal = settings.issuer.startsWith('http:') && settings.server.proxyHops === 0;
+    if (isLocal) return notChecked('the issuer is http, for this machine only');
     const recorded = await visitor.recordedAddress();
     if (recorded === undefined) return notChecked('the doctor could not sign in');
     return hopsVerdict({ ...first, recorded, proxyHops: settings.server.proxyHops });

@@ -25,7 +25,10 @@ export function explainConnectionError(answer: DoctorAnswer): Verdict | undefine
   return remedy === undefined ? undefined : problem`the answer was ${described(answer)} → ${remedy}`;
 }
 
-function proxyRemedy({ status }: DoctorAnswer): string {
+function proxyRemedy({ status, text }: DoctorAnswer): string {
+  if (/plain HTTP request was sent to HTTPS port/i.test(text)) {
+    return 'the port speaks TLS, but the issuer says http: set GATEHOUSE_ISSUER (issuer) to the https origin';
+  }
   if (status === 401 || status === 403) {
     return 'a firewall, or a proxy that asks for a password, refuses the request: allow every path of the issuer';
   }
@@ -54,7 +57,10 @@ function ownRemedy({ status, text, body }: DoctorAnswer): string | undefined {
   }
   if (status === 429) return 'too many failures came from this address: wait, and try again';
   if (status === 503 || body.error === 'temporarily_unavailable') {
-    return 'a store of that node is unavailable: `/readyz` on its operators’ listener names the store';
+    return (
+      'a store of that node is unavailable: `/readyz` on its operators’ listener names the store; if it says ready, and ' +
+      'only the change stream fails, notifications do not arrive: connect without the pooler, or use `pool_mode = session`'
+    );
   }
   return status >= 500 ? 'search the log of the nodes for the request id' : undefined;
 }

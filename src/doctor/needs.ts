@@ -14,7 +14,7 @@ import { foreignOwners, serverVersion } from '../storage/database-report.ts';
 import { compareMigrations, tableNames } from '../storage/migrate.ts';
 import { type ListedNode, listNodes } from '../storage/nodes.ts';
 import { connectRedis, createRedis, redisIdentity, redisProblems } from '../storage/redis/redis.ts';
-import { isRewritingOff } from '../storage/redis/report.ts';
+import { redisReport } from '../storage/redis/report.ts';
 import { createRedisStore } from '../storage/redis/store.ts';
 import { StorageUnavailable } from '../storage/storage-unavailable.ts';
 import { type StreamWatch, watchChanges } from './change-stream.ts';
@@ -122,8 +122,8 @@ async function openServer({ add, defer }: Context, { storage }: SettingsWithoutS
     const database = await openDatabase({ ...storage, timeoutFactor: TIMEOUT_FACTOR });
     defer(() => database.close());
     const start = performance.now();
-    const name = isEmbedded ? 'embedded PostgreSQL' : 'PostgreSQL';
-    add('database', where, ok(`${name} ${await serverVersion(database)} answers`, performance.now() - start));
+    const name = `${isEmbedded ? 'embedded PostgreSQL' : 'PostgreSQL'} ${await serverVersion(database)}`;
+    add('database', where, ok(`${name} answers`, performance.now() - start));
     return { database, where, fail };
   } catch (error) {
     return fail('database', error);
@@ -156,14 +156,15 @@ async function openSchema(
         ${GIVE_TABLES}; or migrate as that role, with storage.auto_migrate: false`;
       add('database_owner', where, verdict);
     }
-    const { pending } = await compareMigrations(database);
+    const { pending, newer } = await compareMigrations(database);
     if (pending.length > 0) {
       const verdict = problem`the schema lacks ${pending.join(', ')}: no node of this version has started with this
         database → run \`gatehouse migrate\`, or start a node of this version with storage.auto_migrate: true`;
       add('migrations', where, verdict);
       throw new NeedFailed('a migration is pending');
     }
-    add('migrations', where, ok('the schema has the migrations of this version'));
+    const later = newer.length === 0 ? '' : `, and also has ${newer.join(', ')} of a later version`;
+    add('migrations', where, ok(`the schema has the migrations of this version${later}`));
     failing = 'database_writes';
     // Ping as /readyz does: that fails on a read-only server or a full disk.
     await database.ping();
@@ -192,9 +193,9 @@ async function openTokens({ add, defer }: Context, { storage: { redisUrl } }: Se
   try {
     await connectRedis(redis);
     const start = performance.now();
-    const found = { problems: await redisProblems(redis), isRewritingOff: await isRewritingOff(redis) };
+    const found = { problems: await redisProblems(redis), ...(await redisReport(redis)) };
     const identity = await redisIdentity(redis);
-    // A full Redis answers all commands except writes and scripts: the checks of Redis then give the reason.
+    // A full Redis answers all commands except writes and scripts: `redis_memory` then gives the reason.
     const failure = await createRedisStore({ redis, clock: systemClock }).ping().catch(ofRedis);
     const answers = ok('answers what requests need', performance.now() - start);
     add('redis', where, failure ? storeProblem(failure, 'Redis refuses what requests need: ') : answers);

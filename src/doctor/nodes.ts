@@ -26,7 +26,7 @@ function nodeTrouble({ node, state, silentMs }: ListedNode): Verdict[] {
   const seconds = Math.round(silentMs / 1000);
   if (state === 'not_ready') {
     return [
-      trouble('warning', node)`${node} was not ready ${seconds} s ago →
+      trouble('problem', node)`${node} was not ready ${seconds} s ago →
         correct the store that \`/readyz\` on its operators’ listener names; after that, a node needs ten seconds to say so`,
     ];
   }
@@ -95,9 +95,9 @@ export const NODE_CHECKS: readonly Check[] = [
   }),
 
   check('nodes', ['nodes'], 'the nodes', ({ nodes }) => {
-    const running = runningOf(nodes).map(({ node, state }) => `${node} is ${state.replace('_', ' ')}`);
-    const none = warning`the database records no running node → ${START}`;
-    return [...nodes.flatMap(nodeTrouble), running.length > 0 ? ok(running.join(', ')) : none];
+    const ready = nodes.flatMap(({ node, state }) => (state === 'ready' ? `${node} is ready` : []));
+    const none = runningOf(nodes).length > 0 ? [] : warning`the database records no running node → ${START}`;
+    return [...nodes.flatMap(nodeTrouble), ready.length > 0 ? ok(ready.join(', ')) : none].flat();
   }),
 
   check('node_version', [], process.execPath, () => nodeVerdict(process.versions.node)),

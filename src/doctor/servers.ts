@@ -73,6 +73,9 @@ export async function providerVerdicts(
   async function verdictOf(settings: SignInProvider, index: number): Promise<Verdict> {
     const { id } = settings;
     const where = `sign_in.providers.${index}`;
+    const wrong = problems.find(({ path }) => path.startsWith(`${where}.`));
+    if (wrong)
+      return trouble('warning', wrong.path)`${id} was not asked: ${wrong.path} ${wrong.message} → ${wrong.remedy}`;
     const provider = createUpstreamProvider({ issuer, settings, clock: Date.now });
     const start = performance.now();
     const failure = await provider.checkClient().catch((error: Error) => error);
@@ -91,11 +94,6 @@ export async function providerVerdicts(
     return ok(`${id} accepts our client; sign in once to test that it has the redirect URI ${uri}`, ms);
   }
 
-  if (problems.length > 0) {
-    return problems.map(
-      ({ path, message, remedy }) => trouble('warning', path)`no provider was asked: ${path} ${message} → ${remedy}`,
-    );
-  }
   // Check all providers concurrently, so that a provider that does not answer delays no other.
   return Promise.all(providers.map(verdictOf));
 }

@@ -47,4 +47,13 @@ export const STORE_CHECKS: readonly Check[] = [
       disk is full → if no backup is running, one was interrupted: \`redis-cli config set
       auto-aof-rewrite-percentage 100\``;
   }),
+
+  check('redis_memory', ['tokens'], 'REDIS_URL', ({ tokens: { redis } }) => {
+    if (redis?.fullness === undefined) return [];
+    const amount = `${Math.round(redis.fullness * 100)} % of maxmemory in use`;
+    if (redis.fullness < 0.8) return ok(amount);
+    const status = redis.fullness < 0.95 ? warning : problem;
+    return status`${amount}: when memory is full, no token can be issued →
+      raise maxmemory, or move Redis to a machine with more memory`;
+  }),
 ];

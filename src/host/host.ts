@@ -33,7 +33,6 @@ export interface HostParts {
   readonly log: Logger;
   readonly server: AuthorizationServer;
   readonly refreshSession: readonly Middleware[];
-  /** The endpoints at which upstream providers announce a sign-out, by path. */
   readonly errorPage: ErrorPage;
   /** Runs before the pages: shows the stored result of a submitted form. */
   readonly showResult: Middleware;

@@ -49,12 +49,6 @@ export function requireOwnPage(client: Client | undefined, ctx: Context): void {
   throw new OAuthError(400, 'invalid_request', `${page} is not one of this client's`);
 }
 
-/** Route step: for requests that only servers send. @throws OAuthError `invalid_request` */
-export function refusePages(ctx: Context, next: NextStep): Promise<Answer> {
-  if (!isFromPage(ctx)) return next();
-  throw new OAuthError(400, 'invalid_request', 'web pages may not send this request');
-}
-
 /**
  * True if a user navigates to the address. False for images, frames and scripts of other sites, and
  * for a prefetch, whose visit may never happen (Fetch Metadata, `Sec-Purpose`). Also true if a

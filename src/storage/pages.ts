@@ -45,8 +45,10 @@ interface ListQuery {
 /** Compares all letters, including non-ASCII ones, in the same way in every locale of the database. */
 const ANY_LOCALE = 'COLLATE "und-x-icu"';
 
-/** Returns an expression for ORDER BY, as in the indexes of names. */
-export const byName = (column: string): string => `${column} ${ANY_LOCALE}`;
+/** Returns an expression for ORDER BY that sorts numbers in names by value: `a 9` before `a 10`. */
+export const byName = (column: string): string =>
+  `regexp_replace(regexp_replace(${column}, '(\\d+)', '0000000000\\1', 'g'), '0*(\\d{10})', '\\1', 'g')
+    ${ANY_LOCALE}`;
 
 /**
  * Reads a filtered list in steps, until enough entries match.

@@ -211,6 +211,7 @@ describe('operator doctor, comparing its own address with the recorded one', () 
     ['a proxy on this machine, from a private network', 'problem', '127.0.0.1', PRIVATE, PRIVATE],
     ['the address to which the doctor connected', 'problem', PROXY, OURS, PROXY],
     ['that address, from a private network', 'problem', PROXY, PRIVATE, PROXY],
+    ['one address for the doctor and the proxy', 'warning', '127.0.0.1', '127.0.0.1', '127.0.0.1'],
     ['another private address, from a private network', 'warning', '172.18.0.1', PRIVATE, PROXY],
     ['the address of the doctor', 'ok', OURS, OURS, PROXY],
     ['its own private address', 'ok', PRIVATE, PRIVATE, PROXY],

@@ -221,7 +221,7 @@ const BREAKS: Readonly<Record<string, Readonly<Record<string, Row>>>> = {
         return { ...found, REDIS_URL: `${found.REDIS_URL}`.replace('redis://', 'redis://few:secret@') };
       },
     ],
-    'a full Redis': [/raise maxmemory/, () => redisWith({ maxmemory: '100kb' })],
+    'a full Redis': [/raise maxmemory/, () => redisWith({}, (redis) => redis.config('SET', 'maxmemory', '1'))],
     'a replica in REDIS_URL': [
       /point REDIS_URL to the master/,
       async () => {
@@ -258,7 +258,6 @@ const BREAKS: Readonly<Record<string, Readonly<Record<string, Row>>>> = {
     'a node that is not ready': [
       /that `\/readyz` on its operators’ listener names/,
       () => migrated(node('web:1', { state: 'not_ready' })),
-      WARNING,
     ],
     'no node runs': [/start the service/, () => migrated(), WARNING],
   },
@@ -333,6 +332,10 @@ const BREAKS: Readonly<Record<string, Readonly<Record<string, Row>>>> = {
     'a proxy that reaches no node': [/cannot reach a node: check with `gatehouse nodes`/, () => answering(502)],
     'a proxy that waits too short': [/did not wait for the answer of a node/, () => answering(504)],
     'a proxy that asks for a password': [/allow every path of the issuer/, () => answering(401)],
+    'a port with TLS and an issuer with http': [
+      /set GATEHOUSE_ISSUER \(issuer\) to the https origin/,
+      () => answering(400, {}, 'The plain HTTP request was sent to HTTPS port'),
+    ],
     'a proxy that redirects elsewhere': [
       /must be the address that answers itself/,
       () => answering(301, { location: 'https://www.a.test/' }),
@@ -347,7 +350,7 @@ const BREAKS: Readonly<Record<string, Readonly<Record<string, Row>>>> = {
         ),
     ],
     'an overloaded store of a node': [
-      /names the store/,
+      /names the store; .* `pool_mode = session`/,
       () => answering(503, { 'x-request-id': 'req_0123456789abcdef' }),
     ],
   },

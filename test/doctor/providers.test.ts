@@ -56,6 +56,9 @@ describe('operator doctor, checking a provider', () => {
     const unread = [{ path, message: 'cannot be read', remedy: 'make it readable' }];
     const found = await findingOf({ clientSecret: 'unread' }, unread);
     expect(found).to.include({ status: 'warning', where: path, remedy: 'make it readable' });
-    expect(found?.message).to.contain('no provider was asked');
+    expect(found?.message).to.contain('platform was not asked');
+    const providers = [upstream.settings({ clientSecret: 'unread' }), upstream.settings()];
+    const both = await providerVerdicts(OURS, { providers, problems: unread });
+    expect(both.map(({ status }) => status)).to.deep.equal(['warning', 'ok']);
   });
 });

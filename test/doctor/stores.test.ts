@@ -30,6 +30,40 @@ describeOn([postgresServer, redisServer], 'operator doctor, checking the stores'
   const withStores = (DATABASE_URL: string, REDIS_URL = '') =>
     examine({ GATEHOUSE_ISSUER: issuer, DATABASE_URL, REDIS_URL });
 
+  it('the doctor warns of a Redis that is nearly full', async () => {
+    const databaseUrl = await freshMigratedDatabaseUrl();
+    const server = await startRedisServer();
+    const redis = await opened.add(Promise.resolve(new Redis(server.url)), async (one) => one.disconnect());
+    const unlimited = await withStores(databaseUrl, server.url);
+    expect(unlimited.of('redis').status).to.equal('ok');
+    expect(unlimited.output).not.to.contain('redis_memory');
+    // Large enough that the memory of the doctor's own connections does not change the percentage.
+    await redis.setrange('filler', 64 * 1024 ** 2, 'x');
+    const [, used = ''] = /^used_memory:(\d+)/m.exec(await redis.info('memory')) ?? [];
+    for (const [percent, status] of [
+      [70, 'ok'],
+      [90, 'warning'],
+      [97, 'problem'],
+    ] as const) {
+      await redis.config('SET', 'maxmemory', Math.round((Number(used) * 100) / percent));
+      const found = (await withStores(databaseUrl, server.url)).of('redis_memory');
+      expect(found.status, found.message).to.equal(status);
+    }
+    redis.disconnect();
+    await server.stop();
+  });
+
+  it('the doctor names the migrations of a later version', async () => {
+    const databaseUrl = await freshMigratedDatabaseUrl();
+    const client = new pg.Client(databaseUrl);
+    await client.connect();
+    await client.query("INSERT INTO gatehouse_migrations (name, run_on) VALUES ('9999_later', now())");
+    await client.end();
+    const { of } = await withStores(databaseUrl);
+    expect(of('migrations')).to.include({ status: 'ok' });
+    expect(of('migrations').message).to.contain('9999_later of a later version');
+  });
+
   it('the doctor detects a Redis account that may not do what requests do, and so does the check of /readyz', async () => {
     const server = await startRedisServer();
     const redis = await opened.add(Promise.resolve(new Redis(server.url)), async (one) => one.disconnect());

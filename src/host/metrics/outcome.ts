@@ -96,7 +96,7 @@ export function createOutcomeMetrics(registry: Registry): Outcomes {
   });
   const upstream = new Counter({
     name: 'gatehouse_upstream_sign_ins_total',
-    help: 'Returns from a provider, and its sign-out requests, by outcome.',
+    help: 'Returns from a provider, by outcome.',
     labelNames: ['provider', 'outcome'],
     registers,
   });

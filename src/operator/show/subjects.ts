@@ -312,7 +312,7 @@ async function sessionState(session: RecordedSession, registries: Registries): P
     const ended = await whatEnded(registries, { accountId, end });
     return {
       state: 'revoked',
-      why: sentences(`${where} was ended.`, ended?.why ?? 'The person signed out there, or at their sign-in provider.'),
+      why: sentences(`${where} was ended.`, ended?.why ?? 'The person signed out there.'),
       times: { ...times, revoked_at: endedAt, ...ended?.times },
     };
   }

@@ -50,9 +50,14 @@ function problemGroupsOf(groups: readonly Stored[], client: Pick<Client, 'redire
 }
 
 /** Returns the URI that was sent, and those that are registered if that is the cause; undefined if it is not of interest. */
-function redirectUriOf({ redirectUri, step, error, cause }: Omit<Stored, 'at'>, registered: readonly string[]) {
+function redirectUriOf(
+  { redirectUri, step, error, cause, isMended }: Omit<Stored, 'at'>,
+  registered: readonly string[],
+) {
   if (redirectUri === null) return undefined;
   const isTheCause = error === 'invalid_redirect_uri' || /redirect_uri/.test(cause);
   if (step === 'token' && !isTheCause) return undefined;
-  return { sent: redirectUri, registered: isTheCause ? registered : [] };
+  /** True if the URIs may differ only in what is not stored. */
+  const isHidden = error === 'invalid_redirect_uri' && !isMended && registered.includes(redirectUri);
+  return { sent: redirectUri, registered: isTheCause ? registered : [], isHidden };
 }

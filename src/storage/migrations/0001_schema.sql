@@ -63,7 +63,10 @@ create table organizations (
 );
 create index organizations_name_key on organizations (name_key);
 create index organizations_ended on organizations (ended_at) where ended_at is not null;
-create index organizations_by_name on organizations (name collate "und-x-icu", id); -- As `byName` in storage/pages.ts.
+-- The expression of `byName` (storage/pages.ts).
+create index organizations_by_name on organizations ((
+  regexp_replace(regexp_replace(name, '(\d+)', '0000000000\1', 'g'), '0*(\d{10})', '\1', 'g')
+    collate "und-x-icu"), id);
 -- Only updates: a new organization has no members, and a deletion also deletes its memberships, which are announced.
 create trigger organizations_named after update on organizations
   for each row execute function announce('organizations', 'id');
@@ -80,7 +83,10 @@ create table warehouses (
 );
 create index warehouses_present on warehouses (organization_id) where ended_at is null;
 create index warehouses_ended on warehouses (ended_at) where ended_at is not null;
-create index warehouses_by_name on warehouses (organization_id, name collate "und-x-icu", id);
+-- The expression of `byName` (storage/pages.ts).
+create index warehouses_by_name on warehouses (organization_id, (
+  regexp_replace(regexp_replace(name, '(\d+)', '0000000000\1', 'g'), '0*(\d{10})', '\1', 'g')
+    collate "und-x-icu"), id);
 create trigger warehouses_named after insert or update or delete on warehouses
   for each row execute function announce('organizations', 'organization_id');
 

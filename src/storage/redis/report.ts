@@ -1,4 +1,4 @@
-/** Tells the doctor about an interrupted backup of Redis. */
+/** Tells the doctor about an interrupted backup of Redis, and a full Redis. */
 import type { Cluster, Redis } from 'ioredis';
 import { mastersOf, reply } from './redis.ts';
 
@@ -8,19 +8,28 @@ const isOvergrown = (size: number, rewrittenSize: number): boolean =>
   size > 64 * 1024 ** 2 && size > 10 * rewrittenSize;
 
 /**
- * Returns true if a master does not rewrite its append-only file, as during a backup.
+ * `isRewritingOff` is true if a master does not rewrite its append-only file, as during a backup. `fullness` is the used
+ * part of `maxmemory` of the fullest master; undefined if none has a limit, or shows it.
  *
  * @throws StorageUnavailable if a master does not answer.
  */
-export async function isRewritingOff(redis: Redis | Cluster): Promise<boolean> {
-  const found = await Promise.all(mastersOf(redis).map(isOffAt));
-  return found.includes(true);
+export async function redisReport(redis: Redis | Cluster) {
+  const found = await Promise.all(mastersOf(redis).map(reportOf));
+  const parts = found.map(({ fullness }) => fullness).filter(Number.isFinite);
+  return {
+    isRewritingOff: found.some(({ isRewritingOff }) => isRewritingOff),
+    fullness: parts.length > 0 ? Math.max(...parts) : undefined,
+  };
 }
 
-async function isOffAt(master: Redis): Promise<boolean> {
+async function reportOf(master: Redis) {
   // INFO does not show this. For an account without the right to CONFIG, only the size of the file reveals it.
   const [, percentage] = await master.config('GET', REWRITING).catch((): string[] => []);
-  const info = await reply(master.info('persistence'));
+  const info = await reply(master.info());
   const size = (name: string): number => Number(new RegExp(`^${name}:(\\d+)`, 'm').exec(info)?.[1] ?? 0);
-  return percentage === '0' || isOvergrown(size('aof_current_size'), size('aof_base_size'));
+  return {
+    isRewritingOff: percentage === '0' || isOvergrown(size('aof_current_size'), size('aof_base_size')),
+    // Not a number without used_memory, infinite without maxmemory.
+    fullness: (size('used_memory') || NaN) / size('maxmemory'),
+  };
 }

@@ -69,7 +69,10 @@ onPostgresAndRedis('a problem of a client', (start) => {
     await owner.send(`${path}/redirect-uris`, { redirect_uri: OTHER_URI });
     await expectCounts(2, 1);
     const page = textOf((await owner.get(`${path}/problems`)).html);
-    expect(page).to.include('This redirect URI is registered now.');
+    expect(page).to.include('This redirect URI is registered now.').and.not.include('It differs in a value');
+    await owner.send(`${path}/redirect-uris`, { redirect_uri: `${OTHER_URI}?tenant=8` });
+    await expectCounts(2, 1);
+    expect(textOf((await owner.get(`${path}/problems`)).html)).to.include('It differs in a value of its query, or was');
   });
 
   it('with a wrong secret closes once a secret is added, and opens again if the client sends a wrong one', async () => {
