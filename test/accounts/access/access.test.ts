@@ -25,6 +25,7 @@ async function setUp(database: Database) {
   const ada = await createAccounts(parts).add({ email: 'ada@demo.test', name: 'Ada' });
   const { client } = await createClientRegistry(parts).add(machine);
   return {
+    organizations,
     nord: { id: nord.id, name: 'Nord' },
     empty: { id: empty.id, name: 'Empty' },
     hall2: { id: hall2.id, name: 'Hall 2' },
@@ -46,7 +47,7 @@ describe('access', () => {
   });
 
   it('an owner and an admin have all rights in every warehouse, listed by name', async () => {
-    const { ada, nord, empty, hall2, hall10 } = place;
+    const { organizations, ada, nord, empty, hall2, hall10 } = place;
     const rights = ['read', 'write', 'manage'];
     await memberships.setRole(ada, nord.id, 'admin');
     await memberships.setRights(ada, hall10.id, ['read']);
@@ -62,6 +63,11 @@ describe('access', () => {
         ],
       },
     ]);
+    const { items } = await organizations.listWarehouses({}, nord.id);
+    expect(
+      items.map(({ name }) => name),
+      'listed by the database',
+    ).to.deep.equal(['Hall 2', 'Hall 10']);
   });
 
   it('a machine client has access only by its own memberships', async () => {
