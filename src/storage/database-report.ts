@@ -15,11 +15,6 @@ export interface ForeignOwner {
   readonly isReadable: boolean;
 }
 
-export async function serverVersion(database: Queries): Promise<string> {
-  const [row] = await database.query<{ version: string }>("SELECT current_setting('server_version') AS version");
-  return row?.version ?? '';
-}
-
 /** Returns the foreign owners; tables of other programs in the same schema do not count. */
 export const foreignOwners = (database: Queries, names: readonly string[]): Promise<ForeignOwner[]> =>
   // A role without the right to use the schema has no current schema.
