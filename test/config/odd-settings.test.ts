@@ -135,7 +135,7 @@ const REFUSED: readonly Refused[] = [
   ['- a', 'FILE', '`name: value`'],
   ['', 'FILE', '`{}`'],
   ['server:', 'FILE', '`{}`'],
-  ['log: &a {level: info}\nserver: *a', 'server.level', 'remove it'],
+  ['log: &a {level: info}\nserver: *a', 'server.level', '`level` belongs under `log`'],
   ['{}', 'server.port (from PORT)', 'write a number from 1 to 65535', { PORT: '3000x' }],
   ['{}', 'server.port (from PORT)', 'write a number from 1 to 65535', { PORT: '08080' }],
   ['{}', 'storage.database_url (from DATABASE_URL)', '/gatehouse`', { DATABASE_URL: 'postgres://db' }],
@@ -178,6 +178,9 @@ const REFUSED: readonly Refused[] = [
     '`openssl rand -base64 48`',
     { GATEHOUSE_CHANGES_SECRETS: 'hr:short' },
   ],
+  ['{}', 'GATEHOUSE_SERVER_PORT', 'did you mean PORT?', { GATEHOUSE_SERVER_PORT: '1' }],
+  ['{}', 'GATEHOUSE_PORT', 'did you mean PORT?', { GATEHOUSE_PORT: '1' }],
+  ['{}', 'GATEHOUSE_TOKENS_RETRY_WINDOW', 'has no variable', { GATEHOUSE_TOKENS_RETRY_WINDOW: '1' }],
   ['{}', 'mail.from', '`gatehouse@example.com`', { SMTP_URL: 'smtp://m' }],
   ['{}', 'GATEHOUSE_COOKIE_KEYS_FILE', 'write', { GATEHOUSE_COOKIE_KEYS_FILE: fileWith('\n', 'empty') }],
 ];
