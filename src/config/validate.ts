@@ -65,8 +65,10 @@ function remedyFor(path: readonly string[], key: string): string {
     return 'set secrets in the environment: GATEHOUSE_COOKIE_KEYS and GATEHOUSE_TOKEN_KEYS';
   }
   const [heading] = path;
-  const home = [...knownSettings.values()].find((one) => one.path.length > 1 && one.path.at(-1) === key)?.path[0];
-  if (home !== undefined && path.length <= 1) return `\`${key}\` belongs under \`${home}\``;
+  const home = [...knownSettings.values()].find((one) => one.path.at(-1) === key)?.path;
+  if (home !== undefined && path.length <= 1) {
+    return home.length > 1 ? `\`${key}\` belongs under \`${home[0]}\`` : `\`${key}\` belongs at the left margin`;
+  }
   const here = heading === undefined ? settingsFile.shape : settingsUnder(heading);
   const allowed = path.length > 1 ? settingsInList(path) : Object.keys(here);
   return `remove it; allowed here: ${allowed.join(', ')}`;

@@ -24,16 +24,17 @@ export function hopsVerdict(
       pretend to have any address; ${stated} → lower it to the number of proxies that append to the header, and make a
       proxy that passes it on unchanged overwrite it; ${PROXY_HELP}`;
   }
-  if (recorded === from && isLoopback(from) && proxyHops === 0) {
+  if (recorded === from && (isLoopback(from) || from === to) && proxyHops === 0) {
     return warning`the service saw ${recorded}, the address of the doctor and of any proxy on this machine; ${stated} →
       if there is a proxy, ${RAISE}; without one you need not do anything`;
   }
   if (recorded === from) return ok(`the service saw ${recorded}, the address of the doctor; ${stated}`);
   const other = `the service saw ${recorded} instead of ${from}, the address of the doctor; ${stated}`;
-  if (isPrivate(from) && !isPrivate(recorded) && proxyHops > 0)
-    return ok(`${other}: correct if this network uses it outside`);
   // The doctor connected to the first; requests from outside never have the second.
   const isProxy = recorded === to || isLoopback(recorded);
+  if (!isProxy && isPrivate(from) && !isPrivate(recorded) && proxyHops > 0) {
+    return ok(`${other}: correct if this network uses it outside`);
+  }
   return trouble(
     isProxy ? 'problem' : 'warning',
   )`${other}: all people share it if it is that of a proxy, and one of them

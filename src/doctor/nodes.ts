@@ -95,9 +95,11 @@ export const NODE_CHECKS: readonly Check[] = [
   }),
 
   check('nodes', ['nodes'], 'the nodes', ({ nodes }) => {
-    const ready = nodes.flatMap(({ node, state }) => (state === 'ready' ? `${node} is ready` : []));
+    const troubles = nodes.flatMap(nodeTrouble);
+    const fine = nodes.filter((one) => nodeTrouble(one).length === 0);
     const none = runningOf(nodes).length > 0 ? [] : warning`the database records no running node → ${START}`;
-    return [...nodes.flatMap(nodeTrouble), ready.length > 0 ? ok(ready.join(', ')) : none].flat();
+    const states = fine.map(({ node, state }) => `${node} is ${state.replace('_', ' ')}`);
+    return [...troubles, states.length > 0 ? ok(states.join(', ')) : none].flat();
   }),
 
   check('node_version', [], process.execPath, () => nodeVerdict(process.versions.node)),

@@ -128,6 +128,7 @@ const REFUSED: readonly Refused[] = [
   ['log: verbose', 'log', '`log`'],
   ['loglevel: info', 'loglevel', 'remove it; allowed here: issuer, server, storage,'],
   ['retry_window: 5s', 'retry_window', '`retry_window` belongs under `tokens`'],
+  ['server: {issuer: x}', 'server.issuer', 'belongs at the left margin'],
   ['server: {proxyHops: 1}', 'server.proxyHops', 'remove it; allowed here: host, port, proxy_hops,'],
   ['sessions.absolute: 1d', 'sessions.absolute', 'remove it'],
   ['issuer: https://a.example\nissuer: https://b.example', 'FILE, line 2, column 1', 'the setting is also in line 1'],

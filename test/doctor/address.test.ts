@@ -212,6 +212,7 @@ describe('operator doctor, comparing its own address with the recorded one', () 
     ['the address to which the doctor connected', 'problem', PROXY, OURS, PROXY],
     ['that address, from a private network', 'problem', PROXY, PRIVATE, PROXY],
     ['one address for the doctor and the proxy', 'warning', '127.0.0.1', '127.0.0.1', '127.0.0.1'],
+    ['one private address for the doctor and the proxy', 'warning', PRIVATE, PRIVATE, PRIVATE],
     ['another private address, from a private network', 'warning', '172.18.0.1', PRIVATE, PROXY],
     ['the address of the doctor', 'ok', OURS, OURS, PROXY],
     ['its own private address', 'ok', PRIVATE, PRIVATE, PROXY],
@@ -226,5 +227,8 @@ describe('operator doctor, comparing its own address with the recorded one', () 
   it('behind a counted proxy, a private network may have another address outside', () => {
     const seen = { recorded: OURS, from: PRIVATE, to: PROXY, proxyHops: 1 };
     expect(hopsVerdict(seen)).to.include({ status: 'ok' });
+    for (const recorded of [PROXY, '127.0.0.1']) {
+      expect(hopsVerdict({ ...seen, recorded }), recorded).to.include({ status: 'problem' });
+    }
   });
 });

@@ -77,10 +77,13 @@ export function createPasskeys(parts: {
      * never changes, so that a new passkey on the same authenticator replaces the former one.
      */
     async handleOf(accountId: string): Promise<string> {
+      await database.query('UPDATE accounts SET passkey_handle = $2 WHERE id = $1 AND passkey_handle IS NULL', [
+        accountId,
+        randomId('', 64),
+      ]);
       const [row] = await database.query<{ handle: string }>(
-        `UPDATE accounts SET passkey_handle = coalesce(passkey_handle, $2) WHERE id = $1
-          RETURNING passkey_handle AS handle`,
-        [accountId, randomId('', 64)],
+        'SELECT passkey_handle AS handle FROM accounts WHERE id = $1',
+        [accountId],
       );
       if (row === undefined) throw new Error('the account has been deleted');
       return row.handle;

@@ -7,7 +7,8 @@
 -- The arguments of such a trigger are the topic and at most two columns that name what has changed; one of them may be
 -- null. Changes of columns that no node caches are not announced, because many requests write last_used_at.
 create function announce() returns trigger language plpgsql as $$
-  declare not_kept constant text[] := array['last_used_at', 'networks_mailed_at', 'silent_at', 'silent_elsewhere_at'];
+  declare not_kept constant text[] := array['last_used_at', 'networks_mailed_at', 'silent_at',
+    'silent_elsewhere_at', 'grace_began_at', 'passkey_handle'];
 begin
   if tg_level = 'STATEMENT' then
     perform pg_notify('gatehouse_named_changes', 'everything');
