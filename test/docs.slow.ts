@@ -131,7 +131,7 @@ describe('the documentation', () => {
           if (out > 0) words[out] = path.join(mkdtempSync(path.join(directory, 'out-')), 'file');
           // Type a confirmation for commands that ask for one.
           const isAsked =
-            words[0] === 'revoke' || /^(remove|remove-secret|renew|delete|end|revoke)$/.test(words[1] ?? '');
+            words[0] === 'revoke' || /^(?!memberships )\S+ (remove|remove-secret|renew|delete|end|revoke)\b/.test(line);
           if (isAsked && !words.includes('--yes')) words.push('--yes');
           const isMailing = words.includes('--mail');
           const run = operatorWith({

@@ -88,7 +88,7 @@ describeInBrowser('the life of an OAuth client', (visit) => {
     await page.goto(`${authorizationUrl(issuer, { ...client, redirectUri: `${partner.redirectUri}/` })}`);
     await page.getByText('return address is not registered').waitFor();
     await page.goto(`${issuer}/profile/oauth-clients/${id}/problems`);
-    await page.getByText('“/” should not be there.').waitFor();
+    await page.getByText(`${partner.redirectUri}/`, { exact: true }).waitFor();
 
     await page.getByRole('link', { name: 'Settings' }).click();
     await page.getByLabel('Name').fill('Stock Sync 2');
