@@ -1,4 +1,4 @@
-/** How many users have connected a client: shown on its consent page, and limited for unchecked clients. */
+/** How many users have connected a client, and what else people see of it before they approve it. */
 import { type ClientLinks, redirectHosts } from '../clients/client.ts';
 import { BY_GENERATION, endedThroughOf, isCurrentSince } from '../clients/client-row.ts';
 import type { Queries } from '../storage/queries.ts';
@@ -55,20 +55,6 @@ export async function approvableClients(
 /** Maximum number of connections that are counted. */
 export const MAX_COUNTED = 1_000;
 
-/**
- * Returns a condition in SQL: the client is unchecked (a user provides it, and the operator has not checked it), as
- * many users have connected it as may connect an unchecked client, and `account` is not one of them. The arguments are
- * names of parameters; `max` is 0 without a limit.
- */
-export const isFullFor = (account: string, client: string, max: string): string => `(
-  ${max}::integer > 0
-  AND EXISTS (SELECT FROM clients
-    WHERE id = ${client} AND verified_at IS NULL AND owner_account_id IS NOT NULL)
-  AND NOT EXISTS (SELECT FROM connections n
-    WHERE account_id = ${account} AND client_id = ${client} AND ${isCurrentSince()})
-  AND (SELECT count(*) FROM (SELECT FROM connections n
-    WHERE client_id = ${client} AND ${isCurrentSince(endedThroughOf(client))} ${BY_GENERATION} LIMIT ${max}) counted) >= ${max})`;
-
 export function createClientStandings({ database }: { readonly database: Queries }) {
   return {
     /** Returns what the user sees about the client; undefined if it does not exist. */
@@ -94,16 +80,5 @@ export function createClientStandings({ database }: { readonly database: Queries
     },
 
     approvable: (ids: readonly string[]): Promise<ApprovableClient[]> => approvableClients(database, ids),
-
-    /** @param max how many users may connect an unchecked client; 0: no limit */
-    async isFull(clientId: string, accountId: string, max: number): Promise<boolean> {
-      if (max === 0) return false;
-      const [row] = await database.query<{ isFull: boolean }>(`SELECT ${isFullFor('$1', '$2', '$3')} AS "isFull"`, [
-        accountId,
-        clientId,
-        max,
-      ]);
-      return row?.isFull === true;
-    },
   };
 }

@@ -95,19 +95,17 @@ export interface ApprovalsParts {
   readonly connections: Pick<Connections, 'rememberConsent' | 'recordSilent'>;
   /** True if the user has signed in with this browser before. */
   isKnownBrowser(ctx: Context, account: Account): boolean;
-  /** How many users may connect an unchecked client; 0: no limit. */
-  readonly maxPeople: number;
 }
 
 export function createApprovals(parts: ApprovalsParts) {
-  const { activity, connections, mail, maxPeople, isKnownBrowser } = parts;
+  const { activity, connections, mail, isKnownBrowser } = parts;
   return {
     /**
      * Connects the user and the client with the values that the page showed.
      *
      * @param session the session in which the user approved
      * @returns the generations of the connection and client; undefined (nothing is stored) if the page is outdated (see
-     *   `Connections.rememberConsent`), or if `maxPeople` users have connected the client
+     *   `Connections.rememberConsent`)
      */
     async keep(
       ctx: Context,
@@ -124,7 +122,6 @@ export function createApprovals(parts: ApprovalsParts) {
         hosts,
         ownedSince: ownedSince === undefined ? null : new Date(ownedSince),
         limit,
-        maxPeople,
         page: {
           sessionGeneration: session.generation,
           sessionUid: session.uid,

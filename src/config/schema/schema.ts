@@ -121,11 +121,6 @@ const limits = section('Limits per person, client or address.', {
       'Maximum lifetime of new API keys in days: people choose 30 days, 90 days or this many, as far as allowed. ' +
       'Existing keys stay valid. 0 means no limit: people choose 30, 90 or 365 days, or a key without an end.',
   }),
-  people_per_unchecked_client: reloadable(wholeNumber(0, 10_000).default(0), {
-    about:
-      'Maximum number of people who may connect a person’s client before the operator has marked it as verified. ' +
-      'Further people cannot connect the client; people who have connected it stay connected. 0 means no limit.',
-  }),
   sign_in_failures: reloadable(attempts(10), {
     about:
       'Wrong passwords per account and address in 15 minutes before further attempts must wait. Each browser in ' +
