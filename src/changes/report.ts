@@ -63,15 +63,11 @@ export function createImportTally() {
 
 /** Stores that an import has succeeded, for a metric of the service, which is another process. */
 export async function recordImport(database: Queries, succeededAt: Date): Promise<void> {
-  await database.query(
-    `INSERT INTO last_import (succeeded_at) VALUES ($1)
-      ON CONFLICT (is_the_only_one) DO UPDATE SET succeeded_at = excluded.succeeded_at`,
-    [succeededAt],
-  );
+  await database.query('UPDATE lasting_numbers SET imported_at = $1', [succeededAt]);
 }
 
 /** Undefined until the first import has succeeded. */
 export async function lastImport(database: Queries): Promise<Date | undefined> {
-  const [row] = await database.query<{ at: Date }>('SELECT succeeded_at AS at FROM last_import');
-  return row?.at;
+  const [row] = await database.query<{ at: Date | null }>('SELECT imported_at AS at FROM lasting_numbers');
+  return row?.at ?? undefined;
 }

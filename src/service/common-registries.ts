@@ -58,6 +58,7 @@ export function createCommonRegistries(parts: {
   const checks = {
     isNameTaken: createTakenNames(parts.issuer, parts.brandName).isTaken,
     followClientBlocks: access.clientBlocks.follow,
+    withdrawApprovals: access.clientBlocks.withdrawApprovals,
     forgetClientBlocks: access.clientBlocks.forget,
   };
   const clients = createClientRegistry({ database, changes, clock, checks, operator: parts.by?.operator });

@@ -85,10 +85,12 @@ export async function raise(
   values: readonly unknown[] = [],
 ): Promise<void> {
   const sql = `UPDATE lasting_numbers SET ${number} = greatest(${number}, ${to}) RETURNING 1`;
-  if ((await queries.query(sql, values)).length > 0) return;
-  throw new Refusal(
+  if ((await queries.query(sql, values)).length === 0) throw numbersLost();
+}
+
+export const numbersLost = (): Refusal =>
+  new Refusal(
     'numbers_lost',
     'The table lasting_numbers has lost its row, which tells what has ended.',
     `Run \`${LOST_NUMBERS}\` in the database, then this again.`,
   );
-}

@@ -102,7 +102,7 @@ onPostgresAndRedis('a dry run of a reload', (start) => {
         'Takes effect at the next start: server.reuse_port\n' +
         'tokens.access_token: 1h → 1m\nserver.reuse_port: false → true\n',
     );
-    const rows = await service.database.query('SELECT FROM settings_reload');
+    const rows = await service.database.query('SELECT FROM lasting_numbers WHERE reload_number > 0');
     expect(rows).to.deep.equal([]);
     const [node] = await service.database.query<{ json: { reload: object } }>(
       'SELECT runs_with AS json FROM node_keys',
