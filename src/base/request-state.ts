@@ -5,7 +5,6 @@ declare module 'koa' {
   /** The fields of the request's log line. */
   interface DefaultState {
     requestId: string;
-    traceId?: string | undefined;
     /** The pattern of a route with an exact path. The router itself gives the patterns of other routes. */
     route?: string;
     /** Set only if a client with this id exists. */

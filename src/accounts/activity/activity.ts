@@ -38,8 +38,6 @@ export interface ActivityRecord extends NewActivity {
   readonly details: Details;
   /** The id of the causing request, as in its log lines; absent for operator commands. */
   readonly requestId?: string;
-  /** From the `traceparent` header of the causing request. */
-  readonly traceId?: string;
 }
 
 export type Activity = ReturnType<typeof createActivity>;
@@ -56,7 +54,7 @@ interface ActivityPage {
 const MAX_BROWSER_LENGTH = 200;
 const MINUTE_MS = 60_000;
 export const ACTIVITY_COLUMNS = `id, at, account_id AS "accountId", actor, action, details, address, browser,
-  operator, reason, request_id AS "requestId", trace_id AS "traceId"`;
+  operator, reason, request_id AS "requestId"`;
 
 export interface ActivityRow extends RowOf<Omit<ActivityRecord, 'id' | 'origin' | 'by'>> {
   readonly id: string;
@@ -99,8 +97,8 @@ export function createActivity(parts: {
   ): Promise<boolean> {
     const recorded = await tx.query(
       `INSERT INTO activity (at, account_id, actor, action, details, address, browser,
-          operator, reason, request_id, trace_id)
-        SELECT ${tx.now()}, $1, $2, $3, $4, $5, $6, $7, $8, $11, $12
+          operator, reason, request_id)
+        SELECT ${tx.now()}, $1, $2, $3, $4, $5, $6, $7, $8, $11
           WHERE ($9::text IS NULL OR EXISTS (SELECT FROM accounts
               WHERE id = $1 AND ${hasActiveSession('$9', '$10')}))
             ${late ? 'AND ($1 IS NULL OR EXISTS (SELECT FROM accounts WHERE id = $1 FOR KEY SHARE))' : ''}
@@ -114,7 +112,7 @@ export function createActivity(parts: {
         ...operatedBy(actor, by),
         origin?.session?.uid ?? null,
         origin?.session?.generation ?? null,
-        ...idsOfRequest(),
+        idOfRequest(),
       ],
     );
     return recorded.length > 0;
@@ -179,9 +177,9 @@ export function createActivity(parts: {
       if (entries.length === 0) return;
       await tx.query(
         `INSERT INTO activity (at, account_id, actor, action, details, address, browser,
-            operator, reason, request_id, trace_id)
+            operator, reason, request_id)
           SELECT ${tx.now()}, account_id, actor, action, details, $5, $6,
-            CASE actor WHEN 'operator' THEN $7 END, CASE actor WHEN 'operator' THEN $8 END, $9, $10
+            CASE actor WHEN 'operator' THEN $7 END, CASE actor WHEN 'operator' THEN $8 END, $9
           FROM unnest($1::text[], $2::text[], $3::text[], $4::jsonb[])
             WITH ORDINALITY AS entry (account_id, actor, action, details, position)
           ORDER BY position`,
@@ -192,7 +190,7 @@ export function createActivity(parts: {
           entries.map(({ details = {} }) => JSON.stringify(details)),
           ...valuesOf(origin),
           ...operatedBy('operator'),
-          ...idsOfRequest(),
+          idOfRequest(),
         ],
       );
     },
@@ -210,14 +208,12 @@ export function createActivity(parts: {
     ): string {
       const [address, browser] = valuesOf(origin);
       const [operator, reason] = operatedBy(actor);
-      const [requestId, traceId] = idsOfRequest();
       return `INSERT INTO activity (at, account_id, actor, action, details, address, browser,
-          operator, reason, request_id, trace_id)
+          operator, reason, request_id)
         SELECT ${database.now()}, ${use(accountId ?? null)}::text,
           ${use(actor)}::text, ${use(action)}::text,
           ${use(JSON.stringify(details))}::jsonb || ${rows}.details, ${use(address)}::text,
-          ${use(browser)}::text, ${use(operator)}::text, ${use(reason)}::text, ${use(requestId)}::text,
-          ${use(traceId)}::text
+          ${use(browser)}::text, ${use(operator)}::text, ${use(reason)}::text, ${use(idOfRequest())}::text
         FROM ${rows}`;
     },
 
@@ -275,7 +271,7 @@ const ON_PAGE = onPage('details', 'address');
 /** Users see that a client was renewed, but not by whom or from where, and nothing about its secret. */
 const RENEWAL_DETAILS = `details - 'last_four' - 'ended_secrets'`;
 const RENEWAL_COLUMNS = `id, at, NULL, CASE actor WHEN 'person' THEN 'client' ELSE actor END, action,
-  ${RENEWAL_DETAILS}, NULL, NULL, NULL, NULL, NULL, NULL`;
+  ${RENEWAL_DETAILS}, NULL, NULL, NULL, NULL, NULL`;
 const ON_PAGE_OF_RENEWALS = onPage(RENEWAL_DETAILS, 'NULL');
 
 /** Replaces characters that PostgreSQL may reject: a User-Agent can contain anything, even NUL. */
@@ -288,11 +284,7 @@ const valuesOf = (origin: Origin | undefined): [string | null, string | null] =>
   origin ? keptBrowser(origin.browser) : null,
 ];
 
-/** Returns the values for the columns `request_id` and `trace_id`. */
-function idsOfRequest(): [string | null, string | null] {
-  const { requestId, traceId } = currentRequest() ?? {};
-  return [requestId ?? null, traceId ?? null];
-}
+const idOfRequest = (): string | null => currentRequest()?.requestId ?? null;
 
 export function activityFrom({ id, address, browser, operator, reason, ...row }: ActivityRow): ActivityRecord {
   return {

@@ -505,7 +505,7 @@ create table activity (
   actor text not null check (actor in ('person', 'operator', 'client', 'service', 'organization')),
   action text not null, details jsonb not null, address text, browser text,
   operator text, reason text, -- For operator commands: the account of the operating system, and the given reason.
-  request_id text, trace_id text, -- Null for operator commands.
+  request_id text, -- Null for operator commands.
   -- Ids are committed out of order: a reader that remembers only an id would miss entries of slow transactions.
   xact xid8 not null default pg_current_xact_id()
 );
