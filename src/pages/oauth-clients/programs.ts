@@ -40,12 +40,6 @@ export const inShell = (text: string): string => `'${text.replaceAll("'", `'\\''
 const inSingleQuotes = (text: string): string =>
   `'${JSON.stringify(text).slice(1, -1).replaceAll('\\"', '"').replaceAll("'", "\\'")}'`;
 
-/** Quotes a text for Go, Java and C#, which all understand all escapes of JSON. */
-const inDoubleQuotes = (text: string): string => JSON.stringify(text);
-
-/** Quotes a text for PHP and Ruby, in which only the quote and the backslash are special. */
-const inPlainQuotes = (text: string): string => `'${text.replace(/[\\']/g, '\\$&')}'`;
-
 /** Encodes all but unreserved characters (RFC 3986 §2.3), because only those are safe in a shell and for curl. */
 const percentEncoded = (text: string): string =>
   encodeURIComponent(text).replace(/[!'()*]/g, (character) => `%${character.charCodeAt(0).toString(16).toUpperCase()}`);
@@ -66,11 +60,6 @@ const LANGUAGES: readonly Language[] = [
   ['curl', 'try.sh', inShell, '#'],
   ['Node', 'try.mjs', inSingleQuotes, '//'],
   ['Python', 'try.py', inSingleQuotes, '#'],
-  ['Go', 'try.go', inDoubleQuotes, '//'],
-  ['Java', 'Try.java', inDoubleQuotes, '//'],
-  ['PHP', 'try.php', inPlainQuotes, '//'],
-  ['C#', 'try.cs', inDoubleQuotes, '//'],
-  ['Ruby', 'try.rb', inPlainQuotes, '#'],
 ];
 
 /** Compiles a template in which `<%=` prints a string literal of the program's language, and `<%-` a value unchanged. */
