@@ -40,14 +40,6 @@ export function consentPolicy(parts: ConsentPolicyParts): interactionPolicy.Prom
       (ctx) => ctx.oidc.account === undefined,
     ),
   );
-  const accountChoice = new Prompt(
-    { name: 'select_account', requestable: true },
-    new Check('account_not_chosen', 'the person must choose an account', ({ oidc }) =>
-      oidc.promptPending('select_account'),
-    ),
-  );
-  // `account_not_chosen` above replaces this check of the engine.
-  accountChoice.checks.remove('select_account_prompt');
   const consent = new Prompt(
     { name: 'consent', requestable: true },
     new Check('not_approved', 'the person must approve', 'consent_required', async (ctx) =>
@@ -57,7 +49,7 @@ export function consentPolicy(parts: ConsentPolicyParts): interactionPolicy.Prom
   // The engine runs the checks of a prompt concurrently. Therefore `not_approved` handles `prompt=consent`, too, and
   // nothing is issued before the user has answered.
   consent.checks.remove('consent_prompt');
-  return [login, accountChoice, consent];
+  return [login, consent];
 }
 
 /** The client asks for an approval, but gets none while its owner is suspended. */

@@ -133,15 +133,10 @@ describe('consent policy', () => {
         expect(await outcome(client)).to.equal('consent');
         await on.partner.code(client);
       }
-      // Neither a sign-in nor the choice of an account takes the place of the click.
+      // A sign-in does not take the place of the click.
       const { email, password } = on.seeded.person;
-      for (const [prompt, fields] of [
-        ['login', { email, password }],
-        ['select_account', { decision: 'continue' }],
-      ] as const) {
-        const page = await browser.open(request(client, { prompt }));
-        expect(await outcomeOf(browser, await browser.submit(page, fields)), prompt).to.equal('consent');
-      }
+      const page = await browser.open(request(client, { prompt: 'login' }));
+      expect(await outcomeOf(browser, await browser.submit(page, { email, password }))).to.equal('consent');
       await on.service.clients.setAlwaysAsks(client.id, false, 'owner');
       expect(await outcome(client)).to.equal('code');
       const { id } = await newClient('public');
