@@ -138,7 +138,7 @@ function absentOf(type: ImportType, row: Row, asOf: Date): Absent {
   return { change, key: key as ImportKey, ...(name !== null && { name }), ...(present !== null && { present }) };
 }
 
-/** `import.prune_at_most` or `--prune-at-most`: `10%` of each kind, or a number of each. */
+/** `--prune-at-most`: `10%` of each kind, or a number of each. */
 export type PruneLimit = string;
 
 /** For one kind: how many imported records would be removed, and how many exist. */

@@ -182,14 +182,7 @@ const leaks = section('Values that were found in public.', {
   }),
 });
 
-const imports = section('Limits of `import` and of pushed changes.', {
-  prune_at_most: reloadable(shareOrNumber().prefault('10%'), {
-    isPerNode: true,
-    about:
-      'How much `import --prune` may remove of each kind (organizations, warehouses, accounts, memberships, rights) ' +
-      'before it is refused: a percentage of what was imported, rounded up, or a number. Only 100% allows removing ' +
-      'all records of a kind. --prune-at-most overrides this setting for one import.',
-  }),
+const imports = section('The limit of pushed changes.', {
   removals_per_hour: reloadable(shareOrNumber().prefault('10%'), {
     isPerNode: false,
     about:
