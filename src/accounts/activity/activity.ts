@@ -218,30 +218,16 @@ export function createActivity(parts: {
     },
 
     /**
-     * Returns the newest records of the account's log. This includes decisions of the account's organizations about
-     * clients that the account has connected, if they were made after the account joined. A decision is stored once,
-     * whatever the number of members, and is no longer shown after the membership or client is gone. Likewise, a
-     * renewal of a client is stored once, and shown to all users who were connected to the client.
+     * Returns the newest records of the account's log. This includes the renewals of clients: each is stored once, and
+     * shown to all users who were connected to the client.
      */
     async of(
       accountId: string,
       { limit, before = Number.MAX_SAFE_INTEGER, actions, text }: ActivityPage,
     ): Promise<ActivityRecord[]> {
       const rows = await database.query<ActivityRow>(
-        // Look up first which organizations have decided anything: a user may have many organizations and clients.
-        `WITH organizations_that_decided AS MATERIALIZED (
-            SELECT organization_id AS id, created_at AS joined_at FROM organization_memberships m WHERE account_id = $1
-              AND EXISTS (SELECT FROM activity
-                WHERE ${IS_DECISION} AND details ->> 'organization_id' = m.organization_id))
-          (SELECT ${ACTIVITY_COLUMNS} FROM activity WHERE account_id = $1 AND ${ON_PAGE}
+        `(SELECT ${ACTIVITY_COLUMNS} FROM activity WHERE account_id = $1 AND ${ON_PAGE}
             ORDER BY id DESC LIMIT $3)
-          UNION ALL (SELECT decided.* FROM organizations_that_decided m JOIN connections n ON n.account_id = $1
-            -- One look-up for each organization and client, each of which may have many decisions about others.
-            CROSS JOIN LATERAL (SELECT ${ACTIVITY_COLUMNS} FROM activity
-              WHERE ${IS_DECISION} AND details ->> 'organization_id' = m.id AND details ->> 'client_id' = n.client_id
-                AND at >= m.joined_at AND details ->> 'by_account_id' IS DISTINCT FROM $1 AND ${ON_PAGE}
-              ORDER BY id DESC LIMIT $3) decided
-            ORDER BY decided.id DESC LIMIT $3)
           UNION ALL (SELECT ${RENEWAL_COLUMNS} FROM connections n JOIN activity
               ON action = 'client_renewed' AND details ->> 'client_id' = n.client_id
             WHERE n.account_id = $1 AND activity.account_id IS DISTINCT FROM $1
@@ -258,9 +244,6 @@ export function createActivity(parts: {
       deleteExpired(database, [{ table: 'activity', column: 'at' }], olderThan, limit),
   };
 }
-
-/** SQL condition: the record is the decision of an organization about a client. */
-const IS_DECISION = `account_id IS NULL AND action IN ('client_barred', 'client_admitted')`;
 
 /** SQL condition: the record is on the requested page. A search must not match what the reader does not see. */
 const onPage = (details: string, address: string): string => `id < $2 AND ($4::text[] IS NULL OR action = ANY($4))

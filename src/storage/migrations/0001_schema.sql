@@ -528,9 +528,6 @@ create index activity_import_id on activity ((details ->> 'import_id'), id desc)
 create index activity_by_account_id on activity ((details ->> 'by_account_id'), id)
   where details ->> 'by_account_id' is not null;
 create index activity_person_id on activity ((details ->> 'person_id'), id) where details ->> 'person_id' is not null;
--- Decisions about a client, for the activity of all members.
-create index activity_decisions on activity ((details ->> 'organization_id'), (details ->> 'client_id'), id)
-  where account_id is null and action in ('client_barred', 'client_admitted');
 -- Renewals of a client, for the activity of all people who have connected it.
 create index activity_renewals on activity ((details ->> 'client_id'), id) where action = 'client_renewed';
 create index activity_request_id on activity (request_id) where request_id is not null;
