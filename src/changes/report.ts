@@ -1,5 +1,5 @@
 /** Counts an import's changes, lists the first ones, and stores the result of the last import. */
-import type { Queries } from '../storage/queries.ts';
+import { type Queries, raise } from '../storage/queries.ts';
 import type { Fields } from './change.ts';
 import { IMPORT_TYPES, type ImportKey, type ImportType } from './line.ts';
 import type { PruneExcess } from './prune.ts';
@@ -63,7 +63,7 @@ export function createImportTally() {
 
 /** Stores that an import has succeeded, for a metric of the service, which is another process. */
 export async function recordImport(database: Queries, succeededAt: Date): Promise<void> {
-  await database.query('UPDATE lasting_numbers SET imported_at = $1', [succeededAt]);
+  await raise(database, 'imported_at', '$1', [succeededAt]);
 }
 
 /** Undefined until the first import has succeeded. */

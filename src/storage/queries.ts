@@ -70,10 +70,10 @@ const LOST_NUMBERS =
   'INSERT INTO lasting_numbers (first_generation, session_generation) ' +
   'VALUES (extract(epoch FROM now())::integer - 1700000000, extract(epoch FROM now())::bigint * 1000000)';
 
-type LastingNumber = 'first_generation' | 'session_generation' | 'refresh_lifetime_seconds';
+type LastingNumber = 'first_generation' | 'session_generation' | 'refresh_lifetime_seconds' | 'imported_at';
 
 /**
- * Raises a number that is never lowered, because everything with a lower number has ended.
+ * Raises a number, or a time, that is never lowered.
  *
  * @param to SQL for the new value, which may use the column
  * @throws Refusal `numbers_lost`: without the row nothing would end

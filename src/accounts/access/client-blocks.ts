@@ -238,10 +238,6 @@ export function createClientBlocks(parts: {
       );
     },
 
-    /** Deletes the approvals of the client. @param tx the transaction of the client's change. Call `forget` after it. */
-    withdrawApprovals: (tx: Queries, clientId: string): Promise<unknown> =>
-      tx.query('DELETE FROM client_decisions WHERE client_id = $1 AND is_approved', [clientId]),
-
     /** Call this after a block or decision changed: the database's notification comes later. */
     forget: (clientId: string): void => cache.invalidate('bars', clientId),
   };
