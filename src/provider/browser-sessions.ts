@@ -162,7 +162,8 @@ export function createBrowserSessions(parts: {
     },
 
     /**
-     * Like `renew`, but adds a proof and sets the time: the user has just re-authenticated.
+     * Like `renew`, but also adds the proof of the sign-in and sets its time, because the user has just
+     * re-authenticated.
      *
      * @param raised see `record` of the session list
      * @returns true if the user is still signed in

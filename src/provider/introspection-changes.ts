@@ -119,7 +119,7 @@ export function createChangeStreams(changes: ChangeFeed) {
   };
 }
 
-/** Returns the id that readers know. The key of an authorization also contains its user, which is left out. */
+/** Returns the public id. The key of an authorization also contains the id of its user, which is left out. */
 const nameOf = (topic: ChangeTopic, key: string): string =>
   topic === 'authorizations' ? key.slice(key.indexOf(' ') + 1) : key;
 
