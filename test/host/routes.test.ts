@@ -99,7 +99,12 @@ describe('routes', () => {
     const required = (method: string): readonly string[] =>
       under('/profile')
         .filter((row) => row.startsWith(`${method} `))
-        .map((row) => row.replace(OWN_FORM, '').replace(/ requireSignedIn| requireRecentSignIn/g, '').split(' '))
+        .map((row) =>
+          row
+            .replace(OWN_FORM, '')
+            .replace(/ requireSignedIn| requireRecentSignIn/g, '')
+            .split(' '),
+        )
         .map(([, path, ...steps]) => [path, ...steps.filter((step) => step.startsWith('require'))].join(' '));
     expect(required('POST')).to.have.length.above(30);
     expect(required('GET')).to.include.members(required('POST'));
