@@ -52,7 +52,7 @@ export function consentPolicy(parts: ConsentPolicyParts): interactionPolicy.Prom
   return [login, consent];
 }
 
-/** The client asks for an approval, but gets none while its owner is suspended. */
+/** Refuses a request because its client gets no approvals while its owner is suspended. */
 export class ApprovalsClosed extends errors.CustomOIDCProviderError {
   constructor({ oidc }: KoaContextWithOIDC) {
     super('unauthorized_client', 'the owner of this client is suspended');
@@ -97,8 +97,8 @@ function answeredPage({ oidc }: KoaContextWithOIDC): Asked | undefined {
 }
 
 /**
- * Stores the approval of a page, or returns a remembered one. This happens here, after the interaction was removed from
- * the token store: only one of several answers gets this far, and the code is issued for that one.
+ * Stores the approval of a page, or returns a remembered one. Runs after the interaction was removed from the token
+ * store: only one of several submitted answers gets this far, and the code is issued for that one.
  */
 async function approvedFor(
   ctx: KoaContextWithOIDC,

@@ -97,7 +97,7 @@ describe('the description for programs', () => {
     for (const code of emitted) expect((await read(`/errors/${code}`)).status, code).to.equal(200);
   });
 
-  it('a web page can read that there is no other metadata', async () => {
+  it('a web page can read the 404 for metadata that does not exist', async () => {
     const headers = { origin: 'https://app.example', host: new URL(on.issuer).host };
     const path = '/.well-known/openid-configuration';
     const answer = await rawRequest(on.service.settings.server.port, path, { headers });
