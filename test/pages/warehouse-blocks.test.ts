@@ -101,7 +101,7 @@ onPostgresAndRedis('a block of a client in one warehouse', (start) => {
     expect(await told(pathOf('let-in', riga))).to.include(said('organizations.already-unblocked'));
   });
 
-  it('is said on the page of the organization, at consent, on the connection and in the activity, and stays in view', async () => {
+  it('is said on the page of the organization, at consent and on the connection, and stays in view', async () => {
     const here = page(`?warehouse=${riga}`);
     expect((await owner.get(here)).html).to.include(`href="${pathOf('end', riga)}"`);
     const asked = textOf((await owner.get(pathOf('end', riga))).html);
@@ -127,9 +127,6 @@ onPostgresAndRedis('a block of a client in one warehouse', (start) => {
     expect(textOf(consent.html)).to.match(sentence);
     expect(consent.html).to.not.include(`value="${riga}"`);
     expect(textOf((await member.get('/profile/connections')).html)).to.match(sentence);
-    expect(textOf((await member.get('/profile/activity')).html)).to.include(
-      'App blocked Route Planner in Riga, Northern Logistics, by Olga Owner',
-    );
     // A user without access to Riga does not learn that there is one.
     const other = await join('Otto Other', 'member');
     const unaware = await other.open(authorizationUrl(on.issuer, on.clients.confidential, { prompt: 'consent' }));
