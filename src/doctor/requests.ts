@@ -54,6 +54,7 @@ async function doctorAnswer(message: IncomingMessage) {
   const whole = await wholeAnswer(message, MAX_ANSWER_BYTES);
   const { status, headers } = whole;
   const text = await whole.text();
+  const body: Readonly<Record<string, unknown>> = Object(await new Response(text).json().catch(() => undefined));
   const id = headers.get('x-request-id') ?? undefined;
   return {
     status,
@@ -62,20 +63,12 @@ async function doctorAnswer(message: IncomingMessage) {
     /** The addresses of the connection: `from` is the doctor's end, `to` the other end. */
     ...ends,
     /** An empty object if the body is not a JSON object. */
-    body: jsonObject(text),
+    body,
     /** Undefined if something in front of the service, such as a proxy, has answered. */
     requestId: id?.startsWith('req_') ? id : undefined,
     /** Undefined without TLS. */
     certificateEnds: end ? new Date(end) : undefined,
   };
-}
-
-function jsonObject(text: string): Readonly<Record<string, unknown>> {
-  try {
-    return Object(JSON.parse(text));
-  } catch {
-    return {};
-  }
 }
 
 /** Removes `::ffff:`, which a dual-stack socket writes before an IPv4 address. */
