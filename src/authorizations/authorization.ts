@@ -187,6 +187,7 @@ export function createAuthorizations(parts: {
 
     /**
      * Replaces the refresh token of this rotation.
+     *
      * @param client as it was authenticated: a secret from before a renewal gets no valid tokens
      * @param until the latest expiry of the access token
      */

@@ -30,6 +30,7 @@ const UNUSED_MS = 90 * 86_400_000;
 
 /**
  * True if a client or API key has not been used for 90 days: pages then propose to end its access.
+ *
  * @param since when it got the access, which is compared if it was never used
  * @param now epoch milliseconds
  */

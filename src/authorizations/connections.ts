@@ -100,9 +100,10 @@ export function createConnections(parts: {
 
     /**
      * Connects the user and the client, or renews the approval.
+     *
      * @returns the stored connection. Returns undefined, and stores nothing, if the client has the maximum number of
-     * users for an unchecked client, or if `page` is outdated: since the page was shown, the account was suspended, its
-     * session, the connection or all authorizations of the client ended, or the limit was changed.
+     *   users for an unchecked client, or if `page` is outdated: since the page was shown, the account was suspended,
+     *   its session, the connection or all authorizations of the client ended, or the limit was changed.
      */
     async rememberConsent(consent: NewConsent, inTransaction?: InTransaction): ReturnType<typeof rememberConsent> {
       const connected = await database.inTurn(consent.accountId, () =>
@@ -130,6 +131,7 @@ export function createConnections(parts: {
 
     /**
      * Changes the limit of the client's access, from the client's next request on.
+     *
      * @param connection `limit` is the limit that the user saw
      * @param inTransaction runs in the same transaction, if the limit was changed
      * @returns false if there is no connection, or the limit has changed since the user saw it
@@ -173,8 +175,9 @@ export function createConnections(parts: {
     /**
      * Returns the generation of the valid authorizations of this user and client; undefined if they were never
      * connected.
+     *
      * @param seen the generation that the caller has seen. If a cached connection is older, it is read again, because
-     * another node may just have connected the user and the client.
+     *   another node may just have connected the user and the client.
      */
     async generationOf(accountId: string, clientId: string, seen = 0): Promise<number | undefined> {
       const person = await people.find(accountId, hasGeneration(clientId, seen));
@@ -190,10 +193,11 @@ export function createConnections(parts: {
     /**
      * Ends connections with all their authorizations, by one statement that raises their generations. Needs neither a
      * list of authorizations nor the token store.
+     *
      * @param whose all connections of a user, or only the connection with one client
      * @param inTransaction runs in the same transaction, even if there was nothing to end
      * @param within the caller's transaction, used instead of a new one. This node may use its cached connections until
-     * the caller clears them after the commit, or the database notifies this node.
+     *   the caller clears them after the commit, or the database notifies this node.
      * @returns the ended connections
      */
     async end(
@@ -226,6 +230,7 @@ export function createConnections(parts: {
     /**
      * Marks up to `BATCH` connections that `ClientRegistry.revoke` has ended, because one statement for all could take
      * too long. Skips users who have approved the client again.
+     *
      * @param after the last account of the previous batch; undefined for the first batch
      * @returns the marked connections, ordered by account. Fewer than `BATCH` mean that none is left.
      */
@@ -264,6 +269,7 @@ export function createConnections(parts: {
     /**
      * Removes up to `BATCH` connections of a client, ended ones as well, because one statement for all could take too
      * long. The client must be suspended, so that no connection is added.
+     *
      * @param inTransaction receives the ids of the disconnected accounts
      * @returns how many users were disconnected; undefined if no connection was left
      */
@@ -288,6 +294,7 @@ export function createConnections(parts: {
     /**
      * Ends all authorizations, in batches, and keeps the approvals. For use after a restore, because the restored
      * database lacks the latest revocations. If interrupted, it can be run again.
+     *
      * @param onProgress receives the number of connections so far, after each batch
      * @returns the number of connections
      */

@@ -16,6 +16,7 @@ import { isMachineToken, readValue } from './token-formats.ts';
 /**
  * Ends connections with all their authorizations and approvals. Does not use the token store: this works while that
  * store is unavailable, and stays in force if a backup of that store is restored.
+ *
  * @param by where the user's request came from; undefined if the operator ends them
  * @param inTransaction and `within`: see `Connections.end`
  * @returns the ended connections
@@ -104,6 +105,7 @@ export function createEndings(parts: {
 
     /**
      * Ends one authorization or one machine access token. When this resolves, it is ended on every node.
+     *
      * @param onFirst called once the revocation is recorded, unless an earlier call recorded it
      * @throws StorageUnavailable if the revocation may not have been recorded; the call can be repeated
      */
@@ -155,6 +157,7 @@ export function createEndings(parts: {
 /**
  * Suspends the client, then removes its data in batches, because it may have too many connections for one statement. If
  * interrupted, it can be run again.
+ *
  * @param inTransaction runs in the last transaction, with the returned number
  * @param first runs in the first transaction, after the suspension
  * @returns the number of users who had the client connected

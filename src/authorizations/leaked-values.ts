@@ -139,6 +139,7 @@ export function createLeakedValues(parts: {
   return {
     /**
      * Ends on every node those of the values that are valid.
+     *
      * @param more further details for the activity log
      * @throws Refusal `not_done` if a store failed: the same report can be sent again
      */

@@ -45,8 +45,9 @@ export function createOrganizationEndings(parts: { readonly activity: Activity; 
 
   /**
    * Records the action for the acting user and, without network address and browser, for the affected users.
+   *
    * @param concerned the affected account; undefined if all members are affected. Their logs show the organization's
-   * decisions about clients that they have connected (`Activity.of`).
+   *   decisions about clients that they have connected (`Activity.of`).
    */
   async function record(
     tx: Queries,
@@ -103,7 +104,9 @@ export function createOrganizationEndings(parts: { readonly activity: Activity; 
 
     /**
      * Stores a decision (`OrganizationEnds.decide`). The log records it as a block or the end of a block, with a
-     * detail. @throws Refusal `client_changed`
+     * detail.
+     *
+     * @throws Refusal `client_changed`
      */
     approve: (by: ActingAdmin, client: Named, isAsShown: IsAsShown): Promise<boolean> =>
       ends.decide({

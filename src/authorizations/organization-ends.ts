@@ -94,8 +94,9 @@ export function createOrganizationEnds(parts: {
     /**
      * Approves the client for the organization, or declines it with a sentence for the users who have connected it. A
      * block of the client stays, and has priority over an approval.
+     *
      * @returns false if `by` is no longer an owner or admin, if the client is unknown or not one that users can
-     * connect, or if this decision is stored already
+     *   connect, or if this decision is stored already
      */
     async decide({
       clientId,
@@ -114,8 +115,9 @@ export function createOrganizationEnds(parts: {
     },
 
     /**
-     * Approves the clients in `approved` in the same transaction. @returns false if `by` is no longer an owner or
-     * admin, or nothing changed
+     * Approves the clients in `approved` in the same transaction.
+     *
+     * @returns false if `by` is no longer an owner or admin, or nothing changed
      */
     async setPolicy({
       policy: { asksFirst, allowsApiKeys },
@@ -141,6 +143,7 @@ export function createOrganizationEnds(parts: {
 
     /**
      * Also removes the member's rights in every warehouse.
+     *
      * @returns false if `by` is no longer an owner or admin, or no member has this id
      * @throws Refusal `owner_protected` or `last_owner`
      */
@@ -165,8 +168,9 @@ export function createOrganizationEnds(parts: {
     /**
      * Blocks a client in the organization or in one of its warehouses, no matter which users connected it. Each block
      * must be removed separately.
+     *
      * @returns false if `by` is no longer an owner or admin, the client is unknown or already blocked, or the warehouse
-     * does not belong to the organization
+     *   does not belong to the organization
      */
     async block({ clientId, warehouseId, ...whose }: BlockedClient): Promise<boolean> {
       if (!isClientId(clientId)) return false;

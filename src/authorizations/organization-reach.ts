@@ -39,7 +39,9 @@ export function createOrganizationReach(parts: { readonly database: Database; re
   return {
     /**
      * Runs `work` after earlier pages of the account, and only two pages at a time in this process. So reloading these
-     * pages leaves database connections for introspection. @throws AccountBusy
+     * pages leaves database connections for introspection.
+     *
+     * @throws AccountBusy
      */
     forPage: <Result>(accountId: string, work: () => Promise<Result>): Promise<Result> =>
       database.inTurn(accountId, () => inTurn(work)),
@@ -55,7 +57,7 @@ export function createOrganizationReach(parts: { readonly database: Database; re
 
     /**
      * @param warehouseId a chosen warehouse: the lists then contain only entries with access to it, and blocked
-     * clients. Entries of suspended users are left out.
+     *   clients. Entries of suspended users are left out.
      */
     of: (organizationId: string, warehouseId?: string) => createReach({ database, clock, organizationId, warehouseId }),
   };

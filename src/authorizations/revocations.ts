@@ -113,6 +113,7 @@ export function createRevocations(parts: { readonly database: Database; readonly
     /**
      * Stores the revocation, its log entry and its announcement to every node in one statement. If the revocation was
      * recorded before, its first cause stays.
+     *
      * @param store if it is this database, the statement also deletes the row of the token or authorization
      * @returns false if the revocation was recorded before
      */
@@ -126,6 +127,7 @@ export function createRevocations(parts: { readonly database: Database; readonly
     /**
      * Makes all nodes store later revocations for as long as refresh tokens with this lifetime are valid. Call this
      * before the node issues such tokens, and at each reload, because a restored database may have a lower value.
+     *
      * @throws StorageUnavailable unless this process has already stored this or a longer lifetime
      */
     async keepEndsFor(seconds: number): Promise<void> {

@@ -104,7 +104,9 @@ export function createTokenFormats(keys: readonly [string, ...string[]]) {
 
     /**
      * Computes a token with 24 random bits, so that tokens of the same second differ. Two may be equal by chance, which
-     * is harmless: they grant the same access and end together. @param times epoch seconds
+     * is harmless: they grant the same access and end together.
+     *
+     * @param times epoch seconds
      */
     accessToken(
       source: ValueSource,

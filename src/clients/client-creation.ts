@@ -27,8 +27,9 @@ interface NewClient extends ClientDraft {
 /** What other modules contribute to the registration or change of a client. */
 export interface ClientChecks {
   /**
-   * True if users could confuse the name with that of another client or an organization. @param tx the transaction of
-   * the change
+   * True if users could confuse the name with that of another client or an organization.
+   *
+   * @param tx the transaction of the change
    */
   isNameTaken(tx: Queries, name: string, ownerAccountId: string | undefined): Promise<boolean>;
   /** Blocks the client in organizations that have blocked another client of its owner with the same hosts. */
@@ -136,6 +137,7 @@ export function createClientCreation(parts: {
     /**
      * Registers a client. Returns the value of its secret only here; a public client has none. `inTransaction` receives
      * the client's id.
+     *
      * @throws Refusal `client_invalid` (with every problem), `owner_unknown` or `clients_limit`; AccountBusy
      */
     add: (client: NewClient, inTransaction?: InTransaction<string>): Promise<{ client: Client; secret?: string }> =>

@@ -115,6 +115,7 @@ export function createClientEdits(parts: {
     /**
      * Adds a redirect URI in one statement, so that no parallel addition is lost. Changes nothing if the client already
      * has the URI.
+     *
      * @throws Refusal `client_invalid` (with every problem) or `client_unknown`
      */
     addRedirectUri,
@@ -122,11 +123,12 @@ export function createClientEdits(parts: {
     /**
      * Changes the name, the redirect URIs and the links of a client. If a value really changes, the client is no longer
      * verified, because the operator checked the former values.
+     *
      * @param changes omitted properties stay unchanged
      * @param options `naming`: who is responsible for a new name, by default the owner. `from`: the values that the
-     * user saw before deciding on the changes
+     *   user saw before deciding on the changes
      * @throws Refusal `client_invalid` (with every problem), `client_unknown`, or `client_changed` if the client's name
-     * or redirect URIs are no longer those of `from`
+     *   or redirect URIs are no longer those of `from`
      */
     async edit(
       id: string,

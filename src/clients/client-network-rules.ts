@@ -50,7 +50,9 @@ export const unusedNetworks = (): Refusal =>
   );
 
 /**
- * Returns the networks in CIDR notation, each once. A single address is a network. @throws Refusal `networks_invalid`
+ * Returns the networks in CIDR notation, each once. A single address is a network.
+ *
+ * @throws Refusal `networks_invalid`
  */
 export function readNetworks(entered: readonly string[]): string[] {
   const networks = entered.map((text) => {

@@ -89,6 +89,7 @@ export function createClientNetworks(parts: {
     /**
      * Returns new networks that no mail has named, and marks them as named. Returns the networks of one client at most
      * once a day, to one node.
+     *
      * @param limit maximum number of clients
      * @param except ids of clients whose networks are left for a later call
      */

@@ -129,7 +129,9 @@ export function createClientRegistry(parts: {
 
     /**
      * Suspends the client: from now on, everything issued to it is refused. A second suspension keeps the time of the
-     * first. @throws Refusal `client_unknown`
+     * first.
+     *
+     * @throws Refusal `client_unknown`
      */
     suspend: (id: string, inTransaction?: InTransaction): Promise<Client> =>
       change(id, 'suspended_at = coalesce(suspended_at, $2)', [], inTransaction),
@@ -144,9 +146,10 @@ export function createClientRegistry(parts: {
 
     /**
      * Sets whether users must approve each request, even if they have approved the client before.
+     *
      * @param by the owner cannot undo what the operator has set
      * @throws Refusal `client_unknown`, `always_ask_of_operator`, or `always_ask_unused` for kinds of clients that
-     * users do not approve
+     *   users do not approve
      */
     async setAlwaysAsks(
       id: string,
@@ -170,8 +173,9 @@ export function createClientRegistry(parts: {
       change(id, 'suspended_at = NULL', [], inTransaction),
 
     /**
-     * Restricts the use of the client's secrets to these networks; an empty list allows any network. @throws Refusal
-     * `client_unknown`, `networks_invalid` or `networks_unused`
+     * Restricts the use of the client's secrets to these networks; an empty list allows any network.
+     *
+     * @throws Refusal `client_unknown`, `networks_invalid` or `networks_unused`
      */
     async restrict(
       { id, ...client }: Client,
@@ -191,6 +195,7 @@ export function createClientRegistry(parts: {
      * Ends everything issued to the client so far, and all approvals, from the next request on. `Connections.endSome`
      * then marks the connections as ended, until `finishRevocation`. If an earlier call was interrupted within the last
      * hour, continues that call, so that what was issued since then stays valid.
+     *
      * @param inTransaction runs in the same transaction, unless this call continues an earlier one
      * @returns true if this call continues an interrupted revocation
      * @throws Refusal `client_unknown`
@@ -224,8 +229,9 @@ export function createClientRegistry(parts: {
     },
 
     /**
-     * Gives the client to another owner, or to the operator if `owner` is undefined. @throws Refusal `client_unknown`
-     * or `owner_unknown`
+     * Gives the client to another owner, or to the operator if `owner` is undefined.
+     *
+     * @throws Refusal `client_unknown` or `owner_unknown`
      */
     async transfer(id: string, owner: string | undefined, inTransaction?: InTransaction): Promise<Client> {
       refuseForeignAccountId(owner);
@@ -242,7 +248,9 @@ export function createClientRegistry(parts: {
 
     /**
      * Deletes the client, as the last step of `RemoveClient` (authorizations/endings.ts). Does not notify connected
-     * users. @throws Refusal `client_unknown`
+     * users.
+     *
+     * @throws Refusal `client_unknown`
      */
     async remove(id: string, inTransaction?: InTransaction): Promise<void> {
       await changing(id, async (tx) => {

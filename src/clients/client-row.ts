@@ -79,6 +79,7 @@ export const endedThroughOf = (client: string): string => `(SELECT ended_through
 /**
  * SQL: the connection `n` has not been ended; its end date is not checked. `revoke --client` ends all connections of a
  * client at once by raising `ended_through`, and marks the rows later.
+ *
  * @param endedThrough a column of a joined `clients`; by default, the client is looked up for each row
  */
 export const isCurrentSince = (endedThrough = endedThroughOf('n.client_id')): string =>
@@ -91,8 +92,9 @@ export const isCurrentSince = (endedThrough = endedThroughOf('n.client_id')): st
 export const BY_GENERATION = 'ORDER BY n.client_generation';
 
 /**
- * SQL: how many users have connected the client; `MAX_PEOPLE + 1` means any higher number. @param which `unmarked`:
- * includes connections that have ended with the client, but are not yet marked as ended
+ * SQL: how many users have connected the client; `MAX_PEOPLE + 1` means any higher number.
+ *
+ * @param which `unmarked`: includes connections that have ended with the client, but are not yet marked as ended
  */
 export const countOfPeople = (client: string, which: 'current' | 'unmarked' = 'current'): string =>
   `(SELECT count(*)::integer FROM (SELECT FROM connections n

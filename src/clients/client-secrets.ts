@@ -54,6 +54,7 @@ export function createClientSecrets(parts: {
     /**
      * Adds a second secret to the one in use. Returns the value of the secret only here. Leaked secrets do not count
      * for the limit, so that each can be replaced.
+     *
      * @throws Refusal `client_unknown`, `secret_unused` or `secrets_full`
      */
     async addSecret(
@@ -73,8 +74,9 @@ export function createClientSecrets(parts: {
     },
 
     /**
-     * Removes a secret, which is refused from the next request on. @throws Refusal `client_unknown`, `secret_unknown`
-     * or `secret_last`
+     * Removes a secret, which is refused from the next request on.
+     *
+     * @throws Refusal `client_unknown`, `secret_unknown` or `secret_last`
      */
     async removeSecret(
       id: string,
@@ -97,9 +99,10 @@ export function createClientSecrets(parts: {
     /**
      * Renews a client whose secrets or tokens were stolen: ends all its secrets, and creates one new secret. What was
      * issued before is refused; only its refresh tokens work once more, together with the new secret.
+     *
      * @param inTransaction receives the last characters of the secrets, for the audit log
      * @returns `client` is undefined if it could not be read afterwards, because that must not lose the secret. If the
-     * same form was sent before, `lastFour` has the last characters of the secret that was created then.
+     *   same form was sent before, `lastFour` has the last characters of the secret that was created then.
      * @throws Refusal `client_unknown`, `not_renewable` or `renewed_just_now`
      */
     async renew(
@@ -198,8 +201,9 @@ const REFUSE_LEAKED = `UPDATE client_secrets s
 
 /**
  * Returns the time from which the secret is refused; undefined unless the secret was found in public. A machine
- * client's secret is refused at once, because it alone is enough to get tokens. @param graceSeconds the setting
- * `leaks.secret_grace`
+ * client's secret is refused at once, because it alone is enough to get tokens.
+ *
+ * @param graceSeconds the setting `leaks.secret_grace`
  */
 export const refusedFrom = (
   { kind }: Pick<Client, 'kind'>,

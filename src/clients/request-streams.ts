@@ -47,7 +47,7 @@ export function createRequestStreams(parts: {
   return {
     /**
      * @param isStillTheirs called at each heartbeat. The stream ends if this returns false, because the session that
-     * opened the stream has ended or the client no longer belongs to this user
+     *   opened the stream has ended or the client no longer belongs to this user
      * @param shown converts an event to the form that the page reads
      * @returns undefined if too many streams are open, the change feed is down, or this node is closing
      */

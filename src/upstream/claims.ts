@@ -41,7 +41,9 @@ export async function claimsOf(
 
 /**
  * Converts the claim to a text. Refuses large numbers, because JSON.parse rounds beyond 2^53, and the result may be the
- * id of another user. @throws Error if the claim is neither a string nor a number that was read exactly
+ * id of another user.
+ *
+ * @throws Error if the claim is neither a string nor a number that was read exactly
  */
 function externalIdOf(name: string, value: unknown): string | undefined {
   if (Number.isSafeInteger(value) && !Object.is(value, -0)) return String(value);

@@ -52,7 +52,9 @@ export function createDiscovery({ provider, clock }: { readonly provider: Discov
   return {
     /**
      * Concurrent calls share one request. For some time after a failure, calls return older metadata or throw
-     * immediately. @throws UpstreamAway
+     * immediately.
+     *
+     * @throws UpstreamAway
      */
     async metadata(): Promise<ServerMetadata> {
       const now = clock();

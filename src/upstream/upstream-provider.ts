@@ -52,7 +52,9 @@ export interface UpstreamPerson {
   readonly acr: string | undefined;
   readonly amr: readonly string[];
   /**
-   * Reads further claims about the user, perhaps by a request to the provider. @throws UpstreamAway, UpstreamRefusal
+   * Reads further claims about the user, perhaps by a request to the provider.
+   *
+   * @throws UpstreamAway, UpstreamRefusal
    */
   claims(): Promise<UpstreamClaims>;
 }
@@ -125,8 +127,10 @@ export function createUpstreamProvider({
     },
 
     /**
-     * Exchanges the code of the callback. Accepts only a signed ID token that belongs to this sign-in. @param query of
-     * the callback request @throws UpstreamAway, UpstreamRefusal
+     * Exchanges the code of the callback. Accepts only a signed ID token that belongs to this sign-in.
+     *
+     * @param query of the callback request
+     * @throws UpstreamAway, UpstreamRefusal
      */
     async finish(
       query: URLSearchParams,
@@ -166,8 +170,9 @@ export function createUpstreamProvider({
     },
 
     /**
-     * Sends an invalid code, to check whether the provider accepts our client ID and secret. @throws UpstreamAway, or
-     * UpstreamRefusal if the provider refuses our client ID or secret
+     * Sends an invalid code, to check whether the provider accepts our client ID and secret.
+     *
+     * @throws UpstreamAway, or UpstreamRefusal if the provider refuses our client ID or secret
      */
     async checkClient(): Promise<void> {
       const configuration = configurationFor(settings, await metadata(), fetchFromProvider);
