@@ -2,6 +2,7 @@
 import { expect } from 'chai';
 import type { Page } from 'playwright-core';
 import { describeInBrowser, enterAs } from '../../support/browser.ts';
+import { eventually } from '../../support/eventually.ts';
 import { startSeeded } from '../../support/seeded.ts';
 import { nameWarehouseApi } from '../../support/warehouse-api.ts';
 import { type ClientOwner, LIST, REDIRECT_URI, signInOwner } from '../client-owner.ts';
@@ -120,7 +121,9 @@ describeInBrowser('the page of a new secret', (visit) => {
         const code = page.getByRole('group', { name: `The program for ${name}`, exact: true }).locator('code');
         const text = await code.textContent();
         await page.getByRole('button', { name: `Copy the program for ${name}` }).click();
-        expect(await page.evaluate('navigator.clipboard.readText()'), name).to.equal(text?.trim());
+        await eventually(async () => {
+          expect(await page.evaluate('navigator.clipboard.readText()'), name).to.equal(text?.trim());
+        });
       }
     });
 
