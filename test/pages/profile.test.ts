@@ -4,7 +4,7 @@ import { authorizationUrl, introspect } from '../support/oauth.ts';
 import { createPerson } from '../support/person.ts';
 import { addPerson, addTestClient, type SeededPerson } from '../support/seed.ts';
 import { startSeeded } from '../support/seeded.ts';
-import { said, textOf } from './client-owner.ts';
+import { said, shownOn, textOf } from './client-owner.ts';
 import { addPasskey } from './passkeys/soft-passkey.ts';
 import { fieldOf, type SignedInPerson, signedIn } from './signed-in-person.ts';
 
@@ -192,7 +192,10 @@ describe('the page of API keys, with a maximum lifetime', () => {
       expect(refused.status, expires_in_days).to.equal(422);
       expect(refused.html).to.match(/<a href="#expires-in-30">Choose 30, 60 days\.</);
     }
-    await person.fillIn(KEYS, { name: 'Export', expires_in_days: '60' });
+    const shown = shownOn(await person.fillIn(KEYS, { name: 'Export', expires_in_days: '60' })).secret;
+    expect((await person.get(KEYS)).html)
+      .to.include(`gate_key_…${shown.slice(-4)}`)
+      .and.not.include(shown);
     const listed = await on.service.apiKeys.listOf(accountId);
     const made = listed.find(({ name }) => name === 'Export');
     const end = on.clock.clock() + 60 * DAY_MS;

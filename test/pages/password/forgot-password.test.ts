@@ -111,6 +111,14 @@ describe('“Forgot password?”', () => {
     const last = await ask('often@example.test');
     expect(textOf(last.html)).to.include(said('forgot-password.sent')).and.include('at most 3 links an hour');
   });
+
+  it('the form for a forgotten password refuses an invalid email address', async () => {
+    for (const email of ['', 'ada', 'a@b', 'a b@c.test', 'x\r\nBcc: eve@example.test@e.test']) {
+      const page = await visitor.submit(await visitor.get(PATH), { email });
+      expect(page.status, email).to.equal(422);
+      expect(page.html).to.match(/id="problem" role="alert"/);
+    }
+  });
 });
 
 describe('an unreachable mail server', () => {
