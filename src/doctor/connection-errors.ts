@@ -35,20 +35,15 @@ function proxyRemedy({ status, text }: DoctorAnswer): string {
   if (status >= 300 && status < 400) {
     return 'the proxy redirects elsewhere: the issuer must be the address that answers itself';
   }
-  const cause = PROXY_CAUSES[status];
-  return cause ? `${cause}; ${PROXY_HELP}` : OTHER_SERVER;
+  if (status === 502 || status === 503) return `the proxy cannot reach a node: ${CHECK_NODES}`;
+  if (status === 504) return `the proxy did not wait for the answer of a node: ${CHECK_NODES}`;
+  return (
+    'check which server answers there: the proxy must forward every path of the issuer to the nodes, and keep ' +
+    'X-Request-Id in the answers'
+  );
 }
 
-const OTHER_SERVER =
-  'check which server answers there: the proxy must forward every path of the issuer to the nodes, and keep ' +
-  'X-Request-Id in the answers';
-const CHECK_NODES = 'check with `gatehouse nodes` that they run';
-const AWAY = `the proxy cannot reach a node: ${CHECK_NODES}`;
-const PROXY_CAUSES: Readonly<Record<number, string>> = {
-  502: AWAY,
-  503: AWAY,
-  504: `the proxy did not wait for the answer of a node: ${CHECK_NODES}`,
-};
+const CHECK_NODES = `check with \`gatehouse nodes\` that they run; ${PROXY_HELP}`;
 
 function ownRemedy({ status, text, body }: DoctorAnswer): string | undefined {
   if (status === 421) {

@@ -23,7 +23,7 @@ const WORDS = { ok: 'ok', warning: 'warning', problem: 'problem', not_checked: '
 export const trouble =
   (status: 'warning' | 'problem', where?: string) =>
   (texts: TemplateStringsArray, ...values: readonly unknown[]): Verdict => {
-    // Use only an arrow in our own text: a value may come from another server, which must not write the remedy.
+    // Split off the remedy only at an arrow in our own text: a value from another server may also contain an arrow.
     const raw = texts.map((text) => text.replace(/\s+/g, ' '));
     const at = raw.findIndex((text) => text.includes(' → '));
     const [end = '', start = ''] = raw[at]?.split(' → ') ?? [];

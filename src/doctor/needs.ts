@@ -1,5 +1,4 @@
 /** Opens the stores and connections that the checks of the doctor need, each once. Opening one is a check, too. */
-import { lookup } from 'node:dns/promises';
 import { systemClock } from '../base/clock.ts';
 import type { OperatedBy } from '../base/operated-by.ts';
 import type { Variables } from '../config/environment.ts';
@@ -228,10 +227,7 @@ async function openService({ add, address, signal }: Context, { issuer }: Settin
     fail(problem`the metadata at this address has the issuer ${first.body.issuer}: ${described(first)} →
       give every node and the doctor the same issuer (GATEHOUSE_ISSUER)`);
   }
-  const host = new URL(address ?? issuer).hostname.replace(/^\[|\]$/g, '');
-  const resolved = await lookup(host, { all: true }).catch(() => []);
-  const addresses = resolved.map((each) => each.address).join(', ');
-  add('public_address', where, ok(`${where} (${addresses}) answers with its metadata`, ms));
+  add('public_address', where, ok(`${where} (${first.to}) answers with its metadata`, ms));
   /** `first` is the answer with the metadata. */
   return { ...requests, first };
 }

@@ -22,21 +22,17 @@ export function nodeVerdict(version: string): Verdict {
     install Node ${known.mendedIn} or later, and restart the service`;
 }
 
-function nodeTrouble({ node, state, silentMs }: ListedNode): Verdict[] {
+function stateVerdict({ node, state, silentMs }: ListedNode): Verdict {
   const seconds = Math.round(silentMs / 1000);
   if (state === 'not_ready') {
-    return [
-      trouble('problem', node)`${node} was not ready ${seconds} s ago →
-        correct the store that \`/readyz\` on its operators’ listener names; after that, a node needs ten seconds to say so`,
-    ];
+    return trouble('problem', node)`${node} was not ready ${seconds} s ago →
+      correct the store that \`/readyz\` on its operators’ listener names; after that, a node needs ten seconds to say so`;
   }
-  if (state !== 'silent') return [];
-  return [
-    trouble('problem', node)`${node} has been silent for ${seconds} s without a shutdown: it is
-      frozen, was killed, or cannot reach the database → check the process, and restart it if it still exists (a frozen
-      process keeps connections without answering them); a node that no longer exists is removed from the list after an
-      hour`,
-  ];
+  if (state !== 'silent') return ok(`${node} is ${state}`);
+  return trouble('problem', node)`${node} has been silent for ${seconds} s without a shutdown: it is
+    frozen, was killed, or cannot reach the database → check the process, and restart it if it still exists (a frozen
+    process keeps connections without answering them); a node that no longer exists is removed from the list after an
+    hour`;
 }
 
 /** @param aheadMs by how much the node's clock is ahead of the database's; negative if it is behind */
@@ -51,13 +47,10 @@ export function clockTrouble({ node, aheadMs }: { readonly node: string; readonl
 }
 
 /** Returns one text for each different value, with the places that have it; skips places without a value. */
-function groups(
-  values: readonly (readonly [where: string, value: string | undefined])[],
-  label = (value: string) => value,
-) {
+function groups(values: readonly (readonly [where: string, value: string | undefined])[]) {
   const places = Map.groupBy(values, ([, value]) => value);
   places.delete(undefined);
-  return [...places].map(([value = '', members]) => `${label(value)} (${members.map(([where]) => where).join(', ')})`);
+  return [...places].map(([value, members]) => `${value} (${members.map(([where]) => where).join(', ')})`);
 }
 
 /** Compares the settings: differences between nodes are a problem, because any node may get any request. */
@@ -95,11 +88,8 @@ export const NODE_CHECKS: readonly Check[] = [
   }),
 
   check('nodes', ['nodes'], 'the nodes', ({ nodes }) => {
-    const troubles = nodes.flatMap(nodeTrouble);
-    const fine = nodes.filter((one) => nodeTrouble(one).length === 0);
-    const none = runningOf(nodes).length > 0 ? [] : warning`the database records no running node → ${START}`;
-    const states = fine.map(({ node, state }) => `${node} is ${state.replace('_', ' ')}`);
-    return [...troubles, states.length > 0 ? ok(states.join(', ')) : none].flat();
+    const none = warning`the database records no running node → ${START}`;
+    return [...nodes.map(stateVerdict), ...(runningOf(nodes).length > 0 ? [] : [none])];
   }),
 
   check('node_version', [], process.execPath, () => nodeVerdict(process.versions.node)),
@@ -140,10 +130,9 @@ export const NODE_CHECKS: readonly Check[] = [
   ),
 
   check('node_redis', ['running', 'tokens'], 'REDIS_URL', ({ running, tokens: { identity } }) => {
-    const values = running.map(({ node, runsWith }) => [node, runsWith.redis] as const);
-    const found = groups([...values, ['the doctor', identity]], (id) =>
-      id === 'none' ? 'the database' : `Redis database ${id.slice(0, 6)}`,
-    );
+    const place = (id?: string) => (id === 'none' ? 'the database' : id && `Redis database ${id.slice(0, 6)}`);
+    const values = running.map(({ node, runsWith }) => [node, place(runsWith.redis)] as const);
+    const found = groups([...values, ['the doctor', place(identity)]]);
     if (found.length > 1) {
       return problem`the nodes store tokens in different places: ${found.join(', ')}; a token of one node is unknown to
         the others → give every node and the doctor the same REDIS_URL, including the database number`;

@@ -55,6 +55,7 @@ async function doctorAnswer(message: IncomingMessage) {
   const whole = await wholeAnswer(message, MAX_ANSWER_BYTES);
   const { status, headers } = whole;
   const text = await whole.text();
+  const body: Readonly<Record<string, unknown>> = Object(await new Response(text).json().catch(() => undefined));
   const id = headers.get('x-request-id') ?? undefined;
   return {
     status,
@@ -63,20 +64,12 @@ async function doctorAnswer(message: IncomingMessage) {
     /** The two ends of the connection: `from` is ours. */
     ...ends,
     /** The JSON object of the body, or an empty one. */
-    body: jsonObject(text),
+    body,
     /** Undefined if something in front of the service answered instead. */
     requestId: id?.startsWith('req_') ? id : undefined,
     /** Undefined without TLS. */
     certificateEnds: end ? new Date(end) : undefined,
   };
-}
-
-function jsonObject(text: string): Readonly<Record<string, unknown>> {
-  try {
-    return Object(JSON.parse(text));
-  } catch {
-    return {};
-  }
 }
 
 /** Removes the `::ffff:` that a dual-stack socket writes before an IPv4 address. */

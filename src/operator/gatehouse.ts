@@ -50,7 +50,8 @@ function findUnit(): Unit | undefined {
     const [, file = '', mayBeMissing] = /^(.*) \(ignore_errors=(?:(yes)|no)\)$/.exec(line) ?? [];
     Object.assign(environment, readEnvironmentFile(contentOf(file, mayBeMissing !== undefined)));
   }
-  // Set this variable, because systemd sets it only for the unit: the nodes store a copy of their settings there.
+  // Set this variable as well: systemd sets it only for the unit, and commands find the nodes' copy of the settings
+  // there.
   const [folder] = values('StateDirectory')[0]?.split(' ') ?? [];
   if (folder) environment.STATE_DIRECTORY = path.join('/var/lib', folder);
   return { user: values('User')[0] ?? '', environment };

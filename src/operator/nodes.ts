@@ -84,7 +84,6 @@ async function waitFor(
       const why = outcome instanceof Error ? [`The database cannot be used: ${outcome.message}`] : [];
       const missing = [
         `Only ${ready.length} of ${wait} node(s) became ready within ${within} s.`,
-        ...nodes.filter((node) => !ready.includes(node)).map(describeNode),
         ...why,
         'See `systemctl status "gatehouse@*"` (or the pods) and the log of each node that is missing.',
       ];
@@ -129,6 +128,3 @@ function describeReload({ runsWith }: ListedNode): string {
 }
 
 const describeState = ({ state }: ListedNode): string => state.replace('_', ' ');
-
-const describeNode = (node: ListedNode): string =>
-  `${node.node} is ${describeState(node)}; its last heartbeat was ${Math.round(node.silentMs / 1000)} s ago.`;

@@ -58,13 +58,6 @@ export function addReloadCommand(program: Command, { announce, print, environmen
       announce(settings);
       const needsProof = isReachedFromElsewhere(server.operatorsHost);
       const keys = needsProof ? findKeys({ environment }) : undefined;
-      if (server.operatorsPort === 0) {
-        throw new Refusal(
-          'unknown_port',
-          'server.operators_port is 0: the service chose its port itself, and this command cannot find it.',
-          'Send SIGHUP to the process instead, or set a fixed port.',
-        );
-      }
       const url = operatorsUrl(server, '/reload');
       const method = dryRun ? 'GET' : 'POST';
       const outcome = await reload(url, method, keys ? reloadCredentials(keys) : [], by());
@@ -160,7 +153,7 @@ async function ask(
       'not_running',
       `No server of Gatehouse answers at ${url}${instead}.`,
       'Start the service on this machine. If it is running, send SIGHUP to its process: ' +
-        'server.operators_host or operators_port may have changed since it started. If it ' +
+        'server.operators_host or operators_port may have changed since it started, or be 0. If it ' +
         'ended during the reload, `gatehouse nodes` lists which other nodes have reloaded.',
       { cause },
     );

@@ -117,7 +117,7 @@ describe('the description for programs', () => {
     expect(await missing.json()).to.include({ error: 'invalid_request' });
   });
 
-  it('a web page can read that there is no other metadata', async () => {
+  it('a web page can read the 404 for metadata that does not exist', async () => {
     const headers = { origin: 'https://app.example', host: new URL(on.issuer).host };
     const path = '/.well-known/openid-configuration';
     const answer = await rawRequest(on.service.settings.server.port, path, { headers });

@@ -8,16 +8,14 @@ import { said, shownOn, textOf } from './client-owner.ts';
 import { addPasskey } from './passkeys/soft-passkey.ts';
 import { fieldOf, type SignedInPerson, signedIn } from './signed-in-person.ts';
 
-const OWN_SECTIONS = ['', '/connections', '/organizations', '/security', '/activity'];
 const DEVELOPER_SECTIONS = ['/oauth-clients', '/api-keys'];
-const SECTIONS = [...OWN_SECTIONS, ...DEVELOPER_SECTIONS];
 
 /** The sections in the navigation of a page, and those of them that are marked as open. */
 function navigationOf({ html }: { readonly html: string }) {
   const [navigation = ''] = /<nav class="sections"[\s\S]*?<\/nav>/.exec(html) ?? [];
   const links = [...navigation.matchAll(/<a href="\/profile([^"]*)"[^>]*?(aria-current="page")?>/g)];
   return {
-    sections: links.map(([, path]) => path),
+    sections: links.map(([, path = '']) => path),
     open: links.filter(([, , mark]) => mark).map(([, path]) => path),
   };
 }
@@ -29,11 +27,15 @@ const origin = { address: '::1', browser: '' };
 describe('the profile', () => {
   const on = startSeeded({ clock: true });
   let person: SignedInPerson;
+  /** All sections, from the navigation: `routes.test.ts` checks that each page is in it. */
+  let all: readonly string[];
 
   before(async () => {
     const { accountId } = on.seeded.person;
     await on.service.apiKeys.add({ accountId, name: 'Export', expiresInDays: 30 }, origin);
     person = await signedIn(on.service, on.seeded.person);
+    all = navigationOf(await person.get('/profile')).sections;
+    expect(all).to.include.members(['', '/connections', ...DEVELOPER_SECTIONS]);
   });
 
   it('the profile shows the signed-in user, their access, and a link to the OAuth clients', async () => {
@@ -45,10 +47,10 @@ describe('the profile', () => {
   });
 
   it('each section of the profile has a page, which marks its entry in the navigation', async () => {
-    for (const section of SECTIONS) {
+    for (const section of all) {
       const page = await person.get(`/profile${section}`);
       expect(page.status, section).to.equal(200);
-      expect(navigationOf(page)).to.deep.equal({ sections: SECTIONS, open: [section] });
+      expect(navigationOf(page)).to.deep.equal({ sections: all, open: [section] });
       expect(page.html).to.include('data-keep-alive="/oauth/token/refresh"');
     }
   });
@@ -56,14 +58,27 @@ describe('the profile', () => {
   it('the navigation lists the pages of developers for owners of a client or an API key, and on these pages', async () => {
     const newcomer = await addPerson(on.service, 'Fork Lift', 'fork@example.test');
     const pages = await signedIn(on.service, newcomer);
-    const oneLink = [...OWN_SECTIONS, '/oauth-clients'];
+    const oneLink = [...all.filter((path) => !DEVELOPER_SECTIONS.includes(path)), '/oauth-clients'];
     const sectionsOn = async (path: string) => navigationOf(await pages.get(path)).sections;
     expect(await sectionsOn('/profile/security')).to.deep.equal(oneLink);
-    expect(await sectionsOn('/profile/api-keys')).to.deep.equal(SECTIONS);
-    expect(await sectionsOn('/errors')).to.deep.equal(SECTIONS);
+    expect(await sectionsOn('/profile/api-keys')).to.deep.equal(all);
+    expect(await sectionsOn('/errors')).to.deep.equal(all);
     const { accountId } = newcomer;
     await on.service.apiKeys.add({ accountId, name: 'Export', expiresInDays: 30 }, origin);
-    expect(await sectionsOn('/profile/security')).to.deep.equal(SECTIONS);
+    expect(await sectionsOn('/profile/security')).to.deep.equal(all);
+  });
+
+  it('every section of the profile redirects to the sign-in page and back', async () => {
+    const stranger = createPerson(on.issuer);
+    for (const section of all) {
+      const { status, location } = await stranger.get(`/profile${section}`);
+      expect(status, section).to.equal(303);
+      expect(location?.pathname).to.equal('/login');
+      const back = location?.searchParams.get('return_to') ?? '/profile';
+      expect(back).to.equal(`/profile${section}`);
+    }
+    const page = await stranger.signIn(on.seeded.person, '/profile/activity');
+    expect(page.url.pathname).to.equal('/profile/activity');
   });
 
   it('every page names the signed-in user and has a button to sign out, or to choose another account', async () => {

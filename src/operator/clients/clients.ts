@@ -218,7 +218,7 @@ function addTransfer(clients: Command, operator: Operator): void {
   aboutClient(transfer, operator, async (client, registries, { owner }: { readonly owner?: string }) => {
     const account = owner === undefined ? undefined : await accountNamed(registries, owner);
     if (client.ownerAccountId === account?.id) return clientReport(client, 'Nothing changed: same owner.');
-    // Record this in the logs of both owners, or once, without an owner, if there is none before and after.
+    // Record this for the old owner and for the new one. If neither exists, record it once, without an owner.
     const logs = new Set([client.ownerAccountId, account?.id]);
     if (logs.size > 1) logs.delete(undefined);
     const moved = await registries.clients.transfer(client.id, account?.id, async (tx) => {

@@ -64,6 +64,12 @@ export async function readToken(argument: string, terminal: Terminal, question =
   return prompting(terminal, { isHidden: true }, (ask) => ask(question));
 }
 
+/** Does not repeat the name of the file in an error: it may be a secret, given instead of a file. @throws WrongUsage */
+export const readGiven = (file: string): Promise<string> =>
+  readFile(file, 'utf8').catch(({ code }: NodeJS.ErrnoException) => {
+    throw new WrongUsage(`the file cannot be read (${code})`);
+  });
+
 export interface PasswordOptions {
   readonly passwordFile?: string;
   readonly generatePassword?: true;
@@ -76,14 +82,9 @@ export async function readPassword(
 ): Promise<{ readonly password: string; readonly isGenerated: boolean }> {
   // Generate 144 random bits, in a text that is short enough to be read aloud.
   if (generatePassword) return { password: randomId('', 24), isGenerated: true };
-  const read = async (): Promise<string> => {
-    if (file === undefined) return text(terminal.stdin);
-    return readFile(file, 'utf8').catch(({ code }: NodeJS.ErrnoException) => {
-      throw new WrongUsage(`the password file ${file} cannot be read (${code})`);
-    });
-  };
   const isTyped = file === undefined && terminal.stdin.isTTY;
-  const password = isTyped ? await promptTwice(terminal) : withoutLineEnd(await read());
+  const read = async () => withoutLineEnd(await (file === undefined ? text(terminal.stdin) : readGiven(file)));
+  const password = isTyped ? await promptTwice(terminal) : await read();
   if (password !== '') return { password, isGenerated: false };
   throw new WrongUsage(
     'no password was given: pass it on standard input, with --password-file or with --generate-password',

@@ -1,7 +1,5 @@
 /** Reads an import file line by line and only once, even if it contains invalid bytes. */
-import { existsSync } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
-import path from 'node:path';
 import { systemClock } from '../../base/clock.ts';
 import { Refusal } from '../../base/refusal.ts';
 import type { BrokenLine, Numbered } from '../../changes/line.ts';
@@ -49,10 +47,6 @@ export async function openImportFile(name: string, { stdin }: Pick<Surroundings,
 }
 
 function unreadable(name: string, code: string | undefined): string {
-  const folder = path.dirname(path.resolve(name));
-  if (code === 'ENOENT' && !existsSync(folder)) {
-    return `the folder ${folder} does not exist: create it, and write the file ${path.basename(name)} there`;
-  }
   if (code === 'ENOENT') return `there is no file ${name}`;
   if (code === 'EACCES') {
     return (

@@ -127,8 +127,9 @@ export interface Parties {
 const WORKS: readonly State[] = ['active', 'replaced', 'no_password_yet'];
 
 /**
- * Adds the person and the client to the answer about their record. If one of them was deleted, the answer is that,
- * unless the record ended before. If one of them is suspended, the answer is that, if the record would work otherwise.
+ * Adds the person and the client to the answer about their record. If one of them was deleted before the record ended,
+ * the answer becomes *deleted*. If one of them is suspended and the record would work otherwise, the answer becomes
+ * *suspended*.
  */
 export async function withParties(
   registries: Registries,
