@@ -14,26 +14,24 @@ export interface ClientStanding {
   readonly people: number;
   /** True if one of the counted users belongs to an organization of the user. */
   readonly hasColleagues: boolean;
-  /** True if the user is connected to the client. */
   readonly isConnected: boolean;
 }
 
 export type ClientStandings = ReturnType<typeof createClientStandings>;
 
-/** What owners and admins see of a client before they approve it. The approval fails if any of this has changed. */
+/** The values of a client that owners and admins see before they approve it. The approval fails if any has changed. */
 export interface ApprovableClient {
   readonly id: string;
   readonly name: string;
   /** Null if the operator provides the client. */
   readonly ownerName: string | null;
-  /** See `Client.ownedSince`: tells owners of the same name apart. */
+  /** Distinguishes owners with the same name, see `Client.ownedSince`. */
   readonly ownedSince: Date | null;
-  /** The result of `redirectHosts`. */
   readonly hosts: readonly string[];
   readonly links: ClientLinks;
 }
 
-/** @param lock `FOR SHARE`: the clients cannot change until the transaction ends */
+/** @param lock `FOR SHARE`: no client can change until the transaction ends */
 export async function approvableClients(
   queries: Queries,
   ids: readonly string[],
@@ -52,12 +50,10 @@ export async function approvableClients(
   }));
 }
 
-/** Maximum number of connections that are counted. */
 export const MAX_COUNTED = 1_000;
 
 export function createClientStandings({ database }: { readonly database: Queries }) {
   return {
-    /** Returns what the user sees about the client; undefined if it does not exist. */
     async find(clientId: string, accountId: string): Promise<ClientStanding | undefined> {
       const [row] = await database.query<ClientStanding>(
         `WITH others AS (

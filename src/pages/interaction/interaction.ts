@@ -1,4 +1,4 @@
-/** `/interaction/:uid`: shows the step that an authorization request waits for, such as consent. */
+/** `/interaction/:uid`: shows the page for which an authorization request waits, such as the consent page. */
 import type { Context } from 'koa';
 import { ENDPOINT } from '../../provider/endpoints.ts';
 import { formOf } from '../../provider/form.ts';
@@ -30,7 +30,7 @@ export function interactionPage(parts: {
 }): Route[] {
   const { kit, interactions, errorPage, waiting, signIn, consent, upstream } = parts;
 
-  /** Returns undefined if it has answered the request itself: after a second click, reload, Back or expiry. */
+  /** Returns undefined after it has answered a request for a used or expired interaction. */
   async function pending(ctx: Context): Promise<PendingInteraction | undefined> {
     const found = await interactions.find(ctx, String(ctx.params.uid));
     if ('language' in found) clientLanguage.set(ctx, found.language);
@@ -42,8 +42,8 @@ export function interactionPage(parts: {
   }
 
   /**
-   * Redirects users who must first add a stronger sign-in method; the authorization resumes
-   * afterwards. Users who have one use it on the page of the interaction.
+   * Redirects users who must add a stronger sign-in method before the authorization continues, and returns true. Users
+   * who already have a strong method use it on the page of the interaction.
    */
   async function isBlocked(ctx: Context, pending: PendingInteraction): Promise<boolean> {
     if (pending.prompt === 'login' && (pending.isAgain || ctx.method !== 'GET')) return false;
@@ -56,8 +56,8 @@ export function interactionPage(parts: {
   }
 
   /**
-   * True for a decision by another user or session than the one for which the page was rendered; this function then
-   * answers it. A sign-in form needs no check, because it identifies its sender.
+   * Answers a decision if the page was rendered for another user or session, and returns true. A sign-in form needs no
+   * such check, because it authenticates its sender.
    */
   async function isStaleDecision(ctx: Context, found: Found): Promise<boolean> {
     if (ctx.method !== 'POST' || !formOf(ctx).has(SHOWN_FIELD)) return false;
@@ -66,7 +66,7 @@ export function interactionPage(parts: {
     if (formSession === 'this session') return false;
     const restart = 'restart' in found ? found.restart : undefined;
     if (!visitor) {
-      // The user has signed out: the restarted request asks for a sign-in, and then for the decision.
+      // The user has signed out, so restart the request, which asks for a sign-in and then for the decision.
       if (restart) seeOther(ctx, restart);
       return restart !== undefined;
     }
@@ -88,7 +88,7 @@ export function interactionPage(parts: {
     if (interaction.prompt === 'login') return signIn.submitFor(ctx, interaction);
     const decision = formOf(ctx).get('decision');
     if (decision === 'approve') return consent.approve(ctx, interaction);
-    // Ask again if the form does not say which of the page's buttons was pressed.
+    // Show the page again if the form has no known `decision`.
     let next = ctx.path;
     if (decision === 'deny') next = await interactions.deny(ctx);
     if (decision === 'switch-account') {
