@@ -70,7 +70,7 @@ export const OVERRIDES: readonly Override[] = [
     member: 'Session.prototype.save',
     changes: 'a session that was ended during a request stays ended, and only a new session sets ' + 'its cookie',
     because: 'the engine writes both at the end of each request, even if the session no longer ' + 'exists',
-    test: ['sign-out.slow.ts', 'signing out is final'],
+    test: ['races.ts', 'signing out is final'],
     install({ Session: { prototype } }, { sessions }) {
       prototype.save = function () {
         return sessions.saveAfter(this, Provider.ctx);

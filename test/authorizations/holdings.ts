@@ -82,19 +82,16 @@ export interface Apis {
   readonly on: Seeded;
   /** Another node of the same deployment; on the embedded database, the same node. */
   readonly elsewhere: TestService;
-  /** An API that introspects each call, at the node where everything is changed. */
-  readonly asking: CalledApi;
   /** An API with a cache, which the other node invalidates. */
   readonly caching: CalledApi;
 }
 
-/** Starts the APIs of a seeded service. Call it in a hook. */
+/** Starts the API of a seeded service. Call it in a hook. */
 export async function openApis(on: Seeded, elsewhere: TestService): Promise<Apis> {
   const { resourceServer } = on.clients;
   return {
     on,
     elsewhere,
-    asking: await startCalledApi(on.service, resourceServer),
     caching: await startCalledApi(elsewhere, resourceServer, true),
   };
 }
@@ -205,8 +202,8 @@ const all = (credentials: readonly Credential[]): Credential => ({
   expectRefused: (timing) => Promise.all(credentials.map((one) => one.expectRefused(timing))),
 });
 
-/** A bearer token, checked at introspection and at APIs with and without a cache. */
-function bearer({ on, elsewhere, asking, caching }: Apis, value: string, organizationId: string): Credential {
+/** A bearer token, checked at introspection, and at an API with a cache. */
+function bearer({ on, elsewhere, caching }: Apis, value: string, organizationId: string): Credential {
   const { resourceServer } = on.clients;
   const answers = async (issuer: string, expected: (answer: Answer) => void): Promise<void> =>
     expected(await introspect(issuer, resourceServer, value));
@@ -224,7 +221,6 @@ function bearer({ on, elsewhere, asking, caching }: Apis, value: string, organiz
       };
       await timing.here(() => answers(on.issuer, isActive));
       await timing.elsewhere(() => answers(elsewhere.issuer, isActive));
-      await timing.here(() => asking.expectLetIn(value));
       await timing.caching(async () => {
         const { body } = await caching.query(value, '{ organizations { id } }');
         isReached((body.data as { organizations?: unknown } | undefined)?.organizations, isEmpty);
@@ -232,7 +228,6 @@ function bearer({ on, elsewhere, asking, caching }: Apis, value: string, organiz
     },
     async expectRefused(timing) {
       await timing.here(() => answers(on.issuer, isInactive));
-      await timing.here(() => asking.expectRefused(value));
       await timing.elsewhere(() => answers(elsewhere.issuer, isInactive));
       await timing.caching(() => caching.expectRefused(value));
     },

@@ -168,4 +168,16 @@ describe('changes of a client', () => {
     expect(await refusalOf(removal(client.id, fail))).to.match(/the log is full/);
     expect(await registry.listByOwner(owner)).to.have.length(1);
   });
+
+  it('removing a secret of another client, or one with an impossible ID, is refused, and a public client has none', async () => {
+    const { client } = await registry.add(partner);
+    await registry.addSecret(client.id);
+    const { client: other } = await registry.add({ ...partner, name: 'Other' });
+    for (const id of [...other.secrets.map((secret) => secret.id), '', 'sec_\0', 'sec_0000000000000000']) {
+      expect(await refusalOf(registry.removeSecret(client.id, id))).to.equal('secret_unknown');
+    }
+    expect(await registry.find(other.id)).to.deep.equal(other);
+    const { client: phone } = await registry.add({ ...partner, kind: 'public' });
+    expect(await refusalOf(registry.addSecret(phone.id))).to.equal('secret_unused');
+  });
 });

@@ -1,13 +1,25 @@
 import { userInfo } from 'node:os';
 import { expect } from 'chai';
 import { fileWith } from '../config/configuration.ts';
+import { partnerTokens } from '../provider/partner-tokens.ts';
 import { eventually } from '../support/eventually.ts';
-import { introspect } from '../support/oauth.ts';
+import { introspect, refresh } from '../support/oauth.ts';
 import { createPerson } from '../support/person.ts';
 import { freshDatabaseUrl } from '../support/postgres-server.ts';
 import { describeOn, postgresServer } from '../support/requirements.ts';
 import { startSeeded } from '../support/seeded.ts';
-import { keysOf, operatorFor, operatorWith, refusalFrom, storesOf, valueFrom } from './run-operator.ts';
+import { takeRecords } from './operator-suite.ts';
+import {
+  expectWrongUsage,
+  keysOf,
+  operatorFor,
+  operatorWith,
+  refusalFrom,
+  storesOf,
+  valueFrom,
+} from './run-operator.ts';
+
+const FROM = { address: '192.0.2.1', browser: '' };
 
 type Row = Readonly<Record<string, unknown>>;
 const idsOf = (rows: readonly Row[]): unknown[] => rows.map(({ id }) => id);
@@ -20,6 +32,77 @@ describe('operator edits, on a running service', () => {
   const latest = async (action: string) => (await value(`audit --action ${action} --limit 1`))[0];
   const answered = async (token: string) => (await introspect(on.issuer, on.clients.resourceServer, token)).body;
   const reached = async (token: string) => JSON.stringify((await answered(token)).organizations);
+
+  /** The service is notified of an end a moment after the command. */
+  const expectEnded = (token: string) =>
+    eventually(async () => expect(await on.partner.isActive(token)).to.equal(false));
+
+  it('an operator can end one connection, and no other of the same user or client', async () => {
+    const { person, other } = on.seeded;
+    const { confidential, otherConfidential } = on.clients;
+    const oscar = partnerTokens(on.issuer, { ...on.seeded, person: other });
+    const mine = await on.partner.tokens(confidential);
+    const also = await on.partner.tokens(otherConfidential);
+    const theirs = await oscar.tokens(confidential);
+    const words = `connections end ${person.accountId}/${confidential.id}`;
+    await takeRecords(on.service.database);
+    expect((await refusal(words)).code).to.equal('confirmation_needed');
+    expect(await on.partner.isActive(mine.accessToken)).to.equal(true);
+    expect(await value(`${words} --yes`)).to.include({ email: person.email, ended: true });
+    await expectEnded(mine.accessToken);
+    expect((await refresh(on.issuer, confidential, mine.refreshToken)).status).to.equal(400);
+    for (const { accessToken } of [also, theirs]) {
+      expect(await on.partner.isActive(accessToken)).to.equal(true);
+    }
+    expect((await refusal(`${words} --yes`)).code).to.equal('connection_unknown');
+    expect((await takeRecords(on.service.database)).map(({ action }) => action)).to.deep.equal(['disconnected']);
+
+    const [left] = await value(`connections list --account ${person.email}`);
+    expect(await value(`connections end ${left.id} --yes`)).to.include({ id: left.id });
+    await expectEnded(also.accessToken);
+    expect(await on.partner.isActive(theirs.accessToken)).to.equal(true);
+    await expectWrongUsage(run, ['connections end', 'connections end nonsense', `connections end ${left.id}/more`]);
+  });
+
+  it('an operator can list API keys and revoke one by its id, and never sees the key itself', async () => {
+    const { person, other } = on.seeded;
+    const add = (accountId: string, name: string) =>
+      on.service.apiKeys.add({ accountId, name, expiresInDays: 30 }, FROM);
+    const [leaked, kept, theirs] = [
+      await add(person.accountId, 'Export'),
+      await add(person.accountId, 'Import'),
+      await add(other.accountId, 'Theirs'),
+    ];
+    const answer = await run('api-keys list --json');
+    for (const { value } of [leaked, kept, theirs]) expect(answer.output).not.to.contain(value);
+    expect(JSON.parse(answer.output)).to.have.length(3);
+    const listed = await value(`api-keys list --account ${person.email} --match export`);
+    expect(listed).to.have.length(1);
+    expect(listed[0]).to.deep.include({
+      id: leaked.key.id,
+      email: person.email,
+      name: 'Export',
+      expired: false,
+      last_four: leaked.value.slice(-4),
+      last_used_at: null,
+    });
+
+    const words = `api-keys revoke ${leaked.key.id}`;
+    expect((await refusal(words)).code).to.equal('confirmation_needed');
+    expect(await on.partner.isActive(leaked.value)).to.equal(true);
+    expect(await value(`${words} --yes`)).to.include({ revoked: true, email: person.email });
+    await expectEnded(leaked.value);
+    for (const { value } of [kept, theirs]) expect(await on.partner.isActive(value)).to.equal(true);
+    for (const id of [leaked.key.id, 'key_0000000000000000', kept.value]) {
+      expect((await refusal(`api-keys revoke ${id} --yes`)).code).to.equal('api_key_unknown');
+    }
+    const { output, errors } = await run(`api-keys revoke ${kept.value} --yes`);
+    expect(output + errors, 'the value of a key, given instead of its id').not.to.contain(kept.value);
+    for (const { email } of [other, person]) await value(`revoke --account ${email} --yes`);
+    await eventually(async () => {
+      expect((await on.partner.browser.get('/profile')).location?.pathname).to.equal('/login');
+    });
+  });
 
   it('deleting a warehouse or organization lists what is lost, and ends all access to it', async () => {
     const { organization, warehouse, elsewhere } = on.seeded;

@@ -70,13 +70,6 @@ describe('the choice of the account', () => {
     expect([stale.status, stale.html.includes(on.seeded.other.name)]).to.deep.equal([409, true]);
   });
 
-  it('a choice without the token of the form has no effect', async () => {
-    const person = await signInFirst();
-    const choice = await open(person);
-    expect((await person.post(choice.url, { decision: 'continue' })).status).to.equal(403);
-    expectChoice(await person.open(choice.url));
-  });
-
   it('together with login the user signs in, and with none the request is refused', async () => {
     const person = await signInFirst();
     expect((await open(person, 'login select_account')).html).to.include('name="password"');

@@ -1,11 +1,11 @@
-/** `GET /oauth/authorize`: accepted requests, and refusals of all others (RFC 6749 §4.1). */
+/** `GET /oauth/authorize`: accepted requests, refusals of all others (RFC 6749 §4.1), and input that no library sends. */
 import { expect } from 'chai';
 import { eventually } from '../support/eventually.ts';
 import { authorizationUrl, type Parameters, pkce, type TestClient } from '../support/oauth.ts';
 import { createPerson, type Page, type Person } from '../support/person.ts';
 import { REDIRECT_URI } from '../support/seed.ts';
 import { startSeeded } from '../support/seeded.ts';
-import { answerIn } from './authorization-outcome.ts';
+import { answerIn, outcomeOf } from './authorization-outcome.ts';
 
 /** A change of a valid request: parameters to replace or remove, or a string of more parameters. */
 type Change = Parameters | string;
@@ -65,7 +65,42 @@ const REDIRECTED: readonly (readonly [Change, error: string])[] = [
   [{ request_uri: 'https://evil.example/' }, 'request_uri_not_supported'],
   [{ request_uri: 'urn:ietf:params:oauth:request_uri:x' }, 'request_uri_not_supported'],
   [{ registration: '{}' }, 'registration_not_supported'],
+  // No scopes exist.
+  ...['foo', 'openid', 'offline_access', 'openid foo', 'read write', ' ', 'a"b'].map(
+    (scope) => [{ scope }, 'invalid_scope'] as const,
+  ),
+  ['scope=&scope=', 'invalid_request'],
 ];
+
+/** Hostile bytes in URLs: a NUL, a lone surrogate, invalid UTF-8, broken escapes, long text. */
+const BYTES = ['%00', '%ED%A0%80', '%', '%zz', '%0d%0aSet-Cookie:%20a=b', '%EF%BF%BF%F0%9F%98%80', 'a'.repeat(8192)];
+
+/** The outcome of hostile bytes in each parameter. Parameters without a meaning are ignored. */
+const OUTCOMES: Readonly<Record<string, string>> = {
+  client_id: 'page 400',
+  redirect_uri: 'page 400',
+  response_type: 'unsupported_response_type',
+  response_mode: 'unsupported_response_mode',
+  scope: 'invalid_scope',
+  'scope[a]': 'sign-in',
+  prompt: 'invalid_request',
+  code_challenge: 'invalid_request',
+  code_challenge_method: 'invalid_request',
+  request: 'request_not_supported',
+  request_uri: 'request_uri_not_supported',
+  registration: 'registration_not_supported',
+  state: 'sign-in',
+  login_hint: 'sign-in',
+  ui_locales: 'sign-in',
+  display: 'sign-in',
+  nonce: 'sign-in',
+  max_age: 'sign-in',
+  claims: 'sign-in',
+  id_token_hint: 'sign-in',
+  resource: 'sign-in',
+  authorization_details: 'sign-in',
+  unknown_parameter: 'sign-in',
+};
 
 const STATE = 'state-of-the-partner';
 /** RFC 6749 §4.1.2.1: the characters allowed in `error_description`. */
@@ -81,6 +116,11 @@ describe('authorization endpoint', () => {
     client = on.clients.confidential;
     person = on.partner.browser;
     await person.authorize(request({}), on.seeded.person);
+  });
+
+  afterEach('no internal error was logged', () => {
+    const faults = on.service.logLines.filter((line) => JSON.parse(line).level >= 50);
+    expect(faults).to.deep.equal([]);
   });
 
   function request(change: Change): string {
@@ -186,5 +226,55 @@ describe('authorization endpoint', () => {
         expect(names).to.include.members(['state', 'iss']).and.have.length(new Set(names).size);
       }
     }
+  });
+
+  const requestWith = (name: string, rawValue: string): string =>
+    `${authorizationUrl(on.issuer, client, { [name]: undefined })}&${name}=${rawValue}`;
+
+  it('hostile bytes in a parameter are refused as its other wrong values are, or ignored', async () => {
+    for (const [place, [name, expected]] of Object.entries(OUTCOMES).entries()) {
+      for (const [index, bytes] of BYTES.entries()) {
+        // What is ignored gets some of the bytes each, and all of them together.
+        if (expected === 'sign-in' && name !== 'state' && (place + index) % 4 !== 0) continue;
+        const isTooLong = name === 'state' && bytes.length > 2_046;
+        const seen = await outcomeOf(createPerson(on.issuer), requestWith(name, bytes));
+        expect(seen, `${name}=${bytes.slice(0, 24)}`).to.equal(isTooLong ? 'invalid_request' : expected);
+      }
+    }
+  });
+
+  it('hostile bytes in the name of a parameter are ignored; in the path they get 410', async () => {
+    const { issuer } = on;
+    const url = authorizationUrl(issuer, client);
+    for (const bytes of BYTES) {
+      expect(await outcomeOf(createPerson(on.issuer), `${url}&${bytes}=1`), bytes.slice(0, 24)).to.equal('sign-in');
+      expect(await outcomeOf(createPerson(on.issuer), `${issuer}/oauth/authorize/${bytes}`)).to.equal('page 410');
+      expect(await outcomeOf(createPerson(on.issuer), `${issuer}/interaction/${bytes}`)).to.equal('page 410');
+    }
+  });
+
+  it('pages escape all values of the authorization request', async () => {
+    const markup = '"><svg onload=alert(1)>\'<script>alert(1)</script>';
+    const encoded = encodeURIComponent(markup);
+    const requests = [
+      requestWith('client_id', encoded),
+      requestWith('redirect_uri', encoded),
+      requestWith('redirect_uri', `${encodeURIComponent(REDIRECT_URI)}&redirect_uri=${encoded}`),
+      requestWith('login_hint', encoded),
+      `${on.issuer}/oauth/authorize/${encoded}`,
+      `${on.issuer}/oauth/authorize?${encoded}=${encoded}&client_id=${encoded}&client_id=1`,
+    ];
+    for (const url of requests) {
+      const person = createPerson(on.issuer);
+      const page = await person.open(url);
+      expect(page.status, url).to.be.oneOf([200, 400, 410]);
+      expect(page.html.toLowerCase(), url).to.not.include('<svg onload').and.not.include('<script>');
+      const policy = page.headers.get('content-security-policy');
+      expect(policy, url).to.include("default-src 'none'").and.include("script-src 'self'");
+    }
+    const person = createPerson(on.issuer);
+    const page = await person.open(requestWith('login_hint', encoded));
+    const [form] = page.forms;
+    expect(form?.values).to.deep.include(['email', markup]);
   });
 });

@@ -1,8 +1,10 @@
 /** Parallel requests, on one node or on two. */
 import { expect } from 'chai';
+import { signedIn } from '../pages/signed-in-person.ts';
 import { eventually } from '../support/eventually.ts';
 import {
   type Answer,
+  authorizationUrl,
   exchangeCode,
   introspect,
   postForm,
@@ -10,7 +12,9 @@ import {
   revokeCurrent,
   type TestClient,
 } from '../support/oauth.ts';
+import { createPerson, type Page } from '../support/person.ts';
 import { addTestClient } from '../support/seed.ts';
+import { answerIn } from './authorization-outcome.ts';
 import { type Tokens, tokensOf } from './partner-tokens.ts';
 import { expectRevoked, forEachRace, type Nodes, offset, successes, together } from './racing.ts';
 
@@ -23,6 +27,8 @@ export interface Rounds {
   readonly equals: number;
   /** Rounds of each race of a refresh with a revocation, whose steps interleave in any order. */
   readonly revocations: number;
+  /** Rounds of each race of two decisions, whose orders are all tried. */
+  readonly decisions: number;
 }
 
 /** A number of rounds in which some refreshes win and some lose, on any machine. */
@@ -49,6 +55,15 @@ export function defineRaces(rounds: Rounds): void {
         exchangeTogether(nodes, rounds.equals));
       it('parallel refreshes of one token all answer 200, with the same successor', () =>
         refreshTogether(nodes, rounds.equals));
+
+      it('the client receives only one decision of a parallel Approve and Deny, and that one is saved', () =>
+        decideTogether(nodes, rounds.decisions));
+      it('signing out is final, even during many requests with a copy of the cookie', () =>
+        signOutDuringRequests(nodes, rounds.equals));
+      for (const step of ['Approve', 'Sign in'] as const) {
+        it(`several parallel clicks on ${step} do not sign the user out`, () =>
+          clickTogether(nodes, step, rounds.equals));
+      }
     });
 
     it('without a retry window one refresh succeeds, and the others end the authorization', async () => {
@@ -167,6 +182,65 @@ async function deleteDuringRefresh(nodes: Nodes, rounds: number): Promise<void> 
       service.clients.remove(client.id),
     );
     await expectRefusedEverywhere(nodes, client, [tokens, ...issued], 401);
+  }
+}
+
+async function decideTogether({ service, seeded, partner }: Nodes, rounds: number): Promise<void> {
+  const { browser } = partner;
+  const { confidential } = seeded.clients;
+  const whose = { accountId: seeded.person.accountId, clientId: confidential.id };
+  await service.connections.end(whose, 'person_disconnected');
+  await browser.signIn(seeded.person);
+  for (let round = 0; round < rounds; round += 1) {
+    const consent = await browser.open(authorizationUrl(service.issuer, confidential));
+    const decide = (decision: string) => async (): Promise<Page> =>
+      browser.follow(await browser.submit(consent, { decision }));
+    const pages = await offset(round, decide('approve'), decide('deny'));
+
+    const answers = pages.filter(({ location }) => location).map(answerIn);
+    expect(answers, `round ${round}`).to.have.length(1);
+    const isConnected = (await service.connections.find(whose.accountId, whose.clientId)) !== undefined;
+    expect(isConnected, `round ${round}`).to.equal(answers[0]?.error === undefined);
+    await service.connections.end(whose, 'person_disconnected');
+  }
+}
+
+async function signOutDuringRequests({ service, seeded, issuer }: Nodes, rounds: number): Promise<void> {
+  const silent = authorizationUrl('http://any', seeded.clients.confidential, { prompt: 'none' });
+  for (let round = 0; round < rounds; round += 1) {
+    const person = await signedIn(service, seeded.person);
+    const cookie = person.cookieHeader('/');
+    const copies = [0, 1].map((turn) => createPerson(issuer(turn)));
+    let isPolling = true;
+    const poll = async (ask: () => Promise<Page>): Promise<void> => {
+      while (isPolling) expect((await ask()).status).to.be.below(500);
+    };
+    const polls = copies.flatMap((copy) => [
+      poll(() => copy.get('/profile', { cookie })),
+      poll(() => copy.get(`${silent.pathname}${silent.search}`, { cookie })),
+      poll(() => copy.post('/oauth/token/refresh', {}, { cookie })),
+    ]);
+    const { status } = await person.submit(await person.get('/logout'), {});
+    isPolling = false;
+    await Promise.all(polls);
+
+    expect(status).to.equal(303);
+    const profile = await createPerson(service.issuer).get('/profile', { cookie });
+    expect(profile.location?.pathname, `round ${round}`).to.equal('/login');
+  }
+}
+
+async function clickTogether({ service, seeded }: Nodes, step: 'Approve' | 'Sign in', rounds: number): Promise<void> {
+  const { email, password } = seeded.person;
+  const fields = step === 'Approve' ? { decision: 'approve' } : { email, password };
+  const prompt = step === 'Approve' ? 'consent' : 'login';
+  for (let round = 0; round < rounds; round += 1) {
+    const person = await signedIn(service, seeded.person);
+    const asked = await person.open(authorizationUrl(service.issuer, seeded.clients.confidential, { prompt }));
+    const click = async (): Promise<Page> => person.follow(await person.submit(asked, fields));
+    const pages = await Promise.all([click(), click(), click(), click()]);
+    for (const { status } of pages) expect(status).to.be.oneOf([200, 303, 410]);
+    expect((await person.get('/profile')).status, `round ${round}`).to.equal(200);
   }
 }
 

@@ -191,28 +191,6 @@ describe('the token endpoint', () => {
       expect(refreshed.status).to.equal(200);
     });
 
-    it('grant types other than the three in the metadata are refused', async () => {
-      const grants = [
-        'password',
-        'implicit',
-        'urn:ietf:params:oauth:grant-type:device_code',
-        'urn:ietf:params:oauth:grant-type:token-exchange',
-        'urn:ietf:params:oauth:grant-type:jwt-bearer',
-        'urn:openid:params:grant-type:ciba',
-      ];
-      for (const grant_type of grants) {
-        const parameters = { grant_type, username: 'x', password: 'x', assertion: 'x' };
-        const client = on.clients.confidential;
-        expectRefusal(
-          await postForm(on.issuer, '/oauth/token', parameters, {
-            client,
-          }),
-          400,
-          'unsupported_grant_type',
-        );
-      }
-    });
-
     it('values with characters that no token contains are refused, and cause no failure', async () => {
       const { confidential, resourceServer } = on.clients;
       const { issuer } = on;

@@ -73,23 +73,6 @@ onPostgresAndRedis('a wrong clock of the service', (start) => {
   }
 });
 
-onPostgresAndRedis('a node whose clock is behind the store', (start) => {
-  const on = startSeeded({ on: (options) => start({ ...options, ahead: -20 }) });
-
-  it('a token response never has a lifetime that has ended: the refresh is refused instead', async () => {
-    const { confidential } = on.clients;
-    const { refreshToken } = await on.partner.tokens(confidential);
-    const ids = { accountId: on.seeded.person.accountId, clientId: confidential.id };
-    // For the node, the connection lasts ten more seconds.
-    const limit = { ...NO_LIMIT, until: new Date(Date.now() - 10_000) };
-    const connection = { ...ids, limit: NO_LIMIT };
-    expect(await on.service.connections.limit(connection, limit)).to.equal(true);
-    const refused = await refresh(on.issuer, confidential, refreshToken);
-    expect(refused.body, refused.text).to.include({ error: 'invalid_grant' });
-    expect(refused.body.expires_in).to.equal(undefined);
-  });
-});
-
 for (const [direction, ahead] of [
   ['ahead', 120],
   ['behind', -120],
@@ -129,6 +112,9 @@ for (const [direction, ahead] of [
       }
     });
 
+    // The other direction cannot break these.
+    if (ahead > 0) return;
+
     it('a connection that began by a wrong clock does not end before it began', async () => {
       const { database, connections } = on.service;
       const { accountId } = on.seeded.person;
@@ -137,6 +123,19 @@ for (const [direction, ahead] of [
       await connections.end({ accountId }, 'person_disconnected');
       const early = 'SELECT FROM connections WHERE ended_at IS NULL OR ended_at < connected_at';
       expect(await database.query(early)).to.deep.equal([]);
+    });
+
+    it('a token response never has a lifetime that has ended: the refresh is refused instead', async () => {
+      const { confidential } = on.clients;
+      const { refreshToken } = await on.partner.tokens(confidential);
+      const ids = { accountId: on.seeded.person.accountId, clientId: confidential.id };
+      // For a node that is behind, the connection lasts another minute.
+      const limit = { ...NO_LIMIT, until: new Date(Date.now() - 60_000) };
+      const connection = { ...ids, limit: NO_LIMIT };
+      expect(await on.service.connections.limit(connection, limit)).to.equal(true);
+      const refused = await refresh(on.issuer, confidential, refreshToken);
+      expect(refused.body, refused.text).to.include({ error: 'invalid_grant' });
+      expect(refused.body.expires_in).to.equal(undefined);
     });
   });
 }
