@@ -40,7 +40,7 @@ export const OVERRIDES: readonly Override[] = [
     member: 'Client.find',
     changes: 'clients come from our registry, which parses each once per version',
     because: 'the engine caches 100 parsed clients, and parses all others on every request',
-    test: ['recent-problems.test.ts', 'the suspension of a client is recorded as the cause'],
+    test: ['token-endpoint.test.ts', 'the suspension of a client is recorded as the cause'],
     install({ Client }, { clients }) {
       Client.find = clients.find;
     },

@@ -37,6 +37,54 @@ describe('operator edits, on a running service', () => {
   const expectEnded = (token: string) =>
     eventually(async () => expect(await on.partner.isActive(token)).to.equal(false));
 
+  // The first test, because it counts what lists contain.
+  it('each list command has pages, and its --match searches every column', async () => {
+    for (const client of [on.clients.confidential, on.clients.otherConfidential]) {
+      await on.partner.tokens(client);
+    }
+    const { accountId, email } = on.seeded.person;
+    const { organization, warehouse } = on.seeded;
+    await value(`accounts add --email ÄRGER@example.test --name Ärger --invite`);
+    await value(`clients suspend ${on.clients.public.id}`);
+    await value(`organizations update ${organization.id} --external-id O-1`);
+    await value(`warehouses update ${warehouse.id} --external-id W-1`);
+    const { id: bergen } = await value(`warehouses add --organization ${on.seeded.elsewhere.id} --name Bergen`);
+    const today = new Date().toISOString().slice(0, 8);
+    const lists: [words: string, found: readonly string[], from: number][] = [
+      ['accounts list', [accountId, 'GRACE@', 'grace PERS', 'Active', 'ärger', 'no password'], 3],
+      ['clients list', ['gate_ci_', 'MACHINE', 'night sync', 'Oscar', '(operator)', 'suspended'], 6],
+      ['organizations list', [organization.id, 'NORTHERN', 'o-1'], 2],
+      ['warehouses list', [bergen, 'rotter', 'ELSEWHERE', 'w-1'], 2],
+      [`connections list --account ${email}`, [`${accountId}/`, 'GRACE', 'route', today, 'never'], 2],
+      [`memberships list --organization ${organization.id}`, [accountId, 'night sync (m', 'member'], 2],
+      [`memberships list --warehouse ${warehouse.id}`, ['grace', 'READ,write', 'active'], 1],
+    ];
+    for (const [list, found, size] of lists) {
+      const all = idsOf(await value(list));
+      expect(all, list).to.have.length(size);
+      const pages: unknown[] = [];
+      for (const after of ['', ...all.map((id) => ` --after ${id}`)]) {
+        pages.push(...idsOf(await value(`${list} --limit 1${after}`)));
+      }
+      expect(pages, list).to.deep.equal(all);
+      for (const word of found) {
+        const { length } = await value([...list.split(' '), '--match', word]);
+        expect(length, `${list} --match ${word}`).to.be.within(1, size);
+      }
+      expect(await value(`${list} --match nothing-like-it`), list).to.deep.equal([]);
+    }
+    expect(idsOf(await value('clients list --suspended'))).to.deep.equal([on.clients.public.id]);
+    const owned = await value(`clients list --owner ${on.seeded.other.email} --kind confidential`);
+    expect(idsOf(owned)).to.deep.equal([on.clients.confidential.id]);
+    const of = `memberships list --organization ${organization.id}`;
+    expect(await value(`${of} --role owner`)).to.deep.equal([]);
+    // People read of a page that it is one, and of nothing why.
+    const [first] = await value('clients list');
+    expect((await run('clients list --limit 1')).output).to.include(`There are 5 more: add --after ${first.id}`);
+    expect((await run('clients list --match nothing-like-it')).output).to.include('Nothing matches these options.');
+    expect((await run('audit --limit 1')).output).to.match(/older entries: add --before \d+/);
+  });
+
   it('an operator can end one connection, and no other of the same user or client', async () => {
     const { person, other } = on.seeded;
     const { confidential, otherConfidential } = on.clients;
@@ -239,61 +287,6 @@ describe('operator edits, on a running service', () => {
     const refused = await refusal(`clients update ${on.clients.machine.id} --redirect-uri ${uri}`);
     expect(refused.code).to.equal('client_invalid');
     expect((await latest('client_changed')).details.redirect_uris).to.deep.equal([uri]);
-  });
-});
-
-describe('operator list commands', () => {
-  const on = startSeeded();
-
-  it('each list command has pages, and its --match searches every column', async () => {
-    const value = (words: string) => valueFrom(operatorFor(on.service), words);
-    for (const client of [on.clients.confidential, on.clients.otherConfidential]) {
-      await on.partner.tokens(client);
-    }
-    const { accountId, email } = on.seeded.person;
-    const { organization, warehouse } = on.seeded;
-    await value(`accounts add --email ÄRGER@example.test --name Ärger --invite`);
-    await value(`clients suspend ${on.clients.public.id}`);
-    await value(`organizations update ${organization.id} --external-id O-1`);
-    await value(`warehouses update ${warehouse.id} --external-id W-1`);
-    const { id: bergen } = await value(`warehouses add --organization ${on.seeded.elsewhere.id} --name Bergen`);
-    const today = new Date().toISOString().slice(0, 8);
-    const lists: [words: string, found: readonly string[], from: number][] = [
-      ['accounts list', [accountId, 'GRACE@', 'grace PERS', 'Active', 'ärger', 'no password'], 3],
-      ['clients list', ['gate_ci_', 'MACHINE', 'night sync', 'Oscar', '(operator)', 'suspended'], 6],
-      ['organizations list', [organization.id, 'NORTHERN', 'o-1'], 2],
-      ['warehouses list', [bergen, 'rotter', 'ELSEWHERE', 'w-1'], 2],
-      [`connections list --account ${email}`, [`${accountId}/`, 'GRACE', 'route', today, 'never'], 2],
-      [`memberships list --organization ${organization.id}`, [accountId, 'night sync (m', 'member'], 2],
-      [`memberships list --warehouse ${warehouse.id}`, ['grace', 'READ,write', 'active'], 1],
-    ];
-    for (const [list, found, size] of lists) {
-      const all = idsOf(await value(list));
-      expect(all, list).to.have.length(size);
-      const pages: unknown[] = [];
-      for (const after of ['', ...all.map((id) => ` --after ${id}`)]) {
-        pages.push(...idsOf(await value(`${list} --limit 1${after}`)));
-      }
-      expect(pages, list).to.deep.equal(all);
-      for (const word of found) {
-        const { length } = await valueFrom(operatorFor(on.service), [...list.split(' '), '--match', word]);
-        expect(length, `${list} --match ${word}`).to.be.within(1, size);
-      }
-      expect(await value(`${list} --match nothing-like-it`), list).to.deep.equal([]);
-    }
-    expect(idsOf(await value('clients list --suspended'))).to.deep.equal([on.clients.public.id]);
-    const owned = await value(`clients list --owner ${on.seeded.other.email} --kind confidential`);
-    expect(idsOf(owned)).to.deep.equal([on.clients.confidential.id]);
-    const of = `memberships list --organization ${organization.id}`;
-    expect(await value(`${of} --role owner`)).to.deep.equal([]);
-    // People read of a page that it is one, and of nothing why.
-    const operator = operatorFor(on.service);
-    const [first] = await value('clients list');
-    expect((await operator('clients list --limit 1')).output).to.include(`There are 5 more: add --after ${first.id}`);
-    expect((await operator('clients list --match nothing-like-it')).output).to.include(
-      'Nothing matches these options.',
-    );
-    expect((await operator('audit --limit 1')).output).to.match(/older entries: add --before \d+/);
   });
 });
 

@@ -37,7 +37,14 @@ const BAD_CHALLENGES: readonly (readonly [title: string, Parameters])[] = [
 ];
 
 describe('authorization codes', () => {
-  const on = startSeeded({ clock: true, redirectUris: [REDIRECT_URI, OTHER_REDIRECT_URI] });
+  const on = startSeeded({ clock: true });
+
+  before('register another redirect URI', () =>
+    on.service.clients.edit(on.clients.confidential.id, {
+      name: 'Route Planner',
+      redirectUris: [REDIRECT_URI, OTHER_REDIRECT_URI],
+    }),
+  );
 
   const exchange = (code: string, parameters = {}, client = on.clients.confidential) =>
     exchangeCode(on.issuer, client, code, parameters);

@@ -3,7 +3,7 @@ import { expect } from 'chai';
 import { tokensOf } from '../../../test/provider/partner-tokens.ts';
 import { apiKeyOf } from '../../../test/sandbox/called-api.ts';
 import { eventually } from '../../../test/support/eventually.ts';
-import { clientCredentials, revokeCurrent } from '../../../test/support/oauth.ts';
+import { basic, clientCredentials, revokeCurrent } from '../../../test/support/oauth.ts';
 import { startSeeded } from '../../../test/support/seeded.ts';
 import { CallerRefused, type Introspector, mayReach, requireRight } from '../src/resource-server.ts';
 import { bearer, introspectorOf, passOnTo, type StandIn, startStandIn } from './stand-in.ts';
@@ -98,6 +98,30 @@ describe('a GraphQL API that identifies its callers', () => {
     expect(answer.headers.get('www-authenticate')).to.equal(
       'Bearer error="insufficient_scope", error_description="the right to manage is required for this"',
     );
+  });
+
+  it('an API sends the request that RFC 7662 defines, and sends it to introspectionEndpoint if that is set', async () => {
+    const { issuer, clients } = on;
+    const seen: object[] = [];
+    const through = passOnTo(issuer);
+    const { introspectionEndpoint } = await startStandIn((answer, form, asked) => {
+      seen.push({ method: asked.method, url: asked.url, ...asked.headers, form });
+      return through(answer, form, asked);
+    });
+    const token = tokensOf(await clientCredentials(issuer, clients.machine)).accessToken;
+    const introspector = introspectorOf(clients.resourceServer, { issuer, introspectionEndpoint });
+    expect(await introspector.identify(bearer(token))).to.have.property('caller');
+    expect(seen).to.have.lengthOf(1);
+    expect(seen[0]).to.deep.include({
+      method: 'POST',
+      url: '/oauth/introspect',
+      // Expect the issuer's host, because the service refuses others, also at an internal address.
+      host: new URL(issuer).host,
+      authorization: basic(clients.resourceServer),
+      'content-type': 'application/x-www-form-urlencoded',
+      accept: 'application/json',
+      form: `token=${token}`,
+    });
   });
 
   describe('parallel look-ups of one token by an API without a cache', () => {

@@ -69,16 +69,6 @@ describe('access', () => {
       'listed by the database',
     ).to.deep.equal(['Hall 2', 'Hall 10']);
   });
-
-  it('a machine client has access only by its own memberships', async () => {
-    const { machine, ada, nord, hall2 } = place;
-    await memberships.setRole(machine, nord.id, 'member');
-    await memberships.setRights(machine, hall2.id, ['read']);
-    expect(await access.accessOf(machine)).to.deep.equal([
-      { ...nord, role: 'member', warehouses: [{ ...hall2, rights: ['read'] }] },
-    ]);
-    expect(await access.accessOf(ada)).to.deep.equal([]);
-  });
 });
 
 describeOn([postgresServer], 'access on several nodes', () => {
