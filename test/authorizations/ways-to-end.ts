@@ -289,6 +289,9 @@ export function endOfAccess(start: Start, ...which: (keyof typeof CHAINS)[]): vo
           throw error;
         });
       }
+      on.clock.advance(60);
+      await on.service.clean();
+      for (const name of gone) await held.credentials[name].expectRefused(LATER);
       if (gone.has('code')) return;
       expect((await exchangeCode(apis.elsewhere.issuer, held.client, held.code)).status).to.equal(200);
     });
@@ -315,9 +318,6 @@ export function endOfAccess(start: Start, ...which: (keyof typeof CHAINS)[]): vo
     const here = way.isElsewhere ? eventually : once;
     const elsewhere = way.isShared ? once : eventually;
     await refused({ here, elsewhere, caching: eventually });
-    on.clock.advance(60);
-    await on.service.clean();
-    await refused();
     await valid(rest);
 
     if (undo) {

@@ -1,4 +1,4 @@
-/** Each row of the guide compiles in the oldest supported TypeScript and in the present one, and without any framework. */
+/** Each row of the guide compiles in the oldest supported TypeScript, and without any framework. */
 import { execFile } from 'node:child_process';
 import { copyFileSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
@@ -46,10 +46,8 @@ describe('the rows of the guide in old and new compilers', () => {
     }
   });
 
-  it('each row of the guide compiles in strict TypeScript 5.2 and 7', async () => {
-    await compile(oldest, project);
-    await compile(PRESENT, project);
-  });
+  // `npm run check` compiles the servers of the other tests with the present compiler.
+  it('each row of the guide compiles in strict TypeScript 5.2', () => compile(oldest, project));
 
   it('the Express program of the guide compiles with the types of Express 4', async () => {
     const express4 = temporaryDirectory('rows-4');
