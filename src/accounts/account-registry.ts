@@ -155,7 +155,7 @@ export function createAccountRegistry(parts: {
 
     endEverySession: (inTransaction) =>
       database.transaction(async (tx) => {
-        // Also follow the clock: sessions may have been ended in history that the older database lost.
+        // Also compare with the clock: a database that was restored from a backup has lost the latest ends of sessions.
         const microseconds = 'extract(epoch FROM clock_timestamp()) * 1000000';
         await raise(tx, 'session_generation', `session_generation + 1, ${microseconds}`);
         await inTransaction(tx);

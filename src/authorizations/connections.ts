@@ -32,7 +32,7 @@ export type Connections = ReturnType<typeof createConnections>;
 
 export type Whose = Connection | { readonly accountId: string; readonly clientId?: undefined };
 
-/** The approved consent, and the generation of the authorizations that were issued for it. */
+/** The approved consent, and the number of the generation to which the authorizations issued for it belong. */
 export interface ConnectedConsent extends RememberedConsent {
   /** False if the client has got another owner since, even if this node has not yet read the change. */
   readonly isSameOwner: boolean;

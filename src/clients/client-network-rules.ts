@@ -22,7 +22,7 @@ export const hasNetworks = ({ kind }: Pick<Client, 'kind'>): boolean => kind ===
 /** The cause of a refusal, which is shown only to the owner of the client and to the operator. */
 export const FOREIGN_NETWORK = 'the secret is correct, but the client may not be used from this network';
 
-/** Keyed by the list of networks in memory: the list never changes, because a changed client is a new object. */
+/** The cache is keyed by the list object. A list is never modified, because a changed client is a new object. */
 const checks = new WeakMap<readonly string[], NetworkCheck>();
 
 /** True if the client is restricted to networks, and none of them contains the address. */

@@ -50,7 +50,7 @@ export interface Client {
   readonly generation: number;
   /** Authorizations of an earlier generation have ended. */
   readonly endedThrough: number;
-  /** Present until every connection that `endedThrough` has ended is also marked as ended. */
+  /** Present until each connection that `endedThrough` ended is also marked as ended in its own row. */
   readonly endingSince?: Date;
   /** When the client was last renewed; absent if it never was. */
   readonly renewedAt?: Date;

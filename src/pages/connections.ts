@@ -76,7 +76,7 @@ type ConnectionRow = ReturnType<typeof rowOf>;
 const PATH = '/profile/connections';
 /** The form field with the apps that the page proposed to disconnect. */
 const SHOWN_FIELD = 'client_id';
-/** A user who disconnects more than this many apps at once must type their number. */
+/** A user who disconnects more apps than this at once must type how many there are. */
 const MAX_UNTYPED = 10;
 /** The form field with the organization whose button *Add* was pressed. */
 const ADDED_FIELD = 'add_place';
@@ -248,7 +248,7 @@ const CONNECTIONS: ListForm<ConnectedClient> = {
   textOf: ({ name, ownerName }) => `${name} ${ownerName ?? 'operator'}`,
   orders: usualOrders(({ connectedAt }) => connectedAt),
 };
-/** Puts each name into a message of its own, because it may be written from right to left. */
+/** Renders each name by its own message (with `bdi`), because a name may be written from right to left. */
 const namesOf = (clients: readonly ConnectedClient[]): Sentence =>
   clients.flatMap(({ name }, index) => [...(index === 0 ? [] : [', ']), message('connections.app', { app: name })]);
 const unusedFilter = (now: number): ListFilter<ConnectedClient> => ({

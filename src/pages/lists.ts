@@ -59,7 +59,7 @@ export interface ListTools {
   readonly action: string;
   readonly kept: readonly { readonly name: string; readonly value: string }[];
   readonly search: string;
-  /** The view shows the orders only if there are several. */
+  /** The view offers orders to sort by only if there is more than one. */
   readonly orders: readonly ListChoice[];
   /** Empty if the list has no filters. */
   readonly filters: readonly ListChoice[];

@@ -2,7 +2,7 @@
 import type { Context, Middleware } from 'koa';
 import type { Message, Text } from '../base/message.ts';
 
-/** Mounted by the host; `test/host/routes.test.ts` has the table of all routes. */
+/** Mounted by the host; `test/host/routes.test.ts` has their table, and rules for those of the profile. */
 export interface Route {
   /** The HTTP method; a route for GET also answers HEAD. */
   readonly method: string;

@@ -8,7 +8,7 @@ import { providerSettings } from '../support/upstream.ts';
 const FORM = 'readForm requireFormToken keepResult';
 const OWN_FORM = `${FORM} requireSignedIn requireOwnForm`;
 
-/** All routes, in the order of matching. */
+/** All routes but those of the profile, which follow the rules below, in the order of matching. */
 const TABLE = `
 POST /oauth/introspect: readOAuthForm requireClient refusePublicClient answerIntrospection
 GET /oauth/introspect/changes: readOAuthForm requireClient refuseOthers openStream
@@ -41,102 +41,10 @@ POST /password: FORM submit
 GET /forgot-password: show
 POST /forgot-password: FORM submit
 GET /: toProfile
-GET /profile: requireSignedIn show
-GET /profile/oauth-clients: requireSignedIn show
-GET /profile/oauth-clients/new: requireSignedIn show
-POST /profile/oauth-clients/new: OWN FORM checkForm requireRecentSignIn save
-GET /profile/oauth-clients/:id: requireSignedIn requireOwnClient show
-GET /profile/oauth-clients/:id/requests: requireSignedIn requireOwnClient openStream
-GET /profile/oauth-clients/:id/connect: requireSignedIn requireOwnClient show
-GET /profile/oauth-clients/:id/settings: requireSignedIn requireOwnClient show
-POST /profile/oauth-clients/:id/settings: OWN FORM requireOwnClient checkForm requireRecentSignIn save
-GET /profile/oauth-clients/:id/redirect-uris: requireSignedIn requireOwnClient show
-POST /profile/oauth-clients/:id/redirect-uris: OWN FORM requireOwnClient checkForm requireRecentSignIn save
-GET /profile/oauth-clients/:id/settings/always-ask: requireSignedIn requireOwnClient show
-POST /profile/oauth-clients/:id/settings/always-ask: OWN FORM requireOwnClient checkForm requireRecentSignIn save
-GET /profile/oauth-clients/:id/secrets: requireSignedIn requireOwnClient show
-GET /profile/oauth-clients/:id/networks: requireSignedIn requireOwnClient show
-POST /profile/oauth-clients/:id/networks: OWN FORM requireOwnClient checkForm requireRecentSignIn save
-GET /profile/oauth-clients/:id/rotate-secret: requireSignedIn requireOwnClient show
-POST /profile/oauth-clients/:id/rotate-secret: OWN FORM requireOwnClient checkForm requireRecentSignIn save
-GET /profile/oauth-clients/:id/remove-secret: requireSignedIn requireOwnClient requireAnotherSecret requireSubject show
-POST /profile/oauth-clients/:id/remove-secret: OWN FORM requireOwnClient requireAnotherSecret requireSubject checkForm requireRecentSignIn save
-GET /profile/oauth-clients/:id/renew: requireSignedIn requireOwnClient requireRenewable requireSubject show
-POST /profile/oauth-clients/:id/renew: OWN FORM requireOwnClient requireRenewable requireSubject checkForm requireRecentSignIn save
-GET /profile/oauth-clients/:id/problems: requireSignedIn requireOwnClient show
-GET /profile/oauth-clients/:id/created: requireSignedIn requireOwnClient show
-GET /profile/oauth-clients/test/callback: requireSignedIn finish
-GET /profile/oauth-clients/:id/test: requireSignedIn requireOwnClient show
-POST /profile/oauth-clients/:id/test: OWN FORM requireOwnClient begin
-GET /profile/oauth-clients/:id/test/join/:organization: requireSignedIn requireOwnClient backToTest
-POST /profile/oauth-clients/:id/test/join/:organization: OWN FORM requireOwnClient requireRecentSignIn changeMembership
-GET /profile/oauth-clients/:id/test/leave/:organization: requireSignedIn requireOwnClient backToTest
-POST /profile/oauth-clients/:id/test/leave/:organization: OWN FORM requireOwnClient requireRecentSignIn changeMembership
-GET /profile/oauth-clients/:id/links: requireSignedIn requireOwnClient show
-POST /profile/oauth-clients/:id/links: OWN FORM requireOwnClient checkForm requireRecentSignIn save
-GET /profile/oauth-clients/:id/delete: requireSignedIn requireOwnClient requireSubject show
-POST /profile/oauth-clients/:id/delete: OWN FORM requireOwnClient requireSubject checkForm requireRecentSignIn save
-GET /profile/connections: requireSignedIn showAll
-GET /profile/connections/disconnect-all: requireSignedIn requireSubject show
-POST /profile/connections/disconnect-all: OWN FORM requireSubject checkForm save
-GET /profile/connections/disconnect-unused: requireSignedIn requireSubject show
-POST /profile/connections/disconnect-unused: OWN FORM requireSubject checkForm save
-GET /profile/connections/:id: requireSignedIn requireConnection show
-POST /profile/connections/:id: OWN FORM requireConnection checkForm requireRecentSignIn save
-GET /profile/connections/:id/disconnect: requireSignedIn requireSubject show
-POST /profile/connections/:id/disconnect: OWN FORM requireSubject checkForm save
-GET /profile/organizations: requireSignedIn list
-GET /profile/organizations/:id: requireSignedIn requireAdmin show
-GET /profile/organizations/:id/people/:person/end: requireSignedIn sayOwnEnded requireAdmin requireSubject show
-POST /profile/organizations/:id/people/:person/end: OWN FORM sayOwnEnded requireAdmin requireSubject checkForm requireRecentSignIn save
-GET /profile/organizations/:id/clients/:client/end: requireSignedIn requireAdmin requireSubject show
-POST /profile/organizations/:id/clients/:client/end: OWN FORM requireAdmin requireSubject checkForm requireRecentSignIn save
-GET /profile/organizations/:id/clients/:client/let-in: requireSignedIn requireAdmin requireSubject show
-POST /profile/organizations/:id/clients/:client/let-in: OWN FORM requireAdmin requireSubject checkForm requireRecentSignIn save
-GET /profile/organizations/:id/warehouses/:warehouse/clients/:client/end: requireSignedIn requireAdmin requireSubject show
-POST /profile/organizations/:id/warehouses/:warehouse/clients/:client/end: OWN FORM requireAdmin requireSubject checkForm requireRecentSignIn save
-GET /profile/organizations/:id/warehouses/:warehouse/clients/:client/let-in: requireSignedIn requireAdmin requireSubject show
-POST /profile/organizations/:id/warehouses/:warehouse/clients/:client/let-in: OWN FORM requireAdmin requireSubject checkForm requireRecentSignIn save
-GET /profile/organizations/:id/policy: requireSignedIn requireAdmin show
-POST /profile/organizations/:id/policy: OWN FORM requireAdmin checkForm requireRecentSignIn save
-GET /profile/organizations/:id/clients/:client: requireSignedIn requireAdmin show
-POST /profile/organizations/:id/clients/:client: OWN FORM requireAdmin checkForm requireRecentSignIn save
-GET /profile/api-keys/:id/limit: requireSignedIn requireOwnKey show
-POST /profile/api-keys/:id/limit: OWN FORM requireOwnKey checkForm requireRecentSignIn save
-GET /profile/api-keys: requireSignedIn show
-POST /profile/api-keys: OWN FORM checkForm requireRecentSignIn save
-GET /profile/api-keys/created: requireSignedIn showCreated
-GET /profile/api-keys/:id/revoke: requireSignedIn requireSubject show
-POST /profile/api-keys/:id/revoke: OWN FORM requireSubject checkForm requireRecentSignIn save
-GET /profile/activity: requireSignedIn show
-GET /profile/security: requireSignedIn show
 GET /.well-known/change-password: toPage
-GET /profile/security/password: requireSignedIn show
-POST /profile/security/password: OWN FORM checkForm save
-GET /profile/security/ways: requireSignedIn backToPage
-POST /profile/security/ways: OWN FORM requireRecentSignIn link
-GET /profile/security/ways/remove: requireSignedIn requireSubject show
-POST /profile/security/ways/remove: OWN FORM requireSubject checkForm requireRecentSignIn save
-GET /profile/security/passkeys/:id/remove: requireSignedIn requireSubject show
-POST /profile/security/passkeys/:id/remove: OWN FORM requireSubject checkForm requireRecentSignIn save
-GET /profile/security/password/reset: requireSignedIn backToPage
-POST /profile/security/password/reset: OWN FORM reset
-GET /profile/security/sessions/:uid/sign-out: requireSignedIn backToPage
-POST /profile/security/sessions/:uid/sign-out: OWN FORM signOutThere
-GET /profile/security/sign-out-everywhere: requireSignedIn backToPage
-POST /profile/security/sign-out-everywhere: OWN FORM signOutEverywhere
-GET /profile/security/mail: requireSignedIn show
-POST /profile/security/mail: OWN FORM checkForm requireRecentSignIn save
-GET /profile/security/first-sign-in: requireSignedIn show
-POST /profile/security/first-sign-in: OWN FORM requireRecentSignIn end
-GET /profile/stronger-sign-in: requireSignedIn show
 GET /passkey-options/sign-in: optionsToSignIn
 GET /passkey-options/confirm: requireSignedIn optionsToConfirm
 GET /passkey-options/add: requireSignedIn optionsToAdd
-GET /profile/security/passkeys/new: requireSignedIn requireRecentSignIn showNew
-POST /profile/security/passkeys/new: OWN FORM requireRecentSignIn add
-GET /profile/security/passkeys/:id: requireSignedIn requireOwnPasskey show
-POST /profile/security/passkeys/:id: OWN FORM requireOwnPasskey checkForm requireRecentSignIn save
 GET /errors: index
 GET /errors/:code: show
 GET /assets/:name: serveAsset
@@ -155,10 +63,10 @@ describe('routes', () => {
   /** The rows for the forms of pages, without the POST endpoints for programs. */
   const posts = (): string[] => rows().filter((row) => /^POST (?!\/oauth\/|\/login\/platform\/)/.test(row));
 
-  it('the service has exactly the routes in the table', () => {
-    const shown = rows().map((row) => row.replace(OWN_FORM, 'OWN FORM').replace(FORM, 'FORM'));
-    const next = 'give a new path a row in TABLE, with its steps, and its view a sample in views.test.ts';
-    expect(shown.join('\n'), next).to.equal(TABLE.trim());
+  it('outside of the profile the service has exactly the routes in the table', () => {
+    const others = rows().filter((row) => !row.split(' ')[1]?.startsWith('/profile'));
+    const shown = others.map((row) => row.replace(FORM, 'FORM'));
+    expect(shown.join('\n'), 'give a new path a row in TABLE, with its steps').to.equal(TABLE.trim());
   });
 
   /** The main pages of the profile. */
@@ -186,6 +94,24 @@ describe('routes', () => {
     expect(under('/profile').filter((row) => !own.test(row))).to.deep.equal([]);
   });
 
+  it('a form of the profile requires the same of its path as its page, and saves only fields that were checked', () => {
+    /** The paths with what they require, apart from what all pages or all forms require. */
+    const required = (method: string): readonly string[] =>
+      under('/profile')
+        .filter((row) => row.startsWith(`${method} `))
+        .map((row) =>
+          row
+            .replace(OWN_FORM, '')
+            .replace(/ requireSignedIn| requireRecentSignIn/g, '')
+            .split(' '),
+        )
+        .map(([, path, ...steps]) => [path, ...steps.filter((step) => step.startsWith('require'))].join(' '));
+    expect(required('POST')).to.have.length.above(30);
+    expect(required('GET')).to.include.members(required('POST'));
+    const saving = posts().filter((row) => row.endsWith(' save'));
+    expect(saving.filter((row) => !/ checkForm (requireRecentSignIn )?save$/.test(row))).to.deep.equal([]);
+  });
+
   it('forms that let a client or API key act for a user require a recent sign-in', () => {
     const without = posts().filter((row) => row.includes('requireSignedIn') && !row.includes('requireRecentSignIn'));
     // Exceptions: forms that only remove or test something, or ask for a proof themselves.
@@ -199,16 +125,6 @@ describe('routes', () => {
       'POST /profile/security/sessions/:uid/sign-out',
       'POST /profile/security/sign-out-everywhere',
     ]);
-  });
-
-  it('each form of a signed-in user has a page at its own URL, for the time after a new sign-in', () => {
-    const pathsOf = (searched: string): string[] =>
-      on.service
-        .routes()
-        .filter(({ method }) => method === searched)
-        .filter(({ steps }) => steps.some(({ name }) => name === 'requireSignedIn'))
-        .map((route) => route.path);
-    expect(pathsOf('GET')).to.include.members(pathsOf('POST'));
   });
 
   it('a path with a NUL, which PostgreSQL refuses, is answered 404 on every profile page', async () => {

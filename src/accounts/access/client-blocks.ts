@@ -128,8 +128,8 @@ export function createClientBlocks(parts: {
       ),
 
     /**
-     * Stores that the organization blocks the client in this warehouse, if the warehouse is its own. Returns the block
-     * if it is new. The block does not extend to other clients of the same owner.
+     * Blocks the client in this warehouse, if the warehouse belongs to the organization. Returns the block if it is
+     * new. The block does not extend to other clients of the same owner.
      */
     blockIn: (
       tx: Queries,

@@ -83,7 +83,7 @@ const named = (id: string, external_id: string | null, name: string) =>
 const rightsOf = (role: Role, row: ReachRow): readonly Right[] =>
   row.warehouseId === null ? [] : rightsBy(role, row.rights);
 
-/** Returns the rights that the role allows of those stored (owners and admins: all), in the order of `RIGHTS`. */
+/** Returns those of the stored rights that the role allows (owners and admins: all), in the order of `RIGHTS`. */
 export function rightsBy(role: Role, rights: readonly Right[] | null): readonly Right[] {
   if (role === 'owner' || role === 'admin') return RIGHTS;
   const most = role === 'viewer' ? (['read'] as const) : RIGHTS;

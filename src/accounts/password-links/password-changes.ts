@@ -14,7 +14,7 @@ export interface Recovered {
   readonly purpose: LinkPurpose;
 }
 
-/** What the user of a one-time link also ends, apart from the password. */
+/** What the user of a one-time link may choose to end, besides replacing the password. */
 export interface RecoveryStep {
   /** The ids of the sign-in methods that the user has chosen. */
   readonly methods: readonly string[];

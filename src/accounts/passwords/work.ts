@@ -64,7 +64,7 @@ interface Line {
   readonly waiting: Waiting[];
   /** The round of the hash that was started last. */
   round: number;
-  /** The round in which each party was last served, in that order. Finished rounds are left out. */
+  /** The round in which each party (such as an address) was last served, oldest first. Finished rounds are removed. */
   readonly served: Map<string, number>;
 }
 
