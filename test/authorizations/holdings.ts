@@ -4,6 +4,7 @@ import { signedIn } from '../pages/signed-in-person.ts';
 import { outcomeOf } from '../provider/authorization-outcome.ts';
 import { partnerTokens, type Tokens, tokensOf } from '../provider/partner-tokens.ts';
 import { apiKeyOf, type CalledApi, startCalledApi } from '../sandbox/called-api.ts';
+import { eventually } from '../support/eventually.ts';
 import {
   type Answer,
   authorizationUrl,
@@ -27,8 +28,6 @@ export type Check = (check: () => Promise<void>) => Promise<void>;
 export interface Timing {
   readonly here: Check;
   readonly elsewhere: Check;
-  /** Checks an API with a cache that a stream invalidates. */
-  readonly caching: Check;
 }
 
 /** A token, code, key, secret or session that gives access, with its checks. */
@@ -221,7 +220,7 @@ function bearer({ on, elsewhere, caching }: Apis, value: string, organizationId:
       };
       await timing.here(() => answers(on.issuer, isActive));
       await timing.elsewhere(() => answers(elsewhere.issuer, isActive));
-      await timing.caching(async () => {
+      await eventually(async () => {
         const { body } = await caching.query(value, '{ organizations { id } }');
         isReached((body.data as { organizations?: unknown } | undefined)?.organizations, isEmpty);
       });
@@ -229,7 +228,7 @@ function bearer({ on, elsewhere, caching }: Apis, value: string, organizationId:
     async expectRefused(timing) {
       await timing.here(() => answers(on.issuer, isInactive));
       await timing.elsewhere(() => answers(elsewhere.issuer, isInactive));
-      await timing.caching(() => caching.expectRefused(value));
+      await eventually(() => caching.expectRefused(value));
     },
   };
 }

@@ -252,7 +252,7 @@ const OTHERS: readonly Chain[] = [
 ];
 
 const once: Check = (check) => check();
-const LATER: Timing = { here: eventually, elsewhere: eventually, caching: eventually };
+const LATER: Timing = { here: eventually, elsewhere: eventually };
 
 /** What the store of the tokens itself ends, and a renewal, after which the approval stays. */
 const REVOCATIONS: readonly Chain[] = OTHERS.map((chain) =>
@@ -317,7 +317,7 @@ export function endOfAccess(start: Start, ...which: (keyof typeof CHAINS)[]): vo
     for (const name of emptying) emptied.add(name);
     const here = way.isElsewhere ? eventually : once;
     const elsewhere = way.isShared ? once : eventually;
-    await refused({ here, elsewhere, caching: eventually });
+    await refused({ here, elsewhere });
     await valid(rest);
 
     if (undo) {
