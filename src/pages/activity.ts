@@ -67,7 +67,6 @@ export function activityPage(parts: { readonly kit: PageKit; readonly activity: 
   return [get(PATH, kit.requireSignedIn, show)];
 }
 
-/** The filters of the list. */
 const KINDS: readonly { readonly name: string; readonly label: Message; readonly actions: RegExp }[] = [
   { name: 'signing-in', label: message('activity.kind-signing-in'), actions: /^(sign|password)/ },
   { name: 'connections', label: message('activity.kind-connections'), actions: /connected|tokens_/ },

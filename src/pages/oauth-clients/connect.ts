@@ -77,7 +77,7 @@ function connectionOf(client: OwnedClient, { issuer, api }: Served) {
   };
 }
 
-/** Includes the issuer and the URL of the metadata, from which libraries discover the other endpoints. */
+/** The list includes the issuer and the metadata, from which libraries discover the other endpoints. */
 const endpointsOf = (issuer: string) => [
   { label: message('client-connect.endpoint-issuer'), url: issuer },
   ...(['authorization', 'token', 'revocation', 'introspection', 'metadata'] as const).map((name) => ({

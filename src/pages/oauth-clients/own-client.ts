@@ -62,7 +62,6 @@ export function createOwnClientPages(parts: {
     /** Checks the ownership last, so that only the user for whom the form was rendered learns the result. */
     form: (redraw?: Redraw): readonly Middleware[] => [...kit.ownForm(redraw), requireOwnClient],
 
-    /** Returns the data of the heading and the tabs. */
     async head(ctx: Context, part: ClientPart) {
       const client = ownClientOf(ctx);
       const count = (await clientRequests.openCounts(client.id)).get(client.id) ?? 0;
@@ -81,7 +80,6 @@ export function createOwnClientPages(parts: {
 
     requireStillOwned,
 
-    /** Records a change of the client in the transaction of the change. */
     async record(
       ctx: Context,
       action: Action,

@@ -47,7 +47,6 @@ export interface ReachRow {
   /** An email address, the owner of a client, or the last characters of an API key; may be empty. */
   readonly detail: Text;
   readonly role: Message | undefined;
-  /** Labels such as `suspended`. */
   readonly marks: readonly { readonly text: Message; readonly isWarning: boolean }[];
   readonly facts: readonly ReachFact[];
   /** The link that ends or restores this access; undefined if the user may not do this. */
@@ -282,7 +281,6 @@ export function blockAction(
 
 type Blocked = Pick<ReachingClient, 'id' | 'isBlocked' | 'isBlockedThere'>;
 
-/** Returns a label that says where the client is blocked. */
 function blocks({ isBlocked, isBlockedThere, blockedIn }: Blockable, looking: Looking) {
   const { organization, warehouse } = looking;
   const places = [
