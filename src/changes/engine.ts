@@ -152,7 +152,7 @@ async function make(tx: Queries, now: Date, changes: readonly Change[], options:
   const compared = await compare(tx, current, { by, now, file });
   const { problems, movedOut } = compared;
   const adoptions = outdated.flatMap((change) => adoptionIn(times, change, isImport));
-  // Do not compare as a system, so that an outdated line cannot end a newer suspension.
+  // Do not compare as a pushing system, so that an outdated line cannot end a newer suspension.
   const adopted = await compare(tx, adoptions, { by: { ...by, isSystem: false }, now, file });
   const found = [...compared.found, ...adopted.found.filter(({ before }) => before?.external_id === null)];
   if (isDryRun) return { differences: found, outdated, problems, times };

@@ -26,7 +26,7 @@ export function createTestOrganizations(parts: {
         [ids, accountId],
       ),
 
-    /** Makes the account a viewer who can read each warehouse, or ends this membership. */
+    /** Makes the account a viewer who can read each warehouse (`join`), or ends this membership. */
     async change(to: 'join' | 'leave', [account_id, organization_id]: [string, string], record: InTransaction) {
       const membership = { type: 'membership', account_id, organization_id } as const;
       await database.inTurn(account_id, () =>

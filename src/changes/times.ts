@@ -145,7 +145,7 @@ export const existsLater = (
 /** How long the time of a removal is stored. */
 const REMEMBERED_MS = 30 * 86_400_000;
 
-/** Returns the keys of the former and the new address if the change moves an address. */
+/** Returns the keys of the old and of the new email address if the change replaces the address of an account. */
 function movedAddresses({ type, set }: Change, before: Row | null | undefined): string[] {
   if (type !== 'account' || !before || set?.email === undefined) return [];
   const keys = new Set([String(before.email), set.email].map(addressKey));

@@ -11,7 +11,7 @@ export interface SettingsCopy {
   readonly text: string;
   /** The settings file. */
   readonly original: string;
-  /** Paths at which an earlier start may have left a copy that names other stores. */
+  /** Paths at which an earlier start may have left a copy of its settings, which may name other databases. */
   readonly outdated: readonly string[];
 }
 

@@ -142,7 +142,7 @@ function remedyOf({ code, message, pos }: YAMLError, document: Document, lines: 
   return `the setting is also in line ${lines.linePos(first ?? 0).line}: remove one of the two`;
 }
 
-/** Returns where an unclosed quote or bracket begins: the parser names only the end of the text that it assumed. */
+/** Returns where an unclosed quote or bracket begins: the parser names only the place where the text ends. */
 function beginningOf({ message, pos: [end] }: YAMLError, document: Document): number {
   const isQuote = OPEN_QUOTE.test(message);
   if (!isQuote && !OPEN_BRACKET.test(message)) return end;

@@ -1,4 +1,4 @@
-/** The doctor's checks of the nodes: their states, clocks, keys, and differences between them. */
+/** The doctor's checks of the nodes: their states, clocks, keys and differing settings. */
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import packageFile from '../../package.json' with { type: 'json' };
@@ -14,7 +14,7 @@ import { START } from './connection-errors.ts';
 import { notChecked, ok, problem, trouble, type Verdict, warning } from './findings.ts';
 import { runningOf, settingsProblems } from './needs.ts';
 
-/** @param version of the Node that runs the doctor and, on this machine, the service */
+/** @param version that of the Node process which runs the doctor; the service on this machine uses the same Node */
 export function nodeVerdict(version: string): Verdict {
   const [known] = holesOfNode(version);
   if (!known) return ok(`Node ${version}, of which no hole is known`);
@@ -22,21 +22,17 @@ export function nodeVerdict(version: string): Verdict {
     install Node ${known.mendedIn} or later, and restart the service`;
 }
 
-function nodeTrouble({ node, state, silentMs }: ListedNode): Verdict[] {
+function stateVerdict({ node, state, silentMs }: ListedNode): Verdict {
   const seconds = Math.round(silentMs / 1000);
   if (state === 'not_ready') {
-    return [
-      trouble('problem', node)`${node} was not ready ${seconds} s ago →
-        correct the store that \`/readyz\` on its operators’ listener names; after that, a node needs ten seconds to say so`,
-    ];
+    return trouble('problem', node)`${node} was not ready ${seconds} s ago →
+      correct the store that \`/readyz\` on its operators’ listener names; after that, a node needs ten seconds to say so`;
   }
-  if (state !== 'silent') return [];
-  return [
-    trouble('problem', node)`${node} has been silent for ${seconds} s without a shutdown: it is
-      frozen, was killed, or cannot reach the database → check the process, and restart it if it still exists (a frozen
-      process keeps connections without answering them); a node that no longer exists is removed from the list after an
-      hour`,
-  ];
+  if (state !== 'silent') return ok(`${node} is ${state}`);
+  return trouble('problem', node)`${node} has been silent for ${seconds} s without a shutdown: it is
+    frozen, was killed, or cannot reach the database → check the process, and restart it if it still exists (a frozen
+    process keeps connections without answering them); a node that no longer exists is removed from the list after an
+    hour`;
 }
 
 /** @param aheadMs by how much the node's clock is ahead of the database's; negative if it is behind */
@@ -50,24 +46,21 @@ export function clockTrouble({ node, aheadMs }: { readonly node: string; readonl
   ];
 }
 
-/** Returns one text for each different value, with the places that have it; skips places without a value. */
-function groups(
-  values: readonly (readonly [where: string, value: string | undefined])[],
-  label = (value: string) => value,
-) {
+/** Returns one text for each distinct value, which lists where that value was found. */
+function groups(values: readonly (readonly [where: string, value: string | undefined])[]) {
   const places = Map.groupBy(values, ([, value]) => value);
   places.delete(undefined);
-  return [...places].map(([value = '', members]) => `${label(value)} (${members.map(([where]) => where).join(', ')})`);
+  return [...places].map(([value, members]) => `${value} (${members.map(([where]) => where).join(', ')})`);
 }
 
-/** Compares the settings: differences between nodes are a problem, because any node may get any request. */
+/** Nodes must have the same settings, because any node may get any request. */
 function settingsVerdict(nodes: readonly ListedNode[], settings: SettingsWithoutSecrets): Verdict {
   const ours = comparableSettings(settings);
   const differences: string[] = [];
   let status = warning;
   for (const name of new Set([ours, ...nodes.map(({ runsWith }) => runsWith.settings)].flatMap(Object.keys))) {
     const values = nodes.map(({ node, runsWith }) => [node, runsWith.settings[name] ?? 'none'] as const);
-    // The doctor may lack mail settings: the mail server's URL is a secret of the service.
+    // The doctor may have no mail settings, because the mail server's URL is a secret that only the service has.
     const isSecret = name.startsWith('mail.') && ours[name] === undefined;
     const found = groups(isSecret ? values : [...values, ['the doctor', ours[name] ?? 'none']]);
     if (found.length > 1) differences.push(`${name} is ${found.join(', ')}`);
@@ -95,11 +88,8 @@ export const NODE_CHECKS: readonly Check[] = [
   }),
 
   check('nodes', ['nodes'], 'the nodes', ({ nodes }) => {
-    const troubles = nodes.flatMap(nodeTrouble);
-    const fine = nodes.filter((one) => nodeTrouble(one).length === 0);
-    const none = runningOf(nodes).length > 0 ? [] : warning`the database records no running node → ${START}`;
-    const states = fine.map(({ node, state }) => `${node} is ${state.replace('_', ' ')}`);
-    return [...troubles, states.length > 0 ? ok(states.join(', ')) : none].flat();
+    const none = warning`the database records no running node → ${START}`;
+    return [...nodes.map(stateVerdict), ...(runningOf(nodes).length > 0 ? [] : [none])];
   }),
 
   check('node_version', [], process.execPath, () => nodeVerdict(process.versions.node)),
@@ -120,7 +110,7 @@ export const NODE_CHECKS: readonly Check[] = [
   }),
 
   check('node_clocks', ['database'], '', async ({ database }) => {
-    // Use the nodes' own records, because tokens expire by their clocks, not this machine's.
+    // Use the times that the nodes recorded, because tokens expire by the clock of the node, not of this machine.
     const clocks = await nodeClocks(database);
     if (clocks.length === 0) return notChecked('no node is recorded');
     const wrong = clocks.flatMap(clockTrouble);
@@ -140,10 +130,9 @@ export const NODE_CHECKS: readonly Check[] = [
   ),
 
   check('node_redis', ['running', 'tokens'], 'REDIS_URL', ({ running, tokens: { identity } }) => {
-    const values = running.map(({ node, runsWith }) => [node, runsWith.redis] as const);
-    const found = groups([...values, ['the doctor', identity]], (id) =>
-      id === 'none' ? 'the database' : `Redis database ${id.slice(0, 6)}`,
-    );
+    const place = (id?: string) => (id === 'none' ? 'the database' : id && `Redis database ${id.slice(0, 6)}`);
+    const values = running.map(({ node, runsWith }) => [node, place(runsWith.redis)] as const);
+    const found = groups([...values, ['the doctor', place(identity)]]);
     if (found.length > 1) {
       return problem`the nodes store tokens in different places: ${found.join(', ')}; a token of one node is unknown to
         the others → give every node and the doctor the same REDIS_URL, including the database number`;

@@ -5,7 +5,7 @@ import type { PostForm } from '../pages/routes.ts';
 import type { RequestHandler } from './broken-requests.ts';
 import { addressOf, drain, listen } from './listeners.ts';
 
-/** Limits that no request of a client to this service reaches. */
+/** Limits that no request to this service can exceed. */
 const LIMITS = { timeoutMs: 20_000, maxBytes: 1024 * 1024 };
 
 /**

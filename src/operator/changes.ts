@@ -1,4 +1,4 @@
-/** `operator changes`: changes that other systems push. */
+/** `operator changes`: the changes that connected systems push. */
 import type { Command } from 'commander';
 import { systemClock } from '../base/clock.ts';
 import { recordRemovals } from '../changes/removal-limit.ts';

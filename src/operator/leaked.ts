@@ -1,5 +1,4 @@
 /** `operator leaked`: ends values that were found in public, and mails the people concerned. */
-import { readFile } from 'node:fs/promises';
 import type { Command } from 'commander';
 import { leakMail } from '../accounts/mail/account-mail.ts';
 import { hasMailbox } from '../accounts/mail/mail.ts';
@@ -9,7 +8,7 @@ import { systemClock } from '../base/clock.ts';
 import { FORMS } from '../base/random-id.ts';
 import { Refusal } from '../base/refusal.ts';
 import { tryMail } from './accounts/mailing.ts';
-import { readToken, STANDARD_INPUT_IS_SAFER, WrongUsage } from './command/arguments.ts';
+import { readGiven, readToken, STANDARD_INPUT_IS_SAFER } from './command/arguments.ts';
 import type { Operator, Report } from './command/operator.ts';
 import type { Registries } from './registries.ts';
 
@@ -25,14 +24,10 @@ export function addLeakedCommand(program: Command, operator: Operator): void {
     )
     .action(async (given: string) => {
       const isFile = given !== '-' && !given.startsWith('gate_');
-      const text = await (isFile ? readFile(given, 'utf8').catch(unreadable) : readToken(given, operator));
+      const text = await (isFile ? readGiven(given) : readToken(given, operator));
       return operator.run((registries) => endLeaked(registries, text));
     });
 }
-
-const unreadable = ({ code }: NodeJS.ErrnoException): never => {
-  throw new WrongUsage(`the file cannot be read (${code})`);
-};
 
 async function endLeaked(registries: Registries, text: string): Promise<Report> {
   const { accounts, settings } = registries;
@@ -51,7 +46,7 @@ async function endLeaked(registries: Registries, text: string): Promise<Report> 
     announce: (leak) => leaks.push(leak),
   });
   const ended = leakedValues.end(found, 'operator');
-  // Also mail about the values that were ended before a store failed.
+  // If a store fails, still send the mails about the values that were ended before.
   await ended.catch(() => {});
   for (const leak of leaks) {
     const account = leak.accountId === undefined ? undefined : await accounts.find(leak.accountId);

@@ -130,7 +130,7 @@ export function createPageKit(parts: {
   const { checkPassword, enabled, formDrafts, standings, errorPage } = parts;
   const { upstream, passkeys } = enabled;
 
-  /** Keeps what was typed, for the account of the form only. @returns the name to pass to `find` */
+  /** Stores what an account typed into a form, for this account only. @returns the name to pass to `find` */
   async function keepTyped(ctx: Context): Promise<string | undefined> {
     const owner = forms.formAccount(ctx);
     const typed = [...formOf(ctx)].filter(([name]) => TYPED_FIELDS.includes(name));

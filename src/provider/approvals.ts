@@ -1,4 +1,4 @@
-/** The authorization request as a consent page shows it, and storing the approval of exactly that request. */
+/** Stores a user's approval of exactly the authorization request that a consent page has shown. */
 import type { Context } from 'koa';
 import type { InteractionResults } from 'oidc-provider';
 import {
@@ -17,22 +17,23 @@ import type { BrowserSession } from './browser-sessions.ts';
 
 /** The authorization request as a consent page showed it. The interaction itself holds the redirect URI and session. */
 export interface Asked {
-  /** The uid of the interaction: an approval is valid only for this interaction. */
+  /** The uid of the only interaction for which an approval is valid. */
   readonly interaction: string;
   readonly accountId: string;
   readonly clientId: string;
   readonly name: string;
-  /** The result of `redirectHosts` for the client. */
+  /** The hosts that `redirectHosts` returned for the client. */
   readonly hosts: readonly string[];
   /** Absent if the operator provides the client. */
   readonly providedBy?: string;
-  /** See `Client.ownedSince`. */
   readonly ownedSince?: string;
   readonly isVerified: boolean;
   readonly links: ClientLinks;
   /** The generation of the connection, even of an ended one; absent if the user never connected the client. */
   readonly generation?: number;
-  /** See `Client.endedThrough`: an end of all authorizations of the client makes open pages invalid, too. */
+  /**
+   * Compared with the client's current value: a page is outdated if all authorizations of the client were ended since.
+   */
   readonly endedThrough: number;
   /** The limit of the client's access when the page was shown. */
   readonly limit: LimitJson;
@@ -73,7 +74,7 @@ export const isStillSo = (asked: Asked, client: Client): boolean =>
   isSameLinks(asked.links, client.links) &&
   asked.hosts.join() === redirectHosts(client).join();
 
-/** Returns the approval in the form in which the engine stores it in the interaction. */
+/** Returns the approval as the engine stores it in the interaction. */
 export const approvalOf = (asked: Asked): InteractionResults => ({ consent: { asked } });
 
 /** Returns the approved request; undefined if this result contains no approval. */

@@ -8,7 +8,7 @@ import { errorBody } from './oauth-error.ts';
 /** @param payload the error response (RFC 6749 §4.1.2.1) */
 export type AnswerRefusal = (ctx: KoaContextWithOIDC, redirectUri: string, payload: object) => Promise<void>;
 
-/** Returns the function that redirects a refused request to its client. The error is always in the query. */
+/** Returns the function that redirects a refused request to its client, with the error always in the query. */
 export const answerRefusals =
   (parts: {
     readonly issuer: string;
@@ -50,14 +50,14 @@ export function refusalUrl(issuer: string, redirectUri: string, payload: object)
   return withParameters(redirectUri, Object.entries(members));
 }
 
-/** RFC 6749 §3.1.2: the redirect URI's own query is retained, so append to its text. */
+/** Appends to the text of the redirect URI, because its own query must be retained (RFC 6749 §3.1.2). */
 function withParameters(redirectUri: string, parameters: (readonly [string, string])[]): string {
   const before = redirectUri.includes('?') ? redirectUri.replace(/&?$/, '&') : `${redirectUri}?`;
   const text = new URLSearchParams(Object.fromEntries(parameters));
   return `${before.replace('?&', '?')}${text}`;
 }
 
-/** Runs around the engine, and restores the redirect URI's own query in the response: the engine encodes it again. */
+/** Step around the engine: restores the query of the redirect URI in the response, which the engine encodes again. */
 export async function keepQuery(ctx: KoaContextWithOIDC, next: () => Promise<void>): Promise<void> {
   await next();
   // The engine has compared this URI with the registered one, character by character.
@@ -71,12 +71,11 @@ export async function keepQuery(ctx: KoaContextWithOIDC, next: () => Promise<voi
   ctx.body = '';
 }
 
-/** Shows a page that opens an app on the user's device. */
 export type ShowHandover = (ctx: Context, app: { readonly name: string; readonly url: string }) => Promise<void>;
 
 /**
- * Step before the engine: shows a page that opens the app. A redirect to a private-use scheme (RFC
- * 8252 §7.1) leaves the browser on its old page. Programs other than browsers get the redirect.
+ * Step around the engine: shows a page that opens the app, because a redirect to a private-use scheme (RFC 8252 §7.1)
+ * leaves the browser on its old page. Programs other than browsers get the redirect.
  */
 export const handOverToApp = (show: ShowHandover) =>
   async function handOver(ctx: KoaContextWithOIDC, next: () => Promise<void>): Promise<void> {

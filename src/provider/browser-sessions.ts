@@ -1,4 +1,4 @@
-/** Browser sessions: the engine stores them, and our own pages use them as well. */
+/** Browser sessions, which the engine stores and our own pages use as well. */
 import type { Context } from 'koa';
 import type Provider from 'oidc-provider';
 import type { Account } from '../accounts/account.ts';
@@ -28,7 +28,6 @@ export interface ActiveBrowserSession extends BrowserSession {
   readonly account: Account;
 }
 
-/** A sign-in at a provider. */
 export interface UpstreamSignIn extends UpstreamProof {
   /** When the user authenticated at the provider, in epoch seconds; undefined if unknown. */
   readonly provedAt: number | undefined;
@@ -46,14 +45,13 @@ export function createBrowserSessions(parts: {
 }) {
   const { provider, store, writes, sessionList, settings, clock } = parts;
   const known = requestState<Promise<ActiveBrowserSession | undefined>>('current session');
-  /** The session that this request has stored. The request's cookie does not name it: its cookie is in the response. */
+  /** The session that this request has stored: its cookie value is in the response, so the request's cookie differs. */
   const stored = requestState<SessionModel>('stored session');
   const found = requestState<Promise<SessionModel | undefined>>('found session');
   const read = async (ctx: Context): Promise<SessionModel | undefined> => {
     const session = (await provider.Session.get(ctx)) as SessionModel;
     return session.accountId ? session : undefined;
   };
-  /** Reads the session of the request's cookie once. */
   function find(ctx: Context): Promise<SessionModel | undefined> {
     const session = found.find(ctx) ?? read(ctx);
     found.set(ctx, session);
@@ -162,7 +160,8 @@ export function createBrowserSessions(parts: {
     },
 
     /**
-     * Like `renew`, but adds a proof and sets the time: the user has just re-authenticated.
+     * Like `renew`, but also adds the proof of the sign-in and sets its time, because the user has just
+     * re-authenticated.
      *
      * @param raised see `record` of the session list
      * @returns true if the user is still signed in
@@ -178,18 +177,22 @@ export function createBrowserSessions(parts: {
     findActive: (uids: readonly string[]): Promise<ReadonlyMap<string, ActiveSession>> =>
       findActiveSessions(store, uids, settings.sessions, epochSeconds(clock)),
 
-    /** Without a `current` session: true if the token store still has this browser's session, and it has this uid. */
+    /**
+     * For requests without a `current` session. True if the token store still has this browser's session with this uid.
+     */
     isEnded: async (ctx: Context, uid: string | undefined): Promise<boolean> =>
       uid !== undefined && (await find(ctx))?.uid === uid,
 
-    /** Returns 'ended', or the idle time in seconds if this browser's session expired; undefined if it had none. */
+    /**
+     * Returns 'ended', or the idle time in seconds if this browser's session expired; undefined if it had no session.
+     */
     async whyEnded(ctx: Context): Promise<number | 'ended' | undefined> {
-      // Check the signature, so that a request with a forged cookie gets no answer.
+      // Check the signature, so that a request with a forged cookie learns nothing.
       if (ctx.cookies.get(provider.cookieName('session'), { signed: true }) === undefined) return undefined;
       return (await find(ctx)) ? 'ended' : writes.idleSecondsFor(ctx);
     },
 
-    /** Restarts the idle time. @returns the seconds until the session expires; undefined if there is none */
+    /** Restarts the idle time. @returns the seconds until the session expires; undefined without a session */
     async keepAlive(ctx: Context): Promise<number | undefined> {
       const session = await find(ctx);
       return session && writes.prolong(session, ctx);
@@ -223,7 +226,6 @@ interface Began {
   readonly raised?: 0 | 1 | undefined;
 }
 
-/** @param now epoch seconds. */
 export function proofOf(came: UpstreamSignIn | Method, now: number): Proof {
   if (typeof came === 'string') return { by: came, at: now };
   const { issuer, acr, amr, provedAt = 0 } = came;

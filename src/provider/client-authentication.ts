@@ -21,13 +21,11 @@ const authenticated = requestState<Client>('requireClient');
 const usedSecret = requestState<ClientSecret>('the secret of requireClient');
 
 export const authenticatedClient = authenticated.get;
-/** Like `authenticatedClient`; undefined if no client was authenticated, or not yet. */
+/** Undefined if no client was authenticated, or not yet. */
 export const findAuthenticatedClient = authenticated.find;
 /** Returns the secret with which the client was authenticated; a public client has none. */
 export const authenticatedSecret = usedSecret.get;
-/**
- * Like `authenticatedSecret`; undefined without a correct secret, or for a request from outside the client's networks.
- */
+/** Undefined without a correct secret, or for a request from outside the client's networks. */
 export const findValidSecret = usedSecret.find;
 
 export function createClientAuthentication(parts: {
@@ -43,7 +41,6 @@ export function createClientAuthentication(parts: {
 }) {
   const { clients, failures, lastUsed, clientNetworks, issuer, clock, inTurn, graceSeconds } = parts;
 
-  /** Returns the secret, or the cause of the refusal. */
   function checkSecret(client: Client, presented: string): ClientSecret | string {
     const secret = findSecret(client, presented);
     if (!secret && client.renewedAt && presented) return RENEWED_SECRET;
@@ -53,7 +50,10 @@ export function createClientAuthentication(parts: {
     return secret;
   }
 
-  /** Records the use of a correct secret. Refuses one from outside the client's networks, and then records no use. */
+  /**
+   * Records the use of a correct secret. Throws, and records no use, if the request is from outside the client's
+   * networks.
+   */
   function acceptSecret(
     ctx: Context,
     client: Client,
@@ -68,9 +68,9 @@ export function createClientAuthentication(parts: {
     lastUsed.record('client', client.id);
   }
 
-  /** @param mayBePage false if a proxy asks, which copies `Origin` from the request of an API's caller */
+  /** @param mayBePage false for a proxy, which copies `Origin` from the request of an API's caller */
   async function authenticate(ctx: Context, { id, secret, byHeader }: Credentials, mayBePage = true): Promise<void> {
-    // RFC 6749 §5.2 requires a challenge if the header was used. It is also sent if there were no credentials.
+    // RFC 6749 §5.2 requires a challenge if the header was used. Send it also if there were no credentials.
     const challenge = { 'WWW-Authenticate': `Basic realm="${issuer}"` };
     if (!id) throw new OAuthError(401, 'invalid_client', 'the request names no client', challenge);
     const client = await clients.find(id);
@@ -90,7 +90,6 @@ export function createClientAuthentication(parts: {
     authenticated.set(ctx, client);
   }
 
-  /** @param isForCaller see client-turns.ts */
   async function authenticateInTurn(ctx: Context, next: NextStep, isForCaller: boolean): Promise<Answer> {
     const credentials = presentedCredentials(ctx);
     await authenticate(ctx, credentials);
@@ -114,7 +113,7 @@ export function createClientAuthentication(parts: {
      *   is not the client's own; `temporarily_unavailable` or `slow_down`, see client-turns.ts
      */
     requireClient: (ctx: Context, next: NextStep): Promise<Answer> => authenticateInTurn(ctx, next, true),
-    /** Like `requireClient`, but the steps that follow also run if the caller has disconnected. */
+    /** Like `requireClient`, but the later steps run even if the caller has disconnected. */
     requireRevokingClient: (ctx: Context, next: NextStep): Promise<Answer> => authenticateInTurn(ctx, next, false),
 
     /**
@@ -179,7 +178,7 @@ function basicCredentials(header: string, name: string) {
   return { id: formDecode(id, name), secret: formDecode(secret, name), byHeader: true };
 }
 
-/** Decodes half of a Basic credential: RFC 6749 §2.3.1 form-encodes both before joining them. */
+/** Decodes the id or secret of a Basic credential: RFC 6749 §2.3.1 form-encodes both before joining them. */
 function formDecode(text: string, header: string): string {
   // The ids and secrets that we issue need no decoding.
   if (!/[%+]/.test(text)) return text;

@@ -1,8 +1,8 @@
-/** The requests of a client in the code flow: for authorization, then with its code and tokens. */
+/** The requests of a client in the code flow: the authorization request, then those with its code and tokens. */
 import { createHash } from 'node:crypto';
 import { ENDPOINT } from './endpoints.ts';
 
-/** Returns the challenge of a verifier by RFC 7636 §4.2, method S256. */
+/** Returns the S256 challenge of a verifier (RFC 7636 §4.2). */
 export const challengeOf = (verifier: string): string => createHash('sha256').update(verifier).digest('base64url');
 
 export const authorizationRequest = ({
@@ -28,12 +28,11 @@ export interface Held {
   readonly code: string;
   readonly redirectUri: string;
   readonly verifier: string;
-  /** From the latest response; absent before the first one. */
+  /** The access token of the latest response; absent before the first response. */
   readonly accessToken?: string;
   readonly refreshToken?: string;
   /** The refresh token that the current one has replaced. */
   readonly replaced?: string;
-  /** The first refresh token. */
   readonly first?: string;
 }
 
@@ -49,13 +48,15 @@ interface Step {
   readonly path: string;
   /** Returns the form without the client's credentials. */
   form(held: Held): Form;
-  /** True if this is the expected answer. @param held what the client had before the step */
+  /** @param held what the client had before the step */
   isExpected(answer: FlowAnswer, held: Held): boolean;
 }
 
 export type StepName = keyof typeof STEPS;
 
-/** The steps in their order. Without a retry window, `retry` would be a replay: skip it and `refresh_again`. */
+/**
+ * In the order in which they are sent. Without a retry window, `retry` is a replay: skip `retry` and `refresh_again`.
+ */
 export const STEPS = {
   exchange: {
     path: ENDPOINT.token,
@@ -82,10 +83,8 @@ export const STEPS = {
 } satisfies Readonly<Record<string, Step>>;
 
 /**
- * Sends the request of the step.
- *
- * @param post sends the form with the credentials of the client
- * @returns the answer, and what the client has now (unchanged if the answer has no tokens)
+ * Sends the request of the step with `post`, which adds the credentials of the client. The returned `held` is unchanged
+ * if the answer has no tokens.
  */
 export async function take<Answer extends FlowAnswer>(
   name: StepName,

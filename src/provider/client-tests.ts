@@ -44,7 +44,6 @@ export function createClientTests(parts: {
     return seals.macOf(`${uid}:${state}`);
   }
 
-  /** Returns the client whose test has exactly this user, session, state and challenge. */
   async function testedClientOf(ctx: Context): Promise<string | undefined> {
     const { client_id: clientId, state, code_challenge: challenge } = ctx.query;
     const session = await sessions.current(ctx);
@@ -87,7 +86,6 @@ export function createClientTests(parts: {
       await next();
     },
 
-    /** True if `recognize` found that this authorization request belongs to a test of the client. */
     isRecognized: (ctx: Context | undefined, { id }: Client): boolean =>
       ctx !== undefined && recognized.find(ctx) === id,
 

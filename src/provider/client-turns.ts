@@ -5,7 +5,7 @@ import type { Client } from '../clients/client.ts';
 import { createTurnsOf } from '../storage/account-turns.ts';
 import { OAuthError } from './oauth-error.ts';
 
-/** How many requests of a client run at once: fewer than a node's default database connections. See docs/scale.md. */
+/** Fewer than the database connections that a node has by default. See docs/scale.md. */
 const AT_ONCE = 8;
 /**
  * A resource server introspects the tokens of all its callers, and is often the only one: the limit must not slow down
@@ -51,7 +51,7 @@ export function createClientTurns(timeoutFactor = 1) {
   };
 }
 
-/** Must be true also for a single request that waits behind a few others, which a slow store delays. */
+/** Must also be true for a single request that waits behind a few others while the store is slow. */
 const IN_PROGRESS = 'earlier requests of this client are still in progress: repeat this one, or send fewer at a time';
 const stillInProgress = (): OAuthError => new OAuthError(503, 'temporarily_unavailable', IN_PROGRESS, RETRY_AFTER);
 const tooManyAtOnce = (): OAuthError => new OAuthError(429, 'slow_down', IN_PROGRESS, RETRY_AFTER);

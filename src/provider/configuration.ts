@@ -9,7 +9,7 @@ import { ENDPOINT } from './endpoints.ts';
 import { clientOf } from './engine-clients.ts';
 import { NO_SCOPES } from './oauth-error.ts';
 
-/** A sign-in or consent page that is left open ends after an hour. */
+/** An open sign-in or consent page can be used for this long. */
 const INTERACTION_SECONDS = 3_600;
 /** Limited because unauthenticated callers can have a state stored. */
 const MAX_STATE_BYTES = 2_048;
@@ -51,7 +51,7 @@ export function engineConfiguration(parts: ConfigurationParts): Configuration {
     // RFC 7636; `plain` is refused by the engine.
     pkce: { required: (_ctx, client) => clientOf(client).kind === 'public' },
     allowOmittingSingleRegisteredRedirectUri: false,
-    // Runs at each request, even without the parameter, after the redirect URI was accepted.
+    // The engine calls this at each request, even without `scope`, after it has accepted the redirect URI.
     extraParams: {
       scope: (ctx) => {
         // Read the raw query: the engine has removed unknown scopes from its parameters.
@@ -83,7 +83,7 @@ export function engineConfiguration(parts: ConfigurationParts): Configuration {
       policy: parts.policy,
       url: (_ctx, interaction) => `/interaction/${interaction.uid}`,
     },
-    // consent-policy.ts makes a new grant for each authorization.
+    // consent-policy.ts creates a new grant for each authorization.
     loadExistingGrant: async () => undefined,
     // Signing out of the browser does not disconnect partners.
     expiresWithSession: async () => false,

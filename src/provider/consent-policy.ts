@@ -64,13 +64,13 @@ export function consentPolicy(parts: ConsentPolicyParts): interactionPolicy.Prom
   return [login, accountChoice, consent];
 }
 
-/** Why a client gets no approvals: shown to the owner among the client's problems. */
+/** Why a client gets no approvals, as its owner reads it among the client's problems. */
 const CLOSED = {
   owner_suspended: 'the owner of this client is suspended',
   too_many_people: 'as many people have connected this client as may before the operator has checked it',
 } as const;
 
-/** The client asks for an approval, but gets none at the moment. */
+/** Refuses a request because its client gets no approvals at the moment. */
 export class ApprovalsClosed extends errors.CustomOIDCProviderError {
   readonly why: keyof typeof CLOSED;
 
@@ -131,8 +131,8 @@ function answeredPage({ oidc }: KoaContextWithOIDC): Asked | undefined {
 }
 
 /**
- * Stores the approval of a page, or returns a remembered one. This happens here, after the interaction was removed from
- * the token store: only one of several answers gets this far, and the code is issued for that one.
+ * Stores the approval of a page, or returns a remembered one. Runs after the interaction was removed from the token
+ * store: only one of several submitted answers gets this far, and the code is issued for that one.
  */
 async function approvedFor(
   ctx: KoaContextWithOIDC,

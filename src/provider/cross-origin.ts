@@ -5,7 +5,6 @@ import type { Client } from '../clients/client.ts';
 import { OAuthError } from './oauth-error.ts';
 
 const PREFLIGHT_MAX_AGE_SECONDS = '3600';
-/** The response headers that pages need. */
 const EXPOSED_HEADERS = 'WWW-Authenticate, Retry-After, X-Request-Id';
 
 /**
@@ -18,9 +17,9 @@ function isOriginOf(client: Client, origin: string): boolean {
 }
 
 /**
- * Route step: lets any page read why its request was refused, so that an invalid token does not look
- * like an outage. `requireOwnPage` withdraws this if the client is not the page's own. Cookies are
- * ignored here, so a refusal reveals nothing but the result for the values that the page sent.
+ * Route step: lets any page read why its request was refused (CORS), so that an invalid token does not look like an
+ * outage. `requireOwnPage` removes this permission if the client is not the page's own. Cookies are ignored by these
+ * routes, so a refusal reveals only the result for the values that the page sent.
  */
 export function allowPages(ctx: Context, next: NextStep): Promise<Answer> {
   const origin = ctx.get('origin');
@@ -50,9 +49,8 @@ export function requireOwnPage(client: Client | undefined, ctx: Context): void {
 }
 
 /**
- * True if a user navigates to the address. False for images, frames and scripts of other sites, and
- * for a prefetch, whose visit may never happen (Fetch Metadata, `Sec-Purpose`). Also true if a
- * browser or program does not send these headers.
+ * True if a user navigates to the address, or if the browser or program does not send Fetch Metadata. False for images,
+ * frames and scripts of other sites, and for a prefetch (`Sec-Purpose`), whose visit may never happen.
  */
 const isNavigation = (ctx: Context): boolean =>
   ['', 'document'].includes(ctx.get('sec-fetch-dest')) && !ctx.get('sec-purpose').includes('prefetch');
@@ -78,8 +76,8 @@ export function requireNavigationOrSilence(ctx: Context, next: Next): Promise<vo
 }
 
 /**
- * Route step: answers a preflight. A preflight has no credentials, so the client is not known yet:
- * the request that follows is checked against its client.
+ * Route step: answers a preflight. A preflight has no credentials, so only the request that follows can be checked
+ * against its client.
  */
 export function answerPreflight(method: 'GET' | 'POST'): Step {
   return async function preflight(ctx, next) {

@@ -5,14 +5,13 @@ export const ENDPOINT = {
   revokeCurrentToken: '/oauth/token/revoke',
   refreshSession: '/oauth/token/refresh',
   introspection: '/oauth/introspect',
-  /** The module for resource servers (modules/node) contains the same path. */
+  /** The module for resource servers (modules/node) contains a copy of this path. */
   introspectionChanges: '/oauth/introspect/changes',
   verification: '/oauth/verify',
   revocation: '/oauth/revoke',
   metadata: '/.well-known/oauth-authorization-server',
-  /** The interaction's uid follows: the cookies of an interaction are bound to its path. */
+  /** The path continues with the uid of the interaction, whose cookies are bound to that path. */
   interaction: '/interaction',
-  /** The redirect URI of client tests. */
   clientTest: '/profile/oauth-clients/test/callback',
 } as const;
 
@@ -33,9 +32,8 @@ export function metadata(issuer: string) {
     revocation_endpoint_auth_methods_supported: [...SECRET_METHODS, 'none'],
     introspection_endpoint_auth_methods_supported: SECRET_METHODS,
     code_challenge_methods_supported: ['S256'],
-    // RFC 9207 §3.
+    // RFC 9207 §3: responses contain `iss`.
     authorization_response_iss_parameter_supported: true,
-    // The error reference, which leads to the OpenAPI document.
     service_documentation: `${issuer}/errors`,
   };
 }

@@ -8,7 +8,6 @@ import type { ClientTests } from './client-tests.ts';
 /** Far more clients than are used at the same time. The engine's own cache holds only 100. */
 const MAX_PARSED_CLIENTS = 10_000;
 
-/** Maps the engine's clients to ours. */
 const origins = new WeakMap<EngineClient, Client>();
 
 /** @throws TypeError for a client that `find` below did not return. */
@@ -34,7 +33,7 @@ function metadataOf(client: Client): ClientMetadata {
 
 export type EngineClients = ReturnType<typeof createEngineClients>;
 
-/** Our registry and our rules, as engine-overrides.ts installs them in the engine. */
+/** Our client registry and rules for clients, as engine-overrides.ts installs them in the engine. */
 export function createEngineClients(parts: { provider: Provider; clients: ClientRegistry; tests: ClientTests }) {
   const { provider, clients, tests } = parts;
   // The types omit the constructor, which takes metadata.
@@ -42,7 +41,7 @@ export function createEngineClients(parts: { provider: Provider; clients: Client
   const parsed = new Map<string, { version: string; engineClient: EngineClient }>();
 
   return {
-    /** Looks up our client every time; a parsed client is reused for the same version of ours. */
+    /** Reads our client every time, and reuses the parsed client as long as our client has the same version. */
     async find(id: string): Promise<EngineClient | undefined> {
       const client = await clients.find(id);
       if (!client || client.isSuspended) return undefined;
@@ -56,8 +55,8 @@ export function createEngineClients(parts: { provider: Provider; clients: Client
     },
 
     /**
-     * Returns true for the redirect URI of client tests within a test; false outside of a test, so
-     * that the URI is refused as not registered; undefined for any other URI.
+     * Returns true for the redirect URI of client tests during a test, false for that URI outside of a test (it is
+     * refused as not registered), and undefined for any other URI.
      */
     isOfTest(client: EngineClient, uri: string, ctx: EngineContext): boolean | undefined {
       if (uri !== tests.redirectUri) return undefined;
@@ -65,7 +64,7 @@ export function createEngineClients(parts: { provider: Provider; clients: Client
     },
 
     mayAnswerIn(mode: string | undefined, ctx: EngineContext): boolean {
-      // No mode was requested: the engine asks about the default of the response type.
+      // Without a requested mode, the engine asks about the default mode of the response type.
       if (ctx?.oidc.params?.response_mode === undefined) return true;
       if (mode === 'query') return true;
       throw new errors.UnsupportedResponseMode();
@@ -73,5 +72,4 @@ export function createEngineClients(parts: { provider: Provider; clients: Client
   };
 }
 
-/** The context of the current request, if there is one. */
 type EngineContext = KoaContextWithOIDC | undefined;

@@ -8,16 +8,14 @@ import type { EngineClients } from './engine-clients.ts';
 import type { SessionModel, SessionWrites } from './session-writes.ts';
 
 /**
- * The version for which every reason below was verified. A test fails with any other version: then
- * check the list, remove the overrides that the engine no longer needs, and raise this number.
+ * The version for which every reason below was verified. A test fails with any other version: then check the list,
+ * remove the overrides that the engine no longer needs, and raise this number.
  */
 export const ENGINE_VERSION = '9.13.3';
 
-/** Our own code that replaces parts of the engine. */
 export interface Ours {
   readonly clients: EngineClients;
   readonly sessions: SessionWrites;
-  /** @returns the value of the code */
   saveCode(code: Code, ctx: KoaContextWithOIDC | undefined): Promise<string>;
   readonly refuse: AnswerRefusal;
 }

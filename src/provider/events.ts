@@ -36,11 +36,13 @@ export function listenToEvents(provider: Provider, parts: Listeners): void {
   });
 }
 
-/** Returns the cause for the log. A store's own message is for operators only. */
+/**
+ * Returns the cause for the log. The message of an unavailable store is only for operators, so clients never get it.
+ */
 const loggedCause = (error: EngineError): string =>
   error instanceof StorageUnavailable ? error.reason : causeOf(error);
 
-/** Step before the engine: stores the ids of client, authorization and account for the log line. */
+/** Step around the engine: stores the ids of client, authorization and account for the log line. */
 export async function nameParties(ctx: Context & Partial<Pick<KoaContextWithOIDC, 'oidc'>>, next: Next): Promise<void> {
   try {
     await next();

@@ -7,9 +7,8 @@ import type { Settings } from '../config/settings.ts';
 import { OAuthError } from './oauth-error.ts';
 import type { ProviderOutcomes } from './outcomes.ts';
 
-/** Status 429 (RFC 6585 §4), with the code `slow_down`, as RFC 8628 §3.5 uses it. */
+/** Status 429 (RFC 6585 §4), with the error code `slow_down` of RFC 8628 §3.5. */
 export class TooManyFailures extends OAuthError {
-  /** The refusal that this error replaces, with its own code and description. */
   readonly refusal: OAuthError;
 
   constructor(seconds: number, refusal: OAuthError) {
@@ -19,12 +18,13 @@ export class TooManyFailures extends OAuthError {
   }
 }
 
-/** For which failures are counted. */
 const WINDOW_SECONDS = 60;
 
 export type FailureLimits = ReturnType<typeof createFailureLimits>;
 
-/** Limits wrong secrets of programs that are no clients, per network. Wrong client secrets count in the same limit. */
+/**
+ * Limits wrong secrets sent by other programs than clients, per network. Wrong client secrets count in the same limit.
+ */
 export const createWrongSecretLimit = (
   createAttemptLimit: CreateAttemptLimit,
   { clientFailuresPerAddress: attempts }: Settings['limits'],
@@ -39,9 +39,9 @@ export const createWrongSecretLimit = (
   });
 
 /**
- * Correct requests are never counted and never refused, so the failures of others lock no client out. Endpoints check
- * the limits only when they refuse: a correct request costs nothing here. That is enough because secrets, tokens and
- * codes have at least 256 random bits (rule: attempt-limits.ts).
+ * Correct requests are never counted or refused, so the failures of other callers lock no client out. Endpoints check
+ * the limits only when they refuse. That is enough because secrets, tokens and codes have at least 256 random bits
+ * (rule: attempt-limits.ts).
  */
 export function createFailureLimits(parts: {
   readonly settings: Settings;
@@ -57,7 +57,7 @@ export function createFailureLimits(parts: {
   const perBoth = create('client_address', limits.clientFailures);
   const perAddress = create('client_failures_address', limits.clientFailuresPerAddress);
 
-  /** An unknown client has no count of its own, because callers can make up any number of ids. */
+  /** Counts only by network for an unknown client, because callers can invent any number of client ids. */
   async function secondsToWait(ctx: Context, clientId?: string): Promise<number | undefined> {
     const network = networkOf(ctx.ip);
     const ofAddress = await perAddress.count(network);

@@ -15,7 +15,7 @@ export const CONTENT_TYPE = 'application/x-www-form-urlencoded';
 const forms = requestState<URLSearchParams>('readForm');
 
 export const formOf = forms.get;
-/** Like `formOf`, but undefined if no step has read a form. */
+/** Undefined if no step has read a form. */
 export const findForm = forms.find;
 
 /**
@@ -50,10 +50,9 @@ export async function readOAuthForm<Result>(ctx: Context, next: () => Promise<Re
   return next();
 }
 
-/** @param tooLarge the status for a body that is too large */
 async function formFrom(ctx: Context, tooLarge: 400 | 413, maxBytes: number): Promise<URLSearchParams> {
   const type = ctx.req.headers['content-type'];
-  // Compare first: nearly every client sends exactly this type. `ctx.is` is null without a body.
+  // Nearly every client sends exactly this type, so compare before calling `ctx.is`, which is null without a body.
   if (type && type !== CONTENT_TYPE && ctx.is(CONTENT_TYPE) === false) {
     throw new OAuthError(400, 'invalid_request', `the body must be ${CONTENT_TYPE}`);
   }
@@ -79,7 +78,6 @@ const WHY_UNREAD = {
  * listener limits how long a body may take (host/listeners.ts).
  *
  * @param size length of the body in bytes, or its maximum if unknown
- * @returns the body, or why there is none
  */
 function readBody(request: IncomingMessage, size: number): Promise<Buffer | 'too large' | keyof typeof WHY_UNREAD> {
   const body = Buffer.allocUnsafe(size);

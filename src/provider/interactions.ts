@@ -20,24 +20,24 @@ interface Pending {
   readonly uid: string;
   readonly client: Client;
   readonly redirectUri: string;
-  /** The language that the client requested (`ui_locales`): one that our pages have. */
+  /** A language of our pages, which the client requested (`ui_locales`). */
   readonly language?: string;
 }
 
 export interface PendingSignIn extends Pending {
   readonly prompt: 'login';
-  /** The address that the client expects to sign in (`login_hint`, common, but in no OAuth RFC). */
+  /** The address with which the client expects the user to sign in (`login_hint`, in no OAuth RFC but common). */
   readonly loginHint?: string;
-  /** True if the client requires a new sign-in, even if a user is signed in (`prompt=login`). */
+  /** True if even a signed-in user must sign in again (`prompt=login`). */
   readonly isAgain: boolean;
 }
 
 interface PendingDecision extends Pending {
-  /** The account of this browser's active session, in which the interaction was started. */
+  /** The account of the session in which the interaction was started, and which this browser still has. */
   readonly account: Account;
 }
 
-/** The client asks with which account the user wants to continue (`prompt=select_account`). */
+/** The user must choose an account (`prompt=select_account`). */
 export interface PendingAccountChoice extends PendingDecision {
   readonly prompt: 'select_account';
 }
@@ -46,25 +46,25 @@ export interface PendingConsent extends PendingDecision {
   readonly prompt: 'consent';
   /** True if the owner of the client is testing it, which creates no connection. */
   readonly isTest: boolean;
-  /** An approval that was not accepted, because the client had changed in between. */
+  /** An approval that was refused because the client had changed since its page was shown. */
   readonly askedBefore?: Asked;
 }
 
-/** The interaction has ended or is unknown; `restart` starts the same request again, if it is known. */
+/** The interaction has ended or is unknown. `restart` starts the same request again, if that request is known. */
 interface GoneInteraction {
   readonly uid: string;
   readonly prompt: 'gone';
   readonly restart?: string;
 }
 
-/** The session or redirect URI is no longer valid: `restart` starts the request again. */
+/** The session or redirect URI of the interaction is no longer valid. `restart` starts the request again. */
 interface OvertakenInteraction {
   readonly uid: string;
   readonly prompt: 'overtaken';
   readonly restart: string;
 }
 
-/** Returns the URL that starts the request of a finished interaction again, while it is known. */
+/** Returns the URL that starts the request of a finished interaction again; undefined if it is no longer known. */
 export async function restartOf(provider: Provider, store: TokenStore, uid: string) {
   const answered = await store.read<{ restart: string }>('interaction', answeredId(uid));
   if (answered) return answered.data.restart;
@@ -79,13 +79,11 @@ export function createInteractions(parts: {
   provider: Provider;
   store: TokenStore;
   sessions: BrowserSessions;
-  /** Limits pending interactions without a user. */
   limit: Pick<AttemptLimit, 'refund'>;
 }) {
   const { provider, store, sessions, limit } = parts;
   type Interaction = InstanceType<Provider['Interaction']>;
 
-  /** Returns the pending interaction of this browser; undefined if it has ended. */
   const waiting = (ctx: Context): Promise<Interaction | undefined> =>
     unlessGone(provider.interactionDetails(ctx.req, ctx.res));
 
@@ -95,12 +93,12 @@ export function createInteractions(parts: {
     if (!interaction) return ctx.path;
     await rememberAnswered(interaction);
     interaction.result = 'error' in result ? result : { ...interaction.lastSubmission, ...result };
-    // Another click may also have finished the interaction since `find` read it.
+    // Another click may also have finished the interaction since `waiting` read it.
     const isAnswered = (await unlessGone(interaction.persist())) !== undefined;
     return isAnswered ? interaction.returnTo : ctx.path;
   }
 
-  /** Stores where a second click continues after the first click has consumed the interaction. */
+  /** Stores where a second click leads after the first click has consumed the interaction. */
   async function rememberAnswered({ uid, params, exp }: Interaction): Promise<void> {
     await store.write('interaction', answeredId(uid), { restart: restartUrl(params) }, exp ?? 0);
   }
@@ -127,9 +125,9 @@ export function createInteractions(parts: {
     },
 
     /**
-     * Ends an interaction after its user has signed in on another path, which does not receive the
-     * interaction's cookie. Returns the URL that starts its request again in the new session;
-     * undefined if that request is no longer known.
+     * Ends an interaction after its user has signed in on another path, which does not receive the interaction's
+     * cookie. Returns the URL that starts its request again in the new session; undefined if the request is no longer
+     * known.
      */
     async restartSignedIn(ctx: Context, uid: string): Promise<string | undefined> {
       const interaction = await provider.Interaction.find(uid);
@@ -159,7 +157,7 @@ export function createInteractions(parts: {
         const hint = typeof loginHint === 'string' && { loginHint };
         return { ...pending, prompt: 'login', isAgain, ...hint };
       }
-      // The cookie of an interaction is not enough: require a session that matches it, too.
+      // Also require a matching session: the cookie of an interaction is not enough.
       const session = await sessions.current(ctx);
       const began = interaction.session?.uid;
       if (!session) return (await sessions.isEnded(ctx, began)) ? overtaken : gone(uid);
@@ -204,7 +202,6 @@ export function createInteractions(parts: {
   };
 }
 
-/** Resolves to undefined if the interaction no longer exists. */
 async function unlessGone<Result>(work: Promise<Result>): Promise<Result | undefined> {
   try {
     return await work;
@@ -214,7 +211,6 @@ async function unlessGone<Result>(work: Promise<Result>): Promise<Result | undef
   }
 }
 
-/** The prompts that a sign-in answers. */
 const SIGN_IN_PROMPTS = ['login', 'select_account'];
 
 const answeredId = (uid: string): string => `${uid}-answered`;
@@ -224,7 +220,7 @@ const promptsOf = (params: Record<string, unknown>): string[] =>
     .split(' ')
     .filter((prompt) => prompt !== '');
 
-/** Returns the original authorization request, without the prompts that were just answered. */
+/** Returns the URL of the original authorization request, without the prompts that the user has answered. */
 function restartUrl(params: Record<string, unknown>, answeredPrompts: readonly string[] = []) {
   const query = new URLSearchParams();
   for (const [name, value] of Object.entries(params)) {

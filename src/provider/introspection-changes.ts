@@ -9,9 +9,9 @@ import { OAuthError } from './oauth-error.ts';
 import { createRecentChanges, type RecentChanges } from './recent-changes.ts';
 
 const HEARTBEAT_INTERVAL_MS = 250;
-/** Tells readers the heartbeat interval. Every line that begins with a colon is a heartbeat, including this one. */
+/** Tells readers the heartbeat interval. Every line that begins with a colon is a heartbeat, and so is this line. */
 const FIRST_HEARTBEAT = `: heartbeat-ms=${HEARTBEAT_INTERVAL_MS}\n\n`;
-/** Sent instead of `FIRST_HEARTBEAT` after a stream has repeated all changes that its reader has missed. */
+/** Replaces `FIRST_HEARTBEAT` in a stream that has repeated all changes that its reader missed. */
 const REPEATED = `: heartbeat-ms=${HEARTBEAT_INTERVAL_MS} repeated\n\n`;
 /** Asks readers to open their next stream at another node. */
 const LEAVING = ': leaving\n\n';
@@ -25,11 +25,10 @@ const MAX_BEGINNING_MS = 2_000;
 export type ChangeStreams = ReturnType<typeof createChangeStreams>;
 
 /**
- * The event streams of one node; a reload of the settings does not end them.
- *
- * A change is written to every stream whose reader keeps up in the same turn of the event loop. So a request that
- * announces a change on this node is answered only afterwards. While the feed is not live there are no streams, because
- * a stream promises to miss no change.
+ * The event streams of one node. A reload of the settings does not end them.
+ * In one turn of the event loop, a change is written to every stream whose reader keeps up. So a request that announces
+ * a change on this node is answered only afterwards. While the feed is not live, no stream is open, because a stream
+ * promises to miss no change.
  */
 export function createChangeStreams(changes: ChangeFeed) {
   const streams = new Set<ChangeStream>();
@@ -47,7 +46,10 @@ export function createChangeStreams(changes: ChangeFeed) {
     for (const stream of streams) stream.write();
   }
 
-  /** Writes the changes of one turn of the event loop together, for example those of one read from PostgreSQL. */
+  /**
+   * Collects the changes of one turn of the event loop, for example all that one read of PostgreSQL returned, and
+   * writes them together.
+   */
   function addToAll(text: string): void {
     recent.add(text);
     if (isWriting) return;
@@ -56,7 +58,7 @@ export function createChangeStreams(changes: ChangeFeed) {
   }
 
   changes.onChange((topic, key) => {
-    // Skip hashes of API keys: a message with the key's id follows.
+    // Skip the hash of an API key: a message with the id of the key follows.
     if (topic !== 'api-keys') addToAll(`data: ${nameOf(topic, key) || topic}\n\n`);
     if (topic === 'everything') recent.repeatNone();
     if (changes.isLive && topic !== 'clients') return;
@@ -73,7 +75,7 @@ export function createChangeStreams(changes: ChangeFeed) {
   }
 
   const heartbeat = setInterval(() => {
-    // After a stall, this may run before the feed notices that it has missed notifications.
+    // After a stall, this timer may run before the feed notices that it has missed notifications.
     const position = recent.position();
     if (!changes.isLive) return endAll();
     for (const stream of streams) stream.beat(position ? `: at=${position}\n\n` : ':\n\n');
@@ -114,28 +116,27 @@ export function createChangeStreams(changes: ChangeFeed) {
       setTimeout(stop, withinMs).unref();
     },
 
-    /** Ends all streams, and opens no more. */
     end: stop,
   };
 }
 
-/** Returns the id that readers know. The key of an authorization also contains its user, which is left out. */
+/** Returns the public id. The key of an authorization also contains the id of its user, which is removed. */
 const nameOf = (topic: ChangeTopic, key: string): string =>
   topic === 'authorizations' ? key.slice(key.indexOf(' ') + 1) : key;
 
-/** Writes changes as fast as its reader reads them, and then heartbeats. */
+/** Writes changes as fast as the reader of the stream reads them, and heartbeats when all changes are written. */
 class ChangeStream extends Readable {
   readonly clientId: string;
   readonly #recent: RecentChanges;
   /** The number of the next change to write. */
   #next: number;
-  /** The first heartbeat, until it is written: all changes that are known by then precede it. */
+  /** The first heartbeat, or undefined once it is written: all changes that are known by then precede it. */
   #beginning: string | undefined;
   #isReading = true;
   /** When the stream was opened and, later, when its first heartbeat was written (`performance.now()`). */
   #since = performance.now();
 
-  /** @param missed the number of the first change that a lost stream has missed, if it is known */
+  /** @param missed the number of the first change that the reader missed on its lost stream; undefined if unknown */
   constructor(clientId: string, recent: RecentChanges, missed: number | undefined) {
     super({ highWaterMark: BUFFER_LENGTH });
     this.clientId = clientId;
@@ -143,7 +144,7 @@ class ChangeStream extends Readable {
     this.#next = missed ?? recent.next;
     this.#beginning = missed === undefined ? FIRST_HEARTBEAT : REPEATED;
     this.on('error', () => {});
-    // Send something at once: proxies may delay headers without a body.
+    // Write at once: proxies may delay headers without a body.
     this.write();
   }
 
@@ -152,7 +153,7 @@ class ChangeStream extends Readable {
     this.write();
   }
 
-  /** Writes the changes that are not written yet, until the buffer is full. */
+  /** Writes pending changes until the buffer is full. */
   write(): void {
     while (this.#isReading) {
       let text = '';
@@ -179,7 +180,7 @@ class ChangeStream extends Readable {
       return;
     }
     const now = performance.now();
-    // Allow more time before the first heartbeat: until then, the reader does not rely on this stream.
+    // Allow more time before the first heartbeat, because the reader does not rely on this stream until then.
     if (this.#beginning !== undefined) {
       if (now - this.#since > MAX_BEGINNING_MS) this.destroy();
       return;
@@ -219,13 +220,14 @@ const STREAM_HEADERS = {
 };
 
 /**
- * A leaving node answers with `Retry-After: 0`. A proxy sends it requests only on connections that it has kept, and
- * this answer closes one: an immediate retry reaches another node while the client's former stream is still open.
+ * The answer of a node that shuts down has `Retry-After: 0`. A proxy sends it requests only on connections that are
+ * already open, and this answer closes one: an immediate retry reaches another node while the client's former stream is
+ * still open.
  */
 const unavailable = (headers?: Readonly<Record<string, string>>): OAuthError =>
   new OAuthError(503, 'temporarily_unavailable', 'try again in a moment', headers);
 
-/** In seconds. Until the client retries, it introspects every token. */
+/** In seconds. A client without a stream introspects every token until it retries. */
 const RETRY_AFTER_SECONDS = '60';
 
 const tooManyStreams = (max: number): OAuthError =>

@@ -21,11 +21,11 @@ import type { ProviderOutcomes } from './outcomes.ts';
 /** RFC 7662 §2.2: the answer does not say why a token is inactive. */
 const INACTIVE = { active: false } as const;
 
-/** The members of an active answer that the service itself reads (RFC 7662 §2.2). */
+/** The members of an active answer (RFC 7662 §2.2) that this service itself reads. */
 interface ActiveToken {
   readonly sub: string;
   readonly client_id?: string;
-  /** Only for resource servers. */
+  /** Only in answers to resource servers. */
   readonly organizations?: readonly object[];
 }
 
@@ -57,7 +57,9 @@ export function introspection(parts: IntrospectionParts): Step[] {
   ];
 }
 
-/** RFC 7662 §2.1: callers must authenticate; otherwise attackers could search for tokens here. */
+/**
+ * Callers must authenticate, because attackers could search for tokens with unauthenticated requests (RFC 7662 §2.1).
+ */
 function refusePublicClient(ctx: Context, next: NextStep): Promise<Answer> {
   if (authenticatedClient(ctx).kind !== 'public') return next();
   throw new OAuthError(401, 'invalid_client', 'introspection needs a client with a secret');
@@ -101,8 +103,8 @@ async function describeKey(key: ApiKey, ctx: Context, parts: IntrospectionParts)
 }
 
 /**
- * Also lists (`withheld`) the user's organizations that a policy excludes from this answer: a change of the policy is
- * announced only with the organization's id, and must invalidate the cached answer.
+ * Also lists, as `withheld`, the organizations of the user that a policy excludes from this answer. A change of the
+ * policy is announced only with the organization's id, and must invalidate the cached answer.
  */
 function organizationsIn({ policies }: Pick<Person, 'policies'>, reached: readonly Organization[]) {
   const ids = new Set(policies.size > 0 ? reached.map(({ id }) => id) : []);
@@ -110,7 +112,7 @@ function organizationsIn({ policies }: Pick<Person, 'policies'>, reached: readon
   return { organizations: reached, ...(withheld.length > 0 && { withheld }) };
 }
 
-/** Returns the earlier time: an answer must not be cached beyond the end of the connection. */
+/** Returns the earlier of the two times: an answer must not be cached beyond the end of the connection. */
 const endOf = (expiresAt: number, until: Date | null | undefined): number =>
   until ? Math.min(expiresAt, secondsOf(until)) : expiresAt;
 
@@ -121,7 +123,6 @@ const personIn = ({ email, externalId }: Account) => ({
 
 const secondsOf = (time: Date): number => Math.floor(time.getTime() / 1000);
 
-/** Resource servers may ask about any token, other clients only about their own. */
 function mayAsk(ctx: Context, clientId: string): boolean {
   const asker = authenticatedClient(ctx);
   return asker.kind === 'resource-server' || asker.id === clientId;
@@ -168,7 +169,7 @@ async function describe(
     iat: value.issuedAt,
     iss: issuer,
   };
-  // A client learns that its own token is active, but not who the user is.
+  // A client other than a resource server learns that its own token is active, but not who the user is.
   if (authenticatedClient(ctx).kind !== 'resource-server') return answer;
   lastUsed.record('connection', connectionId({ accountId, clientId }));
   return {

@@ -2,8 +2,8 @@
 import type { Answer } from '../base/answer.ts';
 
 /**
- * `headers` are sent with the response: a challenge, or when to retry. `internalCause` has more
- * details, for the log, the owner of the client, and clients that sent their secret.
+ * `headers` are sent with the response, for example a challenge or `Retry-After`. `internalCause` has more details, for
+ * the log, the owner of the client, and clients that sent their secret.
  */
 export class OAuthError extends Error {
   readonly status: number;
@@ -30,12 +30,12 @@ export class OAuthError extends Error {
 }
 
 /**
- * RFC 6749 §5.2 allows printable ASCII except quote and backslash, but an engine message may repeat
- * request parameters, which can contain anything.
+ * RFC 6749 §5.2 allows only printable ASCII without quote and backslash, but a message of the engine may repeat request
+ * parameters, which can contain anything.
  */
 export const printable = (text: string): string => text.replace(/["\\]/g, "'").replace(/[^\x20-\x7e]/g, '?');
 
-/** The JSON body of an error, with the address of our short page about it. */
+/** Returns the JSON body of an error, with the address of the page that explains its code. */
 export const errorBody = (issuer: string, code: string, description: string) => ({
   error: code,
   error_description: printable(description),
@@ -49,8 +49,8 @@ export const oauthErrorAnswer = (issuer: string, { status, headers, code, descri
 });
 
 /**
- * The description of `invalid_scope`. Any `scope` but an empty one is refused instead of ignored (RFC 6749 §3.3): a
- * client that requests less than everything must not believe that it got only that. Does not repeat the value of
- * `scope`, because errors are logged and shown.
+ * The description of `invalid_scope`. Any `scope` except an empty one is refused instead of ignored (RFC 6749 §3.3),
+ * because a client that requests less than everything must not believe that it got only that. Does not repeat the value
+ * of `scope`, because errors are logged and shown.
  */
 export const NO_SCOPES = 'no scopes exist here: leave scope out';

@@ -1,4 +1,4 @@
-/** Events of the authorization server for metrics, which must limit the number of labels. */
+/** Events of the authorization server that are counted in metrics, which must limit the number of labels. */
 
 export interface ProviderOutcomes {
   tokenIssued(grantType: string): void;
@@ -6,13 +6,13 @@ export interface ProviderOutcomes {
   tokenRefused(grantType: string, error: string): void;
   authorizationIssued(): void;
   authorizationRefused(error: string): void;
-  /** A replaced refresh token was sent again within the retry window and got the same new token. */
+  /** A replaced refresh token was sent again within the retry window, and returned the same new token. */
   refreshRetried(): void;
   /** A code or refresh token was used again, and its authorization was revoked. */
   grantReplayed(kind: 'code' | 'refresh_token'): void;
   /**
-   * A client failed to authenticate, or a public one presented a wrong code or refresh token: it got
-   * a refusal, or 429 after too many failures. Requests of web pages count only in the second case.
+   * A client failed to authenticate, or a public one presented a wrong code or refresh token. It got a refusal
+   * (`wrong`), or 429 after too many failures (`throttled`). Requests of web pages are counted only if throttled.
    */
   clientSecretRefused(reason: 'wrong' | 'throttled'): void;
   introspected(isActive: boolean): void;

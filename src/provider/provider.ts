@@ -74,7 +74,6 @@ interface ProviderParts {
   readonly createAttemptLimit: CreateAttemptLimit;
   readonly outcomes: ProviderOutcomes;
   readonly changeStreams: ChangeStreams;
-  /** Records every authorize, token and revocation request. */
   readonly requests: Pick<ClientRequests, 'record'>;
   readonly lastUsed: Pick<LastUsed<UsedThing>, 'record'>;
   readonly clientNetworks: Pick<ClientNetworks, 'record'>;
@@ -83,16 +82,15 @@ interface ProviderParts {
   readonly showHandover: ShowHandover;
   /** Multiplies the time for which a request of a client waits for its turn. Default: 1. */
   readonly timeoutFactor?: number | undefined;
-  /** Shows a refused authorization request on our own page: it must not be redirected. */
   showError(ctx: Context, refusal: AuthorizationRefusal): Promise<void>;
 }
 
-/** A refused authorization request, shown to the user because it must not be redirected. */
+/** A refused authorization request that is shown to the user, because it must not be redirected. */
 export interface AuthorizationRefusal {
-  /** RFC 6749 §4.1.2.1. */
+  /** An error code of RFC 6749 §4.1.2.1. */
   readonly code: string;
   readonly description?: string | undefined;
-  /** The interaction was used or has expired; `restart` begins its request again. */
+  /** True if the interaction was used or has expired; `restart` is the URL that begins its request again. */
   readonly isGone: boolean;
   readonly restart?: string | undefined;
   /** Undefined if the client is unknown. */
@@ -100,7 +98,7 @@ export interface AuthorizationRefusal {
   /** Present if the client gets no approvals at the moment. */
   readonly closed?: {
     readonly why: ApprovalsClosed['why'];
-    /** The client's redirect URI with the error: the user may choose to go there. */
+    /** The client's redirect URI with the error, which the user may choose to open. */
     readonly back: string;
   };
 }
@@ -110,7 +108,7 @@ type UsedThing = 'client' | 'client_secret' | 'connection' | 'api_key';
 
 export type AuthorizationServer = ReturnType<typeof createAuthorizationServer>;
 
-/** Builds the engine with its adapter, policy, values and error texts in place. */
+/** Creates the engine and installs its adapter, policy, overrides and error pages. */
 export function createAuthorizationServer(parts: ProviderParts) {
   const { settings, log, store, standings, createAttemptLimit, requests } = parts;
   const { issuer } = settings;

@@ -1,9 +1,12 @@
-/** The latest changes, kept once for all streams: to write them, and to repeat them after a loss. */
+/**
+ * The latest changes of the feed, stored once for all streams, which write them and repeat them to readers that missed
+ * some.
+ */
 import type { ChangeFeed, FeedPosition } from '../storage/change-feed.ts';
 
 /** Milliseconds for which changes are kept. */
 const KEPT_FOR = 60_000;
-/** Maximum number of changes, about 8 MB: one import can change the access of that many users. */
+/** About 8 MB. One import can change the access of this many users. */
 const MAX_CHANGES = 50_000;
 /** A reader must be able to read the repeated changes within the two seconds that it waits. */
 const MAX_REPEATED = 5_000;
@@ -15,7 +18,6 @@ const OVERLAP = 2_000;
 
 const POSITION = /^([0-9a-z]{1,12})-([0-9a-z]{1,12})$/;
 
-/** Returns a position as the text that readers send back. */
 const textOf = ({ server, time }: FeedPosition): string => `${server.toString(36)}-${time.toString(36)}`;
 
 export type RecentChanges = ReturnType<typeof createRecentChanges>;
@@ -33,7 +35,6 @@ interface RecentChange {
  * the clocks of the reader and the nodes show.
  */
 export function createRecentChanges(feed: Pick<ChangeFeed, 'position'>) {
-  /** The kept changes, keyed by number, oldest first. */
   const recent = new Map<number, RecentChange>();
   let first = 0;
   let next = 0;
@@ -63,7 +64,6 @@ export function createRecentChanges(feed: Pick<ChangeFeed, 'position'>) {
   }
 
   return {
-    /** Returns the position up to which all changes have arrived, as text for readers; undefined if it is unknown. */
     position(): string | undefined {
       const now = position();
       return now && textOf(now);
@@ -86,7 +86,7 @@ export function createRecentChanges(feed: Pick<ChangeFeed, 'position'>) {
       }
     },
 
-    /** Repeats none of the changes so far: everything may have changed. */
+    /** From now on repeats none of the earlier changes, because anything may have changed. */
     repeatNone: () => repeatNone(undefined),
 
     /** The number that the next change will have. */
@@ -94,7 +94,7 @@ export function createRecentChanges(feed: Pick<ChangeFeed, 'position'>) {
       return next;
     },
 
-    /** Returns the change with this number; undefined if it is not kept any more, or not known yet. */
+    /** Returns the change with this number; undefined if it is no longer stored, or has not arrived yet. */
     find: (number: number): RecentChange | undefined => recent.get(number),
 
     /**

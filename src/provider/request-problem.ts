@@ -6,8 +6,8 @@ import { findValidSecret } from './client-authentication.ts';
 import { findForm } from './form.ts';
 
 /**
- * Returns the exact cause of an engine error, for the owner of the client and the operator's log.
- * It never contains a code, token or secret.
+ * Returns the exact cause of an engine error, for the owner of the client and the operator's log. It never contains a
+ * code, token or secret.
  */
 export const causeOf = (error: EngineError): string => error.error_detail ?? error.error_description ?? error.message;
 
@@ -47,7 +47,7 @@ export function tokenProblem(ctx: Context, error: string, cause: string): Client
   };
 }
 
-/** A parameter may be absent, and the engine gives a repeated one as an array. */
+/** Undefined for an absent parameter, and for a repeated one, which the engine gives as an array. */
 const textOf = (value: unknown): string | undefined => (typeof value === 'string' && value ? value : undefined);
 
 function methodOf(isInHeader: boolean, isInBody: boolean): SeenAuthMethod {

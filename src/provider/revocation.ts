@@ -23,10 +23,10 @@ export function revocation(parts: RevocationParts & { readonly authentication: C
   const { authentication, failures } = parts;
 
   /**
-   * Limits how many unknown tokens two kinds of clients may send; for others, an unknown token counts as already
-   * revoked (RFC 7009 §2.2). Public clients, because attackers can use their ids to guess tokens. Machine clients, if
-   * each of their unknown tokens is recorded: nothing is recorded if tokens are in the database, and then their own
-   * ended tokens are unknown.
+   * Limits how many unknown tokens public and machine clients may send; for other clients, an unknown token counts as
+   * already revoked (RFC 7009 §2.2). Public clients are limited because attackers can use their ids to guess tokens,
+   * and machine clients because each of their unknown tokens is recorded. If tokens are in the database, nothing is
+   * recorded and machine clients are not limited: their own ended tokens are unknown then.
    */
   async function limitUnknown(ctx: Context): Promise<void> {
     const { kind } = authenticatedClient(ctx);
@@ -68,17 +68,16 @@ interface RevocationParts {
   readonly failures: Pick<FailureLimits, 'answerOf'>;
 }
 
-/** An existing token, with a function that ends it for the client. */
 interface PresentedToken {
   readonly clientId: string;
   readonly kind: 'access_token' | 'refresh_token';
-  /** Absent for a machine token, which ends alone. */
+  /** Absent for a machine token, which has no authorization. */
   readonly found?: Found;
   /** Ends the token's authorization, or only the token if it has none. */
   end(ctx: Context): Promise<void>;
 }
 
-/** Returns the token with this value; undefined if it is unknown, expired, or was ended itself. */
+/** Returns the token with this value; undefined if it is unknown, expired, or was revoked itself. */
 async function findToken(
   value: string,
   { authorizations, machineTokens, endings }: RevocationParts,
@@ -104,7 +103,7 @@ async function findToken(
   };
 }
 
-/** The first step of both routes: shows the request and its outcome live to the client's owner. */
+/** The first step of both routes: reports the request and its outcome to the client's owner. */
 export function recordRevocation(requests: Pick<ClientRequests, 'record'>): Step {
   return async function noteRequest(ctx, next) {
     const record = (refused?: OAuthError): void => {
@@ -125,8 +124,8 @@ export function recordRevocation(requests: Pick<ClientRequests, 'record'>): Step
 }
 
 /**
- * The steps of `POST /oauth/token/revoke`: the holder of an access token ends the authorization of
- * that token. Nothing is revoked unless all steps pass.
+ * The steps of `POST /oauth/token/revoke`: a caller ends the authorization of the access token that it presents.
+ * Nothing is revoked unless all steps pass.
  */
 export function revokeCurrentToken(
   parts: RevocationParts & {
@@ -165,7 +164,7 @@ async function challengeRefused(ctx: Context, next: NextStep): Promise<Answer> {
     if (error instanceof OAuthError && (error.status === 400 || error.status === 401)) {
       const description = printable(error.description);
       const reason = `error="${error.code}", error_description="${description}"`;
-      // A refusal that has its own challenge sets this header later, and so replaces the value.
+      // A refusal with its own challenge sets this header later, and so replaces the value.
       ctx.set('WWW-Authenticate', `Bearer ${reason}`);
     }
     throw error;
@@ -185,8 +184,8 @@ function refuseTokenParameter(ctx: Context, next: NextStep): Promise<Answer> {
 function requireBearer(ctx: Context, next: NextStep): Promise<Answer> {
   const header = ctx.get('authorization');
   const isElsewhere = formOf(ctx).has('access_token') || ctx.query.access_token !== undefined;
-  // RFC 6750 §3.1: requests without credentials or with another scheme get the challenge without an
-  // error code. Tokens in forms or queries (§2.2, §2.3) are no credentials: those end up in logs.
+  // RFC 6750 §3.1: requests without credentials or with another scheme get the challenge without an error code. Tokens
+  // in forms or queries (§2.2, §2.3) are not accepted, because those end up in logs.
   if (!BEARER.test(header)) {
     throw unauthorized('an access token is required in the Authorization header, as Bearer');
   }
@@ -199,7 +198,7 @@ function requireBearer(ctx: Context, next: NextStep): Promise<Answer> {
 /** RFC 6750 §2.1, without the whitespace that RFC 9110 §5.5 allows around a header's value. */
 const BEARER = /^bearer +([^ \t]+)$/i;
 
-/** Returns the token in the Authorization header; empty if there is none. */
+/** Returns the token in the Authorization header, or an empty text. */
 export const bearerOf = (ctx: Context): string => BEARER.exec(ctx.get('authorization'))?.[1] ?? '';
 
 const unauthorized = (description: string): OAuthError =>

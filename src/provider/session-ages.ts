@@ -1,10 +1,10 @@
-/** Computes how long a browser session lasts, by the current settings, not those at its start. */
+/** Computes when a browser session ends. The current settings apply, even to sessions that began under others. */
 import type { StoredRecord, TokenStore } from '../storage/token-store.ts';
 
 /** The times that are stored in a session, in seconds since the epoch. */
 export interface SessionTimes {
   readonly loginTs?: number | undefined;
-  /** When a request last renewed the idle time. */
+  /** When a request last restarted the idle time. */
   readonly seenAt: number;
 }
 
@@ -13,7 +13,6 @@ interface SessionLifetimes {
   readonly absoluteSeconds: number;
 }
 
-/** @returns seconds since the epoch. */
 export function endOfSession(
   { data: { loginTs = 0, seenAt }, expiresAt }: StoredRecord<SessionTimes>,
   ages: SessionLifetimes,
@@ -23,7 +22,7 @@ export function endOfSession(
 
 export interface ActiveSession {
   readonly signedInAt: Date;
-  /** The last request, accurate to the duration of one request. */
+  /** The time of the last request, accurate to the duration of one request. */
   readonly lastSeen: Date;
   /** When the session ends if it is not used again. */
   readonly endsAt: Date;
@@ -32,7 +31,7 @@ export interface ActiveSession {
 /**
  * Returns the unexpired sessions in the token store that have one of these uids, keyed by uid.
  *
- * @param now seconds since the epoch.
+ * @param now epoch seconds
  */
 export async function findActiveSessions(
   store: Pick<TokenStore, 'readSessionByUid'>,

@@ -1,4 +1,4 @@
-/** Writes sessions. Only a sign-in creates a session; no other write restores an ended one. */
+/** Writes sessions. Only a sign-in creates a session; no other write restores an ended session. */
 import type { Context } from 'koa';
 import type Provider from 'oidc-provider';
 import type { AdapterPayload, KoaContextWithOIDC } from 'oidc-provider';
@@ -41,7 +41,7 @@ export function createSessionWrites(parts: {
     overwrite: true,
   };
 
-  /** Returns what to store for the idle time from now, and a function that sets the cookie for the whole lifetime. */
+  /** Returns what to store until the idle time ends, and a function that sets the cookie for the whole lifetime. */
   async function keptFor(session: SessionModel, ctx: Context) {
     const seenAt = epochSeconds(clock);
     const left = absoluteSeconds - (seenAt - (session.loginTs ?? 0));
@@ -56,8 +56,8 @@ export function createSessionWrites(parts: {
   }
 
   /**
-   * Stores a session for its idle time from now. Does not set the cookie (except to sign it with a new key): a
-   * late response would replace the cookie of a newer session with that of a former one.
+   * Stores a session for its idle time from now. Does not set the cookie (except to sign it with a new key), because a
+   * late response would then replace the cookie of a newer session.
    *
    * @returns for how many seconds the session is stored; undefined if it has ended, or may not act
    */
@@ -65,7 +65,8 @@ export function createSessionWrites(parts: {
     const { seconds, kept, nameCookie } = await keptFor(session, ctx);
     if (!(await mayAct(session, ctx))) return undefined;
     if (!(await store.replaceSession(...kept))) return undefined;
-    // The engine signs a former key's cookie again, but so that it ends with the browser: set its whole lifetime.
+    // If the cookie was signed with a former key, the engine signs it again, but so that it ends with the browser: set
+    // it again for its whole lifetime.
     if (namedIn(ctx).some((line) => line.startsWith(`${cookieName}.sig=`))) nameCookie();
     return seconds;
   }
@@ -76,7 +77,6 @@ export function createSessionWrites(parts: {
     /**
      * Records and stores a session that begins or continues, and sets its cookie for its whole lifetime.
      *
-     * @param raised see `record` of the session list
      * @returns false if the session has ended
      */
     async begin(session: SessionModel, key: SessionKey, ctx: Context, raised?: 0 | 1): Promise<boolean> {
@@ -88,7 +88,7 @@ export function createSessionWrites(parts: {
       return true;
     },
 
-    /** Returns after how many seconds without a request a session of this browser ends. */
+    /** Returns the idle time in seconds, which is shorter on a shared terminal. */
     idleSecondsFor,
 
     clearCookie: (ctx: Context): void => void ctx.cookies.set(cookieName, null, cookieOptions),
@@ -97,7 +97,7 @@ export function createSessionWrites(parts: {
     async saveAfter(session: SessionModel, ctx: KoaContextWithOIDC | undefined): Promise<void> {
       // Remove the session cookie that the engine sets at every request.
       if (ctx) dropCookie(ctx, cookieName);
-      // Without an account no user is signed in, so there is nothing to store.
+      // Without an account, no user is signed in and nothing is stored.
       if (ctx && session.accountId !== undefined) await prolong(session, ctx);
       // Delete `exp`, or the engine writes it into the cookie.
       delete session.exp;
@@ -118,7 +118,7 @@ function dropCookie(ctx: KoaContextWithOIDC, name: string): void {
   for (const line of others) ctx.response.append('set-cookie', line);
 }
 
-/** The engine's session, with the members that its types omit. */
+/** The engine's session, with members that its types omit. */
 export type SessionModel = Omit<Session, 'exp'> & {
   /** Undefined if the session was not read from the store. */
   exp?: number;

@@ -1,4 +1,4 @@
-/** Decides what a session may do under `sign_in.require`. No other file decides this. */
+/** Decides what a session may do under the setting `sign_in.require`. No other file decides this. */
 import type { Context } from 'koa';
 import { isStrong, type Proof, type UpstreamStrength } from '../accounts/sign-in-strength.ts';
 import type { SignInRequirement, StrongSignIns } from '../accounts/strong-sign-ins.ts';
@@ -6,9 +6,9 @@ import { requestState } from '../base/request-state.ts';
 import type { Queries } from '../storage/queries.ts';
 
 /**
- * `free`: nothing is missing. `warned`: a stronger sign-in will be required from `until` on. `must
- * add`: required, and the user has no strong method: may only add a first one. `must use`: required,
- * and the user has a strong method: may only sign in with it.
+ * `free`: nothing is missing. `warned`: a stronger sign-in will be required from `until` on. `must add`: a stronger
+ * sign-in is required, and the user has no strong method, so may only add a first one. `must use`: a stronger sign-in
+ * is required, and the user has a strong method, so may only sign in with it.
  */
 export type Standing =
   | { readonly is: 'free' }
@@ -19,7 +19,6 @@ export const FREE: Standing = { is: 'free' };
 /** False if the user may only sign out, add a first strong method, or sign in with a strong one. */
 export const mayAct = ({ is }: Standing): boolean => is === 'free' || is === 'warned';
 
-/** A user, and how they have authenticated. */
 interface Proved {
   readonly accountId: string;
   readonly proofs: readonly Proof[];
@@ -27,7 +26,6 @@ interface Proved {
 
 export type Standings = ReturnType<typeof createStandings>;
 
-/** @param parts.providers the sign-in providers of the settings */
 export function createStandings({
   requirementFor,
   wouldBeRequired,

@@ -10,14 +10,14 @@ type ModelAdapter = Pick<Adapter, 'find' | 'upsert' | 'destroy'> & Partial<Adapt
 
 interface StoreParts {
   readonly store: TokenStore;
-  /** Limits pending interactions without a user, per network, so that they cannot fill the store. */
+  /** Limits pending interactions without a user, per network, because each is stored. */
   readonly waiting: AttemptLimit;
   readonly settings: Pick<Settings, 'sessions'>;
 }
 
 /**
- * The adapter factory for the engine's `adapter` setting. Codes, tokens and grants are not stored
- * through it: they belong to an authorization, or to a machine client.
+ * Returns the adapter for each model of the engine. Does not store codes, tokens and grants: they belong to an
+ * authorization, or to a machine client.
  */
 export function storeAdapter(parts: StoreParts): (model: string) => Adapter {
   const { store, waiting } = parts;
@@ -27,7 +27,7 @@ export function storeAdapter(parts: StoreParts): (model: string) => Adapter {
       ...interactions,
       async find(id) {
         const found = await interactions.find(id);
-        // Ignore what interactions.ts keeps of an answered interaction: that record has no params.
+        // Ignore the record that interactions.ts stores for an answered interaction: it has no params.
         return found?.params ? found : undefined;
       },
       async upsert(id, { jti: _, exp = 0, session, ...data }) {
@@ -43,7 +43,7 @@ export function storeAdapter(parts: StoreParts): (model: string) => Adapter {
         throw new errors.SessionNotFound('interaction session not found');
       },
       async destroy(id) {
-        // If several requests resume this interaction, only one of them continues.
+        // Several requests may resume this interaction, but only the one that removes it continues.
         if (await store.remove('interaction', id)) {
           const { oidc, ip } = Provider.ctx ?? {};
           const { session } = oidc?.entities.Interaction ?? {};
@@ -57,17 +57,16 @@ export function storeAdapter(parts: StoreParts): (model: string) => Adapter {
   };
   return (model) => {
     const adapter = models[model];
-    // Only disabled features use other models. To enable one, add its model above.
+    // Only disabled features use other models. To enable such a feature, add its model above.
     if (!adapter) throw new TypeError(`no storage for ${model}`);
     return { ...unused, ...adapter };
   };
 }
 
-/** True if the interaction was started in a user's session. */
 const isSignedIn = (session: { accountId?: string | undefined } | undefined): boolean =>
   session?.accountId !== undefined;
 
-/** @throws `slow_down`, shown on our page: an app that received it by redirect would retry */
+/** @throws `slow_down`, shown on our page, because an app that received it by redirect would retry */
 async function refuseTooMany(waiting: AttemptLimit): Promise<void> {
   const { ctx } = Provider;
   const over = ctx && (await waiting.count(networkOf(ctx.ip)));

@@ -54,20 +54,19 @@ export function tokenEndpoint(parts: TokenEndpointParts): Step[] {
       lastUsed.record('client', client.id);
       const { requestId } = ctx.state;
       requests.record({ clientId: client.id, requestId, step: 'token', grantType });
-      // RFC 6749 §5.1.
+      // RFC 6749 §5.1 requires this header.
       return { headers: { Pragma: 'no-cache' }, body };
     },
   ];
 }
 
-/** Requires a content type: without it, the format of the body would be a guess. */
 function requireContentType(ctx: Context, next: NextStep): Promise<Answer> {
   if (ctx.req.headers['content-type']) return next();
   const description = `the body must be ${CONTENT_TYPE}, and Content-Type must say so`;
   throw new OAuthError(400, 'invalid_request', description);
 }
 
-/** Checks the grant type, before a code or a token is used. @throws OAuthError */
+/** Runs before a code or token is used, so that a wrong grant type consumes nothing. */
 function requireGrantType({ kind }: Client, form: URLSearchParams): keyof typeof GRANTS {
   const grantType = form.get('grant_type');
   if (!grantType) {
@@ -113,7 +112,7 @@ async function answerTo(error: unknown, ctx: Context, parts: TokenEndpointParts)
   if (client.kind !== 'public') {
     return new OAuthError(refusal.status, refusal.code, refusal.internalCause, refusal.headers);
   }
-  // A wrong code or refresh token from a public client may be a guess. A client with a secret is
-  // authenticated, and its many users may well have old tokens.
+  // A wrong code or refresh token from a public client may be a guess. A client with a secret is authenticated, and its
+  // many users may well have old tokens.
   return refusal.code === 'invalid_grant' ? failures.answerOf(ctx, refusal, client.id) : error;
 }

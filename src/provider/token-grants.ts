@@ -30,7 +30,6 @@ export interface TokenGrantParts {
   readonly clock: Clock;
 }
 
-/** The JSON of a token response, RFC 6749 §5.1. */
 interface TokenResponse {
   readonly access_token: string;
   readonly expires_in: number;
@@ -46,7 +45,6 @@ export type Grant = (
   ctx: Context,
 ) => Promise<TokenResponse>;
 
-/** The grants, keyed by `grant_type`. */
 export const GRANTS = {
   authorization_code: exchangeCode,
   refresh_token: refreshTokens,
@@ -72,7 +70,6 @@ async function exchangeCode(parts: TokenGrantParts, client: Client, form: URLSea
   return respondWith(ctx, parts, { authorization, kind: 'code', issuing });
 }
 
-/** Replaces a refresh token: RFC 6749 §6. */
 async function refreshTokens(parts: TokenGrantParts, client: Client, form: URLSearchParams, ctx: Context) {
   const { refresh_token: value } = requireFields(form, 'refresh_token');
   const authorization = await findAuthorization(ctx, parts, client, value, 'refresh_token');
@@ -82,7 +79,6 @@ async function refreshTokens(parts: TokenGrantParts, client: Client, form: URLSe
   return respondWith(ctx, parts, { authorization, kind: 'refresh_token', issuing });
 }
 
-/** Issues a token to a machine client: RFC 6749 §4.4. */
 async function issueMachineToken(parts: TokenGrantParts, client: Client, _form: URLSearchParams, ctx: Context) {
   const { machineTokens, machineTokenLifetimeSeconds: lifetime, clock } = parts;
   const value = newValue('machine_token');
@@ -109,7 +105,9 @@ function requireFields<Name extends string>(
   return Object.fromEntries(names.map((name) => [name, form.get(name)])) as Record<Name, string>;
 }
 
-/** True if the replayed value is of a client test, which replays on purpose: this is no problem of the client. */
+/**
+ * True if the replayed value belongs to a client test, which replays on purpose, so this is no problem of the client.
+ */
 export const testedReplay = requestState<boolean>('respondWith');
 
 interface PresentedAuthorization<Value> extends Authorization {
@@ -225,7 +223,7 @@ async function respondWith(
 const isSuccessorInUse = ({ presented, rotation, isConfirmed }: PresentedAuthorization<PresentedValue>): boolean =>
   presented.kind === 'refresh_token' && presented.rotation < (isConfirmed ? rotation : rotation - 1);
 
-/** States only what is certain, and the rule: the sender may be a thief, or a client whose token was stolen. */
+/** States only the rule and what is certain: the sender may be a thief, or a client whose token was stolen. */
 const EARLIER_TOKEN =
   'an earlier refresh token was sent although its successor is in use, so the whole authorization was revoked: ' +
   'store the refresh token that each refresh returns';
@@ -249,9 +247,9 @@ const REFUSALS: Readonly<Record<Kind, Readonly<Record<NothingIssued, string>>>> 
 
 const invalidRequest = (description: string): OAuthError => new OAuthError(400, 'invalid_request', description);
 
-/** @param cause sent to every client, because it concerns only the value and parameters of this request */
+/** @param cause every client gets it, because it concerns only the value and parameters of its own request */
 const invalidGrant = (cause: string): OAuthError => new OAuthError(400, 'invalid_grant', cause);
 
-/** @param cause for the log, the client's owner and clients with a secret; a public client does not get it */
+/** @param cause for the log, the client's owner and clients with a secret. A public client gets only `description`. */
 const hiddenGrant = (cause: string, description = 'grant request is invalid'): OAuthError =>
   new OAuthError(400, 'invalid_grant', description, {}, cause);

@@ -6,8 +6,8 @@ import { OAuthError } from './oauth-error.ts';
 import { bearerOf } from './revocation.ts';
 
 /**
- * Answers like introspection, but in headers, which a proxy copies into the request to the API.
- * docs/forward-auth.md has the contract. The caller's token is in `Authorization`.
+ * Answers like introspection of the token in `Authorization`, but in headers, which a proxy copies into its request to
+ * the API. docs/forward-auth.md has the contract.
  */
 export function verification(parts: IntrospectionParts): Step[] {
   return [
@@ -40,7 +40,7 @@ function letPass({
 }
 
 /**
- * Browsers send a CORS preflight without credentials (Fetch §4.8), so it passes without a caller. The proxy sends the
+ * Browsers send a CORS preflight without credentials (Fetch §4.8), so it passes without a token. The proxy sends the
  * method of the request that it received in `X-Forwarded-Method`.
  */
 const isPreflight = (ctx: Context): boolean =>
@@ -48,9 +48,9 @@ const isPreflight = (ctx: Context): boolean =>
   ctx.get('access-control-request-method') !== '' &&
   ctx.get('authorization') === '';
 
-/** This becomes 4 kB as base64url. Proxies limit the headers of a response, often to 8 kB in total. */
+/** Base64url turns this into 4 kB. Proxies limit the headers of a response, often to 8 kB in total. */
 const MAX_JSON_BYTES = 3_072;
-/** The last element if organizations are left out: the API introspects the token to get all. */
+/** The last element if organizations are left out. The API then introspects the token to get all of them. */
 const MORE = JSON.stringify({ more: true });
 
 function inHeader(organizations: readonly object[]): string {
@@ -66,7 +66,7 @@ function inHeader(organizations: readonly object[]): string {
 
 const NOT_ACTIVE = 'the access token or API key is unknown, expired or revoked';
 
-/** Always 401: nginx passes on no other refusal of its caller. */
+/** The status is always 401, because nginx passes no other refusal on to its caller. */
 const refusal = (
   description: string,
   challenge = `Bearer error="invalid_token", error_description="${description}"`,

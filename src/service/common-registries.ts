@@ -32,7 +32,7 @@ const UNWRITTEN = 'refused sign-ins of the last minute could not be recorded';
 
 export type CommonRegistries = ReturnType<typeof createCommonRegistries>;
 
-/** Creates the registries without a query. The caller must close them. */
+/** Creates the registries, and sends no query yet. The caller must close them. */
 export function createCommonRegistries(parts: {
   readonly database: Database;
   readonly changes: ChangeFeed;

@@ -79,7 +79,7 @@ export async function migrate(
   try {
     if (!database.embedded) await repeatWithLocks(database, client, applyAll, onWait);
     else {
-      // Begin before the library lists missing files; its COMMIT or a disconnect ends the transaction.
+      // Begin the transaction before the library lists the pending migrations. Its COMMIT, or a disconnect, ends it.
       await client.query('BEGIN');
       await applyAll();
       await client.query('COMMIT');

@@ -57,7 +57,7 @@ const EXCHANGE = `
 
 const EXCHANGED_BEFORE = 'a.rotation > 0 OR a.rotation = 0 AND a.attempt <> $3';
 
-// After a renewal of the client, any refresh token is accepted once, and gets the client's new generation.
+// After the client is renewed, each older refresh token is accepted once more; its successor has the new generation.
 const isFirst = 'a.client_generation < $6::integer';
 const isCurrent = `(${isFirst} OR a.rotation <= $4::integer)`;
 const isRetry = `(a.rotation = $4::integer + 1 OR a.rotation = a.since_rotation)

@@ -3,7 +3,7 @@ import type { OperatedBy } from '../base/operated-by.ts';
 import { sendToAllNodes } from './change-feed.ts';
 import type { Queries } from './queries.ts';
 
-/** Makes nodes read the latest request before their next heartbeat. */
+/** Makes every node read the latest stored request now, and not only at its next heartbeat. */
 export const RELOAD_MESSAGE = 'reload';
 
 /** Asks every node to reload. Returns the numbers of this request and of the previous one. */

@@ -178,7 +178,7 @@ describe('refused sign-ins while PostgreSQL is away', () => {
     expect((await countsOf('acc_a')).length).to.equal(before + 2);
   });
 
-  it('a refused sign-in of no known account is counted', async () => {
+  it('a refused sign-in is counted even if its account is unknown', async () => {
     for (const _ of ['first', 'second']) {
       await activity.recordRefused({ action: 'sign_in_refused', actor: 'person' });
     }

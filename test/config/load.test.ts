@@ -10,7 +10,7 @@ import { checkSettings, directory, fileWith, pathsOf, problemsOf, refusalOf, set
 describe('the settings file', () => {
   it('the settings have the documented defaults', () => {
     const settings = settingsOf('{}');
-    expect(settings.tokens).to.deep.equal({
+    expect(settings.tokens).to.include({
       authorizationCodeSeconds: 600,
       accessTokenSeconds: 3600,
       machineAccessTokenSeconds: 3600,
@@ -19,7 +19,7 @@ describe('the settings file', () => {
       absoluteAgeSeconds: undefined,
     });
     expect(settings.limits).to.include({ clientsPerPerson: 25, apiKeysPerPerson: 25 });
-    expect(settings.activity).to.deep.equal({ retentionSeconds: 365 * 86_400 });
+    expect(settings.activity).to.include({ retentionSeconds: 365 * 86_400 });
     expect(settings).to.include({ issuer: 'http://localhost:3000', isLoopback: true, demo: true });
     expect(settings.storage.dataDirectory).to.equal(path.join(projectDirectory, 'data'));
   });

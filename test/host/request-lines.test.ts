@@ -322,7 +322,7 @@ describe('the line of a request', () => {
     expectAsPino('info', { ...line, accountId: undefined }, log.child({ node: 'a"b' }));
   });
 
-  it('half of a surrogate pair, which no request can contain, is escaped, because it has no UTF-8', () => {
+  it('a lone surrogate is escaped, because it cannot be encoded as UTF-8', () => {
     lines.length = 0;
     requestLine(log)('info', { ...line, path: '/\ud800' });
     expect(lines.join(''))

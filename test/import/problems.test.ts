@@ -179,7 +179,7 @@ onPostgres('the check of an import file', (open) => {
     expect(suspended).to.deep.equal([]);
   });
 
-  it('an import whose database does not answer any more says what it has written, and the same file continues', async () => {
+  it('an import whose database stops answering reports what it has written, and continues there with the same file', async () => {
     const { database } = parts();
     const engine = createChanges({ database });
     let pages = 0;

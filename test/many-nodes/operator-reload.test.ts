@@ -121,7 +121,7 @@ describe('operator reload', () => {
     expect(error.code).to.equal('not_running');
     expect(error.message).to.include(port);
     const unknown = await valueFrom(operatorAt(0), ['reload'], { exitCode: 1 });
-    expect(unknown.error.code).to.equal('unknown_port');
+    expect(unknown.error.code).to.equal('not_running');
     expect(unknown.error.remedy).to.include('SIGHUP');
   });
 });

@@ -101,7 +101,7 @@ describeOn([python], 'an API in Python', () => {
       return token;
     }
 
-    it('the API identifies a person through a client, an API key, and a machine client', async () => {
+    it('the API identifies a person by a token of a client and by an API key, and identifies a machine client', async () => {
       const { accountId: account_id, email: username } = on.seeded.person;
       const { machine, confidential } = on.clients;
       const person = { subject: account_id, account_id, username };
@@ -119,7 +119,7 @@ describeOn([python], 'an API in Python', () => {
       expect(organizations).to.have.nested.property('[0].warehouses[0].rights').that.is.not.empty;
     });
 
-    it('a revoked token ends its caller at once and is refused with 401 from then on', async () => {
+    it('when a token is revoked, the signal of its caller aborts at once, and later requests get 401', async () => {
       const token = await rememberedToken();
       expect(await api.hasEnded()).to.equal(false);
       const ended = api.wait();

@@ -74,6 +74,8 @@ describe('the description for programs', () => {
     expectDescribed(asked, await introspect(issuer, resourceServer, String(accessToken)));
     expectDescribed(asked, await introspect(issuer, resourceServer, 'nothing'));
     expectDescribed(asked, await introspect(issuer, resourceServer, ''));
+    // RFC 6749 §5.2 defines no 413.
+    expectDescribed(asked, await introspect(issuer, resourceServer, 'x'.repeat(100_000)));
     expectDescribed('/oauth/token/revoke', await revokeCurrent(issuer, 'nothing'));
     const metadata = '/.well-known/oauth-authorization-server';
     const published = await read(metadata);
@@ -115,7 +117,7 @@ describe('the description for programs', () => {
     expect(await missing.json()).to.include({ error: 'invalid_request' });
   });
 
-  it('a web page can read that there is no other metadata', async () => {
+  it('a web page can read the 404 for metadata that does not exist', async () => {
     const headers = { origin: 'https://app.example', host: new URL(on.issuer).host };
     const path = '/.well-known/openid-configuration';
     const answer = await rawRequest(on.service.settings.server.port, path, { headers });

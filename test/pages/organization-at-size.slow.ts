@@ -19,7 +19,7 @@ import { textOf } from './client-owner.ts';
 import { type SignedInPerson, signedIn } from './signed-in-person.ts';
 
 /** More than two steps of the list. */
-const MEMBERS = 2_500;
+const MEMBERS = 2_100;
 
 describeOn([postgresServer], 'the page of a large organization', () => {
   const on = startSeeded();
@@ -275,7 +275,7 @@ describeOn([postgresServer], 'the page of a large organization', () => {
     await quick.close();
   });
 
-  it('a place whose deletion was stopped reaches no one, and a job of the service completes the deletion', async () => {
+  it('a place whose deletion was interrupted is visible to no one, and a background job completes the deletion', async () => {
     const { database, organizations, memberships, access, clean } = on.service;
     const { accountId } = await addPerson(on.service, 'Ottilie Owner', 'ottilie@example.test');
     await database.query(`

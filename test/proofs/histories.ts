@@ -70,6 +70,7 @@ export async function proveHistories(
       await setup.close();
     }
   }
+  if (done.length === 0) throw new Error(`No fault has "${name}" in its name, or there are no rounds.`);
   const isHeld = !done.some(({ histories }) => histories.some(({ verdict }) => verdict === 'violation'));
   return { report: reportOf(done), isHeld };
 }

@@ -9,8 +9,8 @@ import { proveHistories } from './histories.ts';
 import { proveMutants } from './mutants.ts';
 import { compareWalks, proveModel } from './walks.ts';
 
-const HELP = `npm run proofs -- histories --out FOLDER   records 1,080 histories on two nodes during each fault, keeps them in
-                                          the folder, and checks that they are linearizable; --rounds N for 24
+const HELP = `npm run proofs -- histories --out FOLDER   tests the checker, records 1,080 histories on two nodes during each fault, keeps them
+                                          in the folder, and checks that they are linearizable; --rounds N for 24
                                           histories of each fault as often, --fault NAME for some of the faults
 npm run proofs -- model                   visits every state of the model of ends and refreshes, with no and with each defect,
                                           and compares it with random walks through the service; --seed NUMBER
@@ -35,6 +35,8 @@ async function main(): Promise<boolean> {
   });
   const [name, ...rest] = positionals;
   if (name === 'histories' && values.out !== undefined && rest.length === 0) {
+    const cases = ['node_modules/mocha/bin/mocha.js', 'test/proofs/linearizability-cases.ts'];
+    if (spawnSync(process.execPath, cases, { stdio: 'inherit' }).status !== 0) return false;
     const describeMachine = observeMachine();
     const { report, isHeld } = await proveHistories(values.out, Number(values.rounds), values.fault);
     console.log(`\n${report}\n\n${describeMachine()}`);

@@ -33,7 +33,7 @@ describe('embedded PostgreSQL, whose socket or lock file is removed while it run
     return other.outcome;
   };
 
-  it('another process is refused without the sockets, until the owner is killed', async () => {
+  it('a second process without access to the sockets is refused the database until its owner is killed', async () => {
     await owner.query(insert('of the owner'));
     await removeWhere((name) => name.startsWith('.'));
     for (const sharing of ['own', 'share'] as const) {

@@ -177,7 +177,7 @@ export function createRememberedCallers(parts: {
       return caller;
     },
 
-    /** Removes the caller of a token that is no longer active. */
+    /** Removes the cached caller of a token that is no longer active. */
     drop,
 
     /**
@@ -219,8 +219,8 @@ export function createRememberedCallers(parts: {
     forgetAll,
 
     /**
-     * Fires all signals, and keeps the answers. Call it when changes are missed: the answers may be
-     * used again as soon as all missed changes were reported to `change`.
+     * Aborts all signals, and keeps the cached answers. Call it when changes are missed: the answers may be used again
+     * as soon as all missed changes were passed to `change`.
      */
     endSignals(): void {
       for (const entry of [...remembered.values()]) {

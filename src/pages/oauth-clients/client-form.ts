@@ -83,7 +83,7 @@ export function mergeChanges(
 /** The problems of the whole list of redirect URIs. */
 const LIST_CODES = ['none', 'too_many'];
 
-/** Finds where the form shows a problem of a client. */
+/** Returns the field next to which the form shows a problem of a client. */
 export const fieldOfClient: NonNullable<Form<TypedClient>['fieldOf']> = (problem) => {
   const { code, index } = problem;
   if (code.startsWith('name_')) return { field: 'name' };

@@ -134,7 +134,7 @@ export const partOf = <Row extends Reached>(
       /** True if there may be more rows than `total`. */
       isMore,
       rows,
-      /** The column headings: all rows have the same facts. */
+      /** The column headings, taken from the first row: all rows have the same fields. */
       columns: rows[0]?.facts.map(({ label }) => label) ?? [],
       /** The page with all rows; undefined if they are all shown here. */
       allUrl: (isMore || rows.length < list.total) && !isAlone ? list.allUrl : undefined,

@@ -46,7 +46,7 @@ export function createUpstreamFlows(parts: {
   const cancel = (ctx: Context): Promise<void> => waiting.refund(networkOf(ctx.ip));
 
   return {
-    /** Counts a new sign-in; call it first. @returns the limit if too many are pending. */
+    /** Counts a new sign-in; call it before anything else. @returns the limit if too many sign-ins are pending. */
     begin: (ctx: Context): Promise<Over | undefined> => waiting.count(networkOf(ctx.ip)),
     /** Undoes `begin` if the sign-in could not be started. */
     cancel,

@@ -116,7 +116,7 @@ describe('the live requests of a client', () => {
     expect(html).to.match(/data-last-used><time/);
   });
 
-  it('only refused requests are recorded of a client whose page is not open', async () => {
+  it('for a client whose page is not open, only refused requests are recorded', async () => {
     const [{ issuer, database }] = nodes;
     const revoke = () => postForm(issuer, '/oauth/revoke', { token: NO_CODE }, { client });
     expect((await revoke()).status).to.equal(200);

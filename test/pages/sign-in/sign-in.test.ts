@@ -63,7 +63,7 @@ describe('the sign-in page', () => {
       .and.not.match(/type="email"/);
   });
 
-  it('the kept page of a failed sign-in is no email address for the sign-in form', async () => {
+  it('what is kept of a failed sign-in is not taken for the email address of the sign-in form', async () => {
     const { host, port } = new URL(on.issuer);
     const person = createPerson(on.issuer);
     const page = await person.get('/login');
