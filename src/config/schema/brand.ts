@@ -34,10 +34,9 @@ const logo = (file: string, about: string) =>
   optional(['a path', `the path of a PNG or WebP file, such as \`${file}\``], (name) => !name.includes('\0'), about);
 
 const page = (name: string, what: string) =>
-  reloadable(
-    inLanguages([PAGE_URL, `\`https://www.example.com/${name}\``], isPageUrl).exactOptional(),
-    { about: `${what}, linked in the footer of each page. Default: none.` },
-  );
+  reloadable(inLanguages([PAGE_URL, `\`https://www.example.com/${name}\``], isPageUrl).exactOptional(), {
+    about: `${what}, linked in the footer of each page. Default: none.`,
+  });
 
 export const brand = section('Whose service this is, for users (docs/operations/brand.md).', {
   name: reloadable(inLanguages([LINE, '`Acme`'], isLine).default(PRODUCT), {
