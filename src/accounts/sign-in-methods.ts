@@ -1,4 +1,4 @@
-/** Passkeys and linked providers of an account: sign-in methods that its user may remove. */
+/** The passkeys and linked providers of an account: sign-in methods that its user may remove. */
 import type { InTransaction, Queries } from '../storage/queries.ts';
 import {
   ACCOUNT_COLUMNS,
@@ -28,22 +28,21 @@ export interface LinkedMethod {
 type MethodKind = 'provider' | 'passkey';
 
 export interface MethodsOfKind {
-  /** Returns the methods of an account, oldest first. */
+  /** Oldest first. */
   of(accountId: string, tx?: Queries): Promise<readonly LinkedMethod[]>;
-  /** @param id the id of a method that `of` returned @returns the entry for the activity log */
+  /** @param id of a method that `of` returned @returns the entry for the activity log */
   remove(accountId: string, id: string, tx: Queries): Promise<Pick<NewActivity, 'action' | 'details'>>;
 }
 
 /** Prefix of the ids of linked providers among the sign-in methods. */
 export const LINK_PREFIX = 'provider ';
 
-/** Returns true if one of the methods is a link with a provider. */
 export const removesLink = (methodIds: readonly string[]): boolean =>
   methodIds.some((id) => id.startsWith(LINK_PREFIX));
 
 /**
  * Runs a transaction that may remove sign-in methods, in the queue of the account and with the account's row locked.
- * After it has removed a link, no older line of another system restores the link (changes/accounts.ts).
+ * After it has removed a link, no older data of another system restores the link (changes/accounts.ts).
  *
  * @param removesLink true if it may remove a link; it then also waits for imports and changes by other systems
  */
@@ -60,11 +59,12 @@ export type MethodChange = <Result>(
  */
 export type RequireMayAdd = (tx: Queries) => Promise<void>;
 
-/** Ends every session of the account: an operator removes a method, which may be the only proof of a session. */
+/**
+ * For an operator who removes a method: ends every session of the account, because the method may be its only proof.
+ */
 export const endSessionsIn = (tx: Queries, accountId: string): Promise<unknown> =>
   tx.query('UPDATE accounts SET session_generation = session_generation + 1 WHERE id = $1', [accountId]);
 
-/** What a signed-in user has chosen to end. */
 interface Ending {
   /** Includes the user's session. */
   readonly origin: Origin;
@@ -161,13 +161,13 @@ export function createSignInMethods({
   return {
     of: async (accountId: string): Promise<readonly LinkedMethod[]> =>
       (await listed(accountId)).map(({ method }) => method),
-    /** Removes those of the methods `ids` that exist and may be removed, in the caller's transaction; returns them. */
+    /** Removes those of the methods `ids` that exist and may be removed, in the caller's transaction. Returns them. */
     removeWith,
 
     /**
      * Removes a method of a signed-in user and ends every session of the account.
      *
-     * @returns like `endUnrecognized`; undefined if there is no method with that id
+     * @returns like `endUnrecognized`; undefined if no method has that id
      * @throws SessionEnded
      */
     async remove(

@@ -10,13 +10,12 @@ export interface Connection {
 }
 
 export interface EndedConnection extends Connection {
-  /** The client's name. */
   readonly name: string;
 }
 
 /**
- * SQL assignments that end the connection `n`. The end is never before the start, which another clock may have
- * recorded.
+ * SQL assignments that end the connection `n`. `greatest` is needed because the clock that recorded the start may be
+ * ahead.
  */
 export const endedBy = ({ now }: Queries, cause: string): string =>
   `generation = n.generation + 1, ended_at = greatest(${now()}, n.connected_at), ended_cause = ${cause},

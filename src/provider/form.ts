@@ -76,6 +76,7 @@ const WHY_UNREAD = {
 /**
  * Copies each chunk into one buffer and keeps no chunk, because even a chunk of one byte takes about 250 bytes. The
  * listener limits how long a body may take (host/listeners.ts).
+ *
  * @param size length of the body in bytes, or its maximum if unknown
  */
 function readBody(request: IncomingMessage, size: number): Promise<Buffer | 'too large' | keyof typeof WHY_UNREAD> {

@@ -29,7 +29,9 @@ export interface ActiveSession {
 }
 
 /**
- * Returns the unexpired sessions in the token store that have one of these uids, keyed by uid. @param now epoch seconds
+ * Returns the unexpired sessions in the token store that have one of these uids, keyed by uid.
+ *
+ * @param now epoch seconds
  */
 export async function findActiveSessions(
   store: Pick<TokenStore, 'readSessionByUid'>,

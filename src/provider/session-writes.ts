@@ -58,6 +58,7 @@ export function createSessionWrites(parts: {
   /**
    * Stores a session for its idle time from now. Does not set the cookie (except to sign it with a new key), because a
    * late response would then replace the cookie of a newer session.
+   *
    * @returns for how many seconds the session is stored; undefined if it has ended, or may not act
    */
   async function prolong(session: SessionModel, ctx: Context): Promise<number | undefined> {
@@ -74,8 +75,9 @@ export function createSessionWrites(parts: {
     prolong,
 
     /**
-     * Records and stores a session that begins or continues, and sets its cookie for its whole lifetime. @returns false
-     * if the session has ended
+     * Records and stores a session that begins or continues, and sets its cookie for its whole lifetime.
+     *
+     * @returns false if the session has ended
      */
     async begin(session: SessionModel, key: SessionKey, ctx: Context, raised?: 0 | 1): Promise<boolean> {
       const begun = { begunAt: new Date(clock()), origin: requestOrigin(ctx) };

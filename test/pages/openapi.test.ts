@@ -74,6 +74,8 @@ describe('the description for programs', () => {
     expectDescribed(asked, await introspect(issuer, resourceServer, String(accessToken)));
     expectDescribed(asked, await introspect(issuer, resourceServer, 'nothing'));
     expectDescribed(asked, await introspect(issuer, resourceServer, ''));
+    // RFC 6749 §5.2 defines no 413.
+    expectDescribed(asked, await introspect(issuer, resourceServer, 'x'.repeat(100_000)));
     expectDescribed('/oauth/token/revoke', await revokeCurrent(issuer, 'nothing'));
     const metadata = '/.well-known/oauth-authorization-server';
     const published = await read(metadata);

@@ -14,5 +14,5 @@ export const OPEN_POLICY: OrganizationPolicy = Object.freeze({
 
 export const isOpen = ({ asksFirst, allowsApiKeys }: OrganizationPolicy): boolean => !asksFirst && allowsApiKeys;
 
-/** Policies by the id of the organization. Organizations with `OPEN_POLICY` are absent. */
+/** Keyed by the id of the organization. Organizations with `OPEN_POLICY` are absent. */
 export type OrganizationPolicies = ReadonlyMap<string, OrganizationPolicy>;

@@ -1,4 +1,4 @@
-/** Formats the report of an import: one line for each change, and the counts. */
+/** Formats the report of an import, with one line for each change, and the counts. */
 import type { FieldValue } from '../../changes/change.ts';
 import { IMPORT_TYPES, type ImportKey, type ImportType, PLURALS } from '../../changes/line.ts';
 import type { ImportProblems } from '../../changes/problems.ts';
@@ -56,7 +56,7 @@ function closing(changeCount: number, id: string | undefined): string {
   return `Done: import ${id}. To see its changes: gatehouse audit --import ${id}`;
 }
 
-/** Returns the sentence to confirm before something is removed. */
+/** Returns the sentence that the operator confirms before an import removes records. */
 export function removalSentence({ counts }: ImportReport): string {
   const parts = IMPORT_TYPES.filter((type) => counts[type].removed > 0).map((type) => {
     const verb = type === 'account' ? 'suspend' : 'remove';

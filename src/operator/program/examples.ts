@@ -1,7 +1,7 @@
-/** Examples for the help of commands whose options belong together, exactly as they would be typed. */
+/** Examples for the help of commands whose options must be combined. */
 import type { Command } from 'commander';
 
-/** Each line omits `gatehouse`. */
+/** Command lines without `gatehouse`. */
 const EXAMPLES = `
 accounts add --email ada@example.com --name "Ada Lovelace" --invite
 links remove ada@example.com --provider platform
@@ -32,7 +32,7 @@ changes allow 480 --reason "ticket 4711"
 keys generate --kind token --out new-token-key
 `.split('\n');
 
-/** Adds required options to the usage of each command, and examples to its help; that of a noun gets one per verb. */
+/** Adds required options to the usage of each command, and examples to its help. A noun gets one for each verb. */
 export function addExamples(command: Command, path: readonly string[] = []): void {
   const verbs = command.commands;
   for (const verb of verbs) addExamples(verb, [...path, verb.name()]);
