@@ -23,12 +23,7 @@ export function emailKey(entered: string): string {
   return email === undefined ? `no address ${sha256(entered)}` : folded(email);
 }
 
-/**
- * Returns undefined if an account may get this address. Otherwise, `other` is the address to use instead, if there is
- * one.
- *
- * @param email a result of `normalizeEmail`
- */
+/** Returns undefined if an account may get this normalized address. `other` is the address to use instead, if known. */
 export function newEmailProblem(email: string): { readonly other?: string } | undefined {
   const other = otherEmailMeant(email) ?? inOwnScript(email);
   if (other !== undefined) return { other };

@@ -26,11 +26,7 @@ interface MailSettings {
   readonly from: string;
 }
 
-/**
- * @param smtpUrl `smtp://` (encrypted if the server offers it, and always if a password is sent to another machine) or
- *   `smtps://`
- * @param from an address, or `Name <address>`
- */
+/** @param smtpUrl `smtps://`, or `smtp://`: encrypted if the server can, and always if a password leaves the machine */
 export function createSendMail({ smtpUrl, from }: MailSettings, brand: MailBrand): SendMail {
   // Parse the URL here, so that an invalid one is refused together with the settings.
   const url = new URL(smtpUrl);
@@ -62,11 +58,7 @@ function withAsciiDomain(address: string): string {
   return address.slice(0, at) + (domainToASCII(domain) || domain);
 }
 
-/**
- * Connects, encrypts and logs in as for a mail, but sends none.
- *
- * @throws nodemailer's Error, whose `code` names the failed step
- */
+/** Logs in as for a mail, but sends none. @throws nodemailer's Error, whose `code` names the failed step */
 export async function checkMailServer({ smtpUrl }: MailSettings): Promise<void> {
   const transport = await createTransporter(new URL(smtpUrl));
   await transport.verify();
@@ -104,7 +96,6 @@ export function createBackgroundMail({ log, outcomes }: { readonly log: Logger; 
      * Starts the work and does not wait for it. Never rejects.
      *
      * @param what the name of the mail in the log
-     * @param work resolves with true if a mail was sent
      * @param by `anyone` if a request without a session causes this mail
      * @returns the result of `work`; false if it failed, or if too many mails are in progress
      */
