@@ -47,7 +47,7 @@ const COLOR = new RegExp(`${String.fromCharCode(27)}\\[[\\d;]*[A-Za-z]`, 'g');
 const MEMBER = /"[\w.-]{1,99}(\\{0,9})" *:/g;
 const ESCAPE = /(?<!\\)(\\+)(?:u([0-9a-fA-F]{4})|([nrtbf/]))/g;
 const SOFT_BREAK = /=\r?\n/g;
-/** Quoted-printable breaks lines at 76 characters (RFC 2045 §6.7). The `=` at the end of a short line is its own. */
+/** Quoted-printable breaks lines at 76 characters (RFC 2045 §6.7). At the end of a shorter line, `=` is real text. */
 const MIN_BROKEN_LINE = 60;
 const INVISIBLE = /[\u00ad\u200b\u200c\u2060\ufeff]|\u200d/g;
 

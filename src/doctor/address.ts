@@ -1,4 +1,4 @@
-/** The doctor's checks of the public address: does the service answer there, and safely? */
+/** The doctor's checks of the public address: whether the service answers there, and whether it does so safely. */
 import { BOGUS_ADDRESS, createNetworkCheck } from '../base/network-address.ts';
 import { type Check, check, PUBLIC } from './check.ts';
 import { PROXY_HELP } from './connection-errors.ts';

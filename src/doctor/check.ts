@@ -1,4 +1,4 @@
-/** A check of the doctor, and the runner that opens what the checks need. */
+/** Declares the doctor's checks, and runs them with the stores and connections that they need. */
 import { isAway, StorageUnavailable } from '../storage/storage-unavailable.ts';
 import { type Finding, findingOf, findingText, notChecked, type Verdict } from './findings.ts';
 import {

@@ -1,4 +1,4 @@
-/** Opens the stores and connections that the checks of the doctor need, each once. Opening one is a check, too. */
+/** Opens each store and connection that the doctor's checks need only once, and reports whether it can be opened. */
 import { systemClock } from '../base/clock.ts';
 import type { OperatedBy } from '../base/operated-by.ts';
 import type { Variables } from '../config/environment.ts';

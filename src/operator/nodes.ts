@@ -93,7 +93,6 @@ async function waitFor(
   }
 }
 
-/** @param text a sentence below the table */
 function report(nodes: readonly ListedNode[], text?: string): Report {
   const rows = nodes.map((node) => [
     node.node,

@@ -67,7 +67,6 @@ export function activityPage(parts: { readonly kit: PageKit; readonly activity: 
   return [get(PATH, kit.requireSignedIn, show)];
 }
 
-/** The filters of the list. */
 const KINDS: readonly { readonly name: string; readonly label: Message; readonly actions: RegExp }[] = [
   { name: 'signing-in', label: message('activity.kind-signing-in'), actions: /^(sign|password)/ },
   { name: 'connections', label: message('activity.kind-connections'), actions: /connected|tokens_/ },
@@ -95,7 +94,7 @@ export function describeActivity(record: ActivityRecord, rightsInWords: (rights:
     ...describeAction({ action, details: { ...details, ...(rights && { rights }) } }),
     /** Who acted: `Firefox on Windows`, or `The operator`. */
     by: browser === undefined ? message(`activity.actor-${actor}`) : browserText(browser),
-    /** Undefined if the entry has no browser. */
+    /** Undefined if no browser has sent the request of the entry. */
     device: browser === undefined ? undefined : deviceIcon(browser),
     address: origin?.address,
   };

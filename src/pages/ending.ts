@@ -29,7 +29,7 @@ export interface Question
   readonly toType?: string | undefined;
 }
 
-/** Where to redirect the user (by default as *Cancel* does) with which notice, or why nothing was ended. */
+/** A redirect (by default to the URL of *Cancel*) with a notice, or the reason why nothing was ended. */
 export type Ended =
   | { readonly said?: Text; readonly url?: string }
   | { readonly status: number; readonly said: [Text] };

@@ -3,7 +3,7 @@ import type { ParsedUrlQuery } from 'node:querystring';
 import { message, type Text } from '../base/message.ts';
 
 const PAGE_SIZE = 25;
-/** A list that is not longer has no search and no filters. */
+/** Lists of at most this length have no search and no filters. */
 const MAX_WITHOUT_TOOLS = 10;
 /** Maximum length of a query parameter. */
 const MAX_PARAMETER_LENGTH = 250;

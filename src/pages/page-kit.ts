@@ -9,7 +9,6 @@ export interface PageKit {
   readonly render: Render;
   /** Returns a function that names rights in the user's language, with the operator's own texts if there are any. */
   rightsInWords(ctx: Context): (rights: readonly string[]) => string;
-  /** Returns the texts in the user's language. */
   textsFor(ctx: Context): Texts;
   readonly notices: Notices;
   /** Returns the signed-in user, unless they need a stronger sign-in first. */

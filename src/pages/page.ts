@@ -25,7 +25,7 @@ export interface Notices {
   take(ctx: Context): Promise<Text | undefined>;
 }
 
-/** `another session` means that the same user has signed in again, or has ended all sessions, since. */
+/** `another session`: the same user has signed in again, or ended all sessions, after the form was rendered. */
 export type FormSession = 'this session' | 'another session' | 'somebody else';
 
 /** Redirects with GET, even after POST (RFC 9110 §15.4.4). */

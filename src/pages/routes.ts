@@ -48,7 +48,6 @@ export type ApiAnswer =
   /** Why there is no answer, as the end of a sentence. */
   | { readonly failure: Message };
 
-/** The lifetimes from the current settings. */
 export interface Lifetimes {
   readonly authorizationCodeSeconds: number;
   readonly accessTokenSeconds: number;

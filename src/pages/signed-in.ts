@@ -44,7 +44,6 @@ declare module './view-data.ts' {
       readonly action: string;
       readonly email: string;
       readonly hasPassword: boolean;
-      /** The linked providers of the user. */
       readonly providers: readonly NamedProvider[];
       readonly providerField: string;
       /** Undefined if the user has no passkey. */

@@ -68,7 +68,6 @@ export interface ConfirmView {
   /** A value that is unique to each rendered form. */
   readonly creationKey: string;
   readonly action: string;
-  /** Hidden form fields. */
   readonly fields?: readonly { readonly name: string; readonly value: string }[];
   readonly button: Message;
   readonly cancel: string;

@@ -30,7 +30,6 @@ export interface Texts {
   moment(time: Instant): string;
   /** The language tag, for the attribute `lang`. */
   readonly language: string;
-  /** The locale for `Intl`. */
   readonly locale: string;
 }
 

@@ -8,10 +8,10 @@ import { openDatabase } from '../../src/storage/database.ts';
 import { hasSchema } from '../../src/storage/migrate.ts';
 import { freshDatabaseUrl } from '../support/postgres-server.ts';
 import { describeOn, postgresServer } from '../support/requirements.ts';
-import { startSeeded } from '../support/seeded.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
 import { commandsOf, idle } from './commands.ts';
-import { expectWrongUsage, operatorWith, refusalFrom, storesOf, valueFrom } from './run-operator.ts';
+import { setUpOperator } from './operator-suite.ts';
+import { expectWrongUsage, operatorWith, refusalFrom, valueFrom, variablesOf } from './run-operator.ts';
 
 /** The meaning of each verb. A suffix names a part of the noun, as in `remove-secret`. */
 const VERBS = {
@@ -207,29 +207,26 @@ describe('the deployment that a command acts on', () => {
     });
   });
 
-  describe('operator commands on a running service', () => {
-    const on = startSeeded();
+  const { parts } = setUpOperator();
 
-    it('a command that changes something first prints its deployment, without the password', async () => {
-      const run = operatorWith({ GATEHOUSE_ISSUER: on.service.issuer, ...storesOf(on.service) });
-      const { exitCode, errors } = await run(['organizations', 'add', '--name', 'Acme', '--json']);
-      expect(exitCode).to.equal(0);
-      expect(errors).to.match(/^Acting on http:\/\/\S+, .*PostgreSQL/);
-      for (const line of ['organizations list', 'accounts list']) {
-        expect(await run(line), line).to.have.property('errors', '');
-      }
-    });
+  it('a command that changes something first prints its deployment, without the password', async () => {
+    const run = operatorWith({ GATEHOUSE_ISSUER: 'http://localhost:4000', ...variablesOf(parts().database) });
+    const { exitCode, errors } = await run(['organizations', 'add', '--name', 'Acme', '--json']);
+    expect(exitCode).to.equal(0);
+    expect(errors).to.match(/^Acting on http:\/\/\S+, .*PostgreSQL/);
+    for (const line of ['organizations list', 'accounts list']) {
+      expect(await run(line), line).to.have.property('errors', '');
+    }
+  });
 
-    it('a deployment is described by issuer, host and database', () => {
-      const storage = {
-        dataDirectory: '/var/lib/gatehouse',
-        databaseUrl: 'postgres://me:sword@fish@db.example.com:5433/gatehouse?sslmode=verify-full',
-        redisUrl: 'rediss+sentinel://:swordfish@a.example.com,b.example.com/main',
-      };
-      expect(describeDeployment({ issuer: 'https://auth.example.com', storage })).to.equal(
-        'https://auth.example.com, PostgreSQL db.example.com:5433/gatehouse, ' +
-          'Redis a.example.com,b.example.com/main',
-      );
-    });
+  it('a deployment is described by issuer, host and database', () => {
+    const storage = {
+      dataDirectory: '/var/lib/gatehouse',
+      databaseUrl: 'postgres://me:sword@fish@db.example.com:5433/gatehouse?sslmode=verify-full',
+      redisUrl: 'rediss+sentinel://:swordfish@a.example.com,b.example.com/main',
+    };
+    expect(describeDeployment({ issuer: 'https://auth.example.com', storage })).to.equal(
+      'https://auth.example.com, PostgreSQL db.example.com:5433/gatehouse, Redis a.example.com,b.example.com/main',
+    );
   });
 });

@@ -15,14 +15,6 @@ export const portOf = (server: RedisServer): string => new URL(server.url).port;
 export const ask = (server: RedisServer, command: string, ...values: string[]): Promise<unknown> =>
   callOnce(Number(portOf(server)), command, ...values);
 
-/**
- * Makes the replica hang, and ends its connection: after `resume` it would read what the system has received for it.
- */
-export async function cutOff(replica: RedisServer, master: RedisServer): Promise<void> {
-  replica.pause();
-  await ask(master, 'CLIENT', 'KILL', 'TYPE', 'replica');
-}
-
 export async function callOnce(port: number, command: string, ...values: string[]): Promise<unknown> {
   const redis = new Redis({ port, lazyConnect: true, retryStrategy: () => null });
   redis.on('error', () => {});

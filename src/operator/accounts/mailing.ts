@@ -11,7 +11,6 @@ export async function tryMail({ settings: { mail, brand } }: Pick<Registries, 's
     isMailed,
     /** Why the mail server did not accept the mail; undefined if it did, or if no mail server is configured. */
     failure,
-    /** `isMailed` and `failure` in the form of the command's JSON. */
     value: { mailed: isMailed, ...(failure !== undefined && { mail_failure: failure }) },
   };
 

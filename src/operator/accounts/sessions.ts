@@ -1,4 +1,4 @@
-/** `operator sessions`: where people are signed in on our pages. */
+/** `operator sessions`: lists and ends the browser sessions of people. */
 import { type Command, Option } from 'commander';
 import type { Account } from '../../accounts/account.ts';
 import { describeBrowser } from '../../accounts/browser-names.ts';

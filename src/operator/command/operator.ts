@@ -30,11 +30,9 @@ export interface Surroundings {
 export interface Operator extends Surroundings, Opening {
   /** Opens the registries, does `work` and prints the report. */
   readonly run: (work: (registries: Registries) => Promise<Report>) => Promise<void>;
-  /** @param what as in `requireConfirmation` */
   readonly confirm: (what: string) => Promise<void>;
   /** Prints the report of a command that needs no database. */
   readonly print: (report: Report) => void;
-  /** True if `--json` was given. */
   readonly json: boolean;
   /** Prints one JSON array page by page, so that it may be larger than the memory of the process. */
   readonly printArray: (pages: AsyncIterable<readonly object[]>) => Promise<void>;
@@ -47,10 +45,9 @@ export interface Operator extends Surroundings, Opening {
 export interface Report {
   /** Printed as one line of JSON with `--json`, if not undefined. */
   readonly value: unknown;
-  /** Printed without `--json`. */
   readonly text: string;
   /** The secret that `value` and `text` contain. With `--out` it is written into a file and not printed. */
   readonly secret?: string | undefined;
-  /** By default 0. */
+  /** The default is 0. */
   readonly exitCode?: number;
 }

@@ -116,7 +116,7 @@ export async function runOperator(args: readonly string[], surroundings: Surroun
   }
 }
 
-/** Returns the user name of the operating system, with `sudo` both user names. */
+/** Returns the operating system's user name, or both user names if the command runs with `sudo`. */
 function operatorName({ SUDO_USER }: Variables): string {
   const name = nameOfProcess();
   return SUDO_USER && SUDO_USER !== name ? `${SUDO_USER} as ${name}` : name;

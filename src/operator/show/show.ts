@@ -1,4 +1,4 @@
-/** `operator show`: what the values and IDs in a text are, whether they are valid, and if not, since when and why. */
+/** `operator show`: says what each value or ID in a text is, whether it is valid, and if not, since when and why. */
 import type { Command } from 'commander';
 import { auditEntry } from '../../accounts/activity/audit.ts';
 import { Refusal } from '../../base/refusal.ts';

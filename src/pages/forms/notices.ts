@@ -21,7 +21,7 @@ interface Notice {
 
 export function createNotices(parts: {
   issuer: string;
-  /** The first key signs; cookies signed with any of the keys are accepted. */
+  /** The first key signs, and all keys verify. */
   keys: readonly [string, ...string[]];
   clock: Clock;
   signedInOf(ctx: Context): Promise<Visitor | undefined>;

@@ -15,7 +15,7 @@ import type { FormProblem } from '../view-data.ts';
 export interface TypedClient extends ClientChanges {
   /** The button that sent the form: `sent` saves it, `changed` removes a row, `one more` adds a row. */
   readonly rows: 'sent' | 'changed' | 'one more';
-  /** `stampOf` the client when the form was rendered; undefined for a new client. */
+  /** The result of `stampOf` when the form was rendered; undefined for a new client. */
   readonly drawnFrom?: string | undefined;
 }
 
@@ -44,7 +44,6 @@ const digestOf = (value: string): string => createHash('sha256').update(value).d
 /** The typed values, merged with changes that another tab has saved since the form was rendered. */
 export interface MergedClient {
   readonly typed: TypedClient;
-  /** The changes of the other tab, as sentences. */
   readonly changes: readonly Message[];
 }
 
@@ -92,8 +91,8 @@ export const fieldOfClient: NonNullable<Form<TypedClient>['fieldOf']> = (problem
 };
 
 /**
- * Checks the typed values by the rules of the client's kind. A form that was sent by a button for a row is only shown
- * again, without problems.
+ * Checks the typed values by the rules of the client's kind. A form that was sent by a button which adds or removes a
+ * row is only shown again, without problems.
  */
 export function checkClientForm(
   typed: TypedClient,

@@ -19,7 +19,7 @@ export function connectPage(parts: {
   const { kit, own, issuer, api } = parts;
 
   async function show(ctx: Context): Promise<void> {
-    // The previous page has shown a secret, and some browsers cache even a `no-store` page for the Back button.
+    // Clear the cache: the previous page has shown a secret, and some browsers cache even `no-store` pages for Back.
     if (ctx.query.from === 'secret') ctx.set('Clear-Site-Data', '"cache"');
     const client = ownClientOf(ctx);
     await kit.render(ctx, 'oauth-client-connect', {
@@ -77,7 +77,7 @@ function connectionOf(client: OwnedClient, { issuer, api }: Served) {
   };
 }
 
-/** Includes the issuer and the URL of the metadata, from which libraries discover the other endpoints. */
+/** The list includes the issuer and the metadata, from which libraries discover the other endpoints. */
 const endpointsOf = (issuer: string) => [
   { label: message('client-connect.endpoint-issuer'), url: issuer },
   ...(['authorization', 'token', 'revocation', 'introspection', 'metadata'] as const).map((name) => ({

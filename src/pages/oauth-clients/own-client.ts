@@ -16,7 +16,7 @@ import { accountOf } from '../signed-in.ts';
 export const LIST = '/profile/oauth-clients';
 export const CLIENT = `${LIST}/:id`;
 
-/** The pages about a client, by the last segment of their path, which the overview does not have. */
+/** The pages about a client. Each name except `overview` is the last segment of the page's path. */
 const PARTS = ['overview', 'connect', 'settings', 'secrets', 'problems'] as const;
 
 export type ClientPart = (typeof PARTS)[number];
@@ -49,7 +49,7 @@ export function createOwnClientPages(parts: {
     await next();
   }
 
-  /** Checks the owner again, who may have changed. @param tx a transaction that has changed or locked the client */
+  /** Checks again who owns the client. @param tx a transaction that has changed or locked the client */
   async function requireStillOwned(ctx: Context, tx: Transaction): Promise<void> {
     const isOwned = await clients.isOwnedBy(accountOf(ctx).id, ownClientOf(ctx).id, tx);
     if (!isOwned) ctx.throw(404, NOT_THEIRS);
@@ -62,7 +62,6 @@ export function createOwnClientPages(parts: {
     /** Checks the ownership last, so that only the user for whom the form was rendered learns the result. */
     form: (redraw?: Redraw): readonly Middleware[] => [...kit.ownForm(redraw), requireOwnClient],
 
-    /** Returns the data of the heading and the tabs. */
     async head(ctx: Context, part: ClientPart) {
       const client = ownClientOf(ctx);
       const count = (await clientRequests.openCounts(client.id)).get(client.id) ?? 0;
@@ -81,7 +80,6 @@ export function createOwnClientPages(parts: {
 
     requireStillOwned,
 
-    /** Records a change of the client in the transaction of the change. */
     async record(
       ctx: Context,
       action: Action,

@@ -34,17 +34,17 @@ export function listensAt(redirectUri: string): Listening | undefined {
 
 export const inShell = (text: string): string => `'${text.replaceAll("'", `'\\''`)}'`;
 
-/** For JavaScript and Python, which understand all escapes of JSON. */
+/** Returns a string literal of JavaScript and Python, which understand all escapes of JSON. */
 const inSingleQuotes = (text: string): string =>
   `'${JSON.stringify(text).slice(1, -1).replaceAll('\\"', '"').replaceAll("'", "\\'")}'`;
 
-/** For Go, Java and C#, which understand all escapes of JSON. */
+/** Returns a string literal of Go, Java and C#, which understand all escapes of JSON. */
 const inDoubleQuotes = (text: string): string => JSON.stringify(text);
 
-/** For PHP and Ruby, in which only the quotation mark and the backslash must be escaped. */
+/** Returns a string literal of PHP and Ruby, in which only the quotation mark and the backslash must be escaped. */
 const inPlainQuotes = (text: string): string => `'${text.replace(/[\\']/g, '\\$&')}'`;
 
-/** Leaves only unreserved characters (RFC 3986 §2.3), which are safe in a shell and for curl. */
+/** Encodes all characters except unreserved ones (RFC 3986 §2.3), which are safe in a shell and for curl. */
 const percentEncoded = (text: string): string =>
   encodeURIComponent(text).replace(/[!'()*]/g, (character) => `%${character.charCodeAt(0).toString(16).toUpperCase()}`);
 
@@ -59,7 +59,6 @@ const TEMPLATES = new URL('../../../views/programs/', import.meta.url);
 /** `quote` makes a string literal of the language, and `comment` begins a comment. */
 type Language = readonly [name: string, file: string, quote: (text: string) => string, comment: string];
 
-/** In the order in which the page shows the languages. */
 const LANGUAGES: readonly Language[] = [
   ['curl', 'try.sh', inShell, '#'],
   ['Node', 'try.mjs', inSingleQuotes, '//'],

@@ -3,7 +3,6 @@ import { STATUS_CODES } from 'node:http';
 import { type Message, message } from '../../base/message.ts';
 import type { ApiAnswer, ShownApi } from '../routes.ts';
 
-/** One request of a client test with its answer. */
 export interface TestStep {
   readonly title: Message;
   /** Secret values are shortened in `request` and `answer`. */

@@ -226,7 +226,7 @@ function refused(error: unknown): Ended {
   return { status: 409, said: [text] };
 }
 
-/** A page with more warehouses has a search for them. */
+/** If an organization has more warehouses, its page has a search for them. */
 const MAX_WAREHOUSES = 20;
 
 /** Returns links to all warehouses, or only to those that the search finds if there are many. */

@@ -43,7 +43,7 @@ declare module '../view-data.ts' {
   }
 }
 
-/** A page with more undecided clients has a search for them. */
+/** If an organization has more undecided clients, the page has a search for them. */
 const MAX_LISTED = 20;
 const NOT_CHANGED = message('organization-policy.not-changed');
 

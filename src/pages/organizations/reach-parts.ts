@@ -47,7 +47,6 @@ export interface ReachRow {
   /** An email address, the owner of a client, or the last characters of an API key; may be empty. */
   readonly detail: Text;
   readonly role: Message | undefined;
-  /** Labels such as `suspended`. */
   readonly marks: readonly { readonly text: Message; readonly isWarning: boolean }[];
   readonly facts: readonly ReachFact[];
   /** The link that ends or restores this access; undefined if the user may not do this. */
@@ -146,7 +145,7 @@ export const partOf = <Row extends Reached>(
 
 export type ReachPart = Awaited<ReturnType<ReturnType<typeof partOf>['read']>>;
 
-/** `warehouses` is the number of warehouses that the row can access, if the page shows it. */
+/** `warehouses` is the number of warehouses that the user, client or API key can access, if the page shows it. */
 export type Reached = Pick<Reaching, 'at' | 'id' | 'rights'> & {
   readonly warehouses?: number | null;
 };
@@ -282,7 +281,6 @@ export function blockAction(
 
 type Blocked = Pick<ReachingClient, 'id' | 'isBlocked' | 'isBlockedThere'>;
 
-/** Returns a label that says where the client is blocked. */
 function blocks({ isBlocked, isBlockedThere, blockedIn }: Blockable, looking: Looking) {
   const { organization, warehouse } = looking;
   const places = [

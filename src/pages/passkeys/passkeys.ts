@@ -45,7 +45,6 @@ const NEW = `${PATH}/new`;
 const NEW_PASSKEY_FIELD = 'made_passkey';
 const MAX_NAME_LENGTH = 60;
 
-/** Returns the data of the section about passkeys on the security page. */
 export function passkeyRows(
   passkeys: readonly Passkey[],
   { isOnlySignInMethod }: { readonly isOnlySignInMethod: boolean },

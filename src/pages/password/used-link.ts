@@ -52,7 +52,6 @@ export function createUseLink(parts: UseLinkParts): (ctx: Context, token: string
     await kit.notices.redirect(ctx, `${await waiting.path(ctx)}${query}`, said);
   }
 
-  /** Sends one mail for each removed method. */
   function mailRemovals(ctx: Context, { id }: Account, methods: readonly LinkedMethod[]): void {
     for (const { kind, label } of methods) {
       const what = kind === 'passkey' ? 'passkey_removed' : 'method_removed';

@@ -115,7 +115,6 @@ export function securityPage(parts: {
     },
   });
 
-  /** Changes the password, and ends the user's connections if the user has chosen this. */
   const changingPassword = formRoutes<Typed>(kit, {
     ...page,
     path: PASSWORD,

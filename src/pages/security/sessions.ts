@@ -72,7 +72,7 @@ export function createSessionsSection(parts: {
     origin: Origin = originInSession(ctx),
   ): NewActivity => ({ ...done, actor: 'person', accountId: accountOf(ctx).id, origin });
 
-  /** For the entry about the end of all sessions, which has already raised the generation of the account's sessions. */
+  /** Ending all sessions raises the session generation of the account, so the log entry expects the next generation. */
   function originAfterEnd(ctx: Context): Origin {
     const { session, ...origin } = originInSession(ctx);
     return { ...origin, ...(session && { session: { ...session, generation: session.generation + 1 } }) };

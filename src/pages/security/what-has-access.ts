@@ -32,7 +32,6 @@ declare module '../view-data.ts' {
       readonly label: string;
       readonly action: string;
       readonly choices: readonly EndingChoice[];
-      /** Hidden fields with the query parameters. */
       readonly fields: readonly { readonly name: string; readonly value: string }[];
       /** The URL on which the user continues. */
       readonly onward: string;
@@ -253,7 +252,6 @@ export function firstSignInPage(parts: {
 
 interface Choice {
   readonly name: string;
-  /** Describes what can be ended. */
   readonly what: Message;
   readonly value?: string;
   /** When a sign-in method was added. */
@@ -262,7 +260,6 @@ interface Choice {
   readonly isKept?: boolean;
 }
 
-/** Returns the data of a checkbox. */
 const asChoice = ({ name, what, value = 'yes', since, isKept = false }: Choice, form: URLSearchParams) => ({
   name,
   what,

@@ -37,7 +37,7 @@ export function createBrowserSignIns(parts: {
       origin: requestOrigin(ctx),
     });
 
-  /** Sends the mail even for a known browser, because the provider was linked just now. */
+  /** Informs the user by mail that a provider was linked, even if the browser is known. */
   function mailNewLink(ctx: Context, { id }: Account, used: UsedMethod): void {
     if (isNewLink(used)) mail?.notify(id, 'account_linked', { origin: requestOrigin(ctx), about: used.label });
   }

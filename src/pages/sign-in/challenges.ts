@@ -1,4 +1,4 @@
-/** Passkey challenges, which are bound to a time, a browser and a purpose, and need not be stored. */
+/** Passkey challenges, which are bound to a time, a browser and a purpose, and not stored before they are answered. */
 import type { Context } from 'koa';
 import { type Clock, epochSeconds } from '../../base/clock.ts';
 import { randomId } from '../../base/random-id.ts';

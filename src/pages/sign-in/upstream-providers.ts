@@ -73,7 +73,6 @@ export interface UpstreamSignIns {
   asksWho(ctx: Context, id: string): boolean;
   /** Redirects the browser to the provider, or shows why this is not possible. */
   begin(ctx: Context, id: string, purpose: Purpose): Promise<void>;
-  /** The handlers of the paths of each provider. */
   readonly answers: readonly {
     readonly id: string;
     /** Handles `/login/<id>`. */

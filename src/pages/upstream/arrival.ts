@@ -26,7 +26,6 @@ export type Arrive = (
   refuse: (reason: string) => Promise<void>,
 ) => Promise<void>;
 
-/** Where the user continues, or why the identity is refused. */
 type Arrival = { readonly path: string; readonly notice?: Message } | { readonly refused: string };
 
 interface Came<For extends Purpose> {

@@ -5,7 +5,7 @@ import { ownCookie } from '../own-cookie.ts';
 
 export type NextPerson = ReturnType<typeof createNextPerson>;
 
-/** The session of a user at a provider may last that long. */
+/** Lifetime of the cookie: as long as the session of a user at a provider may last. */
 const LIFETIME_SECONDS = 180 * 86_400;
 
 /**

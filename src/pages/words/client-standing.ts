@@ -6,14 +6,13 @@ import { type ClientLinks, LINKS } from '../../clients/client.ts';
 export type DescribedStanding = ReturnType<typeof describeStanding>;
 export type ClientLink = ReturnType<typeof linksOf>[number];
 
-/** Returns the links that the owner of the client has added. */
 export const linksOf = ({ links }: { readonly links: ClientLinks }) =>
   LINKS.flatMap((kind) => {
     const url = links[kind];
     return url === undefined ? [] : [{ kind, host: new URL(url).host, url }];
   });
 
-/** Pages warn about a client that is younger or has fewer connected users. */
+/** Pages warn about a client that is younger than so many days, or has fewer connected users than `USUAL_PEOPLE`. */
 const USUAL_DAYS = 7;
 const USUAL_PEOPLE = 5;
 const DAY_MS = 86_400_000;
