@@ -21,7 +21,6 @@ interface Named {
   readonly name: string;
 }
 
-/** True if the client has the values that the admin saw when deciding. */
 export type IsAsShown = (client: ApprovableClient) => boolean;
 
 /** Locks the clients. Refuses the approval if one of them differs from what the admin saw. */
@@ -101,12 +100,7 @@ export function createOrganizationEndings(parts: { readonly activity: Activity; 
     block: changing('block', 'client_barred'),
     unblock: changing('unblock', 'client_admitted'),
 
-    /**
-     * Stores a decision (`OrganizationEnds.decide`). The log records it as a block or the end of a block, with a
-     * detail.
-     *
-     * @throws Refusal `client_changed`
-     */
+    /** The log has the decision as a block or the end of a block, with a detail. @throws Refusal `client_changed` */
     approve: (by: ActingAdmin, client: Named, isAsShown: IsAsShown): Promise<boolean> =>
       ends.decide({
         ...whose(by),

@@ -66,7 +66,6 @@ export function createClientEdits(parts: {
   readonly clock: Clock;
   readonly checks?: ClientChecks | undefined;
   readonly read: (id: string) => Promise<Client | undefined>;
-  /** Reads the client from the database, not from the cache. */
   readonly readChanged: (id: string) => Promise<Client>;
 }) {
   const { changing, clock, checks, read, readChanged } = parts;
@@ -121,8 +120,7 @@ export function createClientEdits(parts: {
 
   return {
     /**
-     * Adds a redirect URI in one statement, so that no parallel addition is lost. Changes nothing if the client already
-     * has the URI.
+     * Uses one statement, so that no parallel addition is lost. Changes nothing if the client already has the URI.
      *
      * @throws Refusal `client_invalid` (with every problem) or `client_unknown`
      */

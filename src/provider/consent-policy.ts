@@ -150,7 +150,6 @@ function grant(ctx: KoaContextWithOIDC, draft: Draft): void {
   ctx.oidc.entity('Grant', shadow);
 }
 
-/** Stores the authorization, and returns its code for the engine to issue. */
 export async function saveCode(
   authorizations: Pick<Authorizations, 'begin' | 'codeOf'>,
   { accountId, clientId, redirectUri, codeChallenge }: ApprovedCode,

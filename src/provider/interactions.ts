@@ -110,7 +110,6 @@ export function createInteractions(parts: {
   }
 
   return {
-    /** True if this interaction exists, in any browser, and still waits for a sign-in. */
     async waitsForSignIn(uid: string): Promise<boolean> {
       const interaction = uid === '' ? undefined : await provider.Interaction.find(uid);
       return interaction?.prompt.name === 'login';
@@ -178,7 +177,6 @@ export function createInteractions(parts: {
     deny: (ctx: Context) =>
       answer(ctx, { error: 'access_denied', error_description: 'the person refused the request' }),
 
-    /** Ends the session and starts the same request again, for another user. */
     async switchAccount(ctx: Context): Promise<string> {
       const interaction = await waiting(ctx);
       if (!interaction) return ctx.path;
