@@ -1,6 +1,4 @@
-/**
- * Finds and lists accounts, and makes those changes that neither imports nor other systems make (changes/accounts.ts).
- */
+/** Finds and lists accounts, and changes what imports and other systems never change (see changes/accounts.ts). */
 import type { Clock } from '../base/clock.ts';
 import { Refusal } from '../base/refusal.ts';
 import { transactionOf } from '../storage/account-turns.ts';
@@ -23,7 +21,6 @@ import { emailKey } from './email.ts';
 import { OWES_STRONG_METHOD, type StrongMethods } from './strong-sign-ins.ts';
 
 export interface AccountRegistry {
-  /** Returns the account, even if it is suspended. */
   find(id: string): Promise<Account | undefined>;
   /** @param email in any spelling (see email.ts) */
   findByEmail(email: string): Promise<Account | undefined>;
@@ -32,10 +29,7 @@ export interface AccountRegistry {
    * clients (at most 99) wait for a decision of the organizations that the account owns or administers.
    */
   navigationOf(id: string): Promise<{ readonly isDeveloper: boolean; readonly waiting: number }>;
-  /**
-   * Lists accounts from the database, oldest first. `owing` selects the accounts that must have one of these strong
-   * sign-in methods, but have none.
-   */
+  /** Lists accounts, oldest first. `owing` selects those that must have one of these strong methods, but have none. */
   list(
     page?: PageRequest & {
       readonly state?: AccountState | undefined;
@@ -75,9 +69,7 @@ export function createAccountRegistry(parts: {
   const { database, people = createPeople(parts) } = parts;
   const forget = (id: string): void => people.forget('accounts', id);
 
-  /**
-   * @param assignments for `SET`, of columns that other systems never write. The parameters of `values` begin at `$2`.
-   */
+  /** @param assignments of columns that other systems never write. Parameters of `values` begin at `$2`. */
   async function change(
     id: string,
     assignments: `${'unwanted_mail' | 'language' | 'session_generation'} = ${string}`,
@@ -172,7 +164,6 @@ export function unknownAccount(id: string): Refusal {
   return new Refusal('account_unknown', `There is no account ${id}.`, 'See the list of accounts.');
 }
 
-/** SQL: the id of the next client, after `after`, that members of the organization have connected. */
 const nextConnected = (organization: string, after: string): string =>
   `SELECT client_id FROM member_connections WHERE organization_id = ${organization} AND client_id > ${after}
     ORDER BY client_id LIMIT 1`;

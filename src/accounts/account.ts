@@ -14,7 +14,6 @@ export interface Account {
   readonly createdAt: Date;
   /** Sessions of an earlier generation have ended. */
   readonly sessionGeneration: number;
-  /** The kinds of mail that the user has switched off (mail/account-mail.ts). */
   readonly unwantedMail: readonly string[];
   /** The language that the user chose for pages and mails. This version of the service may not have it any more. */
   readonly language?: string;
@@ -46,10 +45,7 @@ export const isAccountId = (id: string): boolean => ACCOUNT_ID.test(id);
 /** 2^53 is higher than the generation of any session, so all sessions are refused. */
 export const NO_GENERATION = '9007199254740992';
 
-/**
- * SQL: the account's session generation plus that of all accounts (`endEverySession`), as a bigint; `NO_GENERATION` if
- * the row for all accounts is missing.
- */
+/** SQL bigint: the account's session generation plus that of all accounts; `NO_GENERATION` if the latter is lost. */
 export const SESSION_GENERATION = `coalesce(
   session_generation + (SELECT n.session_generation FROM lasting_numbers n), ${NO_GENERATION})`;
 

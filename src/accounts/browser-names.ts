@@ -37,9 +37,7 @@ export function browserText(userAgent: string): Text {
 /** Like `browserText`, in English, for operators and for names that are stored. */
 export const describeBrowser = (userAgent: string): string => inEnglish(browserText(userAgent));
 
-/**
- * Returns a name that is the same in all languages, for example `Firefox, Windows`; undefined if nothing is recognized.
- */
+/** Returns a name for all languages, for example `Firefox, Windows`; undefined if nothing is recognized. */
 export function deviceName(userAgent: string): string | undefined {
   const browser = wordFor(userAgent, BROWSERS) ?? programIn(userAgent);
   const system = wordFor(userAgent, SYSTEMS);

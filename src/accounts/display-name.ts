@@ -7,11 +7,7 @@ const MAX_NAME_LENGTH = 200;
 /** Characters that change how a page reads, such as controls, lone surrogates and direction overrides. */
 const INVISIBLE = /[\p{C}\p{Zl}\p{Zp}]/u;
 
-/**
- * Returns the name in Unicode's form NFC, without spaces around it.
- *
- * @throws Refusal `name_invalid`, or `name_secret` with this problem
- */
+/** Returns the name in form NFC, trimmed. @throws Refusal `name_invalid`, or `name_secret` with this problem */
 export function displayName(entered: string): string {
   if (holdsSecret(entered)) {
     const problem = nameProblem('secret');

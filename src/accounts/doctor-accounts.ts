@@ -25,10 +25,7 @@ export function createDoctorAccounts(parts: {
       };
     },
 
-    /**
-     * Returns accounts that `doctor` has left for over an hour. A younger account may belong to a command that still
-     * runs.
-     */
+    /** Returns accounts older than an hour. A younger account may belong to a doctor that still runs. */
     async leftOver(): Promise<Account[]> {
       const rows = await database.query<AccountRow>(
         `${SELECT_ACCOUNTS} WHERE email LIKE $1 AND created_at < $2 ORDER BY created_at`,
@@ -38,8 +35,8 @@ export function createDoctorAccounts(parts: {
     },
 
     /**
-     * Deletes the account with its log. Does not delete accounts of users, nor a doctor's account that was given
-     * access, because its log may be needed. Its clients must be deleted first.
+     * Deletes the account with its log, but no account of a user, nor one that was given access, because its log may be
+     * needed. Its clients must be deleted first.
      *
      * @returns true if it was deleted
      */

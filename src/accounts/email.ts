@@ -5,10 +5,7 @@ import { inOwnScript, isMailbox, MAX_ADDRESS_BYTES } from '../texts/mailbox.ts';
 /** One @, a dot in the domain, nothing invisible. For look-ups; new addresses must also pass `newEmailProblem`. */
 const EMAIL = /^[^\s@\p{C}]+@[^\s@\p{C}.]+(?:\.[^\s@\p{C}.]+)+$/u;
 
-/**
- * Returns the spelling that is stored, shown and used for mail; undefined if no account can have this address. A new
- * address must also pass `newEmailProblem`.
- */
+/** Returns the spelling to store, show and mail to; undefined if invalid. New addresses: see `newEmailProblem`, too. */
 export function normalizeEmail(entered: string): string | undefined {
   const email = entered.normalize('NFC').trim();
   return Buffer.byteLength(email) <= MAX_ADDRESS_BYTES && EMAIL.test(email) ? email : undefined;
@@ -23,12 +20,7 @@ export function emailKey(entered: string): string {
   return email === undefined ? `no address ${sha256(entered)}` : folded(email);
 }
 
-/**
- * Returns undefined if an account may get this address. Otherwise, `other` is the address to use instead, if there is
- * one.
- *
- * @param email a result of `normalizeEmail`
- */
+/** Returns undefined if an account may get this normalized address. `other` is the address to use instead, if known. */
 export function newEmailProblem(email: string): { readonly other?: string } | undefined {
   const other = otherEmailMeant(email) ?? inOwnScript(email);
   if (other !== undefined) return { other };

@@ -8,9 +8,8 @@ import type { PasswordTurn } from './passwords/work.ts';
 
 /**
  * Returns the account, or `refused`. Neither the answer nor the time reveals whether the email, the password or a
- * suspension was the reason.
+ * suspension was the reason. `rank` is `known` if the account has signed in from this browser before.
  *
- * @param attempt `rank` is `known` if the account has signed in from this browser before
  * @throws TooManyPasswords if too many users sign in at once
  */
 export type SignIn = (attempt: PasswordTurn & { readonly password: string }) => Promise<Account | 'refused'>;

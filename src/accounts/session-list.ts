@@ -94,12 +94,7 @@ export function createSessionList({ database }: { readonly database: Database })
       return row && accountFrom(row);
     },
 
-    /**
-     * Returns sessions that may be active, latest first. Only the token store knows whether a session has been idle for
-     * too long.
-     *
-     * @param skip the number of later sessions that an earlier page has shown
-     */
+    /** Returns sessions, latest first. Some may have expired: only the token store knows their idle time. */
     async of({ id, sessionGeneration }: Account, limit: number, skip = 0): Promise<StartedSession[]> {
       const rows = await database.query<Omit<StartedSession, 'origin'> & Origin>(
         `SELECT uid, begun_at AS "begunAt", address, browser FROM browser_sessions
@@ -131,9 +126,8 @@ export function createSessionList({ database }: { readonly database: Database })
     },
 
     /**
-     * Ends the session from the next request on, on every node, even if the token store is restored. Also ends a
-     * session of an earlier generation, because the request that raised the generation may be about to continue that
-     * session.
+     * Ends the session on every node, even if the token store is restored. Also ends a session of an earlier
+     * generation, because the request that raised the generation may be about to continue it.
      *
      * @returns false if this account has no such session, or if it had already ended
      */

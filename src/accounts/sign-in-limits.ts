@@ -11,9 +11,7 @@ const ACCOUNT_WINDOW_SECONDS = 3_600;
 interface SignInLimitSettings {
   /** Limit per account and address together, and per browser in which the account has signed in before. */
   readonly signInFailures: number;
-  /** Limit per address, for all accounts together. */
   readonly signInFailuresPerAddress: number;
-  /** Limit per account, for all addresses together. */
   readonly signInFailuresPerAccount: number;
 }
 
@@ -71,8 +69,7 @@ export function createSignInLimits({
       async succeed() {
         await Promise.all(
           counted.map(({ limit, key, onSuccess }) =>
-            // Forget only this user's failures. Otherwise an attacker with an own account could clear the count of a
-            // whole network address.
+            // Forget only this user's count: an attacker with an own account must not clear that of an address.
             onSuccess === 'forget' ? limit.forget(key) : limit.refund(key),
           ),
         );
@@ -93,7 +90,6 @@ export function createSignInLimits({
     inTurn: <Result>({ email, address, device }: Attempt, work: () => Promise<Result>): Promise<Result> =>
       inTurn(device ?? emailKey(email), work, networkOf(address)),
 
-    /** @throws StorageUnavailable if the attempt cannot be counted */
     async begin({ email, address, device }: Attempt): Promise<SignInAttempt | TooManySignIns> {
       if (device !== undefined && !(await perDevice.count(device))) {
         return attemptOn([{ limit: perDevice, key: device, onSuccess: 'forget' }]);

@@ -34,7 +34,6 @@ export interface MethodsOfKind {
   remove(accountId: string, id: string, tx: Queries): Promise<Pick<NewActivity, 'action' | 'details'>>;
 }
 
-/** Prefix of the ids of linked providers among the sign-in methods. */
 export const LINK_PREFIX = 'provider ';
 
 export const removesLink = (methodIds: readonly string[]): boolean =>
@@ -52,16 +51,10 @@ export type MethodChange = <Result>(
   work: (tx: Queries) => Promise<Result>,
 ) => Promise<Result>;
 
-/**
- * Called in the transaction that stores a new method, with the account locked.
- *
- * @throws SessionEnded if the session may not, or no longer, add a method
- */
+/** Called while a new method is stored, with the account locked. @throws SessionEnded if the session may not add it */
 export type RequireMayAdd = (tx: Queries) => Promise<void>;
 
-/**
- * For an operator who removes a method: ends every session of the account, because the method may be its only proof.
- */
+/** For operators: a method that an operator removes may be the only proof of a session, so all sessions end. */
 export const endSessionsIn = (tx: Queries, accountId: string): Promise<unknown> =>
   tx.query('UPDATE accounts SET session_generation = session_generation + 1 WHERE id = $1', [accountId]);
 
@@ -70,9 +63,7 @@ interface Ending {
   readonly origin: Origin;
   readonly password: boolean;
   readonly sessions: boolean;
-  /** True if the service has passwords. */
   readonly passwords: boolean;
-  /** The ids of the methods to remove. */
   readonly methods: readonly string[];
   /** Ends connections, API keys and (with `removeWith`) these methods. */
   readonly rest: InTransaction<Account>;
@@ -80,7 +71,6 @@ interface Ending {
 
 export type SignInMethods = ReturnType<typeof createSignInMethods>;
 
-/** Thrown in a transaction to roll it back. */
 class NothingLeft extends Error {}
 
 export function createSignInMethods({
@@ -115,8 +105,7 @@ export function createSignInMethods({
   }
 
   /**
-   * Ends what a signed-in user has chosen, in one transaction. If that includes the password, a method or the sessions,
-   * every session ends.
+   * In one transaction. If the choice includes the password, a method or the sessions, every session ends.
    *
    * @returns the changed account; the string `last` if the user could no longer sign in (then nothing is changed)
    */
@@ -164,12 +153,7 @@ export function createSignInMethods({
     /** Removes those of the methods `ids` that exist and may be removed, in the caller's transaction. Returns them. */
     removeWith,
 
-    /**
-     * Removes a method of a signed-in user and ends every session of the account.
-     *
-     * @returns like `endUnrecognized`; undefined if no method has that id
-     * @throws SessionEnded
-     */
+    /** Ends every session, too. @returns like `endUnrecognized`; undefined if no such method @throws SessionEnded */
     async remove(
       accountId: string,
       id: string,

@@ -29,9 +29,7 @@ export const isStrong = (proofs: readonly Proof[], providers: readonly UpstreamS
 /** Maximum number of stored proofs per session. If there are more, the oldest proof by a provider is dropped. */
 const MAX_PROOFS = 8;
 
-/**
- * Adds a proof, which replaces only an earlier proof of the same kind. So a weaker proof never removes a stronger one.
- */
+/** Replaces only an earlier proof of the same kind, so a weaker proof never removes a stronger one. */
 export function withProof(proofs: readonly Proof[], added: Proof): readonly Proof[] {
   const all = [...proofs.filter((one) => kindOf(one) !== kindOf(added)), added];
   if (all.length <= MAX_PROOFS) return all;
@@ -53,7 +51,6 @@ export function proofsFrom(texts: readonly string[] = []): readonly Proof[] | un
   }
 }
 
-/** Copies only the known members. */
 function proofFrom(value: unknown): Proof | undefined {
   const { by, at, issuer, acr, amr } = { ...(value as Record<string, unknown>) };
   if (typeof at !== 'number' || !Number.isSafeInteger(at)) return undefined;

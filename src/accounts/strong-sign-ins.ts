@@ -4,14 +4,11 @@ import type { Queries } from '../storage/queries.ts';
 import { DOCTOR_EMAIL_PATTERN } from './account.ts';
 import { canBeStrong, type UpstreamStrength } from './sign-in-strength.ts';
 
-/** The sign-in methods that are strong under the current settings. */
 export interface StrongMethods {
   readonly passkeys: boolean;
-  /** The issuers of providers with strong sign-ins. */
   readonly issuers: readonly string[];
 }
 
-/** The enabled sign-in methods other than the password. */
 interface EnabledMethods {
   readonly passkeys: boolean;
   readonly providers: readonly UpstreamStrength[];
@@ -48,16 +45,12 @@ export function createStrongSignIns({
 }) {
   const strong = listStrongMethods(signIn);
   return {
-    /**
-     * Returns the requirement for a user who signed in with a password; undefined if there is none. The first call for
-     * the user starts the grace period and stores this time.
-     */
+    /** Returns the requirement after a password sign-in. The first call starts the grace period and stores the time. */
     requirementFor: (accountId: string): Promise<SignInRequirement | undefined> =>
       findRequirement(accountId, database, startGrace),
     /** Like `requirementFor`, but starts no grace period, because the user does not see the result. */
     wouldBeRequired: (accountId: string, queries: Queries = database): Promise<SignInRequirement | undefined> =>
       findRequirement(accountId, queries, async () => new Date(clock())),
-    /** From now on, a password alone is not enough for this user. */
     async endGrace(accountId: string, tx: Queries): Promise<void> {
       await tx.query('UPDATE accounts SET grace_began_at = to_timestamp(0) WHERE id = $1', [accountId]);
     },
@@ -92,9 +85,7 @@ export function createStrongSignIns({
   }
 }
 
-/**
- * SQL: account `a` (not the doctor's) owns a client, or is owner or admin of an organization that is not being deleted.
- */
+/** SQL: account `a` (not the doctor's) owns a client, or is owner or admin of an organization (not being deleted). */
 export const HAS_POWER = `a.email NOT LIKE '${DOCTOR_EMAIL_PATTERN}' AND (
   EXISTS (SELECT FROM organization_memberships m JOIN organizations o ON o.id = m.organization_id
     WHERE m.account_id = a.id AND m.role IN ('owner', 'admin') AND o.ended_at IS NULL)

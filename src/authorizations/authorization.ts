@@ -20,7 +20,6 @@ export interface Authorization extends AuthorizationRecord {
   readonly id: string;
 }
 
-/** The user's approval, with the values that the exchange of the code must repeat. */
 interface Approval {
   readonly accountId: string;
   readonly clientId: string;
@@ -37,10 +36,8 @@ export interface Found<Value extends PresentedValue = PresentedValue> {
   readonly authorization: Authorization;
 }
 
-/** The account and the client of an active authorization. */
 interface Parties extends Pick<Person, 'account' | 'organizations' | 'policies'> {
   readonly client: Client;
-  /** The user's limit of the client's access; absent if there is none. */
   readonly limit?: ConnectionLimit | undefined;
 }
 
@@ -185,12 +182,7 @@ export function createAuthorizations(parts: {
       return tokensFrom(authorization, authorization.clientGeneration, issue, until);
     },
 
-    /**
-     * Replaces the refresh token of this rotation.
-     *
-     * @param client as it was authenticated: a secret from before a renewal gets no valid tokens
-     * @param until the latest expiry of the access token
-     */
+    /** Replaces the refresh token of this rotation. A former secret of a renewed `client` gets no valid tokens. */
     async refresh(
       authorization: Authorization,
       rotation: number,
@@ -217,7 +209,6 @@ export function createAuthorizations(parts: {
       confirming.set(id, confirmed);
     },
 
-    /** Waits for the confirmations in progress. */
     async close(): Promise<void> {
       await Promise.all(confirming.values());
     },

@@ -7,7 +7,6 @@ export interface ClientStanding {
   readonly registeredAt: Date;
   /** When the current owner took over the client; null if they registered it. */
   readonly ownedSince: Date | null;
-  /** True if the operator provides the client. */
   readonly isOfOperator: boolean;
   readonly isVerified: boolean;
   /** Number of other users connected to the client; `MAX_COUNTED + 1` stands for any more. */

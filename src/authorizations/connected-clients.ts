@@ -19,7 +19,6 @@ export interface ConnectedClient {
   readonly ownedSince: Date | null;
   readonly isSuspended: boolean;
   readonly connectedAt: Date;
-  /** The time of the latest approval, while `connectedAt` is that of the first one. */
   readonly approvedAt: Date;
   /** Accurate to five minutes; null until the client is used. */
   readonly lastUsedAt: Date | null;
@@ -28,12 +27,7 @@ export interface ConnectedClient {
 
 const UNUSED_MS = 90 * 86_400_000;
 
-/**
- * True if a client or API key has not been used for 90 days: pages then propose to end its access.
- *
- * @param since when it got the access, which is compared if it was never used
- * @param now epoch milliseconds
- */
+/** True if pages should propose to end the access, which was not used for 90 days. @param now epoch milliseconds */
 export const isUnused = (lastUsedAt: Date | null, since: Date | null, now: number): boolean =>
   (lastUsedAt ?? since ?? new Date(now)).getTime() <= now - UNUSED_MS;
 

@@ -76,9 +76,7 @@ export function createConnections(parts: {
   readonly people?: People;
 }) {
   const { database, clock, people = createPeople(parts) } = parts;
-  /**
-   * Many users may approve one client at once, so only one approval per client and node takes a database connection.
-   */
+  /** If many users approve one client, only one approval at a time per node takes a database connection. */
   const inClientTurn = createSharedTurns(MAX_APPROVING);
 
   return {
@@ -116,12 +114,7 @@ export function createConnections(parts: {
       return connected;
     },
 
-    /**
-     * Records that the client was authorized without a click, unless that was recorded in the last day.
-     *
-     * @param entry returns the SQL of the entry (`Activity.partOf`) for the rows of the given name
-     * @returns true if it was recorded
-     */
+    /** Records a code without a click, unless one was recorded in the last day. @param entry see `Activity.partOf` */
     recordSilent: (
       connection: Connection,
       place: SilentPlace,
@@ -130,11 +123,10 @@ export function createConnections(parts: {
       database.inTurn(connection.accountId, () => recordSilent(database, connection, place, entry)),
 
     /**
-     * Changes the limit of the client's access, from the client's next request on.
+     * Changes the limit of the client's access, from the client's next request on. `inTransaction` runs only if the
+     * limit was changed.
      *
-     * @param connection `limit` is the limit that the user saw
-     * @param inTransaction runs in the same transaction, if the limit was changed
-     * @returns false if there is no connection, or the limit has changed since the user saw it
+     * @returns false if there is no connection, or the limit is no longer `connection.limit`, which the user saw
      */
     async limit(
       connection: Connection & { readonly limit: ConnectionLimit },
@@ -173,11 +165,10 @@ export function createConnections(parts: {
     },
 
     /**
-     * Returns the generation of the valid authorizations of this user and client; undefined if they were never
-     * connected.
+     * Returns the generation of valid authorizations; undefined if the user and client were never connected.
      *
-     * @param seen the generation that the caller has seen. If a cached connection is older, it is read again, because
-     *   another node may just have connected the user and the client.
+     * @param seen the generation that the caller has seen. An older cached connection is read again, because another
+     *   node may just have connected them.
      */
     async generationOf(accountId: string, clientId: string, seen = 0): Promise<number | undefined> {
       const person = await people.find(accountId, hasGeneration(clientId, seen));
@@ -231,7 +222,7 @@ export function createConnections(parts: {
      * Marks up to `BATCH` connections that `ClientRegistry.revoke` has ended, because one statement for all could take
      * too long. Skips users who have approved the client again.
      *
-     * @param after the last account of the previous batch; undefined for the first batch
+     * @param after the last account of the previous batch
      * @returns the marked connections, ordered by account. Fewer than `BATCH` mean that none is left.
      */
     async endSome(
@@ -267,7 +258,7 @@ export function createConnections(parts: {
     },
 
     /**
-     * Removes up to `BATCH` connections of a client, ended ones as well, because one statement for all could take too
+     * Removes up to `BATCH` connections of a client, even ended ones, because one statement for all could take too
      * long. The client must be suspended, so that no connection is added.
      *
      * @param inTransaction receives the ids of the disconnected accounts
@@ -292,10 +283,9 @@ export function createConnections(parts: {
       }),
 
     /**
-     * Ends all authorizations, in batches, and keeps the approvals. For use after a restore, because the restored
+     * Ends all authorizations in batches, but keeps the approvals. For use after a restore, because the restored
      * database lacks the latest revocations. If interrupted, it can be run again.
      *
-     * @param onProgress receives the number of connections so far, after each batch
      * @returns the number of connections
      */
     async endEveryAuthorization(onProgress?: (done: number) => void): Promise<number> {

@@ -41,7 +41,6 @@ type Connected = { readonly generation: number; readonly clientGeneration: numbe
 export const hasEndedAt = (now: string, endedThrough?: string): string =>
   `(NOT ${isCurrentSince(endedThrough)} OR coalesce(n.limit_until <= ${now}, false))`;
 
-/** SQL condition: the connection `n` has this limit. */
 export const isLimit = (places: string, isReadOnly: string, until: string): string =>
   `(n.limit_places IS NOT DISTINCT FROM ${places}::text[] AND n.limit_read_only = ${isReadOnly}
     AND n.limit_until IS NOT DISTINCT FROM ${until}::timestamptz)`;
@@ -49,10 +48,7 @@ export const isLimit = (places: string, isReadOnly: string, until: string): stri
 const ENDED = hasEndedAt('excluded.connected_at');
 const TAKES_LIMIT = `(${ENDED} OR (SELECT chooses_limit FROM given))`;
 
-/**
- * Locks the row of the session instead of only reading it, so that it waits for a sign-out in progress and then sees
- * it.
- */
+/** Locks the session's row, not only reads it, so that it waits for a sign-out in progress and then sees it. */
 const ACTIVE_SESSION = `JOIN browser_sessions s ON s.uid = given.page_session AND s.account_id = accounts.id
   AND s.ended_at IS NULL AND suspended_at IS NULL AND ${SESSION_GENERATION} <= given.page_session_generation
   AND given.page_ended_through = given.ended_through`;

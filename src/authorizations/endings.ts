@@ -19,7 +19,6 @@ import { isMachineToken, readValue } from './token-formats.ts';
  *
  * @param by where the user's request came from; undefined if the operator ends them
  * @param inTransaction and `within`: see `Connections.end`
- * @returns the ended connections
  */
 export type Disconnect = (
   whose: Whose,
@@ -49,7 +48,6 @@ export const createDisconnectSome =
     return connections.endSome(clientId, 'operator_revoked', after, record);
   };
 
-/** Returns a job that ends connections on the date that their users have set. */
 export const createTimeLimitJob =
   (connections: Pick<Connections, 'endDue'>, activity: Activity): CleaningJob =>
   (limit) =>
@@ -104,9 +102,9 @@ export function createEndings(parts: {
     recordsUnknown: !store.isInDatabase,
 
     /**
-     * Ends one authorization or one machine access token. When this resolves, it is ended on every node.
+     * Ends one authorization or one machine access token, on every node before this resolves.
      *
-     * @param onFirst called once the revocation is recorded, unless an earlier call recorded it
+     * @param onFirst called once the revocation is recorded, unless an earlier call has recorded it
      * @throws StorageUnavailable if the revocation may not have been recorded; the call can be repeated
      */
     async end(end: End, onFirst?: () => void): Promise<void> {
@@ -137,8 +135,7 @@ export function createEndings(parts: {
      */
     async endUnknown(value: string, { id: clientId, kind }: Pick<Client, 'id' | 'kind'>): Promise<void> {
       if (isMachineToken(value)) {
-        // Only machine clients have such tokens. For another client, the announcement would make APIs drop its cached
-        // users.
+        // Only machine clients have such tokens. For others, APIs would drop cached users without need.
         if (kind !== 'machine') return;
         // Do not remove the token from Redis: if Redis has it again, it may belong to another client.
         await revocations.record({ machineToken: value, clientId, expiresAt: undefined }, store);

@@ -137,12 +137,7 @@ export function createLeakedValues(parts: {
   };
 
   return {
-    /**
-     * Ends on every node those of the values that are valid.
-     *
-     * @param more further details for the activity log
-     * @throws Refusal `not_done` if a store failed: the same report can be sent again
-     */
+    /** Ends the valid ones of the values. @throws Refusal `not_done` if a store failed: send the report again */
     async end(found: readonly FoundValue[], actor: NewActivity['actor'], more: Details = {}): Promise<void> {
       const unique = [...new Map(found.map((value) => [value.token, value])).values()];
       // Begin with the values that need only the database, because Redis may be unavailable.

@@ -21,7 +21,6 @@ interface Named {
   readonly name: string;
 }
 
-/** True if the client has the values that the admin saw when deciding. */
 export type IsAsShown = (client: ApprovableClient) => boolean;
 
 /** Locks the clients. Refuses the approval if one of them differs from what the admin saw. */
@@ -44,10 +43,10 @@ export function createOrganizationEndings(parts: { readonly activity: Activity; 
   });
 
   /**
-   * Records the action for the acting user and, without network address and browser, for the affected users.
+   * Records the action for the acting user and, without network address and browser, for the affected user.
    *
-   * @param concerned the affected account; undefined if all members are affected. Their logs show the organization's
-   *   decisions about clients that they have connected (`Activity.of`).
+   * @param concerned undefined if all members are affected: their logs show the decisions of the organization about
+   *   clients that they have connected (`Activity.of`)
    */
   async function record(
     tx: Queries,
@@ -102,12 +101,7 @@ export function createOrganizationEndings(parts: { readonly activity: Activity; 
     block: changing('block', 'client_barred'),
     unblock: changing('unblock', 'client_admitted'),
 
-    /**
-     * Stores a decision (`OrganizationEnds.decide`). The log records it as a block or the end of a block, with a
-     * detail.
-     *
-     * @throws Refusal `client_changed`
-     */
+    /** The log has the decision as a block or the end of a block, with a detail. @throws Refusal `client_changed` */
     approve: (by: ActingAdmin, client: Named, isAsShown: IsAsShown): Promise<boolean> =>
       ends.decide({
         ...whose(by),

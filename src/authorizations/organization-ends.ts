@@ -1,7 +1,4 @@
-/**
- * Lets owners, admins and the operator decide which clients and API keys have access to an organization. Owners and
- * admins also end memberships of other members here; operators do this in changes/memberships.ts.
- */
+/** Decides what has access to an organization, and ends memberships for owners and admins. */
 import type { Access } from '../accounts/access/access.ts';
 import { isAdmin, type Role } from '../accounts/access/reach.ts';
 import { isAccountId } from '../accounts/account.ts';
@@ -39,9 +36,7 @@ export function createOrganizationEnds(parts: {
   ): Promise<boolean> =>
     checked(of, () => database.transaction((tx) => changeIn(tx, of, (present) => work(tx, present))));
 
-  /**
-   * Like `change`, for rights and policies. Other systems write them too, and their older data must not undo a change.
-   */
+  /** Like `change`, for data that other systems write, too: their older data must not undo a change. */
   const changeRecords = (
     of: Deciding,
     accountId: string | undefined,
@@ -114,11 +109,7 @@ export function createOrganizationEnds(parts: {
       return isDecided;
     },
 
-    /**
-     * Approves the clients in `approved` in the same transaction.
-     *
-     * @returns false if `by` is no longer an owner or admin, or nothing changed
-     */
+    /** Also approves the clients in `approved`. @returns false if `by` is no owner or admin now, or nothing changed */
     async setPolicy({
       policy: { asksFirst, allowsApiKeys },
       approved,
@@ -214,14 +205,10 @@ interface Decision {
 
 interface Present {
   roleOf(accountId: string): Role | undefined;
-  /** The owners who are not suspended. */
   readonly owners: readonly string[];
 }
 
-/**
- * Returns these members and all owners, locked until the transaction ends, so that parallel changes of these
- * memberships run one after the other.
- */
+/** Returns these members and all owners, locked until the transaction ends. */
 async function lockedMembers(tx: Queries, organizationId: string, accountIds: readonly string[]): Promise<Present> {
   // Lock accounts before memberships, like a deletion of an account, to avoid deadlocks.
   await tx.query('SELECT FROM accounts WHERE id = ANY($1) ORDER BY id FOR KEY SHARE', [accountIds]);

@@ -73,7 +73,6 @@ function createReach(parts: {
   const place = [organizationId, warehouseId ?? null];
   const isListed = ({ rights }: Reaching): boolean => warehouseId === undefined || rights.length > 0;
 
-  /** Converts the first row of a member. */
   const memberFrom = <Row extends MemberRow>({ stored, held, readable, ...row }: Row) => ({
     ...row,
     rights: rightsBy(row.role, stored),
@@ -216,16 +215,12 @@ function createReach(parts: {
       return stepOf(rows, keys, MEMBERS_AT_ONCE);
     },
 
-    /**
-     * Lists the clients that members have connected (even if they have no access) and blocked clients, no machine
-     * clients.
-     */
+    /** Lists blocked clients and those that members have connected, even without access; no machine clients. */
     async clients(from = ''): Promise<Step<ReachingClient>> {
       const { rows, next } = await readClients(CLIENTS_AFTER, isClientId(from) ? from : '');
       return { rows: rows.filter(({ kind }) => kind !== 'machine'), next };
     },
 
-    /** Returns those of the clients that `clients` or `machines` lists. */
     async clientsNamed(ids: readonly string[]): Promise<readonly ReachingClient[]> {
       const named = ids.filter(isClientId);
       const clients: ReachingClient[] = [];
@@ -259,10 +254,7 @@ function createReach(parts: {
       return person;
     },
 
-    /**
-     * Returns at most two owners who are not suspended. Reads accounts one by one, because a join may read all
-     * accounts.
-     */
+    /** Returns at most two active owners. Reads accounts one by one, because a join may read all of them. */
     async owners(): Promise<readonly string[]> {
       const owners = await database.query<{ id: string }>(
         `SELECT account_id AS id FROM organization_memberships m
@@ -294,9 +286,7 @@ export async function allOf<Row>(read: (from?: string) => Promise<Step<Row>>): P
 
 type ClientRow = Omit<ReachingClient, 'people' | 'rights' | 'lastUsedAt'>;
 
-/**
- * `held` is the number of warehouses with rights. For a chosen warehouse, `stored` has the rights in this warehouse.
- */
+/** `held` counts warehouses with rights. `stored` has the rights in the chosen warehouse. */
 interface MemberRow {
   readonly at: string;
   readonly role: Role;
@@ -325,7 +315,6 @@ const stepOf = <Row>(read: readonly { at: string }[], rows: readonly Row[], size
   next: read.length >= size ? read.at(-1)?.at : undefined,
 });
 
-/** The columns of `Blockable`. */
 const BLOCKS = `b.client_id IS NOT NULL AS "isBlocked", there.client_id IS NOT NULL AS "isBlockedThere",
   (SELECT coalesce(json_agg(json_build_object('id', w.id, 'name', w.name, 'at', n.barred_at, 'by', a.name)
       ORDER BY w.name, w.id), '[]')

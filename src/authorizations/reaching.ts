@@ -57,19 +57,15 @@ export interface ReachingClient extends Reaching, Blockable {
   /** When the first of these members connected the client; null if no member has connected it. */
   readonly requestedAt: Date | null;
   readonly lastUsedAt: Date | null;
-  /**
-   * When and by whom the client was blocked in the chosen warehouse or, if none is chosen, the organization; else null.
-   */
+  /** When and by whom the client was blocked, in the chosen warehouse or else the organization; null if not blocked. */
   readonly blockedAt: Date | null;
   readonly blockedBy: string | null;
   /** The time of the stored decision, even if the organization no longer requires one; null without a decision. */
   readonly decidedAt: Date | null;
   readonly decidedBy: string | null;
-  /** Why the client was declined, for the users who have connected it. */
   readonly sentence: string | null;
 }
 
-/** A member who has connected a client, with what the client can access through this member. */
 export interface ConnectingPerson {
   readonly id: string;
   readonly name: string;

@@ -13,7 +13,6 @@ export interface Revocation {
   readonly cause: EndingCause;
   readonly actor: NewActivity['actor'];
   readonly origin?: Origin;
-  /** Further details for the activity log. */
   readonly details?: Details;
 }
 
@@ -23,7 +22,6 @@ export interface MachineTokenEnd {
   readonly clientId: string;
   /** Epoch seconds; undefined if the token store has lost the token. */
   readonly expiresAt: number | undefined;
-  /** Recorded in the activity log by the same statement. */
   readonly entry?: NewActivity;
 }
 
@@ -40,7 +38,6 @@ export interface RecordedEnd {
 const RECORDED = `SELECT id, at, cause, account_id AS "accountId", client_id AS "clientId"
   FROM ended_authorizations`;
 
-/** SQL: false if this revocation was recorded before. */
 const FIRST = '(SELECT count(*) > 0 FROM recorded) AS "isFirst"';
 
 /** A revocation is stored this much longer than the token store could have the record, because clocks differ. */
@@ -111,8 +108,8 @@ export function createRevocations(parts: { readonly database: Database; readonly
     },
 
     /**
-     * Stores the revocation, its log entry and its announcement to every node in one statement. If the revocation was
-     * recorded before, its first cause stays.
+     * Stores the revocation, its log entry and its announcement to every node in one statement. The first recorded
+     * cause stays.
      *
      * @param store if it is this database, the statement also deletes the row of the token or authorization
      * @returns false if the revocation was recorded before
@@ -141,7 +138,6 @@ export function createRevocations(parts: { readonly database: Database; readonly
       }
     },
 
-    /** True if this machine token of the client was itself revoked. */
     async hasEndedToken({ machineToken, clientId }: Pick<MachineTokenEnd, 'machineToken' | 'clientId'>) {
       const text = 'SELECT 1 FROM ended_machine_tokens WHERE client_id = $1 AND key = $2';
       return (await database.query(text, [clientId, keyOf(machineToken)])).length > 0;

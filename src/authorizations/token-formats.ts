@@ -5,19 +5,15 @@ import type { Client } from '../clients/client.ts';
 import type { AuthorizationRecord } from '../storage/token-store.ts';
 
 /**
- * Codes and tokens are computed, not stored. They consist of the id of the authorization (22 characters), the MAC (43)
- * and the claims. So the store needs one record for any number of tokens, and if one token is refreshed repeatedly,
- * each refresh computes the same successor. The MAC needs a key of the service and the secret of the record, so an
- * attacker who reads only the settings or only the store cannot forge a token. A checksum ends the value, so that a
- * mistyped or made-up value is refused without reading the store.
- * The id is not secret: it grants nothing, and resource servers receive it.
+ * Codes and tokens are computed, not stored. They consist of the id of the authorization (22 characters, not secret),
+ * the MAC (43) and the claims. So the store needs one record for any number of tokens, and if one token is refreshed
+ * repeatedly, each refresh computes the same successor. The MAC needs a key of the service and the secret of the
+ * record, so an attacker who reads only the settings or only the store cannot forge a token. A checksum ends the value,
+ * so that a mistyped or made-up value is refused without reading the store.
  */
 const VALUE = /^gate_(at|rt|ac)_([A-Za-z0-9_-]{22})([A-Za-z0-9_-]{43})([A-Za-z0-9_-]*)$/;
 
-/**
- * The claims of an access token are: issued at and expires at (epoch seconds), rotation, the client's generation (3
- * bytes), 3 random bytes.
- */
+/** The claims of an access token: issued at, expires at, rotation (4 bytes each), client generation (3), random (3). */
 const ACCESS_CLAIMS_BYTES = 18;
 
 interface Value {
@@ -83,7 +79,6 @@ export function readValue(value: string): PresentedValue | undefined {
 /** The values from which the code and tokens of an authorization are computed. */
 export interface ValueSource {
   readonly id: string;
-  /** A random text, stored in the record of the authorization. */
   readonly secret: string;
 }
 
@@ -102,12 +97,7 @@ export function createTokenFormats(keys: readonly [string, ...string[]]) {
     refreshToken: (source: ValueSource, rotation: number): string =>
       make('refresh_token', source, rotation.toString(36)),
 
-    /**
-     * Computes a token with 24 random bits, so that tokens of the same second differ. Two may be equal by chance, which
-     * is harmless: they grant the same access and end together.
-     *
-     * @param times epoch seconds
-     */
+    /** The 24 random bits make tokens of a second differ. Two equal tokens do no harm. @param times epoch seconds */
     accessToken(
       source: ValueSource,
       rotation: number,
@@ -126,7 +116,6 @@ export function createTokenFormats(keys: readonly [string, ...string[]]) {
       return make('access_token', source, claims.toString('base64url'));
     },
 
-    /** True if this service created the value for the authorization with this secret. */
     isGenuine({ kind, authorizationId, claims, mac }: PresentedValue, secret: string): boolean {
       const presented = Buffer.from(mac);
       const text = signed(kind, authorizationId, secret, claims);

@@ -1,4 +1,4 @@
-/** Errors for what a rule forbids, with texts for operators and for the users of pages. */
+/** Errors for requests and commands that a rule forbids, with texts for operators and for the users of pages. */
 import type { Message } from './message.ts';
 
 /** A problem with one value, which is at position `index` if it is part of a list. */

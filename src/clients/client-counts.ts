@@ -57,10 +57,7 @@ export function createClientCounts(parts: {
       writer.add(waiting);
     },
 
-    /**
-     * Writes the waiting counts, and returns what all nodes have written. Other nodes may not have written the last 15
-     * s.
-     */
+    /** Writes the waiting counts, and returns those of all nodes. Counts of other nodes may be 15 s old. */
     async lastDay(clientId: string): Promise<ClientDay> {
       await writer.flush();
       const [row] = await database.query<ClientDay>(LAST_DAY, [clientId, new Date(clock() - 25 * HOUR_MS)]);

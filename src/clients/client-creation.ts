@@ -24,13 +24,8 @@ interface NewClient extends ClientDraft {
   readonly naming?: Naming;
 }
 
-/** What other modules contribute to the registration or change of a client. */
 export interface ClientChecks {
-  /**
-   * True if users could confuse the name with that of another client or an organization.
-   *
-   * @param tx the transaction of the change
-   */
+  /** True if users could confuse the name with another. @param tx the transaction of the change */
   isNameTaken(tx: Queries, name: string, ownerAccountId: string | undefined): Promise<boolean>;
   /** Blocks the client in organizations that have blocked another client of its owner with the same hosts. */
   followClientBlocks(
@@ -39,7 +34,6 @@ export interface ClientChecks {
       readonly id: string;
       readonly ownerAccountId: string;
       readonly redirectUris: readonly string[];
-      /** Empty for a new client. */
       readonly formerRedirectUris: readonly string[];
     },
   ): Promise<void>;
@@ -61,10 +55,7 @@ export async function refuseTakenName(
 
 export interface CreationForm {
   readonly key: string;
-  /**
-   * Called with the secret before the client is stored, so that the secret can be shown even if the database's answer
-   * to the registration is lost.
-   */
+  /** Called before the client is stored, so that the secret can be shown even if the database's answer is lost. */
   keep(clientId: string, secret: string): Promise<unknown>;
 }
 
@@ -72,7 +63,6 @@ export function createClientCreation(parts: {
   readonly database: Database;
   readonly clock: Clock;
   readonly checks?: ClientChecks | undefined;
-  /** Reads the client from the database, not from the cache. */
   readonly readChanged: (id: string) => Promise<Client>;
 }) {
   const { database, clock, checks, readChanged } = parts;
@@ -89,8 +79,7 @@ export function createClientCreation(parts: {
     const now = new Date(clock());
     const insert = (): Promise<string> =>
       database.transaction(async (tx) => {
-        // The second of two parallel registrations waits here, and then finds the client that the first one has
-        // created.
+        // The second of two parallel registrations waits here, and then finds the client of the first one.
         if (owner !== undefined) await lockAccount(tx, owner);
         const before = owner && form && (await findCreated(tx, owner, form.key));
         if (before) return before;
@@ -142,10 +131,7 @@ export function createClientCreation(parts: {
      */
     add: (client: NewClient, inTransaction?: InTransaction<string>): Promise<{ client: Client; secret?: string }> =>
       create(client, undefined, inTransaction),
-    /**
-     * Like `add`, for a form that may be sent again (a second click, or a lost answer). It then returns the client that
-     * this owner has created with this key, even if the client has changed since.
-     */
+    /** Like `add`, but a form that is sent again returns the client that its owner has created with this key. */
     addOnce: async (
       client: NewClient & { readonly ownerAccountId: string },
       form: CreationForm,
@@ -162,7 +148,6 @@ async function findCreated(tx: Queries, owner: string, key: string): Promise<str
   return client?.id;
 }
 
-/** @throws Refusal `clients_limit` if the user already has `max` clients or more */
 async function refuseMoreThan(max: number, owner: string, tx: Queries): Promise<void> {
   const owned = await tx.query('SELECT FROM clients WHERE owner_account_id = $1', [owner]);
   if (owned.length < max) return;
@@ -174,7 +159,6 @@ async function refuseMoreThan(max: number, owner: string, tx: Queries): Promise<
   throw new Refusal('clients_limit', said, remedy, { problems });
 }
 
-/** @throws Refusal `owner_unknown` */
 export function refuseForeignAccountId(owner: string | undefined): void {
   if (owner !== undefined && !ACCOUNT_ID.test(owner)) throw unknownOwner(owner);
 }

@@ -53,7 +53,6 @@ export function createClientEdits(parts: {
   readonly clock: Clock;
   readonly checks?: ClientChecks | undefined;
   readonly read: (id: string) => Promise<Client | undefined>;
-  /** Reads the client from the database, not from the cache. */
   readonly readChanged: (id: string) => Promise<Client>;
 }) {
   const { changing, clock, checks, read, readChanged } = parts;
@@ -76,7 +75,6 @@ export function createClientEdits(parts: {
     });
   }
 
-  /** @param redirectUris the redirect URIs of the client after the change in `tx` */
   async function followClientBlocks(
     tx: Queries,
     { id, ownerAccountId, redirectUris: formerRedirectUris }: Client,
@@ -113,8 +111,7 @@ export function createClientEdits(parts: {
 
   return {
     /**
-     * Adds a redirect URI in one statement, so that no parallel addition is lost. Changes nothing if the client already
-     * has the URI.
+     * Uses one statement, so that no parallel addition is lost. Changes nothing if the client already has the URI.
      *
      * @throws Refusal `client_invalid` (with every problem) or `client_unknown`
      */

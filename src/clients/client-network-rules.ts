@@ -13,9 +13,7 @@ import { inEnglish, problemOf } from '../texts/texts.ts';
 import type { Client } from './client.ts';
 
 const MAX_ALLOWED = 20;
-/**
- * The shortest allowed prefixes: no company has larger networks, and 20 networks of this size contain few addresses.
- */
+/** The shortest allowed prefixes: no company has larger networks, and 20 of this size contain few addresses. */
 const MIN_PREFIX = { ipv4: 8, ipv6: 16 };
 
 /** True for kinds of clients that run on servers. A public client runs in the networks of its users. */
@@ -49,11 +47,7 @@ export const unusedNetworks = (): Refusal =>
     'No change is needed: a public client runs where its users are.',
   );
 
-/**
- * Returns the networks in CIDR notation, each once. A single address is a network.
- *
- * @throws Refusal `networks_invalid`
- */
+/** Returns the networks in CIDR notation, each once, and addresses as networks. @throws Refusal `networks_invalid` */
 export function readNetworks(entered: readonly string[]): string[] {
   const networks = entered.map((text) => {
     const network = readNetwork(text);

@@ -20,7 +20,6 @@ export interface SeenNetwork {
   readonly isRefused: boolean;
 }
 
-/** New networks of a client whose owner has chosen to get mails about them. */
 export interface UnmailedNetworks {
   readonly clientId: string;
   readonly name: string;
@@ -87,10 +86,9 @@ export function createClientNetworks(parts: {
     },
 
     /**
-     * Returns new networks that no mail has named, and marks them as named. Returns the networks of one client at most
-     * once a day, to one node.
+     * Returns new networks that no mail has named, and marks them. Each client's networks are returned at most once a
+     * day, to one node.
      *
-     * @param limit maximum number of clients
      * @param except ids of clients whose networks are left for a later call
      */
     takeUnmailed(limit: number, except: readonly string[]): Promise<UnmailedNetworks[]> {

@@ -127,12 +127,7 @@ export function createClientRegistry(parts: {
       return mapPage(await pageOf<ClientRow>(database, query, page), clientFrom);
     },
 
-    /**
-     * Suspends the client: from now on, everything issued to it is refused. A second suspension keeps the time of the
-     * first.
-     *
-     * @throws Refusal `client_unknown`
-     */
+    /** Suspends the client. A second call does not change the time. @throws Refusal `client_unknown` */
     suspend: (id: string, inTransaction?: InTransaction): Promise<Client> =>
       change(id, 'suspended_at = coalesce(suspended_at, $2)', [], inTransaction),
 
@@ -172,11 +167,7 @@ export function createClientRegistry(parts: {
     resume: (id: string, inTransaction?: InTransaction): Promise<Client> =>
       change(id, 'suspended_at = NULL', [], inTransaction),
 
-    /**
-     * Restricts the use of the client's secrets to these networks; an empty list allows any network.
-     *
-     * @throws Refusal `client_unknown`, `networks_invalid` or `networks_unused`
-     */
+    /** An empty list allows any network. @throws Refusal `client_unknown`, `networks_invalid`, `networks_unused` */
     async restrict(
       { id, ...client }: Client,
       { networks, mailsNew }: { networks: readonly string[]; mailsNew?: boolean },
@@ -188,7 +179,6 @@ export function createClientRegistry(parts: {
       return change(id, assignments, [allowed, mailsNew ?? null], async (tx) => inTransaction?.(tx, allowed));
     },
 
-    /** True if the client's machine access token with this key was itself revoked. */
     hasEndedToken: ({ id, endedTokens }: Client, key: string): Promise<boolean> => isEnded(id, endedTokens, key),
 
     /**
@@ -221,18 +211,12 @@ export function createClientRegistry(parts: {
       await tx.query('UPDATE clients SET ending_since = NULL WHERE id = $1', [id]);
     },
 
-    /**
-     * Ends the tokens of all machine clients. For use after a restore, because the restored database lacks revocations.
-     */
+    /** Ends the tokens of all machine clients after a restore, because the restored database lacks revocations. */
     async endEveryMachineToken(tx: Queries): Promise<void> {
       await tx.query(`UPDATE clients SET generation = ${beyondLost('generation')} WHERE kind = 'machine'`);
     },
 
-    /**
-     * Gives the client to another owner, or to the operator if `owner` is undefined.
-     *
-     * @throws Refusal `client_unknown` or `owner_unknown`
-     */
+    /** Without `owner`, gives the client to the operator. @throws Refusal `client_unknown` or `owner_unknown` */
     async transfer(id: string, owner: string | undefined, inTransaction?: InTransaction): Promise<Client> {
       refuseForeignAccountId(owner);
       // Remove the creation key, so that a form of the new owner cannot find this client.
@@ -246,12 +230,7 @@ export function createClientRegistry(parts: {
       return refuseViolations(unknown, transferred);
     },
 
-    /**
-     * Deletes the client, as the last step of `RemoveClient` (authorizations/endings.ts). Does not notify connected
-     * users.
-     *
-     * @throws Refusal `client_unknown`
-     */
+    /** The last step of `RemoveClient` (authorizations/endings.ts). @throws Refusal `client_unknown` */
     async remove(id: string, inTransaction?: InTransaction): Promise<void> {
       await changing(id, async (tx) => {
         const gone = await tx.query('DELETE FROM clients WHERE id = $1 RETURNING 1', [id]);

@@ -58,15 +58,12 @@ export interface ClientProblemGroup extends Pick<LoggedRequest, 'id' | 'at' | 'r
   /** `MAX_EQUAL` means that many or more: then `first` is only the oldest problem that is stored. */
   readonly count: number;
   readonly first: Date;
-  /** True if the stored client shows that the cause has been removed; see the SQL `isMended`. */
+  /** True if the stored client shows that the cause was removed. */
   readonly isMended: boolean;
   readonly isMailed: boolean;
 }
 
-/**
- * The owners to notify. Mails about requests with client authentication and about authorization requests are limited
- * separately.
- */
+/** Mails about requests with client authentication and about authorization requests have separate limits. */
 export type MailedOwner = { readonly id: string } & Pick<ClientProblemGroup, 'step'>;
 
 export type ClientRequests = ReturnType<typeof createClientRequests>;
@@ -97,11 +94,9 @@ const MAX_WAITING = 1_000;
 const MAX_LOOKED_UP = 2_000;
 /** Maximum number of waiting requests with the share `tail`: no user could read more. */
 const MAX_TAIL_WAITING = 40;
-/** How many of its latest requests the page of a client shows. */
 const TAIL_LENGTH = 20;
 const TAIL_MS = 3_600_000;
 const WATCH_MS = 600_000;
-/** Minimum time between two announcements of a node that a client is watched. */
 const RENEWAL_MS = 60_000;
 const MAX_WATCHED = 1_000;
 const MAX_URI_LENGTH = 2_000;
@@ -229,19 +224,14 @@ export function createClientRequests(parts: {
       enqueuing.add(enqueued);
     },
 
-    /**
-     * Writes the waiting requests, then groups all problems of one client or one owner in the last 7 days, even if
-     * their cause was removed. The latest group is first.
-     */
+    /** Writes the waiting requests, then groups problems of one client or owner in the last 7 days, latest first. */
     async groups(clientId: string | undefined, ownerId?: string): Promise<ClientProblemGroup[]> {
       await Promise.all(enqueuing);
       await writer.flush();
       return database.query<ClientProblemGroup>(`${GROUPS} ORDER BY id DESC`, selecting(clientId, ownerId));
     },
 
-    /**
-     * Counts the written groups of problems that still have their cause, by client id. Clients without any are absent.
-     */
+    /** Counts the written groups of problems whose cause remains, by client id. Clients without any are absent. */
     async openCounts(clientId?: string, ownerId?: string): Promise<ReadonlyMap<string, number>> {
       const query = `SELECT "clientId", count(*)::integer AS count FROM (${GROUPS}) g WHERE NOT "isMended" GROUP BY 1`;
       const rows = await database.query<ClientProblemGroup>(query, selecting(clientId, ownerId));
@@ -251,7 +241,6 @@ export function createClientRequests(parts: {
     ofRequest: async (requestId: string): Promise<ClientProblemGroup | undefined> =>
       (await database.query<ClientProblemGroup>(GROUPS, selecting(undefined, undefined, requestId)))[0],
 
-    /** Counts the client's requests of the last 24 hours; see `ClientDay`. */
     async lastDay(clientId: string): Promise<ClientDay> {
       await Promise.all(enqueuing);
       return counts.lastDay(clientId);
@@ -320,9 +309,7 @@ const isMended = `coalesce(CASE
     OR EXISTS (SELECT FROM client_secrets s WHERE s.client_id = c.id AND s.created_at > p.at)
 END, false)`;
 
-/**
- * True if the redirect URI is the cause. Only then, different URIs are different problems. `EQUAL` has the same rule.
- */
+/** Only if the redirect URI is the cause, different URIs are different problems. `EQUAL` has the same rule. */
 const isOfUri = ({ error, cause }: Pick<ClientRequest, 'error' | 'cause'>): boolean =>
   error === 'invalid_redirect_uri' || /redirect_uri/.test(cause ?? '');
 const EQUAL = `step, error, cause,
@@ -364,7 +351,6 @@ const ADD = `
       SELECT FROM client_requests p WHERE (p.client_id, p.step, p.error, p.share) =
         (c.id, noted.step, noted.error, 'owner') AND p.at > $2 AND NOT ${isMended})`;
 
-/** Deletes, for these clients, the oldest requests that exceed a limit. */
 const TRIM = `
   WITH ranked AS (
     SELECT id, client_id, step, share, share = 'tail' OR

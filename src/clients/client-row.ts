@@ -59,7 +59,6 @@ const secretFrom = ({ createdAt, lastUsedAt, leakedAt, refusedAt, ...secret }: S
 });
 
 export interface OwnedClient extends Client {
-  /** How many users have connected the client. `MAX_PEOPLE + 1` means any higher number. */
   readonly connectedPeople: number;
 }
 
@@ -70,10 +69,7 @@ export const formerSecretsOf = ({ secrets, ownedSince }: OwnedClient): ClientSec
 /** Maximum number of connected users that are counted. It is limited because counting reads the connections. */
 export const MAX_PEOPLE = 10_000;
 
-/**
- * SQL: the client's `ended_through`. Authorizations of older generations have ended. If `client` is a parameter,
- * PostgreSQL evaluates this once for all rows.
- */
+/** SQL: the generation before which authorizations have ended. With a parameter, evaluated once for all rows. */
 export const endedThroughOf = (client: string): string => `(SELECT ended_through FROM clients WHERE id = ${client})`;
 
 /**
@@ -85,17 +81,10 @@ export const endedThroughOf = (client: string): string => `(SELECT ended_through
 export const isCurrentSince = (endedThrough = endedThroughOf('n.client_id')): string =>
   `(n.ended_at IS NULL AND n.client_generation >= ${endedThrough})`;
 
-/**
- * SQL: makes a count use the index `connections_current`. Without this order, PostgreSQL reads the whole table if most
- * connections have ended with the client and are not yet marked.
- */
+/** SQL: lets a count use the index `connections_current`, even if most connections have ended but are unmarked. */
 export const BY_GENERATION = 'ORDER BY n.client_generation';
 
-/**
- * SQL: how many users have connected the client; `MAX_PEOPLE + 1` means any higher number.
- *
- * @param which `unmarked`: includes connections that have ended with the client, but are not yet marked as ended
- */
+/** SQL count of users, up to `MAX_PEOPLE + 1`. @param which `unmarked`: also connections that ended with the client */
 export const countOfPeople = (client: string, which: 'current' | 'unmarked' = 'current'): string =>
   `(SELECT count(*)::integer FROM (SELECT FROM connections n
     WHERE client_id = ${client} AND ${which === 'current' ? isCurrentSince(endedThroughOf(client)) : 'n.ended_at IS NULL'}
@@ -103,7 +92,6 @@ export const countOfPeople = (client: string, which: 'current' | 'unmarked' = 'c
 
 export const peopleText = (count: number): string => countText(count, MAX_PEOPLE);
 
-/** Returns the result of `countOfPeople` as values of a message. */
 export const shownPeople = (count: number) => ({
   count: Math.min(count, MAX_PEOPLE),
   isMore: String(count > MAX_PEOPLE),
@@ -122,7 +110,6 @@ export function createOwnedClients(database: Queries) {
   }
 
   return {
-    /** Returns the user's clients from the database, oldest first. */
     listByOwner: (accountId: string): Promise<OwnedClient[]> => select('c.owner_account_id = $1', [accountId]),
 
     async countOfSuspendedOwners(): Promise<number> {

@@ -137,7 +137,6 @@ function warningsOf(uri: string, index: number, uris: readonly string[], options
 
 const MAX_LINK_LENGTH = 500;
 
-/** Returns the problems of normalized links. */
 export function checkLinks(links: ClientLinks): Problem<LinkKind>[] {
   return LINKS.flatMap((kind) => {
     const url = links[kind];

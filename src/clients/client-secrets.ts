@@ -17,7 +17,6 @@ export function createClientSecrets(parts: {
   readonly database: Database;
   readonly changing: ChangeClient;
   readonly clock: Clock;
-  /** Reads the client from the database, not from the cache. */
   readonly readChanged: (id: string) => Promise<Client>;
 }) {
   const { database, changing, clock, readChanged } = parts;
@@ -52,8 +51,7 @@ export function createClientSecrets(parts: {
     },
 
     /**
-     * Adds a second secret to the one in use. Returns the value of the secret only here. Leaked secrets do not count
-     * for the limit, so that each can be replaced.
+     * Adds a secret, and returns its value only here. Leaked secrets do not count, so that each can be replaced.
      *
      * @throws Refusal `client_unknown`, `secret_unused` or `secrets_full`
      */
@@ -73,11 +71,7 @@ export function createClientSecrets(parts: {
       return { client: await readChanged(id), secret: secret.value };
     },
 
-    /**
-     * Removes a secret, which is refused from the next request on.
-     *
-     * @throws Refusal `client_unknown`, `secret_unknown` or `secret_last`
-     */
+    /** Removes a secret, which is then refused. @throws Refusal `client_unknown`, `secret_unknown` or `secret_last` */
     async removeSecret(
       id: string,
       secretId: string,
@@ -200,8 +194,8 @@ const REFUSE_LEAKED = `UPDATE client_secrets s
   ${RETURN_LEAKED}`;
 
 /**
- * Returns the time from which the secret is refused; undefined unless the secret was found in public. A machine
- * client's secret is refused at once, because it alone is enough to get tokens.
+ * Returns undefined unless the secret was found in public. The secret of a machine client is refused at once, because
+ * it alone is enough to get tokens.
  *
  * @param graceSeconds the setting `leaks.secret_grace`
  */
@@ -323,10 +317,7 @@ export function newClientSecret(): NewClientSecret {
   };
 }
 
-/**
- * Returns the client's secret with the value `presented`, even if it leaked. The caller must check `refusedFrom`, and
- * that the client is not suspended.
- */
+/** Also finds a leaked secret: the caller must check `refusedFrom`, and that the client is not suspended. */
 export function findSecret(client: Client | undefined, presented: string): ClientSecret | undefined {
   // Require exactly the form of our secrets, without a NUL, space or newline at the end.
   if (!isSecret(presented)) return undefined;

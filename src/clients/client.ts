@@ -33,7 +33,6 @@ export interface Client {
   readonly isSuspended: boolean;
   readonly suspendedAt?: Date;
   readonly links: ClientLinks;
-  /** True if users must approve each request of the client, even if they have approved the client before. */
   readonly alwaysAsks: boolean;
   /** True if the operator set `alwaysAsks`, so that the owner cannot undo it. */
   readonly asksForOperator: boolean;
@@ -46,20 +45,17 @@ export interface Client {
   readonly lastUsedAt?: Date;
   /** Tokens and codes of an earlier generation are invalid, except refresh tokens, which only `endedThrough` ends. */
   readonly generation: number;
-  /** Authorizations of an earlier generation have ended, with their refresh tokens. */
+  /** Authorizations of an earlier generation have ended, and their refresh tokens too. */
   readonly endedThrough: number;
   /** Present until each connection that was ended by raising `endedThrough` is also marked as ended in its own row. */
   readonly endingSince?: Date;
   readonly renewedAt?: Date;
   /** Ids of leaked secrets, even if deleted: machine access tokens that were issued for these secrets are invalid. */
   readonly leakedSecrets: readonly string[];
-  /**
-   * Keys of the unexpired machine access tokens that were themselves revoked; undefined if they are too many to cache.
-   */
+  /** Keys of unexpired machine access tokens that were themselves revoked; undefined if too many to cache. */
   readonly endedTokens: readonly string[] | undefined;
   /** In CIDR notation. Secrets are accepted only from these networks or, if the list is empty, from anywhere. */
   readonly allowedNetworks: readonly string[];
-  /** True if the owner wants a mail when a secret is used from a new network. */
   readonly mailsNetworks: boolean;
   /** Oldest first; empty for public clients. */
   readonly secrets: readonly ClientSecret[];

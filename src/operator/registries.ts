@@ -149,7 +149,7 @@ const redisUnknown = (): Refusal =>
       '`revoke --account` and `revoke --client` work without it.',
   );
 
-/** The record appears in the log of the client's owner, if the client has one. */
+/** The audit record appears in the log of the client's owner, if the client has an owner. */
 export const clientRecord = (
   { recordChange }: Pick<Registries, 'recordChange'>,
   action: Action,

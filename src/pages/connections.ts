@@ -233,7 +233,7 @@ export function connectionsPage(parts: {
   ];
 }
 
-/** Adds an organization with all its warehouses. Returns undefined if the user cannot access it, or without a limit. */
+/** Adds a whole organization to the limit. Returns undefined if the user cannot access it, or if there is no limit. */
 function withPlace(limit: ConnectionLimit, id: string, all: readonly Organization[]): ConnectionLimit | undefined {
   const added = all.find((organization) => organization.id === id);
   if (!added || limit.places === null) return undefined;

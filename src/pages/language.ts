@@ -1,4 +1,4 @@
-/** Finds the language of a page, and the page on which a user chooses it. */
+/** Finds the language in which a page is shown. On `/language`, users choose it. */
 import type { Context } from 'koa';
 import type { AccountRegistry } from '../accounts/account-registry.ts';
 import { requestState } from '../base/request-state.ts';

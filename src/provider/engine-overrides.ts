@@ -8,8 +8,8 @@ import type { EngineClients } from './engine-clients.ts';
 import type { SessionModel, SessionWrites } from './session-writes.ts';
 
 /**
- * The version for which every reason below was verified. A test fails with any other version: then check the list,
- * remove the overrides that the engine no longer needs, and raise this number.
+ * All reasons below were verified for this version. A test fails with any other version: then check the list, remove
+ * the overrides that the engine no longer needs, and change this number.
  */
 export const ENGINE_VERSION = '9.13.3';
 

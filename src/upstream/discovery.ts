@@ -50,12 +50,7 @@ export function createDiscovery({ provider, clock }: { readonly provider: Discov
   }
 
   return {
-    /**
-     * Concurrent calls share one request. For some time after a failure, calls return older metadata or throw
-     * immediately.
-     *
-     * @throws UpstreamAway
-     */
+    /** Concurrent calls share a request. After a failure, returns old metadata or throws. @throws UpstreamAway */
     async metadata(): Promise<ServerMetadata> {
       const now = clock();
       if (known && now < known.until) return known.metadata;

@@ -7,7 +7,6 @@ const KNOWN_HOSTS: Readonly<Record<string, readonly string[]>> = {
   'login.microsoftonline.com': ['graph.microsoft.com'],
 };
 
-/** Returns the hosts that are neither the issuer's, nor in the provider's settings or `KNOWN_HOSTS`. */
 export function unknownHosts(
   hosts: readonly string[],
   { issuer, endpointHosts }: Pick<SignInProvider, 'issuer' | 'endpointHosts'>,

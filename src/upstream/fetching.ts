@@ -11,9 +11,8 @@ const LIMITS = { timeoutMs: TIME_LIMIT_SECONDS * 1000, maxBytes: 256 * 1024 };
 export type ProviderFetch = (url: string, options: OutgoingRequest) => Promise<Response>;
 
 /**
- * Replaces the global `fetch`, which cannot check the address that it connects to.
- *
- * @param issuer of the provider; an internal address is allowed only if the issuer's host is in the same network
+ * Replaces the global `fetch`, which cannot check the address that it connects to. Internal addresses are allowed only
+ * if the host of the provider's `issuer` is in the same network.
  */
 export function createProviderFetch(issuer: string): ProviderFetch {
   const connect = { lookup: lookupFor(issuer) };

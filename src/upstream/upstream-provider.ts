@@ -36,9 +36,7 @@ export interface UpstreamFlow {
   readonly begunAt: number;
   /** True if the user must authenticate at the provider after `begunAt`, even with a session at the provider. */
   readonly isFresh: boolean;
-  /**
-   * True if the provider must let the user choose an account, even if the user is already signed in at the provider.
-   */
+  /** True if the provider must let the user choose an account, even if it has a session of the user. */
   readonly asksWho?: boolean;
 }
 
@@ -51,11 +49,7 @@ export interface UpstreamPerson {
   /** How the user authenticated, as the provider names it (OpenID Connect Core §2). */
   readonly acr: string | undefined;
   readonly amr: readonly string[];
-  /**
-   * Reads further claims about the user, perhaps by a request to the provider.
-   *
-   * @throws UpstreamAway, UpstreamRefusal
-   */
+  /** Reads further claims, perhaps by a request to the provider. @throws UpstreamAway, UpstreamRefusal */
   claims(): Promise<UpstreamClaims>;
 }
 
@@ -104,7 +98,6 @@ export function createUpstreamProvider({
   return {
     settings,
 
-    /** @throws UpstreamAway */
     async begin(request: { state: string; flow: UpstreamFlow; loginHint?: string | undefined }): Promise<URL> {
       const { state, flow, loginHint } = request;
       const known = await metadata();
@@ -126,12 +119,7 @@ export function createUpstreamProvider({
       });
     },
 
-    /**
-     * Exchanges the code of the callback. Accepts only a signed ID token that belongs to this sign-in.
-     *
-     * @param query of the callback request
-     * @throws UpstreamAway, UpstreamRefusal
-     */
+    /** Accepts only a signed ID token that belongs to this sign-in. @throws UpstreamAway, UpstreamRefusal */
     async finish(
       query: URLSearchParams,
       { state, nonce, codeVerifier, begunAt, isFresh }: UpstreamFlow & { readonly state: string },
@@ -169,11 +157,7 @@ export function createUpstreamProvider({
       });
     },
 
-    /**
-     * Sends an invalid code, to check whether the provider accepts our client ID and secret.
-     *
-     * @throws UpstreamAway, or UpstreamRefusal if the provider refuses our client ID or secret
-     */
+    /** Checks our id and secret with an invalid code. @throws UpstreamAway, or UpstreamRefusal if they are refused */
     async checkClient(): Promise<void> {
       const configuration = configurationFor(settings, await metadata(), fetchFromProvider);
       const wrong = { redirect_uri: redirectUri, code: 'none', code_verifier: 'none'.repeat(11) };
@@ -236,15 +220,13 @@ function requireMeantForUs(token: IDToken, { clientId }: SignInProvider, clock: 
   const latest = epochSeconds(clock) + CLOCK_TOLERANCE_SECONDS;
   // The comparisons are negated, so that a missing or unusual number is refused as well.
   if (!(Number(token.iat) <= latest)) throw new Error('the iat of the token is in the future');
-  // Otherwise the provider's clock is wrong, or the token is meant for longer use.
+  // A later expiry means that the provider's clock is wrong, or that the token is meant for longer use.
   if (!(Number(token.exp) <= latest + MAX_ID_TOKEN_LIFETIME_SECONDS)) {
     throw new Error(`the exp of the token is more than ${MAX_ID_TOKEN_LIFETIME_SECONDS} seconds from now`);
   }
 }
 
-/**
- * Returns `auth_time` in whole seconds. A future time is reduced to now, because a sign-in would stay recent too long.
- */
+/** Returns whole seconds, and now instead of a future time, with which a sign-in would stay recent too long. */
 const timeOf = ({ auth_time: at }: IDToken, now: number): number | undefined =>
   typeof at === 'number' && Number.isFinite(at) ? Math.floor(Math.min(at, now)) : undefined;
 

@@ -7,7 +7,7 @@
 import pg from 'pg';
 import type { Seed } from '../support/seed.ts';
 
-const ACCOUNTS = 45_000;
+const ACCOUNTS = 26_000;
 /** Users of the popular client. */
 const PEOPLE = 25_000;
 const CLIENTS = 1_000;
@@ -48,7 +48,7 @@ const tables = (popular: string, heavy: string, owner: string): string[][] => [
   [
     `INSERT INTO accounts (id, email, email_key, name, password_hash, created_at, external_id)
       SELECT ${account('n')}, n || '@many.test', n || '@many.test', 'Person ' || n, 'none', ${ago('n', 'minute')},
-          CASE WHEN n % 2 = 0 THEN 'many ' || n END
+          CASE WHEN n % 10 <> 0 THEN 'many ' || n END
         FROM generate_series(1, ${ACCOUNTS}) AS n`,
     `INSERT INTO clients (id, kind, name, redirect_uris, native, created_at, updated_at, owner_account_id)
       SELECT ${client('n')}, 'confidential', 'Client ' || n, '{https://many.test/callback}', false,
@@ -68,7 +68,7 @@ const tables = (popular: string, heavy: string, owner: string): string[][] => [
     `INSERT INTO organization_memberships (account_id, organization_id, role, created_at)
       SELECT ${account('n')}, '${IDS.organization}', 'member', now() FROM generate_series(1, ${MEMBERS}) AS n
       UNION ALL VALUES ('${owner}', '${IDS.organization}', 'owner', now()), ('${heavy}', '${IDS.organization}', 'member', now())
-      UNION ALL SELECT ${account('n')}, 'org_' || lpad((1 + n % ${PLACES})::text, 16, '0'), 'owner', now()
+      UNION ALL SELECT ${account(`1 + n % ${ACCOUNTS}`)}, 'org_' || lpad((1 + n % ${PLACES})::text, 16, '0'), 'owner', now()
         -- If an organization had half of all members, PostgreSQL would read them all to delete its own.
         FROM generate_series(1, 30000) AS n`,
     `INSERT INTO warehouse_rights (account_id, organization_id, warehouse_id, rights)

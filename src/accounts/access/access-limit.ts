@@ -2,10 +2,7 @@
 import type { Organization } from './reach.ts';
 
 export interface AccessLimit {
-  /**
-   * Ids of organizations (which include all their warehouses) and of single warehouses. Null for everything that the
-   * user can access, now and later.
-   */
+  /** Ids of organizations (with all their warehouses) and of warehouses. Null for all that the user can ever access. */
   readonly places: readonly string[] | null;
   /** True if the client or key has only the role `viewer` and the right `read`. */
   readonly isReadOnly: boolean;
@@ -32,7 +29,6 @@ export const LIMIT_COLUMN = `json_build_object('places', n.limit_places,
 
 export const IS_LIMITED = '(n.limit_places IS NOT NULL OR n.limit_read_only OR n.limit_until IS NOT NULL)';
 
-/** A limit in the JSON of `LIMIT_COLUMN`. */
 export type LimitJson = AccessLimit & { readonly until: string | null };
 
 export const limitJson = ({ places, isReadOnly, until }: ConnectionLimit): LimitJson => ({
@@ -68,10 +64,7 @@ function organizationsWithin(
   });
 }
 
-/**
- * Returns the access without these warehouses, as if a limit named all others. Omits an organization if no warehouse of
- * it remains.
- */
+/** Omits organizations of which no warehouse remains, as if a limit named all other warehouses. */
 export function withoutWarehouses(
   organizations: readonly Organization[],
   left: ReadonlySet<string>,

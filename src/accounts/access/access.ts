@@ -23,7 +23,6 @@ import {
 export type Access = ReturnType<typeof createAccess>;
 
 export interface Credential {
-  /** Absent for an API key, which has no client. */
   readonly clientId?: string;
   /** Absent for no limit; a client test never has one. */
   readonly limit?: AccessLimit | undefined;
@@ -38,7 +37,6 @@ export interface Member {
   /** Null for a machine client. */
   readonly email: string | null;
   readonly role: Role;
-  /** The rights in the requested warehouse. */
   readonly rights: readonly Right[];
   readonly isSuspended: boolean;
 }
@@ -89,17 +87,13 @@ export function createAccess(parts: {
   }
 
   return {
-    /**
-     * Returns the organizations and warehouses of the subject's memberships, sorted by name; none for an unknown
-     * subject. The caller must check that the subject exists and is not suspended.
-     */
+    /** Returns organizations, sorted by name. The caller must check that the subject exists and is not suspended. */
     accessOf,
     /** Returns what a machine client can access: `accessOf` without the places in which it is blocked. */
     machineAccess: async (clientId: string): Promise<readonly Organization[]> => (await machineOf(clientId)).admitted,
     clientBlocks,
     /** Call this after the user's access has changed, because the database's notification arrives later. */
     forget: (accountId: string): void => people.forget('access', accountId),
-    /** Call this after an organization has changed, because the database's notification arrives later. */
     forgetOrganization: (id: string): void => people.forget('organizations', id),
 
     /**
@@ -108,15 +102,12 @@ export function createAccess(parts: {
      * blocked. For an API key, omits organizations that allow no keys. No other code decides this.
      */
     through,
-    /** Like `through`, but reads the user. */
     async accessThrough(accountId: string, credential: Credential): Promise<readonly Organization[]> {
       const person = await people.find(accountId);
       return person ? through(person, credential) : [];
     },
 
-    /**
-     * Like `accessThrough` for several clients, keyed by client id. Reads all decisions about them by one statement.
-     */
+    /** Like `accessThrough`, keyed by client id. Reads all decisions about the clients by one statement. */
     async accessThroughAll(
       accountId: string,
       clients: readonly { readonly clientId: string; readonly limit: AccessLimit }[],
@@ -135,7 +126,7 @@ export function createAccess(parts: {
     },
 
     /**
-     * Lists the members of an organization, or the subjects with access to a warehouse, in the order of joining.
+     * Lists members of an organization, or subjects with access to a warehouse, in the order of joining.
      *
      * @param page if `role` is set, only members with this role are listed
      * @throws Refusal `organization_unknown` or `warehouse_unknown`
@@ -201,12 +192,7 @@ function within(
   return limit ? limitAccess(admitted, limit) : admitted;
 }
 
-/**
- * Returns the user's organizations that admit the client or API key, without the warehouses in which the client is
- * blocked.
- *
- * @param decisions about the client; undefined for an API key
- */
+/** Returns the organizations that admit the client (or API key: no `decisions`), without blocked warehouses. */
 function admittedBy(
   organizations: readonly Organization[],
   policies: OrganizationPolicies,

@@ -14,14 +14,12 @@ interface FollowingClient {
 /** Ids of the organizations that decided about a client. A block has priority over an approval. */
 export interface ClientDecisions {
   readonly blocked: ReadonlySet<string>;
-  /** Ids of the warehouses in which the client is blocked. */
   readonly warehouses: ReadonlySet<string>;
   readonly approved: ReadonlySet<string>;
 }
 
 export const UNDECIDED: ClientDecisions = { blocked: new Set(), warehouses: new Set(), approved: new Set() };
 
-/** Why a client has no access to an organization, or to one of its warehouses. */
 export interface ClientExclusion {
   readonly clientId: string;
   readonly organizationId: string;
@@ -52,12 +50,7 @@ export function createClientBlocks(parts: {
     },
   });
 
-  /**
-   * Returns, keyed by client id, where each client is blocked and which organizations have approved it. Omits clients
-   * without any decision.
-   *
-   * @param organizationIds absent for the decisions of all organizations, which may be thousands
-   */
+  /** Returns decisions, keyed by client id. Without `organizationIds`, a client may have thousands of them. */
   async function decisionsOf(
     clientIds: readonly string[],
     organizationIds?: readonly string[],
@@ -127,10 +120,7 @@ export function createClientBlocks(parts: {
         [organizationId, clientId],
       ),
 
-    /**
-     * Blocks the client in this warehouse, if the warehouse belongs to the organization. Returns the block if it is
-     * new. Other clients of the same owner are not blocked.
-     */
+    /** Blocks the client in this warehouse, not the owner's other clients. Returns the block if it is new. */
     blockIn: (
       tx: Queries,
       organizationId: string,
@@ -148,7 +138,6 @@ export function createClientBlocks(parts: {
         [organizationId, warehouseId, clientId, at, by ?? null],
       ),
 
-    /** Returns the block if there was one. */
     unblockIn: (tx: Queries, organizationId: string, warehouseId: string, clientId: string): Promise<unknown[]> =>
       tx.query(
         `DELETE FROM barred_in_warehouses WHERE client_id = $3 AND warehouse_id =
@@ -248,10 +237,7 @@ interface BlockedRedirects {
   readonly by: string | null;
 }
 
-/**
- * Returns the hosts of redirect URIs without ports, and for a private-use scheme the scheme. Omits loopback hosts if
- * there are other hosts, because all developers use the same loopback hosts on their own computers.
- */
+/** Returns hosts (without ports) and private-use schemes. Omits loopback hosts, common to all, if there are others. */
 function hostsOf(uris: readonly string[]): readonly string[] {
   const hosts = uris.map((uri) => {
     const { protocol, hostname } = new URL(uri);

@@ -27,10 +27,7 @@ interface PeopleParts {
   readonly database: Queries;
   readonly changes: ChangeFeed;
   readonly clock: Clock;
-  /**
-   * Maximum number of cached users. Users with access to more than ten organizations and warehouses count several
-   * times.
-   */
+  /** Maximum number of cached users; one with more than ten organizations and warehouses counts several times. */
   readonly maxCached?: number | undefined;
 }
 
@@ -74,11 +71,7 @@ export function createPeople(parts: PeopleParts) {
   }
 
   return {
-    /**
-     * Returns the user, even if suspended; undefined if there is no such user.
-     *
-     * @param isUsable if it returns false for the cached user, the user is read again
-     */
+    /** Returns the user, even if suspended. If `isUsable` returns false for a cached user, reads the user again. */
     async find(id: string, isUsable: (person: Person) => boolean = () => true): Promise<Person | undefined> {
       if (!isAccountId(id)) return undefined;
       const person = await cache.get(id, () => read(id), isUsable);
@@ -86,11 +79,7 @@ export function createPeople(parts: PeopleParts) {
       // Read again: the returned user may come from a read that began before this call.
       return cache.get(id, () => read(id), isUsable);
     },
-    /**
-     * Reads a row that has an `"accountId"` together with that user by one query, and caches the user.
-     *
-     * @param fromJson receives the row with its times as text
-     */
+    /** Reads a row with an `"accountId"` and that user by one query. @param fromJson gets the row with times as text */
     async findWith<Row>(select: string, value: string, fromJson: (row: Row) => Row) {
       const keep = cache.beginRead();
       const [row] = await database.query<PersonRow & { readonly found: Row }>(

@@ -22,7 +22,6 @@ export interface Warehouse {
   readonly id: string;
   readonly external_id?: string;
   readonly name: string;
-  /** The subject's rights, in the order of `RIGHTS`. */
   readonly rights: readonly Right[];
 }
 
@@ -93,7 +92,6 @@ export function rightsBy(role: Role, rights: readonly Right[] | null): readonly 
 /** The holder of memberships: a user, or a machine client, which acts for itself. */
 export type Subject = { readonly accountId: string } | { readonly clientId: string };
 
-/** The column that refers to a subject, and the id of the subject. */
 export type SubjectColumn = readonly ['account_id' | 'client_id', string];
 
 /** Returns undefined if the id is malformed. */

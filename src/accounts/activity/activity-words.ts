@@ -263,9 +263,7 @@ interface Recorded {
 }
 
 interface ActivityInWords {
-  /** For example `Signed in` or `API key revoked`. */
   readonly what: Text;
-  /** The name of a client, key, organization or warehouse. */
   readonly about: string | undefined;
   /** Further details, such as `ending in x7Qa`. */
   readonly notes: readonly Text[];
@@ -286,7 +284,6 @@ export function describeAction({ action, details }: Recorded): ActivityInWords {
   };
 }
 
-/** Operator commands are in English. */
 export function actionInEnglish(record: Recorded) {
   const { what, about, notes } = describeAction(record);
   return { what: inEnglish(what), about, note: notes.map(inEnglish).join(', ') };

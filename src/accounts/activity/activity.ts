@@ -38,7 +38,6 @@ export interface ActivityRecord extends NewActivity {
   readonly details: Details;
   /** The id of the request that caused the record, as in log lines; absent for operator commands. */
   readonly requestId?: string;
-  /** From the `traceparent` header of the same request. */
   readonly traceId?: string;
 }
 
@@ -46,7 +45,6 @@ export type Activity = ReturnType<typeof createActivity>;
 
 interface ActivityPage {
   readonly limit: number;
-  /** Only records that are older than the record with this id. */
   readonly before?: number;
   readonly actions?: readonly Action[] | undefined;
   /** Only records with this text, in any letter case, in their details, or from this address. */
@@ -78,20 +76,12 @@ export function createActivity(parts: {
   /** Refused sign-ins that are not yet recorded, by account and cause. */
   const refused = new Map<string, { entry: NewActivity; since: number; count: number }>();
 
-  /**
-   * Records one entry. Pass the transaction of the recorded change, so that neither is stored without the other.
-   *
-   * @throws SessionEnded
-   */
+  /** Pass the transaction of the recorded change, so that neither is stored without the other. @throws SessionEnded */
   async function record(entry: NewActivity, tx: Queries = database): Promise<void> {
     if (!(await insert(entry, tx))) throw new SessionEnded();
   }
 
-  /**
-   * Returns false if the session has ended.
-   *
-   * @param late true if the account may have been erased from the log since the action; then nothing is recorded
-   */
+  /** Returns false if the session has ended. @param late true: also if the account has been deleted meanwhile */
   async function insert(
     { action, actor, accountId, details = {}, origin, by }: NewActivity,
     tx: Queries,
@@ -170,11 +160,7 @@ export function createActivity(parts: {
       if (errors.length > 0) throw errors[0];
     },
 
-    /**
-     * Records many actions in the given order. Unlike `record`, does not check the session.
-     *
-     * @param origin applies to all these actions
-     */
+    /** Records many actions. Unlike `record`, does not check the session of `origin`, which applies to all of them. */
     async recordAll(entries: readonly Omit<NewActivity, 'origin'>[], tx: Queries, origin?: Origin): Promise<void> {
       if (entries.length === 0) return;
       await tx.query(
@@ -232,8 +218,7 @@ export function createActivity(parts: {
       { limit, before = Number.MAX_SAFE_INTEGER, actions, text }: ActivityPage,
     ): Promise<ActivityRecord[]> {
       const rows = await database.query<ActivityRow>(
-        // First find the organizations that have decided anything, because a user may have many organizations and
-        // clients.
+        // First find organizations that have decided anything, because a user may have many organizations and clients.
         `WITH organizations_that_decided AS MATERIALIZED (
             SELECT organization_id AS id, created_at AS joined_at FROM organization_memberships m WHERE account_id = $1
               AND EXISTS (SELECT FROM activity

@@ -15,21 +15,17 @@ export const ENDS = [
 ] as const satisfies readonly Action[];
 
 export interface AuditQuestion {
-  /** The account whose log contains the record. */
   readonly accountId?: string | undefined;
   readonly clientId?: string | undefined;
   readonly action?: ActivityRecord['action'] | undefined;
   readonly actor?: ActivityRecord['actor'] | undefined;
-  /** The id (`req_…`) of the request that caused the record. */
   readonly requestId?: string | undefined;
   /** An action that ended something, and details that the record must have. Of a list, it must have some values. */
   readonly end?: { readonly action: (typeof ENDS)[number]; readonly details: Details } | undefined;
-  /** The id (`imp_…`) of the import that caused the record. */
   readonly importId?: string | undefined;
   readonly since?: Date | undefined;
   /** Exclusive. */
   readonly until?: Date | undefined;
-  /** Only records that are older than the record with this id. */
   readonly before?: number | undefined;
   readonly limit: number;
 }

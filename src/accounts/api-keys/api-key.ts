@@ -33,10 +33,7 @@ export const isApiKeyId = (id: string): boolean => /^key_[A-Za-z0-9_-]{16}$/.tes
 
 export type LeakReport = Pick<NewActivity, 'actor' | 'details'>;
 
-/**
- * @param origin of the user's request; undefined if the operator acted
- * @param leak who reported the key as found in public, and further details
- */
+/** Without `origin`, the operator acted. @param leak who reported the key as found in public, and further details */
 export function keyActivity(
   action: 'api_key_added' | 'api_key_revoked',
   { id, accountId, name, lastFour, places, isReadOnly }: ApiKey,
@@ -68,10 +65,7 @@ interface NewApiKey {
 
 export interface CreationForm {
   readonly key: string;
-  /**
-   * Called with the value before the key is stored, so that the value can be shown even if the database's answer is
-   * lost.
-   */
+  /** Called before the key is stored, so that the value can be shown even if the database's answer is lost. */
   keep(id: string, value: string): Promise<unknown>;
   /** Called with the new key, but not again if the form is sent again. */
   made?(key: ApiKey): void;
@@ -156,22 +150,18 @@ export function createApiKeyCreation(parts: {
 
   return {
     /**
-     * Creates a key. Only this result contains the `value`.
+     * Creates a key, whose `value` only this result contains.
      *
      * @throws Refusal `api_key_invalid` with the problems `name_invalid`, `name_secret` and `expiry_invalid`, or
      *   `too_many_api_keys`; AccountBusy
      */
     add: (key: NewApiKey, origin: Origin): Promise<{ key: ApiKey; value: string }> => create(key, undefined, origin),
-    /**
-     * Like `add`, for a form that may be sent again (a second click, or a lost answer). It then returns the API key
-     * that the same form has created.
-     */
+    /** Like `add`. If the form is sent again, returns the API key that it has created. */
     addOnce: async (key: NewApiKey, form: CreationForm, origin: Origin): Promise<ApiKey> =>
       (await create(key, form, origin)).key,
   };
 }
 
-/** @throws Refusal `api_key_invalid` */
 function acceptableName(entered: string, expiresInDays: number | undefined, maxDays = 0): string {
   const problems: Problem[] = [];
   let name = '';

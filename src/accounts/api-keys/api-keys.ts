@@ -103,7 +103,6 @@ export function createApiKeys(parts: {
       return key && isActive(key) ? key : undefined;
     },
 
-    /** Returns undefined if the key belongs to another user. */
     find: (accountId: string, id: string) =>
       one(isAccountId(accountId) && isApiKeyId(id), 'account_id = $1 AND id = $2', [accountId, id]),
     /** Returns the stored key with this value, even if it has expired. */
@@ -129,13 +128,7 @@ export function createApiKeys(parts: {
         page,
       ),
 
-    /**
-     * Revokes a key, which is refused from the next request on.
-     *
-     * @param origin of the user's request; undefined if the operator revokes the key
-     * @param leak see `keyActivity`
-     * @returns false if this user has no such key
-     */
+    /** Without `origin`, the operator acts. @param leak see `keyActivity` @returns false if the user has no such key */
     async revoke(accountId: string, id: string, origin?: Origin, leak?: LeakReport): Promise<boolean> {
       if (!isAccountId(accountId) || !isApiKeyId(id)) return false;
       const revoked = await transactionOf(database, accountId, (tx) =>

@@ -38,7 +38,6 @@ interface UsedIdentity {
 
 export type Identities = ReturnType<typeof createIdentities>;
 
-/** Returns the id that a linked provider has among the sign-in methods. */
 export const methodIdOf = (issuer: string): string => `${LINK_PREFIX}${issuer}`;
 
 export function createIdentities({ database, clock }: { readonly database: Database; readonly clock: Clock }) {
@@ -76,8 +75,8 @@ export function createIdentities({ database, clock }: { readonly database: Datab
   return {
     /** Records a sign-in. The first sign-in with an imported link deletes the one-time links of the account. */
     async use({ issuer, subject }: Identity): Promise<UsedIdentity | undefined> {
-      // Use one statement, so that the account is read in the state that still has the link: removing a link ends the
-      // account's sessions.
+      // One statement reads the account in the state that still has the link: removing a link ends the account's
+      // sessions.
       const [row] = await database.query<AccountRow>(
         `WITH used AS (
             UPDATE account_identities SET last_used_at = $3
@@ -99,8 +98,7 @@ export function createIdentities({ database, clock }: { readonly database: Datab
      * account has just been suspended. A new link deletes the one-time links of the account.
      */
     async link(accountId: string, { issuer, subject }: Identity, tx: Queries): Promise<LinkOutcome> {
-      // One statement is atomic: a unique constraint, on the identity or on the account and issuer, rejects a second
-      // link.
+      // A unique constraint, on the identity or on the account and issuer, rejects a second link.
       const made = await tx.query(
         `INSERT INTO account_identities (issuer, subject, account_id, created_at, last_used_at)
           SELECT $1, $2, id, $4, $4 FROM accounts
@@ -120,7 +118,6 @@ export function createIdentities({ database, clock }: { readonly database: Datab
     /** Oldest first. */
     listOf: (accountId: string): Promise<LinkedIdentity[]> => listOf(accountId, database),
 
-    /** The linked providers as sign-in methods (sign-in-methods.ts). @param providers from the settings */
     listMethods: (providers: readonly KnownProvider[]): MethodsOfKind => ({
       of: async (accountId, tx = database) =>
         (await listOf(accountId, tx)).map(({ issuer, createdAt, lastUsedAt }) => {

@@ -42,12 +42,7 @@ export type ResolveIdentity = (
   origin: Origin,
 ) => Promise<ResolvedAccount | RefusalReason>;
 
-/**
- * Links the account of a signed-in user who has also signed in with the provider.
- *
- * @param origin includes the user's session in this service
- * @throws SessionEnded
- */
+/** Links a signed-in user who has also signed in with the provider. `origin` has the session. @throws SessionEnded */
 export type LinkIdentity = (
   account: Account,
   from: Pick<IdentitySource, 'id' | 'label'>,
@@ -128,8 +123,7 @@ export function createResolveIdentity(parts: ResolveIdentityParts): {
     if (found?.isSuspended) return refuse(from, person, found, { reason: 'suspended', origin });
     if (found) {
       const outcome = await lockedTransactionOf(database, found.id, async (tx) => {
-        // The account's address or external id may have changed since the look-up, so repeat the look-up under the
-        // lock.
+        // Repeat the look-up under the lock, because the account's address or external id may have changed.
         const still = await findMatch(from, person, tx);
         return still?.id === found.id ? link(tx, found.id, { from, person, origin }) : 'unknown';
       });

@@ -49,19 +49,13 @@ export function createAccountMail(parts: {
     });
 
   return {
-    /** Mails the owner of clients, in the background, that requests of these clients are refused. */
     reportProblems: (accountId: string, problems: MailedProblems) =>
       send(accountId, 'client_problem', (to) => problemsMail(to, problems, issuer)),
 
-    /**
-     * Mails the owner of a client, in the background, that it was used from new networks.
-     *
-     * @returns false if that failed
-     */
+    /** Mails a client's owner in the background about use from new networks. @returns false if that failed */
     reportNetworks: (accountId: string, seen: MailedNetworks) =>
       send(accountId, 'new networks of a client', (to) => networksMail(to, seen, issuer)),
 
-    /** Mails the user whose value leaked, or the owner of the client, in the background. */
     reportLeak: (leak: MailedLeak) =>
       send(leak.accountId, 'a value found in public', (to) => leakMail(to, leak, issuer)),
 
@@ -69,7 +63,6 @@ export function createAccountMail(parts: {
      * Sends a mail in the background, unless the user has switched off this kind. Never rejects.
      *
      * @param about the name of the client, key or sign-in method that the mail concerns
-     * @param more paragraphs and lists about this event
      * @param path of the page that the mail links to, instead of the usual page
      * @returns true if the mail was sent
      */
@@ -156,7 +149,6 @@ export function leakMail(
   );
 }
 
-/** The texts for each kind of value, and the page that the button opens. */
 const LEAKS = {
   client_secret: ['client_secret', 'secrets', '/profile/oauth-clients/:id/secrets'],
   machine_token: ['machine_token', 'secrets', '/profile/oauth-clients/:id/secrets'],

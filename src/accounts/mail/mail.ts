@@ -26,11 +26,7 @@ interface MailSettings {
   readonly from: string;
 }
 
-/**
- * @param smtpUrl `smtp://` (encrypted if the server offers it, and always if a password is sent to another machine) or
- *   `smtps://`
- * @param from an address, or `Name <address>`
- */
+/** @param smtpUrl `smtps://`, or `smtp://`: encrypted if the server can, and always if a password leaves the machine */
 export function createSendMail({ smtpUrl, from }: MailSettings, brand: MailBrand): SendMail {
   // Parse the URL here, so that an invalid one is refused together with the settings.
   const url = new URL(smtpUrl);
@@ -42,10 +38,7 @@ export function createSendMail({ smtpUrl, from }: MailSettings, brand: MailBrand
   };
 }
 
-/**
- * Refuses a mail that would go to another mailbox than the stored one, because nodemailer replaces some characters of
- * an address, or puts them in quotes.
- */
+/** nodemailer replaces or quotes some characters of an address, so that a mail could go to another mailbox. */
 const refuseOtherRecipient: PluginFunction = ({ data, message }, done) => {
   const { address } = data.to as PlainMail['to'];
   const [recipient = '', ...others] = message?.getEnvelope().to ?? [];
@@ -62,11 +55,7 @@ function withAsciiDomain(address: string): string {
   return address.slice(0, at) + (domainToASCII(domain) || domain);
 }
 
-/**
- * Connects, encrypts and logs in as for a mail, but sends none.
- *
- * @throws nodemailer's Error, whose `code` names the failed step
- */
+/** Logs in as for a mail, but sends none. @throws nodemailer's Error, whose `code` names the failed step */
 export async function checkMailServer({ smtpUrl }: MailSettings): Promise<void> {
   const transport = await createTransporter(new URL(smtpUrl));
   await transport.verify();
@@ -104,7 +93,6 @@ export function createBackgroundMail({ log, outcomes }: { readonly log: Logger; 
      * Starts the work and does not wait for it. Never rejects.
      *
      * @param what the name of the mail in the log
-     * @param work resolves with true if a mail was sent
      * @param by `anyone` if a request without a session causes this mail
      * @returns the result of `work`; false if it failed, or if too many mails are in progress
      */

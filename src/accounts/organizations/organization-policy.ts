@@ -3,7 +3,6 @@
 export interface OrganizationPolicy {
   /** True if only clients that an owner, admin or operator has approved may access the organization. */
   readonly asksFirst: boolean;
-  /** True if personal API keys may access the organization. */
   readonly allowsApiKeys: boolean;
 }
 

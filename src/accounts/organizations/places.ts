@@ -12,14 +12,10 @@ export interface Place {
 }
 
 export interface FoundPlace extends Place {
-  /** The organization of the warehouse, or the organization itself. */
   readonly organization: { readonly id: string; readonly name: string };
 }
 
-/**
- * @param options `withEnded` includes a place whose deletion has begun
- * @throws Refusal `organization_unknown` or `warehouse_unknown`
- */
+/** `withEnded` finds a place whose deletion has begun. @throws Refusal `organization_unknown`, `warehouse_unknown` */
 export async function findPlace(
   queries: Queries,
   kind: PlaceKind,

@@ -23,7 +23,6 @@ export interface Answer {
   readonly json: object;
 }
 
-/** How long a browser waits for the user. */
 const TIMEOUT_MS = 300_000;
 /** ES256, EdDSA and RS256 (RFC 9053, RFC 8812), which existing authenticators support. */
 const ALGORITHMS = [-7, -8, -257];
@@ -32,10 +31,7 @@ const CREDENTIAL_ID = /^[A-Za-z0-9_-]{1,1364}$/;
 const TRANSPORT = /^[a-z-]{1,32}$/;
 const MAX_TRANSPORTS = 8;
 
-/**
- * @param issuer responses must come from its origin; its host is the relying party id
- * @param serviceName the name that browsers show while a passkey is created
- */
+/** @param issuer responses must come from its origin; its host is the relying party id */
 export function createCeremonies(issuer: string, serviceName: string) {
   const rpId = new URL(issuer).hostname;
   const expected = {
@@ -151,7 +147,6 @@ export function answerFrom(text: string): Answer {
   }
 }
 
-/** Turns any error about a response into `AnswerRefused`. */
 async function refusing<Result>(work: () => Promise<Result>): Promise<Result> {
   try {
     return await work();

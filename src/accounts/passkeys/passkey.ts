@@ -11,11 +11,9 @@ export interface Passkey {
   /** True if the passkey is backed up, so that a user who loses the device still has the passkey. */
   readonly isSynced: boolean;
   readonly createdAt: Date;
-  /** Null until the first use. */
   readonly lastUsedAt: Date | null;
 }
 
-/** A passkey with the values that are needed to check a browser's response. */
 export interface PasskeyKey extends Passkey {
   /** The public key as COSE_Key, in base64url. */
   readonly publicKey: string;

@@ -45,9 +45,7 @@ export function createPasskeys(parts: {
   const of = (accountId: string, queries: Queries = database): Promise<Passkey[]> =>
     queries.query(`SELECT ${PASSKEY_COLUMNS} FROM passkeys WHERE account_id = $1 ORDER BY created_at, id`, [accountId]);
 
-  /**
-   * Returns false if the challenge was answered before. Parallel calls with the same challenge wait for the first call.
-   */
+  /** Returns false if the challenge was answered before. A parallel call with the same challenge waits. */
   async function useUp(tx: Queries, { text, seconds }: Challenge): Promise<boolean> {
     const isFirst = await tx.query(
       `INSERT INTO used_challenges (challenge_hash, expires_at) VALUES ($1, $2)
@@ -57,7 +55,6 @@ export function createPasskeys(parts: {
     return isFirst.length > 0;
   }
 
-  /** @returns the name of the passkey */
   async function removeIn(tx: Queries, accountId: string, id: string): Promise<string | undefined> {
     const [gone] = await tx.query<{ name: string }>(
       'DELETE FROM passkeys WHERE account_id = $1 AND id = $2 RETURNING name',
@@ -89,7 +86,6 @@ export function createPasskeys(parts: {
       return row.handle;
     },
 
-    /** Returns the passkey with this id, of any account. */
     async find(id: string): Promise<Passkey | undefined> {
       if (!isPasskeyId(id)) return undefined;
       return (await database.query<Passkey>(`SELECT ${PASSKEY_COLUMNS} FROM passkeys WHERE id = $1`, [id]))[0];
@@ -106,10 +102,8 @@ export function createPasskeys(parts: {
     },
 
     /**
-     * Stores a new passkey, and records this in the log.
-     *
-     * @returns the passkey, or why it was not stored: `over` if the challenge was answered before, `full` if the
-     *   account has `MAX_PASSKEYS`, `known` if an account already has this passkey
+     * Stores and records a new passkey, or returns why not: `over` if the challenge was answered before, `full` if the
+     * account has `MAX_PASSKEYS`, `known` if an account already has this passkey.
      */
     add: ({
       accountId,
@@ -179,7 +173,6 @@ export function createPasskeys(parts: {
         return 'copied';
       }),
 
-    /** @returns false if the account has no such passkey */
     async rename(accountId: string, id: string, name: string): Promise<boolean> {
       if (!isPasskeyId(id)) return false;
       const renamed = await database.query(
@@ -204,11 +197,7 @@ export function createPasskeys(parts: {
         return true;
       }),
 
-    /**
-     * Returns the passkeys as sign-in methods (sign-in-methods.ts).
-     *
-     * @param isOn true if the settings allow sign-ins with passkeys
-     */
+    /** See sign-in-methods.ts. @param isOn true if the settings allow sign-ins with passkeys */
     listMethods: (isOn: boolean): MethodsOfKind => ({
       of: async (accountId, tx = database) =>
         (await of(accountId, tx)).map(({ id, name, createdAt, lastUsedAt }) => ({

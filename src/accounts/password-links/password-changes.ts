@@ -16,7 +16,6 @@ export interface Recovered {
 
 /** What the user of a one-time link may choose to end, besides replacing the password. */
 export interface RecoveryStep {
-  /** The ids of the sign-in methods to remove. */
   readonly methods: readonly string[];
   /** Runs in the transaction in which the link is used. If a signed-in user acts, there is no link and no purpose. */
   readonly run: InTransaction<Pick<Recovered, 'account'> & Partial<Recovered>>;
@@ -28,7 +27,6 @@ interface Change {
   readonly password?: string;
   /** The purpose of the link that authenticated the user; absent if the user is signed in. */
   readonly purpose?: LinkPurpose;
-  /** The ids of the sign-in methods that `inTransaction` removes. */
   readonly methods?: readonly string[] | undefined;
   readonly isAllowed: (tx: Queries) => Promise<boolean>;
   readonly inTransaction: InTransaction<Account> | undefined;
@@ -109,10 +107,9 @@ export function createPasswordChanges(parts: {
 
   return {
     /**
-     * Changes the password. The caller must have authenticated the user.
+     * The caller must have authenticated the user. If the session in `origin` ends while the change waits (because of a
+     * recovery), the password is not changed.
      *
-     * @param origin includes the user's session. The change may have to wait; if the session ends during the wait
-     *   (because of a recovery), the password is not changed
      * @throws Refusal `password_refused`; SessionEnded, TooManyPasswords
      */
     async change(

@@ -47,11 +47,9 @@ export function createPasswordLinks(parts: {
 
   return {
     /**
-     * Creates a link that is valid for a day (`confirmed`: ten minutes). Earlier links stay valid. Only a hash of
-     * `token` is stored.
+     * Creates a link that is valid for a day (`confirmed`: ten minutes, or until the session in the origin `by` ends).
+     * Earlier links stay valid. Only a hash of `token` is stored.
      *
-     * @param by the operator, or the origin of the user's request. A `confirmed` link ends with the session in this
-     *   origin.
      * @throws SessionEnded
      */
     async make(

@@ -34,7 +34,6 @@ export async function checkPassword(password: string, owner: PasswordOwner): Pro
   return [];
 }
 
-/** @throws Refusal `password_refused` with the problems that `checkPassword` finds */
 export async function refusePassword(password: string, owner: PasswordOwner): Promise<void> {
   const problems = await checkPassword(password, owner);
   if (problems.length === 0) return;
@@ -42,12 +41,7 @@ export async function refusePassword(password: string, owner: PasswordOwner): Pr
   throw new Refusal('password_refused', 'This password cannot be set.', remedy, { problems });
 }
 
-/**
- * Returns the hash to store. It contains its parameters, so that the cost can be raised later: `verifyPassword` then
- * creates a new hash.
- *
- * @throws TooManyPasswords
- */
+/** The hash contains its parameters. If the cost is raised, `verifyPassword` replaces it. @throws TooManyPasswords */
 export function hashPassword(password: string, turn: PasswordTurn): Promise<string> {
   return inTurn(turn, () => hash(normalized(password), COST));
 }

@@ -23,7 +23,6 @@ const MAX_SERVED = 1_000;
  */
 export class TooManyPasswords extends Error {
   readonly code = 'too_many_passwords';
-  /** The approximate number of seconds that a full queue takes. */
   readonly seconds = 5;
   readonly isOwn: boolean;
 
@@ -61,7 +60,6 @@ interface Waiting {
 
 interface Line {
   readonly waiting: Waiting[];
-  /** The round of the hash that was started last. */
   round: number;
   /** For each account and address, the round in which it was last served, oldest first. Finished rounds are removed. */
   readonly served: Map<string, number>;
@@ -70,9 +68,8 @@ interface Line {
 /**
  * Decides which hash starts next. Each account and each address is served once per round, and each of its further
  * requests waits one more round. Known users and strangers have separate queues that are served alternately. An account
- * never has more than one hash in progress.
- * If a queue is full, one request is refused: the new one, or the last request of the caller with the most waiting
- * requests.
+ * never has more than one hash in progress. If a queue is full, one request is refused: the new one, or the last
+ * request of the caller with the most waiting requests.
  */
 export function createTurns(limits: {
   readonly atOnce: number;
@@ -111,7 +108,6 @@ export function createTurns(limits: {
     }
   }
 
-  /** Returns false if no waiting request of this rank can start now. */
   function startFirst(rank: Rank): boolean {
     const line = lines[rank];
     const busy = [...inProgress].map(({ account }) => account);

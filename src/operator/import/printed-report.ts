@@ -6,10 +6,7 @@ import type { ImportChange, ImportReport } from '../../changes/report.ts';
 import type { Report } from '../command/operator.ts';
 import { table } from '../command/report.ts';
 
-/**
- * @param orphans number of clients whose owner is suspended
- * @param id the id of the import; absent for a dry run
- */
+/** @param orphans number of clients whose owner is suspended @param id the id of the import; absent for a dry run */
 export function importReport(
   { counts, changes, changeCount, newer, excess }: ImportReport,
   orphans: number,

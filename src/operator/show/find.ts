@@ -60,7 +60,7 @@ const FOUND = new RegExp(
   'gu',
 );
 
-/** Allows some characters that end an address in a longer text, where they may be quotation marks or separators. */
+/** Matches a text that is only an email address. Some of its characters would end an address in a longer text. */
 const WHOLE_EMAIL = /^(?![?*_'“‘]|[\w.-]+=)[^\s"`<>()[\],;:/\\%]+@[\p{L}\p{M}\p{N}.-]+$/u;
 const MAX_ALONE = 400;
 

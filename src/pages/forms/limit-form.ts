@@ -62,8 +62,8 @@ export function limitFields(
       id,
       name,
       /**
-       * True if the organization has a checkbox. The only organization of a user has none, because its warehouses can
-       * be chosen, unless it is already chosen: without a checkbox, the next approval would remove it.
+       * True if the organization has a checkbox. A user's only organization has none, because its warehouses can be
+       * chosen instead. If it is chosen already, it has one, because the next approval would otherwise remove it.
        */
       isOffered: organizations.length > 1 || warehouses.length === 0 || chosen.has(id),
       isChosen: chosen.has(id),

@@ -19,7 +19,7 @@ export function connectPage(parts: {
   const { kit, own, issuer, api } = parts;
 
   async function show(ctx: Context): Promise<void> {
-    // The previous page has shown a secret, and some browsers cache even a `no-store` page for the Back button.
+    // Clear the cache: the previous page has shown a secret, and some browsers cache even `no-store` pages for Back.
     if (ctx.query.from === 'secret') ctx.set('Clear-Site-Data', '"cache"');
     const client = ownClientOf(ctx);
     await kit.render(ctx, 'oauth-client-connect', {

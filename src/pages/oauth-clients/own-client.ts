@@ -16,7 +16,7 @@ import { accountOf } from '../signed-in.ts';
 export const LIST = '/profile/oauth-clients';
 export const CLIENT = `${LIST}/:id`;
 
-/** The pages about a client, by the last segment of their path, which the overview does not have. */
+/** The pages about a client. Each name except `overview` is the last segment of the page's path. */
 const PARTS = ['overview', 'connect', 'settings', 'secrets', 'problems'] as const;
 
 export type ClientPart = (typeof PARTS)[number];
@@ -49,7 +49,7 @@ export function createOwnClientPages(parts: {
     await next();
   }
 
-  /** Checks the owner again, who may have changed. @param tx a transaction that has changed or locked the client */
+  /** Checks again who owns the client. @param tx a transaction that has changed or locked the client */
   async function requireStillOwned(ctx: Context, tx: Transaction): Promise<void> {
     const isOwned = await clients.isOwnedBy(accountOf(ctx).id, ownClientOf(ctx).id, tx);
     if (!isOwned) ctx.throw(404, NOT_THEIRS);

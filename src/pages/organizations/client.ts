@@ -292,7 +292,7 @@ function peoplePart(app: App, connected: readonly ConnectingPerson[], looking: L
   const names = new Map(looking.organization.warehouses.map(({ id, name }) => [id, name]));
   /** Blocked warehouses are left out, unless the app has no access at all: then the list shows what it could access. */
   const blocked = new Set(isIn(app) ? app.blockedIn.map(({ id }) => id) : []);
-  /** Groups warehouses that are not blocked by rights, as in `Hamburg, Riga (see, change)`. */
+  /** Groups the warehouses by rights, as in `Hamburg, Riga (see, change)`, and leaves out blocked warehouses. */
   const placesOf = ({ reaches }: PersonRow): string[] => {
     const open = reaches.filter(({ id }) => !blocked.has(id));
     return [...Map.groupBy(open, ({ rights }) => rightsOf(rights, looking))].map(([rights, all]) => {

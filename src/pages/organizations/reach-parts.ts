@@ -145,7 +145,7 @@ export const partOf = <Row extends Reached>(
 
 export type ReachPart = Awaited<ReturnType<ReturnType<typeof partOf>['read']>>;
 
-/** `warehouses` is the number of warehouses that the row can access, if the page shows it. */
+/** `warehouses` is the number of warehouses that the user, client or API key can access, if the page shows it. */
 export type Reached = Pick<Reaching, 'at' | 'id' | 'rights'> & {
   readonly warehouses?: number | null;
 };

@@ -44,7 +44,7 @@ export const createContinueIfSatisfied =
     return mayAct(standing) ? undefined : ((await parts.waiting.restart(ctx)) ?? '/profile');
   };
 
-/** Refuses a new method in a session that must use a strong one, even if another browser has just added that one. */
+/** Refuses to add a method in a session that must first use a strong method, even one that was added just now. */
 export type MayAdd = (session: BrowserSession) => RequireMayAdd;
 
 export const createMayAdd =
