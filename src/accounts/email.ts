@@ -5,10 +5,7 @@ import { inOwnScript, isMailbox, MAX_ADDRESS_BYTES } from '../texts/mailbox.ts';
 /** One @, a dot in the domain, nothing invisible. For look-ups; new addresses must also pass `newEmailProblem`. */
 const EMAIL = /^[^\s@\p{C}]+@[^\s@\p{C}.]+(?:\.[^\s@\p{C}.]+)+$/u;
 
-/**
- * Returns the spelling that is stored, shown and used for mail; undefined if no account can have this address. A new
- * address must also pass `newEmailProblem`.
- */
+/** Returns the spelling to store, show and mail to; undefined if invalid. New addresses: see `newEmailProblem`, too. */
 export function normalizeEmail(entered: string): string | undefined {
   const email = entered.normalize('NFC').trim();
   return Buffer.byteLength(email) <= MAX_ADDRESS_BYTES && EMAIL.test(email) ? email : undefined;

@@ -69,7 +69,7 @@ export function createSignInLimits({
       async succeed() {
         await Promise.all(
           counted.map(({ limit, key, onSuccess }) =>
-            // Forget no other counts: an attacker with an own account could clear the count of a whole address.
+            // Forget only this user's count: an attacker with an own account must not clear that of an address.
             onSuccess === 'forget' ? limit.forget(key) : limit.refund(key),
           ),
         );

@@ -76,7 +76,7 @@ export function createConnections(parts: {
   readonly people?: People;
 }) {
   const { database, clock, people = createPeople(parts) } = parts;
-  /** If many users approve one client at once, only one approval per node takes a database connection. */
+  /** If many users approve one client, only one approval at a time per node takes a database connection. */
   const inClientTurn = createSharedTurns(MAX_APPROVING);
 
   return {
@@ -123,7 +123,8 @@ export function createConnections(parts: {
       database.inTurn(connection.accountId, () => recordSilent(database, connection, place, entry)),
 
     /**
-     * Changes the limit of the client's access, from the client's next request on. `inTransaction` runs only then.
+     * Changes the limit of the client's access, from the client's next request on. `inTransaction` runs only if the
+     * limit was changed.
      *
      * @returns false if there is no connection, or the limit is no longer `connection.limit`, which the user saw
      */

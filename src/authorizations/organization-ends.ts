@@ -1,7 +1,4 @@
-/**
- * Lets owners, admins and the operator decide which clients and API keys have access to an organization. Owners and
- * admins also end memberships of other members here; operators do this in changes/memberships.ts.
- */
+/** Decides what has access to an organization, and ends memberships for owners and admins. */
 import type { Access } from '../accounts/access/access.ts';
 import { isAdmin, type Role } from '../accounts/access/reach.ts';
 import { isAccountId } from '../accounts/account.ts';

@@ -81,10 +81,7 @@ export const endedThroughOf = (client: string): string => `(SELECT ended_through
 export const isCurrentSince = (endedThrough = endedThroughOf('n.client_id')): string =>
   `(n.ended_at IS NULL AND n.client_generation >= ${endedThrough})`;
 
-/**
- * SQL: makes a count use the index `connections_current`. Without this order, PostgreSQL reads the whole table if most
- * connections have ended with the client and are not yet marked.
- */
+/** SQL: lets a count use the index `connections_current`, even if most connections have ended but are unmarked. */
 export const BY_GENERATION = 'ORDER BY n.client_generation';
 
 /** SQL count of users, up to `MAX_PEOPLE + 1`. @param which `unmarked`: also connections that ended with the client */

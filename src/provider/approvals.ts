@@ -30,7 +30,7 @@ export interface Asked {
   readonly links: ClientLinks;
   /** The generation of the connection, even of an ended one; absent if the user never connected the client. */
   readonly generation?: number;
-  /** A page is outdated if the client's current value is higher: all authorizations of the client were ended since. */
+  /** A page is outdated if the client's current value differs: all authorizations of the client were ended since. */
   readonly endedThrough: number;
   readonly limit: LimitJson;
   /** The limit that the user chose instead; added from the submitted form. */

@@ -155,7 +155,7 @@ export function createBrowserSessions(parts: {
     findActive: (uids: readonly string[]): Promise<ReadonlyMap<string, ActiveSession>> =>
       findActiveSessions(store, uids, settings.sessions, epochSeconds(clock)),
 
-    /** True if this browser's session with this uid is still stored, although it may be no `current` session. */
+    /** Without a current session: true if the token store still has this browser's session, with this uid. */
     isEnded: async (ctx: Context, uid: string | undefined): Promise<boolean> =>
       uid !== undefined && (await find(ctx))?.uid === uid,
 
@@ -206,10 +206,7 @@ export function proofOf(came: UpstreamSignIn | Method, now: number): Proof {
   return { by: 'provider', at: provedAt, issuer, acr, amr };
 }
 
-/**
- * A sign-in as the engine stores it in a session. The fields `acr` and `amr` hold the generation
- * and the proofs: both are free, because no ID tokens are issued that would contain them.
- */
+/** Stores the generation and the proofs in `acr` and `amr`, which are free, because no ID tokens are issued. */
 const loginOf = (accountId: string, { generation, proofs }: Login) => ({
   accountId,
   acr: String(generation),

@@ -123,7 +123,7 @@ export function recordRevocation(requests: Pick<ClientRequests, 'record'>): Step
   };
 }
 
-/** The steps of `POST /oauth/token/revoke`: ends the authorization of the access token in the request. */
+/** The steps of `POST /oauth/token/revoke`, which ends the authorization of the access token in the request. */
 export function revokeCurrentToken(
   parts: RevocationParts & {
     readonly clients: ClientRegistry;

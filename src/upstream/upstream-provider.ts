@@ -220,7 +220,7 @@ function requireMeantForUs(token: IDToken, { clientId }: SignInProvider, clock: 
   const latest = epochSeconds(clock) + CLOCK_TOLERANCE_SECONDS;
   // The comparisons are negated, so that a missing or unusual number is refused as well.
   if (!(Number(token.iat) <= latest)) throw new Error('the iat of the token is in the future');
-  // Otherwise the provider's clock is wrong, or the token is meant for longer use.
+  // A later expiry means that the provider's clock is wrong, or that the token is meant for longer use.
   if (!(Number(token.exp) <= latest + MAX_ID_TOKEN_LIFETIME_SECONDS)) {
     throw new Error(`the exp of the token is more than ${MAX_ID_TOKEN_LIFETIME_SECONDS} seconds from now`);
   }

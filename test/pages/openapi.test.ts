@@ -66,7 +66,10 @@ describe('the description for programs', () => {
     expectDescribed(token, tokens);
     const { access_token: accessToken, refresh_token: refreshToken } = tokens.body;
     expectDescribed(token, await refresh(issuer, confidential, String(refreshToken)));
-    expectDescribed(token, await clientCredentials(issuer, machine));
+    const ofMachine = await clientCredentials(issuer, machine);
+    expectDescribed(token, ofMachine);
+    // RFC 6749 §4.4.3: a machine client gets no refresh token.
+    expect(ofMachine.body).to.have.all.keys('access_token', 'expires_in', 'token_type');
     expectDescribed(token, await exchangeCode(issuer, confidential, 'gate_ac_nothing'));
     expectDescribed(token, await clientCredentials(issuer, confidential));
     expectDescribed(token, await exchangeCode(issuer, { ...confidential, secret: 'wrong' }, 'x'));

@@ -194,6 +194,7 @@ onPostgresAndRedis('the policy of an organization', (start) => {
       const refused = await owner.submit(found, {});
       expect(refused.status).to.equal(409);
       expect(textOf(refused.html)).to.include(said('organization-policy.not-changed')).and.include(gone);
+      expect(await policyIn()).to.equal('open allow');
       expect(tickedOn(refused)).to.deep.equal([third]);
       expect(await approved()).to.deep.equal([]);
       expect((await owner.submit(refused, {})).status).to.equal(303);

@@ -33,7 +33,7 @@ export async function expectState(masters: readonly RedisServer[], state: 'ok' |
 }
 
 /** The first and the last slot of each master. */
-export const SLOTS = [
+const SLOTS = [
   ['0', '5460'],
   ['5461', '10922'],
   ['10923', '16383'],

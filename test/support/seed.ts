@@ -37,7 +37,7 @@ export interface Seed {
 export type Registries = Pick<TestService, 'database' | 'accounts' | 'organizations' | 'memberships' | 'clients'>;
 
 export const REDIRECT_URI = 'https://partner.example/callback';
-export const NATIVE_REDIRECT_URI = 'com.example.warehouse:/callback';
+const NATIVE_REDIRECT_URI = 'com.example.warehouse:/callback';
 
 /** Fills an empty database. */
 export async function seed(service: Registries): Promise<Seed> {

@@ -13,7 +13,7 @@ import {
   type TestService,
 } from './service.ts';
 
-export interface SeededOptions extends Omit<StartOptions, 'deployment' | 'clock' | 'createDatabase'> {
+interface SeededOptions extends Omit<StartOptions, 'deployment' | 'clock' | 'createDatabase'> {
   /** A deployment, or the function that `forEachDeployment` passes to run the suite on each. */
   readonly on?: Start | Deployment;
   /** Stops the time, at the present or at this date, until the suite moves it. */

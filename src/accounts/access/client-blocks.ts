@@ -237,10 +237,7 @@ interface BlockedRedirects {
   readonly by: string | null;
 }
 
-/**
- * Returns the hosts of redirect URIs without ports, and for a private-use scheme the scheme. Omits loopback hosts if
- * there are other hosts, because all developers use the same loopback hosts on their own computers.
- */
+/** Returns hosts (without ports) and private-use schemes. Omits loopback hosts, common to all, if there are others. */
 function hostsOf(uris: readonly string[]): readonly string[] {
   const hosts = uris.map((uri) => {
     const { protocol, hostname } = new URL(uri);

@@ -81,7 +81,7 @@ export function createActivity(parts: {
     if (!(await insert(entry, tx))) throw new SessionEnded();
   }
 
-  /** Returns false if the session has ended. @param late true if the account may be erased: then nothing is recorded */
+  /** Returns false if the session has ended. @param late true: also if the account has been deleted meanwhile */
   async function insert(
     { action, actor, accountId, details = {}, origin, by }: NewActivity,
     tx: Queries,

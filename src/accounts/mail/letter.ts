@@ -95,10 +95,7 @@ function blockText(t: Texts, block: Block): string {
   return 'button' in block ? `${t(block.button)}:\n${block.url}` : t(block);
 }
 
-/**
- * Adds the service's name (`brand`) to each message in a block, and cleans all texts, so that a user's text cannot add
- * lines or change the direction of the text around it.
- */
+/** Adds `brand` to messages, and cleans texts: a user's text must not add lines or change the text direction. */
 function prepared<Kind>(what: Kind, brand: string): Kind {
   const walk = (value: unknown): unknown => {
     if (typeof value === 'string') return clean(value);

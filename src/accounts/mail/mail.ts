@@ -38,10 +38,7 @@ export function createSendMail({ smtpUrl, from }: MailSettings, brand: MailBrand
   };
 }
 
-/**
- * Refuses a mail that would go to another mailbox than the stored one, because nodemailer replaces some characters of
- * an address, or puts them in quotes.
- */
+/** nodemailer replaces or quotes some characters of an address, so that a mail could go to another mailbox. */
 const refuseOtherRecipient: PluginFunction = ({ data, message }, done) => {
   const { address } = data.to as PlainMail['to'];
   const [recipient = '', ...others] = message?.getEnvelope().to ?? [];
