@@ -26,7 +26,7 @@ import { expectRefusal } from './refusals.ts';
 const PARALLEL = 20;
 
 /** How often each race is run. */
-export interface Rounds {
+interface Rounds {
   readonly each: number;
   /** Rounds of each race of equal requests, which have no order to try. */
   readonly equals: number;
