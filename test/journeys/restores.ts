@@ -57,7 +57,7 @@ const SECTIONS = {
 const IN_CONTAINER =
   /^(?:docker compose (?:exec|run)(?: --?[a-zA-Z-]+)* [a-z]+|kubectl --namespace [a-z]+ exec(?: --stdin)? \S+ --) (.*)$/;
 
-/** Commands that prepare a new machine, which the test skips. */
+/** Commands that prepare a new machine, or name the folder of the backup, which the test skips. */
 const ABOUT_MACHINE = /^(?:DAY=|install |systemctl daemon-reload|cp -r|echo "|chown )/;
 
 /** Commands about containers and pods, which the test skips: it has neither. */
@@ -131,7 +131,7 @@ function testRestores(which: 'systemd' | 'others'): void {
     };
     for (const line of commands) {
       if (actions[line]) await actions[line]();
-      if (actions[line] || ABOUT_PODS.some((pattern) => pattern.test(line))) continue;
+      if (actions[line] || [ABOUT_MACHINE, ...ABOUT_PODS].some((pattern) => pattern.test(line))) continue;
       const [, inContainer] = IN_CONTAINER.exec(line) ?? [];
       const command = inContainer ?? line;
       const [, words] = /^gatehouse (.*)$/.exec(command) ?? [];
@@ -151,7 +151,7 @@ function testRestores(which: 'systemd' | 'others'): void {
       .replaceAll(/(?<=^| )deploy\//g, `${ROOT}/deploy/`)
       .replaceAll('/etc/gatehouse', folder)
       .replaceAll('/run/redis-secrets', folder)
-      .replaceAll(/(?<=[ ="])\/backup\b/g, folder)
+      .replaceAll(/\$DAY|\/backup\/\$\(date \+%F\)/g, folder)
       .replaceAll(/\/var\/lib\/redis|(?<= )\/data\b/g, redisFolder)
       .replace('--username=gatehouse --dbname=gatehouse', `--dbname='${databaseUrl}'`)
       .replace(/--username=gatehouse (.*) gatehouse /, `$1 '${databaseUrl}' `);
@@ -306,9 +306,7 @@ function testRestores(which: 'systemd' | 'others'): void {
     await database.end();
     const commands = commandsBehind('## Restore into a new server', 'in the', INCIDENTS);
     expect(commands.at(-1)).to.equal('gatehouse doctor');
-    await runCommands(
-      commands.filter((line) => !ABOUT_MACHINE.test(line)).map((line) => line.replace('$DAY', '/backup')),
-    );
+    await runCommands(commands);
     await issued.expectRevoked();
     for (const tokens of [issued.unchanged, issued.current]) await issued.expectEnded(tokens);
     await issued.expectLaterRevoked();
