@@ -36,7 +36,7 @@ const [DOCS = '', INCIDENTS = ''] = ['backup.md', 'incidents.md'].map((name) =>
 function commandsBehind(section: string, words: string, docs = DOCS): string[] {
   const text = docs.slice(docs.indexOf(section));
   const [, block = ''] = /```sh\n(.*?)```/s.exec(text.slice(text.indexOf(words))) ?? [];
-  const lines = block.split('\n').filter(Boolean);
+  const lines = block.split('\n').flatMap((line) => line.replace(/ +# .*$/, '') || []);
   expect(lines, words).not.to.be.empty;
   return lines;
 }
